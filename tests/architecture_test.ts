@@ -10,7 +10,7 @@ const ROOT = new URL("../", import.meta.url);
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   docs: [],
   text: [],
-  process: [],
+  process: ["sdk"],
   sdk: [],
   kernel: ["sdk"],
   plan: ["text", "process", "sdk"],

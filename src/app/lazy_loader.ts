@@ -3,7 +3,7 @@
  * `explain` and `lock` share one loader, so that they see the same bytes and use one cache.
  */
 import type { Loader, LoaderOptions } from "../loader/loader.ts";
-import { bundlerProcess, hostTiers } from "../sandbox/tiers/isolation_tiers.ts";
+import { bundlerProcess } from "../sandbox/tiers/isolation_tiers.ts";
 import { PreampError } from "../sdk/errors.ts";
 
 /** Options of `LazyLoader`. */
@@ -13,9 +13,6 @@ export interface LazyLoaderOptions {
   /** Imports the loader. Default: the loader's own file. */
   load?: () => Promise<{ createLoader(options: LoaderOptions): Loader }>;
 }
-
-/** Limits of a bundler process. A graph of 20 MiB needs about half of them. */
-const BUNDLER_LIMITS = { memory_mb: 1_024, cpu_s: 30 };
 
 /** Entry files of child processes that run from source. */
 const CHILDREN = [
@@ -66,13 +63,8 @@ export class LazyLoader {
       const { createInProcessBundler } = await import("../loader/bundler/bundler_in_process.ts");
       return createLoader({ cache_dir, bundler: createInProcessBundler(own.reason) });
     }
-    if (!hostTiers().process.available) return createLoader({ cache_dir });
     if (!Deno.build.standalone && !import.meta.url.startsWith("file:")) await cacheChildren();
-    const { bundlerCommand, createBundlerProcess } = await import("../loader/bundler/bundler_process.ts");
-    const { withLimits } = await import("../sandbox/tiers/child_command.ts");
-    // files from a stranger can make a bundler use all memory
-    const command = () => ({ ...bundlerCommand(), ...withLimits(bundlerCommand(), BUNDLER_LIMITS) });
-    return createLoader({ cache_dir, bundler: createBundlerProcess({ command }) });
+    return createLoader({ cache_dir });
   }
 
   /** Stops loading, and ends the bundler if it was started. */

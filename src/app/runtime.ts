@@ -9,7 +9,12 @@ import type { Runs } from "../runs/types.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import { MemoryStore } from "../store/memory.ts";
 import type { Store } from "../store/store.ts";
-import { bundlerProcess, hostTiers, type TierAnswer } from "../sandbox/tiers/isolation_tiers.ts";
+import {
+  bundlerProcess,
+  hostTiers,
+  missingLimits,
+  type TierAnswer,
+} from "../sandbox/tiers/isolation_tiers.ts";
 import type { Services } from "./create_services.ts";
 import { createModuleTable, type InProcessModule } from "./module_table.ts";
 import type { SourcesFile } from "./source_overrides.ts";
@@ -130,8 +135,13 @@ function memoryStore(
 function hostReport(): Pick<Readiness, "isolation" | "bundler"> {
   const { worker, process } = hostTiers();
   const answerOf = (answer: TierAnswer) => answer.available ? true : answer.reason;
+  const limits = missingLimits();
   return {
-    isolation: { worker: answerOf(worker), process: answerOf(process) },
+    isolation: {
+      worker: answerOf(worker),
+      process: answerOf(process),
+      ...(limits === undefined ? {} : { limits }),
+    },
     bundler: answerOf(bundlerProcess()),
   };
 }

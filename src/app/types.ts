@@ -59,8 +59,11 @@ export interface Readiness {
   ok: boolean;
   /** Reasons why it is not ready; empty if it is. */
   reasons: string[];
-  /** Tiers for modules from URLs on this host: true, or why not. */
-  isolation: { worker: true | string; process: true | string };
+  /**
+   * Tiers for modules from URLs on this host: true, or why not. `limits`: what is missing in the limits of
+   * child processes; absent if nothing is.
+   */
+  isolation: { worker: true | string; process: true | string; limits?: string };
   /**
    * Whether modules from URLs are bundled in a child process: true, or why not, and what can be loaded
    * then.

@@ -2,7 +2,7 @@
 
 /** Runs the child process of this role, which ends the process itself. Returns if there is no such role. */
 export async function runChild(role: readonly string[]): Promise<void> {
-  // a sandboxed module (src/sandbox/tiers/child_command.ts)
+  // a sandboxed module (src/sandbox/tiers/process_tier.ts)
   if (role[0] === "guest") {
     const { runGuestChild } = await import("../sandbox/child/child.ts");
     await runGuestChild();

@@ -413,8 +413,9 @@ export const ANSWERS = {
   Readiness: z.object({
     ok: z.boolean(),
     reasons: z.array(z.string()),
-    isolation: z.object({ worker: TierAnswer, process: TierAnswer }).meta({
-      description: "tiers available for modules loaded by URL: true, or the reason why not",
+    isolation: z.object({ worker: TierAnswer, process: TierAnswer, limits: z.string().optional() }).meta({
+      description: "tiers available for modules loaded by URL: true, or the reason why not; " +
+        "limits: what is missing in the limits of child processes on this host",
     }),
     bundler: TierAnswer.meta({
       description: "if modules loaded by URL are bundled in a separate process: true, or the reason why not",

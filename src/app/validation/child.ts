@@ -2,13 +2,19 @@
  * The child process that validates a module: foreign code that has only the permissions that its author
  * requested, and no environment variables. Handles one request and exits.
  */
-import { encodeFrame, FrameReader } from "../../loader/bundler/frames.ts";
+import {
+  FrameWriter,
+  parentFrames,
+  replaceConsole,
+  revokePermissions,
+  writeAllSync,
+} from "../../process/child_io.ts";
 import { displayErrorLocation, linkModule } from "../../loader/link.ts";
 import { installSdk } from "../../sdk/sdk_global.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
-import type { JsonObject } from "../../sdk/json.ts";
-import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
+import type { PermissionKind } from "../../sdk/plan.ts";
+import type { Validation } from "./report.ts";
 import { validateModule } from "./validate_module.ts";
 import type { ValidateOptions } from "./validate_module.ts";
 
@@ -22,23 +28,29 @@ export interface ValidationRequest {
   load_timeout_s: number;
 }
 
+/** Message of the child: the step that it starts, or the result. */
+export type ValidatorMessage =
+  | { kind: "step"; name: string }
+  | { kind: "not_importable"; message: string }
+  | { kind: "done"; validation: Validation };
+
 /** Maximum size of a request: a bundle and its source map. */
 const MAX_REQUEST_BYTES = 192 * 1024 * 1024;
 
 /** Validates the module on stdin, writes progress and result to stdout, and exits. */
 export async function runValidatorChild(): Promise<never> {
-  const frame = await new FrameReader(readStdin, MAX_REQUEST_BYTES).next();
+  const frame = await parentFrames(MAX_REQUEST_BYTES).next();
   if (!frame) Deno.exit(1);
-  const request = frame.header as unknown as ValidationRequest; // from the parent process
+  const request = JSON.parse(frame.text) as ValidationRequest; // from the parent process
   const code = new TextDecoder().decode(frame.body);
-  forwardConsole();
+  replaceConsole(writeToStderr); // stdout carries frames
+  const output = new FrameWriter();
+  const write = async (message: ValidatorMessage) => await output.write(JSON.stringify(message));
   const exit: (code: number) => never = Deno.exit;
   for (const name of ["exit", "kill"]) Object.defineProperty(Deno, name, { value: () => refuse(name) });
   await installSdk(request.bundle.uses);
-  for (const name of PERMISSION_KINDS) {
-    if (!request.allow.includes(name)) Deno.permissions.revokeSync({ name });
-  }
-  write({ kind: "step", name: "import" });
+  revokePermissions(request.allow);
+  await write({ kind: "step", name: "import" });
   try {
     const module = await linkModule({ ...request.bundle, code }, {
       instance: "validate",
@@ -46,12 +58,12 @@ export async function runValidatorChild(): Promise<never> {
       name: request.name,
       base_url: request.base_url,
     });
-    const onStep = (name: string) => write({ kind: "step", name });
+    const onStep = (name: string) => void write({ kind: "step", name });
     const placeOf = (error: unknown) => displayErrorLocation(error, request.bundle.files, request.base_url);
     const validation = await validateModule(module, { ...request.options, onStep, placeOf });
-    write({ kind: "done", validation });
+    await write({ kind: "done", validation });
   } catch (error) {
-    write({ kind: "not_importable", message: errorMessage(error) });
+    await write({ kind: "not_importable", message: errorMessage(error) });
   }
   exit(0); // the module may have left timers or connections
 }
@@ -61,26 +73,7 @@ function refuse(name: string): never {
   throw new TypeError(`Deno.${name} is not available: a module must not end its process`);
 }
 
-/** Writes a frame synchronously, so that it is sent even if the next step never ends. */
-function write(header: JsonObject): void {
-  const bytes = encodeFrame(header);
-  for (let at = 0; at < bytes.length;) at += Deno.stdout.writeSync(bytes.subarray(at));
-}
-
-/** Sends console output to stderr, because stdout carries the protocol. */
-function forwardConsole(): void {
-  const say = (...values: unknown[]) => {
-    const text = values.map((value) => typeof value === "string" ? value : Deno.inspect(value)).join(" ");
-    const bytes = new TextEncoder().encode(`${text}\n`);
-    for (let at = 0; at < bytes.length;) at += Deno.stderr.writeSync(bytes.subarray(at));
-  };
-  for (const key of Object.keys(console)) {
-    if (typeof Reflect.get(console, key) === "function") Reflect.set(console, key, say);
-  }
-}
-
-async function readStdin(): Promise<Uint8Array | null> {
-  const buffer = new Uint8Array(64 * 1024);
-  const count = await Deno.stdin.read(buffer);
-  return count === null ? null : buffer.subarray(0, count);
+function writeToStderr(...values: unknown[]): void {
+  const text = values.map((value) => typeof value === "string" ? value : Deno.inspect(value)).join(" ");
+  writeAllSync(Deno.stderr, new TextEncoder().encode(`${text}\n`));
 }

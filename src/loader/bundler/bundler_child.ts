@@ -2,10 +2,10 @@
  * Child process of the bundler: reads requests from stdin, writes answers to stdout, and has no permissions. A source that never ends or
  * exhausts memory affects only this process.
  */
-import { PERMISSION_KINDS } from "../../sdk/plan.ts";
+import { FrameWriter, parentFrames, replaceConsole, revokePermissions } from "../../process/child_io.ts";
+import type { Frame } from "../../process/frames.ts";
 import { type Builder, bundleGraph } from "./bundle.ts";
 import { type ChildAnswer, type ChildRequest, READY_ID } from "./bundler_messages.ts";
-import { encodeFrame, type Frame, FrameReader } from "./frames.ts";
 import { findImports } from "./imports.ts";
 import type { BundlerFile } from "../types.ts";
 import { includedWasm } from "./wasm_asset.ts";
@@ -19,20 +19,20 @@ const MAX_REQUEST_BYTES = 256 * 1024 * 1024;
  * @param wasm esbuild's WebAssembly. Default: the one in the compiled program.
  */
 export async function runBundlerChild(wasm?: WebAssembly.Module): Promise<never> {
-  silenceConsole(); // stdout carries frames
+  replaceConsole(() => {}); // stdout carries frames
   const code = wasm ?? await includedWasm();
-  for (const name of PERMISSION_KINDS) Deno.permissions.revokeSync({ name });
+  revokePermissions();
   replaceZeroTimeouts();
-  const output = new Output();
+  const output = new FrameWriter();
   const esbuild = startEsbuild(code);
-  esbuild.then(() => output.write({ id: READY_ID }), () => Deno.exit(1));
-  const requests = new FrameReader(readStdin, MAX_REQUEST_BYTES);
+  esbuild.then(() => output.write(JSON.stringify({ id: READY_ID })), () => Deno.exit(1));
+  const requests = parentFrames(MAX_REQUEST_BYTES);
   for (let frame = await requests.next(); frame; frame = await requests.next()) {
-    const request = frame.header as unknown as ChildRequest; // written by the parent process
+    const request = JSON.parse(frame.text) as ChildRequest; // written by the parent process
     const answer = await answerOf(request, filesOf(request, frame), esbuild);
     const { id } = request;
-    if (answer.kind !== "bundle") await output.write({ id, answer });
-    else await output.write({ id, answer: { ...answer, code: "" } }, new TextEncoder().encode(answer.code));
+    const text = JSON.stringify({ id, answer: answer.kind === "bundle" ? { ...answer, code: "" } : answer });
+    await output.write(text, answer.kind === "bundle" ? new TextEncoder().encode(answer.code) : undefined);
     if (answer.kind === "failed") break;
   }
   Deno.exit(0);
@@ -77,29 +77,4 @@ function replaceZeroTimeouts(): void {
     return 0;
   };
   Object.assign(globalThis, { setTimeout: soon });
-}
-
-function silenceConsole(): void {
-  for (const key of Object.keys(console)) {
-    if (typeof Reflect.get(console, key) === "function") Reflect.set(console, key, () => {});
-  }
-}
-
-async function readStdin(): Promise<Uint8Array | null> {
-  const buffer = new Uint8Array(64 * 1024);
-  const count = await Deno.stdin.read(buffer);
-  return count === null ? null : buffer.subarray(0, count);
-}
-
-/** Writes messages in order. */
-class Output {
-  #written: Promise<void> = Promise.resolve();
-
-  write(header: Record<string, unknown>, body: Uint8Array = new Uint8Array(0)): Promise<void> {
-    return this.#written = this.#written.then(() => writeAll(encodeFrame(header, [body])));
-  }
-}
-
-async function writeAll(bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length;) at += await Deno.stdout.write(bytes.subarray(at));
 }

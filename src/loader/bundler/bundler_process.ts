@@ -3,11 +3,13 @@
  * once, because a failed esbuild fails on every later source. It serves one request at a time, so that the failing source is known;
  * that source is then refused for a while.
  */
+import { encodeFrame } from "../../process/frames.ts";
+import { ownEnv, ownProgram } from "../../process/own_program.ts";
+import { type Child, ChildTimeout, spawnChild, within } from "../../process/spawn_child.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { type ChildAnswer, type ChildTask, READY_ID } from "./bundler_messages.ts";
 import { BundlerQueue } from "./bundler_queue.ts";
 import { type BundlerFailure, FailedSources, problemOfFailure } from "./failed_sources.ts";
-import { encodeFrame, type Frame, FrameReader } from "./frames.ts";
 import type {
   BundleAnswer,
   Bundler,
@@ -23,56 +25,27 @@ export interface BundlerProcessOptions {
   deadline_ms?: number;
   /** Milliseconds until an unused child is stopped. Default 60 s. */
   idle_ms?: number;
-  /** Returns the command to start. Default: {@link bundlerCommand}. */
-  command?: () => ChildCommand;
+  /** Starts the child. Default: {@link startBundlerChild}. */
+  start?: () => Child;
 }
-
-/** A command with its arguments and environment. */
-export interface ChildCommand {
-  command: string;
-  args: readonly string[];
-  env: Record<string, string>;
-}
-
-/** Arguments of the compiled program in this role. */
-export const BUNDLER_ROLE: readonly [string, string] = ["child", "bundle"];
 
 /** Most bytes of one answer: a bundle and its source map, each about as long as the files. */
-const MAX_ANSWER_BYTES = 192 * 1024 * 1024;
+export const MAX_ANSWER_BYTES: number = 192 * 1024 * 1024;
 
 /** Milliseconds until a started child must be ready; esbuild takes about half a second. */
 const START_MS = 10_000;
 
-/** V8 flags of the compiled program, for children that run from source. */
-export const V8_FLAGS = "--v8-flags=--disallow-code-generation-from-strings,--liftoff-only";
+/** Limits of a child, because a stranger's files can make it use all memory. A graph of 20 MiB needs about half of them. */
+const LIMITS = { memory_mb: 1_024, cpu_s: 30 };
 
-/**
- * Returns the command of the bundler: the compiled program in this role, or `deno run` with its first file. It has no permissions and
- * no environment except the location of Deno's cache.
- */
-export function bundlerCommand(): ChildCommand {
-  const command = Deno.execPath();
-  if (Deno.build.standalone) return { command, args: [...BUNDLER_ROLE], env: {} };
-  const entry = new URL("./bundler_source.js", import.meta.url).href;
-  return {
-    command,
-    args: ["run", "--quiet", "--no-prompt", "--cached-only", V8_FLAGS, entry],
-    env: cacheEnv(),
-  };
-}
-
-/** Returns the environment variables by which Deno finds its cache, for children that run from source. */
-export function cacheEnv(): Record<string, string> {
-  const env: Record<string, string> = {};
-  for (const name of ["DENO_DIR", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE", "SystemRoot"]) {
-    try {
-      const value = Deno.env.get(name);
-      if (value !== undefined) env[name] = value;
-    } catch {
-      // not readable: not passed on
-    }
-  }
-  return env;
+/** Starts the bundler's child. It has no permissions, and no environment except the location of Deno's cache. */
+export function startBundlerChild(): Child {
+  return spawnChild({
+    ...ownProgram({ name: "bundle", entry: new URL("./bundler_source.js", import.meta.url).href }),
+    env: ownEnv(),
+    limits: LIMITS,
+    limit: () => MAX_ANSWER_BYTES,
+  });
 }
 
 /** Creates a bundler in a child process, which starts with the first request. */
@@ -83,17 +56,17 @@ export function createBundlerProcess(options: BundlerProcessOptions = {}): Bundl
 class BundlerProcess implements Bundler {
   readonly #deadline_ms: number;
   readonly #idle_ms: number;
-  readonly #command: () => ChildCommand;
+  readonly #spawn: () => Child;
   readonly #queue = new BundlerQueue(() => this.#scheduleIdleStop());
   readonly #failed = new FailedSources();
-  #child: Child | undefined;
+  #child: BundlerChild | undefined;
   #idle: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
-  constructor({ deadline_ms = 10_000, idle_ms = 60_000, command = bundlerCommand }: BundlerProcessOptions) {
+  constructor({ deadline_ms = 10_000, idle_ms = 60_000, start = startBundlerChild }: BundlerProcessOptions) {
     this.#deadline_ms = deadline_ms;
     this.#idle_ms = idle_ms;
-    this.#command = command;
+    this.#spawn = start;
   }
 
   prepare(): void {
@@ -142,23 +115,30 @@ class BundlerProcess implements Bundler {
         if (this.#closed) throw cannotBundle(name, "the server is closing");
         // a child that does not get ready is a problem of the host; a used one may have been killed, or be full of earlier work:
         // the source is not at fault, so try once more
-        if ((used || !child.ready) && attempt === 1 && !(error instanceof BundlerTimeout && child.ready)) {
+        if ((used || !child.ready) && attempt === 1 && !(error instanceof ChildTimeout && child.ready)) {
           continue;
         }
         if (!child.ready) throw cannotBundle(name, "the bundler did not start", error);
         throw this.#failed.add(
           files,
           name,
-          error instanceof BundlerTimeout ? timeoutProblem(this.#deadline_ms) : PROCESS_ENDED,
+          error instanceof ChildTimeout ? timeoutProblem(this.#deadline_ms) : PROCESS_ENDED,
         );
       }
     }
   }
 
-  #start(): Child {
+  #start(): BundlerChild {
     if (this.#closed) throw cannotBundle("a module", "the server is closing");
-    this.#child ??= startChild(this.#command());
-    return this.#child;
+    try {
+      return this.#child ??= new BundlerChild(this.#spawn());
+    } catch (error) {
+      throw new PreampError(
+        "module_load_failed",
+        "Cannot bundle modules: this process may not start child processes; pass --allow-run, or use built-in modules",
+        { cause: error },
+      );
+    }
   }
 
   #scheduleIdleStop(): void {
@@ -171,9 +151,9 @@ class BundlerProcess implements Bundler {
     this.#idle = idle;
   }
 
-  async #stop(child: Child): Promise<void> {
+  async #stop(child: BundlerChild): Promise<void> {
     if (this.#child === child) this.#child = undefined;
-    await child.kill();
+    await child.close();
     if (this.#queue.idle) return;
     this.prepare(); // for waiting requests
   }
@@ -187,8 +167,6 @@ class BundlerProcess implements Bundler {
   }
 }
 
-class BundlerTimeout extends Error {}
-
 const PROCESS_ENDED: BundlerFailure = {
   code: "module_load_failed",
   fact: "the bundler exited while it worked on it",
@@ -199,23 +177,18 @@ interface ChildReply {
   readonly body: Uint8Array;
 }
 
-class Child {
+/** One child process with esbuild. */
+class BundlerChild {
   /** Whether it has answered a request. */
   used = false;
   /** Whether esbuild is ready. Requests for imports do not need it. */
   ready = false;
-  readonly #process: Deno.ChildProcess;
-  readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
-  readonly #frames: FrameReader;
+  readonly #child: Child;
   #last_id = READY_ID;
 
-  constructor(process: Deno.ChildProcess) {
-    this.#process = process;
-    this.#writer = process.stdin.getWriter();
-    this.#writer.closed.catch(() => {}); // failed writes report the error
-    this.#reader = process.stdout.getReader();
-    this.#frames = new FrameReader(async () => (await this.#reader.read()).value ?? null, MAX_ANSWER_BYTES);
+  constructor(child: Child) {
+    this.#child = child;
+    child.unref();
   }
 
   /** Sends one request; resolves to the answer. The timeout starts when the child is ready, if the request needs that. */
@@ -224,74 +197,39 @@ class Child {
     files: readonly BundlerFile[],
     deadline_ms: number,
   ): Promise<ChildReply> {
-    if (!this.ready && task.kind === "bundle") await this.#within(START_MS, this.#receive(READY_ID));
-    const id = ++this.#last_id;
-    const listed = files.map(({ url, sha256, bytes }) => ({ url, sha256, length: bytes.length }));
-    const message = encodeFrame({ ...task, id, files: listed }, files.map(({ bytes }) => bytes));
-    const [, { header, body }] = await this.#within(
-      this.ready ? deadline_ms : deadline_ms + START_MS,
-      Promise.all([this.#writer.write(message), this.#receive(id)]),
-    );
-    this.used = true;
-    return { answer: header.answer as ChildAnswer, body }; // written by our own program
-  }
-
-  async #receive(id: number): Promise<Frame> {
-    for (;;) {
-      const frame = await this.#frames.next();
-      if (!frame) throw new Error("the bundler closed its output");
-      if (frame.header.id === READY_ID) this.ready = true;
-      if (frame.header.id === id) return frame;
-      if (frame.header.id !== READY_ID) throw new Error("the bundler answered another request");
-    }
-  }
-
-  async #within<T>(ms: number, answered: Promise<T>): Promise<T> {
-    answered.catch(() => {}); // not awaited after a timeout
-    this.#process.ref(); // keeps the process alive until the answer
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new BundlerTimeout("not done in time")), ms);
-    });
+    this.#child.ref(); // keeps the process alive until the answer
     try {
-      return await Promise.race([answered, late]);
+      if (!this.ready && task.kind === "bundle") await within(START_MS, this.#receive(READY_ID));
+      const id = ++this.#last_id;
+      const listed = files.map(({ url, sha256, bytes }) => ({ url, sha256, length: bytes.length }));
+      const message = encodeFrame(
+        JSON.stringify({ ...task, id, files: listed }),
+        files.map(({ bytes }) => bytes),
+      );
+      const [, reply] = await within(
+        this.ready ? deadline_ms : deadline_ms + START_MS,
+        Promise.all([this.#child.write(message), this.#receive(id)]),
+      );
+      this.used = true;
+      return reply;
     } finally {
-      clearTimeout(timer);
-      this.#process.unref();
+      this.#child.unref();
     }
   }
 
-  async kill(): Promise<void> {
-    this.#process.ref();
-    try {
-      this.#process.kill("SIGKILL");
-    } catch {
-      // it has exited already
+  async #receive(wanted: number): Promise<ChildReply> {
+    for (;;) {
+      const frame = await this.#child.next();
+      if (!frame) throw new Error(`the bundler closed its output: ${this.#child.stderr.slice(-1_000)}`);
+      const { id, answer } = JSON.parse(frame.text) as { id: number; answer: ChildAnswer }; // written by our own program
+      if (id === READY_ID) this.ready = true;
+      if (id === wanted) return { answer, body: frame.body };
+      if (id !== READY_ID) throw new Error("the bundler answered another request");
     }
-    await this.#process.status;
-    await this.#writer.abort().catch(() => {}); // the other end is closed
-    await this.#reader.cancel().catch(() => {});
   }
-}
 
-function startChild({ command, args, env }: ChildCommand): Child {
-  try {
-    const process = new Deno.Command(command, {
-      args: [...args],
-      env,
-      clearEnv: true,
-      stdin: "piped",
-      stdout: "piped",
-      stderr: "null",
-    }).spawn();
-    process.unref();
-    return new Child(process);
-  } catch (error) {
-    throw new PreampError(
-      "module_load_failed",
-      "Cannot bundle modules: this process may not start child processes; pass --allow-run, or use built-in modules",
-      { cause: error },
-    );
+  async close(): Promise<void> {
+    await this.#child.close();
   }
 }
 

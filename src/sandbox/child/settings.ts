@@ -1,9 +1,6 @@
 /** Messages and exit codes that host and child of the process tier share beside the frames. Private: both come from one build. */
 import type { GuestGrant } from "../tiers/worker_permissions.ts";
 
-/** Arguments of the compiled program in this role. */
-export const GUEST_ROLE: readonly [string, string] = ["child", "guest"];
-
 /**
  * Worker that a child starts before it knows its module. It fits modules with exactly this grant. A worker takes half a gigabyte
  * of what the system counts as data, so no child has two.
@@ -14,12 +11,12 @@ export interface Readiness {
   readonly uses: readonly string[];
 }
 
-/** First line of a child that starts its worker ahead. */
+/** First frame of a child that starts its worker ahead. */
 export interface MakeReady {
   readonly ready: Readiness;
 }
 
-/** Line that assigns a module to a child. */
+/** Frame that assigns a module to a child. */
 export interface ChildSettings {
   readonly grant: GuestGrant;
   /** Parts of the SDK that the module uses. */
@@ -32,7 +29,7 @@ export interface ChildSettings {
   readonly cpu_s: number;
 }
 
-/** Prefix of lines for the child itself: the milliseconds that the module may work without another line; 0 means no limit. */
+/** Prefix of frames for the child itself: the milliseconds that the module may work without another frame; 0 means no limit. */
 export const WATCH = "!";
 
 /** Exit codes of a child, by reason. */

@@ -1,4 +1,5 @@
 /** Finds out which isolation tiers this host supports, without starting anything. */
+import { hasSystemLimits, mayRun } from "../../process/system_limits.ts";
 
 /** Tiers that run a module outside of this isolate. */
 export type GuestTier = "worker" | "process";
@@ -11,6 +12,15 @@ export type TierAnswer = { readonly available: true } | {
 
 /** Availability of each tier on this host. */
 export type TierReport = Readonly<Record<GuestTier, TierAnswer>>;
+
+/** Text of hosts where nothing but its own watchdog limits a child. */
+const WATCHDOG_ONLY =
+  "watchdog only: this process cannot start /bin/sh, which sets limits of the operating system";
+
+/** Returns what is missing in the limits of children on this host; undefined if nothing is. */
+export function missingLimits(): string | undefined {
+  return hostTiers().process.available && !hasSystemLimits() ? WATCHDOG_ONLY : undefined;
+}
 
 let known: TierReport | undefined;
 
@@ -31,11 +41,9 @@ export function bundlerProcess(): TierAnswer {
 
 function mayStartItself(): boolean {
   try {
-    const command = Deno.execPath();
-    return typeof Deno.Command === "function" &&
-      Deno.permissions.querySync({ name: "run", command }).state === "granted";
+    return mayRun(Deno.execPath());
   } catch {
-    return false; // the host has no subprocesses, or does not reveal the path of this executable
+    return false; // the host does not reveal the path of this executable
   }
 }
 
@@ -49,33 +57,31 @@ function workerTier(): TierAnswer {
 }
 
 function processTier(): TierAnswer {
-  if (Deno.build.os === "windows") return missing("limits of processes are set by a POSIX shell");
+  if (Deno.build.os === "windows") {
+    return missing("a child and what it starts are ended as a POSIX process group");
+  }
   if (typeof Deno.Command !== "function") return missing("this host starts no processes");
   if (typeof Deno.permissions?.querySync !== "function") {
     return missing("this host has no permissions to ask for");
   }
-  const needed = [
-    [{ name: "run", command: "/bin/sh" }, "--allow-run"],
-    [{ name: "write" }, "--allow-write"],
-    [{ name: "read" }, "--allow-read"],
-  ] as const;
-  for (const [descriptor, flag] of needed) {
-    if (Deno.permissions.querySync(descriptor).state !== "granted" && !isFolderGranted(descriptor.name)) {
-      return missing(`this process may not start and watch children: it needs ${flag}`);
+  const granted = {
+    run: hasSystemLimits() || mayStartItself(),
+    write: hasTemporaryFolder("write"),
+    read: hasTemporaryFolder("read"),
+  };
+  for (const [name, is_granted] of Object.entries(granted)) {
+    if (!is_granted) {
+      return missing(`this process may not start and watch children: it needs --allow-${name}`);
     }
   }
-  try {
-    if (Deno.statSync("/bin/sh").isFile) return { available: true };
-  } catch {
-    // reported below
-  }
-  return missing("there is no /bin/sh to set a child's limits with");
+  return { available: true };
 }
 
-/** Returns whether a list of folders includes the one for temporary files, where each child has its own. */
-function isFolderGranted(name: "run" | "read" | "write"): boolean {
-  if (name === "run") return false;
-  return Deno.permissions.querySync({ name, path: "/tmp" }).state === "granted";
+/** Returns whether this process may use the folder for temporary files, where each child has its own. */
+function hasTemporaryFolder(name: "read" | "write"): boolean {
+  return [{ name }, { name, path: "/tmp" }].some((descriptor) =>
+    Deno.permissions.querySync(descriptor).state === "granted"
+  );
 }
 
 function missing(reason: string): TierAnswer {

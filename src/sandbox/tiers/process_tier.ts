@@ -2,20 +2,17 @@
  * Host's side of the `process` tier, where a module runs in a child of our own executable. Starts the child in a process group of
  * its own, reads its output within limits, and kills it as a group.
  */
+import { encodeFrame, FrameTooLarge } from "../../process/frames.ts";
+import { ownEnv, ownProgram } from "../../process/own_program.ts";
+import { type Child, spawnChild } from "../../process/spawn_child.ts";
+import type { SystemLimits } from "../../process/system_limits.ts";
+import { PERMISSION_KINDS } from "../../sdk/plan.ts";
 import type { Channel, ChannelListener, ExitReason, GuestExit } from "../channel.ts";
-import { LineReader } from "../child/line_reader.ts";
 import { type ChildSettings, EXIT, type MakeReady, type Readiness, WATCH } from "../child/settings.ts";
-import { childCommand, childEnv, type SystemLimits } from "./child_command.ts";
 import { FairScheduler } from "./fair_scheduler.ts";
 
-/** Bytes of stderr that are kept, to recognise a child that ran out of memory. */
-const MAX_STDERR = 16 * 1024;
 /** Most bytes that wait for a child that does not read. */
 const MAX_WAITING = 64 * 1024 * 1024;
-/** Size of the read buffer in bytes. */
-const READ_BYTES = 64 * 1024;
-/** Milliseconds to wait for the last output of a child that has exited. */
-const DRAIN_MS = 200;
 
 /** Shared by all guests, because the host reads them on one thread. */
 const SCHEDULER = new FairScheduler();
@@ -24,28 +21,38 @@ const SCHEDULER = new FairScheduler();
 export class GuestProcess implements Channel {
   readonly exited: Promise<GuestExit>;
   readonly stopped: Promise<boolean>;
-  readonly #process: Deno.ChildProcess;
+  readonly #child: Child;
   readonly #folder: string;
-  readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #reader: ReadableStreamBYOBReader;
-  readonly #encoder = new TextEncoder();
   #listener: ChannelListener | null = null;
   #exit: GuestExit | null = null;
-  /** Lines of this event-loop turn; they are written together. */
-  #unsent = "";
+  /** Frames of this event-loop turn; they are written together. */
+  #unsent: Uint8Array[] = [];
   #unread_bytes = 0;
-  #stderr = "";
 
-  constructor(process: Deno.ChildProcess, folder: string) {
-    this.#process = process;
-    this.#folder = folder;
-    this.#writer = process.stdin.getWriter();
-    this.#writer.closed.catch(() => {}); // the exit status reports it
-    this.#reader = process.stdout.getReader({ mode: "byob" });
-    void this.#collectStderr();
+  /** @throws {Error} if this host cannot start it. */
+  constructor(limits: SystemLimits) {
+    this.#folder = Deno.makeTempDirSync({ prefix: "preamp-guest-" });
+    try {
+      this.#child = spawnChild({
+        ...ownProgram({
+          name: "guest",
+          entry: new URL("../child/child_main.ts", import.meta.url).href,
+          allow: PERMISSION_KINDS.filter((kind) => kind !== "import"),
+          flags: ["--no-lock", "--unstable-worker-options"],
+        }),
+        cwd: this.#folder,
+        env: childEnv(this.#folder),
+        limits,
+        group: true,
+        limit: () => this.#listener?.limit() ?? 0,
+      });
+    } catch (error) {
+      Deno.removeSync(this.#folder, { recursive: true });
+      throw error;
+    }
     this.exited = this.#run();
     this.stopped = this.exited.then(() => true);
-    process.unref();
+    this.#child.unref();
   }
 
   /** Starts the child's worker before it has a module. Called at most once, before {@link assign}. */
@@ -55,7 +62,7 @@ export class GuestProcess implements Channel {
 
   /** Assigns a module's grant to the child. */
   assign(settings: ChildSettings): void {
-    this.#process.ref();
+    this.#child.ref();
     this.#write(JSON.stringify(settings));
   }
 
@@ -72,18 +79,9 @@ export class GuestProcess implements Channel {
   }
 
   async kill(exit: GuestExit): Promise<void> {
-    this.#refProcess();
+    this.#child.ref(); // keeps this process alive until the child has exited
     this.#end(exit);
     await this.exited;
-  }
-
-  /** Keeps this process alive until the child has exited. */
-  #refProcess(): void {
-    try {
-      this.#process.ref();
-    } catch {
-      // it has exited already
-    }
   }
 
   /** Whether the child is not known to have exited. */
@@ -91,21 +89,22 @@ export class GuestProcess implements Channel {
     return this.#exit === null;
   }
 
-  #write(line: string): void {
+  #write(text: string): void {
     if (this.#exit) return;
-    if (this.#unsent === "") queueMicrotask(() => this.#flush());
-    this.#unsent += line + "\n";
+    if (this.#unsent.length === 0) queueMicrotask(() => this.#flush());
+    this.#unsent.push(encodeFrame(text));
   }
 
   #flush(): void {
     if (this.#exit) return;
-    const bytes = this.#encoder.encode(this.#unsent);
-    this.#unsent = "";
+    const [first, second] = this.#unsent;
+    const bytes = second ? concat(this.#unsent) : first!; // called after a frame was added
+    this.#unsent = [];
     this.#unread_bytes += bytes.length;
     if (this.#unread_bytes > MAX_WAITING) {
       return this.#end({ cause: "violation", detail: "it does not read its input" });
     }
-    this.#writer.write(bytes).then(
+    this.#child.write(bytes).then(
       () => {
         this.#unread_bytes -= bytes.length;
       },
@@ -117,80 +116,47 @@ export class GuestProcess implements Channel {
   #end(exit: GuestExit): void {
     if (this.#exit) return;
     this.#exit = exit;
-    this.#killGroup();
-  }
-
-  /** Kills the child and all processes that it started. */
-  #killGroup(): void {
-    for (const pid of [-this.#process.pid, this.#process.pid]) {
-      try {
-        Deno.kill(pid, "SIGKILL");
-      } catch {
-        // no such process is left
-      }
-    }
+    this.#child.kill();
   }
 
   async #run(): Promise<GuestExit> {
     const reading = this.#read();
-    const status = await this.#process.status;
-    this.#killGroup(); // also processes that the child started
-    await Promise.race([reading, new Promise((resolve) => setTimeout(resolve, DRAIN_MS))]);
+    await this.#child.status;
+    const status = await this.#child.close(reading);
     this.#exit ??= this.#exitOf(status);
-    await this.#reader.cancel().catch(() => {}); // the other end is closed
-    await this.#writer.abort().catch(() => {});
     await Deno.remove(this.#folder, { recursive: true }).catch(() => {}); // the folder may be gone already
     return this.#exit;
   }
 
   async #read(): Promise<void> {
-    const lines = new LineReader();
-    const limit = () => this.#listener?.limit() ?? 0;
-    let buffer = new ArrayBuffer(READ_BYTES);
     try {
-      for (;;) {
-        const { value, done } = await this.#reader.read(new Uint8Array(buffer)); // perf: the same memory each time
-        if (done) return;
-        buffer = value.buffer;
-        const texts: string[] = [];
-        const taken = lines.take(value, limit, (text) => void texts.push(text));
-        await this.#deliver(texts);
-        if (!taken) return this.#end({ cause: "output", detail: "it sent a message that is too large" });
+      for (let frame = await this.#child.next(); frame; frame = await this.#child.next()) {
+        await this.#deliver(frame.text);
       }
-    } catch {
-      // cancelled or broken: the exit status reports it
+    } catch (error) {
+      // otherwise cancelled or broken: the exit status reports it
+      if (error instanceof FrameTooLarge) {
+        this.#end({ cause: "output", detail: "it sent a message that is too large" });
+      }
     }
   }
 
-  /** Delivers texts in the slices of the scheduler, and waits while the host is busy with this guest. */
-  async #deliver(texts: readonly string[]): Promise<void> {
-    for (const text of texts) {
-      if (this.#exit) return;
-      SCHEDULER.begin();
-      this.#listener?.take(text);
-      // answering counts as work too, and may never return to the event loop
-      for (let busy = this.#listener?.ready(); busy; busy = this.#listener?.ready()) await busy;
-      const turn = SCHEDULER.end();
-      if (turn) await turn;
-    }
-  }
-
-  async #collectStderr(): Promise<void> {
-    const decoder = new TextDecoder();
-    try {
-      for await (const chunk of this.#process.stderr) {
-        this.#stderr = (this.#stderr + decoder.decode(chunk, { stream: true })).slice(-MAX_STDERR);
-      }
-    } catch {
-      // the child has exited
-    }
+  /** Delivers a text in the slices of the scheduler, and waits while the host is busy with this guest. */
+  async #deliver(text: string): Promise<void> {
+    if (this.#exit) return;
+    SCHEDULER.begin();
+    this.#listener?.take(text);
+    // answering counts as work too, and may never return to the event loop
+    for (let busy = this.#listener?.ready(); busy; busy = this.#listener?.ready()) await busy;
+    const turn = SCHEDULER.end();
+    if (turn) await turn;
   }
 
   #exitOf({ code, signal }: Deno.CommandStatus): GuestExit {
     const cause = BY_CODE[code];
     if (cause) return { cause, detail: DETAILS[cause] };
     if (signal === "SIGXCPU") return { cause: "timeout", detail: DETAILS.timeout };
-    if (/out of memory|memory allocation of|Cannot allocate memory/i.test(this.#stderr)) {
+    if (/out of memory|memory allocation of|Cannot allocate memory/i.test(this.#child.stderr)) {
       return { cause: "memory", detail: DETAILS.memory };
     }
     const detail = signal ? `the process was killed by ${signal}` : `its process ended with code ${code}`;
@@ -214,22 +180,25 @@ const DETAILS: Readonly<Record<Exclude<ExitReason, "ended">, string>> = {
 
 /** Starts a child without a module. @throws {Error} if this host cannot start it. */
 export function startGuestProcess(limits: SystemLimits): GuestProcess {
-  const folder = Deno.makeTempDirSync({ prefix: "preamp-guest-" });
-  const { command, args, detached } = childCommand(limits);
-  try {
-    const process = new Deno.Command(command, {
-      args: [...args],
-      cwd: folder,
-      env: childEnv(folder),
-      clearEnv: true,
-      detached,
-      stdin: "piped",
-      stdout: "piped",
-      stderr: "piped",
-    }).spawn();
-    return new GuestProcess(process, folder);
-  } catch (error) {
-    Deno.removeSync(folder, { recursive: true });
-    throw error;
+  return new GuestProcess(limits);
+}
+
+/** Returns the environment of a child, which replaces it by the module's variables before it links the module. */
+function childEnv(folder: string): Record<string, string> {
+  return {
+    TMPDIR: folder,
+    NO_COLOR: "1",
+    PATH: "/usr/local/bin:/usr/bin:/bin",
+    ...(Deno.build.standalone ? { HOME: folder, DENO_DIR: folder } : ownEnv()),
+  };
+}
+
+function concat(parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
   }
+  return whole;
 }

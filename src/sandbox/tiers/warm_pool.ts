@@ -4,7 +4,7 @@
  */
 import type { GuestExit } from "../channel.ts";
 import type { Readiness } from "../child/settings.ts";
-import type { SystemLimits } from "./child_command.ts";
+import type { SystemLimits } from "../../process/system_limits.ts";
 import { grantKey, guestGrant } from "./worker_permissions.ts";
 
 /** A warm child. */

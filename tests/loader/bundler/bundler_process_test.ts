@@ -1,7 +1,12 @@
 import { createHash } from "node:crypto";
 import { READY_ID } from "../../../src/loader/bundler/bundler_messages.ts";
-import { bundlerCommand, createBundlerProcess } from "../../../src/loader/bundler/bundler_process.ts";
-import { encodeFrame } from "../../../src/loader/bundler/frames.ts";
+import {
+  createBundlerProcess,
+  MAX_ANSWER_BYTES,
+  startBundlerChild,
+} from "../../../src/loader/bundler/bundler_process.ts";
+import { ownEnv } from "../../../src/process/own_program.ts";
+import { type Child, spawnChild } from "../../../src/process/spawn_child.ts";
 import type { BundlerClient, BundleRequest } from "../../../src/loader/types.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { refusal } from "../../plan/support.ts";
@@ -17,33 +22,26 @@ function clientOf(name: string, owner = "key:test"): BundlerClient {
   return { name, owner, trusted: false };
 }
 
-/** A child that speaks the protocol and does what a test wants. */
-function childOf(body: string): { command: string; args: string[]; env: Record<string, string> } {
-  const frames = new URL("../../../src/loader/bundler/frames.ts", import.meta.url).href;
-  const code = `import { encodeFrame, FrameReader } from "${frames}";
-    const reader = new FrameReader(async () => {
-      const buffer = new Uint8Array(65536);
-      const count = await Deno.stdin.read(buffer);
-      return count === null ? null : buffer.subarray(0, count);
-    }, 1e8);
-    const answer = (id, more = {}) => Deno.stdout.writeSync(encodeFrame({ id, answer: { kind: "problems", problems: [{ message: String(Deno.pid) }], ...more } }));
-    Deno.stdout.writeSync(encodeFrame({ id: 0 }));
-    for (let frame = await reader.next(), turn = 1; frame; frame = await reader.next(), turn++) { const { id, request: { entry } } = frame.header; ${body} }`;
-  const { command } = bundlerCommand();
-  return {
-    command,
-    args: [
-      "run",
-      "--no-prompt",
-      "--no-check",
-      "--cached-only",
-      `data:text/typescript,${encodeURIComponent(code)}`,
-    ],
-    env: {
-      HOME: Deno.env.get("HOME") ?? "/",
-      DENO_DIR: Deno.env.get("DENO_DIR") ?? `${Deno.env.get("HOME")}/.cache/deno`,
-    },
-  };
+/** Starts a child that speaks the protocol and does what a test wants. */
+function startOf(body: string): () => Child {
+  const io = new URL("../../../src/process/child_io.ts", import.meta.url).href;
+  const code = `import { FrameWriter, parentFrames } from "${io}";
+    const frames = parentFrames(1e8);
+    const output = new FrameWriter();
+    const answer = (id, more = {}) => output.write(JSON.stringify({ id, answer: { kind: "problems", problems: [{ message: String(Deno.pid) }], ...more } }));
+    output.write(JSON.stringify({ id: 0 }));
+    for (let frame = await frames.next(), turn = 1; frame; frame = await frames.next(), turn++) { const { id, request: { entry } } = JSON.parse(frame.text); ${body} }`;
+  return () =>
+    spawnChild({
+      command: Deno.execPath(),
+      args: [
+        ...["run", "--no-prompt", "--no-check", "--cached-only", "--config"],
+        new URL("../../../deno.json", import.meta.url).pathname,
+        `data:text/typescript,${encodeURIComponent(code)}`,
+      ],
+      env: ownEnv(),
+      limit: () => MAX_ANSWER_BYTES,
+    });
 }
 
 async function pidOf(answer: Promise<unknown>): Promise<number> {
@@ -60,11 +58,10 @@ function isAlive(pid: number): boolean {
 }
 
 Deno.test("bundle() kills a child that does not answer in time, and starts another", async () => {
-  const command = () =>
-    childOf(
-      `if (entry.includes("hang")) { Deno.stdout.writeSync(new Uint8Array(3)); for (;;); } answer(id);`,
-    );
-  const bundler = createBundlerProcess({ command, deadline_ms: 300 });
+  const start = startOf(
+    `if (entry.includes("hang")) { Deno.stdout.writeSync(new Uint8Array(3)); for (;;); } answer(id);`,
+  );
+  const bundler = createBundlerProcess({ start, deadline_ms: 300 });
   const first = await pidOf(bundler.bundle(requestOf("", "https://h.test/a.ts"), clientOf("a")));
   const hanging = bundler.bundle(requestOf("", "https://h.test/hang.ts"), clientOf('module "b"'));
   const waiting = pidOf(bundler.bundle(requestOf("", "https://h.test/c.ts"), clientOf("c")));
@@ -78,7 +75,7 @@ Deno.test("bundle() kills a child that does not answer in time, and starts anoth
 
 Deno.test("bundle() asks a new child once when the old one died, and says so when that dies too", async () => {
   const bundler = createBundlerProcess({
-    command: () => childOf("if (turn === 2 || entry.includes('die')) Deno.exit(9); answer(id);"),
+    start: startOf("if (turn === 2 || entry.includes('die')) Deno.exit(9); answer(id);"),
   });
   const pids = [
     await pidOf(bundler.bundle(requestOf(""), clientOf("a"))),
@@ -99,7 +96,7 @@ for (
   })
 ) {
   Deno.test(`bundle() takes ${what} for a broken child`, async () => {
-    const bundler = createBundlerProcess({ command: () => childOf(body) });
+    const bundler = createBundlerProcess({ start: startOf(body) });
     assertEquals(
       (await refusal(() => bundler.bundle(requestOf(""), clientOf("a")))).code,
       "module_load_failed",
@@ -109,7 +106,7 @@ for (
 }
 
 Deno.test("an idle child is stopped after a while, and started again when it is needed", async () => {
-  const bundler = createBundlerProcess({ command: () => childOf("answer(id);"), idle_ms: 20 });
+  const bundler = createBundlerProcess({ start: startOf("answer(id);"), idle_ms: 20 });
   const first = await pidOf(bundler.bundle(requestOf(""), clientOf("a")));
   while (isAlive(first)) await new Promise((resolve) => setTimeout(resolve, 5));
   assert(await pidOf(bundler.bundle(requestOf(""), clientOf("b"))) !== first);
@@ -118,7 +115,7 @@ Deno.test("an idle child is stopped after a while, and started again when it is 
 
 Deno.test("bundle() says what to do where no process may be started", async () => {
   const bundler = createBundlerProcess({
-    command: () => ({ command: "/nowhere/at/all", args: [], env: {} }),
+    start: () => spawnChild({ command: "/nowhere/at/all", args: [], env: {}, limit: () => 0 }),
   });
   const error = await refusal(() => bundler.bundle(requestOf(""), clientOf("a")));
   assertMatch(error.message, /pass --allow-run/);
@@ -141,38 +138,28 @@ Deno.test("twenty bundles at once do not hold up the server for 100 ms", async (
   await bundler.close();
 });
 
-Deno.test("the bundler child holds nothing and does not outlive its stdin", async () => {
-  const { command, args, env } = bundlerCommand();
-  assertEquals(args.some((word) => word.startsWith("--allow")), false);
-  assertEquals(
-    Object.keys(env).filter((name) =>
-      !["DENO_DIR", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE", "SystemRoot"].includes(name)
-    ),
-    [],
-  );
-  const child = new Deno.Command(command, {
-    args: [...args],
-    env,
-    clearEnv: true,
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
-  await child.stdin.close();
-  const { success, stdout, stderr } = await child.output();
-  assertEquals([success, new TextDecoder().decode(stderr)], [true, ""]);
-  const ready = encodeFrame({ id: READY_ID }); // all that it says unasked, if it gets there
-  assertEquals(stdout, stdout.length === 0 ? stdout : ready);
+Deno.test("the bundler child says only that it is ready, and ends with its input", async () => {
+  const child = startBundlerChild();
+  const ready = await child.next();
+  await child.end();
+  assertEquals([ready?.text, await child.next(), (await child.status).success, child.stderr], [
+    JSON.stringify({ id: READY_ID }),
+    null,
+    true,
+    "",
+  ]);
+  await child.close();
 });
 
 Deno.test("bundle() asks no child again about a source that took too long or ended it", async () => {
   let starts = 0;
+  const start = startOf(
+    "if (entry.includes('hang')) for (;;); if (entry.includes('die')) Deno.exit(9); answer(id);",
+  );
   const bundler = createBundlerProcess({
-    command: () => {
+    start: () => {
       starts++;
-      return childOf(
-        "if (entry.includes('hang')) for (;;); if (entry.includes('die')) Deno.exit(9); answer(id);",
-      );
+      return start();
     },
     deadline_ms: 300,
   });
@@ -194,8 +181,9 @@ Deno.test("bundle() asks no child again about a source that took too long or end
 
 Deno.test("bundle() serves owners in turn: many slow sources of one do not keep another waiting for all of them", async () => {
   const bundler = createBundlerProcess({
-    command: () =>
-      childOf("if (entry.includes('slow')) await new Promise((done) => setTimeout(done, 100)); answer(id);"),
+    start: startOf(
+      "if (entry.includes('slow')) await new Promise((done) => setTimeout(done, 100)); answer(id);",
+    ),
   });
   const ended: string[] = [];
   const bundle = (name: string, owner: string) =>

@@ -1,4 +1,4 @@
-import { bundlerCommand, createBundlerProcess } from "../../../src/loader/bundler/bundler_process.ts";
+import { createBundlerProcess, startBundlerChild } from "../../../src/loader/bundler/bundler_process.ts";
 import type { Bundler } from "../../../src/loader/types.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { DEEP, LARGE, type SourceBomb } from "./source_bombs.ts";
@@ -10,9 +10,9 @@ const GOOD = "export const mount = () => 1;";
 function counted(): Bundler & AsyncDisposable & { starts: number } {
   const counter = { starts: 0 };
   const bundler = createBundlerProcess({
-    command: () => {
+    start: () => {
       counter.starts++;
-      return bundlerCommand();
+      return startBundlerChild();
     },
   });
   return Object.assign(counter, {

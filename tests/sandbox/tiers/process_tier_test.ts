@@ -1,5 +1,4 @@
 /** Children as the host starts and ends them. What a module cannot do in one is the escape suite's. */
-import { LineReader } from "../../../src/sandbox/child/line_reader.ts";
 import { GuestConnection } from "../../../src/sandbox/guest/guest_connection.ts";
 import { guestGrant } from "../../../src/sandbox/tiers/worker_permissions.ts";
 import { type GuestProcess, startGuestProcess } from "../../../src/sandbox/tiers/process_tier.ts";
@@ -77,13 +76,46 @@ Deno.test("hostTiers() says why there are no children where they may not be star
     ),
     env: { NO_COLOR: "1" },
   }).output();
-  const lines: string[] = [];
-  new LineReader().take(stdout, () => 10_000, (line) => lines.push(line));
-  const report = JSON.parse(lines[0]!);
+  const report = JSON.parse(new TextDecoder().decode(stdout));
   assertEquals([report.worker.available, report.process], [true, {
     available: false,
     reason: "this process may not start and watch children: it needs --allow-run",
   }]);
+});
+
+/** Opens a guest where no shell may be started; prints what the host reports and how the guest ended. */
+const WITHOUT_SHELL = `
+import { hostTiers, missingLimits } from "./src/sandbox/tiers/isolation_tiers.ts";
+import { startGuestProcess } from "./src/sandbox/tiers/process_tier.ts";
+import { guestGrant } from "./src/sandbox/tiers/worker_permissions.ts";
+import { GuestConnection } from "./src/sandbox/guest/guest_connection.ts";
+const limits = { memory_mb: 64, cpu_s: 1 };
+const ends = [];
+for (const code of ["const kept = []; for (;;) kept.push(new Uint8Array(1e6).fill(1));", "for (;;);"]) {
+  const child = startGuestProcess(limits);
+  child.assign({ grant: guestGrant({}), uses: [], env: {}, ...limits });
+  const guest = new GuestConnection(child, { name: "m", onLog() {}, onViolation() {} });
+  ends.push(await guest.start(code, [], 60_000).catch(({ code }) => code));
+}
+console.log(JSON.stringify([hostTiers(), missingLimits(), ends]));
+`;
+
+Deno.test("without a shell a child is started directly and its watchdog limits it, which the host says", async () => {
+  const root = new URL("../../../", import.meta.url);
+  const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: [
+      ...["run", "--quiet", "--no-lock", "--no-check", "--allow-all", "--deny-run=/bin/sh"],
+      ...["--config", new URL("deno.json", root).pathname],
+      `data:text/typescript,${encodeURIComponent(WITHOUT_SHELL.replaceAll("./src/", `${root}src/`))}`,
+    ],
+    env: { NO_COLOR: "1" },
+  }).output();
+  assertEquals(new TextDecoder().decode(stderr), "");
+  assertEquals(JSON.parse(new TextDecoder().decode(stdout)), [
+    { worker: { available: true }, process: { available: true } },
+    "watchdog only: this process cannot start /bin/sh, which sets limits of the operating system",
+    ["tool_memory_exceeded", "tool_timeout"],
+  ]);
 });
 
 Deno.test("a child that has exited can still be killed", async () => {

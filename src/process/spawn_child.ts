@@ -1,0 +1,171 @@
+/**
+ * Starts child processes of this program and exchanges frames with them: the bundler, the validator and sandboxed modules. A child has no
+ * environment variables except the given ones, and is killed together with its process group.
+ */
+import { type Frame, FrameReader } from "./frames.ts";
+import { type Program, type SystemLimits, withLimits } from "./system_limits.ts";
+
+/** Options of {@link spawnChild}. */
+export interface ChildOptions extends Program {
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  /** Limits of the operating system. Default: none. */
+  readonly limits?: SystemLimits;
+  /** Whether the child leads a process group, which is killed with it. Default false; for children that may start processes. */
+  readonly group?: boolean;
+  /** Which part of a long stderr is kept. Default `end`, where a runtime writes why it exited. */
+  readonly keep_stderr?: "start" | "end";
+  /** Returns the most bytes of the next frame. */
+  readonly limit: () => number;
+}
+
+/** Thrown by {@link within}. */
+export class ChildTimeout extends Error {}
+
+/** Characters of stderr that are kept. */
+const MAX_STDERR = 64 * 1024;
+/** Milliseconds to wait for the last output of a child that has exited: a process that it started may keep its pipes open. */
+const DRAIN_MS = 200;
+
+/** Starts a child. @throws {Error} if this host cannot start it. */
+export function spawnChild(options: ChildOptions): Child {
+  return new Child(options);
+}
+
+/** A started child process. */
+export class Child {
+  /** Resolves when it has exited. */
+  readonly status: Promise<Deno.CommandStatus>;
+  readonly #process: Deno.ChildProcess;
+  readonly #group: boolean;
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #reader: ReadableStreamBYOBReader;
+  readonly #frames: FrameReader;
+  readonly #stderr_reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #stderr_end: Promise<void>;
+  #stderr = "";
+
+  constructor(
+    { command, args, env, cwd, limits, group = false, keep_stderr = "end", limit }: ChildOptions,
+  ) {
+    const started = limits
+      ? withLimits({ command, args }, limits, group)
+      : { command, args, detached: group };
+    this.#process = new Deno.Command(started.command, {
+      args: [...started.args],
+      ...(cwd === undefined ? {} : { cwd }),
+      env,
+      clearEnv: true,
+      detached: started.detached,
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "piped",
+    }).spawn();
+    this.#group = group;
+    this.#writer = this.#process.stdin.getWriter();
+    this.#writer.closed.catch(() => {}); // failed writes and the exit status report it
+    this.#reader = this.#process.stdout.getReader({ mode: "byob" });
+    this.#frames = new FrameReader(async (buffer) => {
+      const { value, done } = await this.#reader.read(buffer);
+      return done ? null : value;
+    }, limit);
+    this.#stderr_reader = this.#process.stderr.getReader();
+    this.#stderr_end = this.#collectStderr(keep_stderr);
+    this.status = this.#process.status.then((status) => {
+      if (group) this.#signal(-this.#process.pid); // processes that it started
+      return status;
+    });
+  }
+
+  /** What it wrote to stderr, at most 64 Ki characters. */
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  /** Writes bytes, such as frames. Rejects if the child has closed its input. */
+  async write(bytes: Uint8Array): Promise<void> {
+    await this.#writer.write(bytes);
+  }
+
+  /** Closes its input. The children of this program then exit. */
+  async end(): Promise<void> {
+    await this.#writer.close();
+  }
+
+  /** Resolves to the next frame; null at the end of its output. Throws as {@link FrameReader.next}. */
+  async next(): Promise<Frame | null> {
+    return await this.#frames.next();
+  }
+
+  /** Lets the child keep this process alive, which it does at first. */
+  ref(): void {
+    try {
+      this.#process.ref();
+    } catch {
+      // it has exited
+    }
+  }
+
+  /** Lets this process end while the child runs. */
+  unref(): void {
+    this.#process.unref();
+  }
+
+  /** Kills the child and its group without waiting. */
+  kill(): void {
+    if (this.#group) this.#signal(-this.#process.pid);
+    this.#signal(this.#process.pid);
+  }
+
+  /**
+   * Kills the child, waits for its exit and closes its pipes.
+   *
+   * @param reading Work on its output, which may take what the child wrote before its exit.
+   */
+  async close(reading?: Promise<void>): Promise<Deno.CommandStatus> {
+    this.ref();
+    this.kill();
+    const status = await this.status;
+    await within(DRAIN_MS, Promise.all([reading, this.#stderr_end])).catch(() => {}); // what is left is dropped
+    await this.#writer.abort().catch(() => {}); // the other end is closed
+    await this.#reader.cancel().catch(() => {});
+    await this.#stderr_reader.cancel().catch(() => {});
+    return status;
+  }
+
+  #signal(pid: number): void {
+    try {
+      Deno.kill(pid, "SIGKILL");
+    } catch {
+      // no such process is left
+    }
+  }
+
+  async #collectStderr(keep: "start" | "end"): Promise<void> {
+    const decoder = new TextDecoder();
+    try {
+      for (;;) {
+        const { value, done } = await this.#stderr_reader.read();
+        if (done) return;
+        const text = this.#stderr + decoder.decode(value, { stream: true });
+        this.#stderr = keep === "end" ? text.slice(-MAX_STDERR) : text.slice(0, MAX_STDERR);
+      }
+    } catch {
+      // the child has exited
+    }
+  }
+}
+
+/** Waits for a promise. @throws {ChildTimeout} after `ms` milliseconds. */
+export async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
+  promise.catch(() => {}); // not awaited after a timeout
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new ChildTimeout(`not done within ${ms} ms`)), ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
