@@ -184,7 +184,7 @@ const injection = (text: string, fields: JsonObject = {}) =>
 Deno.test("processHookResult() refuses an injection over the limit, in code points, and stores nothing", async () => {
   for (const text of ["x".repeat(11), "\u{1f600}".repeat(11)]) {
     const { coordinator, settle, messages } = await processed(injection(text), { injection_size_limit: 10 });
-    await assertRejects(settle, RangeError, "Context injection exceeds 10 characters");
+    await assertRejects(settle, PreampError, "Context injection exceeds 10 characters");
     assertEquals(await messages(), []);
     assertEquals(coordinator.hooks.getEvents("policy:violation"), [
       ["policy:violation", { kind: "injection_size", hook_name: "guard", limit: 10, actual: 11 }],
@@ -218,7 +218,7 @@ Deno.test("processHookResult() warns over the budget and injects, drops or refus
     injection_budget_per_turn: 2,
     injection_budget_mode: "error",
   });
-  await assertRejects(refused.settle, RangeError, "exceeds 2 tokens");
+  await assertRejects(refused.settle, PreampError, "exceeds 2 tokens");
 });
 
 Deno.test("resetTurn() resets the budget", async () => {
@@ -370,7 +370,7 @@ Deno.test("processHookResult() cuts a long prompt in the reason", async () => {
 
 Deno.test("processHookResult() denies when the approval system fails, whatever the default", async () => {
   const emission = await answered([new PreampError("internal", "broken")], { approval_default: "allow" });
-  assertEquals([emission.action, emission.reason], ["deny", "Approval failed - denied: Run it?"]);
+  assertEquals([emission.action, emission.reason], ["deny", "User denied: Run it?"]);
 });
 
 Deno.test("processHookResult() emits events before and after the answer of an approval", async () => {

@@ -5,6 +5,12 @@
 import { canonicalHash } from "../../sdk/digest.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import { deepFreeze, toPlain, toPlainObject } from "../../sdk/json.ts";
+import {
+  type ApprovalOutcome,
+  approvalOutcome,
+  rememberScopeOf,
+  userDenied,
+} from "../../sdk/hook_actions.ts";
 import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import { later } from "../timeouts.ts";
@@ -22,17 +28,8 @@ export interface ApprovalSubject {
   data: JsonObject;
 }
 
-/** Result of an approval. */
-export interface ApprovalOutcome {
-  allowed: boolean;
-  /** Reason of the denial; empty when allowed. */
-  reason: string;
-}
-
 /** Longest wait for a person, in seconds: a year, so that the end is a valid date. */
 const LONGEST_TIMEOUT_S = 31_536_000;
-
-const ALLOWING: ReadonlySet<string> = new Set(["allow", "allow once", "allow always"]);
 
 /**
  * Asks a person and waits for the answer. Emits `approval:required` and exactly one of `approval:granted` and
@@ -49,7 +46,7 @@ export async function askForApproval(
   const action = subject.tool_name === null ? subject.event : "execute";
   const { tool_call_id, tool_name } = subject;
   const known = host.knownApproval?.({ tool_call_id, args_hash, action }, session.session_id) ?? null;
-  if (known?.answer) return outcomeOf(known.answer, question);
+  if (known?.answer) return approvalOutcome(known.answer.decision, question);
   const pattern = question.pattern === undefined ? {} : { pattern: question.pattern };
   const { prompt, hook_name } = question;
   const match = { action, tool_name, tool_call_id, args_hash, prompt, hook_name, ...pattern };
@@ -82,7 +79,7 @@ export async function askForApproval(
       return { decision: "deny", reason: "The approval system failed", decided_by: null }; // fail closed
     },
   );
-  const outcome = outcomeOf(answer, request);
+  const outcome = approvalOutcome(answer?.decision ?? null, request);
   const remember = answer ? rememberScopeOf(answer.decision, request.options) : null;
   await hooks.emit(outcome.allowed ? "approval:granted" : "approval:denied", {
     approval_id: request.approval_id,
@@ -129,7 +126,7 @@ async function applyRemembered(
       ...(pattern === undefined ? {} : { pattern }),
     });
   }
-  return allowed ? { allowed, reason: "" } : { allowed, reason: `User denied: ${shorten(prompt)}` };
+  return allowed ? { allowed, reason: null } : { allowed, reason: userDenied(prompt) };
 }
 
 async function waitForAnswer(
@@ -150,54 +147,4 @@ async function waitForAnswer(
     stopTimer();
     watched.removeEventListener("abort", cancel);
   }
-}
-
-function outcomeOf(
-  answer: ApprovalDecision | null,
-  question: Pick<ApprovalQuestion, "prompt" | "options" | "default">,
-): ApprovalOutcome {
-  if (answer === null) return { allowed: false, reason: "No approval system available" };
-  const prompt = shorten(question.prompt);
-  if (answer.decision === "timeout") {
-    if (question.default === "allow") return { allowed: true, reason: "" };
-    return { allowed: false, reason: `Approval timeout - denied by default: ${prompt}` };
-  }
-  return allows(answer.decision, question.options)
-    ? { allowed: true, reason: "" }
-    : { allowed: false, reason: `User denied: ${prompt}` };
-}
-
-/**
- * Returns whether a decision allows: by the effect of its option, else because it is `allow`, `allow once` or
- * `allow always`.
- */
-export function allows(decision: string, options: readonly ApprovalOption[]): boolean {
-  for (const option of options) {
-    if (typeof option === "object" && option.label.toLowerCase() === decision.toLowerCase()) {
-      return option.effect === "allow";
-    }
-  }
-  return ALLOWING.has(decision.toLowerCase());
-}
-
-/**
- * Returns what a decision also applies to: its option's `remember`, `session` for the plain option `Allow
- * always`, else null.
- */
-export function rememberScopeOf(
-  decision: string,
-  options: readonly ApprovalOption[],
-): "session" | "pattern" | null {
-  for (const option of options) {
-    const label = typeof option === "string" ? option : option.label;
-    if (label.toLowerCase() !== decision.toLowerCase()) continue;
-    if (typeof option === "string") return label.toLowerCase() === "allow always" ? "session" : null;
-    return option.remember === "session" || option.remember === "pattern" ? option.remember : null;
-  }
-  return null;
-}
-
-function shorten(prompt: string): string {
-  const points = [...prompt];
-  return points.length <= 200 ? prompt : `${points.slice(0, 200).join("")}...`;
 }

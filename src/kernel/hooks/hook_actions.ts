@@ -3,6 +3,7 @@
  * gate's decision in the turn. Acts once on each emission, and on the hooks' verdict even if the loop changed
  * the object.
  */
+import { afterApproval, injectedMessage } from "../../sdk/hook_actions.ts";
 import type { Emission, Injection, Message } from "../../sdk/types.ts";
 import { type ApprovalSubject, askForApproval } from "./approvals.ts";
 import type { SessionContext } from "../session/session_context.ts";
@@ -51,7 +52,7 @@ export class HookActions {
     event: string,
     hook_name: string | undefined,
   ): Promise<Emission> {
-    const injections = await this.#inject(result.injections ?? [], event, hook_name);
+    const injections = await this.#inject(result, event, hook_name);
     let settled: Emission = { ...result, injections };
     for (const message of result.user_messages ?? []) {
       await this.#session.hooks.emit("user:notification", {
@@ -61,14 +62,11 @@ export class HookActions {
       });
     }
     if (result.action === "ask_user" && result.approval) {
-      const outcome = await askForApproval(
-        this.#session,
-        result.approval,
-        this.#approvalSubject(event, result, subject),
+      const subject_of_question = this.#approvalSubject(event, result, subject);
+      settled = afterApproval(
+        settled,
+        await askForApproval(this.#session, result.approval, subject_of_question),
       );
-      settled = outcome.allowed
-        ? { ...settled, action: "continue", reason: null }
-        : { ...settled, action: "deny", reason: outcome.reason };
     }
     if (subject && "call" in subject) settleCall(subject, settled);
     else if (subject) this.#settleGate(subject.gate, settled);
@@ -77,16 +75,16 @@ export class HookActions {
 
   /** Stores injections that are not ephemeral; resolves to the admitted injections with sanitised texts. */
   async #inject(
-    injections: readonly Injection[],
+    { action, injections }: Emission,
     event: string,
     hook_name: string | undefined,
   ): Promise<Injection[]> {
-    const admitted: Injection[] = [];
-    for (const injection of injections) {
-      const clean = await this.#injections.admit(hook_name ? { ...injection, hook_name } : injection);
-      if (clean === null) continue;
-      admitted.push(clean);
-      if (!clean.ephemeral) await this.#store(this.#injections.toMessage(clean, event));
+    if (injections.length === 0) return [];
+    const named = hook_name ? injections.map((injection) => ({ ...injection, hook_name })) : injections;
+    const admitted = await this.#injections.admit({ action, injections: named });
+    const now = this.#session.host.clock.now();
+    for (const injection of admitted) {
+      if (!injection.ephemeral) await this.#store(injectedMessage(injection, event, now));
     }
     return admitted;
   }

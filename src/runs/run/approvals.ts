@@ -2,7 +2,7 @@
  * Stores approvals and waits for their answers. One compare-and-set decides each question, whichever process
  * answers and however late.
  */
-import { allows } from "../../kernel/hooks/approvals.ts";
+import { allows } from "../../sdk/hook_actions.ts";
 import type { ApprovalDecision, ApprovalRequest } from "../../kernel/host.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { SecretSink } from "../ports.ts";

@@ -3,7 +3,7 @@
  * when it starts; `run/session_host.ts` connects its sessions to the log.
  */
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
-import { allows } from "../../kernel/hooks/approvals.ts";
+import { allows } from "../../sdk/hook_actions.ts";
 import { draftEntry } from "../../kernel/host.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import type { RecoveredTurn } from "../../kernel/session/turn_recovery.ts";

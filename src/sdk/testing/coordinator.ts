@@ -267,22 +267,21 @@ export class TestCoordinator implements Coordinator {
   }
 
   /**
-   * Carries out an emission: stores injections in the mounted context, records messages, asks {@link
-   * approval}.
+   * Executes an emission: stores injections in the mounted context, records messages, asks {@link approval}.
    *
-   * @throws {RangeError} `Context injection exceeds N characters`.
+   * @throws {PreampError} `denied`: `Context injection exceeds N characters`.
    */
   processHookResult(result: Emission | JsonObject, event: string, hook_name = "hook"): Promise<Emission> {
-    const { injection_size_limit, injection_budget_per_turn, injection_budget_mode = "warn" } = this.#options;
+    const { injection_size_limit, injection_budget_per_turn, injection_budget_mode } = this.#options;
     return this.#hook_actions.process(result, event, hook_name, {
       hooks: this.hooks,
       context: this.context,
       approval: this.approval,
       shown: this.shown,
       clock: this.clock,
-      size_limit: injection_size_limit,
-      budget: injection_budget_per_turn,
-      budget_mode: injection_budget_mode,
+      injection_size_limit,
+      injection_budget_per_turn,
+      injection_budget_mode,
     });
   }
 
