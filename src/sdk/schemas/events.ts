@@ -3,7 +3,7 @@
  * the envelope; see src/docs/events.md.
  *
  * This folder is all that remains of schemas: other data models are checked by their factories. Only the
- * event log's entries are described by zod, for `GET /v1/schemas/events` and for tests. Building the schemas
+ * event log's entries are described by zod, for `GET /v1/events/schema` and for tests. Building the schemas
  * takes some milliseconds, so nothing that `serve` loads at start may import them.
  */
 import * as z from "zod";
