@@ -1,5 +1,5 @@
 /** Reads memory files: texts at the start of every request of a session. */
-import type { Coordinator, JsonObject, Message } from "preamp";
+import type { Coordinator, Message } from "preamp";
 import {
   baseName,
   deepFreeze,
@@ -18,13 +18,20 @@ const MAX_FILE_BYTES = 1_048_576;
 /**
  * Resolves to one system message for each file, in the given order: `[Context from NAME]` and the text.
  *
- * @throws {PreampError} `module_invalid` when a file cannot be read, is not valid UTF-8, or is larger than 1 MiB;
+ * @throws {PreampError} `module_invalid` when a path is not absolute, or a file cannot be read, is not valid UTF-8, or is larger than 1 MiB;
  * `tool_permission_denied` when the plan's entry of this module does not have `permissions.read` for it.
  */
 export async function readMemoryFiles(
   coordinator: Pick<Coordinator, "config">,
   files: readonly string[],
 ): Promise<Message[]> {
+  const relative = files.find((file) => !isAbsolutePath(file));
+  if (relative !== undefined) {
+    throw new PreampError(
+      "module_invalid",
+      `Cannot read memory file ${JSON.stringify(relative)}: config.memory_files must have absolute paths`,
+    );
+  }
   const messages: Message[] = [];
   for (const file of files) {
     await checkGrant(coordinator, file);
@@ -87,21 +94,4 @@ async function realPath(path: string): Promise<string> {
   } catch {
     return normalizePath(path);
   }
-}
-
-/** Returns the config's `memory_files`. @throws {PreampError} `module_invalid` when it is not a list of absolute paths. */
-export function memoryFilesOf(config: JsonObject): string[] {
-  const { memory_files = [] } = config;
-  if (
-    Array.isArray(memory_files) &&
-    memory_files.every((file) => typeof file === "string" && isAbsolutePath(file))
-  ) {
-    return memory_files;
-  }
-  throw new PreampError(
-    "module_invalid",
-    `Cannot configure context-persistent: memory_files must be a list of absolute paths: received ${
-      JSON.stringify(memory_files)
-    }`,
-  );
 }

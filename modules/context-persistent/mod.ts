@@ -2,19 +2,29 @@
  * `context-persistent`: `context-simple` with memory files, texts at the start of every request. The session restores the
  * history and the compaction decisions (src/docs/architecture.md#the-log-is-the-state): there is no second store.
  */
-import { type Coordinator, type JsonObject, messageTokens, type ModuleInfo, PreampError } from "preamp";
+import {
+  type Coordinator,
+  type JsonObject,
+  type JsonSchema,
+  messageTokens,
+  type ModuleInfo,
+  PreampError,
+} from "preamp";
 import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/context";
-import { memoryFilesOf, readMemoryFiles } from "./memory_files.ts";
+import { readMemoryFiles } from "./memory_files.ts";
 
 const ID = "context-persistent";
 
 /** Default share of the messages that is never left out; Amplifier's value, lower than that of `context-simple`. */
 const PROTECTED_RECENT = 0.1;
 
-const PROPERTIES: JsonObject = {
-  ...CONFIG_SCHEMA.properties,
-  protected_recent: { ...CONFIG_SCHEMA.properties.protected_recent, default: PROTECTED_RECENT },
-  memory_files: { type: "array", items: { type: "string" }, default: [] },
+const SCHEMA: JsonSchema = {
+  type: "object",
+  properties: {
+    ...CONFIG_SCHEMA.properties,
+    protected_recent: { ...CONFIG_SCHEMA.properties.protected_recent, default: PROTECTED_RECENT },
+    memory_files: { type: "array", items: { type: "string" }, default: [] },
+  },
 };
 
 /** Describes the module. */
@@ -25,7 +35,7 @@ export const module: ModuleInfo = {
   type: "context",
   mount_point: "context",
   description: "context-simple with memory files at the start of every request",
-  config_schema: { type: "object", properties: PROPERTIES },
+  config_schema: SCHEMA,
 };
 
 /**
@@ -35,8 +45,8 @@ export const module: ModuleInfo = {
  * the plan does not grant read access; `context_overflow` when the files alone are larger than `max_tokens`.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
-  const parsed = parseConfig({ protected_recent: PROTECTED_RECENT, ...config }, ID);
-  const fixed = await readMemoryFiles(coordinator, memoryFilesOf(config));
+  const parsed = parseConfig<{ memory_files: string[] }>(config, SCHEMA);
+  const fixed = await readMemoryFiles(coordinator, parsed.memory_files);
   const tokens = fixed.reduce((sum, message) => sum + messageTokens(message), 0);
   if (tokens > parsed.max_tokens) {
     const message =

@@ -24,7 +24,7 @@ export const module: ModuleInfo = {
  * @throws {PreampError} `module_invalid` when the config is wrong; `details` has all problems.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
-  const parsed = parseConfig(config, module.id);
+  const parsed = parseConfig(config);
   await publish(coordinator, new SimpleContext(coordinator, parsed), {
     id: module.id,
     recall: parsed.recall,

@@ -2,14 +2,25 @@
  * `context-summarizing`: `context-simple` with a summary, written by a model, of the messages that compactions left out.
  * Without a model, or when it fails, views are those of `context-simple`.
  */
-import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
+import type { Coordinator, JsonObject, JsonSchema, ModuleInfo } from "preamp";
 import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/context";
-import { parseSummaryConfig, SUMMARY_PROPERTIES } from "./config.ts";
-import { summariser } from "./summariser.ts";
+import { summariser, type SummaryConfig } from "./summariser.ts";
 
 const ID = "context-summarizing";
 
-const PROPERTIES: JsonObject = { ...CONFIG_SCHEMA.properties, ...SUMMARY_PROPERTIES };
+const WHOLE = { type: "integer", minimum: 1 } as const;
+
+const SCHEMA: JsonSchema = {
+  type: "object",
+  properties: {
+    ...CONFIG_SCHEMA.properties,
+    summary_provider: { type: ["string", "null"], default: null },
+    summary_max_tokens: { ...WHOLE, default: 1000 },
+    summary_chunk_tokens: { ...WHOLE, default: 12_000 },
+    summary_max_calls: { ...WHOLE, default: 4 },
+    summary_timeout_s: { ...WHOLE, default: 60 },
+  },
+};
 
 /** Describes the module. */
 export const module: ModuleInfo = {
@@ -19,7 +30,7 @@ export const module: ModuleInfo = {
   type: "context",
   mount_point: "context",
   description: "context-simple with a summary, written by a model, of the messages that compactions left out",
-  config_schema: { type: "object", properties: PROPERTIES },
+  config_schema: SCHEMA,
 };
 
 /**
@@ -28,8 +39,8 @@ export const module: ModuleInfo = {
  * @throws {PreampError} `module_invalid` when the config is wrong; `details` has all problems.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
-  const parsed = parseConfig(config, ID);
-  const summarise = summariser(coordinator, parseSummaryConfig(config), ID);
+  const parsed = parseConfig<SummaryConfig>(config, SCHEMA);
+  const summarise = summariser(coordinator, parsed, ID);
   await publish(coordinator, new SimpleContext(coordinator, parsed, { id: ID, summarise }), {
     id: ID,
     recall: parsed.recall,

@@ -14,8 +14,21 @@ import {
   textOf,
 } from "preamp";
 import type { SummaryFacts } from "preamp/context";
-import type { SummaryConfig } from "./config.ts";
 import { chunksOf, truncateToTokens } from "./chunks.ts";
+
+/** The settings that `context-summarizing` has in addition to those of `context-simple`. */
+export interface SummaryConfig {
+  /** Name of the provider that writes summaries; null = the request's provider. */
+  readonly summary_provider: string | null;
+  /** Maximum tokens of the summary. */
+  readonly summary_max_tokens: number;
+  /** Maximum tokens of messages in one call, or a quarter of the provider's window if that is less. */
+  readonly summary_chunk_tokens: number;
+  /** Maximum model calls after one compaction. */
+  readonly summary_max_calls: number;
+  /** Timeout in seconds of all calls after one compaction together. */
+  readonly summary_timeout_s: number;
+}
 
 /** Maximum share of a provider's window for one chunk. */
 const WINDOW_SHARE = 0.25;

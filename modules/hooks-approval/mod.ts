@@ -11,9 +11,7 @@ import {
   type Tool,
 } from "preamp";
 import { couldRun, type Invocation, invocationsOf, surelyRuns } from "./command_match.ts";
-import { MAX_GLOB_CHARS, MAX_RULES, readRules, type Rule } from "./rules.ts";
-
-const GLOB = { type: "string", minLength: 1, maxLength: MAX_GLOB_CHARS };
+import { CONFIG_SCHEMA, readRules, type Rule } from "./rules.ts";
 
 /** Describes the module. */
 export const module: ModuleInfo = {
@@ -23,38 +21,7 @@ export const module: ModuleInfo = {
   description:
     "Allows tool calls, denies them or asks a person, by rules; asks about risky calls without a rule.",
   gates: true,
-  config_schema: {
-    type: "object",
-    properties: {
-      rules: {
-        type: "array",
-        maxItems: MAX_RULES,
-        description: "The first matching rule decides",
-        items: {
-          type: "object",
-          required: ["tool", "action"],
-          properties: {
-            tool: { ...GLOB, description: "Glob for the tool's name" },
-            argv: {
-              type: "array",
-              minItems: 1,
-              items: GLOB,
-              description: "Globs for the words of a shell command; a last ** matches any further words",
-            },
-            action: { enum: ["allow", "ask", "deny"] },
-            prompt: { type: "string", minLength: 1 },
-            timeout_s: { type: "number", exclusiveMinimum: 0 },
-            default: { enum: ["allow", "deny"], description: "Decision at the timeout" },
-            remember: {
-              enum: ["session", "pattern"],
-              description:
-                "Offers an answer for the whole session: for the same tool and prompt, or for all calls of this rule",
-            },
-          },
-        },
-      },
-    },
-  },
+  config_schema: CONFIG_SCHEMA,
 };
 
 /** The third choice of a rule with `remember`. */

@@ -1,8 +1,8 @@
-/** Checks the module's config. */
-import { isAbsolutePath, type JsonObject, PreampError } from "preamp";
+/** The module's config. */
+import { isAbsolutePath, type JsonObject, type JsonSchema, readConfig } from "preamp";
 import { isEventName, MAX_EVENT_CHARS, MAX_EVENTS } from "./events.ts";
 
-/** The checked config. */
+/** The settings of a config. */
 export interface LogSettings {
   /** Absolute path of the log file, or null. */
   path: string | null;
@@ -14,49 +14,45 @@ export interface LogSettings {
   additional_events: string[];
 }
 
-/** Default of `max_bytes`. */
-export const DEFAULT_MAX_BYTES = 10 * 1024 * 1024;
-/** Minimum of `max_bytes`; less would rotate after a few lines. */
-export const MIN_MAX_BYTES = 64 * 1024;
+/** JSON Schema of the config. */
+export const CONFIG_SCHEMA: JsonSchema = {
+  type: "object",
+  properties: {
+    path: { type: ["string", "null"], default: null, description: "Absolute path of the file to append to" },
+    max_bytes: {
+      type: "integer",
+      minimum: 64 * 1024, // less would rotate after a few lines
+      default: 10 * 1024 * 1024,
+      description: "Maximum size of the file; it is then renamed to <path>.1",
+    },
+    stderr: { type: "boolean", description: "Default: true without a path" },
+    deltas: { type: "boolean", default: false, description: "Log deltas of answers as they arrive" },
+    additional_events: {
+      type: "array",
+      maxItems: MAX_EVENTS,
+      items: { type: "string", minLength: 1, maxLength: MAX_EVENT_CHARS },
+      default: [],
+    },
+  },
+};
 
 /**
  * Returns the settings of a config. Without `path` and `stderr` the log goes to stderr.
  *
- * @throws {PreampError} `module_invalid` with the name of the wrong key.
+ * @throws {PreampError} `module_invalid` with all problems and their paths.
  */
-export function readConfig(config: JsonObject): LogSettings {
-  const { path = null, stderr, deltas = false, max_bytes = DEFAULT_MAX_BYTES, additional_events = [] } =
-    config;
-  if (path !== null && (typeof path !== "string" || !isAbsolutePath(path) || path.includes("\0"))) {
-    throw invalid("path", "must be an absolute path", path);
-  }
-  if (stderr !== undefined && typeof stderr !== "boolean") {
-    throw invalid("stderr", "must be true or false", stderr);
-  }
-  if (typeof deltas !== "boolean") throw invalid("deltas", "must be true or false", deltas);
-  if (typeof max_bytes !== "number" || !Number.isSafeInteger(max_bytes) || max_bytes < MIN_MAX_BYTES) {
-    throw invalid("max_bytes", `must be a whole number of at least ${MIN_MAX_BYTES}`, max_bytes);
-  }
-  if (!Array.isArray(additional_events) || additional_events.length > MAX_EVENTS) {
-    throw invalid("additional_events", `must be a list of at most ${MAX_EVENTS}`, additional_events);
-  }
-  for (const [index, event] of additional_events.entries()) {
-    if (!isEventName(event)) {
-      const fact = `must be an event name of 1 to ${MAX_EVENT_CHARS} characters, without "*"`;
-      throw invalid(`additional_events[${index}]`, fact, event);
-    }
-  }
-  return { path, max_bytes, stderr: stderr ?? path === null, deltas, additional_events };
-}
-
-function invalid(key: string, fact: string, received: unknown): PreampError {
-  const value = typeof received === "string" || typeof received === "number" || typeof received === "boolean"
-    ? JSON.stringify(received).slice(0, 80)
-    : received === null
-    ? "null"
-    : typeof received;
-  return new PreampError(
-    "module_invalid",
-    `Cannot mount module "hooks-logging": config.${key} ${fact}: received ${value}`,
+export function readLogSettings(config: JsonObject): LogSettings {
+  const settings = readConfig<Omit<LogSettings, "stderr"> & { stderr?: boolean }>(
+    CONFIG_SCHEMA,
+    config,
+    ({ path, additional_events }, refuse) => {
+      if (path !== null && (!isAbsolutePath(path) || path.includes("\0"))) {
+        refuse(["path"], "must be an absolute path");
+      }
+      for (const [index, event] of additional_events.entries()) {
+        if (!isEventName(event)) refuse(["additional_events", index], 'must be an event name without "*"');
+      }
+    },
   );
+  return { ...settings, stderr: settings.stderr ?? settings.path === null };
 }

@@ -8,8 +8,8 @@ import {
   parentFolder,
   PreampError,
 } from "preamp";
-import { DEFAULT_MAX_BYTES, type LogSettings, MIN_MAX_BYTES, readConfig } from "./config.ts";
-import { CANONICAL_EVENTS, DROPPED, eventNames, isDelta, MAX_EVENT_CHARS, MAX_EVENTS } from "./events.ts";
+import { CONFIG_SCHEMA, type LogSettings, readLogSettings } from "./config.ts";
+import { CANONICAL_EVENTS, DROPPED, eventNames, isDelta } from "./events.ts";
 import { fileSink } from "./file_sink.ts";
 import { mayWrite } from "./grant.ts";
 import { formatLine } from "./format_line.ts";
@@ -21,26 +21,7 @@ export const module: ModuleInfo = {
   type: "hook",
   version: "1.0.0",
   description: "Writes every event as a JSON line to a file or to standard error.",
-  config_schema: {
-    type: "object",
-    properties: {
-      path: { type: ["string", "null"], description: "Absolute path of the file to append to" },
-      max_bytes: {
-        type: "integer",
-        minimum: MIN_MAX_BYTES,
-        default: DEFAULT_MAX_BYTES,
-        description: "Maximum size of the file; it is then renamed to <path>.1",
-      },
-      stderr: { type: "boolean", description: "Default: true without a path" },
-      deltas: { type: "boolean", default: false, description: "Log deltas of answers as they arrive" },
-      additional_events: {
-        type: "array",
-        maxItems: MAX_EVENTS,
-        items: { type: "string", minLength: 1, maxLength: MAX_EVENT_CHARS },
-        default: [],
-      },
-    },
-  },
+  config_schema: CONFIG_SCHEMA,
 };
 
 /** Capability with the function that `onSessionReady` calls; it belongs to one session, so there is no global state. */
@@ -59,7 +40,7 @@ type Discover = (events: readonly string[]) => void;
  * access to `path`.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
-  const settings = readConfig(config);
+  const settings = readLogSettings(config);
   const log = new SessionLog(coordinator, settings.deltas, await openSinks(coordinator, settings));
   log.subscribe([...CANONICAL_EVENTS, ...settings.additional_events]);
   const previous = discoverOf(coordinator); // of another instance in the same session

@@ -5,9 +5,16 @@ import {
   type JsonObject,
   type ModuleInfo,
   type MountReturn,
-  PreampError,
+  readConfig,
 } from "preamp";
 import { Stopwatches } from "./stopwatches.ts";
+
+const CONFIG_SCHEMA = {
+  type: "object",
+  properties: {
+    debug: { type: ["boolean", "null"], default: false, description: "Notify the user after each call" },
+  },
+};
 
 /** Describes the module. */
 export const module: ModuleInfo = {
@@ -15,12 +22,7 @@ export const module: ModuleInfo = {
   type: "hook",
   version: "1.0.0",
   description: "Measures the duration of tool calls and provider calls.",
-  config_schema: {
-    type: "object",
-    properties: {
-      debug: { type: ["boolean", "null"], default: false, description: "Notify the user after each call" },
-    },
-  },
+  config_schema: CONFIG_SCHEMA,
 };
 
 /** Emitted after each measured call: `{kind, name, tool_call_id?, duration_ms}`. */
@@ -33,13 +35,7 @@ const MEASURED = "hooks-timing:measured";
  */
 // deno-lint-ignore require-await -- the contract: mount returns a promise
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
-  const debug = config.debug ?? false;
-  if (typeof debug !== "boolean") {
-    throw new PreampError(
-      "module_invalid",
-      `Cannot mount module "${module.id}": config.debug must be true or false: received ${typeof debug}`,
-    );
-  }
+  const { debug } = readConfig<{ debug: boolean | null }>(CONFIG_SCHEMA, config);
   coordinator.registerContributor("observability.events", module.id, () => [MEASURED]);
   const timers = new Stopwatches(coordinator.clock);
 

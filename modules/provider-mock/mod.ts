@@ -1,6 +1,6 @@
 /** `provider-mock`: a provider without a model. It answers from a script and needs no key and no network. */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
-import { CONFIG_SCHEMA, readConfig } from "./config.ts";
+import { CONFIG_SCHEMA, readMockConfig } from "./config.ts";
 import { claimStateKey, Position } from "./script_position.ts";
 import { createProvider } from "./provider.ts";
 
@@ -21,7 +21,7 @@ export const module: ModuleInfo = {
  * @throws {PreampError} `module_invalid` when the config is wrong; `details` has all problems.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
-  const settings = readConfig(config);
+  const settings = readMockConfig(config);
   const script = settings.answers.kind === "script" ? settings.answers.entries : [];
   const position = new Position(() => coordinator.session_state, claimStateKey(coordinator), script);
   const provider = createProvider(settings, { clock: coordinator.clock, position });

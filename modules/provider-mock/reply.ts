@@ -36,7 +36,7 @@ export function composeReply(entry: ScriptEntry, firstId: number): Reply {
 function toCall(call: ScriptedCall, number: number): ToolCall {
   const { name, arguments: input } = call;
   return ToolCall({
-    id: call.id ?? `call_${number}`,
+    id: call.id || `call_${number}`,
     name,
     arguments: typeof input === "string" ? input : toPlainObject(input),
   });

@@ -1,14 +1,11 @@
-/** Checks the module's config. */
-import { isObject, type JsonObject, type JsonSchema, PreampError } from "preamp";
+/** The module's config. */
+import { type JsonObject, type JsonSchema, readConfig } from "preamp";
 
 /** Parts of the conversation that an agent can inherit. */
 export const CONTEXTS = ["none", "recent", "all"] as const;
 
 /** One of {@link CONTEXTS}. */
 export type InheritContext = (typeof CONTEXTS)[number];
-
-/** Default number of turns for `recent`. */
-export const DEFAULT_TURNS = 5;
 
 /** Maximum number of turns for `recent`. */
 export const MAX_TURNS = 100;
@@ -30,7 +27,7 @@ export const CONFIG_SCHEMA: JsonSchema = {
       default: "none",
       description: "The part of the conversation that an agent inherits by default.",
     },
-    inherit_context_turns: { type: "integer", minimum: 1, maximum: MAX_TURNS, default: DEFAULT_TURNS },
+    inherit_context_turns: { type: "integer", minimum: 1, maximum: MAX_TURNS, default: 5 },
     exclude_tools: {
       type: "array",
       items: { type: "string" },
@@ -44,51 +41,9 @@ export const CONFIG_SCHEMA: JsonSchema = {
   },
 };
 
-/** Returns the config with its defaults. @throws {PreampError} `module_invalid` with the name of the wrong key. */
-export function readConfig(config: JsonObject): TaskConfig {
-  const settings: TaskConfig = {
-    inherit_context: readContext(config.inherit_context) ?? "none",
-    inherit_context_turns: readTurns(config.inherit_context_turns) ?? DEFAULT_TURNS,
-  };
-  for (const key of ["exclude_tools", "inherit_tools"] as const) {
-    const value = config[key];
-    if (value === undefined) continue;
-    if (!Array.isArray(value) || !value.every((name) => typeof name === "string")) {
-      throw invalid(key, "must be a list of module ids", value);
-    }
-    settings[key] = value;
-  }
-  if (settings.exclude_tools && settings.inherit_tools) {
-    throw invalid("inherit_tools", "cannot be combined with exclude_tools", settings.inherit_tools);
-  }
-  return settings;
-}
-
-function readContext(value: unknown): InheritContext | undefined {
-  const found = CONTEXTS.find((context) => context === value);
-  if (value !== undefined && found === undefined) {
-    throw invalid("inherit_context", `must be one of ${CONTEXTS.join(", ")}`, value);
-  }
-  return found;
-}
-
-function readTurns(value: unknown): number | undefined {
-  if (value === undefined) return undefined;
-  if (isTurns(value)) return value;
-  throw invalid("inherit_context_turns", `must be a whole number from 1 to ${MAX_TURNS}`, value);
-}
-
-/** Returns whether a value is a valid number of turns. */
-export function isTurns(value: unknown): value is number {
-  return typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= MAX_TURNS;
-}
-
-function invalid(key: string, rule: string, value: unknown): PreampError {
-  const received = isObject(value) || Array.isArray(value)
-    ? JSON.stringify(value).slice(0, 80)
-    : JSON.stringify(value);
-  return new PreampError(
-    "module_invalid",
-    `Cannot mount tool-task: config.${key} ${rule}: received ${received}`,
-  );
+/** Returns the config with its defaults. @throws {PreampError} `module_invalid` with all problems. */
+export function readTaskConfig(config: JsonObject): TaskConfig {
+  return readConfig<TaskConfig>(CONFIG_SCHEMA, config, ({ exclude_tools, inherit_tools }, refuse) => {
+    if (exclude_tools && inherit_tools) refuse(["inherit_tools"], "cannot be combined with exclude_tools");
+  });
 }

@@ -1,6 +1,6 @@
 /** The tool's input: its schema, which lists the plan's agents, and its checks. */
 import { isObject, type JsonObject, type JsonSchema, type ProviderPreference } from "preamp";
-import { CONTEXTS, type InheritContext, isTurns, MAX_TURNS, type TaskConfig } from "./config.ts";
+import { CONTEXTS, type InheritContext, MAX_TURNS, type TaskConfig } from "./config.ts";
 
 /** A checked input with all defaults. */
 export interface TaskInput {
@@ -125,4 +125,8 @@ function readPreferences(value: unknown): ProviderPreference[] | string {
     read.push(model === undefined ? { provider } : { provider, model });
   }
   return read;
+}
+
+function isTurns(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= MAX_TURNS;
 }

@@ -12,7 +12,7 @@ import {
   type Tool,
   type ToolCallContext,
 } from "preamp";
-import { CONFIG_SCHEMA, readConfig, type TaskConfig } from "./config.ts";
+import { CONFIG_SCHEMA, readTaskConfig, type TaskConfig } from "./config.ts";
 import { promptOf } from "./inherited_prompt.ts";
 import { describeAgents, inputSchema, readInput, type TaskInput } from "./input.ts";
 
@@ -34,7 +34,7 @@ const EVENTS = ["task:agent_spawned", "task:agent_resumed", "task:agent_complete
  * @throws {PreampError} `module_invalid` when the config is wrong.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
-  const tool = taskTool(coordinator, readConfig(config));
+  const tool = taskTool(coordinator, readTaskConfig(config));
   await coordinator.mount("tools", tool, tool.name);
   coordinator.registerContributor("observability.events", module.id, () => EVENTS);
   return { name: module.id, version: module.version, provides: [tool.name] };

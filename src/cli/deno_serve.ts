@@ -4,10 +4,10 @@
  */
 import { processRedactor } from "../policy/redact.ts";
 import { errorMessage } from "../sdk/errors.ts";
-import { createPreamp, type Preamp } from "../server/mod.ts";
-import { createHttpApp } from "../server/http_app.ts";
+import { createRuntime } from "../app/runtime.ts";
+import { createApp, createPreamp, type Preamp } from "../server/mod.ts";
 import { readArguments } from "./arguments.ts";
-import { serverOptions } from "./server_backend.ts";
+import { serverOptions } from "./server_options.ts";
 import { type Io, systemIo } from "./terminal/io.ts";
 import { createLog } from "./log.ts";
 import { logNodeWarnings, logStrayOutput } from "./stray_output.ts";
@@ -50,12 +50,16 @@ export async function openEmbedded(): Promise<EmbeddedServer> {
   };
 }
 
+/** Creates a server that only says that the process is up; other requests answer 500 and log the reason. */
 function unusable(io: Io, error: unknown): EmbeddedServer {
   const log = createLog("json", io.err);
   const failure = new Error(`Cannot use the settings: ${errorMessage(error)}`, { cause: error });
-  const { fetch } = createHttpApp({
+  const { fetch } = createApp({
+    runtime: { ...createRuntime(), ready: () => Promise.reject(failure) },
+    authenticate() {
+      throw failure;
+    },
     hosts: "any",
-    routes: () => Promise.reject(failure),
     log: (record) => log.request(record),
   });
   return { fetch, stop: () => Promise.resolve(log.flush()) };

@@ -1,6 +1,7 @@
 /** The process log of `serve` on stderr: one line of JSON for each record, or a short line for a person. */
 import { Redactor } from "../policy/redact.ts";
-import { formatLogLine, formatLogRecord, type LogRecord } from "../server/access_log.ts";
+import { formatLogLine } from "../server/log_line.ts";
+import { formatLogRecord, type LogRecord } from "../server/middleware/access_log.ts";
 import { escapeUnprintable } from "../text/escape.ts";
 import { type JsonObject, toPlainObject } from "../sdk/json.ts";
 import { timestamp } from "../sdk/timestamp.ts";

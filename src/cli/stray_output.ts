@@ -2,7 +2,7 @@
  * Logs output that would otherwise bypass the process log: unhandled errors, and text written to the console.
  */
 import { consoleMethods, type ConsoleWriter } from "../sdk/console.ts";
-import { describeError } from "../server/access_log.ts";
+import { describeError } from "../server/log_line.ts";
 import type { Log } from "./log.ts";
 
 /** Logs unhandled errors and console output. An unhandled error in one module must not end other runs. */

@@ -162,11 +162,6 @@ export interface HookRegistry extends EventNames {
    */
   emit(event: string, data?: JsonObject | null): Promise<Emission>;
   /**
-   * Emits an event whose result is not used. Returns a promise only when there is something to wait for: a
-   * handler or the store. Without this method, {@link notify} calls {@link HookRegistry.emit}.
-   */
-  notify?(event: string, data?: JsonObject | null): Promise<unknown> | void;
-  /**
    * Runs all handlers, each with the timeout `timeout_s` (default 1), and resolves to the `data` that
    * handlers returned.
    */
@@ -175,15 +170,6 @@ export interface HookRegistry extends EventNames {
   setDefaultFields(fields: JsonObject): void;
   /** Returns handler names by event; with an argument, only those of that event. */
   listHandlers(event?: string): Record<string, string[]>;
-}
-
-/** Emits an event whose result is not used. Returns a promise only when there is something to wait for. */
-export function notify(
-  hooks: Pick<HookRegistry, "emit" | "notify">,
-  event: string,
-  data: JsonObject,
-): Promise<unknown> | void {
-  return hooks.notify ? hooks.notify(event, data) : hooks.emit(event, data);
 }
 
 /** Undoes a registration; also usable with `using`. */

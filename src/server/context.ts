@@ -1,11 +1,12 @@
-/** The context of a request handler, and helpers that create responses. */
-import type { Context } from "hono";
+/** The state of the server and of one request, as middleware and handlers see it. */
+import type { Context, MiddlewareHandler } from "hono";
 import type { Runtime } from "../app/types.ts";
-import type { Caller } from "../runs/types.ts";
-import type { BodyLimits } from "./body/read_bytes.ts";
+import { newId } from "../process/ids.ts";
 import type { SystemClock } from "../process/system_clock.ts";
-import type { RequestInfo } from "./access_log.ts";
-import { textResponse } from "./text_response.ts";
+import type { Caller } from "../runs/types.ts";
+import type { ErrorCode } from "../sdk/errors.ts";
+import type { BodyLimits } from "./body/read_bytes.ts";
+import type { LoggedError } from "./log_line.ts";
 
 /** State shared by all requests. */
 export interface ServerState {
@@ -13,6 +14,9 @@ export interface ServerState {
   /** Path prefix of the API, such as `/agents`; empty for none. */
   readonly basePath: string;
   readonly clock: SystemClock;
+  /** Limits of a body and of a page for requests without a caller. */
+  readonly body: BodyLimits;
+  readonly max_page_limit: number;
   /** Open streams; ended when the server stops. */
   readonly streams: DisposerSet;
   /** Requests that wait for a run; answered with 202 when the server stops. */
@@ -21,44 +25,67 @@ export interface ServerState {
   logError(context: RequestContext, error: unknown): void;
 }
 
-/** The `env` of a handler's context. */
-export interface RequestContext extends RequestInfo {
+/** The connection of a request; compatible with `Deno.ServeHandlerInfo`. */
+export interface ConnectionInfo {
+  readonly remoteAddr?: unknown;
+}
+
+/** One request: the `env` of its Hono context. */
+export interface RequestContext {
   readonly server: ServerState;
+  readonly request_id: string;
+  /** Method as received: `HEAD` for a request that is handled as its GET. */
+  readonly method: string;
+  /** Path without query, for the log: at most 1,024 characters. */
+  readonly path: string;
+  /** False for a request that a program made itself, without a socket. */
+  readonly over_connection: boolean;
+  /** Null until the key is checked. */
+  caller: Caller | null;
   /** Limits of the body: those of the caller once the key is checked. */
   body: BodyLimits;
   /** Maximum number of items on one page of a list. */
   max_page_limit: number;
+  /** Fields of the log record when the response is a problem. */
+  failure?: { code: ErrorCode; error?: LoggedError };
 }
 
-/** The context that Hono passes to a handler. */
+/** Creates the context of a request. */
+export function newRequestContext(
+  server: ServerState,
+  { method, url }: Request,
+  connection: ConnectionInfo | undefined,
+): RequestContext {
+  return {
+    server,
+    request_id: newId("req"),
+    method,
+    path: pathOf(url),
+    over_connection: connection?.remoteAddr !== undefined,
+    caller: null,
+    body: server.body,
+    max_page_limit: server.max_page_limit,
+  };
+}
+
+/** Returns the path of a URL without parsing the URL, cut to 1,024 characters. */
+function pathOf(url: string): string {
+  const start = url.indexOf("/", url.indexOf("://") + 3);
+  const end = url.indexOf("?", start);
+  return start === -1 ? "/" : url.slice(start, end === -1 ? undefined : end).slice(0, 1024);
+}
+
+/** The context that Hono passes to middleware and handlers. */
 export type HandlerContext = Context<{ Bindings: RequestContext }>;
+
+/** One step of the way of a request. Throws a `PreampError` for a problem response. */
+export type Middleware = MiddlewareHandler<{ Bindings: RequestContext }>;
 
 /**
  * Answers one request; throws a `PreampError` for a problem response. The caller of an open route is
  * anonymous.
  */
 export type Handler = (context: HandlerContext, caller: Caller) => Response | Promise<Response>;
-
-const JSON_HEADERS = {
-  "content-type": "application/json",
-  "cache-control": "no-store",
-  "x-content-type-options": "nosniff",
-} as const;
-
-/** Creates a JSON response. */
-export function jsonResponse(body: unknown, status = 200, headers?: Record<string, string>): Response {
-  return textResponse(JSON.stringify(body), status, headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS);
-}
-
-/** Creates the response of a list that has one page. */
-export function listResponse(data: readonly unknown[]): Response {
-  return jsonResponse({ data, next_cursor: null });
-}
-
-/** Creates an empty response with status 204. */
-export function noContent(headers: Record<string, string> = {}): Response {
-  return new Response(null, { status: 204, headers: { "cache-control": "no-store", ...headers } });
-}
 
 /** Functions to call when the server stops, such as the ends of open streams. */
 export class DisposerSet {

@@ -18,15 +18,18 @@ import { policyFromData } from "../policy/parse_policy.ts";
 import { defaultPolicy, documentLimits, type Policy, policyFor } from "../policy/policy.ts";
 import { processRedactor, Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
-import { type Authenticate, authenticateWith, type Hosts } from "./auth.ts";
-import { createDefaultLog, type Log } from "./access_log.ts";
-import { type App, createHttpApp, type Routes } from "./http_app.ts";
-import { type CallerBounds, createRoutes } from "./routes.ts";
+import { type App, createApp } from "./app.ts";
+import { createDefaultLog, type Log } from "./middleware/access_log.ts";
+import type { Hosts } from "./middleware/check_host.ts";
+import type { BoundsOf, CallerBounds } from "./middleware/limit_caller.ts";
+import { type Authenticate, authenticateWith } from "./middleware/require_key.ts";
 
-export { ANONYMOUS, type Authenticate, authenticateWith, type Hosts } from "./auth.ts";
-export type { App, ConnectionInfo } from "./http_app.ts";
-export { type AppOptions, type CallerBounds, createApp } from "./routes.ts";
-export { formatLogRecord, type Log, type LogRecord } from "./access_log.ts";
+export { type App, type AppOptions, createApp } from "./app.ts";
+export type { ConnectionInfo } from "./context.ts";
+export { formatLogRecord, type Log, type LogRecord } from "./middleware/access_log.ts";
+export type { Hosts } from "./middleware/check_host.ts";
+export type { CallerBounds } from "./middleware/limit_caller.ts";
+export { ANONYMOUS, type Authenticate, authenticateWith } from "./middleware/require_key.ts";
 export { serve, type ServeOptions } from "./net/listen.ts";
 export { defaultPolicy, policyFromData };
 export type { Caller, InProcessModule, Policy, Runtime, RuntimeConfig };
@@ -72,14 +75,30 @@ export interface Preamp extends App, AsyncDisposable {
 
 /** Creates a runtime with its HTTP API. Modules and store are loaded on the first request. */
 export function createPreamp(options: PreampOptions = {}): Preamp {
-  const { hosts = "any", cors = options.policy?.cors, ...rest } = options;
-  const basePath = checkBasePath(rest.basePath ?? "");
-  const secrets = rest.secrets instanceof Redactor ? rest.secrets : processRedactor(rest.secrets ?? []);
+  const { authenticate, hosts = "any", ...config } = options;
+  const policy = config.policy ?? defaultPolicy();
+  const basePath = checkBasePath(config.basePath ?? "");
+  const secrets = config.secrets instanceof Redactor ? config.secrets : processRedactor(config.secrets ?? []);
   const defaults = createDefaultLog(secrets);
-  const { log = defaults.request, runtime_log = defaults.runtime } = rest;
-  const { runtime, routes, close } = createBackend({ ...rest, basePath, secrets, log, runtime_log });
-  const app = createHttpApp({ hosts, basePath, routes, ...(cors ? { cors } : {}), ...(log ? { log } : {}) });
-  return { fetch: app.fetch, drain: app.drain, runtime, close, [Symbol.asyncDispose]: close };
+  const { cors = policy.cors, log = defaults.request, runtime_log = defaults.runtime } = config;
+  const runtime = createRuntime({
+    ...config,
+    policy,
+    basePath,
+    secrets,
+    log: runtime_log ?? (() => {}),
+  });
+  const app = createApp({
+    runtime,
+    authenticate: authenticate === undefined ? authenticateWith(new KeyRing(policy.auth.keys)) : authenticate,
+    hosts,
+    cors,
+    basePath,
+    bounds: callerBounds(policy),
+    ...(log ? { log } : {}),
+  });
+  const close = () => runtime.close();
+  return { ...app, runtime, close, [Symbol.asyncDispose]: close };
 }
 
 /** Returns the path prefix without a trailing slash. @throws {TypeError} if it is not a path. */
@@ -96,31 +115,8 @@ function checkBasePath(path: string): string {
   );
 }
 
-/** A runtime with its routes, for a program that has its own {@link createHttpApp}. */
-export interface Backend {
-  readonly runtime: Runtime;
-  readonly routes: Routes;
-  /** Ends all runs and closes the store. */
-  close(): Promise<void>;
-}
-
-/** Creates a runtime with its routes. */
-export function createBackend(options: Omit<PreampOptions, "hosts" | "cors"> = {}): Backend {
-  const { authenticate, log, runtime_log, ...config } = options;
-  const policy = config.policy ?? defaultPolicy();
-  const runtime = createRuntime({ ...config, policy, ...(runtime_log ? { log: runtime_log } : {}) });
-  const routes = createRoutes({
-    runtime,
-    basePath: options.basePath ?? "",
-    authenticate: authenticate === undefined ? authenticateWith(new KeyRing(policy.auth.keys)) : authenticate,
-    bounds: callerBounds(policy),
-    ...(log ? { log } : {}),
-  });
-  return { runtime, routes, close: () => runtime.close() };
-}
-
 /** Returns a function that finds the limits of a caller in the policy, or in the own policy of its key. */
-export function callerBounds(policy: Policy): (caller: Caller) => CallerBounds {
+export function callerBounds(policy: Policy): BoundsOf {
   const known = new Map<string | undefined, CallerBounds>();
 
   return function boundsOf({ policy: name }) {

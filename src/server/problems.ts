@@ -5,7 +5,22 @@ import { ERRORS } from "../sdk/error_codes.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, errorMessage } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { escapeAndTruncate } from "../text/escape.ts";
-import { textResponse } from "./text_response.ts";
+import type { Middleware } from "./context.ts";
+import { describeError } from "./log_line.ts";
+import { textResponse } from "./responses.ts";
+
+/** Answers everything that a later step throws with a problem response. */
+export const answerProblems: Middleware = async (context, next) => {
+  try {
+    await next();
+  } catch (error) {
+    const { env } = context;
+    const problem = toProblem(error);
+    env.failure = { code: problem.code };
+    if (problem.code === "internal") env.failure.error = describeError(error);
+    context.res = problemResponse(problem, env.request_id);
+  }
+};
 
 /** The content of a problem response. */
 export interface Problem {

@@ -7,7 +7,7 @@ import { createRun } from "./routes/create_run.ts";
 import { runEvents } from "./routes/events.ts";
 import { docsIndex, docsPage, llmsText } from "./routes/docs.ts";
 import type { Handler } from "./context.ts";
-import { health, HEALTH_PATH } from "./http_app.ts";
+
 import {
   checkPlan,
   diffPlans,
@@ -35,7 +35,7 @@ import {
   listSessions,
   removeSession,
 } from "./routes/sessions.ts";
-import { eventsSchema, landing, openApi, readiness } from "./routes/meta.ts";
+import { eventsSchema, health, landing, openApi, readiness } from "./routes/meta.ts";
 import type { AnswerName, BodyName, QueryName } from "./body/validation.ts";
 
 /** A response of a route. */
@@ -413,7 +413,7 @@ export const ROUTES: readonly Route[] = [
   },
   {
     method: "GET",
-    path: HEALTH_PATH,
+    path: "/healthz",
     id: "health",
     summary: "Check that the process is up",
     open: true,

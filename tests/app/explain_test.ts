@@ -4,7 +4,7 @@ import type { Runtime } from "../../src/app/types.ts";
 import { defaultPolicy, type Policy } from "../../src/policy/policy.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
-import { createApp } from "../../src/server/routes.ts";
+import { createApp } from "../../src/server/app.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { type FileServer, serveFiles } from "../loader/support.ts";
 import { refusal } from "../plan/support.ts";

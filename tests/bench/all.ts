@@ -7,6 +7,7 @@ import { print } from "./figures.ts";
 /** Benches in order, with their flags. */
 const BENCHES: readonly (readonly [name: string, ...flags: string[]])[] = [
   ["start"],
+  ["run"],
   ["http"],
   ["stream"],
   ["loop"],

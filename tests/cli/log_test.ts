@@ -1,7 +1,7 @@
 import { assertEquals } from "../assert.ts";
 import { createLog, type LogFormat } from "../../src/cli/log.ts";
 import { Redactor } from "../../src/policy/redact.ts";
-import type { LogRecord } from "../../src/server/access_log.ts";
+import type { LogRecord } from "../../src/server/middleware/access_log.ts";
 
 function record(path: string): LogRecord {
   const ts = "2026-11-21T10:00:00.000Z";

@@ -13,7 +13,7 @@ Deno.test("a context derived from SimpleContext may change its messages without 
   let context: Loud | null = null;
   const { run, data } = kit({
     context: async (coordinator) => {
-      context = new Loud(coordinator, parseConfig({}, "loud"));
+      context = new Loud(coordinator, parseConfig({}));
       await coordinator.mount("context", context);
     },
   });

@@ -111,7 +111,8 @@ export interface Kit {
   run(prompt?: Prompt): Promise<Outcome>;
 }
 
-const KERNEL_LIMITS: KernelLimits = {
+/** Limits of the kernel in tests. */
+export const KERNEL_LIMITS: KernelLimits = {
   tool_timeout_s: 60,
   max_tool_result_bytes: 131_072,
   max_answer_tool_calls: 128,
@@ -123,7 +124,8 @@ const KERNEL_LIMITS: KernelLimits = {
   max_session_state_bytes: 65_536,
 };
 
-const LIMITS: RunLimits = {
+/** Limits of a run in tests. */
+export const LIMITS: RunLimits = {
   max_iterations: 50,
   max_tool_calls: 200,
   max_total_tokens: 1_000_000,

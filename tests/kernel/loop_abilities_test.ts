@@ -285,7 +285,7 @@ Deno.test("a config value of the wrong type fails the mount with the key in the 
     ] as [JsonObject, string][]
   ) {
     const error = await kit({ loop }).session.initialize().then(() => null, (error: Error) => error);
-    assertMatch(error?.message ?? "", new RegExp(`config\\.${name} `));
+    assertMatch(error?.message ?? "", new RegExp(`config\\.${name}[.:]`));
   }
 });
 

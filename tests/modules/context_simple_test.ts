@@ -1,5 +1,7 @@
 /** Tests of `context-simple`: budget, compaction, notice, repair, restart. */
-import { errorCode, type Message, messageTokens, toolTokens } from "preamp";
+import { CONFIG_SCHEMA, parseConfig } from "preamp/context";
+import { errorCode, type JsonObject, type Message, messageTokens, toolTokens } from "preamp";
+import { withDefaults } from "../../src/sdk/config.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import {
   addAll,
@@ -578,16 +580,22 @@ for (
   Deno.test(`mount() refuses a ${name} of ${JSON.stringify(value)}`, async () => {
     const error = await assertRejects(() => open({ [name]: value }));
     assertEquals(errorCode(error), "module_invalid");
-    assert(error.message.startsWith(`Cannot configure context-simple: ${name} must be `), error.message);
+    assert(error.message.startsWith(`Cannot read config.${name}: must be `), error.message);
   });
 }
 
+Deno.test("max_tokens limits a request only if the plan sets it, also after the runtime filled in defaults", () => {
+  const limit = (config: JsonObject) => parseConfig(withDefaults(config, CONFIG_SCHEMA) as JsonObject);
+  assertEquals([limit({}).max_tokens, limit({}).max_tokens_is_limit], [200_000, false]);
+  assertEquals(limit({ max_tokens: 9 }).max_tokens_is_limit, true);
+});
+
 Deno.test("mount() refuses a target that is not below the threshold, and names every wrong setting", async () => {
   const error = await assertRejects(() => open({ compact_threshold: 0.5, target_usage: 0.5 }));
-  assertStringIncludes(error.message, "target_usage must be below compact_threshold (0.5)");
+  assertStringIncludes(error.message, "config.target_usage: must be below compact_threshold (0.5)");
   const two = await assertRejects(() => open({ max_tokens: -1, truncate_chars: -1 }));
   assertEquals((two as unknown as { details: { path: string }[] }).details.map((each) => each.path), [
-    "max_tokens",
-    "truncate_chars",
+    "config.max_tokens",
+    "config.truncate_chars",
   ]);
 });

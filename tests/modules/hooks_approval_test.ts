@@ -360,35 +360,38 @@ Deno.test("hooks-approval asks instead of allowing when a rule has an unknown ke
 });
 
 const BAD: [unknown, string][] = [
-  [{ rules: {} }, "config.rules must be a list: received object"],
-  [{ rules: ["x"] }, 'config.rules[0] must be an object: received "x"'],
-  [{ rules: [{ tool: "a" }] }, 'config.rules[0].action must be "allow", "ask" or "deny": received undefined'],
-  [{ rules: [{ action: "ask" }] }, "config.rules[0].tool must be a glob of 1 to 256 characters"],
-  [{ rules: [{ tool: "x".repeat(257), action: "ask" }] }, "config.rules[0].tool must be a glob"],
-  [{ rules: [{ tool: "a", action: "deny", argv: [] }] }, "config.rules[0].argv must be a list of globs"],
-  [{ rules: [{ tool: "a", action: "deny", argv: "ls" }] }, "config.rules[0].argv must be a list of globs"],
+  [{ rules: {} }, "config.rules: must be a list: received an object"],
+  [{ rules: ["x"] }, "config.rules[0]: must be an object: received text"],
+  [{ rules: [{ tool: "a" }] }, 'config.rules[0]: it must have "action"'],
+  [{ rules: [{ action: "ask" }] }, 'config.rules[0]: it must have "tool"'],
+  [
+    { rules: [{ tool: "x".repeat(257), action: "ask" }] },
+    "config.rules[0].tool: must have at most 256 characters: received 257",
+  ],
+  [{ rules: [{ tool: "a", action: "deny", argv: [] }] }, "config.rules[0].argv: must have at least 1"],
+  [{ rules: [{ tool: "a", action: "deny", argv: "ls" }] }, "config.rules[0].argv: must be a list"],
   [{ rules: [{ tool: "a", action: "deny", argv: ["**"] }] }, "must name a program before"],
   [
     { rules: [{ tool: "a", action: "deny", argv: ["a", "**", "b"] }] },
-    'config.rules[0].argv[1] may be "**" only at',
+    'config.rules[0].argv[1]: may be "**" only at',
   ],
-  [{ rules: [{ tool: "a", action: "deny", argv: ["a", 1] }] }, "config.rules[0].argv[1] must be a glob"],
+  [{ rules: [{ tool: "a", action: "deny", argv: ["a", 1] }] }, "config.rules[0].argv[1]: must be text"],
   [
     { rules: [{ tool: "a", action: "allow", prompt: "?" }] },
-    'config.rules[0].prompt is only valid with action "ask"',
+    'config.rules[0].prompt: is only valid with action "ask"',
   ],
-  [{ rules: [{ tool: "a", action: "ask", prompt: " " }] }, "config.rules[0].prompt must be text"],
+  [{ rules: [{ tool: "a", action: "ask", prompt: " " }] }, "config.rules[0].prompt: must not be blank"],
   [
     { rules: [{ tool: "a", action: "ask", timeout_s: 0 }] },
-    "config.rules[0].timeout_s must be a number of seconds",
+    "config.rules[0].timeout_s: must be a number above 0",
   ],
   [
     { rules: [{ tool: "a", action: "ask", timeout_s: "5" }] },
-    "config.rules[0].timeout_s must be a number of seconds",
+    "config.rules[0].timeout_s: must be a number above 0",
   ],
   [
     { rules: [{ tool: "a", action: "ask", default: "ask" }] },
-    'config.rules[0].default must be "allow" or "deny"',
+    "config.rules[0].default: must be one of allow, deny",
   ],
   [
     { rules: Array.from({ length: 501 }, () => ({ tool: "a", action: "ask" })) },

@@ -326,13 +326,13 @@ Deno.test("mount() refuses a path without a write grant in the module's plan ent
 });
 
 const BAD: [JsonObject, string][] = [
-  [{ path: "logs/a.jsonl" }, 'config.path must be an absolute path: received "logs/a.jsonl"'],
-  [{ path: 7 }, "config.path must be an absolute path: received 7"],
-  [{ stderr: "yes" }, "config.stderr must be true or false"],
-  [{ deltas: 1 }, "config.deltas must be true or false: received 1"],
-  [{ max_bytes: 1_000 }, "config.max_bytes must be a whole number of at least 65536: received 1000"],
-  [{ additional_events: "a" }, "config.additional_events must be a list"],
-  [{ additional_events: ["a", "*"] }, "config.additional_events[1] must be an event name"],
+  [{ path: "logs/a.jsonl" }, "config.path: must be an absolute path"],
+  [{ path: 7 }, "config.path: must be text or null: received 7"],
+  [{ stderr: "yes" }, "config.stderr: must be true or false"],
+  [{ deltas: 1 }, "config.deltas: must be true or false: received 1"],
+  [{ max_bytes: 1_000 }, "config.max_bytes: must be a whole number of at least 65536: received 1000"],
+  [{ additional_events: "a" }, "config.additional_events: must be a list"],
+  [{ additional_events: ["a", "*"] }, "config.additional_events[1]: must be an event name"],
 ];
 
 for (const [config, text] of BAD) {

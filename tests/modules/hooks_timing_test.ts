@@ -93,6 +93,6 @@ Deno.test("mount() refuses when debug is not a boolean", async () => {
   assertEquals((error as Error & { code: string }).code, "module_invalid");
   assertEquals(
     error.message,
-    'Cannot mount module "hooks-timing": config.debug must be true or false: received string',
+    "Cannot read config.debug: must be true or false or null: received text",
   );
 });

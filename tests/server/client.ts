@@ -1,7 +1,7 @@
 /** Creates an app over a runtime, and sends requests to it without a socket. */
-import type { App } from "../../src/server/http_app.ts";
-import { type AppOptions, createApp } from "../../src/server/routes.ts";
-import type { LogRecord } from "../../src/server/access_log.ts";
+import type { App } from "../../src/server/app.ts";
+import { type AppOptions, createApp } from "../../src/server/app.ts";
+import type { LogRecord } from "../../src/server/middleware/access_log.ts";
 import { type AnswerName, loadSchemas } from "../../src/server/body/validation.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { FakeRuntime } from "./fake_runtime.ts";

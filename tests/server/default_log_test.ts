@@ -1,4 +1,4 @@
-import { createDefaultLog, type LogRecord } from "../../src/server/access_log.ts";
+import { createDefaultLog, type LogRecord } from "../../src/server/middleware/access_log.ts";
 import { processRedactor } from "../../src/policy/redact.ts";
 import { createPreamp } from "../../src/server/mod.ts";
 import { assertEquals } from "../assert.ts";

@@ -1,20 +1,13 @@
 import { assertEquals } from "../assert.ts";
 import { staticImports, wholeGraph } from "../static_imports.ts";
 
-Deno.test("the server starts without zod and a YAML parser", async () => {
-  for (const path of ["src/server/routes.ts", "src/server/net/listen.ts"]) {
-    assertEquals(packagesIn(await staticImports(path)), path.endsWith("routes.ts") ? ["hono"] : []);
-  }
+Deno.test("serve starts with no package but Hono: zod, the YAML parser and others are loaded when needed", async () => {
+  assertEquals(packagesIn(await staticImports("src/cli/commands/serve.ts")), ["hono"]);
 });
 
-Deno.test("serve starts without its routes, the runtime and packages", async () => {
+Deno.test("a command line starts without the server, the runtime and packages", async () => {
   const graph = await staticImports("main.ts");
-  const later = [
-    "src/server/routes.ts",
-    "src/app/runtime.ts",
-    "src/cli/server_backend.ts",
-    "src/cli/commands/run.ts",
-  ];
+  const later = ["src/server/app.ts", "src/app/runtime.ts", "src/cli/commands/run.ts"];
   assertEquals(graph.filter((url) => later.some((path) => url.endsWith(path))), []);
   assertEquals(packagesIn(graph), []);
 });

@@ -1,21 +1,26 @@
 /** `preamp serve`: serves the HTTP API. By default it listens on loopback and requires a key. */
-import { generateKey } from "../../policy/api_keys.ts";
 import { processRedactor } from "../../policy/redact.ts";
+import { NamedPlans } from "../../app/named_plans.ts";
 import { errorMessage } from "../../sdk/errors.ts";
-import type { Backend } from "../../server/mod.ts";
-import { systemClock } from "../../process/system_clock.ts";
-import { describeError } from "../../server/access_log.ts";
-import { createHttpApp, type HttpApp } from "../../server/http_app.ts";
-import { serve } from "../../server/net/listen.ts";
+import { generateKey, KeyRing } from "../../policy/api_keys.ts";
+import { describeError } from "../../server/log_line.ts";
+import {
+  type Authenticate,
+  authenticateWith,
+  createPreamp,
+  type Policy,
+  type Preamp,
+  serve,
+} from "../../server/mod.ts";
 import { type Arguments, type Flag, UsageError } from "../arguments.ts";
-import type { BackendOptions } from "../server_backend.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../errors.ts";
 import type { Io } from "../terminal/io.ts";
 import { createLog, type Log, type LogFormat } from "../log.ts";
 import { policyFlags, readSettings, settingFlags, type Settings, settingsHelp } from "../settings.ts";
 import { logNodeWarnings, logStrayOutput } from "../stray_output.ts";
-import type { StartupBanner } from "../terminal/startup_banner.ts";
+import { serverOptions } from "../server_options.ts";
+import { type StartupBanner, startupBanner } from "../terminal/startup_banner.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
   ...settingFlags(["host", "port", "plans", "store", "frozen"]),
@@ -36,12 +41,6 @@ export const command: Command = {
   run,
 };
 
-/**
- * Delay in milliseconds after listening before the banner is printed and the runtime is preloaded, so that neither
- * delays start-up or the first request.
- */
-const PRELOAD_DELAY_MS = 50;
-
 /** Milliseconds from the first signal to the end of the process. It must end within 5 s. */
 const END_MS = 4_800;
 
@@ -58,43 +57,28 @@ async function run(args: Arguments, io: Io): Promise<number> {
   ]);
   const log = createLog(format, io.err, secrets);
   for (const message of settings.warnings) log.note("warning", "settings", { message });
-  const server = open({ settings, auth, secrets, log });
-  const signal = stopSignal(io, () => log.note("info", "stopping", {}));
-  logStrayOutput(log);
-  return await listen(server, settings, auth, io, log, signal);
-}
-
-/** A server whose routes may not be loaded yet. */
-interface RunningServer {
-  readonly app: HttpApp;
-  /** Ends all runs and closes the store. */
-  close(): Promise<void>;
-}
-
-/**
- * Creates a server that answers `/healthz` before its routes and the runtime are loaded, which take several times as
- * long as the rest of the start. Other requests, `/readyz` included, wait for them.
- */
-function open(options: BackendOptions): RunningServer {
-  const { policy } = options.settings;
-  let backend: Backend | undefined;
-  const app = createHttpApp({
+  const { policy } = settings;
+  const preamp = createPreamp({
+    ...serverOptions(settings, secrets, log),
+    authenticate: authenticateOf(auth, policy),
     // A server with configured keys accepts every host name, because DNS rebinding does not supply a key and a foreign
     // Origin is refused anyway. Other servers accept only the names of loopback.
-    hosts: options.auth.kind === "configured" ? "any" : [policy.listen.host],
-    cors: policy.cors,
-    log: (record) => options.log.request(record),
-    async routes() {
-      const { openBackend } = await import("../server_backend.ts");
-      await logNodeWarnings(options.log);
-      return (backend = openBackend(options)).routes;
-    },
+    hosts: auth.kind === "configured" ? "any" : [policy.listen.host],
   });
-  return { app, close: async () => await backend?.close() };
+  const signal = stopSignal(io, () => log.note("info", "stopping", {}));
+  logStrayOutput(log);
+  await logNodeWarnings(log);
+  return await listen(preamp, settings, auth, io, log, signal);
+}
+
+/** Returns the check of keys: none with `--no-auth`, otherwise the configured keys or the generated one. */
+function authenticateOf(auth: StartupBanner["auth"], policy: Policy): Authenticate | null {
+  if (auth.kind === "none") return null;
+  return authenticateWith(new KeyRing(policy.auth.keys, auth.kind === "generated" ? auth.key : undefined));
 }
 
 async function listen(
-  { app, close }: RunningServer,
+  preamp: Preamp,
   { policy, plans }: Settings,
   auth: StartupBanner["auth"],
   io: Io,
@@ -102,42 +86,35 @@ async function listen(
   signal: AbortSignal,
 ): Promise<number> {
   const { host, port } = policy.listen;
-  const printBanner = async (url: string) => {
-    const [{ NamedPlans }, { startupBanner }] = await Promise.all([
-      import("../../app/named_plans.ts"),
-      import("../terminal/startup_banner.ts"),
-    ]);
-    const demo = await new NamedPlans(plans).find("default") === null;
-    io.out.write(startupBanner({ url, auth, demo }));
-  };
+  const demo = await isDemo(plans, log);
   try {
     const served = serve({
-      app,
+      app: preamp,
       host,
       port,
       signal,
       onError: (error) => log.note("error", "answer_failed", describeError(error)),
       onListen({ url }) {
-        io.out.write(`${url}\n`);
+        io.out.write(`${url}\n${startupBanner({ url, auth, demo })}`);
         log.note("info", "listening", { url, store: policy.store, auth: auth.kind });
-        systemClock().tick(PRELOAD_DELAY_MS, () => {
-          printBanner(url).catch((error) =>
-            log.note("warning", "greeting", { message: errorMessage(error) })
-          );
-          app.open().catch((error) => {
-            log.flush();
-            io.err.write(`error: Cannot serve: the routes could not be loaded: ${errorMessage(error)}\n`);
-            io.exit(EXIT.failed);
-          });
-        });
       },
     });
-    await Promise.race([served.then(close), ended(signal)]);
+    await Promise.race([served.then(preamp.close), ended(signal)]);
     log.note("info", "stopped", {});
     return EXIT.done;
   } catch (error) {
     io.err.write(`error: Cannot listen on ${host}:${port}: ${reasonOf(error)}\n`);
     return EXIT.failed;
+  }
+}
+
+/** Returns whether a request without a plan gets the built-in demo: whether no plan is named `default`. */
+async function isDemo(plans: URL | null, log: Log): Promise<boolean> {
+  try {
+    return await new NamedPlans(plans).find("default") === null;
+  } catch (error) {
+    log.note("warning", "plans", { message: errorMessage(error) });
+    return false;
   }
 }
 

@@ -33,7 +33,7 @@ export interface ProviderGuardDeps {
    * Runs the steps that the loop skipped before its model call: emits missing events, adds missing tool
    * results, and decides both gates.
    */
-  beforeCall(provider: string): Promise<void> | void;
+  beforeCall(turn: Turn, provider: string): Promise<void>;
   /** Emits `provider:response` for an answer that was not reported yet. */
   emitResponse(): Promise<unknown> | void;
 }
@@ -163,8 +163,7 @@ class ProviderGuard {
   async completeForLoop(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
     const session = this.#session;
     const turn = this.#requireTurn();
-    const completing = this.#deps.beforeCall(this.#name);
-    if (completing) await completing;
+    await this.#deps.beforeCall(turn, this.#name);
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     const max_output_tokens = this.#maxOutputTokens(request);
     const message_tokens = this.#meter.count(request.messages);

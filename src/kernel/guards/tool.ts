@@ -13,7 +13,7 @@ import type { CallRecord } from "../session/turn_state.ts";
 import { CallDeadline } from "./call_deadline.ts";
 
 /** Emits and processes the `tool:pre` of a call when the loop did not; resolves once the gate is decided. */
-export type GateCall = (call: CallRecord) => Promise<void> | void;
+export type GateCall = (call: CallRecord) => Promise<void>;
 
 /** Options of {@link ToolGuard}. */
 export interface ToolMount {
@@ -75,8 +75,7 @@ export class ToolGuard implements Tool {
     }
     const call = this.#callFor(input, context?.id);
     call.started = true;
-    const gated = this.#gate(call);
-    if (gated) await gated;
+    await this.#gate(call);
     if (call.gate !== "allowed") return toolFailure(`Denied by hook: ${call.reason}`, { type: "denied" });
     try {
       const known = recoveredResult(turn.recovered.get(call.id), this.name, this.idempotent);

@@ -1,9 +1,7 @@
 /**
- * The hook registry of a session. Every event of the session is emitted here: handlers run
- * (`sdk/hook_chain.ts`), then the entry is logged. `session/turn_tracker.ts` knows the meaning of events;
- * this file does not.
- *
- * Methods return a promise only when there is something to wait for.
+ * The hook registry of a session. Every event of the session is emitted here: see
+ * src/docs/architecture.md#the-way-of-one-event. `sdk/events.ts` and `session/turn_tracker.ts` know the
+ * meaning of events; this file does not.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { finite, HandlerList } from "../../sdk/handler_list.ts";
@@ -14,7 +12,6 @@ import { EventNames } from "../../sdk/hooks.ts";
 import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type {
-  Clock,
   Disposer,
   Emission,
   HookHandler,
@@ -23,54 +20,32 @@ import type {
   JsonObject,
 } from "../../sdk/types.ts";
 import { withDeadline } from "../timeouts.ts";
-
-/** The registry's interface to its session. */
-export interface HookSessionPort {
-  readonly clock: Clock;
-  /** Maximum number of registered handlers. */
-  readonly max_handlers: number;
-  /** Timeout of one call of a handler, in milliseconds. */
-  readonly handler_timeout_ms: number;
-  /** Emits the events that must precede this one, if any. */
-  ensurePreceding(event: string, data: JsonObject | null): Promise<unknown> | void;
-  /**
-   * Adds fields that the emitter left out; returns the same object when none is missing, null when the event
-   * is dropped.
-   */
-  prepare(event: string, data: JsonObject): JsonObject | null;
-  /** Returns the fields that are added to every payload: `turn_id`, `iteration`. */
-  turnFields(): JsonObject;
-  /**
-   * Records the hook result and appends the entry. `prepared` is the object that {@link prepare} returned.
-   */
-  recordOutcome(event: string, emission: Emission, prepared: JsonObject): Promise<void> | void;
-  /** Returns whether the event is a gate: its result then takes effect even if the emitter ignores it. */
-  isGate(event: string): boolean;
-  /** Appends the entry of an event without a hook result. */
-  record(event: string, prepared: JsonObject): Promise<void> | void;
-  /** Appends the entry of an event that is not a gate. */
-  write(event: string, emission: Emission, payload: JsonObject): Promise<void> | void;
-  /** Replay only: returns the recorded result of the handlers. */
-  recall?: ((event: string, data: JsonObject) => Promise<Emission> | Emission) | undefined;
-  recallAnswers?: ((event: string, data: JsonObject) => JsonObject[]) | undefined;
-  /** Reports a handler that failed, or whose result has no effect. */
-  warn(code: string, message: string, error?: unknown): void;
-}
+import type { SessionContext } from "../session/session_context.ts";
+import type { TurnTracker } from "../session/turn_tracker.ts";
+import type { LoopContract } from "./loop_contract.ts";
 
 /** The registry. One per session. */
 export class Hooks extends EventNames implements HookRegistry {
-  readonly #port: HookSessionPort;
+  readonly #session: SessionContext;
+  readonly #tracker: TurnTracker;
+  readonly #contract: LoopContract;
   readonly #handlers: HandlerList;
   #defaults: JsonObject;
   /** `module event` of results without effect that were reported. */
   #ignored: Set<string> | null = null;
 
-  /** Creates a registry whose payloads start with `defaults`. */
-  constructor(sink: HookSessionPort, defaults: JsonObject) {
+  constructor(session: SessionContext, tracker: TurnTracker, contract: LoopContract) {
     super();
-    this.#port = sink;
-    this.#handlers = new HandlerList(sink.handler_timeout_ms);
-    this.#defaults = defaults;
+    this.#session = session;
+    this.#tracker = tracker;
+    this.#contract = contract;
+    this.#handlers = new HandlerList(this.#timeout_ms);
+    this.#defaults = { session_id: session.session_id, parent_id: session.parent_id };
+  }
+
+  /** Timeout of one call of a handler, in milliseconds. */
+  get #timeout_ms(): number {
+    return this.#session.limits.hook_timeout_s * 1000;
   }
 
   /** @param module_id Id of the module that registers the handler. */
@@ -102,11 +77,11 @@ export class Hooks extends EventNames implements HookRegistry {
    * @throws {PreampError} `module_invalid`.
    */
   checkRoom(drafted: number): void {
-    const { max_handlers } = this.#port;
-    if (this.#handlers.size + drafted < max_handlers) return;
+    const { max_hooks } = this.#session.limits;
+    if (this.#handlers.size + drafted < max_hooks) return;
     throw new PreampError(
       "module_invalid",
-      `Cannot register a handler: a session may have ${max_handlers} of them (limits.max_hooks)`,
+      `Cannot register a handler: a session may have ${max_hooks} of them (limits.max_hooks)`,
     );
   }
 
@@ -119,101 +94,48 @@ export class Hooks extends EventNames implements HookRegistry {
     this.#handlers.clear();
   }
 
-  emit(event: string, payload: JsonObject | null = null): Promise<Emission> {
-    try {
-      const preceding = this.#port.ensurePreceding(event, payload);
-      return preceding ? preceding.then(() => this.#emit(event, payload)) : this.#emit(event, payload);
-    } catch (error) {
-      return Promise.reject(error); // a store that answers at once fails at once: still as a rejection
-    }
-  }
-
-  #emit(event: string, payload: JsonObject | null): Promise<Emission> {
-    const data = this.#port.prepare(event, payload ?? {});
-    if (data === null) return Promise.resolve(noopEmission(payload ?? {}));
-    const handled = this.#runAny(event, data);
-    if (handled) return handled;
-    const emission = noopEmission(data);
-    const stored = this.#port.recordOutcome(event, emission, data);
-    return stored ? stored.then(() => emission) : Promise.resolve(emission);
-  }
-
-  notify(event: string, payload: JsonObject | null = null): Promise<unknown> | void {
-    try {
-      const preceding = this.#port.ensurePreceding(event, payload);
-      return preceding ? preceding.then(() => this.#notify(event, payload)) : this.#notify(event, payload);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
-
-  #notify(event: string, payload: JsonObject | null): Promise<unknown> | void {
-    const data = this.#port.prepare(event, payload ?? {});
-    if (data === null) return;
-    return this.#runAny(event, data) ??
-      (this.#port.isGate(event)
-        ? this.#port.recordOutcome(event, noopEmission(data), data)
-        : this.#port.record(event, data));
-  }
-
-  /** Runs the handlers of an event, or reads their recorded result; void when there is neither. */
-  #runAny(event: string, data: JsonObject): Promise<Emission> | void {
+  /** Takes an event from its emitter to the log: see src/docs/architecture.md#the-way-of-one-event. */
+  async emit(event: string, payload: JsonObject | null = null): Promise<Emission> {
+    const preceding = this.#contract.before(event, payload);
+    if (preceding) await preceding;
+    const data = this.#tracker.prepare(event, payload ?? {});
+    if (data === null) return noopEmission(payload ?? {});
     const handlers = this.#handlers.of(event);
-    if (handlers.length > 0 && RUNTIME_EVENTS.has(event)) return this.#emitToObservers(handlers, event, data);
-    if (this.#port.recall) return this.#emitRecalled(this.#port.recall, handlers, event, data);
-    if (handlers.length > 0) return this.#emitToHandlers(handlers, event, data);
-  }
-
-  async #emitToHandlers(
-    handlers: readonly ChainHandler[],
-    event: string,
-    data: JsonObject,
-  ): Promise<Emission> {
-    const emission = await this.#runHandlers(handlers, event, data);
-    await this.#port.recordOutcome(event, emission, data);
+    const is_handled = handlers.length > 0 || this.#session.host.recall !== undefined;
+    const emission = is_handled ? await this.#handle(handlers, event, data) : noopEmission(data);
+    this.#tracker.settle(event, emission, data);
+    const stored = this.#session.writeEmission(event, emission, data);
+    if (stored) await stored;
     return emission;
   }
 
-  /** Runs the handlers, then appends the entry with the emitter's data, ignoring their results. */
-  async #emitToObservers(
-    handlers: readonly ChainHandler[],
-    event: string,
-    data: JsonObject,
-  ): Promise<Emission> {
-    await this.#runHandlers(handlers, event, data);
-    await this.#port.record(event, data);
-    return noopEmission(data);
-  }
-
-  async #emitRecalled(
-    recall: NonNullable<HookSessionPort["recall"]>,
-    handlers: readonly ChainHandler[],
-    event: string,
-    data: JsonObject,
-  ): Promise<Emission> {
-    if (handlers.length > 0) await this.#runHandlers(handlers, event, data);
-    const emission = await recall(event, data);
-    await this.#port.recordOutcome(event, emission, data);
-    return emission;
+  /** Runs the handlers of an event. In a replay, their recorded result replaces what they return. */
+  async #handle(handlers: readonly ChainHandler[], event: string, data: JsonObject): Promise<Emission> {
+    const { recall } = this.#session.host;
+    const emission = handlers.length > 0 ? await this.#runHandlers(handlers, event, data) : null;
+    if (emission && RUNTIME_EVENTS.has(event)) return noopEmission(data); // they only observe
+    return recall ? await recall(event, data) : emission ?? noopEmission(data);
   }
 
   #runHandlers(handlers: readonly ChainHandler[], event: string, data: JsonObject): Promise<Emission> {
+    const { turn, host } = this.#session;
     const payload = toPlainObject({
       ...this.#defaults,
-      ...this.#port.turnFields(),
+      ...turn?.fields,
       ...data,
-      timestamp: timestamp(this.#port.clock.now()),
+      timestamp: timestamp(host.clock.now()),
     });
     return runChain(handlers, event, payload, {
       deadline: (pending, handler) => this.#underDeadline(pending, handler, event),
-      onError: (handler, error) =>
-        this.#port.warn(
-          "hook_failed",
-          `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`,
-          error,
-        ),
+      onError: (handler, error) => this.#warnFailed(handler, event, error),
       onIgnored: (handler, answer) => this.#warnIgnored(handler, event, answer),
     });
+  }
+
+  #warnFailed({ name }: ChainHandler, event: string, error: unknown): void {
+    const { host } = this.#session;
+    const message = `Hook "${name}" failed on ${event}: ${errorMessage(error)}`;
+    host.warn("hook_failed", message, this.#session.errorLocation(error));
   }
 
   #warnIgnored({ module_id, name }: ChainHandler, event: string, answer: string): void {
@@ -221,7 +143,7 @@ export class Hooks extends EventNames implements HookRegistry {
     this.#ignored ??= new Set();
     if (this.#ignored.has(`${module} ${event}`)) return;
     this.#ignored.add(`${module} ${event}`);
-    this.#port.warn(
+    this.#session.host.warn(
       "hook_answer_ignored",
       `Module "${module}" answered ${event} with ${answer}: handlers of this event only observe, nothing was changed`,
     );
@@ -232,7 +154,7 @@ export class Hooks extends EventNames implements HookRegistry {
     return withDeadline(
       pending,
       handler.timeout_ms,
-      this.#port.clock,
+      this.#session.host.clock,
       () =>
         new Error(
           `Cannot wait for hook "${handler.name}" on ${event}: no answer within ${handler.timeout_ms} ms`,
@@ -247,27 +169,27 @@ export class Hooks extends EventNames implements HookRegistry {
   ): Promise<JsonObject[]> {
     const collected: JsonObject[] = [];
     const data = payload ?? {};
+    const { host } = this.#session;
     const text = JSON.stringify(toPlainObject(data));
-    if (this.#port.recallAnswers) {
-      await this.#port.write(event, noopEmission(data), data);
-      return this.#port.recallAnswers(event, data);
+    if (host.recallAnswers) {
+      await this.#session.write(event, toPlainObject(data));
+      return host.recallAnswers(event, data);
     }
     for (const handler of this.#handlers.of(event)) {
       try {
         const result = await withDeadline(
           Promise.resolve(handler.handler(event, JSON.parse(text))),
-          Math.min(finite(timeout_s, 1) * 1000, this.#port.handler_timeout_ms),
-          this.#port.clock,
+          Math.min(finite(timeout_s, 1) * 1000, this.#timeout_ms),
+          host.clock,
           () => new Error(`no answer within ${timeout_s} s`),
         );
         const answer = (result as { data?: unknown } | null | undefined)?.data;
         if (answer !== null && answer !== undefined) collected.push(toPlainObject(answer));
       } catch (error) {
-        const message = `Hook "${handler.name}" failed on ${event}: ${errorMessage(error)}`;
-        this.#port.warn("hook_failed", message, error);
+        this.#warnFailed(handler, event, error);
       }
     }
-    await this.#port.write(event, noopEmission(data), data);
+    await this.#session.write(event, toPlainObject(data));
     return collected;
   }
 

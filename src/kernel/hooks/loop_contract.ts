@@ -12,33 +12,64 @@ import type { ContextGuard } from "../guards/context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { HookActions } from "./hook_actions.ts";
 import type { CallRecord, Turn } from "../session/turn_state.ts";
+import type { SessionCancellation } from "../session/session_cancellation.ts";
+import type { TurnTracker } from "../session/turn_tracker.ts";
+import type { JsonObject } from "../../sdk/types.ts";
+
+/** Collaborators of {@link LoopContract}. */
+export interface LoopContractDeps {
+  readonly session: SessionContext;
+  readonly mounts: Mounts;
+  readonly actions: HookActions;
+  readonly tracker: TurnTracker;
+  readonly cancellation: SessionCancellation;
+}
 
 /** Completes the loop's steps of a session. */
 export class LoopContract {
   readonly #session: SessionContext;
   readonly #mounts: Mounts;
   readonly #actions: HookActions;
+  readonly #tracker: TurnTracker;
+  readonly #cancellation: SessionCancellation;
 
-  constructor(session: SessionContext, mounts: Mounts, actions: HookActions) {
-    this.#session = session;
-    this.#mounts = mounts;
-    this.#actions = actions;
+  constructor(deps: LoopContractDeps) {
+    this.#session = deps.session;
+    this.#mounts = deps.mounts;
+    this.#actions = deps.actions;
+    this.#tracker = deps.tracker;
+    this.#cancellation = deps.cancellation;
+  }
+
+  /**
+   * Emits the events that must precede `event`: the start of the turn, `prompt:submit` before the first
+   * request, `cancel:requested` before `cancel:completed`, and that before an end event with status
+   * `cancelled`.
+   */
+  before(event: string, data: JsonObject | null): Promise<unknown> | void {
+    const { turn, cancellation, hooks } = this.#session;
+    if (turn === null) return;
+    switch (event) {
+      case "provider:request":
+        return this.#beforeRequest(turn);
+      case "cancel:completed":
+        if (this.#tracker.cancel_requested) break;
+        // a provider that reports its call as aborted cancels the turn
+        return cancellation.is_cancelled
+          ? this.#cancellation.emitRequested()
+          : this.#cancellation.cancel("immediate");
+      case "execution:end":
+      case "orchestrator:complete":
+        if (turn.cancel_completed || data?.status !== "cancelled") break;
+        return hooks.emit("cancel:completed", {});
+    }
+    return this.#session.beginTurn(event);
   }
 
   /**
    * Reports the last answer and its calls if the loop did not, and adds results for the calls that have none.
    */
-  settleAnswer(turn: Turn): Promise<void> | void {
-    const context = this.#mounts.context as ContextGuard | null;
-    if (
-      turn.unreported_response === null && !turn.calls.some(isUnreported) && context?.has_open_calls !== true
-    ) {
-      return;
-    }
-    return this.#settleAnswer(turn);
-  }
-
-  async #settleAnswer(turn: Turn): Promise<void> {
+  async settleAnswer(turn: Turn): Promise<void> {
     await this.emitResponse();
     for (const call of turn.calls) if (isUnreported(call)) await this.#emitResult(call);
     await (this.#mounts.context as ContextGuard | null)?.closeCalls();
@@ -63,11 +94,7 @@ export class LoopContract {
   }
 
   /** Emits and processes `tool:pre` of a call if the loop did not. */
-  gateCall(call: CallRecord): Promise<void> | void {
-    if (call.pre === null || call.gate === "pending") return this.#gate(call);
-  }
-
-  async #gate(call: CallRecord): Promise<void> {
+  async gateCall(call: CallRecord): Promise<void> {
     if (call.pre === null) {
       await this.emitResponse();
       const { id, name, requested_input: tool_input } = call;
@@ -76,11 +103,9 @@ export class LoopContract {
     if (call.gate === "pending" && call.pre !== null) await this.#actions.apply(call.pre, "tool:pre");
   }
 
-  /** Runs before a `provider:request`: emits and processes `prompt:submit` if the loop did not. */
-  beforeRequest(): Promise<unknown> | void {
-    const { turn } = this.#session;
-    if (turn === null || (turn.started && turn.prompt_submitted)) return;
-    return this.#submitPrompt(turn);
+  /** Emits and processes `prompt:submit` if the loop did not. */
+  #beforeRequest(turn: Turn): Promise<void> | void {
+    if (!turn.started || !turn.prompt_submitted) return this.#submitPrompt(turn);
   }
 
   async #submitPrompt(turn: Turn): Promise<void> {
@@ -92,31 +117,14 @@ export class LoopContract {
 
   /**
    * Runs before each model call: emits `prompt:submit` and `provider:request` and adds missing tool results
-   * if the loop skipped them. Synchronous when nothing is missing, which saves about ten promises a call.
+   * if the loop skipped them.
    */
-  beforeCall(provider: string): Promise<void> | void {
-    const { turn } = this.#session;
-    if (turn !== null && !this.#isComplete(turn)) return this.#completeSteps(turn, provider);
-  }
-
-  /** Returns whether the loop skipped none of the steps of {@link #completeSteps}. */
-  #isComplete(turn: Turn): boolean {
-    const { prompt_gate, request_gate, unreported_response: untold_response, calls } = turn;
-    if (request_gate === null || turn.requests_by_kernel || !turn.started || !turn.prompt_submitted) {
-      return false;
-    }
-    if (!request_gate.processed || prompt_gate?.processed === false || untold_response !== null) return false;
-    const context = this.#mounts.context as ContextGuard | null;
-    return context?.has_open_calls !== true && calls.every((call) => !isUnreported(call));
-  }
-
-  async #completeSteps(turn: Turn, provider: string): Promise<void> {
-    const session = this.#session;
+  async beforeCall(turn: Turn, provider: string): Promise<void> {
     await this.settleAnswer(turn);
-    await this.beforeRequest();
+    await this.#beforeRequest(turn);
     if (turn.request_gate === null || turn.requests_by_kernel) {
       turn.requests_by_kernel = true;
-      const emission = await session.hooks.emit("provider:request", {
+      const emission = await this.#session.hooks.emit("provider:request", {
         provider,
         iteration: turn.iteration + 1,
       });

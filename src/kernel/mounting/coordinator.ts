@@ -45,7 +45,7 @@ export class ModuleCoordinator implements Coordinator {
   /** The module's hook registry; created on first use, because many modules register no handler. */
   get hooks(): HookRegistry {
     return this.#hooks ??= new DraftHooks(
-      this.#shared.session.hooks,
+      this.#shared.hooks,
       this.module_id,
       () => this.#draft,
       (event) =>
@@ -283,7 +283,7 @@ export class ModuleCoordinator implements Coordinator {
    */
   commit(rename: (mounted: Mounted) => Mounted): void {
     const draft = this.#draft;
-    const { hooks } = this.#shared.session;
+    const { hooks } = this.#shared;
     if (!draft) return;
     const publish = draft.mounted.map((mounted) => this.#shared.guard(rename(mounted), this.module_id));
     this.#draft = null;

@@ -111,11 +111,6 @@ export class DraftHooks extends EventNames implements HookRegistry {
     return Promise.resolve(noopEmission(data ?? {}));
   }
 
-  notify(event: string, data?: JsonObject | null): Promise<unknown> | void {
-    if (!RUNTIME_EVENTS.has(event)) return this.#hooks.notify(event, data);
-    this.#onRefused(event);
-  }
-
   emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]> {
     if (!RUNTIME_EVENTS.has(event)) return this.#hooks.emitAndCollect(event, data, timeout_s);
     this.#onRefused(event);

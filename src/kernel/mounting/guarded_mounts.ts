@@ -48,7 +48,7 @@ export class GuardedMounts {
       }
       case "providers": {
         const { loop, inner } = guardProvider(session, mounted.module as Provider, name, {
-          beforeCall: (provider) => contract.beforeCall(provider),
+          beforeCall: (turn, provider) => contract.beforeCall(turn, provider),
           emitResponse: () => contract.emitResponse(),
         });
         return () => this.#warnOfOverwrite(mounts.putProvider(name, loop, inner), mounted, module_id);

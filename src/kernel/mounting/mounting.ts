@@ -7,7 +7,7 @@ import { errorMessage, hasCode, PreampError } from "../../sdk/errors.ts";
 import { describe } from "../../sdk/checks.ts";
 import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import { methodOf, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";
+import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import type { ErrorDetail, Module, ModuleSpec, ModuleType, MountPlan } from "../../sdk/types.ts";
 import { classifyMountReturn, diagnoseEmptyMount, type MountOutcome } from "./mount_diagnosis.ts";
 import { ModuleCoordinator } from "./coordinator.ts";
@@ -66,8 +66,7 @@ export async function mountModule(
   const { session } = shared;
   let opened: OpenedModule;
   try {
-    const opening = session.host.open(spec);
-    opened = opening instanceof Promise ? await opening : opening;
+    opened = await session.host.open(spec);
   } catch (error) {
     if (isFetchFailure(error)) throw error;
     return await skip(shared, spec, new Skip("load_failed", errorMessage(error)), {
@@ -106,8 +105,7 @@ export async function mountModule(
     return await skip(shared, spec, failure, { cause: error, gates });
   }
   if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
-  const announcing = announceMounted(shared, spec, opened, outcome, names);
-  if (announcing) await announcing;
+  await announceMounted(shared, spec, opened, outcome, names);
   return { spec, module: opened.module, coordinator };
 }
 
@@ -186,13 +184,13 @@ function commit(coordinator: ModuleCoordinator, spec: ModuleSpec): string[] {
   return names;
 }
 
-function announceMounted(
+async function announceMounted(
   shared: SessionParts,
   spec: ModuleSpec,
   opened: OpenedModule,
   outcome: MountOutcome,
   names: string[],
-): Promise<unknown> | void {
+): Promise<void> {
   const { session } = shared;
   if (outcome.kind === "unknown") {
     session.host.warn(
@@ -201,7 +199,7 @@ function announceMounted(
     );
   }
   if (outcome.kind === "metadata") warnMissing(shared, spec, outcome.metadata, names);
-  return session.hooks.notify("module:mounted", {
+  await session.hooks.emit("module:mounted", {
     module_id: idOf(spec),
     type: spec.type,
     names,
@@ -369,20 +367,13 @@ function hintOfRequired({ type, required }: ModuleSpec): { hint?: string } {
 }
 
 /**
- * Calls `onSessionReady` of every module in mount order. A failure is emitted as an event, and the others are
- * still called.
+ * Calls `onSessionReady` of every module that has it, in mount order. A failure is emitted as an event, and
+ * the others are still called.
  */
-export function announceReady(
-  shared: SessionParts,
-  modules: readonly MountedModule[],
-): Promise<void> | void {
-  const listening = modules.filter(({ module }) => unboundMethodOf(module, "onSessionReady") !== undefined);
-  if (listening.length > 0) return callSessionReady(shared, listening);
-}
-
-async function callSessionReady(shared: SessionParts, modules: readonly MountedModule[]): Promise<void> {
+export async function announceReady(shared: SessionParts, modules: readonly MountedModule[]): Promise<void> {
   for (const { spec, module, coordinator } of modules) {
-    const ready = methodOf(module, "onSessionReady")!; // the caller checked that it exists
+    const ready = methodOf(module, "onSessionReady");
+    if (!ready) continue;
     try {
       await ready(coordinator);
     } catch (error) {

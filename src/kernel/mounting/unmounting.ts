@@ -12,12 +12,7 @@ export interface CleanupReport {
 }
 
 /** Runs all cleanups in reverse order, each with a timeout; then stops the guests. */
-export function runCleanups(shared: SessionParts): Promise<CleanupReport> | CleanupReport {
-  if (shared.cleanups.length === 0 && shared.guests.length === 0) return { ran: 0, failed: [] };
-  return runEach(shared);
-}
-
-async function runEach(shared: SessionParts): Promise<CleanupReport> {
+export async function runCleanups(shared: SessionParts): Promise<CleanupReport> {
   const failed: { module_id: string; error: string }[] = [];
   const cleanups = shared.cleanups.splice(0).reverse();
   for (const { module_id, cleanup } of cleanups) {
@@ -27,7 +22,7 @@ async function runEach(shared: SessionParts): Promise<CleanupReport> {
       failed.push({ module_id, error: errorMessage(error) });
     }
   }
-  if (shared.guests.length > 0) await endGuests(shared);
+  await endGuests(shared);
   return { ran: cleanups.length - failed.length, failed };
 }
 

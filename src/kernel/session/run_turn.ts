@@ -112,12 +112,10 @@ async function callLoop(turn: Turn, parts: TurnDeps, resume: boolean): Promise<R
 
 /** Adds missing tool results, decides the outcome and emits the end events that the loop did not emit. */
 async function finishTurn(turn: Turn, parts: TurnDeps, returned: Returned): Promise<Outcome> {
-  const { session, contract: contract } = parts;
+  const { session, contract } = parts;
   const { hooks } = session;
-  const starting = session.beginTurn();
-  if (starting) await starting;
-  const settling = contract.settleAnswer(turn);
-  if (settling) await settling;
+  await session.beginTurn();
+  await contract.settleAnswer(turn);
   const outcome = outcomeOf(session, turn, returned);
   const response = "text" in returned ? returned.text : outcome.error?.message ?? "";
   if (outcome.status === "cancelled") {

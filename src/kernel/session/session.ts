@@ -4,8 +4,7 @@
  */
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { GATES } from "../../sdk/events.ts";
-import { isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { ErrorDetail, Message, MountPlan, Prompt } from "../../sdk/types.ts";
 import { LoopContract } from "../hooks/loop_contract.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
@@ -29,7 +28,7 @@ import { HookActions } from "../hooks/hook_actions.ts";
 import { GuardedMounts } from "../mounting/guarded_mounts.ts";
 import { SessionState } from "./session_state.ts";
 import { describeMounted, type MountedDescriptors } from "../mounting/mount_descriptors.ts";
-import type { Turn } from "./turn_state.ts";
+import { SessionCancellation } from "./session_cancellation.ts";
 import { createTurn, runTurn, type TurnOptions } from "./run_turn.ts";
 import { TurnTracker } from "./turn_tracker.ts";
 
@@ -72,6 +71,7 @@ export class Session {
   readonly #tracker: TurnTracker;
   readonly #injections: Injections;
   readonly #contract: LoopContract;
+  readonly #cancelling: SessionCancellation;
   readonly #mounts = new Mounts();
   readonly #shared: SessionParts;
   #modules: MountedModule[] = [];
@@ -97,33 +97,24 @@ export class Session {
       this.cancellation,
       options.limits,
     );
-    const tracker = this.#tracker = new TurnTracker(session, this.#mounts);
+    const cancelling = this.#cancelling = new SessionCancellation(session);
+    const mounts = this.#mounts;
+    const tracker = this.#tracker = new TurnTracker(session, mounts);
     const injections = this.#injections = new Injections(session);
-    const actions = new HookActions(session, tracker, injections, this.#mounts);
-    const contract = this.#contract = new LoopContract(session, this.#mounts, actions);
-    const guarded_mounts = new GuardedMounts(session, this.#mounts, injections, contract);
-    session.hooks = new Hooks({
-      clock: host.clock,
-      max_handlers: options.limits.max_hooks,
-      handler_timeout_ms: options.limits.hook_timeout_s * 1000,
-      ensurePreceding: (event, data) => this.#ensurePreceding(event, data),
-      prepare: (event, data) => tracker.prepare(event, data),
-      turnFields: () => turnFields(session.turn),
-      recordOutcome: (event, emission, prepared) => {
-        tracker.settle(event, emission, prepared);
-        return session.writeEmission(event, emission, prepared);
-      },
-      isGate: (event) => GATES.has(event),
-      record: (event, prepared) => session.write(event, toPlainObject(prepared)),
-      write: (event, emission, payload) => session.writeEmission(event, emission, payload),
-      recall: host.recall && ((event, data) => host.recall!(event, data)),
-      recallAnswers: host.recallAnswers && ((event, data) => host.recallAnswers!(event, data)),
-      warn: (code, message, error) =>
-        host.warn(code, message, error === undefined ? {} : session.errorLocation(error)),
-    }, { session_id: options.session_id, parent_id });
+    const actions = new HookActions(session, tracker, injections, mounts);
+    const contract = this.#contract = new LoopContract({
+      session,
+      mounts,
+      actions,
+      tracker,
+      cancellation: cancelling,
+    });
+    const guarded_mounts = new GuardedMounts(session, mounts, injections, contract);
+    const hooks = session.hooks = new Hooks(session, tracker, contract);
     this.#shared = {
       session,
-      mounts: this.#mounts,
+      hooks,
+      mounts,
       config: frozenConfig(options.written),
       capabilities: initialCapabilities(options, session),
       contributors: new Map(),
@@ -132,7 +123,7 @@ export class Session {
       guard: (mounted, module_id) => guarded_mounts.wrap(mounted, module_id),
       processHookResult: (result, event, hook_name) => actions.apply(result, event, hook_name),
       cancel: (mode) =>
-        void this.cancel(mode).catch((error) => host.warn("cancel_failed", errorMessage(error))),
+        void cancelling.cancel(mode).catch((error) => host.warn("cancel_failed", errorMessage(error))),
       resetTurn: () => injections.resetTurn(),
     };
   }
@@ -154,7 +145,7 @@ export class Session {
 
   /** Id and iteration of the running turn, as an entry has them. */
   get turn_fields(): { turn_id?: string; iteration?: number } {
-    return turnFields(this.#session.turn);
+    return this.#session.turn?.fields ?? {};
   }
 
   /**
@@ -177,7 +168,7 @@ export class Session {
 
   /** Event and module of each handler that was never called. */
   get unheard_handlers(): { event: string; module_id: string | undefined }[] {
-    return this.#session.hooks.unheard();
+    return this.#shared.hooks.unheard();
   }
 
   /**
@@ -257,9 +248,9 @@ export class Session {
 
   /** Removes everything that modules mounted and registered. */
   #reset(): void {
-    const { mounts, capabilities, contributors } = this.#shared;
+    const { mounts, hooks, capabilities, contributors } = this.#shared;
     mounts.clear();
-    this.#session.hooks.clear();
+    hooks.clear();
     capabilities.clear();
     for (const [name, value] of initialCapabilities(this.#options, this.#session)) {
       capabilities.set(name, value);
@@ -288,8 +279,7 @@ export class Session {
       else this.#modules.push(outcome);
     }
     if (this.#mounts.providers.names.length === 0) throw noProvider(skipped);
-    const ready = announceReady(this.#shared, this.#modules);
-    if (ready) await ready;
+    await announceReady(this.#shared, this.#modules);
     if (history && history.length > 0) await this.#context.load(history);
     if (parent_id && !this.#options.continued) {
       await this.#session.hooks.emit("session:fork", {
@@ -350,12 +340,11 @@ export class Session {
   async #announce(): Promise<void> {
     this.#announced = true;
     const { continued, parent_id, plan } = this.#options;
-    const announcing = this.#session.hooks.notify(continued ? "session:resume" : "session:start", {
+    await this.#session.hooks.emit(continued ? "session:resume" : "session:start", {
       session_id: this.session_id,
       parent_id: parent_id ?? null,
       ...this.#metadata(),
     });
-    if (announcing) await announcing;
     if (!continued) {
       if (plan.system !== undefined) await this.#context.addMessage(systemMessage(plan.system));
     } else await this.#replaceSystem(plan.system);
@@ -385,22 +374,13 @@ export class Session {
   }
 
   /** Cancels the turn; emits `cancel:requested` at the first request only. */
-  async cancel(mode: "graceful" | "immediate"): Promise<void> {
-    const first = !this.cancellation.is_cancelled;
-    if (mode === "immediate") this.cancellation.requestImmediate();
-    else this.cancellation.requestGraceful();
-    if (first) await this.emitCancelRequested();
+  cancel(mode: "graceful" | "immediate"): Promise<void> {
+    return this.#cancelling.cancel(mode);
   }
 
-  /**
-   * Emits `cancel:requested`, at most once, and runs the cancellation callbacks. Also called when the parent
-   * was cancelled.
-   */
-  async emitCancelRequested(): Promise<void> {
-    await this.#session.hooks.emit("cancel:requested", { state: this.cancellation.state });
-    for (const error of await this.cancellation.triggerCallbacks()) {
-      this.#session.host.warn("cancel_callback_failed", errorMessage(error));
-    }
+  /** Emits `cancel:requested` of a session whose parent was cancelled. */
+  emitCancelRequested(): Promise<void> {
+    return this.#cancelling.emitRequested();
   }
 
   /**
@@ -412,14 +392,10 @@ export class Session {
     this.#cleaned = true;
     if (this.#initialized === null) return; // never initialised
     const { hooks } = this.#session;
-    const ended = hooks.notify("session:end", { session_id: this.session_id, status });
-    if (ended) await ended;
-    const cleaning = runCleanups(this.#shared);
-    const { ran, failed } = cleaning instanceof Promise ? await cleaning : cleaning;
-    const cleaned = hooks.notify("session:cleanup", { ran, failed });
-    if (cleaned) await cleaned;
-    const written = this.#session.writeState();
-    if (written) await written;
+    await hooks.emit("session:end", { session_id: this.session_id, status });
+    const { ran, failed } = await runCleanups(this.#shared);
+    await hooks.emit("session:cleanup", { ran, failed });
+    await this.#session.writeState();
   }
 
   /** Stops the guests of a session without running its cleanups, for example after a replay. */
@@ -435,33 +411,6 @@ export class Session {
   get mounts(): Mounts {
     return this.#mounts;
   }
-
-  /**
-   * Emits the events that must precede `event`: `cancel:requested` before `cancel:completed`, and that before
-   * an end event with status `cancelled`.
-   */
-  #ensurePreceding(event: string, data: JsonObject | null): Promise<unknown> | void {
-    switch (event) {
-      case "provider:request":
-        return this.#contract.beforeRequest();
-      case "cancel:completed":
-        if (this.#session.turn === null || this.#tracker.cancel_requested) break;
-        // a provider that reports its call as aborted cancels the turn
-        return this.cancellation.is_cancelled ? this.emitCancelRequested() : this.cancel("immediate");
-      case "execution:end":
-      case "orchestrator:complete": {
-        const { turn, hooks } = this.#session;
-        if (turn === null || turn.cancel_completed || data?.status !== "cancelled") break;
-        return hooks.emit("cancel:completed", {});
-      }
-    }
-    return this.#session.beginTurn(event);
-  }
-}
-
-function turnFields(turn: Turn | null): JsonObject {
-  if (turn === null) return {};
-  return turn.iteration > 0 ? { turn_id: turn.id, iteration: turn.iteration } : { turn_id: turn.id };
 }
 
 function systemMessage(text: string): Message {

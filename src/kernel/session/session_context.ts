@@ -3,9 +3,8 @@
  * log.
  */
 import { type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
-import type { CancellationToken, Emission, MountPlan } from "../../sdk/types.ts";
+import type { CancellationToken, Emission, HookRegistry, MountPlan } from "../../sdk/types.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
-import type { Hooks } from "../hooks/hooks.ts";
 import { draftEntry, type Host, isBarrier, type Verdict } from "../host.ts";
 import type { SessionState } from "./session_state.ts";
 import type { Turn } from "./turn_state.ts";
@@ -36,7 +35,7 @@ export interface KernelLimits {
 
 /** Shared state of one session. The session sets `hooks` and `turn`. */
 export class SessionContext {
-  hooks!: Hooks;
+  hooks!: Pick<HookRegistry, "emit">;
   turn: Turn | null = null;
   /** Number of the last answer to the loop, from 1, with its input tokens; null before the first. */
   last_usage: { answer: number; input_tokens: number } | null = null;

@@ -1,12 +1,14 @@
 /** The parts of a session that its modules share through their coordinators. */
 import { deepFreeze, type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import type { Cleanup, Emission } from "../../sdk/types.ts";
+import type { Hooks } from "../hooks/hooks.ts";
 import type { SessionContext } from "./session_context.ts";
 import type { Mounted, Mounts } from "../mounting/mounts.ts";
 
 /** Parts of a session that its modules share. */
 export interface SessionParts {
   readonly session: SessionContext;
+  readonly hooks: Hooks;
   readonly mounts: Mounts;
   readonly config: JsonObject;
   readonly capabilities: Map<string, unknown>;

@@ -97,6 +97,11 @@ export class Turn {
 
   constructor(readonly id: string, readonly prompt: Prompt) {}
 
+  /** Id and iteration, as an entry and a handler's payload have them. */
+  get fields(): { turn_id: string; iteration?: number } {
+    return this.iteration > 0 ? { turn_id: this.id, iteration: this.iteration } : { turn_id: this.id };
+  }
+
   /** Reason why no model may be called now, or null. */
   get denied(): string | null {
     return this.prompt_denied ?? this.request_denied;

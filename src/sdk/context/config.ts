@@ -1,5 +1,5 @@
 /** Settings of `context-simple`, with Amplifier's names and defaults; checked once, at mount. */
-import { type JsonObject, PreampError } from "../mod.ts";
+import { type JsonObject, readConfig } from "../mod.ts";
 import type { TokenMeter } from "./token_counter.ts";
 
 /** Length of the notice. */
@@ -41,13 +41,19 @@ export interface Config {
   readonly cache_breakpoints: boolean;
 }
 
+const DEFAULT_MAX_TOKENS = 200_000;
+
 const WHOLE = { type: "integer" } as const;
 
-/** JSON Schema of the configuration; the checks below use it. */
+/** JSON Schema of the configuration. */
 export const CONFIG_SCHEMA = {
   type: "object",
   properties: {
-    max_tokens: { ...WHOLE, minimum: 1, default: 200_000 },
+    max_tokens: {
+      ...WHOLE,
+      minimum: 1,
+      description: `Upper limit of a request; default: the provider's window, or ${DEFAULT_MAX_TOKENS}`,
+    },
     compact_threshold: { type: "number", exclusiveMinimum: 0, maximum: 1, default: 0.92 },
     target_usage: { type: "number", exclusiveMinimum: 0, maximum: 1, default: 0.5 },
     protected_recent: { type: "number", minimum: 0, maximum: 1, default: 0.3 },
@@ -65,70 +71,23 @@ export const CONFIG_SCHEMA = {
   },
 };
 
-type Rule = {
-  readonly type?: string | readonly string[];
-  readonly enum?: readonly string[];
-  readonly minimum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly maximum?: number;
-  readonly default: unknown;
-};
-
 /**
  * Returns the configuration with defaults filled in.
  *
- * @throws {PreampError} `module_invalid` for a value of the wrong type or out of range, and for a `target_usage` that is not
- * below `compact_threshold`; `details` has every finding.
+ * @param schema The JSON Schema of a context that has more settings, or other defaults.
+ * @throws {PreampError} `module_invalid` with all problems and their paths.
  */
-export function parseConfig(values: JsonObject, id = "context-simple"): Config {
-  // perf: most plans set nothing, and every session mounts a context
-  return Object.keys(values).length === 0
-    ? defaults ??= Object.freeze(readConfig(values, id))
-    : readConfig(values, id);
-}
-
-/** Cached configuration of a plan that sets nothing. */
-let defaults: Config | undefined;
-
-function readConfig(input: JsonObject, id: string): Config {
-  const details: { path: string; message: string }[] = [];
-  const values: JsonObject = {};
-  for (const [name, rule] of Object.entries<Rule>(CONFIG_SCHEMA.properties)) {
-    const value = input[name] === undefined ? rule.default : input[name];
-    const problem = problemOf(value, rule);
-    if (problem) details.push({ path: name, message: sentence(id, name, problem, value) });
-    values[name] = value;
-  }
-  const config = { ...values, max_tokens_is_limit: input.max_tokens !== undefined } as unknown as Config; // just checked
-  if (details.length === 0 && config.target_usage >= config.compact_threshold) {
-    const problem = `must be below compact_threshold (${config.compact_threshold})`;
-    details.push({
-      path: "target_usage",
-      message: sentence(id, "target_usage", problem, config.target_usage),
-    });
-  }
-  const first = details[0];
-  if (first) throw new PreampError("module_invalid", first.message, { details });
-  return config;
-}
-
-function sentence(id: string, name: string, problem: string, value: unknown): string {
-  return `Cannot configure ${id}: ${name} ${problem}: received ${JSON.stringify(value) ?? typeof value}`;
-}
-
-function problemOf(value: unknown, rule: Rule): string | null {
-  if (rule.enum) {
-    return rule.enum.includes(value as string) ? null : `must be one of ${rule.enum.join(", ")}`; // includes compares only
-  }
-  const types = typeof rule.type === "string" ? [rule.type] : rule.type ?? [];
-  if (value === null && types.includes("null")) return null;
-  if (types.includes("boolean")) return typeof value === "boolean" ? null : "must be true or false";
-  if (typeof value !== "number" || !Number.isFinite(value)) return "must be a number";
-  if (types.includes("integer") && !Number.isSafeInteger(value)) return "must be a whole number";
-  if (rule.minimum !== undefined && value < rule.minimum) return `must be at least ${rule.minimum}`;
-  if (rule.exclusiveMinimum !== undefined && value <= rule.exclusiveMinimum) {
-    return `must be above ${rule.exclusiveMinimum}`;
-  }
-  if (rule.maximum !== undefined && value > rule.maximum) return `must be at most ${rule.maximum}`;
-  return null;
+export function parseConfig<Settings = unknown>(
+  values: JsonObject,
+  schema: JsonObject = CONFIG_SCHEMA,
+): Config & Settings {
+  const config = readConfig<Config & Settings>(schema, values, (config, refuse) => {
+    if (config.target_usage < config.compact_threshold) return;
+    refuse(["target_usage"], `must be below compact_threshold (${config.compact_threshold})`);
+  });
+  return {
+    ...config,
+    max_tokens: config.max_tokens ?? DEFAULT_MAX_TOKENS,
+    max_tokens_is_limit: config.max_tokens !== undefined,
+  };
 }

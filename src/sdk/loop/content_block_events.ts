@@ -3,7 +3,7 @@
  * all at once for a provider that does not stream. The joined deltas are always the complete text.
  */
 import { errorMessage, errorName } from "../errors.ts";
-import { type HookRegistry, notify } from "../hooks.ts";
+import type { HookRegistry } from "../hooks.ts";
 import type { ChatResponse, ContentBlock, StreamDelta } from "../messages.ts";
 
 interface StartedBlock {
@@ -33,16 +33,18 @@ export class ContentBlockEmitter {
 
   /** Receives a delta and returns at once; emits in order. Pass it to `complete` as `onDelta`. */
   readonly onDelta = (delta: StreamDelta): void => {
-    if (this.#draining !== null) return void this.#queue.push(delta);
-    const pending = this.#emitDelta(delta);
-    if (pending) this.#draining = this.#drain(pending);
+    this.#queue.push(delta);
+    this.#draining ??= this.#drain();
   };
 
-  /** Emits the deltas that arrive while an earlier one is being emitted. */
-  async #drain(pending: Promise<unknown>): Promise<void> {
+  /** Emits the queued deltas and those that arrive meanwhile. */
+  async #drain(): Promise<void> {
     try {
-      await pending;
-      for (let index = 0; index < this.#queue.length; index++) await this.#emitDelta(this.#queue[index]!);
+      for (let index = 0; index < this.#queue.length; index++) {
+        const { block_index, block_type, name, delta } = this.#queue[index]!;
+        const block = this.#started.get(block_index) ?? await this.#startBlock(block_index, block_type, name);
+        if (delta !== "" && block.type !== "tool_call") await this.#emitText(block_index, block, delta);
+      }
     } catch (error) {
       this.#failure ??= { error }; // thrown by `finish` or `abort`: this promise is not awaited
     } finally {
@@ -51,25 +53,17 @@ export class ContentBlockEmitter {
     }
   }
 
-  #emitDelta(delta: StreamDelta): Promise<unknown> | void {
-    const block = this.#started.get(delta.block_index);
-    if (block === undefined) {
-      const starting = this.#startBlock(delta.block_index, delta.block_type, delta.name);
-      return starting ? starting.then(() => this.#emitDelta(delta)) : this.#emitDelta(delta);
-    }
-    if (delta.delta === "" || block.type === "tool_call") return;
-    return notify(this.#hooks, "content_block:delta", {
-      request_id: this.#request_id,
-      block_index: delta.block_index,
-      sequence: ++block.sequence,
-      delta: delta.delta,
-    });
+  async #startBlock(block_index: number, block_type: string, name: unknown): Promise<StartedBlock> {
+    const block = { type: block_type, sequence: 0 };
+    this.#started.set(block_index, block);
+    const data = { request_id: this.#request_id, block_index, block_type };
+    await this.#hooks.emit("content_block:start", typeof name === "string" ? { ...data, name } : data);
+    return block;
   }
 
-  #startBlock(block_index: number, block_type: string, name: unknown): Promise<unknown> | void {
-    this.#started.set(block_index, { type: block_type, sequence: 0 });
-    const data = { request_id: this.#request_id, block_index, block_type };
-    return notify(this.#hooks, "content_block:start", typeof name === "string" ? { ...data, name } : data);
+  #emitText(block_index: number, block: StartedBlock, delta: string): Promise<unknown> {
+    const data = { request_id: this.#request_id, block_index, sequence: ++block.sequence, delta };
+    return this.#hooks.emit("content_block:delta", data);
   }
 
   /**
@@ -77,33 +71,23 @@ export class ContentBlockEmitter {
    * `provider:response`.
    */
   async finish(response: ChatResponse): Promise<void> {
-    if (this.#draining !== null || this.#failure !== null) await this.#drained();
+    await this.#drained();
     const blocks = response.content;
-    for (let block_index = 0; block_index < blocks.length; block_index++) {
-      const block = blocks[block_index]!;
+    for (const [block_index, block] of blocks.entries()) {
       if (!this.#started.has(block_index)) await this.#emitWhole(block_index, block);
-      const ended = notify(this.#hooks, "content_block:end", {
+      await this.#hooks.emit("content_block:end", {
         request_id: this.#request_id,
         block_index,
         total_blocks: blocks.length,
         block,
       });
-      if (ended) await ended;
     }
   }
 
   async #emitWhole(block_index: number, block: ContentBlock): Promise<void> {
-    await this.#startBlock(block_index, block.type, block.name);
+    const started = await this.#startBlock(block_index, block.type, block.name);
     const text = block.type === "text" ? block.text : block.type === "thinking" ? block.thinking : undefined;
-    if (typeof text === "string" && text !== "") {
-      const started = this.#started.get(block_index)!;
-      await notify(this.#hooks, "content_block:delta", {
-        request_id: this.#request_id,
-        block_index,
-        sequence: ++started.sequence,
-        delta: text,
-      });
-    }
+    if (typeof text === "string" && text !== "") await this.#emitText(block_index, started, text);
   }
 
   async #drained(): Promise<void> {

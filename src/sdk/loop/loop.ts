@@ -10,7 +10,7 @@ import type {
   Orchestrator,
   RequestOptions,
 } from "../contracts.ts";
-import { type Emission, type HookRegistry, type Injection, notify } from "../hooks.ts";
+import type { Emission, HookRegistry, Injection } from "../hooks.ts";
 import type { JsonObject } from "../json.ts";
 import {
   type ChatRequest,
@@ -153,7 +153,7 @@ class TurnRun {
   async run(): Promise<string> {
     const { hooks, prompt, options } = this.#inputs;
     const resume = options?.resume === true;
-    if (!resume) await notify(hooks, "execution:start", { prompt });
+    if (!resume) await hooks.emit("execution:start", { prompt });
     let failure: unknown;
     try {
       await (resume ? this.#resume() : this.#begin());
@@ -162,11 +162,11 @@ class TurnRun {
       this.#status = statusOf(error, this.#cancelled || error === this.#models.aborted);
     }
     if (this.#status === "cancelled") await this.#emitCancelled();
-    await notify(hooks, "execution:end", {
+    await hooks.emit("execution:end", {
       response: this.#text,
       status: this.#status === "error" || this.#status === "cancelled" ? this.#status : "completed",
     });
-    await notify(hooks, "orchestrator:complete", {
+    await hooks.emit("orchestrator:complete", {
       orchestrator: this.#inputs.config.orchestrator,
       turn_count: this.#answered,
       status: this.#status,
@@ -280,7 +280,7 @@ class TurnRun {
         ? nextProvider(this.#inputs.providers, this.#inputs.config.fallback ?? false, tried)
         : null;
       if (next === null) throw outcome.error;
-      await notify(this.#inputs.hooks, "provider:resolve", {
+      await this.#inputs.hooks.emit("provider:resolve", {
         provider: next.name,
         model: next.provider.getInfo?.().defaults?.model ?? null,
         reason: `provider ${chosen.name} failed`,
@@ -382,7 +382,7 @@ class TurnRun {
   }
 
   async #emitPromptComplete(text: string): Promise<void> {
-    await notify(this.#inputs.hooks, "prompt:complete", previewOf(text));
+    await this.#inputs.hooks.emit("prompt:complete", previewOf(text));
   }
 
   async #steer(): Promise<void> {
@@ -415,7 +415,7 @@ class TurnRun {
   async #emitCancelled(): Promise<void> {
     this.#inputs.queue.clear();
     const was_immediate = this.#coordinator?.cancellation.is_graceful !== true;
-    await notify(this.#inputs.hooks, "cancel:completed", { was_immediate });
+    await this.#inputs.hooks.emit("cancel:completed", { was_immediate });
   }
 
   #addPending(injections: readonly Injection[]): void {

@@ -5,7 +5,7 @@
 import type { Coordinator } from "../contracts.ts";
 import type { ContextOverflow } from "../context_overflow.ts";
 import { errorCode, errorMessage, errorName } from "../errors.ts";
-import { type HookRegistry, notify } from "../hooks.ts";
+import type { HookRegistry } from "../hooks.ts";
 import type { JsonObject } from "../json.ts";
 import { overflowOf } from "../llm_errors.ts";
 import type { ChatRequest, ChatResponse } from "../messages.ts";
@@ -99,7 +99,7 @@ export class ModelCalls {
     const answer = { ...response, content: withCallBlocks(response.content, calls) };
     if (calls.length > 0) answer.tool_calls = calls;
     await attempt.emitter?.finish(answer);
-    await notify(hooks, "provider:response", {
+    await hooks.emit("provider:response", {
       provider: name,
       iteration,
       usage: response.usage ?? null,

@@ -3,10 +3,11 @@
  * `session.steer`.
  */
 import type { Coordinator } from "../contracts.ts";
-import { errorMessage, PreampError } from "../errors.ts";
+import { readConfig } from "../config.ts";
+import { errorMessage } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
 import type { ResponseFormat } from "../messages.ts";
-import type { LoopSchemaDefaults } from "./config_schema.ts";
+import { loopConfigSchema, type LoopSchemaDefaults } from "./config_schema.ts";
 import { parseResponseFormat } from "./response_format.ts";
 import { createLoop, type LoopConfig } from "./loop.ts";
 import { SteeringQueue } from "./steering.ts";
@@ -17,6 +18,18 @@ export interface LoopDefaults extends LoopSchemaDefaults {
   orchestrator: string;
   /** Whether hooks at `tool:selecting` may change or deny a call; default false. */
   selects_tools?: boolean;
+}
+
+/** A config that fits its schema, with its defaults. */
+interface LoopSettings {
+  max_iterations: number;
+  max_parallel_tools: number;
+  steering: boolean;
+  default_provider?: string;
+  fallback: boolean | string[];
+  max_retries: number;
+  min_delay_between_calls_ms: number;
+  response_format?: JsonObject;
 }
 
 /** Config keys that are copied to every request. */
@@ -33,74 +46,38 @@ const REQUEST_KEYS = [
 /**
  * Mounts the loop with `defaults` and the config of a plan.
  *
- * @throws {PreampError} `module_invalid` when a value is invalid; unknown keys are ignored.
+ * @throws {PreampError} `module_invalid` with all problems and their paths.
  */
 export async function mountLoop(
   coordinator: Coordinator,
   config: JsonObject,
   defaults: LoopDefaults,
 ): Promise<void> {
+  // null means the same as a missing key
+  const given = Object.fromEntries(Object.entries(config).filter(([, value]) => (value ?? null) !== null));
+  let format: ResponseFormat | undefined;
+  const settings = readConfig<LoopSettings>(loopConfigSchema(defaults), given, (fitting, refuse) => {
+    try {
+      format = parseResponseFormat(fitting.response_format);
+    } catch (error) {
+      refuse(["response_format"], errorMessage(error));
+    }
+  });
+  const { default_provider } = settings;
   const loop: LoopConfig = {
     orchestrator: defaults.orchestrator,
-    max_iterations: integer(defaults, config, "max_iterations", -1, -1),
-    max_parallel_tools: integer(defaults, config, "max_parallel_tools", defaults.max_parallel_tools, 1),
-    steering: boolean(defaults, config, "steering", defaults.steering),
-    max_retries: integer(defaults, config, "max_retries", 2, 0),
-    min_delay_between_calls_ms: integer(defaults, config, "min_delay_between_calls_ms", 0, 0),
-    fallback: fallbackOf(defaults, config.fallback),
+    max_iterations: settings.max_iterations,
+    max_parallel_tools: settings.max_parallel_tools,
+    steering: settings.steering,
+    max_retries: settings.max_retries,
+    min_delay_between_calls_ms: settings.min_delay_between_calls_ms,
+    fallback: settings.fallback,
     selects_tools: defaults.selects_tools === true,
-    request: Object.fromEntries(
-      REQUEST_KEYS.filter((key) => config[key] !== undefined).map((key) => [key, config[key]]),
-    ),
+    request: Object.fromEntries(REQUEST_KEYS.filter((key) => key in given).map((key) => [key, given[key]])),
+    ...(default_provider === undefined ? {} : { default_provider }),
+    ...(format ? { response_format: format } : {}),
   };
-  const { default_provider } = config;
-  if (typeof default_provider === "string") loop.default_provider = default_provider;
-  else if (default_provider !== undefined && default_provider !== null) {
-    throw invalid(defaults, "default_provider", "must be the name of a provider", default_provider);
-  }
-  const format = formatOf(defaults, config.response_format);
-  if (format) loop.response_format = format;
   const queue = new SteeringQueue();
   if (loop.steering) coordinator.registerCapability("session.steer", (text: string) => queue.push(text));
   await coordinator.mount("orchestrator", createLoop(loop, queue));
-}
-
-function fallbackOf(defaults: LoopDefaults, value: unknown): boolean | string[] {
-  if (value === undefined || value === null) return false;
-  if (typeof value === "boolean") return value;
-  if (Array.isArray(value) && value.every((name) => typeof name === "string")) return value;
-  throw invalid(defaults, "fallback", "must be true, false, or a list of names of providers", value);
-}
-
-function formatOf(defaults: LoopDefaults, value: unknown): ResponseFormat | undefined {
-  try {
-    return parseResponseFormat(value);
-  } catch (error) {
-    throw invalid(defaults, "response_format", errorMessage(error), value);
-  }
-}
-
-function integer(
-  defaults: LoopDefaults,
-  config: JsonObject,
-  key: string,
-  fallback: number,
-  least: number,
-): number {
-  const value = config[key] ?? fallback;
-  if (typeof value === "number" && Number.isInteger(value) && value >= least) return value;
-  throw invalid(defaults, key, `must be a whole number of at least ${least}`, value);
-}
-
-function boolean(defaults: LoopDefaults, config: JsonObject, key: string, fallback: boolean): boolean {
-  const value = config[key] ?? fallback;
-  if (typeof value === "boolean") return value;
-  throw invalid(defaults, key, "must be true or false", value);
-}
-
-function invalid(defaults: LoopDefaults, key: string, rule: string, received: unknown): PreampError {
-  return new PreampError(
-    "module_invalid",
-    `Cannot read config.${key} of ${defaults.orchestrator}: ${rule}: received ${JSON.stringify(received)}`,
-  );
 }

@@ -1,6 +1,5 @@
 /** The provider of a backend: retries, limits, repair, usage, cost and events around its attempts. */
 import type { Coordinator } from "../contracts.ts";
-import { notify } from "../hooks.ts";
 import type { JsonObject } from "../json.ts";
 import { LLMError, type LLMErrorOptions } from "../llm_errors.ts";
 import { isBrokenStream, isPassing } from "../loop/provider_errors.ts";
@@ -107,7 +106,7 @@ export class BackendProvider implements Provider {
     const { hooks, clock } = this.#coordinator;
     const facts = { provider: this.name, model: call.model };
     const { raw, reasoning_effort, thinking_budget } = { ...this.#settings, ...call };
-    await notify(hooks, "llm:request", {
+    await hooks.emit("llm:request", {
       ...facts,
       message_count: request.messages.length,
       has_instructions: conversation.system.length > 0,
@@ -121,7 +120,7 @@ export class BackendProvider implements Provider {
     try {
       const answer = await this.#tryUntilAnswered(backend, options, (io) => backend.send(wire, io));
       const response = this.#toResponse(answer, wire, call.model);
-      await notify(hooks, "llm:response", {
+      await hooks.emit("llm:response", {
         ...facts,
         status: "ok",
         duration_ms: duration_ms(),
@@ -131,7 +130,7 @@ export class BackendProvider implements Provider {
       return response;
     } catch (error) {
       const { type, message } = error as LLMError; // #tryUntilAnswered rejects with nothing else
-      await notify(hooks, "llm:response", {
+      await hooks.emit("llm:response", {
         ...facts,
         status: "error",
         duration_ms: duration_ms(),

@@ -1,5 +1,5 @@
 /** Serves an app on a TCP port, with a graceful shutdown. */
-import type { App } from "../http_app.ts";
+import type { App } from "../app.ts";
 import { systemClock } from "../../process/system_clock.ts";
 import { CONNECTION_TIMEOUTS, type ConnectionTimeouts, startTcpProxy, type TcpProxy } from "./tcp_proxy.ts";
 

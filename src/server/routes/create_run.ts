@@ -6,10 +6,10 @@ import { PreampError } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 import { readDocument } from "../body/parse_body.ts";
 import { eventStream } from "../streaming/run_events.ts";
-import { type Handler, type HandlerContext, jsonResponse, type ServerState } from "../context.ts";
+import type { Handler, HandlerContext, ServerState } from "../context.ts";
+import { jsonResponse, textResponse } from "../responses.ts";
 import { lastEventId } from "../streaming/sse.ts";
 import { parsePrefer, type Preferences, preferredType } from "../negotiation.ts";
-import { textResponse } from "../text_response.ts";
 import { checkBody, checkQuery, validateCommonRequest } from "../body/validation.ts";
 
 const FORMS = ["application/json", "text/plain", "text/event-stream"] as const;

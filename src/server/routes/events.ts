@@ -1,6 +1,7 @@
 import type { Caller } from "../../runs/types.ts";
 import { hasCode } from "../../sdk/errors.ts";
-import { type Handler, type HandlerContext, jsonResponse, noContent } from "../context.ts";
+import type { Handler, HandlerContext } from "../context.ts";
+import { jsonResponse, noContent } from "../responses.ts";
 import { eventStream } from "../streaming/run_events.ts";
 import { lastEventId } from "../streaming/sse.ts";
 import { preferredType } from "../negotiation.ts";

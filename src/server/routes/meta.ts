@@ -1,8 +1,11 @@
-/** Handlers of `/`, `/readyz`, `/openapi.json` and the schema of events. */
-import { type Handler, jsonResponse } from "../context.ts";
+/** Handlers of `/`, `/healthz`, `/readyz`, `/openapi.json` and the schema of events. */
+import type { Handler } from "../context.ts";
+import { jsonResponse, textResponse } from "../responses.ts";
 import { preferredType } from "../negotiation.ts";
 import { escapeHtml } from "../../text/escape.ts";
-import { textResponse } from "../text_response.ts";
+
+/** Handles `GET /healthz`: the process is up. Reads no other state. */
+export const health: Handler = () => jsonResponse({ status: "ok" });
 
 /**
  * Handles `GET /readyz`: 200 if the store answers and the server is not stopping, else 503 with reasons.

@@ -2,7 +2,8 @@
 import type { LockedInput, PlanInput } from "../../app/types.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { readDocument, readJsonBody } from "../body/parse_body.ts";
-import { type Handler, type HandlerContext, jsonResponse, listResponse } from "../context.ts";
+import type { Handler, HandlerContext } from "../context.ts";
+import { jsonResponse, listResponse } from "../responses.ts";
 import { pathId } from "./runs.ts";
 import { checkBody } from "../body/validation.ts";
 

@@ -1,5 +1,6 @@
 /** Handlers of runs and their approvals. */
-import { type Handler, type HandlerContext, jsonResponse, listResponse, noContent } from "../context.ts";
+import type { Handler, HandlerContext } from "../context.ts";
+import { jsonResponse, listResponse, noContent } from "../responses.ts";
 import { answerNewRun } from "./create_run.ts";
 import { readJsonBody } from "../body/parse_body.ts";
 import { checkBody, checkListQuery } from "../body/validation.ts";

@@ -1,6 +1,7 @@
 /** Handlers of sessions. */
 import { readJsonBody } from "../body/parse_body.ts";
-import { type Handler, jsonResponse, noContent } from "../context.ts";
+import type { Handler } from "../context.ts";
+import { jsonResponse, noContent } from "../responses.ts";
 import { pathId } from "./runs.ts";
 import { checkBody, checkListQuery } from "../body/validation.ts";
 

@@ -1,30 +1,54 @@
-import { Hooks, type HookSessionPort } from "../../../src/kernel/hooks/hooks.ts";
-import { toPlain } from "../../../src/sdk/json.ts";
+import { HookActions } from "../../../src/kernel/hooks/hook_actions.ts";
+import { Hooks } from "../../../src/kernel/hooks/hooks.ts";
+import { Injections } from "../../../src/kernel/hooks/injections.ts";
+import { LoopContract } from "../../../src/kernel/hooks/loop_contract.ts";
+import type { DraftEntry, Host } from "../../../src/kernel/host.ts";
+import { Mounts } from "../../../src/kernel/mounting/mounts.ts";
+import { RunLimitGuard } from "../../../src/kernel/run_limits.ts";
+import { SessionCancellation } from "../../../src/kernel/session/session_cancellation.ts";
+import { SessionContext } from "../../../src/kernel/session/session_context.ts";
+import { SessionState } from "../../../src/kernel/session/session_state.ts";
+import { TurnTracker } from "../../../src/kernel/session/turn_tracker.ts";
+import { CancellationToken } from "../../../src/sdk/cancellation.ts";
 import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
-import type { Emission, HookResult, JsonObject } from "../../../src/sdk/types.ts";
+import type { HookResult, JsonObject } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
+import { KERNEL_LIMITS, LIMITS, planOf } from "../kit.ts";
 
-/** Creates a registry with a fake clock; `settled` lists the appended entries. */
-function registry(defaults: JsonObject = {}, handler_timeout_ms = 30_000) {
+/** Creates the registry of a session with a fake clock and no modules; `entries` lists what was logged. */
+function registry(changes: Partial<Host> = {}, hook_timeout_s = 30) {
   const clock = new FakeClock();
-  const settled: { event: string; action: string; data: unknown }[] = [];
+  const entries: Pick<DraftEntry, "event" | "data" | "verdict">[] = [];
   const warnings: string[] = [];
-  const note = (event: string, emission: Emission) =>
-    void settled.push({ event, action: emission.action, data: toPlain(emission.data) });
-  const port: HookSessionPort = {
-    max_handlers: 256,
-    handler_timeout_ms,
+  const host: Host = {
     clock,
-    ensurePreceding() {},
-    prepare: (_event, data) => data,
-    turnFields: () => ({}),
-    recordOutcome: note,
-    isGate: (event) => event === "gate",
-    record: (event, data) => void settled.push({ event, action: "recorded", data: toPlain(data) }),
-    write: note,
+    newId: (prefix) => `${prefix}_1`,
+    open: () => Promise.reject(new Error("no modules")),
+    record({ event, data, verdict }) {
+      entries.push({ event, data, ...(verdict ? { verdict } : {}) });
+    },
+    ask: () => Promise.resolve(null),
+    accept() {},
     warn: (_code, message) => void warnings.push(message),
+    ...changes,
   };
-  return { hooks: new Hooks(port, defaults), clock, settled, warnings };
+  const session = new SessionContext(
+    host,
+    planOf({}, clock).plan,
+    "ses_1",
+    null,
+    new SessionState({}, 1_000),
+    new RunLimitGuard({ limits: LIMITS, clock }),
+    new CancellationToken(),
+    { ...KERNEL_LIMITS, hook_timeout_s },
+  );
+  const mounts = new Mounts();
+  const tracker = new TurnTracker(session, mounts);
+  const actions = new HookActions(session, tracker, new Injections(session), mounts);
+  const cancellation = new SessionCancellation(session);
+  const contract = new LoopContract({ session, mounts, actions, tracker, cancellation });
+  const hooks = session.hooks = new Hooks(session, tracker, contract);
+  return { hooks, clock, entries, warnings };
 }
 
 const answer = (result: HookResult) => () => result;
@@ -192,15 +216,15 @@ Deno.test("emit() reads null and undefined as continue, also without a promise",
 });
 
 Deno.test("emit() adds defaults and always its own timestamp", async () => {
-  const { hooks } = registry({ session_id: "s", parent_id: null });
+  const { hooks } = registry();
   let seen: JsonObject = {};
   hooks.register("x", (_event, data) => void (seen = data));
   await hooks.emit("x", { timestamp: "x", a: 1 });
-  assertEquals(seen, { session_id: "s", parent_id: null, a: 1, timestamp: "2026-01-01T00:00:00.000Z" });
+  assertEquals(seen, { session_id: "ses_1", parent_id: null, a: 1, timestamp: "2026-01-01T00:00:00.000Z" });
 });
 
 Deno.test("emit() lets the caller's fields win over defaults", async () => {
-  const { hooks } = registry({ session_id: "s" });
+  const { hooks } = registry();
   let seen: JsonObject = {};
   hooks.register("x", (_event, data) => void (seen = data));
   await hooks.emit("x", { session_id: "y" });
@@ -208,11 +232,11 @@ Deno.test("emit() lets the caller's fields win over defaults", async () => {
 });
 
 Deno.test("emit() without handlers returns the same data without a timestamp, and appends the entry", async () => {
-  const { hooks, settled } = registry({ session_id: "s" });
+  const { hooks, entries } = registry();
   const data = { a: 1 };
   const emission = await hooks.emit("x", data);
   assert(emission.data === data);
-  assertEquals(settled, [{ event: "x", action: "continue", data: { a: 1 } }]);
+  assertEquals(entries, [{ event: "x", data: { a: 1 } }]);
 });
 
 Deno.test("register() returns a disposer of this registration only, whatever its name", async () => {
@@ -258,7 +282,7 @@ Deno.test("register() during an emit takes effect at the next one", async () => 
 });
 
 Deno.test("emitAndCollect() skips handlers that are slow, fail or return no data", async () => {
-  const { hooks, clock, settled, warnings } = registry();
+  const { hooks, clock, entries, warnings } = registry();
   hooks.register("x", () => ({ action: "continue", data: { from: "first" } } as HookResult));
   hooks.register("x", async () => {
     await clock.after(2000);
@@ -272,7 +296,7 @@ Deno.test("emitAndCollect() skips handlers that are slow, fail or return no data
   const collected = hooks.emitAndCollect("x", { q: 1 }, 1);
   await clock.advance(1000);
   assertEquals(await collected, [{ from: "first" }, { from: "last" }]);
-  assertEquals(settled, [{ event: "x", action: "continue", data: { q: 1 } }]);
+  assertEquals(entries, [{ event: "x", data: { q: 1 } }]);
   assertEquals(warnings, ['Hook "slow" failed on x: no answer within 1 s', 'Hook "bad" failed on x: broken']);
 });
 
@@ -307,7 +331,7 @@ Deno.test("emit() has a timeout of 30 s, which a handler may change with a valid
 
 Deno.test("emit() uses a handler's timeout up to that of the server", async () => {
   for (const [timeout_ms, most] of [[undefined, 500], [20, 20], [9_000, 500], [0, 500]] as const) {
-    const { hooks, clock } = registry({}, 500);
+    const { hooks, clock } = registry({}, 0.5);
     const options = timeout_ms === undefined ? {} : { timeout_ms };
     hooks.register("tool:pre", () => new Promise<null>(() => {}), options);
     const emitted = hooks.emit("tool:pre", {});
@@ -319,7 +343,7 @@ Deno.test("emit() uses a handler's timeout up to that of the server", async () =
 });
 
 Deno.test("emitAndCollect() waits at most the server's timeout", async () => {
-  const { hooks, clock, warnings } = registry({}, 500);
+  const { hooks, clock, warnings } = registry({}, 0.5);
   hooks.register("x", () => new Promise<null>(() => {}));
   const collected = hooks.emitAndCollect("x", {}, 60);
   await clock.advance(500);
@@ -400,7 +424,7 @@ Deno.test("emit() reads null as no data", async () => {
   hooks.register("x", (_event, data) => void (seen = data));
   await hooks.emit("x", null);
   await hooks.emit("x");
-  assertEquals(Object.keys(seen), ["timestamp"]);
+  assertEquals(Object.keys(seen), ["session_id", "parent_id", "timestamp"]);
 });
 
 Deno.test("on() registers the handler, or returns a function that does", async () => {
@@ -452,48 +476,35 @@ Deno.test("emit() survives results whose getters throw and invalid thenables", a
 });
 
 Deno.test("emit() rejects, and does not throw, when the log fails at once", async () => {
-  const { hooks } = registry();
-  const broken = new Hooks({
-    max_handlers: 256,
-    handler_timeout_ms: 30_000,
-    clock: new FakeClock(),
-    ensurePreceding() {},
-    prepare: (_event, data) => data,
-    turnFields: () => ({}),
-    recordOutcome() {
-      throw new Error("store is gone");
-    },
-    isGate: () => false,
+  const { hooks } = registry({
     record() {
       throw new Error("store is gone");
     },
-    write() {},
-    warn() {},
-  }, {});
-  const emitted = broken.emit("x", {});
+  });
+  const emitted = hooks.emit("x", {});
   await assertRejects(() => emitted, Error, "store is gone");
-  const notifying = broken.notify("x", {});
-  await assertRejects(() => Promise.resolve(notifying), Error, "store is gone");
-  assertEquals(hooks.listHandlers(), {});
 });
 
-Deno.test("notify() behaves as emit() when there are handlers or the event is a gate", async () => {
-  const { hooks, settled } = registry();
-  assertEquals(hooks.notify("x", { a: 1 }), undefined);
-  assertEquals(hooks.notify("gate", { a: 2 }), undefined);
-  hooks.register("x", () => ({ action: "modify", data: { a: 4 } }));
-  const notifying = hooks.notify("x", { a: 3 });
-  assert(notifying instanceof Promise);
-  await notifying;
-  assertEquals(settled, [
-    { event: "x", action: "recorded", data: { a: 1 } },
-    { event: "gate", action: "continue", data: { a: 2 } },
-    { event: "x", action: "continue", data: { a: 4 } },
-  ]);
+Deno.test("emit() appends the entry before it returns when there is no handler to wait for", async () => {
+  const { hooks, entries } = registry();
+  const emitted = hooks.emit("x", { a: 1 });
+  assertEquals(entries, [{ event: "x", data: { a: 1 } }]);
+  await emitted;
+});
+
+Deno.test("emit() appends the data that handlers left, with their verdict", async () => {
+  const { hooks, entries } = registry();
+  hooks.register("x", () => ({ action: "modify", data: { a: 4 } }), 0, "changer");
+  await hooks.emit("x", { a: 3 });
+  assertEquals(entries, [{
+    event: "x",
+    data: { a: 4 },
+    verdict: { action: "continue", hook_name: "changer", modified: true },
+  }]);
 });
 
 Deno.test("setDefaultFields() replaces the defaults", async () => {
-  const { hooks } = registry({ session_id: "s" });
+  const { hooks } = registry();
   let seen: JsonObject = {};
   hooks.register("x", (_event, data) => void (seen = data));
   hooks.setDefaultFields({ team: "blue" });

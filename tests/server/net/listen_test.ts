@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
-import type { App } from "../../../src/server/http_app.ts";
-import { createApp } from "../../../src/server/routes.ts";
+import type { App } from "../../../src/server/app.ts";
+import { createApp } from "../../../src/server/app.ts";
 import { serve, type ServeOptions } from "../../../src/server/net/listen.ts";
 import { FakeRuntime } from "../fake_runtime.ts";
 

@@ -1,7 +1,7 @@
 /** Tests of replay, re-execution and forks over HTTP. */
 import { assert, assertEquals } from "../../assert.ts";
 import { createRuntime } from "../../../src/app/runtime.ts";
-import { createApp } from "../../../src/server/routes.ts";
+import { createApp } from "../../../src/server/app.ts";
 import { testApp } from "../client.ts";
 
 const PLAN = {

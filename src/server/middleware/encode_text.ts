@@ -1,26 +1,26 @@
-/**
- * Responses whose text is known in full: they end with a newline; large ones are compressed with gzip if the
- * client accepts it.
- */
-import { acceptsEncoding } from "./negotiation.ts";
+/** Adapts the body of a response to the request: gzip of large texts, no body for a HEAD. */
+import type { HandlerContext, Middleware } from "../context.ts";
+import { acceptsEncoding } from "../negotiation.ts";
 
-/** Smaller responses fit into one packet uncompressed. */
-const MIN_COMPRESSED_BYTES = 1_400;
 /** Bytes to compress before other requests get their turn. */
 const SLICE_BYTES = 64 * 1024;
 
-const encoder = new TextEncoder();
+/** Compresses large text responses if the client accepts gzip, and removes the body of a response to a HEAD. */
+export const encodeText: Middleware = async (context, next) => {
+  await next();
+  if (isLargeText(context.res)) replace(context, await encodedResponse(context.req.raw, context.res));
+  if (context.env.method === "HEAD") replace(context, await headResponse(context.res));
+};
 
-/** Creates a response with the text, and a newline at its end. A large response has a `Content-Length`. */
-export function textResponse(text: string, status: number, headers: Record<string, string>): Response {
-  const line = text.endsWith("\n") ? text : `${text}\n`;
-  if (line.length < MIN_COMPRESSED_BYTES) return new Response(line, { status, headers });
-  const bytes = encoder.encode(line);
-  return new Response(bytes, { status, headers: { ...headers, "content-length": String(bytes.length) } });
+/** Replaces the response; Hono would otherwise add the headers of the old one to the new one. */
+function replace(context: HandlerContext, response: Response): void {
+  if (response === context.res) return;
+  context.res = undefined;
+  context.res = response;
 }
 
-/** Compresses a response of {@link textResponse} if the request accepts gzip. */
-export async function encodedResponse(request: Request, response: Response): Promise<Response> {
+/** Compresses a response of `textResponse` if the request accepts gzip. */
+async function encodedResponse(request: Request, response: Response): Promise<Response> {
   const { status, headers } = response;
   headers.append("vary", "Accept-Encoding");
   if (!acceptsEncoding(request.headers.get("accept-encoding"), "gzip")) return response;
@@ -30,8 +30,8 @@ export async function encodedResponse(request: Request, response: Response): Pro
   return new Response(slices.pipeThrough(new CompressionStream("gzip")), { status, headers });
 }
 
-/** Returns true for a response that {@link textResponse} created from a large text. */
-export function isLargeText(response: Response): boolean {
+/** Returns true for a response that `textResponse` created from a large text. */
+function isLargeText(response: Response): boolean {
   return response.headers.has("content-length");
 }
 
@@ -45,7 +45,7 @@ function* slicesOf(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBu
  * Returns the response to a HEAD: status and headers of the GET including its length, without body. A stream
  * is cancelled.
  */
-export async function headResponse(response: Response): Promise<Response> {
+async function headResponse(response: Response): Promise<Response> {
   const { status, headers } = response;
   if (response.body === null) return response;
   if (headers.has("content-encoding") || STREAMED.has(headers.get("content-type") ?? "")) {

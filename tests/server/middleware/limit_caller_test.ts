@@ -1,10 +1,10 @@
-import { assertEquals, assertThrows } from "../assert.ts";
-import { createRateLimiter } from "../../src/server/rate_limiter.ts";
-import { callerBounds } from "../../src/server/mod.ts";
-import { DOCUMENT_LIMITS } from "../../src/plan/parse/document_limits.ts";
-import { defaultPolicy } from "../../src/policy/policy.ts";
-import { problemOf, testApp } from "./client.ts";
-import { FakeClock } from "./fake_clock.ts";
+import { assertEquals, assertThrows } from "../../assert.ts";
+import { createRateLimiter } from "../../../src/server/middleware/limit_caller.ts";
+import { callerBounds } from "../../../src/server/mod.ts";
+import { DOCUMENT_LIMITS } from "../../../src/plan/parse/document_limits.ts";
+import { defaultPolicy } from "../../../src/policy/policy.ts";
+import { problemOf, testApp } from "../client.ts";
+import { FakeClock } from "../fake_clock.ts";
 
 Deno.test("createRateLimiter() allows a full bucket at once, then one request per refilled token", async () => {
   const clock = new FakeClock();

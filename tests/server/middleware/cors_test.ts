@@ -1,10 +1,9 @@
-import { assertEquals, assertThrows } from "../assert.ts";
-import { createCors } from "../../src/server/cors.ts";
-import { problemOf, testApp } from "./client.ts";
+import { assertEquals, assertThrows } from "../../assert.ts";
+import { allowOrigins } from "../../../src/server/middleware/cors.ts";
+import { problemOf, testApp } from "../client.ts";
 
 const APP = "https://app.example.com";
-const EXPOSED =
-  "Location, Preamp-Request-Id, Preamp-Run-Id, Preamp-Run-Status, Preference-Applied, Retry-After";
+const EXPOSED = "Location,Preamp-Request-Id,Preamp-Run-Id,Preamp-Run-Status,Preference-Applied,Retry-After";
 
 function corsHeaders({ headers }: Response): Record<string, string> {
   return Object.fromEntries(
@@ -36,12 +35,12 @@ for (const hosts of [[], "any"] as const) {
     };
     const response = await send("OPTIONS /v1/runs", { headers: preflight });
     assertEquals([response.status, response.body, corsHeaders(response)], [204, null, {
-      "access-control-allow-headers": "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Prefer",
-      "access-control-allow-methods": "GET, HEAD, POST, DELETE",
+      "access-control-allow-headers": "Authorization,Content-Type,Idempotency-Key,Last-Event-ID,Prefer",
+      "access-control-allow-methods": "GET,HEAD,POST,DELETE",
       "access-control-allow-origin": APP,
       "access-control-expose-headers": EXPOSED,
       "access-control-max-age": "600",
-      vary: "Origin",
+      vary: "Origin, Access-Control-Request-Headers",
     }]);
   });
 
@@ -103,7 +102,7 @@ for (
     "",
   ]
 ) {
-  Deno.test(`createCors() refuses ${JSON.stringify(origin)}`, () => {
-    assertThrows(() => createCors([origin]), TypeError, "scheme, host and port");
+  Deno.test(`allowOrigins() refuses ${JSON.stringify(origin)}`, () => {
+    assertThrows(() => allowOrigins([origin]), TypeError, "scheme, host and port");
   });
 }

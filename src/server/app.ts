@@ -1,0 +1,167 @@
+/** The HTTP API as one Hono app: every step of a request, in order. */
+import { HonoBase } from "hono/hono-base";
+import { TrieRouter } from "hono/router/trie-router";
+import type { Runtime } from "../app/types.ts";
+import { DOCUMENT_LIMITS } from "../plan/parse/document_limits.ts";
+import { type SystemClock, systemClock } from "../process/system_clock.ts";
+import { PreampError } from "../sdk/errors.ts";
+import {
+  type ConnectionInfo,
+  DisposerSet,
+  newRequestContext,
+  type RequestContext,
+  type ServerState,
+} from "./context.ts";
+import { type Log, logError, logRequests } from "./middleware/access_log.ts";
+import { ANONYMOUS, type Authenticate, requireKey } from "./middleware/require_key.ts";
+import { checkHost, type Hosts } from "./middleware/check_host.ts";
+import { allowOrigins } from "./middleware/cors.ts";
+import { encodeText } from "./middleware/encode_text.ts";
+import { type BoundsOf, limitRequests, limitRuns } from "./middleware/limit_caller.ts";
+import { answerProblems } from "./problems.ts";
+import { type Route, ROUTES } from "./route_table.ts";
+
+/** The HTTP API as a function from request to response. */
+export interface App {
+  /** Answers a request; never rejects. */
+  fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
+  /**
+   * Drains the runtime; streams of runs that end within `grace_ms` still receive `run:end`. Then ends the
+   * other streams with a `retry:` hint and answers 202 to requests that still wait for a run. Resolves
+   * shortly after `grace_ms` at the latest.
+   */
+  drain(grace_ms: number): Promise<void>;
+}
+
+/** Options of {@link createApp}. */
+export interface AppOptions {
+  /** Executes the requests. The owner of the runtime closes it. */
+  runtime: Runtime;
+  /** Finds the caller of a key; null: no keys are checked (`--no-auth`, loopback only). */
+  authenticate: Authenticate | null;
+  /** Host names of the server besides `localhost`, `127.0.0.1` and `[::1]`. Default none. */
+  hosts?: Hosts;
+  /**
+   * Origins whose pages may send requests and read responses, such as `https://app.example.com`. Default
+   * none.
+   */
+  cors?: { readonly origins: readonly string[] };
+  /**
+   * Path prefix of the routes, such as `/agents`; requests without the prefix are answered too. Default none.
+   */
+  basePath?: string;
+  /**
+   * Returns the limits of a caller; called for each request. Default: no rate limit, the runtime's
+   * `max_body_bytes`.
+   */
+  bounds?: BoundsOf;
+  /** Milliseconds for reading a body; default 10,000. */
+  body_deadline_ms?: number;
+  /** Receives one record for each request, and one for an error after the response started. */
+  log?: Log;
+  /** Default: the system clock. */
+  clock?: SystemClock;
+}
+
+const BODY_DEADLINE_MS = 10_000;
+/** Milliseconds for clients to read the last entries of runs that ended in the drain. */
+const LAST_ENTRIES_MS = 400;
+const MAX_PAGE_LIMIT = 1000;
+
+/** Creates the HTTP API of a runtime. */
+export function createApp(options: AppOptions): App {
+  const { runtime, authenticate, bounds, log, basePath = "", clock = systemClock() } = options;
+  const hosts = options.hosts ?? [];
+  const origins = options.cors?.origins ?? [];
+  const server: ServerState = {
+    runtime,
+    basePath,
+    clock,
+    body: {
+      max_bytes: runtime.limits.max_body_bytes,
+      deadline_ms: options.body_deadline_ms ?? BODY_DEADLINE_MS,
+      plan: DOCUMENT_LIMITS,
+    },
+    max_page_limit: MAX_PAGE_LIMIT,
+    streams: new DisposerSet(),
+    waiting: new DisposerSet(),
+    logError: logError(log, clock),
+  };
+
+  // The trie router is built in 1 ms. Hono's default router takes 5 ms, since it compiles the routes into a
+  // regular expression, and saves 0.3 µs for each request.
+  const app = new HonoBase<{ Bindings: RequestContext }>({ router: new TrieRouter() });
+
+  // Steps of every request, the outermost first.
+  app.use(logRequests(log, clock));
+  app.use(encodeText);
+  if (origins.length > 0) app.use(allowOrigins(origins));
+  app.use(answerProblems);
+  app.use(checkHost(hosts, origins));
+
+  // Steps of a route that needs a key. They also apply to a method that the path does not have.
+  const keyed = [requireKey(authenticate), limitRequests(bounds, clock)];
+  const starting = limitRuns(bounds, clock);
+  for (const routes of Map.groupBy(ROUTES, ({ path }) => path).values()) {
+    const paths = pathPatterns(routes[0]!.path, basePath); // a group has a route
+    if (!routes[0]!.open) app.on("ALL", paths, ...keyed);
+    for (const { method, starts_run, handle } of routes) {
+      if (starts_run) app.on(method, paths, starting);
+      app.on(method, paths, (context) => handle(context, context.env.caller ?? ANONYMOUS));
+    }
+    app.on("ALL", paths, ({ req }) => {
+      throw methodNotAllowed(routes, req.method);
+    });
+  }
+  // No key is needed for a 404: the list of routes is public.
+  app.notFound(({ req }) => {
+    throw new PreampError("not_found", `Cannot find ${req.path}: there is no such resource`);
+  });
+  // Leaves errors to answerProblems, which also gets thrown values that are not errors.
+  app.onError((error) => {
+    throw error;
+  });
+
+  return {
+    async fetch(request, info) {
+      const context = newRequestContext(server, request, info);
+      // Hono would answer a HEAD of a stream with `Content-Length: 0`; encodeText removes the body instead.
+      return await app.fetch(request.method === "HEAD" ? getOf(request) : request, context);
+    },
+    async drain(grace_ms) {
+      try {
+        await runtime.drain(grace_ms);
+        // Streams of runs that ended in the drain send their last entries; waiting requests are answered.
+        await Promise.all(
+          [server.streams, server.waiting].map((set) => set.whenEmpty(LAST_ENTRIES_MS, clock)),
+        );
+      } finally {
+        server.streams.closeAll();
+        server.waiting.closeAll();
+      }
+    },
+  };
+}
+
+/** Returns the paths of a route in Hono's syntax, such as `/v1/runs/:id`, without and with the base path. */
+function pathPatterns(path: string, basePath: string): string[] {
+  const pattern = path.replaceAll(/\{(\w+)\}/g, ":$1");
+  if (basePath === "") return [pattern];
+  return pattern === "/" ? [pattern, basePath, `${basePath}/`] : [pattern, basePath + pattern];
+}
+
+function methodNotAllowed(routes: readonly Route[], method: string): PreampError {
+  const allow = routes.flatMap(({ method }) => method === "GET" ? ["GET", "HEAD"] : [method]).join(", ");
+  return new PreampError(
+    "method_not_allowed",
+    `Cannot answer the request: the method must be ${allow}: received ${method}`,
+    { facts: { allow } },
+  );
+}
+
+/**
+ * Returns the GET request for a HEAD. Drops the signal: Deno logs a warning when a request's signal is used.
+ */
+function getOf({ url, headers }: Request): Request {
+  return new Request(url, { headers });
+}

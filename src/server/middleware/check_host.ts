@@ -1,0 +1,79 @@
+/** Host check against DNS rebinding and cross-site requests: see src/docs/security.md#over-http. */
+import { PreampError } from "../../sdk/errors.ts";
+import { quoteTruncated } from "../../text/escape.ts";
+import type { Middleware } from "../context.ts";
+
+/** Host names of the server besides those of loopback; `any` behind a proxy or on Deno Deploy. */
+export type Hosts = readonly string[] | "any";
+
+/**
+ * Matches the URL that Deno assigns to an HTTP/1.1 request without `Host`. HTTP/2 requests have no such
+ * header either, but their URL contains the requested host name.
+ */
+const HOSTLESS = /^http:\/\/localhost[:/]/;
+
+const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+
+/**
+ * Checks `Host` and `Origin`. A rebound DNS name arrives in `Host`; a cross-site request of a browser arrives
+ * with a foreign `Origin`. Ports are not compared. With `any`, `Origin` must equal `Host`. The listed origins
+ * are always allowed.
+ *
+ * Throws `request_invalid` when a connection's request has no `Host`, and `forbidden` for a foreign name.
+ */
+export function checkHost(hosts: Hosts, origins: readonly string[] = []): Middleware {
+  const allowed = hosts === "any" ? null : new Set([...LOOPBACK, ...hosts.map(normaliseHost)]);
+  const allowed_origins = new Set(origins);
+
+  function check({ headers, url }: Request, over_connection: boolean): void {
+    const header = headers.get("host");
+    const origin = headers.get("origin");
+    if (header === null && over_connection && HOSTLESS.test(url)) {
+      throw new PreampError(
+        "request_invalid",
+        "Cannot answer the request: it must name its host: received no Host header",
+      );
+    }
+    if (header === null && origin === null && !allowed) return;
+    const host = header ?? new URL(url).host;
+    if (allowed && !allowed.has(nameOf(host))) throw foreign("Host", host);
+    if (origin === null || allowed_origins.has(origin)) return;
+    const originHost = hostOfOrigin(origin);
+    const known = originHost !== null &&
+      (allowed ? allowed.has(nameOf(originHost)) : originHost === host.toLowerCase());
+    if (!known) throw foreign("Origin", origin);
+  }
+
+  return ({ req, env }, next) => {
+    check(req.raw, env.over_connection);
+    return next();
+  };
+}
+
+function foreign(header: string, value: string): PreampError {
+  return new PreampError(
+    "forbidden",
+    `Cannot answer the request: ${header} must be a name of this server: received ${quoteTruncated(value)}`,
+  );
+}
+
+/** Returns a host name in lower case, with IPv6 in brackets, without port and trailing dot. */
+function normaliseHost(host: string): string {
+  return host.includes(":") && !host.startsWith("[") && host.indexOf(":") !== host.lastIndexOf(":")
+    ? `[${host.toLowerCase()}]`
+    : nameOf(host);
+}
+
+function nameOf(host: string): string {
+  const end = host.startsWith("[") ? host.indexOf("]") + 1 : host.indexOf(":");
+  const name = (end > 0 ? host.slice(0, end) : host).toLowerCase();
+  return name.endsWith(".") ? name.slice(0, -1) : name;
+}
+
+function hostOfOrigin(origin: string): string | null {
+  try {
+    return new URL(origin).host || null;
+  } catch {
+    return null; // "null" (a sandboxed page, a file) or not a URL: foreign
+  }
+}

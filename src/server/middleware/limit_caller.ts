@@ -1,0 +1,88 @@
+/** Limits of one caller: requests and runs per minute, sizes of its bodies, plans and pages. */
+import type { DocumentLimits } from "../../plan/parse/document_limits.ts";
+import type { SystemClock } from "../../process/system_clock.ts";
+import type { Caller } from "../../runs/types.ts";
+import { PreampError } from "../../sdk/errors.ts";
+import type { Middleware } from "../context.ts";
+
+/** Limits of one caller: see src/docs/operating.md#limits. */
+export interface CallerBounds {
+  /** 0: unlimited. */
+  requests_per_minute: number;
+  /** 0: unlimited. */
+  runs_per_minute: number;
+  max_body_bytes: number;
+  /** Items on a page of a list; default 1,000. */
+  max_page_limit?: number;
+  /** Size limits of a plan; default `DOCUMENT_LIMITS`. */
+  plan?: DocumentLimits;
+}
+
+/** Returns the limits of a caller. */
+export type BoundsOf = (caller: Caller) => CallerBounds;
+
+/** Counts a request against the caller's rate and sets its size limits. Throws `rate_limited`. */
+export function limitRequests(boundsOf: BoundsOf | undefined, clock: SystemClock): Middleware {
+  const take = createRateLimiter("requests", clock);
+  return ({ env }, next) => {
+    const { caller } = env;
+    if (boundsOf && caller) {
+      const { requests_per_minute, max_body_bytes, plan, max_page_limit } = boundsOf(caller);
+      take(caller.name, requests_per_minute);
+      env.body = { ...env.body, max_bytes: max_body_bytes, plan: plan ?? env.body.plan };
+      env.max_page_limit = max_page_limit ?? env.max_page_limit;
+    }
+    return next();
+  };
+}
+
+/** Counts a request that starts a run against the caller's rate of runs. Throws `rate_limited`. */
+export function limitRuns(boundsOf: BoundsOf | undefined, clock: SystemClock): Middleware {
+  const take = createRateLimiter("runs", clock);
+  return ({ env }, next) => {
+    if (boundsOf && env.caller) take(env.caller.name, boundsOf(env.caller).runs_per_minute);
+    return next();
+  };
+}
+
+interface Bucket {
+  tokens: number;
+  filled_at: number;
+}
+
+/** Bounds memory when an embedder's `authenticate` returns arbitrary names; configured keys are far fewer. */
+const MAX_CALLERS = 10_000;
+
+/**
+ * Takes one token from the caller's bucket; `perMinute` 0 means unlimited. Throws `rate_limited` when the
+ * bucket is empty.
+ */
+export type RateLimiter = (caller: string, perMinute: number) => void;
+
+/**
+ * Creates a limiter with one token bucket for each caller, refilled evenly, with a capacity of one minute.
+ * `unit` names the tokens in the error; its `facts.retry_after_s` is the time to the next token.
+ */
+export function createRateLimiter(unit: string, clock: SystemClock): RateLimiter {
+  const buckets = new Map<string, Bucket>();
+
+  return function take(caller, perMinute) {
+    if (perMinute <= 0) return;
+    const perMs = perMinute / 60_000;
+    const now = clock.monotonic();
+    const bucket = buckets.get(caller) ?? { tokens: perMinute, filled_at: now };
+    bucket.tokens = Math.min(perMinute, bucket.tokens + (now - bucket.filled_at) * perMs);
+    bucket.filled_at = now;
+    if (bucket.tokens < 1) {
+      const retry_after_s = Math.ceil((1 - bucket.tokens) / perMs / 1000);
+      throw new PreampError(
+        "rate_limited",
+        `Rate limit exceeded: ${perMinute} ${unit} per minute for this key; retry in ${retry_after_s} s`,
+        { facts: { retry_after_s } },
+      );
+    }
+    bucket.tokens--;
+    if (!buckets.has(caller) && buckets.size >= MAX_CALLERS) buckets.clear();
+    buckets.set(caller, bucket);
+  };
+}

@@ -1,0 +1,100 @@
+import { assert, assertEquals } from "../../assert.ts";
+import { ROUTES } from "../../../src/server/route_table.ts";
+import { problemOf, testApp } from "../client.ts";
+
+async function bodyWithoutId(response: Response) {
+  const { error: { request_id: _, ...error }, ...rest } = await response.json();
+  return { ...rest, error };
+}
+
+Deno.test("a missing, a malformed and an unknown key get the same response", async () => {
+  const { send, runtime } = testApp();
+  const answers = [];
+  for (
+    const authorization of [
+      "",
+      "Bearer",
+      "Bearer ",
+      "Bearer nope",
+      "Basic k1",
+      "k1",
+      "Bearer k1 k1",
+      "Bearer k1,",
+    ]
+  ) {
+    const response = await send("POST /v1/runs", { headers: { authorization }, body: { prompt: "answer" } });
+    assertEquals([response.status, response.headers.get("www-authenticate")], [401, 'Bearer realm="preamp"']);
+    answers.push(await bodyWithoutId(response));
+  }
+  assertEquals(new Set(answers.map((answer) => JSON.stringify(answer))).size, 1);
+  assertEquals(answers[0].error.code, "unauthorized");
+  assertEquals(runtime.runs.created.length, 0);
+});
+
+Deno.test("authenticate is called once for each request", async () => {
+  const keys: string[] = [];
+  const { send } = testApp({ authenticate: (key) => (keys.push(key), null) });
+  for (const authorization of ["", "Bearer x", "Basic y"]) {
+    await send("GET /v1/runs", { headers: { authorization } });
+  }
+  assertEquals(keys, ["", "x", ""]);
+});
+
+Deno.test("an empty key is refused even if authenticate accepts it", async () => {
+  const { send } = testApp({ authenticate: () => ({ name: "key:x", namespace: "x", origin: "caller" }) });
+  assertEquals((await send("GET /v1/runs", { headers: { authorization: "Bearer " } })).status, 401);
+});
+
+Deno.test("the scheme of the key is case-insensitive", async () => {
+  const { send } = testApp();
+  assertEquals((await send("GET /v1/runs", { headers: { authorization: "bEARER  k1" } })).status, 200);
+});
+
+Deno.test("every route except open ones needs a key, also for a wrong method", async () => {
+  const { send } = testApp();
+  const headers = { authorization: "" };
+  for (const { method, path, open } of ROUTES) {
+    const response = await send(`${method} ${path.replaceAll(/[{}]/g, "")}`, { headers });
+    assertEquals(response.status === 401, !open, `${method} ${path}`);
+    await response.body?.cancel();
+  }
+  assertEquals((await send("PUT /v1/runs", { headers })).status, 401);
+  assertEquals(
+    ROUTES.filter(({ open }) => open).map(({ path }) => path),
+    ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs/{page}", "/llms.txt", "/"],
+  );
+});
+
+Deno.test("an unknown path is 404 with and without a key", async () => {
+  const { send } = testApp();
+  for (const path of ["/v2", "/metrics", "/v1/plans/nothing", "/v1/runs/x/y", "/favicon.ico"]) {
+    for (const method of ["GET", "POST", "OPTIONS"]) {
+      for (const authorization of ["", "Bearer k1", "Bearer wrong"]) {
+        const response = await send(`${method} ${path}`, { headers: { authorization } });
+        assertEquals(await problemOf(response), "404 not_found", `${method} ${path} ${authorization}`);
+      }
+    }
+  }
+});
+
+Deno.test("the Authorization header is ignored when keys are not checked", async () => {
+  const { send, runtime } = testApp({ authenticate: null });
+  await send("POST /v1/runs", { body: { prompt: "answer" }, headers: { authorization: "Bearer whatever" } });
+  assertEquals(runtime.runs.created[0]?.caller, {
+    name: "anonymous",
+    namespace: "local",
+    origin: "caller",
+  });
+});
+
+Deno.test("the key is checked before the body is read", async () => {
+  const { send } = testApp();
+  let pulled = false;
+  const body = new ReadableStream({
+    pull() {
+      pulled = true;
+    },
+  }, { highWaterMark: 0 });
+  assertEquals((await send("POST /v1/runs", { body, headers: { authorization: "Bearer no" } })).status, 401);
+  assert(!pulled);
+});
