@@ -59,6 +59,10 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
     { name: "port", value: "PORT", help: "port to listen on, default 8484; 0 takes a free one" },
     { name: "plans", value: "FOLDER", help: "folder of named plans, default plans/" },
     { name: "store", value: "STORE", help: "where runs are kept, default memory" },
+    {
+      name: "behind-proxy",
+      help: "a reverse proxy holds the connections of clients; see `preamp docs operating`",
+    },
     { name: "frozen", help: "refuse modules by URL that neither the plan nor its lock pins" },
   ];
   return [
@@ -118,6 +122,7 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
   const known = new Set(policy.auth.keys.map(({ sha256 }) => sha256));
   policy.auth.keys.push(...entriesOfKeys(api_keys.join(",")).filter(({ sha256 }) => !known.has(sha256)));
   if (args.has("frozen")) policy.modules.frozen = true;
+  if (args.has("behind-proxy")) policy.listen.behind_proxy = true;
   const from = Object.hasOwn(flags, "plans") || Object.hasOwn(variables, "plans") ? io.cwd : document.base;
   return {
     policy,

@@ -67,7 +67,7 @@ export interface PolicyOverlay {
 
 /** The whole policy. policy_schema.ts describes each setting. */
 export interface Policy {
-  listen: { host: string; port: number };
+  listen: { host: string; port: number; behind_proxy: boolean };
   cors: { origins: string[] };
   plans: string;
   store: string;

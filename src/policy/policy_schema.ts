@@ -47,6 +47,10 @@ export const SECTIONS: {
       "an address of this machine",
     ),
     port: whole(8484, "Port to listen on; 0 picks a free one", { min: 0, max: 65_535 }),
+    behind_proxy: flag(
+      false,
+      "For a server behind a reverse proxy: no own timeouts of headers and idle connections",
+    ),
   },
   cors: {
     origins: origins("Origins whose web pages may send requests to this server and read its responses"),

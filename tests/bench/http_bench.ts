@@ -33,28 +33,37 @@ const PER_CONNECTION: ReadonlySet<string> = new Set([
 
 const folder = await Deno.makeTempDir();
 try {
-  await using preamp = await startServer({
+  await using preamp = await startServer(await preampProgram());
+  await using behind_proxy = await startServer(await preampProgram("--behind-proxy"));
+  await using floor = await startServer(await floorProgram(preamp.url));
+  const servers = { floor, preamp, behind_proxy };
+  const rates: Record<keyof typeof servers, number[]> = { floor: [], preamp: [], behind_proxy: [] };
+  for (let round = -1; round < rounds; round++) { // the first round warms up and is not counted
+    for (const name of ["floor", "preamp", "behind_proxy"] as const) {
+      const rate = await measure(servers[name].url);
+      if (round >= 0) rates[name].push(rate);
+    }
+  }
+  printFigures(
+    { floor: median(rates.floor), preamp: median(rates.preamp), behind_proxy: median(rates.behind_proxy) },
+    await residentMb(preamp.pid),
+  );
+} finally {
+  await Deno.remove(folder, { recursive: true });
+}
+
+/** Returns `preamp serve` without rate limits, with further flags. */
+async function preampProgram(...flags: string[]): Promise<Program> {
+  return {
     command: Deno.execPath(),
-    args: [...await startArguments(), "--port", "0", "--store", "memory", "--no-auth"],
+    args: [...await startArguments(), "--port", "0", "--store", "memory", "--no-auth", ...flags],
     env: {
       PREAMP_HOME: folder,
       PREAMP_RATES_REQUESTS_PER_MINUTE: "0",
       PREAMP_RATES_RUNS_PER_MINUTE: "0",
       NO_COLOR: "1",
     },
-  });
-  await using floor = await startServer(await floorProgram(preamp.url));
-  const servers = { floor, preamp };
-  const rates: Record<keyof typeof servers, number[]> = { floor: [], preamp: [] };
-  for (let round = -1; round < rounds; round++) { // the first round warms up and is not counted
-    for (const name of ["floor", "preamp"] as const) {
-      const rate = await measure(servers[name].url);
-      if (round >= 0) rates[name].push(rate);
-    }
-  }
-  printFigures(median(rates.floor), median(rates.preamp), await residentMb(preamp.pid));
-} finally {
-  await Deno.remove(folder, { recursive: true });
+  };
 }
 
 /** Returns a server that returns the runtime's response to this request. */
@@ -93,18 +102,24 @@ function headersOf(): Record<string, string> {
   return { "content-type": "application/json", accept: "application/json" };
 }
 
-function printFigures(floor: number, preamp: number, rss_mb: number | null): void {
+function printFigures(
+  rates: { floor: number; preamp: number; behind_proxy: number },
+  rss_mb: number | null,
+): void {
+  const { floor, preamp, behind_proxy } = rates;
   print(`POST /v1/runs, ${requests} requests over ${CONNECTIONS} connections, median of ${rounds} rounds`);
   print(tableOf(["", "requests/s", "µs/request", "ratio"], [
     ["Deno.serve, same bytes", floor, 1e6 / floor, 1],
     ["preamp serve", preamp, 1e6 / preamp, floor / preamp],
+    ["preamp serve --behind-proxy", behind_proxy, 1e6 / behind_proxy, floor / behind_proxy],
   ]));
   report("http", {
     requests,
     rounds,
     connections: CONNECTIONS,
-    requests_per_s: { floor, preamp },
+    requests_per_s: rates,
     ratio: floor / preamp,
+    ratio_behind_proxy: floor / behind_proxy,
     rss_mb_after: rss_mb,
   });
 }

@@ -4,7 +4,7 @@ import { policyFlags, readSettings, settingFlags } from "../../src/cli/settings.
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { fakeIo } from "./fake_io.ts";
 
-const OWN = settingFlags(["host", "port", "plans", "store"]);
+const OWN = settingFlags(["host", "port", "plans", "store", "frozen", "behind-proxy"]);
 const FLAGS = [...OWN, ...policyFlags(OWN)];
 const EMPTY = new URL("../fixtures/r0/", import.meta.url);
 
@@ -33,6 +33,17 @@ Deno.test("readSettings() prefers flags to variables, and short names of variabl
   assertEquals([policy.listen.port, policy.listen.host, policy.limits.max_cost_usd], [1, "::1", "1"]);
   assertEquals(policy.modules.allow, ["https://a.example/", "data:"]);
   assertEquals((await read(["--listen.port", "3"], env)).policy.listen.port, 3);
+});
+
+Deno.test("readSettings() takes --frozen and --behind-proxy as flags without a value, a variable or a setting", async () => {
+  const read_both = async (words: readonly string[], env: Record<string, string> = {}) => {
+    const { policy } = await read(words, env);
+    return [policy.modules.frozen, policy.listen.behind_proxy];
+  };
+  assertEquals(await read_both([]), [false, false]);
+  assertEquals(await read_both(["--frozen", "--behind-proxy"]), [true, true]);
+  assertEquals(await read_both([], { PREAMP_LISTEN_BEHIND_PROXY: "true" }), [false, true]);
+  assertEquals(await read_both(["--listen.behind_proxy", "true"]), [false, true]);
 });
 
 Deno.test("readSettings() hashes keys and warns of unknown variables", async () => {

@@ -23,7 +23,7 @@ import { serverOptions } from "../server_options.ts";
 import { type StartupBanner, startupBanner } from "../terminal/startup_banner.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
-  ...settingFlags(["host", "port", "plans", "store", "frozen"]),
+  ...settingFlags(["host", "port", "plans", "store", "frozen", "behind-proxy"]),
   { name: "no-auth", help: "accept requests without a key; on loopback only" },
   {
     name: "log-format",
@@ -85,13 +85,14 @@ async function listen(
   log: Log,
   signal: AbortSignal,
 ): Promise<number> {
-  const { host, port } = policy.listen;
+  const { host, port, behind_proxy } = policy.listen;
   const demo = await isDemo(plans, log);
   try {
     const served = serve({
       app: preamp,
       host,
       port,
+      behind_proxy,
       signal,
       onError: (error) => log.note("error", "answer_failed", describeError(error)),
       onListen({ url }) {

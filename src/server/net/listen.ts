@@ -1,6 +1,6 @@
 /** Serves an app on a TCP port, with a graceful shutdown. */
 import type { App } from "../app.ts";
-import { systemClock } from "../../process/system_clock.ts";
+import { type SystemClock, systemClock } from "../../process/system_clock.ts";
 import { CONNECTION_TIMEOUTS, type ConnectionTimeouts, startTcpProxy, type TcpProxy } from "./tcp_proxy.ts";
 
 /** Options of {@link serve}. */
@@ -10,8 +10,15 @@ export interface ServeOptions {
   host: string;
   /** 0 selects a free port. */
   port: number;
-  /** Timeouts of connections; default {@link CONNECTION_TIMEOUTS}. */
+  /**
+   * True when a reverse proxy holds the connections of clients: `Deno.serve` listens on the address itself,
+   * without timeouts of headers and idle connections. Default false.
+   */
+  behind_proxy?: boolean;
+  /** Timeouts of connections; default {@link CONNECTION_TIMEOUTS}. Not used with `behind_proxy`. */
   connections?: Partial<ConnectionTimeouts>;
+  /** Clock of the timeouts of connections; default the system clock. */
+  clock?: SystemClock;
   /** Called once, when the server accepts connections. */
   onListen?(address: { url: string; hostname: string; port: number }): void;
   /** Called when a response fails after the app returned it, such as a broken stream. Default: ignored. */
@@ -35,21 +42,56 @@ const DEADLINE_MS = 4500;
  * @throws {Error} Deno's error when the server cannot listen on the address.
  */
 export async function serve(options: ServeOptions): Promise<void> {
-  const { app, host, port, signal, grace_ms = GRACE_MS, deadline_ms = DEADLINE_MS } = options;
-  const onError = (error: unknown) => { // Deno's default handler writes to stderr
-    options.onError?.(error);
-    return new Response(null, { status: 500 });
-  };
-  const inner = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, onError }, answer);
+  const { app, signal, grace_ms = GRACE_MS, deadline_ms = DEADLINE_MS } = options;
+  const { addr, finished, stop } = await (options.behind_proxy ? listenDirectly : listenWithTimeouts)(
+    options,
+  );
+  options.onListen?.({ url: baseUrl(addr.hostname, addr.port), ...nameOf(addr) });
+  await Promise.race([finished, aborted(signal)]);
+  // Stopping waits for every open response, including event streams, which drain() ends.
+  const stopped = Promise.allSettled([stop(), app.drain(grace_ms)]);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const deadline = new Promise<void>((resolve) => timer = setTimeout(resolve, deadline_ms));
+  await Promise.race([stopped, deadline]);
+  clearTimeout(timer);
+}
+
+/** A server that accepts connections. */
+interface Listening {
+  addr: Deno.NetAddr;
+  /** Resolves if the server ends by itself. */
+  finished: Promise<void>;
+  /** Accepts no more connections; resolves when the open ones have ended. */
+  stop(): Promise<unknown>;
+}
+
+// deno-lint-ignore require-await -- rejects when it cannot listen
+async function listenDirectly({ app, host, port, ...options }: ServeOptions): Promise<Listening> {
+  const server = Deno.serve(
+    { hostname: host, port, onListen() {}, onError: errorHandler(options) },
+    (request, info) => app.fetch(request, info),
+  );
+  return { addr: server.addr, finished: server.finished, stop: () => server.shutdown() };
+}
+
+async function listenWithTimeouts({ app, host, port, ...options }: ServeOptions): Promise<Listening> {
+  const inner = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen() {}, onError: errorHandler(options) },
+    answer,
+  );
   let proxy: TcpProxy;
   try {
     const timeouts = { ...CONNECTION_TIMEOUTS, ...options.connections };
-    proxy = startTcpProxy({ hostname: host, port }, inner.addr.port, systemClock(), timeouts);
+    proxy = startTcpProxy(
+      { hostname: host, port },
+      inner.addr.port,
+      options.clock ?? systemClock(),
+      timeouts,
+    );
   } catch (error) {
     await inner.shutdown();
     throw error;
   }
-  options.onListen?.({ url: baseUrl(proxy.addr.hostname, proxy.addr.port), ...nameOf(proxy.addr) });
 
   async function answer(request: Request, info: Deno.ServeHandlerInfo<Deno.NetAddr>): Promise<Response> {
     const connection = proxy.connectionOf(info.remoteAddr.port);
@@ -61,14 +103,20 @@ export async function serve(options: ServeOptions): Promise<void> {
     return response;
   }
 
-  await Promise.race([inner.finished, aborted(signal)]);
-  const proxy_stopped = proxy.stop();
-  // shutdown() waits for every open response, including event streams, which drain() ends.
-  const stopped = Promise.allSettled([inner.shutdown(), app.drain(grace_ms), proxy_stopped]);
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const deadline = new Promise<void>((resolve) => timer = setTimeout(resolve, deadline_ms));
-  await Promise.race([stopped, deadline]);
-  clearTimeout(timer);
+  function stop(): Promise<unknown> {
+    const proxy_stopped = proxy.stop();
+    return Promise.all([inner.shutdown(), proxy_stopped]);
+  }
+
+  return { addr: proxy.addr, finished: inner.finished, stop };
+}
+
+/** Returns the handler of broken responses; Deno's default handler writes to stderr. */
+function errorHandler({ onError }: Pick<ServeOptions, "onError">): (error: unknown) => Response {
+  return (error) => {
+    onError?.(error);
+    return new Response(null, { status: 500 });
+  };
 }
 
 function nameOf({ hostname, port }: Deno.NetAddr): { hostname: string; port: number } {

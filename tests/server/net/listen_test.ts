@@ -245,6 +245,22 @@ Deno.test("serve() refuses requests that did not come through its proxy", async 
   await stop();
 });
 
+Deno.test("serve() with behind_proxy listens directly, keeps the limits of bodies and stops", async () => {
+  const listen = Deno.listen;
+  Object.assign(Deno, { listen: () => assert(false, "a second listener") });
+  const app = createApp({ runtime: new FakeRuntime(), authenticate: null, body_deadline_ms: 50 });
+  const { url, port, stop } = await start({
+    app,
+    behind_proxy: true,
+    connections: { idle_ms: 1, header_ms: 1 },
+  })
+    .finally(() => Object.assign(Deno, { listen }));
+  assertEquals(await (await fetch(`${url}/healthz`)).json(), { status: "ok" });
+  assertMatch(await raw(port, `${POST}Content-Length: 100\r\n\r\n`), /^HTTP\/1\.1 408 /);
+  assertMatch(await raw(port, `${POST}Content-Length: 1000000000\r\n\r\n`), /^HTTP\/1\.1 413 /);
+  await stop();
+});
+
 Deno.test("serve() delivers every response that the app returned before it stops", async () => {
   // the stop should hit each stage of a response: returned, written, forwarded
   for (let rounds = 0; rounds < 32; rounds++) {
