@@ -1,42 +1,12 @@
 /** `provider-anthropic` over its own client: the provider contract, requests and answers. */
-import { assertEquals } from "../assert.ts";
 import type { JsonObject } from "preamp";
+import { assert, assertEquals } from "../assert.ts";
+import { toRequest } from "../../modules/provider-anthropic/to_request.ts";
+import { testHistories } from "./providers/histories.ts";
 import { TestCoordinator, testProvider } from "preamp/testing";
 import * as anthropic from "../../modules/provider-anthropic/mod.ts";
+import { ANTHROPIC, message } from "./providers/anthropic_wire.ts";
 import { fakeServer } from "./providers/fake_server.ts";
-
-const USAGE = { input_tokens: 10, output_tokens: 3 };
-
-function message(content: JsonObject[], fields: JsonObject = {}): JsonObject {
-  return {
-    id: "msg_1",
-    type: "message",
-    role: "assistant",
-    model: "claude-sonnet-5-5",
-    content,
-    stop_reason: content.some(({ type }) => type === "tool_use") ? "tool_use" : "end_turn",
-    stop_sequence: null,
-    usage: USAGE,
-    ...fields,
-  };
-}
-
-/** Returns the events of a message with one text block. */
-function events(text: string): string {
-  const data: JsonObject[] = [
-    { type: "message_start", message: message([], { stop_reason: null }) },
-    { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
-    { type: "content_block_delta", index: 0, delta: { type: "text_delta", text } },
-    { type: "content_block_stop", index: 0 },
-    {
-      type: "message_delta",
-      delta: { stop_reason: "end_turn", stop_sequence: null },
-      usage: { output_tokens: 3 },
-    },
-    { type: "message_stop" },
-  ];
-  return data.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join("");
-}
 
 const server = fakeServer(({ path, body }) => {
   if (path.startsWith("/v1/models")) {
@@ -48,7 +18,9 @@ const server = fakeServer(({ path, body }) => {
     return Response.json(message([{ type: "tool_use", id: "toolu_1", name: "calculator", input: {} }]));
   }
   if (!body.stream) return Response.json(message([{ type: "text", text: "Hello" }]));
-  return new Response(events("Hello"), { headers: { "content-type": "text/event-stream" } });
+  return new Response(ANTHROPIC.events({ text: ["Hel", "lo"] }).join(""), {
+    headers: { "content-type": "text/event-stream" },
+  });
 });
 Deno.test.afterAll(async () => await server[Symbol.asyncDispose]());
 const config = { api_key: "sk-test", base_url: server.url };
@@ -68,3 +40,42 @@ Deno.test("mount() without a key is skipped and says what to do", async () => {
       "config; keys are created at https://platform.claude.com/settings/keys",
   });
 });
+
+/** Fails when a body breaks a documented rule of the Messages API. */
+function checkBody(body: JsonObject): void {
+  const messages = body.messages as { role: string; content: JsonObject[] }[];
+  const blocks = messages.flatMap(({ content }) => content);
+  assertEquals(
+    messages.map(({ role }) => role),
+    messages.map((_, index) => index % 2 === 0 ? "user" : "assistant"),
+  );
+  assert(messages.at(-1)!.role === "user", "ends with an assistant turn: newer models refuse it");
+  const marked = [...(body.system as JsonObject[] ?? []), ...blocks].filter((block) => block.cache_control);
+  assert(marked.length <= 4, `${marked.length} breakpoints`);
+  assert(marked.every(({ type }) => type !== "thinking" && type !== "redacted_thinking"));
+  const ids = blocks.flatMap(({ type, id }) => type === "tool_use" ? [String(id)] : []);
+  assertEquals(new Set(ids).size, ids.length);
+  assert(ids.every((id) => /^[a-zA-Z0-9_-]+$/.test(id)));
+  messages.forEach(({ role, content }, index) => {
+    assert(content.length > 0);
+    const calls = content.filter(({ type }) => type === "tool_use");
+    assert(role === "assistant" || calls.length === 0);
+    const results = messages[index + 1]?.content.slice(0, calls.length) ?? [];
+    assertEquals(results.map(({ tool_use_id }) => tool_use_id), calls.map(({ id }) => id));
+  });
+  for (const block of [...(body.system as JsonObject[] ?? []), ...blocks]) checkBlock(block);
+  assert(JSON.stringify(body).isWellFormed());
+}
+
+function checkBlock(block: JsonObject): void {
+  const { type, text, name, input, source } = block;
+  if (type === "text") assert(String(text).trim() !== "", "text blocks must have text");
+  else if (type === "tool_use") {
+    assert(/^[a-zA-Z0-9_-]{1,128}$/.test(String(name)) && typeof input === "object");
+  } else if (type === "image" || type === "document") {
+    const { type: kind } = source as JsonObject;
+    assert(["base64", "url", "text", "file"].includes(String(kind)));
+  } else assert(type === "tool_result", `unexpected ${type}`);
+}
+
+testHistories("anthropic", toRequest, checkBody, { model: "claude-sonnet-5-5" });

@@ -115,7 +115,7 @@ export class Attempt {
     if (this.#bytes <= max_response_bytes) return;
     const message =
       `Cannot read the answer: it may have at most ${max_response_bytes} bytes (max_response_bytes)`;
-    this.#abort.abort(new LLMError("InvalidRequestError", message));
+    this.#abort.abort(new LLMError("LLMError", message));
     this.#abort.signal.throwIfAborted();
   }
 

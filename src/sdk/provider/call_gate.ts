@@ -80,24 +80,25 @@ export class CallGate {
     return leave;
   }
 
-  #wait(max_concurrent: number, signal: AbortSignal, events: GateEvents): Promise<void> {
+  async #wait(max_concurrent: number, signal: AbortSignal, events: GateEvents): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const abort = () => {
-      this.#waiting = this.#waiting.filter((item) => item !== waiting);
-      this.#startNext();
-      reject(signal.reason);
-    };
-    const waiting: Waiting = {
-      max_concurrent,
-      start: () => {
-        signal.removeEventListener("abort", abort);
-        resolve();
-      },
-    };
+    const waiting: Waiting = { max_concurrent, start: resolve };
     this.#waiting.push(waiting);
+    const abort = () => reject(signal.reason);
     signal.addEventListener("abort", abort, { once: true });
-    events.onQueued({ active_requests: this.#active, waiting_requests: this.#waiting.length });
-    return promise;
+    try {
+      await Promise.all([
+        promise,
+        events.onQueued({ active_requests: this.#active, waiting_requests: this.#waiting.length }),
+      ]);
+    } catch (error) {
+      if (this.#waiting.includes(waiting)) this.#waiting = this.#waiting.filter((item) => item !== waiting);
+      else this.#active--; // it was started meanwhile
+      this.#startNext();
+      throw error;
+    } finally {
+      signal.removeEventListener("abort", abort);
+    }
   }
 
   #startNext(): void {
@@ -119,7 +120,7 @@ export class CallGate {
     const start = Math.max(now, Math.min(this.#next_ms, now + MAX_DELAY_MS));
     this.#next_ms = start + min_delay_ms;
     if (start <= now) return;
-    events.onDelay((start - now) / 1000);
+    await events.onDelay((start - now) / 1000);
     await clock.after(start - now, signal);
   }
 }

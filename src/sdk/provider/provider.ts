@@ -1,22 +1,29 @@
 /** The provider of a backend: retries, limits, repair, usage, cost and events around its attempts. */
 import type { Coordinator } from "../contracts.ts";
+import { errorMessage } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
 import { LLMError, type LLMErrorOptions } from "../llm_errors.ts";
-import { isBrokenStream, isPassing } from "../loop/provider_errors.ts";
 import type { ChatRequest, ChatResponse, ContentBlock, ResponseFormat, Usage } from "../messages.ts";
 import { sumCostUsd } from "../money.ts";
 import { costOf } from "../prices.ts";
 import { type CompleteOptions, type ModelInfo, type Provider, ProviderInfo } from "../providers.ts";
-import { RetryConfig, retryDelay, withRetry } from "../retry.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
 import { Attempt } from "./attempt.ts";
 import type { Backend, BackendAnswer, CallIo, CallSettings, WireRequest } from "./backend.ts";
 import { type CallGate, sharedGate } from "./call_gate.ts";
 import type { Repair } from "./conversation.ts";
 import type { ProviderDefinition } from "./definition.ts";
+import { tryUntilAnswered } from "./retries.ts";
 import { ModelTable } from "./model_table.ts";
 import type { ProviderSettings } from "./settings.ts";
 import { toConversation } from "./to_conversation.ts";
+
+/** What a call goes to. */
+interface CallTarget {
+  readonly backend: Backend;
+  readonly model: string;
+  readonly options?: CompleteOptions;
+}
 
 /** A provider whose answers come from a {@link Backend}. */
 export class BackendProvider implements Provider {
@@ -89,7 +96,10 @@ export class BackendProvider implements Provider {
 
   async listModels(): Promise<ModelInfo[]> {
     const backend = await this.#load();
-    const listed = await this.#tryUntilAnswered(backend, undefined, (io) => backend.listModels(io));
+    const listed = await this.#tryUntilAnswered(
+      { backend, model: this.#settings.model },
+      (io) => backend.listModels(io),
+    );
     return listed.map((model) => this.#table.infoOf(model));
   }
 
@@ -118,7 +128,10 @@ export class BackendProvider implements Provider {
     const started_ms = clock.monotonic();
     const duration_ms = () => Math.round(clock.monotonic() - started_ms);
     try {
-      const answer = await this.#tryUntilAnswered(backend, options, (io) => backend.send(wire, io));
+      const answer = await this.#tryUntilAnswered(
+        { backend, model: call.model, options },
+        (io) => backend.send(wire, io),
+      );
       const response = this.#toResponse(answer, wire, call.model);
       await hooks.emit("llm:response", {
         ...facts,
@@ -142,16 +155,17 @@ export class BackendProvider implements Provider {
 
   /** Loads the backend once; a failed import is tried again at the next call. */
   #load(): Promise<Backend> {
-    return this.#backend ??= Promise.resolve(this.#definition.load(this.#settings)).catch((cause) => {
+    return this.#backend ??= this.#import();
+  }
+
+  async #import(): Promise<Backend> {
+    try {
+      return await this.#definition.load(this.#settings);
+    } catch (cause) {
       this.#backend = null;
-      throw this.#error(
-        "ConfigurationError",
-        `Cannot load the client of ${this.#definition.display_name}: ${cause}`,
-        {
-          cause,
-        },
-      );
-    });
+      const message = `Cannot load the client of ${this.#definition.display_name}: ${errorMessage(cause)}`;
+      throw this.#error("LLMError", message, { cause });
+    }
   }
 
   #callSettings(
@@ -183,52 +197,35 @@ export class BackendProvider implements Provider {
 
   /** Resolves to the result of the first attempt that succeeds. Rejects with an LLMError. */
   async #tryUntilAnswered<T>(
-    backend: Backend,
-    options: CompleteOptions | undefined,
+    { backend, model, options = {} }: CallTarget,
     send: (io: CallIo) => Promise<T>,
   ): Promise<T> {
     const { clock, hooks } = this.#coordinator;
-    const config = RetryConfig({ max_retries: this.#settings.max_retries });
-    const { signal, onDelta } = options ?? {};
-    let attempts = 0;
-    let broken_streams = 0;
-    let attempt: Attempt | null = null;
-    let failed: LLMError | null = null;
-    const jitter = { value: 0 };
-    const tryOnce = async () => {
-      attempts++;
-      const current = attempt = new Attempt({ clock, settings: this.#settings, signal, onDelta });
+    const { signal, onDelta } = options;
+    const run = async (attempt: Attempt) => {
       try {
-        return await this.#throttled(signal, () => current.run(send));
+        return await this.#throttled(signal, () => attempt.run(send));
       } catch (error) {
-        throw failed = this.#toError(error, current, backend, signal);
+        throw signal?.aborted ? this.#aborted(error, model) : this.#toError(error, attempt, backend, model);
       }
     };
     try {
-      return await withRetry(tryOnce, {
+      return await tryUntilAnswered(run, {
         clock,
-        config,
-        ...(signal ? { signal } : {}),
-        random: () => jitter.value,
-        isRetryable: (error) => {
-          if (attempt!.emitted || !isPassing(error)) return false;
-          if (
-            (isBrokenStream(error) || attempt!.received && (error as LLMError).type === "LLMTimeoutError") &&
-            broken_streams++ > 0
-          ) return false;
-          jitter.value = Math.random();
-          return retryDelay(attempts, error, config, () => jitter.value) * 1000 <= this.#left_ms;
-        },
-        onRetry: (notice) =>
+        max_retries: this.#settings.max_retries,
+        signal,
+        leftMs: () => this.#left_ms,
+        start: () => new Attempt({ clock, settings: this.#settings, signal, onDelta }),
+        onRetry: (notice, { status_code, retry_after }) =>
           hooks.emit("provider:retry", {
             provider: this.name,
             ...notice,
-            ...(failed?.status_code == null ? {} : { status_code: failed.status_code }),
-            ...(failed?.retry_after == null ? {} : { retry_after: failed.retry_after }),
+            ...(status_code === null ? {} : { status_code }),
+            ...(retry_after === null ? {} : { retry_after }),
           }),
       });
     } catch (error) {
-      throw error instanceof LLMError ? error : this.#aborted(error);
+      throw error instanceof LLMError ? error : this.#aborted(error, model);
     }
   }
 
@@ -256,27 +253,27 @@ export class BackendProvider implements Provider {
     return limits.max_duration_s * 1000 - (clock.monotonic() - this.#mounted_ms);
   }
 
-  #toError(error: unknown, attempt: Attempt, backend: Backend, signal: AbortSignal | undefined): LLMError {
-    if (signal?.aborted) return this.#aborted(error);
+  #toError(error: unknown, attempt: Attempt, backend: Backend, model: string): LLMError {
     const known = attempt.failure ?? (error instanceof LLMError ? error : backend.toError(error));
-    return this.#error(known.type, known.message, {
-      cause: known.cause ?? error,
-      retryable: known.retryable,
-      delay_multiplier: known.delay_multiplier,
-      ...optional(known),
+    const { message, cause = error, retryable, delay_multiplier, status_code, retry_after } = known;
+    // a connection that broke after the response began is a stream that broke
+    const type = known.type === "NetworkError" && attempt.received ? "StreamError" : known.type;
+    return this.#error(type, message, {
+      model,
+      cause,
+      retryable,
+      delay_multiplier,
+      ...(status_code === null ? {} : { status_code }),
+      ...(retry_after === null ? {} : { retry_after }),
     });
   }
 
-  #aborted(cause: unknown): LLMError {
-    return this.#error("AbortError", "Cannot finish the model call: it was cancelled", { cause });
+  #aborted(cause: unknown, model: string): LLMError {
+    return this.#error("AbortError", "Cannot finish the model call: it was cancelled", { cause, model });
   }
 
   #error(type: LLMError["type"], message: string, options: LLMErrorOptions): LLMError {
-    return new LLMError(type, this.#withoutKey(message), {
-      provider: this.name,
-      model: this.#settings.model,
-      ...options,
-    });
+    return new LLMError(type, this.#withoutKey(message), { provider: this.name, ...options });
   }
 
   /** Removes the key from a message: some servers repeat it in their errors. */
@@ -348,12 +345,4 @@ function callOf({ id, name, input }: JsonObject): ToolCall {
 
 function withoutUndefined<T extends object>(fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>;
-}
-
-function optional(error: LLMError): LLMErrorOptions {
-  const { status_code, retry_after } = error;
-  return {
-    ...(status_code === null ? {} : { status_code }),
-    ...(retry_after === null ? {} : { retry_after }),
-  };
 }

@@ -58,6 +58,12 @@ interface OpenResult {
   readonly message: Message;
 }
 
+/** A call and the message with its result. */
+interface OpenCall {
+  readonly call: ToolCallPart;
+  readonly result: Message | undefined;
+}
+
 class Builder {
   readonly repairs: Repair[] = [];
   readonly #messages: readonly Message[];
@@ -67,7 +73,7 @@ class Builder {
   readonly #results = new Map<string, OpenResult[]>();
   readonly #used_ids = new Set<string>();
   /** Calls of the last turn, whose results are added before anything else. */
-  #open: { call: ToolCallPart; result: Message | undefined }[] = [];
+  #open: OpenCall[] = [];
 
   constructor(messages: readonly Message[], provider: string) {
     this.#messages = messages;
@@ -108,41 +114,40 @@ class Builder {
 
   #addAssistant(message: Message, at: number): void {
     const parts: AssistantPart[] = [];
-    const called = new Set<string>();
+    const calls: OpenCall[] = [];
+    const addCall = (call: JsonObject) => {
+      const part = this.#callPart(call);
+      parts.push(part);
+      calls.push({ call: part, result: this.#takeResult(String(call.id ?? ""), at) });
+    };
+    const in_content = new Set<string>();
     for (const block of toBlocks(message.content)) {
-      if (block.type === "tool_call" || block.type === "tool_use") called.add(String(block.id));
-      const part = this.#assistantPart(block, at);
-      if (part) parts.push(part);
+      if (isCall(block)) {
+        in_content.add(String(block.id));
+        addCall(block);
+      } else parts.push(...this.#assistantParts(block));
     }
-    for (const call of storedCalls(message)) {
-      if (!called.has(String(call.id))) parts.push(this.#callPart(call, at));
-    }
-    this.#push("assistant", withCache(parts, message));
+    for (const call of storedCalls(message)) if (!in_content.has(String(call.id))) addCall(call);
+    this.#push("assistant", withCache(parts, message), calls);
   }
 
-  #assistantPart(block: ContentBlock, at: number): AssistantPart | undefined {
-    if (block.type === "tool_call" || block.type === "tool_use") return this.#callPart(block, at);
+  #assistantParts(block: ContentBlock): AssistantPart[] {
     const own = ownBlock(block, this.#provider);
-    if (block.type === "text") {
-      const part = textPart(block.text);
-      return part && own ? { ...part, block: own } : part;
-    }
-    return own ? { type: "native", block: own } : undefined;
+    if (block.type !== "text") return own ? [{ type: "native", block: own }] : [];
+    const part = textPart(block.text);
+    return part ? [own ? { ...part, block: own } : part] : [];
   }
 
-  #callPart(call: JsonObject, at: number): ToolCallPart {
-    const id = String(call.id ?? "");
+  #callPart(call: JsonObject): ToolCallPart {
     const input = call.input ?? call.arguments;
     const own = ownBlock(call, this.#provider);
-    const part: ToolCallPart = {
+    return {
       type: "tool_call",
-      id: this.#newId(id),
+      id: this.#newId(String(call.id ?? "")),
       name: validName(call.name ?? call.tool),
       input: isObject(input) ? wellFormed(input) : {},
       ...(own ? { block: own } : {}),
     };
-    this.#open.push({ call: part, result: this.#takeResult(id, at) });
-    return part;
   }
 
   /** Returns the first result of this id after the call, which no other call has. */
@@ -163,18 +168,18 @@ class Builder {
     this.#push("user", withCache([label, ...(parts ? [parts].flat() : [])], message));
   }
 
-  #push(role: "user" | "assistant", parts: readonly (UserPart | AssistantPart)[]): void {
+  /** Adds parts after the results of open calls; `calls` are the open calls among the parts. */
+  #push(
+    role: "user" | "assistant",
+    parts: readonly (UserPart | AssistantPart)[],
+    calls: OpenCall[] = [],
+  ): void {
     if (parts.length === 0) return;
+    this.#answerCalls();
     const last = this.#turns.at(-1);
-    // calls that are pushed now are in #open already; earlier ones are answered before the next part
-    const answered = this.#open.filter(({ call }) => !parts.includes(call));
-    if (answered.length > 0) {
-      this.#open = this.#open.filter(({ call }) => parts.includes(call));
-      this.#turns.push({ role: "user", parts: answered.map((open) => this.#resultPart(open)) });
-      return this.#push(role, parts);
-    }
     if (last?.role === role) last.parts.push(...parts);
     else this.#turns.push({ role, parts: [...parts] });
+    this.#open = calls;
   }
 
   #answerCalls(): void {
@@ -183,7 +188,7 @@ class Builder {
     this.#open = [];
   }
 
-  #resultPart({ call, result }: { call: ToolCallPart; result: Message | undefined }): ToolResultPart {
+  #resultPart({ call, result }: OpenCall): ToolResultPart {
     const { id: tool_call_id, name } = call;
     if (!result) {
       this.repairs.push({ tool_call_id, tool_name: name });
@@ -210,6 +215,10 @@ function resultId({ role, tool_call_id }: Message): string | undefined {
     : undefined;
 }
 
+function isCall({ type }: ContentBlock): boolean {
+  return type === "tool_call" || type === "tool_use";
+}
+
 function storedCalls({ tool_calls }: Message): JsonObject[] {
   return Array.isArray(tool_calls) ? (tool_calls as unknown[]).filter(isObject) : [];
 }
@@ -226,11 +235,11 @@ function validName(name: unknown): string {
 }
 
 function text(value: string): TextPart {
-  return { type: "text", text: value };
+  return { type: "text", text: value.toWellFormed() };
 }
 
 function textPart(value: unknown): TextPart | undefined {
-  return typeof value === "string" && value.trim() !== "" ? text(value.toWellFormed()) : undefined;
+  return typeof value === "string" && value.trim() !== "" ? text(value) : undefined;
 }
 
 function textParts({ content }: Message): TextPart[] {
