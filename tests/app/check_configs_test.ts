@@ -39,7 +39,7 @@ const CONFIG_KEYWORDS: ReadonlySet<string> = new Set([
     "maxItems",
   ],
   ...["minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "format"],
-  ...["description", "default", "title", "examples"],
+  ...["description", "default", "title", "examples", "env_vars"],
 ]);
 
 for (const id of BUILTIN_IDS) {
