@@ -4,7 +4,8 @@
  */
 import { GATES } from "./events.ts";
 import { type ChainHandler, HANDLER_TIMEOUT_MS, isWildcard, matchesEvent } from "./hook_chain.ts";
-import type { Disposer, HookHandler, HookOptions, HookRegistry } from "./hooks.ts";
+import { disposer, type HandlerRegistration } from "./handler_registration.ts";
+import type { Disposer, HookRegistry } from "./hooks.ts";
 import type { JsonObject } from "./json.ts";
 import { methodOf } from "./snake_case_aliases.ts";
 
@@ -52,27 +53,18 @@ export class HandlerList {
    * Registers a handler and returns a function that removes it.
    *
    * @param module_id Id of the module that registers it.
-   * @throws {TypeError} if `event` is not a non-empty string or `handler` is not a function.
    */
-  add(
-    event: string,
-    handler: HookHandler,
-    options: number | HookOptions = {},
-    name?: string,
-    module_id?: string,
-  ): Disposer {
-    checkRegistration(event, handler);
-    const settings = typeof options === "number" ? { priority: options } : options ?? {};
+  add({ event, handler, options }: HandlerRegistration, module_id?: string): Disposer {
     const id = this.#next_id++;
-    const wanted_ms = finite(settings.timeout_ms, 0);
+    const wanted_ms = finite(options.timeout_ms, 0);
     this.#registrations.push({
       id,
       event,
       handler,
-      priority: finite(settings.priority, 0),
-      name: name ?? settings.name ?? (handler.name || `handler-${id}`),
+      priority: finite(options.priority, 0),
+      name: options.name ?? (handler.name || `handler-${id}`),
       observes: isWildcard(event),
-      fail_closed: settings.fail_closed ?? GATES.has(event),
+      fail_closed: options.fail_closed ?? GATES.has(event),
       timeout_ms: wanted_ms > 0 ? Math.min(wanted_ms, this.#timeout_ms) : this.#timeout_ms,
       module_id,
       heard: false,
@@ -174,35 +166,6 @@ export function registerHook(
   for (const event of events) {
     hooks.register(String(event), (event_name, data) => handler(event_name, data) as null, options);
   }
-}
-
-/**
- * Checks the arguments of a registration.
- *
- * @throws {TypeError} if `event` is not a non-empty string or `handler` is not a function.
- */
-export function checkRegistration(event: unknown, handler: unknown): void {
-  if (typeof event !== "string" || event === "") {
-    throw new TypeError(
-      `Cannot register a handler: event must be a non-empty string: received ${JSON.stringify(event)}`,
-    );
-  }
-  if (typeof handler !== "function") {
-    throw new TypeError(
-      `Cannot register a handler for "${event}": must be a function: received ${typeof handler}`,
-    );
-  }
-}
-
-/** Returns a disposer that runs `dispose` once, even when called again. */
-export function disposer(dispose: () => void): Disposer {
-  let done = false;
-  const once = () => {
-    if (done) return;
-    done = true;
-    dispose();
-  };
-  return Object.assign(once, { [Symbol.dispose]: once });
 }
 
 /** Returns `value` when it is a finite number, else `fallback`. */

@@ -172,5 +172,31 @@ export interface HookRegistry extends EventNames {
   listHandlers(event?: string): Record<string, string[]>;
 }
 
+/** Base of hook registries: the event names, and `on` in both forms. */
+export abstract class HookRegistryBase extends EventNames {
+  /** Registers a handler; see {@link HookRegistry.register}. */
+  abstract register(
+    event: string,
+    handler: HookHandler,
+    options?: number | HookOptions,
+    name?: string,
+  ): Disposer;
+
+  /** Returns a function that registers a handler of `event`. */
+  on(event: string): (handler: HookHandler) => Disposer;
+  /** Registers a handler, like {@link register}. */
+  on(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
+  /** Registers a handler, like {@link register}; without a handler, returns a function that registers one. */
+  on(
+    event: string,
+    handler?: HookHandler,
+    options?: number | HookOptions,
+    name?: string,
+  ): Disposer | ((handler: HookHandler) => Disposer) {
+    if (handler === undefined) return (later) => this.register(event, later);
+    return this.register(event, handler, options, name);
+  }
+}
+
 /** Undoes a registration; also usable with `using`. */
 export type Disposer = (() => void) & Disposable;

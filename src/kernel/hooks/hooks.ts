@@ -5,10 +5,11 @@
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { finite, HandlerList } from "../../sdk/handler_list.ts";
+import { type HandlerRegistration, readRegistration } from "../../sdk/handler_registration.ts";
 import { RUNTIME_EVENTS } from "../../sdk/events.ts";
 import { type ChainHandler, noopEmission, runChain } from "../../sdk/hook_chain.ts";
 import { toPlainObject } from "../../sdk/json.ts";
-import { EventNames } from "../../sdk/hooks.ts";
+import { HookRegistryBase } from "../../sdk/hooks.ts";
 import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type {
@@ -25,7 +26,7 @@ import type { TurnTracker } from "../session/turn_tracker.ts";
 import type { LoopContract } from "./loop_contract.ts";
 
 /** The registry. One per session. */
-export class Hooks extends EventNames implements HookRegistry {
+export class Hooks extends HookRegistryBase implements HookRegistry {
   readonly #session: SessionContext;
   readonly #tracker: TurnTracker;
   readonly #contract: LoopContract;
@@ -48,27 +49,13 @@ export class Hooks extends EventNames implements HookRegistry {
     return this.#session.limits.hook_timeout_s * 1000;
   }
 
-  /** @param module_id Id of the module that registers the handler. */
-  register(
-    event: string,
-    handler: HookHandler,
-    options: number | HookOptions = {},
-    name?: string,
-    module_id?: string,
-  ): Disposer {
-    return this.#handlers.add(event, handler, options, name, module_id);
+  register(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer {
+    return this.add(readRegistration(event, handler, options, name));
   }
 
-  on(event: string): (handler: HookHandler) => Disposer;
-  on(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
-  on(
-    event: string,
-    handler?: HookHandler,
-    options?: number | HookOptions,
-    name?: string,
-  ): Disposer | ((handler: HookHandler) => Disposer) {
-    if (handler === undefined) return (decorated: HookHandler) => this.register(event, decorated);
-    return this.register(event, handler, options, name);
+  /** @param module_id Id of the module that registers the handler. */
+  add(registration: HandlerRegistration, module_id?: string): Disposer {
+    return this.#handlers.add(registration, module_id);
   }
 
   /**

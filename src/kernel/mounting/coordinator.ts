@@ -290,7 +290,7 @@ export class ModuleCoordinator implements Coordinator {
     for (const publishOne of publish) publishOne();
     for (const entry of draft.handlers) {
       if (entry.removed) continue;
-      entry.dispose = hooks.register(entry.event, entry.handler, entry.options, undefined, this.module_id);
+      entry.dispose = hooks.add(entry, this.module_id);
     }
     for (const cleanup of draft.cleanups) this.registerCleanup(cleanup);
     for (const effect of draft.effects) effect();

@@ -3,25 +3,24 @@
  * committed.
  */
 import { RUNTIME_EVENTS } from "../../sdk/events.ts";
-import { checkRegistration, disposer } from "../../sdk/handler_list.ts";
+import { disposer, type HandlerRegistration, readRegistration } from "../../sdk/handler_registration.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
-import { EventNames } from "../../sdk/hooks.ts";
-import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { HookRegistryBase } from "../../sdk/hooks.ts";
+import type { JsonObject } from "../../sdk/json.ts";
 import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type { Cleanup, Disposer, Emission, HookHandler, HookOptions, HookRegistry } from "../../sdk/types.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import type { Mounted } from "./mounts.ts";
 
+interface DraftHandler extends HandlerRegistration {
+  dispose: (() => void) | null;
+  removed: boolean;
+}
+
 /** Everything that a module mounted and registered before it is committed. */
 export interface Draft {
   mounted: Mounted[];
-  handlers: {
-    event: string;
-    handler: HookHandler;
-    options: HookOptions;
-    dispose: (() => void) | null;
-    removed: boolean;
-  }[];
+  handlers: DraftHandler[];
   cleanups: Cleanup[];
   effects: (() => void)[];
 }
@@ -30,7 +29,7 @@ export interface Draft {
  * The hook registry of one module. Registrations of a draft wait for its commit; all other calls are
  * forwarded.
  */
-export class DraftHooks extends EventNames implements HookRegistry {
+export class DraftHooks extends HookRegistryBase implements HookRegistry {
   readonly #hooks: Hooks;
   readonly #module_id: string;
   readonly #draft: () => Draft | null;
@@ -52,9 +51,10 @@ export class DraftHooks extends EventNames implements HookRegistry {
     this.#onRefused = onRefused;
   }
 
-  register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
-    const dispose = this.#register(event, handler, options, name);
-    const known = String(name ?? (typeof options === "object" ? options?.name : undefined) ?? handler.name);
+  register(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer {
+    const registration = readRegistration(event, handler, options, name);
+    const dispose = this.#add(registration);
+    const known = String(registration.options.name ?? handler.name);
     this.#own ??= new Map();
     const own = this.#own.get(known);
     if (own) own.push(dispose);
@@ -63,40 +63,16 @@ export class DraftHooks extends EventNames implements HookRegistry {
   }
 
   /** @throws {PreampError} when the session has the maximum number of handlers. */
-  #register(event: string, handler: HookHandler, options: number | HookOptions, name?: string): Disposer {
+  #add(registration: HandlerRegistration): Disposer {
     const draft = this.#draft();
     this.#hooks.checkRoom(draft?.handlers.length ?? 0);
-    if (!draft) return this.#hooks.register(event, handler, options, name, this.#module_id);
-    checkRegistration(event, handler);
-    const hook_options: HookOptions = typeof options === "number"
-      ? { priority: options }
-      : isObject(options)
-      ? { ...options }
-      : {};
-    const entry: Draft["handlers"][number] = {
-      event,
-      handler,
-      options: name === undefined ? hook_options : { ...hook_options, name },
-      dispose: null,
-      removed: false,
-    };
+    if (!draft) return this.#hooks.add(registration, this.#module_id);
+    const entry: DraftHandler = { ...registration, dispose: null, removed: false };
     draft.handlers.push(entry);
     return disposer(() => {
       entry.removed = true;
       entry.dispose?.();
     });
-  }
-
-  on(event: string): (handler: HookHandler) => Disposer;
-  on(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
-  on(
-    event: string,
-    handler?: HookHandler,
-    options?: number | HookOptions,
-    name?: string,
-  ): Disposer | ((handler: HookHandler) => Disposer) {
-    if (handler === undefined) return (decorated: HookHandler) => this.register(event, decorated);
-    return this.register(event, handler, options, name);
   }
 
   /** Removes only the module's own handlers, so that a module cannot remove a gate of another module. */

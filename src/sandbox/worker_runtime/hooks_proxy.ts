@@ -1,6 +1,7 @@
 /** Hook registry of a guest: handlers stay in the guest, events are sent to the host. */
 import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
-import { EventNames } from "../../sdk/hooks.ts";
+import { disposer, readRegistration } from "../../sdk/handler_registration.ts";
+import { HookRegistryBase } from "../../sdk/hooks.ts";
 import { Object, WeakMap } from "../../sdk/primordials.ts";
 import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type { Disposer, Emission, HookHandler, HookOptions, HookRegistry } from "../../sdk/types.ts";
@@ -9,7 +10,7 @@ import type { GuestObjects } from "./exported_objects.ts";
 import type { GuestRpc } from "./rpc.ts";
 
 /** Hook registry of one guest. */
-export class HooksProxy extends EventNames implements HookRegistry {
+export class HooksProxy extends HookRegistryBase implements HookRegistry {
   readonly #rpc: GuestRpc;
   readonly #objects: GuestObjects;
   readonly #handlers: () => Readonly<Record<string, string[]>>;
@@ -27,46 +28,15 @@ export class HooksProxy extends EventNames implements HookRegistry {
     this.#handlers = handlers;
   }
 
-  register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
-    if (typeof event !== "string" || event === "") {
-      throw new TypeError(
-        `Cannot register a handler: event must be a non-empty string: received ${JSON.stringify(event)}`,
-      );
-    }
-    if (typeof handler !== "function") {
-      throw new TypeError(
-        `Cannot register a handler for "${event}": must be a function: received ${typeof handler}`,
-      );
-    }
-    const registration = typeof options === "number"
-      ? { priority: options }
-      : isObject(options)
-      ? toPlainObject(options)
-      : {};
-    const label = name ?? registration.name ?? (handler.name || undefined);
+  register(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer {
+    const { options: settings } = readRegistration(event, handler, options, name);
+    const plain = toPlainObject(settings);
+    const label = plain.name ?? (handler.name || undefined);
     // a separate function for each registration, so that disposing of one leaves the others
     const ref = this.#objects.add((name: string, data: JsonObject) => handler(name, data));
-    const named = typeof label === "string" ? { ...registration, name: label } : registration;
+    const named = typeof label === "string" ? { ...plain, name: label } : plain;
     this.#rpc.notify({ e: "register", ref, event, options: named }, "hooks.register");
-    let done = false;
-    const dispose = () => {
-      if (done) return;
-      done = true;
-      this.#rpc.notify({ e: "dispose", ref }, "a disposer");
-    };
-    return Object.assign(dispose, { [Symbol.dispose]: dispose });
-  }
-
-  on(event: string): (handler: HookHandler) => Disposer;
-  on(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
-  on(
-    event: string,
-    handler?: HookHandler,
-    options?: number | HookOptions,
-    name?: string,
-  ): Disposer | ((handler: HookHandler) => Disposer) {
-    if (handler === undefined) return (later: HookHandler) => this.register(event, later);
-    return this.register(event, handler, options, name);
+    return disposer(() => this.#rpc.notify({ e: "dispose", ref }, "a disposer"));
   }
 
   unregister(name: string): void {

@@ -1,14 +1,15 @@
 /** A complete hook registry for modules under test that records what was emitted. */
 import type { Clock } from "../contracts.ts";
 import { HandlerList } from "../handler_list.ts";
+import { readRegistration } from "../handler_registration.ts";
 import { noopEmission, runChain } from "../hook_chain.ts";
 import {
   type Disposer,
   type Emission,
-  EventNames,
   type HookHandler,
   type HookOptions,
   type HookRegistry,
+  HookRegistryBase,
 } from "../hooks.ts";
 import { isObject, type JsonObject, toPlainObject } from "../json.ts";
 import { withSnakeCase } from "../snake_case_aliases.ts";
@@ -29,7 +30,7 @@ export interface HandlerFailure {
  * A hook registry that records `[event, data]` of every event. As in the log, an event is recorded after its
  * handlers ran, with their changes and without the default fields.
  */
-export class EventRecorder extends EventNames implements HookRegistry {
+export class EventRecorder extends HookRegistryBase implements HookRegistry {
   /** All emitted events, in order. */
   readonly events: [event: string, data: JsonObject][] = [];
   /** Failures and timeouts of handlers. */
@@ -48,24 +49,8 @@ export class EventRecorder extends EventNames implements HookRegistry {
   }
 
   /** Registers a handler; see {@link HookRegistry}. */
-  register(event: string, handler: HookHandler, options: number | HookOptions = {}, name?: string): Disposer {
-    return this.#handlers.add(event, handler, options, name);
-  }
-
-  /** Returns a function that registers a handler of `event`. */
-  on(event: string): (handler: HookHandler) => Disposer;
-  /** Registers a handler, like {@link register}. */
-  on(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer;
-  /** Registers a handler, like {@link register}; without a handler, returns a function that registers one. */
-  on(
-    event: string,
-    handler?: HookHandler,
-    options?: number | HookOptions,
-    name?: string,
-  ): Disposer | ((handler: HookHandler) => Disposer) {
-    return handler === undefined
-      ? (later: HookHandler) => this.register(event, later)
-      : this.register(event, handler, options, name);
+  register(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer {
+    return this.#handlers.add(readRegistration(event, handler, options, name));
   }
 
   /** Removes all handlers with this name. */
