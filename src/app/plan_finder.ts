@@ -4,7 +4,9 @@ import { DEMO_PLAN, type NamedPlans, type PlanFile } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
 import { PlanCache } from "../plan/cache.ts";
 import { type CompiledPlan, compilePlan } from "../plan/compile.ts";
+import { modelRefused, readModelChoice, withModel } from "../plan/model_choice.ts";
 import type { DocumentLimits } from "../plan/parse/document_limits.ts";
+import { printableId } from "../process/ids.ts";
 import type { Caller, RunRequest } from "../runs/types.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
@@ -28,6 +30,8 @@ export interface PlanFinderDeps {
   esm_host: string;
   /** Overrides of the sources in an operator's plans. */
   sources: SourceOverrides;
+  /** Model of the demo plan, as `PROVIDER/MODEL`; empty: the scripted one. */
+  model: string;
   /** Returns the limits of a caller's plans; of null: the operator's. */
   limitsOf(caller: Caller | null): DocumentLimits;
 }
@@ -42,10 +46,48 @@ export class PlanFinder {
   }
 
   /**
-   * Finds the plan of a request: its own, a named one, or the default. @throws {PreampError} `not_found`,
-   * `request_invalid`.
+   * Finds the plan of a request: its own, a named one, or the default; with `model` and without a plan, the
+   * demo plan on that model.
+   *
+   * @throws {PreampError} `not_found`, `request_invalid`; `policy_refused` for a caller that chooses the
+   * model of an operator's plan; with `model` also as {@link compile}.
    */
   find(
+    request: Pick<RunRequest, "plan" | "plan_ref" | "model">,
+    caller: Caller,
+    base_url: string | undefined,
+  ): ResolvedPlan | Promise<ResolvedPlan> {
+    return request.model === undefined
+      ? this.#find(request, caller, base_url)
+      : this.#findOnModel(request, request.model, caller, base_url);
+  }
+
+  async #findOnModel(
+    request: Pick<RunRequest, "plan" | "plan_ref">,
+    model: string,
+    caller: Caller,
+    base_url: string | undefined,
+  ): Promise<ResolvedPlan> {
+    if (request.plan_ref !== undefined && caller.origin === "caller") {
+      throw modelRefused(`plan "${printableId(request.plan_ref)}"`);
+    }
+    const has_plan = request.plan !== undefined || request.plan_ref !== undefined;
+    const found = has_plan ? await this.#find(request, caller, base_url) : this.#demo(caller);
+    return await this.#onModel(found, model);
+  }
+
+  /** Returns the plan on another model. Its text becomes data, so later errors have no line and column. */
+  async #onModel(found: ResolvedPlan, model: string): Promise<ResolvedPlan> {
+    const choice = readModelChoice(model, this.#options.modules.ids);
+    const { written } = await this.compile(found);
+    return { ...found, input: withModel(written, choice) };
+  }
+
+  #demo({ origin }: Pick<Caller, "origin">): ResolvedPlan {
+    return { input: DEMO_PLAN, name: "demo", origin, limits: this.#options.limitsOf(null) };
+  }
+
+  #find(
     request: Pick<RunRequest, "plan" | "plan_ref">,
     caller: Caller,
     base_url: string | undefined,
@@ -68,7 +110,9 @@ export class PlanFinder {
 
   async #standard(): Promise<ResolvedPlan> {
     const standard = await this.#options.named.find("default");
-    return standard ? this.#ofFile(standard) : this.#ofOperator({ input: DEMO_PLAN, name: "demo" });
+    if (standard) return this.#ofFile(standard);
+    const demo = this.#demo({ origin: "operator" });
+    return this.#options.model === "" ? demo : await this.#onModel(demo, this.#options.model);
   }
 
   /** Finds an operator's plan by name. @throws {PreampError} `not_found`. */
@@ -77,11 +121,7 @@ export class PlanFinder {
   }
 
   #ofFile({ name, text, base_url }: PlanFile): ResolvedPlan {
-    return this.#ofOperator({ input: text, base_url, name });
-  }
-
-  #ofOperator(plan: Pick<ResolvedPlan, "input" | "base_url" | "name">): ResolvedPlan {
-    return { ...plan, origin: "operator", limits: this.#options.limitsOf(null) };
+    return { input: text, base_url, name, origin: "operator", limits: this.#options.limitsOf(null) };
   }
 
   /**

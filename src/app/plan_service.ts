@@ -93,6 +93,7 @@ export class Plans {
     this.#finder = new PlanFinder({
       ...options,
       esm_host: options.policy.modules.esm_host,
+      model: options.policy.model,
       limitsOf: (caller) => documentLimits(caller ? this.#policyOf(caller) : options.policy),
     });
   }
@@ -184,7 +185,7 @@ export class Plans {
    * @throws {PreampError} as {@link Plans.ready}.
    */
   async authorise(
-    request: Pick<RunRequest, "plan" | "plan_ref" | "lock" | "limits">,
+    request: Pick<RunRequest, "plan" | "plan_ref" | "model" | "lock" | "limits">,
     caller: Caller,
     base_url?: string,
   ): Promise<AuthorisedPlan> {
@@ -203,7 +204,7 @@ export class Plans {
    * @throws {PreampError} as {@link Plans.authorise}.
    */
   async authoriseAll(
-    request: Pick<RunRequest, "plan" | "plan_ref" | "lock">,
+    request: Pick<RunRequest, "plan" | "plan_ref" | "model" | "lock">,
     caller: Caller,
     base_url?: string,
     { ignore_lock = false }: { ignore_lock?: boolean } = {},
@@ -378,10 +379,14 @@ export class Plans {
    * not an error.
    */
   async check(input: LockedInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
-    const found = "plan_ref" in input
-      ? await this.#finder.named(input.plan_ref)
-      : await this.#finder.find(input, caller, options.base_url);
+    let found: ResolvedPlan;
     let compiled: CompiledPlan;
+    try {
+      found = await this.#finder.find(input, caller, options.base_url);
+    } catch (error) {
+      if (input.model === undefined) throw error; // no such plan; with a model, the plan may be invalid
+      return { ok: false, errors: detailsOf(error), ...codeOf(error), warnings: [] };
+    }
     try {
       compiled = await this.#finder.located(found);
     } catch (error) {

@@ -48,8 +48,8 @@ export interface ModuleListing {
 /** A plan to check: as data, as text, or by name. */
 export type PlanInput = { plan: JsonObject | string } | { plan_ref: string };
 
-/** A plan and its lock. */
-export type LockedInput = PlanInput & { lock?: JsonObject };
+/** A plan with its lock, and the model to run it on. */
+export type LockedInput = PlanInput & { lock?: JsonObject; model?: string };
 
 /** A plan to compare, and the URL of its file. */
 export type ComparedInput = PlanInput & { base_url?: string };

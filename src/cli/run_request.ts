@@ -7,6 +7,7 @@ import type { JsonObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/contracts.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
 import type { Io } from "./terminal/io.ts";
+import { modelOf } from "./commands/plan_command.ts";
 import { readNamedPlan } from "./named_plan.ts";
 import { readPlans } from "./plan_files.ts";
 import type { Settings } from "./settings.ts";
@@ -30,6 +31,7 @@ export async function readRequest(args: Arguments, io: Io, settings: Settings): 
   const request: RunRequest = {
     prompt,
     ...(plan ? { plan: plan.plan } : {}),
+    ...modelOf(args),
     ...(limits ? { limits } : {}),
   };
   return { request, plan_name: plan?.name ?? "plan", ...(plan ? { base_url: plan.base_url } : {}) };

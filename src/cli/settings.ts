@@ -58,6 +58,12 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
     { name: "host", value: "ADDRESS", help: "address to listen on, default 127.0.0.1" },
     { name: "port", value: "PORT", help: "port to listen on, default 8484; 0 takes a free one" },
     { name: "plans", value: "FOLDER", help: "folder of named plans, default plans/" },
+    {
+      name: "model",
+      short: "m",
+      value: "PROVIDER/MODEL",
+      help: "model of the demo agent, such as anthropic/claude-sonnet-5-5",
+    },
     { name: "store", value: "STORE", help: "where runs are kept, default memory" },
     {
       name: "behind-proxy",

@@ -130,11 +130,22 @@ export async function preferProvider(
     if (index < 0) continue;
     const chosen = await chooseModel(model, providers[index], modelsOf);
     if (chosen === null) continue;
-    const priority = Math.min(DEFAULT_PRIORITY, ...providers.map(priorityOf)) - 1;
-    const over = { ...config, priority, ...(chosen === undefined ? {} : { model: chosen }) };
-    return withoutDefault(mergePlans(plan, { providers: [{ ...identity(providers[index]), config: over }] }));
+    const over = { ...config, ...(chosen === undefined ? {} : { model: chosen }) };
+    return promoteProvider(plan, providers[index], over);
   }
   return null;
+}
+
+/**
+ * Returns a plan that prefers one of its providers: its priority becomes one below the lowest.
+ *
+ * @param over Merged over its config.
+ */
+export function promoteProvider(plan: JsonObject, promoted: unknown, over: JsonObject): JsonObject {
+  const providers = plan.providers as unknown[]; // a list with `promoted`
+  const priority = Math.min(DEFAULT_PRIORITY, ...providers.map(priorityOf)) - 1;
+  const config = { ...over, priority };
+  return withoutDefault(mergePlans(plan, { providers: [{ ...identity(promoted), config }] }));
 }
 
 /** Removes the loop's `default_provider`, which would take precedence over priorities. */

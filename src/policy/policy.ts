@@ -70,6 +70,8 @@ export interface Policy {
   listen: { host: string; port: number; behind_proxy: boolean };
   cors: { origins: string[] };
   plans: string;
+  /** Model of the demo agent, as `PROVIDER/MODEL`; empty: the scripted one. */
+  model: string;
   store: string;
   store_limits: { max_entries: number; max_records: number; max_bytes: number };
   retention: { log_days: number; idempotency_hours: number };

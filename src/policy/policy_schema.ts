@@ -14,6 +14,7 @@ import {
   esmHost,
   flag,
   hosts,
+  modelName,
   names,
   origins,
   type Rule,
@@ -25,7 +26,7 @@ import {
 } from "./rules.ts";
 
 /** Top-level keys that are settings. */
-export type SingleName = "plans" | "store";
+export type SingleName = "plans" | "model" | "store";
 
 /** Top-level keys that contain settings. */
 export type SectionName = Exclude<keyof Policy, SingleName | "policies">;
@@ -33,6 +34,7 @@ export type SectionName = Exclude<keyof Policy, SingleName | "policies">;
 /** Top-level keys that are settings. */
 export const SINGLES: { readonly [Name in SingleName]: Rule<Policy[Name]> } = {
   plans: words("plans/", "Folder of the operator's named plans", "a folder, relative to preamp.yaml"),
+  model: modelName("Model of the demo agent, which runs when a request names no plan"),
   store: storeName("Store of runs and sessions; memory is the only one in this version"),
 };
 

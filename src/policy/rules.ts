@@ -8,7 +8,8 @@ import { boolean, integer, money, number, oneOf, text, texts } from "../plan/che
 import type { Findings } from "../sdk/findings.ts";
 import { type FullPermissions, noPermissions } from "../plan/permissions/grants.ts";
 import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source/source.ts";
-import { describe, type Path } from "../sdk/value_path.ts";
+import { MODEL_FORM, readModelName } from "../plan/model_name.ts";
+import { describe, formatPath, type Path } from "../sdk/value_path.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import type { JsonObject } from "../sdk/json.ts";
 
@@ -146,6 +147,19 @@ export function origins(meaning: string): Rule<string[]> {
     range: "a list of origins such as https://app.example.com; * is not allowed",
     read: readOrigins,
   };
+}
+
+/** Returns the rule of a model, which may be empty. */
+export function modelName(meaning: string): Rule<string> {
+  return { form: "text", default: "", meaning, range: MODEL_FORM, read: readModel };
+}
+
+function readModel(value: unknown, path: Path, findings: Findings): string | undefined {
+  const name = value === "" ? "" : text(value, path, findings);
+  if (name === undefined || name === "" || readModelName(name) !== null) return name;
+  const message = `Cannot read ${formatPath(path)}: must be ${MODEL_FORM}: received ${describe(name)}`;
+  findings.error(path, "value", message, "preamp provider list lists the providers");
+  return undefined;
 }
 
 /** Returns the rule of the store. */

@@ -107,6 +107,8 @@ export interface RunRequest {
   /** A plan as data or as YAML/JSON text. */
   plan?: JsonObject | string;
   plan_ref?: string;
+  /** Model of this run, as `PROVIDER/MODEL`; without a plan, the demo plan is run on it. */
+  model?: string;
   lock?: JsonObject;
   session_id?: string;
   limits?: Partial<RunLimits>;

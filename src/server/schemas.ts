@@ -4,6 +4,7 @@
  */
 import * as z from "zod";
 import { MIN_DURATION_S } from "../plan/check/check_limits.ts";
+import { MODEL_FORM, readModelName } from "../plan/model_name.ts";
 import type { ErrorCode } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { ERRORS } from "../sdk/error_codes.ts";
@@ -60,6 +61,13 @@ const plan = z.custom<JsonObject | string>((value) => isObject(value) || typeof 
 
 const planRef = z.string().min(1).meta({ description: "name of a plan of GET /v1/plans" });
 
+const model = z.string().refine((name) => readModelName(name) !== null, { error: `must be ${MODEL_FORM}` })
+  .meta({
+    description:
+      "PROVIDER/MODEL: the model of this run, in place of the plan's; without a plan, the demo plan runs on it",
+    examples: ["anthropic/claude-sonnet-5-5"],
+  });
+
 const comparedPlan = z.union([z.strictObject({ plan_ref: planRef }), plan], {
   error: "must be a plan (an object, or YAML or JSON text), or {plan_ref}",
 });
@@ -70,6 +78,7 @@ export const BODIES = {
     prompt,
     plan: plan.exactOptional(),
     plan_ref: planRef.exactOptional(),
+    model: model.exactOptional(),
     lock: data("contents of plan.lock.json").exactOptional(),
     session_id: z.string().min(1).exactOptional().meta({ description: "continues this conversation" }),
     limits: Limits.exactOptional(),

@@ -108,6 +108,14 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
       assertEquals((await server.get("/v1/plans")).body.data.map(({ name }: JsonObject) => name), ["own"]);
     },
   },
+  model: {
+    async look_at_program() {
+      await using server = await startServer(["--model", "mock/x"], { env: { PREAMP_MODEL: "mocc/y" } });
+      assertEquals((await server.post("/v1/runs", { prompt: "hi" })).status, 200);
+      await using other = await startServer([], { env: { PREAMP_MODEL: "mocc/y" } });
+      assertEquals((await other.post("/v1/runs", { prompt: "hi" })).body.error.code, "request_invalid");
+    },
+  },
   store: {
     async look_at_program() {
       const { code, stderr } = await runProgram(["serve", "--store", "kv:x"]);

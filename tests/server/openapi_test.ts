@@ -78,6 +78,7 @@ Deno.test("openApiDocument() has required fields, closed request bodies and open
     "limits",
     "lock",
     "metadata",
+    "model",
     "on_disconnect",
     "plan",
     "plan_ref",

@@ -9,12 +9,13 @@ import { EXIT, exitOfCode } from "../errors.ts";
 import type { Io, Output } from "../terminal/io.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { readPlans, type UncheckedPlan } from "../plan_files.ts";
-import { PLAN_FLAG } from "./plan_command.ts";
+import { MODEL_FLAG, modelOf, PLAN_FLAG } from "./plan_command.ts";
 import { policyFlags, readSettings, settingFlags } from "../settings.ts";
 import { styleOf } from "../terminal/format.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
   PLAN_FLAG,
+  MODEL_FLAG,
   ...formatFlags({
     help: "text (default), or {data: [{file, ok, code, errors, warnings, plan_hash, sources}]}",
   }),
@@ -51,7 +52,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const { plans } = createRuntime({ policy, sources });
   const checked: CheckedFile[] = [];
   for (const { name, plan, base_url } of unchecked) {
-    checked.push({ file: name, ...await plans.check({ plan }, TERMINAL, { base_url }) });
+    checked.push({ file: name, ...await plans.check({ plan, ...modelOf(args) }, TERMINAL, { base_url }) });
   }
   if (json) writeJson(io, { data: checked });
   else checked.forEach((check) => io.out.write(checkText(check, io.out)));

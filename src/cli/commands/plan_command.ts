@@ -16,10 +16,24 @@ export const PLAN_FLAG: Flag = {
   help: "plan file; several are merged from left to right",
 };
 
+/** `-m PROVIDER/MODEL`. */
+export const MODEL_FLAG: Flag = {
+  name: "model",
+  short: "m",
+  value: "PROVIDER/MODEL",
+  help: "run on this model in place of the plan's, such as anthropic/claude-sonnet-5-5",
+};
+
 /** `--output-format` and `--json`. */
 export const FORMAT_FLAGS: readonly Flag[] = formatFlags({
   help: "a table (default), or the object that the HTTP API answers",
 });
+
+/** Returns the field `model` of a request; empty without `-m`. */
+export function modelOf(args: Arguments): { model?: string } {
+  const model = args.value("model");
+  return model === undefined ? {} : { model };
+}
 
 /** Returns the files of `-p` and of the arguments. @throws {UsageError} if there are no files. */
 export function planNames(args: Arguments, verb: string): string[] {

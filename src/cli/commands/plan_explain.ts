@@ -6,11 +6,12 @@ import { explanationText } from "../explain_text.ts";
 import type { Io } from "../terminal/io.ts";
 import { readPlans } from "../plan_files.ts";
 import { wantsJson, writeJson } from "../output_format.ts";
-import { FORMAT_FLAGS, PLAN_FLAG, planNames, withRuntime } from "./plan_command.ts";
+import { FORMAT_FLAGS, MODEL_FLAG, modelOf, PLAN_FLAG, planNames, withRuntime } from "./plan_command.ts";
 import { policyFlags, settingFlags } from "../settings.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
   PLAN_FLAG,
+  MODEL_FLAG,
   ...FORMAT_FLAGS,
   { name: "strict", help: "exit 1 if there is a red flag" },
   ...settingFlags(["frozen"]),
@@ -41,7 +42,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const { name, plan, base_url } = await readPlans(names, io);
   const explanation = await withRuntime(args, io, async ({ plans }) => {
     try {
-      return await plans.explain({ plan }, TERMINAL, { base_url });
+      return await plans.explain({ plan, ...modelOf(args) }, TERMINAL, { base_url });
     } catch (error) {
       throw new DocumentFailure(name, error);
     }

@@ -16,17 +16,13 @@ import { messageText, summaryLine } from "../terminal/progress_lines.ts";
 import { createRunDisplay, type RunDisplay } from "../run_display.ts";
 import { type LocalRunRequest, readRequest } from "../run_request.ts";
 import { policyFlags, readSettings, settingFlags, type Settings } from "../settings.ts";
+import { MODEL_FLAG, PLAN_FLAG } from "./plan_command.ts";
 import { redirectConsole } from "../stray_output.ts";
 import { styleOf } from "../terminal/format.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
-  {
-    name: "plan",
-    short: "p",
-    value: "FILE",
-    many: true,
-    help: "plan file; several are merged from left to right",
-  },
+  MODEL_FLAG,
+  PLAN_FLAG,
   { name: "profile", value: "NAME", help: "name of a plan in plans/ or $PREAMP_HOME/plans/" },
   { name: "bundle", value: "NAME", help: "the same as --profile" },
   { name: "limit", value: "NAME=VALUE", many: true, help: "lower a limit, such as max_cost_usd=0.10" },
@@ -43,7 +39,7 @@ const OWN_FLAGS: readonly Flag[] = [
 export const command: Command = {
   usage: 'run [flags] ["prompt"]',
   summary:
-    "Runs a prompt in this process. The default prompt is stdin, the default plan plans/default.yaml, else a demo.",
+    "Runs a prompt in this process. The default prompt is stdin, the default plan plans/default.yaml, else a demo agent.",
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
   details: () =>
     `Progress and warnings go to stderr, the answer to stdout. A terminal displays every text of the model as it arrives.
@@ -53,7 +49,11 @@ Without a terminal the default of an approval applies at once. Ctrl-C stops the 
 Ctrl-C stops it at once, a third one ends the process. Text that has arrived is kept. The exit code is 130.
 Each setting of preamp.yaml is also a flag, such as --limits.tool_timeout_s 5; preamp help serve lists them.
 
+-m runs the demo agent, or the plan of -p or --profile, on a model; the key is in the variable that preamp provider list
+shows. PREAMP_MODEL is the model of runs without a plan.
+
   preamp run "What is 6 × 7?"
+  preamp run -m anthropic/claude-sonnet-5-5 "What is 6 × 7?"
   preamp run --profile calculator "What is 12 * 12?"
   preamp run -p plans/calculator.yaml --limit max_tool_calls=3 "compute (12.5 - 4) ^ 2 / 3"
   echo "Hello" | preamp run -p plans/minimal.yaml --output-format json
@@ -143,8 +143,9 @@ async function create(
       ...(base_url === undefined ? {} : { base_url }),
     });
   } catch (error) {
-    const about_plan = errorCode(error) !== undefined && (error as PreampError).details?.length > 0; // identified by its code
-    throw about_plan ? new DocumentFailure(plan_name, error) : error;
+    const code = errorCode(error);
+    const has_places = code !== undefined && (error as PreampError).details?.length > 0; // identified by its code
+    throw has_places && code !== "request_invalid" ? new DocumentFailure(plan_name, error) : error;
   }
 }
 

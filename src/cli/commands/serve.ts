@@ -23,7 +23,7 @@ import { serverOptions } from "../server_options.ts";
 import { type StartupBanner, startupBanner } from "../terminal/startup_banner.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
-  ...settingFlags(["host", "port", "plans", "store", "frozen", "behind-proxy"]),
+  ...settingFlags(["host", "port", "plans", "model", "store", "frozen", "behind-proxy"]),
   { name: "no-auth", help: "accept requests without a key; on loopback only" },
   {
     name: "log-format",

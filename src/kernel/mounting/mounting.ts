@@ -42,7 +42,8 @@ export interface SkippedModule {
 
 /** Thrown and returned when a module is to be skipped. */
 class Skip {
-  constructor(readonly reason: string, readonly message: string) {}
+  /** @param is_stated Whether the module itself states the reason, and with it what to do. */
+  constructor(readonly reason: string, readonly message: string, readonly is_stated = false) {}
 }
 
 /** Returns the module specs of a plan in mounting order. */
@@ -268,7 +269,7 @@ function check(
       config,
       outcome,
     });
-    throw new Skip(reason, message);
+    throw new Skip(reason, message, outcome.kind === "skipped");
   }
   const facts = coordinator.drafted.map(problemsOf).filter((problem) => problem !== null);
   if (facts.length > 0) {
@@ -337,7 +338,7 @@ async function skip(
   if (label !== null) {
     throw new PreampError("module_load_failed", `Cannot initialize without ${label}: ${skipped.message}`, {
       cause,
-      details: [{ path: spec.path, message: skipped.message, ...hintOfRequired(spec) }],
+      details: [{ path: spec.path, message: skipped.message, ...hintOfRequired(spec, skipped) }],
     });
   }
   await shared.session.hooks.emit("module:skipped", {
@@ -357,8 +358,9 @@ function labelOfRequired({ type, required, module }: ModuleSpec, gates: boolean)
   return null;
 }
 
-function hintOfRequired({ type, required }: ModuleSpec): { hint?: string } {
+function hintOfRequired({ type, required }: ModuleSpec, { is_stated }: Skip): { hint?: string } {
   if (type === "orchestrator" || type === "context") return {};
+  if (required === true && is_stated) return {};
   return {
     hint: required === true
       ? "fix the module, or remove required: true"

@@ -11,7 +11,7 @@ export interface StoredInput extends RunInput {
   run_id: string;
   session_id: string;
   caller: Caller;
-  request: Omit<RunRequest, "plan" | "plan_ref">;
+  request: Omit<RunRequest, "plan" | "plan_ref" | "model">;
   created_at: string;
   /** Whether the plan came with the request and not from the session. */
   own_plan: boolean;

@@ -4,7 +4,7 @@ import type { Change } from "../../store/store.ts";
 import type { StoredInput } from "./run_input.ts";
 import type { RunnablePlan } from "../ports.ts";
 import type { Caller, Run, RunRequest } from "../types.ts";
-import type { SavedSession } from "./session_store.ts";
+import { originOfPlan, type SavedSession } from "./session_store.ts";
 
 /** The members of a run that its records are made from. */
 export interface StoredRun {
@@ -24,20 +24,20 @@ export interface StoredRun {
 
 /** Returns the input of a run. `descriptors`: null while its session is not initialised. */
 export function inputOf(run: StoredRun, descriptors: StoredInput["surface"]): StoredInput {
-  const { ready, request: { plan, plan_ref, ...request }, caller, saved, resume } = run.options;
+  const { ready, request, caller, saved, resume } = run.options;
+  const { plan, plan_ref, model: _, ...rest } = request; // the stored plan has the model
   const own_plan = saved === null || plan !== undefined || plan_ref !== undefined;
-  const by_operator = plan_ref !== undefined || plan === undefined;
   const plan_lock = own_plan ? request.lock : saved.plan_lock;
   return {
     version: 1,
     run_id: run.id,
     session_id: run.session_id,
     caller,
-    request: run.withoutSecrets(request),
+    request: run.withoutSecrets(rest),
     created_at: run.created_at,
     own_plan,
     plan: ready.compiled.written,
-    plan_origin: !own_plan ? saved.plan_origin : by_operator ? "operator" : caller.origin,
+    plan_origin: own_plan ? originOfPlan(request, caller) : saved.plan_origin,
     plan_base_url: (own_plan ? ready.base_url : saved.plan_base_url) ?? null,
     ...(plan_lock ? { plan_lock } : {}),
     cost_is_asked_for: ready.cost_is_asked_for,

@@ -1,4 +1,5 @@
 /** Stores sessions between runs: history, module state and plan. */
+import { modelRefused } from "../../plan/model_choice.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject, Message } from "../../sdk/types.ts";
 import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
@@ -202,11 +203,26 @@ export function withSessionPlan(request: RunRequest, saved: SavedSession | null)
     : request;
 }
 
-/** Returns the caller with the rights of the plan: a session's plan keeps the rights it was created with. */
+/**
+ * Returns the caller with the rights of the plan: a session's plan keeps the rights it was created with.
+ *
+ * @throws {PreampError} `policy_refused` for a caller that chooses the model of an operator's plan.
+ */
 export function callerOfPlan(caller: Caller, request: RunRequest, saved: SavedSession | null): Caller {
-  return saved && request.plan === undefined && request.plan_ref === undefined
-    ? { ...caller, origin: saved.plan_origin }
-    : caller;
+  if (!saved || request.plan !== undefined || request.plan_ref !== undefined) return caller;
+  const { plan_origin } = saved;
+  if (request.model !== undefined && plan_origin === "operator" && caller.origin === "caller") {
+    throw modelRefused("the session's plan");
+  }
+  return { ...caller, origin: plan_origin };
+}
+
+/** Returns the owner of the plan that a request names: the demo plan on a chosen model is the caller's. */
+export function originOfPlan(
+  { plan, plan_ref, model }: Pick<RunRequest, "plan" | "plan_ref" | "model">,
+  caller: Pick<Caller, "origin">,
+): Caller["origin"] {
+  return plan_ref !== undefined || (plan === undefined && model === undefined) ? "operator" : caller.origin;
 }
 
 /** Returns the session as stored after a run. */
@@ -235,9 +251,7 @@ export function savedSession(run: FinishedRun, now_ms: number): SavedSession {
     plan: own_plan ? ready.compiled.written : saved.plan,
     ...(plan_lock ? { plan_lock } : {}),
     plan_base_url: own_plan ? ready.base_url ?? null : saved.plan_base_url,
-    plan_origin: own_plan
-      ? (request.plan_ref !== undefined || request.plan === undefined ? "operator" : caller.origin)
-      : saved.plan_origin,
+    plan_origin: own_plan ? originOfPlan(request, caller) : saved.plan_origin,
     ...(saved?.spawned ? { spawned: saved.spawned } : {}),
   };
 }

@@ -4,6 +4,7 @@ import { didYouMean } from "../../sdk/did_you_mean.ts";
 import type { HandlerContext } from "../context.ts";
 import { documentError } from "../../plan/check/findings.ts";
 import { describe, formatPath, type Path } from "../../sdk/value_path.ts";
+import { readModelName } from "../../plan/model_name.ts";
 import type { RunRequest } from "../../runs/types.ts";
 import type { ErrorDetail, PreampError } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
@@ -189,6 +190,7 @@ const COMMON_FIELDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   prompt: (value) => typeof value === "string" && /\S/.test(value),
   plan: (value) => typeof value === "string" || isObject(value),
   plan_ref: isText,
+  model: (value) => typeof value === "string" && readModelName(value) !== null,
   session_id: isText,
   background: (value) => typeof value === "boolean",
   metadata: isObject,

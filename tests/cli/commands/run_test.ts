@@ -37,6 +37,30 @@ Deno.test("run ends on the third Ctrl-C, even during a step", async () => {
   assertEquals(io.exits, [EXIT.interrupted]);
 });
 
+Deno.test("run -m runs the demo agent on a model, and names the providers for an unknown one", async () => {
+  const io = fakeIo();
+  assertEquals(await cli(["run", "-m", "mock/any/model:1", "Good day"], io), EXIT.done);
+  assertStringIncludes(io.stdout, 'You said: "Good day".');
+  const unknown = fakeIo();
+  assertEquals(await cli(["run", "--model=mocc/x", "hi"], unknown), EXIT.usage);
+  assertStringIncludes(unknown.stderr, 'there is no provider "mocc"');
+  assertStringIncludes(unknown.stderr, "did you mean mock?");
+  const invalid = fakeIo();
+  assertEquals(await cli(["run", "-m", "gpt 5", "hi"], invalid), EXIT.usage);
+  assertStringIncludes(
+    invalid.stderr,
+    "Cannot use --model: Cannot read model: must be PROVIDER or PROVIDER/MODEL",
+  );
+});
+
+Deno.test("PREAMP_MODEL is the model of a run without a plan", async () => {
+  const io = fakeIo({ env: { PREAMP_MODEL: "mocc/x" } });
+  assertEquals(await cli(["run", "hi"], io), EXIT.usage);
+  assertStringIncludes(io.stderr, 'Cannot use model "mocc/x"');
+  const planned = fakeIo({ env: { PREAMP_MODEL: "mocc/x" } });
+  assertEquals(await cli(["run", "-p", "plans/minimal.yaml", "hi"], planned), EXIT.done);
+});
+
 Deno.test("run refuses an overlay of another folder that has relative paths", async () => {
   const folder = await Deno.makeTempDir();
   try {

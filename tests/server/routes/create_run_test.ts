@@ -343,6 +343,7 @@ for (
     ["money as a number", { prompt: "x", limits: { max_cost_usd: 0.5 } }, "limits.max_cost_usd"],
     ["a negative limit", { prompt: "x", limits: { max_tool_calls: -1 } }, "limits.max_tool_calls"],
     ["both plan and plan_ref", { prompt: "x", plan: PLAN, plan_ref: "y" }, "plan_ref"],
+    ["a model without a provider", { prompt: "x", model: "gpt 5" }, "model"],
     ["a plan that is a list", { prompt: "x", plan: [] }, "plan"],
     ["a text block without text", { prompt: [{ type: "text" }] }, "prompt[0]"],
     ["a text block of another kind", { prompt: [{ type: "text", text: 5 }] }, "prompt[0]"],
