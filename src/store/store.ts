@@ -89,6 +89,10 @@ export interface Store {
   /** Renews a lease for `ttl_ms`; returns false when it was lost. */
   renew(lease: string, owner: string, ttl_ms: number): Awaitable<boolean>;
   release(lease: string, owner: string): Awaitable<void>;
+  /**
+   * Resolves when another process has changed the store, or `signal` aborts. Absent: no other process can.
+   */
+  changed?(signal: AbortSignal): Promise<void>;
   /** Returns whether the store can be read and written now, and the reason if not. */
   ready(): Awaitable<{ ok: boolean; reason?: string }>;
   close(): Awaitable<void>;

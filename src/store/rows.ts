@@ -1,0 +1,62 @@
+/** Records and changes as rows: JSON becomes text, so that a store writes it without knowing its shape. */
+import type { Change, StoredRecord, VersionedRecord } from "./store.ts";
+
+/** A record as a row; JSON columns are texts. */
+export interface RecordRow {
+  readonly kind: string;
+  readonly key: string;
+  readonly namespace: string;
+  readonly json: string;
+  readonly index_json: string | null;
+  /** Milliseconds since the epoch; null: the time of the first put. */
+  readonly created_ms: number | null;
+  /** Milliseconds since the epoch; null: never. */
+  readonly expires_ms: number | null;
+}
+
+/** A record that was read. `id` orders records of the same millisecond. */
+export interface StoredRow extends RecordRow {
+  readonly id: number;
+  readonly created_ms: number;
+  readonly version: number;
+}
+
+/** A change whose entries and record are texts. */
+export type EncodedChange =
+  | { readonly append: string; readonly after: number; readonly entries: readonly string[] }
+  | { readonly put: RecordRow; readonly expect?: number }
+  | { readonly delete: { readonly kind: string; readonly key: string } }
+  | { readonly deleteLog: string }
+  | { readonly expireLog: string; readonly at_ms: number };
+
+/** Returns a change with its JSON as text. */
+export function encodeChange(change: Change): EncodedChange {
+  if ("append" in change) {
+    const { append, after, entries } = change;
+    return { append, after, entries: entries.map((entry) => JSON.stringify(entry)) };
+  }
+  if (!("put" in change)) return change;
+  const put = encodeRecord(change.put);
+  return change.expect === undefined ? { put } : { put, expect: change.expect };
+}
+
+function encodeRecord(record: StoredRecord): RecordRow {
+  const { kind, key, namespace, value, index, created_ms = null, expires_ms = null } = record;
+  const index_json = index === undefined ? null : JSON.stringify(index);
+  return { kind, key, namespace, json: JSON.stringify(value), index_json, created_ms, expires_ms };
+}
+
+/** Returns the record of a row. */
+export function decodeRecord(row: StoredRow): VersionedRecord {
+  const { kind, key, namespace, json, index_json, created_ms, expires_ms, version } = row;
+  return {
+    kind,
+    key,
+    namespace,
+    value: JSON.parse(json),
+    ...(index_json === null ? {} : { index: JSON.parse(index_json) }),
+    created_ms,
+    ...(expires_ms === null ? {} : { expires_ms }),
+    version,
+  };
+}

@@ -1,0 +1,217 @@
+/**
+ * A store in one SQLite file: lasts beyond the process, and several processes of one machine may share it. A commit is
+ * durable when it resolves (write-ahead log, `synchronous=FULL`).
+ */
+import { dirname } from "node:path";
+import { PreampError } from "../../sdk/errors.ts";
+import { decodeCursor, encodeCursor } from "../cursor.ts";
+import {
+  type Change,
+  ConflictError,
+  type Fence,
+  type ListOptions,
+  type LogEntry,
+  type Store,
+  type VersionedRecord,
+} from "../store.ts";
+import { decodeRecord, encodeChange, type StoredRow } from "../rows.ts";
+import type { FromWorker, Operation, Outcome, ToWorker } from "./protocol.ts";
+
+/** Options of {@link openSqliteStore}. */
+export interface SqliteStoreOptions {
+  /** Milliseconds since the epoch; default `Date.now`. */
+  now?: () => number;
+}
+
+/** Path of the worker's first file in the compiled program, relative to its main file. */
+const COMPILED = "src/store/sqlite/worker.js";
+/** Maximum operations of one transaction. */
+const MAX_BATCH = 1_000;
+/** Milliseconds that entries may wait for the next commit. */
+const BUFFER_MS = 10;
+
+interface Call {
+  readonly operation: Operation;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Opens the store in a file, which is created with its folder if there is none. Only this user may read it.
+ *
+ * @throws {Error} when the file cannot be opened: no permission, damaged, of another program or of a newer version.
+ */
+export async function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Promise<Store> {
+  await createPrivateFile(path);
+  const store = new SqliteStore(options.now ?? Date.now);
+  await store.open(path);
+  return store;
+}
+
+class SqliteStore implements Store {
+  readonly kind = "sqlite";
+  readonly buffer_ms = BUFFER_MS;
+  readonly #now: () => number;
+  readonly #worker: Worker;
+  #waiting: Call[] = [];
+  #running: readonly Call[] | null = null;
+  #opened: PromiseWithResolvers<void> = Promise.withResolvers();
+  #closed: PromiseWithResolvers<void> | null = null;
+  readonly #watchers = new Set<() => void>();
+
+  constructor(now: () => number) {
+    this.#now = now;
+    this.#worker = Deno.build.standalone
+      ? new Worker(new URL(COMPILED, Deno.mainModule), { type: "module", name: "store" })
+      : new Worker(new URL("./worker.ts", import.meta.url), { type: "module", name: "store" });
+    this.#worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.#receive(data);
+    this.#worker.onerror = (event) => {
+      event.preventDefault();
+      this.#fail(`its worker failed: ${event.message}`, false);
+    };
+  }
+
+  async open(path: string): Promise<void> {
+    this.#post({ open: path });
+    try {
+      await this.#opened.promise;
+    } catch (error) {
+      this.#worker.terminate();
+      throw error;
+    }
+  }
+
+  commit(changes: readonly Change[], fence?: Fence): Promise<void> {
+    return this.#call({ kind: "commit", changes: changes.map(encodeChange), fence }) as Promise<void>;
+  }
+
+  async entries(log: string, after: number, limit: number): Promise<readonly LogEntry[] | null> {
+    const texts = await this.#call({ kind: "entries", log, after, limit }) as string[] | null;
+    return texts && texts.map((text) => JSON.parse(text) as LogEntry);
+  }
+
+  async get(kind: string, key: string): Promise<VersionedRecord | null> {
+    const row = await this.#call({ kind: "get", record_kind: kind, key }) as StoredRow | null;
+    return row && decodeRecord(row);
+  }
+
+  async list(
+    kind: string,
+    { namespace, where = {}, limit, cursor }: ListOptions,
+  ): Promise<{ records: VersionedRecord[]; next_cursor: string | null }> {
+    const after = cursor === undefined ? null : decodeCursor(cursor);
+    const query = { kind, namespace, where, limit, after };
+    const rows = await this.#call({ kind: "list", query }) as StoredRow[];
+    const page = rows.slice(0, limit);
+    const last = rows.length > limit ? page.at(-1) : undefined;
+    return {
+      records: page.map(decodeRecord),
+      next_cursor: last ? encodeCursor({ created_ms: last.created_ms, order: last.id }) : null,
+    };
+  }
+
+  acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
+    return this.#call({ kind: "acquire", lease, owner, ttl_ms }) as Promise<number | null>;
+  }
+
+  renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
+    return this.#call({ kind: "renew", lease, owner, ttl_ms }) as Promise<boolean>;
+  }
+
+  async release(lease: string, owner: string): Promise<void> {
+    await this.#call({ kind: "release", lease, owner });
+  }
+
+  async ready(): Promise<{ ok: boolean; reason?: string }> {
+    try {
+      await this.#call({ kind: "ready" });
+      return { ok: true };
+    } catch (error) {
+      return { ok: false, reason: `store not readable: ${(error as Error).message}` };
+    }
+  }
+
+  async changed(signal: AbortSignal): Promise<void> {
+    if (signal.aborted || this.#closed) return;
+    if (this.#watchers.size === 0) this.#post({ watch: true });
+    await new Promise<void>((resolve) => {
+      const wake = () => {
+        signal.removeEventListener("abort", wake);
+        this.#watchers.delete(wake);
+        resolve();
+      };
+      this.#watchers.add(wake);
+      signal.addEventListener("abort", wake, { once: true });
+    });
+    if (this.#watchers.size === 0 && !this.#closed) this.#post({ watch: false });
+  }
+
+  async close(): Promise<void> {
+    if (!this.#closed) {
+      this.#closed = Promise.withResolvers();
+      if (this.#running === null) this.#post({ close: true });
+    }
+    await this.#closed.promise;
+  }
+
+  #post(message: ToWorker): void {
+    this.#worker.postMessage(message);
+  }
+
+  #call(operation: Operation): Promise<unknown> {
+    if (this.#closed) return Promise.reject(new Error("Cannot use the store: it is closed"));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ operation, resolve, reject });
+      if (this.#running === null) this.#send();
+    });
+  }
+
+  /** Sends the waiting operations as one batch. */
+  #send(): void {
+    this.#running = this.#waiting.splice(0, MAX_BATCH);
+    this.#post({ run: this.#running.map(({ operation }) => operation), now_ms: this.#now() });
+  }
+
+  #receive(message: FromWorker): void {
+    if ("opened" in message) this.#opened.resolve();
+    else if ("outcomes" in message) {
+      this.#finishBatch((call, index) => settle(call, message.outcomes[index]!)); // one for each operation
+    } else if ("failed" in message) this.#fail(message.failed, message.full);
+    else if ("changed" in message) [...this.#watchers].forEach((wake) => wake());
+    else {
+      this.#worker.terminate();
+      this.#closed?.resolve();
+    }
+  }
+
+  #fail(message: string, full: boolean): void {
+    if (this.#running === null) {
+      this.#opened.reject(new Error(message));
+      return;
+    }
+    const error = full
+      ? new PreampError("storage_full", `Cannot write to the store: ${message}`)
+      : new PreampError("internal", `Cannot use the store: ${message}`);
+    this.#finishBatch((call) => call.reject(error));
+  }
+
+  #finishBatch(finish: (call: Call, index: number) => void): void {
+    const calls = this.#running ?? [];
+    this.#running = null;
+    calls.forEach(finish);
+    if (this.#waiting.length > 0) this.#send();
+    else if (this.#closed) this.#post({ close: true });
+  }
+}
+
+function settle(call: Call, outcome: Outcome): void {
+  if ("conflict" in outcome) call.reject(new ConflictError(outcome.conflict));
+  else call.resolve(outcome.value);
+}
+
+/** Creates the file and its folder, so that no other user can read it; SQLite gives its own files the same mode. */
+async function createPrivateFile(path: string): Promise<void> {
+  await Deno.mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const file = await Deno.open(path, { create: true, write: true, mode: 0o600 });
+  file.close();
+}

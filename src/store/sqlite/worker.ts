@@ -1,0 +1,88 @@
+/**
+ * First file of the worker that owns a SQLite file. SQLite is synchronous: here a slow disk delays no request. The store
+ * sends a batch when the last one was answered, so commits that arrive meanwhile share one transaction.
+ */
+import { SqliteDatabase } from "./database.ts";
+import type { FromWorker, ToWorker } from "./protocol.ts";
+
+/** Milliseconds between two looks for changes of other processes, while the store watches for them. */
+const WATCH_EVERY_MS = 25;
+/** Milliseconds between two deletions of expired rows, and between two parts of one. */
+const PURGE_EVERY_MS = 60_000;
+const PURGE_PAUSE_MS = 20;
+
+/** The part of a worker's global scope that this file uses. */
+interface WorkerScope {
+  onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
+  postMessage(message: FromWorker): void;
+  close(): void;
+}
+
+const scope = globalThis as unknown as WorkerScope; // this file runs in a worker only
+const reply = (message: FromWorker) => scope.postMessage(message);
+let database: SqliteDatabase | undefined;
+let watching: ReturnType<typeof setInterval> | undefined;
+let purging: ReturnType<typeof setTimeout> | undefined;
+
+scope.onmessage = ({ data: message }) => {
+  try {
+    receive(message);
+  } catch (error) {
+    reply({ failed: describe(error), full: isFull(error) });
+  }
+};
+
+function receive(message: ToWorker): void {
+  if ("open" in message) {
+    database = new SqliteDatabase(message.open);
+    purging = setTimeout(purge, PURGE_PAUSE_MS);
+    reply({ opened: true });
+  } else if ("run" in message) {
+    if (!database) throw new Error("the file is not open");
+    reply({ outcomes: database.run(message.run, message.now_ms) });
+  } else if ("watch" in message) watch(message.watch);
+  else {
+    watch(false);
+    clearTimeout(purging);
+    database?.close();
+    reply({ closed: true });
+    scope.close();
+  }
+}
+
+function watch(on: boolean): void {
+  clearInterval(watching);
+  if (!on || !database) return;
+  const file = database;
+  let version = file.data_version;
+  watching = setInterval(() => {
+    const now = file.data_version;
+    if (now === version) return;
+    version = now;
+    reply({ changed: true });
+  }, WATCH_EVERY_MS);
+}
+
+/** Deletes expired rows in small parts. A failure, such as a full disk, is tried again at the next time. */
+function purge(): void {
+  let more = false;
+  try {
+    more = database?.purge(Date.now()) ?? false;
+  } catch {
+    // nothing depends on it: expired rows count as deleted
+  }
+  purging = setTimeout(purge, more ? PURGE_PAUSE_MS : PURGE_EVERY_MS);
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Result codes of SQLite that mean: no space, or the file cannot be written. */
+const FULL = 13;
+const READ_ONLY = 8;
+
+function isFull(error: unknown): boolean {
+  const { errcode } = error as { errcode?: unknown };
+  return typeof errcode === "number" && [FULL, READ_ONLY].includes(errcode & 0xff);
+}
