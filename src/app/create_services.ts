@@ -69,7 +69,7 @@ export function createServices(
     secrets: () => redactor.child(),
     log,
   });
-  if (store.kind !== "memory") runs.keepRecovering(); // a memory store ends with its process
+  if (store.kind !== "memory") runs.shareStore(); // a memory store ends with its process
   return {
     plans,
     modules,

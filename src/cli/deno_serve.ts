@@ -37,7 +37,7 @@ export async function openEmbedded(): Promise<EmbeddedServer> {
   logStrayOutput(log);
   await logNodeWarnings(log);
   for (const message of settings.warnings) log.note("warning", "settings", { message });
-  const preamp = createPreamp(serverOptions(settings, secrets, log));
+  const preamp = createPreamp(await serverOptions(settings, secrets, log));
   return {
     fetch: preamp.fetch,
     async stop() {

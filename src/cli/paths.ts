@@ -23,6 +23,12 @@ export function locate(path: string, base: URL): URL {
   return new URL(encodeURIComponent(path).replaceAll("%2F", "/").replaceAll("%5C", "\\"), base);
 }
 
+/** Returns the path of a `file:` URL. */
+export function filePath(url: URL): string {
+  const path = decodeURIComponent(url.pathname);
+  return Deno.build.os === "windows" ? path.replace(/^\/(?=[A-Za-z]:)/, "") : path;
+}
+
 /** Resolves to the text of a file, or undefined if it does not exist. @throws {UsageError} when it cannot be read. */
 export async function readOptional(url: URL, name: string): Promise<string | undefined> {
   try {

@@ -16,9 +16,10 @@ import {
 } from "../policy/policy_settings.ts";
 import { hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import { parseStoreName, type StoreName } from "../store/open_store.ts";
 import type { SourcesFile } from "../app/source_overrides.ts";
 import { type Arguments, type Flag, UsageError } from "./arguments.ts";
-import { homeOf, locate, readOptional, sourceFilesOf } from "./paths.ts";
+import { filePath, homeOf, locate, readOptional, sourceFilesOf } from "./paths.ts";
 import type { Io } from "./terminal/io.ts";
 
 /** The settings of a command. */
@@ -30,6 +31,10 @@ export interface Settings {
   home: URL | null;
   /** Files of source overrides. For a module in several files the first file applies. */
   sources: readonly SourcesFile[];
+  /**
+   * The store. `auto`: a file in `home` where runs shall last, else memory. The path of a SQLite file is absolute.
+   */
+  store: StoreName | "auto" | "memory";
   /** The keys of `PREAMP_API_KEYS`. They are secrets. */
   api_keys: readonly string[];
   /** Warnings about variables that begin with `PREAMP_` and are not settings, so that a typo does not disable a limit. */
@@ -64,10 +69,15 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
       value: "PROVIDER/MODEL",
       help: "model of the demo agent, such as anthropic/claude-sonnet-5-5",
     },
-    { name: "store", value: "STORE", help: "where runs are kept, default memory" },
     {
       name: "behind-proxy",
       help: "a reverse proxy holds the connections of clients; see `preamp docs operating`",
+    },
+    {
+      name: "store",
+      value: "STORE",
+      help:
+        "memory, sqlite:PATH or postgres://…; default sqlite:~/.preamp/preamp.db (run: memory without --session)",
     },
     { name: "frozen", help: "refuse modules by URL that neither the plan nor its lock pins" },
   ];
@@ -129,15 +139,25 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
   policy.auth.keys.push(...entriesOfKeys(api_keys.join(",")).filter(({ sha256 }) => !known.has(sha256)));
   if (args.has("frozen")) policy.modules.frozen = true;
   if (args.has("behind-proxy")) policy.listen.behind_proxy = true;
-  const from = Object.hasOwn(flags, "plans") || Object.hasOwn(variables, "plans") ? io.cwd : document.base;
+  const baseOf = (key: string) =>
+    Object.hasOwn(flags, key) || Object.hasOwn(variables, key) ? io.cwd : document.base;
   return {
     policy,
-    plans: locate(`${policy.plans.replace(/\/+$/, "")}/`, from),
+    plans: locate(`${policy.plans.replace(/\/+$/, "")}/`, baseOf("plans")),
+    store: storeOf(policy.store, baseOf("store")),
     home: homeOf(io),
     sources: Object.values(sourceFilesOf(io)).filter((file) => file !== undefined),
     api_keys,
     warnings: unknownVariables(candidates),
   };
+}
+
+/** Returns the store that a valid setting names. */
+function storeOf(setting: string, base: URL): Settings["store"] {
+  if (setting === "auto" || setting === "memory") return setting;
+  const name = parseStoreName(setting);
+  if (name === null) throw new UsageError("Cannot use the setting store: its URL is not valid"); // may have a password
+  return name.kind === "sqlite" ? { ...name, path: filePath(locate(name.path, base)) } : name;
 }
 
 function aliasOf(path: string): string {

@@ -35,7 +35,9 @@ export type SectionName = Exclude<keyof Policy, SingleName | "policies">;
 export const SINGLES: { readonly [Name in SingleName]: Rule<Policy[Name]> } = {
   plans: words("plans/", "Folder of the operator's named plans", "a folder, relative to preamp.yaml"),
   model: modelName("Model of the demo agent, which runs when a request names no plan"),
-  store: storeName("Store of runs and sessions; memory is the only one in this version"),
+  store: storeName(
+    "Store of runs and sessions; auto is sqlite:$PREAMP_HOME/preamp.db for serve and for run --session, else memory",
+  ),
 };
 
 /** Sections of settings. */

@@ -164,7 +164,7 @@ function readModel(value: unknown, path: Path, findings: Findings): string | und
 
 /** Returns the rule of the store. */
 export function storeName(meaning: string): Rule<string> {
-  return { form: "text", default: "memory", meaning, range: "memory", read: readStore };
+  return { form: "text", default: "auto", meaning, range: `auto, memory, ${STORE_FORMS}`, read: readStore };
 }
 
 /** Returns the rule of what callers may be granted. Permissions that it does not name are not granted. */
@@ -255,14 +255,17 @@ export function originIn(text: string): string | undefined {
   return url?.protocol === "https:" || url?.protocol === "http:" ? url.origin : undefined;
 }
 
+/** Texts of lasting stores: `src/store/open_store.ts` opens them. */
+const STORE = /^(sqlite:.|postgres(ql)?:\/\/[^/])/;
+const STORE_FORMS = "sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE";
+
 function readStore(value: unknown, path: Path, findings: Findings): string | undefined {
   const store = text(value, path, findings);
-  if (store === undefined || store === "memory") return store;
+  if (store === undefined || store === "auto" || store === "memory" || STORE.test(store)) return store;
   // the URL of a store may contain a password, so only its scheme is displayed
   const [scheme = ""] = store.split(":");
   const display = store.includes(":") ? `"${scheme.slice(0, 20)}:…"` : describe(store);
-  const message = `Cannot use store ${display}: this version keeps runs in memory only`;
-  findings.error(path, "value", message, "write memory");
+  findings.error(path, "value", `Cannot use store ${display}: must be auto, memory, ${STORE_FORMS}`);
   return undefined;
 }
 

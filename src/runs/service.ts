@@ -7,7 +7,6 @@ import { PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
 import { approvalDeletion, closedApprovalError } from "./run/approvals.ts";
 import type { RunsDeps } from "./ports.ts";
-import { RunProjection } from "./run/run_projection.ts";
 import { forkedSession, messagesOfTurns, parentOf, withAnswers } from "./storage/fork.ts";
 import { printableId } from "../process/ids.ts";
 import { inputDeletion, loadInput, recordedInput } from "./storage/run_input.ts";
@@ -15,6 +14,7 @@ import { pointOf } from "./storage/resume_point.ts";
 import type { ActiveRun } from "./run/run.ts";
 import { listOptions, SessionStore, withStatus } from "./storage/session_store.ts";
 import { cancelledOutcome } from "./run/outcomes.ts";
+import { openRunOf, projectRun, RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
 import { RunScheduler } from "./scheduler/scheduler.ts";
 import type {
   Approval,
@@ -40,11 +40,17 @@ export class RunService implements Runs {
   readonly #deps: RunsDeps;
   readonly #sessions: SessionStore;
   readonly #scheduler: RunScheduler;
+  readonly #remote: RemoteRuns;
 
   constructor(deps: RunsDeps) {
     this.#deps = deps;
     this.#sessions = new SessionStore(deps.store);
     this.#scheduler = new RunScheduler(deps, this.#sessions);
+    this.#remote = new RemoteRuns(
+      deps,
+      (run_id) => this.#scheduler.activeRun(run_id) !== undefined,
+      (run_id, command) => this.#carryOut(run_id, command),
+    );
   }
 
   create(request: RunRequest, caller: Caller, options: CreateOptions = {}): Promise<RunHandle> {
@@ -63,7 +69,8 @@ export class RunService implements Runs {
     if (!record || record.namespace !== caller.namespace) {
       throw new PreampError("not_found", `Cannot find run "${printableId(run_id)}"`);
     }
-    return record.value as unknown as Run;
+    const run = record.value as unknown as Run;
+    return run.ended_at === null ? await this.#remote.currentRun(run) : run;
   }
 
   async handle(caller: Caller, run_id: string): Promise<RunHandle> {
@@ -74,8 +81,20 @@ export class RunService implements Runs {
       id: run.id,
       session_id: run.session_id,
       current: () => run,
-      settled: () => Promise.resolve(run),
+      settled: (until) => this.#settled(caller, run, until),
     };
+  }
+
+  /** Resolves when a run that another process executes has ended or, with `attention`, awaits an approval. */
+  async #settled(caller: Caller, run: Run, until: "end" | "attention"): Promise<Run> {
+    const holds = ({ ended_at, status }: Run) =>
+      ended_at !== null || until === "attention" && status === "awaiting_approval";
+    if (holds(run) || !this.#remote.possible) return run;
+    for await (const _ of this.follow(caller, run.id, {})) {
+      run = await this.get(caller, run.id);
+      if (holds(run)) break;
+    }
+    return run;
   }
 
   async list(
@@ -117,21 +136,44 @@ export class RunService implements Runs {
 
   async cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run> {
     const run = await this.get(caller, run_id);
-    const active = this.#activeRun(caller, run_id);
-    if (run.ended_at !== null || !active) return run;
-    if (run.status === "queued") await active.finish(cancelledOutcome());
-    else await active.cancel(mode);
-    return active.current();
+    if (run.ended_at !== null) return run;
+    await this.#command(caller, run_id, { kind: "cancel", mode });
+    return await this.get(caller, run_id);
   }
 
   async steer(caller: Caller, run_id: string, text: string): Promise<Run> {
     const run = await this.get(caller, run_id);
-    const active = this.#activeRun(caller, run_id);
-    if (!active || run.ended_at !== null) {
-      throw new PreampError("run_ended", "Cannot steer the run: it has ended");
+    if (run.ended_at !== null) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
+    await this.#command(caller, run_id, { kind: "steer", text });
+    return await this.get(caller, run_id);
+  }
+
+  /**
+   * Carries out a command for a run that has not ended, here or in the process that executes it.
+   * @throws {PreampError} the error of the command, or `overloaded` when no process executes the run.
+   */
+  async #command(caller: Caller, run_id: string, command: RunCommand): Promise<void> {
+    if (this.#activeRun(caller, run_id) || !this.#remote.possible) await this.#carryOut(run_id, command);
+    else await this.#remote.send(run_id, command);
+  }
+
+  /** Carries out a command for a run of this process. */
+  async #carryOut(run_id: string, command: RunCommand): Promise<void> {
+    const active = this.#scheduler.activeRun(run_id);
+    if (!active) {
+      throw new PreampError("run_ended", `Cannot ${command.kind} the run: no server executes it`);
     }
-    await active.steer(text);
-    return active.current();
+    if (command.kind === "steer") await active.steer(command.text);
+    else if (command.kind === "decide") {
+      const { approval_id, decision, reason, decided_by, args_hash } = command;
+      await active.approvalQueue.decide(
+        approval_id,
+        { decision, reason, decided_by },
+        args_hash ?? undefined,
+      );
+      await active.decided(approval_id);
+    } else if (active.current().status === "queued") await active.finish(cancelledOutcome());
+    else await active.cancel(command.mode);
   }
 
   async approvals(caller: Caller, run_id: string): Promise<Approval[]> {
@@ -152,14 +194,17 @@ export class RunService implements Runs {
     const approval = approvals.find((known) => known.id === approval_id);
     if (!approval) throw new PreampError("not_found", `Cannot find approval "${printableId(approval_id)}"`);
     const active = this.#activeRun(caller, run_id);
-    if (!active || active.ended) throw closedApprovalError(approval);
-    const reason = answer.reason ?? null;
-    await active.approvalQueue.decide(
+    const ended = active ? active.ended : (await this.get(caller, run_id)).ended_at !== null;
+    if (ended || !active && !this.#remote.possible) throw closedApprovalError(approval);
+    await this.#command(caller, run_id, {
+      kind: "decide",
       approval_id,
-      { decision: answer.decision, reason, decided_by: caller.name },
-      answer.args_hash,
-    );
-    return await active.decided(approval_id);
+      decision: answer.decision,
+      reason: answer.reason ?? null,
+      decided_by: caller.name,
+      args_hash: answer.args_hash ?? null,
+    });
+    return (await this.approvals(caller, run_id)).find((known) => known.id === approval_id) ?? approval;
   }
 
   async events(
@@ -191,19 +236,20 @@ export class RunService implements Runs {
     run_id: string,
     options: { after?: number; signal?: AbortSignal },
   ): AsyncIterable<Entry[]> {
-    const { signal } = options;
+    const signal = options.signal ?? new AbortController().signal;
     let after = options.after ?? 0;
     const active = this.#activeRun(caller, run_id);
-    if (!active) await this.get(caller, run_id);
-    while (!signal?.aborted) {
-      const closed = active === undefined || active.log.closed;
+    const run = active?.current() ?? await this.get(caller, run_id);
+    const remote = active === undefined && run.ended_at === null && this.#remote.possible;
+    while (!signal.aborted) {
+      const closed = active ? active.log.closed : !remote;
       const entries = await this.#page(caller, run_id, after, PAGE_ENTRIES);
       if (entries.length > 0) {
         yield entries;
         after = entries.at(-1)!.seq;
         if (entries.at(-1)!.event === "run:end") return;
       } else if (closed) return;
-      else await active.log.changed(after, signal);
+      else await (active ? active.log.changed(after, signal) : this.#remote.changed(signal));
     }
   }
 
@@ -259,9 +305,13 @@ export class RunService implements Runs {
     return this.#scheduler.recover();
   }
 
-  /** Searches for orphaned runs periodically until the service is drained. */
-  keepRecovering(): void {
+  /**
+   * Continues the runs of crashed processes, and carries out the commands of other processes, until the service is
+   * closed.
+   */
+  shareStore(): void {
     this.#scheduler.keepRecovering();
+    this.#remote.start();
   }
 
   async #fork(caller: Caller, session_id: string, turn: number | undefined): Promise<SessionObject> {
@@ -307,7 +357,7 @@ export class RunService implements Runs {
       await this.#sessions.load(caller, session_id);
       // sub-agents' sessions are deleted with it: only this session can continue them
       const family = await this.#sessions.familyOf(caller, session_id);
-      if (family.some((id) => this.#scheduler.runIn(id))) {
+      if (family.some((id) => this.#scheduler.runIn(id)) || await this.#isOpenElsewhere(caller, session_id)) {
         throw new PreampError(
           "session_busy",
           `Cannot delete session "${printableId(session_id)}": a run of it has not ended`,
@@ -322,6 +372,12 @@ export class RunService implements Runs {
     },
   };
 
+  /** Resolves to whether another process executes a run of a session. */
+  async #isOpenElsewhere(caller: Caller, session_id: string): Promise<boolean> {
+    return this.#remote.possible &&
+      await openRunOf(this.#deps.store, caller.namespace, session_id) !== null;
+  }
+
   /** Stops accepting runs, lets running ones end for `grace_ms`, then cancels them. */
   drain(grace_ms: number): Promise<void> {
     return this.#scheduler.drain(grace_ms);
@@ -333,20 +389,12 @@ export class RunService implements Runs {
   }
 
   /** Cancels all runs at once. */
-  close(): Promise<void> {
-    return this.#scheduler.close();
+  async close(): Promise<void> {
+    await this.#scheduler.close();
+    this.#remote.stop();
   }
 }
 
 function approvalsIn(run: Run, entries: readonly Entry[]): Approval[] {
-  const projection = new RunProjection({
-    id: run.id,
-    session_id: run.session_id,
-    created_at: run.created_at,
-    events_url: run.events_url,
-    warnings: [],
-    history: [],
-  });
-  for (const entry of entries) if (entry.event.startsWith("approval:")) projection.add(entry);
-  return projection.approvals;
+  return projectRun(run, entries.filter(({ event }) => event.startsWith("approval:"))).approvals;
 }

@@ -311,13 +311,13 @@ Deno.test("a session continues after a crash: history, state, number of runs", a
   ]);
 });
 
-Deno.test("keepRecovering() recovers the runs of a crashed process until the service is drained", async () => {
+Deno.test("shareStore() recovers the runs of a crashed process until the service is drained", async () => {
   const plan: TestPlan = { providers: [mock("done")] };
   const first = service({ plans: { plan }, store: (memory) => new MortalStore(memory, 10) });
   const handle = await first.post("plan");
   await handle.settled("end");
   const next = service({ plans: { plan }, beside: first });
-  next.runs.keepRecovering();
+  next.runs.shareStore();
   let status = "running";
   for (let steps = 0; steps < 200 && status === "running"; steps++) {
     await next.clock.advance(100);

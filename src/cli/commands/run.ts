@@ -19,6 +19,7 @@ import { policyFlags, readSettings, settingFlags, type Settings } from "../setti
 import { MODEL_FLAG, PLAN_FLAG } from "./plan_command.ts";
 import { redirectConsole } from "../stray_output.ts";
 import { styleOf } from "../terminal/format.ts";
+import { type OpenedStore, openSettingsStore } from "../store.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
   MODEL_FLAG,
@@ -26,7 +27,11 @@ const OWN_FLAGS: readonly Flag[] = [
   { name: "profile", value: "NAME", help: "name of a plan in plans/ or $PREAMP_HOME/plans/" },
   { name: "bundle", value: "NAME", help: "the same as --profile" },
   { name: "limit", value: "NAME=VALUE", many: true, help: "lower a limit, such as max_cost_usd=0.10" },
-  { name: "session", value: "ID", help: "continue a conversation" },
+  {
+    name: "session",
+    value: "ID|new|last",
+    help: "keep the conversation in the store: continue one, begin one, or continue the last one",
+  },
   { name: "strict", help: "exit 1 on any warning; do not start a run that has warnings" },
   ...formatFlags({
     help: "the answer (default), the run object, or {run, events, replay} for preamp replay",
@@ -66,13 +71,15 @@ const MORE_FORMATS = ["json-trace"] as const;
 async function run(args: Arguments, io: Io): Promise<number> {
   const format = readFormat(args, MORE_FORMATS);
   const settings = await readSettings(args, io);
-  refuseSession(args, settings);
   const local = await readRequest(args, io, settings);
   const style = styleOf(io.err);
   const display = createRunDisplay(io, format === "text");
   const { progress, answer, warnings } = display;
   settings.warnings.forEach((text) => warnings.add(text));
+  const { store, warning } = await openRunStore(args, settings);
+  if (warning !== null) warnings.add(warning);
   const runtime = createRuntime({
+    ...(store ? { store } : {}),
     policy: settings.policy,
     plans: settings.plans,
     home: settings.home,
@@ -89,6 +96,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
   let handle: RunHandle | undefined;
   const unlisten = onCtrlC(io, display, runtime, () => handle);
   try {
+    const session_id = await sessionOf(args.value("session"), runtime);
+    if (session_id !== undefined) local.request.session_id = session_id;
     handle = await create(runtime, local, io, display, args.has("strict"));
     warnings.addAll(handle.current().warnings);
     const ended = await follow(runtime, handle, display);
@@ -100,6 +109,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
       io.err.write(`${style.red("error:")} ${messageText(ended.error.message)} (${ended.error.code})\n`);
     }
     io.err.write(`${summaryLine(ended, style)}\n`);
+    if (store) io.err.write(style.dim(`Continue with: preamp run --session ${ended.session_id} "…"`) + "\n");
     if (format !== "text") await writeRun(runtime, ended, format, io);
     const code = exitOfStatus(ended.status);
     if (code !== EXIT.done || !args.has("strict") || warnings.count === 0) return code;
@@ -194,13 +204,30 @@ function onCtrlC(
   });
 }
 
-function refuseSession(args: Arguments, { policy }: Settings): void {
+/** Opens the store: with `--session` it lasts, so that the conversation can be continued. */
+async function openRunStore(args: Arguments, settings: Settings): Promise<OpenedStore> {
   const id = args.value("session");
-  if (id === undefined || policy.store !== "memory") return;
-  throw new UsageError(
-    `Cannot continue session ${JSON.stringify(id)}: the store is memory, which ends with its process; ` +
-      "run a server (preamp serve) and send session_id to it",
-  );
+  if (id !== undefined && settings.store === "memory") {
+    throw new UsageError(
+      `Cannot continue session ${JSON.stringify(id)}: the store is memory, which ends with its process; ` +
+        "leave out --store memory",
+    );
+  }
+  return await openSettingsStore(settings, id !== undefined);
+}
+
+/**
+ * Returns the id of the session to continue; undefined for a new one.
+ * @throws {UsageError} for `last` when there is no session.
+ */
+async function sessionOf(text: string | undefined, { runs }: Runtime): Promise<string | undefined> {
+  if (text === undefined || text === "new") return undefined;
+  if (text !== "last") return text;
+  const { data } = await runs.sessions.list(TERMINAL, {});
+  const own = data.filter(({ parent_id }) => parent_id === null); // not those of sub-agents
+  const last = own.toSorted((a, b) => b.last_activity.localeCompare(a.last_activity))[0];
+  if (last) return last.id;
+  throw new UsageError("Cannot continue the last session: there is none; begin one with --session new");
 }
 
 /** Returns a module's console output as one printable line. */

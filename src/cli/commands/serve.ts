@@ -59,7 +59,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   for (const message of settings.warnings) log.note("warning", "settings", { message });
   const { policy } = settings;
   const preamp = createPreamp({
-    ...serverOptions(settings, secrets, log),
+    ...await serverOptions(settings, secrets, log),
     authenticate: authenticateOf(auth, policy),
     // A server with configured keys accepts every host name, because DNS rebinding does not supply a key and a foreign
     // Origin is refused anyway. Other servers accept only the names of loopback.

@@ -1,0 +1,195 @@
+/**
+ * Runs that another process executes: their state is computed from the stored log, and commands reach their process as
+ * records of the store. Each process carries out the commands of its own runs.
+ */
+import type { Entry } from "../../kernel/host.ts";
+import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
+import type { ErrorCode, JsonObject } from "../../sdk/types.ts";
+import type { Store } from "../../store/store.ts";
+import type { RunsDeps } from "../ports.ts";
+import { RunProjection } from "../run/run_projection.ts";
+import type { Run } from "../types.ts";
+
+/** A command for a run. */
+export type RunCommand =
+  | { readonly kind: "cancel"; readonly mode: "graceful" | "immediate" }
+  | { readonly kind: "steer"; readonly text: string }
+  | {
+    readonly kind: "decide";
+    readonly approval_id: string;
+    readonly decision: string;
+    readonly reason: string | null;
+    readonly decided_by: string;
+    readonly args_hash: string | null;
+  };
+
+/** Carries out a command in the process that executes the run. */
+export type CommandHandler = (run_id: string, command: RunCommand) => Promise<void>;
+
+/** A stored command; `result` is there once it was carried out. */
+interface StoredCommand {
+  run_id: string;
+  command: RunCommand;
+  result?: { code: ErrorCode; message: string } | "done";
+}
+
+const KIND = "run_command";
+const NAMESPACE = "internal";
+/**
+ * Milliseconds after which a command fails that no process has carried out: longer than another process needs to continue
+ * the runs of a crashed one.
+ */
+const TIMEOUT_MS = 15_000;
+/** Maximum commands of one look at the store. */
+const MAX_COMMANDS = 1_000;
+
+/** Sends commands to the processes that share the store, and carries out theirs. */
+export class RemoteRuns {
+  readonly #deps: RunsDeps;
+  readonly #isActive: (run_id: string) => boolean;
+  readonly #handle: CommandHandler;
+  readonly #stopped = new AbortController();
+  readonly #handling = new Set<string>();
+
+  /**
+   * @param isActive Returns whether this process executes a run.
+   * @param handle Carries out a command for a run of this process.
+   */
+  constructor(deps: RunsDeps, isActive: (run_id: string) => boolean, handle: CommandHandler) {
+    this.#deps = deps;
+    this.#isActive = isActive;
+    this.#handle = handle;
+  }
+
+  /** Whether other processes can share the store. */
+  get possible(): boolean {
+    return this.#deps.store.changed !== undefined;
+  }
+
+  /** Resolves when another process has changed the store, or `signal` aborts. */
+  async changed(signal: AbortSignal): Promise<void> {
+    await this.#deps.store.changed?.(signal);
+  }
+
+  /** Returns a run that has not ended, as of the last entry of its stored log. */
+  async currentRun(stored: Run): Promise<Run> {
+    const entries = await this.#deps.store.entries(stored.id, 0, Number.MAX_SAFE_INTEGER);
+    return projectRun(stored, (entries ?? []) as Entry[]).run;
+  }
+
+  /**
+   * Sends a command and resolves when the run's process has carried it out.
+   *
+   * @throws {PreampError} the error of the command, or `overloaded` when no process executes the run.
+   */
+  async send(run_id: string, command: RunCommand): Promise<void> {
+    const { store, clock, newId } = this.#deps;
+    const key = newId("cmd");
+    const value: StoredCommand = { run_id, command };
+    const expires_ms = clock.now() + TIMEOUT_MS;
+    await store.commit([{ put: recordOf(key, value, "open", expires_ms) }]);
+    const timeout = new AbortController();
+    void clock.after(TIMEOUT_MS, this.#stopped.signal).catch(() => {}).then(() => timeout.abort());
+    try {
+      const result = await this.#resultOf(key, timeout.signal);
+      if (result === undefined) {
+        throw new PreampError(
+          "overloaded",
+          `Cannot reach run "${run_id}": no server executes it at the moment; try again in a few seconds`,
+        );
+      }
+      if (result !== "done") throw new PreampError(result.code, result.message);
+    } finally {
+      await store.commit([{ delete: { kind: KIND, key } }]);
+    }
+  }
+
+  async #resultOf(key: string, timeout: AbortSignal): Promise<StoredCommand["result"]> {
+    while (!timeout.aborted) {
+      const record = await this.#deps.store.get(KIND, key);
+      const { result } = (record?.value ?? {}) as Partial<StoredCommand>; // only this class writes them
+      if (result !== undefined) return result;
+      await this.changed(timeout);
+    }
+    return undefined;
+  }
+
+  /** Carries out commands of other processes until {@link stop}. */
+  start(): void {
+    const { signal } = this.#stopped;
+    const { clock, log } = this.#deps;
+    const repeat = async () => {
+      while (!signal.aborted) {
+        try {
+          await this.#handleOpenCommands();
+          await this.changed(signal);
+        } catch (error) {
+          log("error", "run_commands_not_read", { message: errorMessage(error) });
+          await clock.after(1_000, signal);
+        }
+      }
+    };
+    repeat().catch(() => {}); // stopped
+  }
+
+  /** Stops carrying out commands. */
+  stop(): void {
+    this.#stopped.abort();
+  }
+
+  async #handleOpenCommands(): Promise<void> {
+    const { records } = await this.#deps.store.list(KIND, {
+      namespace: NAMESPACE,
+      where: { state: "open" },
+      limit: MAX_COMMANDS,
+    });
+    for (const { key, value, expires_ms = 0 } of records.reverse()) { // oldest first
+      const { run_id, command } = value as unknown as StoredCommand; // only this class writes them
+      if (!this.#isActive(run_id) || this.#handling.has(key)) continue;
+      this.#handling.add(key);
+      // not awaited: a decision resolves when the run has recorded it
+      void this.#carryOut(key, { run_id, command }, expires_ms).finally(() => this.#handling.delete(key));
+    }
+  }
+
+  async #carryOut(key: string, { run_id, command }: StoredCommand, expires_ms: number): Promise<void> {
+    const { store, log } = this.#deps;
+    let result: StoredCommand["result"] = "done";
+    try {
+      await this.#handle(run_id, command);
+    } catch (error) {
+      result = { code: errorCode(error) as ErrorCode ?? "internal", message: errorMessage(error) };
+    }
+    try {
+      await store.commit([{ put: recordOf(key, { run_id, command, result }, "done", expires_ms) }]);
+    } catch (error) {
+      log("error", "run_command_not_answered", { run_id, message: errorMessage(error) });
+    }
+  }
+}
+
+function recordOf(key: string, value: StoredCommand, state: "open" | "done", expires_ms: number) {
+  return {
+    kind: KIND,
+    key,
+    namespace: NAMESPACE,
+    value: value as unknown as JsonObject,
+    index: { state },
+    expires_ms,
+  };
+}
+
+/** Returns the projection of a stored run over entries of its log. */
+export function projectRun(run: Run, entries: readonly Entry[]): RunProjection {
+  const { id, session_id, created_at, events_url } = run;
+  const projection = new RunProjection({ id, session_id, created_at, events_url, warnings: [], history: [] });
+  for (const entry of entries) projection.add(entry);
+  return projection;
+}
+
+/** Resolves to the id of the run of a session that has not ended, in any process; null when there is none. */
+export async function openRunOf(store: Store, namespace: string, session_id: string): Promise<string | null> {
+  const where = { session_id, open: "true" };
+  const { records } = await store.list("run", { namespace, where, limit: 1 });
+  return records[0]?.key ?? null;
+}

@@ -1,0 +1,42 @@
+/** Opens the store that the setting `store` names. The code of a store is loaded when it is used. */
+import { errorMessage } from "../sdk/errors.ts";
+import type { Store } from "./store.ts";
+
+/** A store that outlives its process. */
+export type StoreName =
+  | { readonly kind: "sqlite"; readonly path: string }
+  | { readonly kind: "postgres"; readonly url: string };
+
+/** Returns the store that a text names; null for any other text. */
+export function parseStoreName(text: string): StoreName | null {
+  if (text.startsWith("sqlite:") && text.length > "sqlite:".length) {
+    return { kind: "sqlite", path: text.slice("sqlite:".length) };
+  }
+  if (/^postgres(ql)?:\/\/[^/]/.test(text) && URL.canParse(text)) return { kind: "postgres", url: text };
+  return null;
+}
+
+/**
+ * Opens a store; a SQLite file and the tables of a database are created if there are none.
+ *
+ * @throws {Error} when it cannot be opened. The message says why, without a password.
+ */
+export async function openStore(name: StoreName): Promise<Store> {
+  try {
+    if (name.kind === "postgres") {
+      const { openPostgresStore } = await import("./postgres/postgres_store.ts");
+      return await openPostgresStore(name.url);
+    }
+    const { openSqliteStore } = await import("./sqlite/sqlite_store.ts");
+    return await openSqliteStore(name.path);
+  } catch (error) {
+    throw new Error(`Cannot open the store ${describeStore(name)}: ${errorMessage(error)}`, { cause: error });
+  }
+}
+
+/** Returns a store for a message: without user and password. */
+export function describeStore(name: StoreName): string {
+  if (name.kind === "sqlite") return `sqlite:${name.path}`;
+  const { hostname, port, pathname } = new URL(name.url);
+  return `postgres://${hostname}${port && `:${port}`}${pathname}`;
+}
