@@ -238,10 +238,10 @@ export class RunService implements Runs {
   ): AsyncIterable<Entry[]> {
     const signal = options.signal ?? new AbortController().signal;
     let after = options.after ?? 0;
-    const active = this.#activeRun(caller, run_id);
-    const run = active?.current() ?? await this.get(caller, run_id);
-    const remote = active === undefined && run.ended_at === null && this.#remote.possible;
+    const run = await this.get(caller, run_id);
+    const remote = run.ended_at === null && this.#remote.possible;
     while (!signal.aborted) {
+      const active = this.#activeRun(caller, run_id); // looked up again: this process may continue a run of another
       const closed = active ? active.log.closed : !remote;
       const entries = await this.#page(caller, run_id, after, PAGE_ENTRIES);
       if (entries.length > 0) {
@@ -311,7 +311,7 @@ export class RunService implements Runs {
    */
   shareStore(): void {
     this.#scheduler.keepRecovering();
-    this.#remote.start();
+    if (this.#remote.possible) this.#remote.start();
   }
 
   async #fork(caller: Caller, session_id: string, turn: number | undefined): Promise<SessionObject> {

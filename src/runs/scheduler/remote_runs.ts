@@ -40,6 +40,8 @@ const NAMESPACE = "internal";
  * the runs of a crashed one.
  */
 const TIMEOUT_MS = 15_000;
+/** Milliseconds between two looks at the store when no change is reported. */
+const LOOK_EVERY_MS = 1_000;
 /** Maximum commands of one look at the store. */
 const MAX_COMMANDS = 1_000;
 
@@ -66,9 +68,19 @@ export class RemoteRuns {
     return this.#deps.store.changed !== undefined;
   }
 
-  /** Resolves when another process has changed the store, or `signal` aborts. */
+  /**
+   * Resolves when another process has changed the store, `signal` aborts, or after a second: this process may have
+   * continued the run meanwhile.
+   */
   async changed(signal: AbortSignal): Promise<void> {
-    await this.#deps.store.changed?.(signal);
+    const { store, clock } = this.#deps;
+    const over = new AbortController();
+    const either = AbortSignal.any([signal, over.signal]);
+    try {
+      await Promise.race([store.changed?.(either), clock.after(LOOK_EVERY_MS, either).catch(() => {})]);
+    } finally {
+      over.abort();
+    }
   }
 
   /** Returns a run that has not ended, as of the last entry of its stored log. */
