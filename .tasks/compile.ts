@@ -23,8 +23,8 @@ const OUTPUT = new URL("dist/preamp", ROOT);
  */
 const V8_FLAGS = "--disallow-code-generation-from-strings,--liftoff-only";
 
-/** First files of workers: the bundler does not follow `new Worker(…)` (src/sandbox/tiers/start_worker.ts names them too). */
-const ROOTS = ["src/sandbox/worker_runtime/main.ts"];
+/** First files of workers: the bundler does not follow `new Worker(…)`; the files that start them name them too. */
+const ROOTS = ["src/sandbox/worker_runtime/main.ts", "src/store/sqlite/worker.ts"];
 
 interface Manifest {
   tasks: { start: string };

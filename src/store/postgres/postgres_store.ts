@@ -2,7 +2,6 @@
  * A store in a Postgres database: shared by any number of processes on any number of machines. A commit is one
  * transaction. Leases expire by the clock of the database, so the clocks of the machines may differ.
  */
-import postgres, { type Sql, type TransactionSql } from "postgres";
 import { PreampError } from "../../sdk/errors.ts";
 import { decodeCursor, encodeCursor } from "../cursor.ts";
 import { decodeRecord, encodeChange, type EncodedChange, type RecordRow, type StoredRow } from "../rows.ts";
@@ -15,6 +14,8 @@ import {
   type Store,
   type VersionedRecord,
 } from "../store.ts";
+import { ChangeListener, CHANNEL } from "./change_listener.ts";
+import { createPool, type Pool, type Queryable, type Row, type Value } from "./driver.ts";
 import { migrate } from "./schema.ts";
 
 /** Options of {@link openPostgresStore}. */
@@ -27,13 +28,12 @@ export interface PostgresStoreOptions {
 const BUFFER_MS = 10;
 /** Connections of one process. One more listens for changes of other processes. */
 const CONNECTIONS = 10;
-/** Milliseconds between two attempts to see changes of other processes without a notification. */
-const POLL_MS = 1_000;
+/** Milliseconds to wait for a connection. */
+const CONNECT_MS = 10_000;
 /** Milliseconds that commits of this process share one notification. */
 const NOTIFY_AFTER_MS = 5;
 const PURGE_EVERY_MS = 60_000;
 const PURGE_ROWS = 1_000;
-const CHANNEL = "preamp_changed";
 /** Attempts of a transaction that the database ended because another one was in its way. */
 const ATTEMPTS = 8;
 
@@ -47,35 +47,36 @@ const NOW = "COALESCE($1::float8, extract(epoch FROM clock_timestamp()) * 1000)"
  * @throws {Error} when the database cannot be reached or its tables cannot be created. The message has no password.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
-  const sql = postgres(url, {
-    max: CONNECTIONS,
-    connect_timeout: 10,
-    onnotice: () => {},
-    connection: { application_name: "preamp" },
-  });
+  const settings = { connectionString: url, connectionTimeoutMillis: CONNECT_MS, application_name: "preamp" };
+  const pool = createPool({ ...settings, max: CONNECTIONS });
+  pool.on("error", () => {}); // an idle connection was closed; the pool opens another one when it needs it
   try {
-    await migrate(sql);
+    const client = await pool.connect();
+    try {
+      await migrate(client);
+    } finally {
+      client.release();
+    }
   } catch (error) {
-    await sql.end({ timeout: 0 });
+    await pool.end();
     throw error;
   }
-  return new PostgresStore(sql, options.now ?? null);
+  return new PostgresStore(pool, new ChangeListener(settings), options.now ?? null);
 }
 
 class PostgresStore implements Store {
   readonly kind = "postgres";
   readonly buffer_ms = BUFFER_MS;
-  readonly #sql: Sql;
+  readonly #pool: Pool;
+  readonly #listener: ChangeListener;
   readonly #now: (() => number) | null;
-  readonly #origin = crypto.randomUUID();
-  readonly #watchers = new Set<() => void>();
   readonly #purging: ReturnType<typeof setInterval>;
-  #listening: Promise<unknown> | null = null;
   #notifying: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
 
-  constructor(sql: Sql, now: (() => number) | null) {
-    this.#sql = sql;
+  constructor(pool: Pool, listener: ChangeListener, now: (() => number) | null) {
+    this.#pool = pool;
+    this.#listener = listener;
     this.#now = now;
     // a failed purge is tried again: expired rows count as deleted anyway
     this.#purging = setInterval(() => void this.#purge().catch(() => {}), PURGE_EVERY_MS);
@@ -83,37 +84,58 @@ class PostgresStore implements Store {
   }
 
   async commit(changes: readonly Change[], fence?: Fence): Promise<void> {
-    const encoded = changes.map(encodeChange);
-    await this.#transaction(async (sql) => {
-      // sent without waiting in between; the transaction is rolled back when one of them is refused
-      const steps = encoded.map((change) => this.#apply(sql, change));
-      if (fence) steps.unshift(requireFence(sql, fence));
-      const refused = (await Promise.all(steps)).find((step) => step !== null);
-      if (refused) throw new ConflictError(refused);
-    });
+    const encoded = changes.map(encodeChange).sort(byTarget);
+    const [only] = encoded;
+    if (encoded.length === 1 && only && "append" in only && only.after > 0) await this.#append(only, fence);
+    else {
+      await this.#transaction(async (client) => {
+        if (fence) refuse(await requireFence(client, fence));
+        for (const change of encoded) refuse(await this.#apply(client, change));
+      });
+    }
     this.#notify();
   }
 
-  /** Applies a change; resolves to the reason when its comparison fails. */
-  #apply(sql: TransactionSql, change: EncodedChange): Promise<string | null> {
-    if ("append" in change) return append(sql, change);
-    if ("put" in change) return this.#put(sql, change.put, change.expect);
-    if ("delete" in change) {
-      const { kind, key } = change.delete;
-      return done(sql.unsafe("DELETE FROM preamp.records WHERE kind = $1 AND key = $2", [kind, key]));
-    }
-    if ("deleteLog" in change) {
-      return done(
-        sql.unsafe("DELETE FROM preamp.entries WHERE log = $1", [change.deleteLog]),
-        sql.unsafe("DELETE FROM preamp.logs WHERE name = $1", [change.deleteLog]),
-      );
-    }
-    return done(
-      sql.unsafe("UPDATE preamp.logs SET expires_ms = $1 WHERE name = $2", [change.at_ms, change.expireLog]),
+  /** Appends to a log that exists, in one statement: most commits do only this. */
+  async #append(change: Appended, fence: Fence | undefined): Promise<void> {
+    const { append: log, after, entries } = change;
+    const rows = await this.#query(
+      `WITH held AS (SELECT 1 FROM preamp.leases WHERE name = $5 AND token = $6 FOR SHARE),
+       moved AS (UPDATE preamp.logs SET last_seq = $2::bigint + $4::bigint
+         WHERE name = $1 AND last_seq = $2 AND ($5::text IS NULL OR EXISTS (SELECT 1 FROM held)) RETURNING name),
+       added AS (INSERT INTO preamp.entries (log, seq, json)
+         SELECT $1, $2::bigint + row.position, row.json
+         FROM unnest($3::text[]) WITH ORDINALITY AS row(json, position) WHERE EXISTS (SELECT 1 FROM moved))
+       SELECT name FROM moved`,
+      [log, after, entries, entries.length, fence?.lease ?? null, fence?.token ?? null],
     );
+    if (rows.length > 0) return;
+    const held = fence ? await requireFence(this.#pool, fence) : null;
+    throw new ConflictError(held ?? notAtEnd(change));
   }
 
-  async #put(sql: TransactionSql, row: RecordRow, expect: number | undefined): Promise<string | null> {
+  /** Applies a change; resolves to the reason when its comparison fails. */
+  async #apply(client: Queryable, change: EncodedChange): Promise<string | null> {
+    if ("append" in change) return append(client, change);
+    if ("put" in change) return this.#put(client, change.put, change.expect);
+    if ("delete" in change) {
+      const { kind, key } = change.delete;
+      await client.query("DELETE FROM preamp.records WHERE kind = $1 AND key = $2", [kind, key]);
+      return null;
+    }
+    if ("deleteLog" in change) {
+      await client.query("DELETE FROM preamp.entries WHERE log = $1", [change.deleteLog]);
+      await client.query("DELETE FROM preamp.logs WHERE name = $1", [change.deleteLog]);
+      return null;
+    }
+    await client.query("UPDATE preamp.logs SET expires_ms = $1 WHERE name = $2", [
+      change.at_ms,
+      change.expireLog,
+    ]);
+    return null;
+  }
+
+  async #put(client: Queryable, row: RecordRow, expect: number | undefined): Promise<string | null> {
     const { kind, key, namespace, json, index_json, created_ms, expires_ms } = row;
     const values = [
       this.#time,
@@ -126,14 +148,14 @@ class PostgresStore implements Store {
       created_ms,
       expires_ms,
     ];
-    const written = await sql.unsafe(
+    const { rows } = await client.query(
       expect === undefined || expect === 0 ? UPSERT[expect ?? "any"] : UPDATE,
       [
         ...values,
         ...(expect ? [expect] : []),
       ],
     );
-    if (written.length > 0) return null;
+    if (rows.length > 0) return null;
     return `Cannot put ${kind} "${key}": is not at version ${expect}`;
   }
 
@@ -213,22 +235,8 @@ class PostgresStore implements Store {
     }
   }
 
-  async changed(signal: AbortSignal): Promise<void> {
-    if (signal.aborted || this.#closed) return;
-    // a database without notifications, or a lost connection: the timer below still wakes the caller
-    this.#listening ??= this.#sql.listen(CHANNEL, (origin) => origin !== this.#origin && this.#wake())
-      .catch(() => this.#listening = null);
-    await new Promise<void>((resolve) => {
-      const wake = () => {
-        clearTimeout(timer);
-        signal.removeEventListener("abort", wake);
-        this.#watchers.delete(wake);
-        resolve();
-      };
-      const timer = setTimeout(wake, POLL_MS);
-      this.#watchers.add(wake);
-      signal.addEventListener("abort", wake, { once: true });
-    });
+  changed(signal: AbortSignal): Promise<void> {
+    return this.#listener.changed(signal);
   }
 
   async close(): Promise<void> {
@@ -236,17 +244,13 @@ class PostgresStore implements Store {
     this.#closed = true;
     clearInterval(this.#purging);
     if (this.#notifying !== null) clearTimeout(this.#notifying);
-    this.#wake();
-    await this.#sql.end({ timeout: 5 });
+    await this.#listener.close();
+    await this.#pool.end();
   }
 
   /** The time that replaces the database's clock, or null. */
   get #time(): number | null {
     return this.#now === null ? null : this.#now();
-  }
-
-  #wake(): void {
-    for (const wake of [...this.#watchers]) wake();
   }
 
   /**
@@ -258,25 +262,34 @@ class PostgresStore implements Store {
     this.#notifying ??= setTimeout(() => {
       this.#notifying = null;
       // without it the others see the change a second later
-      this.#sql.unsafe("SELECT pg_notify($1, $2)", [CHANNEL, this.#origin]).catch(() => {});
+      this.#pool.query("SELECT pg_notify($1, $2)", [CHANNEL, this.#listener.origin]).catch(() => {});
     }, NOTIFY_AFTER_MS);
   }
 
   async #query(text: string, values: Value[]): Promise<Row[]> {
-    try {
-      return await this.#sql.unsafe(text, values, { prepare: true }) as unknown as Row[];
-    } catch (error) {
-      throw toStoreError(error);
+    for (let attempt = 1;; attempt++) {
+      try {
+        return (await this.#pool.query(text, values)).rows;
+      } catch (error) {
+        if (attempt === ATTEMPTS || !RETRIED.has(codeOf(error))) throw toStoreError(error);
+      }
     }
   }
 
-  async #transaction(body: (sql: TransactionSql) => Promise<void>): Promise<void> {
+  async #transaction(body: (client: Queryable) => Promise<void>): Promise<void> {
     for (let attempt = 1;; attempt++) {
+      const client = await this.#pool.connect();
+      let broken = false;
       try {
-        return void await this.#sql.begin(body);
+        await client.query("BEGIN");
+        await body(client);
+        await client.query("COMMIT");
+        return;
       } catch (error) {
-        if (attempt < ATTEMPTS && RETRIED.has(codeOf(error))) continue;
-        throw toStoreError(error);
+        broken = await client.query("ROLLBACK").then(() => false, () => true);
+        if (attempt === ATTEMPTS || !RETRIED.has(codeOf(error))) throw toStoreError(error);
+      } finally {
+        client.release(broken);
       }
     }
   }
@@ -299,9 +312,7 @@ class PostgresStore implements Store {
   }
 }
 
-type Value = string | number | null | string[] | number[];
-// deno-lint-ignore no-explicit-any -- the columns depend on the statement
-type Row = Record<string, any>;
+type Appended = Extract<EncodedChange, { append: string }>;
 
 /** Codes of Postgres for a transaction that may succeed when it is repeated: serialization failure, deadlock. */
 const RETRIED: ReadonlySet<string> = new Set(["40001", "40P01"]);
@@ -333,44 +344,59 @@ function fieldsOf(index_json: string | null): string[] {
     : Object.entries(JSON.parse(index_json)).map((field) => JSON.stringify(field));
 }
 
-async function done(...statements: PromiseLike<unknown>[]): Promise<null> {
-  await Promise.all(statements);
+/** Throws a refusal. @throws {ConflictError} */
+function refuse(reason: string | null): void {
+  if (reason !== null) throw new ConflictError(reason);
+}
+
+/**
+ * Orders changes by the row that they lock, logs first: transactions that lock rows in the same order never wait for each
+ * other in a circle. Changes of the same row keep their order.
+ */
+function byTarget(a: EncodedChange, b: EncodedChange): number {
+  const [first, second] = [targetOf(a), targetOf(b)];
+  return first < second ? -1 : first > second ? 1 : 0;
+}
+
+function targetOf(change: EncodedChange): string {
+  if ("append" in change) return `0 ${change.append}`;
+  if ("deleteLog" in change) return `0 ${change.deleteLog}`;
+  if ("expireLog" in change) return `0 ${change.expireLog}`;
+  const { kind, key } = "put" in change ? change.put : change.delete;
+  return `1 ${kind} ${key}`;
+}
+
+async function requireFence(client: Queryable, { lease, token }: Fence): Promise<string | null> {
+  const { rows } = await client.query(
+    "SELECT 1 FROM preamp.leases WHERE name = $1 AND token = $2 FOR SHARE",
+    [
+      lease,
+      token,
+    ],
+  );
+  return rows.length > 0 ? null : `Cannot commit: lease "${lease}" is not held with token ${token}`;
+}
+
+async function append(client: Queryable, change: Appended): Promise<string | null> {
+  const { append: log, after, entries } = change;
+  const { rows } = await client.query(
+    after === 0
+      ? `INSERT INTO preamp.logs AS logs (name, last_seq) VALUES ($1, $2::bigint + $3::bigint)
+         ON CONFLICT (name) DO UPDATE SET last_seq = excluded.last_seq WHERE logs.last_seq = $2 RETURNING name`
+      : "UPDATE preamp.logs SET last_seq = $2::bigint + $3::bigint WHERE name = $1 AND last_seq = $2 RETURNING name",
+    [log, after, entries.length],
+  );
+  if (rows.length === 0) return notAtEnd(change);
+  await client.query(
+    `INSERT INTO preamp.entries (log, seq, json)
+     SELECT $1, $2::bigint + row.position, row.json FROM unnest($3::text[]) WITH ORDINALITY AS row(json, position)`,
+    [log, after, entries],
+  );
   return null;
 }
 
-async function requireFence(sql: TransactionSql, { lease, token }: Fence): Promise<string | null> {
-  const held = await sql.unsafe("SELECT 1 FROM preamp.leases WHERE name = $1 AND token = $2 FOR SHARE", [
-    lease,
-    token,
-  ]);
-  return held.length > 0 ? null : `Cannot commit: lease "${lease}" is not held with token ${token}`;
-}
-
-async function append(
-  sql: TransactionSql,
-  { append: log, after, entries }: Extract<EncodedChange, { append: string }>,
-): Promise<string | null> {
-  const last = after + entries.length;
-  const moving = after === 0
-    ? sql.unsafe(
-      `INSERT INTO preamp.logs AS logs (name, last_seq) VALUES ($1, $2)
-       ON CONFLICT (name) DO UPDATE SET last_seq = excluded.last_seq WHERE logs.last_seq = 0 RETURNING name`,
-      [log, last],
-    )
-    : sql.unsafe(
-      "UPDATE preamp.logs SET last_seq = $2 WHERE name = $1 AND last_seq = $3 RETURNING name",
-      [log, last, after],
-    );
-  const inserting = sql.unsafe(
-    `INSERT INTO preamp.entries (log, seq, json)
-     SELECT $1, $2::bigint + row.position, row.json
-     FROM unnest($3::text[]) WITH ORDINALITY AS row(json, position)
-     WHERE EXISTS (SELECT 1 FROM preamp.logs WHERE name = $1 AND last_seq = $4)
-     ON CONFLICT (log, seq) DO NOTHING`,
-    [log, after, entries as string[], last],
-  );
-  const [moved] = await Promise.all([moving, inserting]);
-  return moved.length > 0 ? null : `Cannot append to "${log}": does not end at ${after}`;
+function notAtEnd({ append: log, after }: Appended): string {
+  return `Cannot append to "${log}": does not end at ${after}`;
 }
 
 function codeOf(error: unknown): string {

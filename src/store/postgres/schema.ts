@@ -1,5 +1,5 @@
 /** The tables of a Postgres store, in a schema of their own. Plain SQL, which CockroachDB accepts too. */
-import type { Sql } from "postgres";
+import type { Queryable } from "./driver.ts";
 
 /**
  * Steps from one version of the tables to the next; the row of `preamp.schema_version` is the number of steps that the
@@ -63,12 +63,13 @@ const MIGRATION_LOCK = 0x50524d50;
  * @returns The version that the database had; 0 for an empty one.
  * @throws {Error} for tables of a newer version, and when the user may not create them.
  */
-export async function migrate(sql: Sql): Promise<number> {
-  const found = await versionOf(sql);
+export async function migrate(client: Queryable): Promise<number> {
+  const found = await versionOf(client);
   if (found === SCHEMA_VERSION) return found;
-  return await sql.begin(async (transaction) => {
-    await transaction.unsafe(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
-    const from = await versionOf(transaction); // another process may have migrated meanwhile
+  await client.query("BEGIN");
+  try {
+    await client.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
+    const from = await versionOf(client); // another process may have migrated meanwhile
     if (from > SCHEMA_VERSION) {
       throw new Error(
         `the database has version ${from} of the tables, and this program knows version ${SCHEMA_VERSION}: ` +
@@ -76,20 +77,26 @@ export async function migrate(sql: Sql): Promise<number> {
       );
     }
     if (from === 0) {
-      await transaction.unsafe(
-        "CREATE SCHEMA IF NOT EXISTS preamp; CREATE TABLE preamp.schema_version (version INT NOT NULL); " +
-          "INSERT INTO preamp.schema_version VALUES (0)",
-      );
+      await client.query("CREATE SCHEMA IF NOT EXISTS preamp");
+      await client.query("CREATE TABLE preamp.schema_version (version INT NOT NULL)");
+      await client.query("INSERT INTO preamp.schema_version VALUES (0)");
     }
-    for (const step of STEPS.slice(from)) await transaction.unsafe(step);
-    await transaction.unsafe(`UPDATE preamp.schema_version SET version = ${SCHEMA_VERSION}`);
+    for (const step of STEPS.slice(from)) await client.query(step);
+    await client.query("UPDATE preamp.schema_version SET version = $1", [SCHEMA_VERSION]);
+    await client.query("COMMIT");
     return from;
-  });
+  } catch (error) {
+    await client.query("ROLLBACK");
+    throw error;
+  }
 }
 
-async function versionOf(sql: Pick<Sql, "unsafe">): Promise<number> {
-  const [table] = await sql.unsafe("SELECT to_regclass('preamp.schema_version')::text AS name");
-  if (table?.name === null || table?.name === undefined) return 0;
-  const [row] = await sql.unsafe("SELECT version FROM preamp.schema_version");
-  return Number(row?.version ?? 0);
+async function versionOf(client: Queryable): Promise<number> {
+  // read from the catalog's table: a function such as to_regclass may answer from a cache of before the lock
+  const { rows: tables } = await client.query(
+    "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = 'preamp' AND tablename = 'schema_version'",
+  );
+  if (tables.length === 0) return 0;
+  const { rows } = await client.query("SELECT version FROM preamp.schema_version");
+  return Number(rows[0]?.version ?? 0);
 }

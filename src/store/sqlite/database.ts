@@ -328,6 +328,17 @@ export class SqliteDatabase {
     return Number(this.#first("PRAGMA data_version")!.data_version);
   }
 
+  /** Returns the numbers of stored rows. */
+  counts(): { records: number; logs: number; entries: number } {
+    const count = (table: string) => Number(this.#first(`SELECT count(*) AS n FROM ${table}`)!.n);
+    return { records: count("records"), logs: count("logs"), entries: count("entries") };
+  }
+
+  /** Limits the size of the file to a number of pages, 4 KiB each. */
+  limitPages(pages: number): void {
+    this.#database.exec(`PRAGMA max_page_count = ${Math.trunc(pages)}`);
+  }
+
   /** Returns the problems of a damaged file; an empty list for a sound one. */
   check(): string[] {
     const rows = this.#all("PRAGMA integrity_check(20)").map((row) => String(row.integrity_check));

@@ -21,6 +21,8 @@ interface WorkerScope {
 const scope = globalThis as unknown as WorkerScope; // this file runs in a worker only
 const reply = (message: FromWorker) => scope.postMessage(message);
 let database: SqliteDatabase | undefined;
+/** Time of the store at its last batch, in milliseconds since the epoch; 0 before the first one. */
+let last_ms = 0;
 let watching: ReturnType<typeof setInterval> | undefined;
 let purging: ReturnType<typeof setTimeout> | undefined;
 
@@ -39,7 +41,8 @@ function receive(message: ToWorker): void {
     reply({ opened: true });
   } else if ("run" in message) {
     if (!database) throw new Error("the file is not open");
-    reply({ outcomes: database.run(message.run, message.now_ms) });
+    last_ms = message.now_ms;
+    reply({ outcomes: database.run(message.run, last_ms) });
   } else if ("watch" in message) watch(message.watch);
   else {
     watch(false);
@@ -67,7 +70,7 @@ function watch(on: boolean): void {
 function purge(): void {
   let more = false;
   try {
-    more = database?.purge(Date.now()) ?? false;
+    more = database?.purge(last_ms) ?? false;
   } catch {
     // nothing depends on it: expired rows count as deleted
   }

@@ -1,18 +1,109 @@
+import pg from "pg";
 import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
 import { openPostgresStore } from "../../../src/store/postgres/postgres_store.ts";
-import type { StoreSubject } from "../../contracts/store.ts";
+import { assertEquals, assertRejects } from "../../assert.ts";
 import { testStore } from "../../contracts/store.ts";
-import postgres from "postgres";
+import { type Database, POSTGRES, startPostgres } from "../../support/postgres.ts";
 
-const url = Deno.env.get("PREAMP_TEST_POSTGRES");
-if (url) {
-testStore("PostgresStore", async (): Promise<StoreSubject> => {
-  const clock = new FakeClock();
-  const now = () => clock.now();
-  const sql = postgres(url, { max: 1, onnotice: () => {} });
-  await sql.unsafe("DROP SCHEMA IF EXISTS preamp CASCADE");
-  await sql.end();
-  const store = await openPostgresStore(url, { now });
-  return { store, advance: (ms) => clock.advance(ms), another: () => openPostgresStore(url, { now }) };
-});
+let database: Database | undefined;
+
+if (POSTGRES === null) {
+  Deno.test({ name: "PostgresStore: Postgres is not installed here", ignore: true, fn: () => {} });
+} else {
+  Deno.test.beforeAll(async () => {
+    database = await startPostgres();
+  });
+  Deno.test.afterAll(async () => await database?.[Symbol.asyncDispose]());
+
+  testStore("PostgresStore", async () => {
+    const clock = new FakeClock();
+    const now = () => clock.now();
+    const url = await emptyDatabase();
+    return {
+      store: await openPostgresStore(url, { now }),
+      advance: (ms) => clock.advance(ms),
+      another: () => openPostgresStore(url, { now }),
+    };
+  });
+
+  Deno.test("several processes may create the tables at once", async () => {
+    const url = await emptyDatabase();
+    const stores = await Promise.all([1, 2, 3, 4].map(() => openPostgresStore(url)));
+    await stores[0]!.commit([{ put: { kind: "run", key: "x", namespace: "a", value: {} } }]);
+    assertEquals((await stores[3]!.get("run", "x"))?.version, 1);
+    for (const store of stores) await store.close();
+  });
+
+  Deno.test("openPostgresStore() refuses tables of a newer version", async () => {
+    const url = await emptyDatabase();
+    await (await openPostgresStore(url)).close();
+    await execute(url, "UPDATE preamp.schema_version SET version = 99");
+    await assertRejects(() => openPostgresStore(url), Error, "the database has version 99 of the tables");
+  });
+
+  Deno.test("changed() resolves when another process commits, and not for the store's own commits", async () => {
+    const url = await emptyDatabase();
+    const [store, other] = [await openPostgresStore(url), await openPostgresStore(url)];
+    const stop = new AbortController();
+    await Promise.resolve(store.changed!(stop.signal)); // the second wait begins when the store listens
+    let woken = false;
+    const started = performance.now();
+    const waiting = Promise.resolve(store.changed!(stop.signal)).then(() => woken = true);
+    await store.commit([{ put: { kind: "run", key: "own", namespace: "a", value: {} } }]);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    assertEquals(woken, false);
+    await other.commit([{ put: { kind: "run", key: "foreign", namespace: "a", value: {} } }]);
+    await waiting;
+    assertEquals(performance.now() - started < 900, true, "not by the timer");
+    stop.abort();
+    await store.close();
+    await other.close();
+  });
+
+  Deno.test("commits that wait for each other in a circle all succeed", async () => {
+    const url = await emptyDatabase();
+    const [one, two] = [await openPostgresStore(url), await openPostgresStore(url)];
+    const put = (key: string) => ({ put: { kind: "run", key, namespace: "a", value: {} } });
+    await one.commit([put("a"), put("b")]);
+    await Promise.all(
+      Array.from(
+        { length: 40 },
+        (_, n) => (n % 2 ? one.commit([put("a"), put("b")]) : two.commit([put("b"), put("a")])),
+      ),
+    );
+    assertEquals((await one.get("run", "a"))?.version, 41);
+    await one.close();
+    await two.close();
+  });
+
+  Deno.test("ready() gives the reason when the database is gone, and no password", async () => {
+    const gone = await startPostgres();
+    const store = await openPostgresStore(gone.url.replace("preamp@", "preamp:hunter2@"));
+    assertEquals((await store.ready()).ok, true);
+    await gone[Symbol.asyncDispose]();
+    const answer = await store.ready();
+    assertEquals([
+      answer.ok,
+      answer.reason?.startsWith("store not reachable: "),
+      answer.reason?.includes("hunter2"),
+    ], [
+      false,
+      true,
+      false,
+    ]);
+    await store.close();
+  });
+}
+
+/** Returns the URL of the database after deleting all tables. */
+async function emptyDatabase(): Promise<string> {
+  await execute(database!.url, "DROP SCHEMA IF EXISTS preamp CASCADE");
+  return database!.url;
+}
+
+async function execute(connectionString: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  await client.query(statement);
+  await client.end();
 }

@@ -1,9 +1,12 @@
+import { DatabaseSync } from "node:sqlite";
 import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
+import { SqliteDatabase } from "../../../src/store/sqlite/database.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
-import type { StoreSubject } from "../../contracts/store.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { testStore } from "../../contracts/store.ts";
 
-testStore("SqliteStore", async (): Promise<StoreSubject> => {
+testStore("SqliteStore", async () => {
   const clock = new FakeClock();
   const now = () => clock.now();
   const folder = await Deno.makeTempDir();
@@ -16,3 +19,180 @@ testStore("SqliteStore", async (): Promise<StoreSubject> => {
   };
   return { store, advance: (ms) => clock.advance(ms), another: () => openSqliteStore(path, { now }) };
 });
+
+const entries = (count: number) => Array.from({ length: count }, (_, index) => ({ seq: index + 1 }));
+const put = (key: string, expires_ms?: number) => ({
+  put: { kind: "run", key, namespace: "a", value: { key }, ...(expires_ms ? { expires_ms } : {}) },
+});
+
+/** Calls `body` with the path of a file in a new folder. */
+async function withFile(body: (path: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await body(`${folder}/deep/store.db`);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function using(path: string, body: (store: Store) => Promise<void>): Promise<void> {
+  const store = await openSqliteStore(path);
+  try {
+    await body(store);
+  } finally {
+    await store.close();
+  }
+}
+
+Deno.test("SqliteStore has what was committed after the file was closed and opened again", () =>
+  withFile(async (path) => {
+    await using(path, async (store) => {
+      await store.commit([put("x"), { append: "log", after: 0, entries: entries(3) }]);
+      await store.acquire("lease", "me", 60_000);
+    });
+    await using(path, async (store) => {
+      assertEquals((await store.get("run", "x"))?.value, { key: "x" });
+      assertEquals(await store.entries("log", 1, 10), [{ seq: 2 }, { seq: 3 }]);
+      assertEquals(await store.acquire("lease", "you", 60_000), null);
+    });
+  }));
+
+Deno.test("SqliteStore creates its folder and a file that only this user can read", () =>
+  withFile(async (path) => {
+    await using(path, async (store) => await store.commit([put("x")]));
+    const mode = async (file: string) => ((await Deno.stat(file)).mode ?? 0) & 0o777;
+    assertEquals([await mode(path), await mode(path.replace("/store.db", ""))], [0o600, 0o700]);
+  }));
+
+Deno.test("SqliteStore refuses a file that is no database, of another program, or of a newer version", () =>
+  withFile(async (path) => {
+    await Deno.mkdir(path.replace("/store.db", ""));
+    await Deno.writeTextFile(
+      path,
+      "not a database, but long enough to have a header of one hundred bytes".repeat(3),
+    );
+    await assertRejects(() => openSqliteStore(path), Error, "file is not a database");
+    await Deno.remove(path);
+    const foreign = new DatabaseSync(path);
+    foreign.exec("CREATE TABLE mine (x)");
+    foreign.close();
+    await assertRejects(() => openSqliteStore(path), Error, "database of another program");
+    await Deno.remove(path);
+    await using(path, async (store) => await store.commit([put("x")]));
+    const newer = new DatabaseSync(path);
+    newer.exec("PRAGMA user_version = 99");
+    newer.close();
+    await assertRejects(() => openSqliteStore(path), Error, "the file has version 99");
+  }));
+
+Deno.test("SqliteStore carries out calls in the order in which they were made", () =>
+  withFile((path) =>
+    using(path, async (store) => {
+      const [, before, , after] = await Promise.all([
+        store.commit([put("a")]),
+        store.get("run", "a"),
+        store.commit([{ delete: { kind: "run", key: "a" } }]),
+        store.get("run", "a"),
+      ]);
+      assertEquals([before?.key, after], ["a", null]);
+    })
+  ));
+
+Deno.test("SqliteStore completes the calls that were made before close() and refuses later ones", () =>
+  withFile(async (path) => {
+    const store = await openSqliteStore(path);
+    const writes = Array.from({ length: 50 }, (_, n) => store.commit([put(`r${n}`)]));
+    const closed = store.close();
+    await Promise.all(writes);
+    await closed;
+    await assertRejects(async () => await store.get("run", "r1"), Error, "it is closed");
+    await using(path, async (again) => assert(await again.get("run", "r49")));
+  }));
+
+Deno.test("changed() resolves when another process commits, and not for the store's own commits", () =>
+  withFile((path) =>
+    using(path, async (store) => {
+      const other = await openSqliteStore(path);
+      const stop = new AbortController();
+      let woken = 0;
+      const waiting = Promise.resolve(store.changed!(stop.signal)).then(() => woken++);
+      await store.commit([put("own")]);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      assertEquals(woken, 0);
+      await other.commit([put("foreign")]);
+      await waiting;
+      assertEquals(woken, 1);
+      const aborted = store.changed!(stop.signal);
+      stop.abort();
+      await aborted;
+      await other.close();
+    })
+  ));
+
+Deno.test("SqliteStore reports a full disk as storage_full, loses nothing, and writes again when there is space", () =>
+  withFile(async (path) => {
+    await Deno.mkdir(path.replace("/store.db", ""));
+    const database = new SqliteDatabase(path);
+    const commit = (key: string, bytes: number) =>
+      database.run([{
+        kind: "commit",
+        changes: [{ append: key, after: 0, entries: [JSON.stringify({ seq: 1, text: "x".repeat(bytes) })] }],
+        fence: undefined,
+      }], 0);
+    commit("kept", 10);
+    database.limitPages(40); // as a disk of 160 KiB
+    let code: unknown;
+    try {
+      commit("large", 1_000_000);
+    } catch (error) {
+      code = (error as { errcode?: number }).errcode;
+    }
+    assertEquals(code, 13); // SQLITE_FULL
+    const read = (log: string) => database.run([{ kind: "entries", log, after: 0, limit: 9 }], 0)[0];
+    assertEquals(read("kept"), { value: ['{"seq":1,"text":"xxxxxxxxxx"}'] });
+    assertEquals(read("large"), { value: null });
+    database.limitPages(100_000);
+    assertEquals(commit("large", 1_000_000), [{ value: null }]);
+    database.close();
+  }));
+
+Deno.test("purge() deletes expired records and logs, in parts, and nothing else", () =>
+  withFile(async (path) => {
+    await Deno.mkdir(path.replace("/store.db", ""));
+    const database = new SqliteDatabase(path);
+    const row = (key: string, expires_ms: number | null) => ({
+      put: {
+        kind: "run",
+        key,
+        namespace: "a",
+        json: "{}",
+        index_json: '{"open":"true"}',
+        created_ms: 1,
+        expires_ms,
+      },
+    });
+    const log = (append: string, count: number) => ({
+      append,
+      after: 0,
+      entries: entries(count).map((entry) => JSON.stringify(entry)),
+    });
+    database.run([{
+      kind: "commit",
+      changes: [
+        row("old", 10),
+        row("young", 30),
+        row("eternal", null),
+        log("long", 2_500),
+        { expireLog: "long", at_ms: 10 },
+        log("young", 2),
+        { expireLog: "young", at_ms: 30 },
+      ],
+      fence: undefined,
+    }], 0);
+    let parts = 1;
+    while (database.purge(20)) parts++;
+    assertEquals(parts, 3);
+    assertEquals(database.counts(), { records: 2, logs: 1, entries: 2 });
+    assertEquals(database.check(), []);
+    database.close();
+  }));

@@ -1,0 +1,69 @@
+/** A Postgres server of these tests, from the packages of the system; it listens on loopback and keeps nothing. */
+/** A running server. */
+export interface Database extends AsyncDisposable {
+  /** URL of its database. */
+  readonly url: string;
+}
+
+/** Folder of Postgres' programs; null where it is not installed. */
+export const POSTGRES: string | null = findPrograms();
+
+function findPrograms(): string | null {
+  const root = "/usr/lib/postgresql"; // Debian and Ubuntu; other systems have the programs on the PATH
+  try {
+    const versions = [...Deno.readDirSync(root)].map(({ name }) => name).sort((a, b) =>
+      Number(b) - Number(a)
+    );
+    return `${root}/${versions[0]}/bin`;
+  } catch {
+    const found = (Deno.env.get("PATH") ?? "").split(":").find((folder) => isFile(`${folder}/initdb`));
+    return found ?? null;
+  }
+}
+
+function isFile(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch {
+    return false;
+  }
+}
+
+/** Starts a server with an empty database. Postgres refuses to run as root, so root starts it as `postgres`. */
+export async function startPostgres(): Promise<Database> {
+  const folder = await Deno.makeTempDir({ prefix: "preamp-postgres-" });
+  const port = freePort();
+  await Deno.chmod(folder, 0o777);
+  await run("initdb", ["-D", `${folder}/data`, "-A", "trust", "-U", "preamp", "--no-sync"]);
+  const settings = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off`;
+  await run("pg_ctl", ["-D", `${folder}/data`, "-o", settings, "-l", `${folder}/log`, "-w", "start"]);
+  return {
+    url: `postgres://preamp@127.0.0.1:${port}/postgres`,
+    async [Symbol.asyncDispose]() {
+      await run("pg_ctl", ["-D", `${folder}/data`, "-m", "immediate", "-w", "stop"]);
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+function freePort(): number {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr;
+  listener.close();
+  return port;
+}
+
+async function run(program: string, args: string[]): Promise<void> {
+  const command = [`${POSTGRES}/${program}`, ...args];
+  const [first, ...rest] = Deno.uid() === 0
+    ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", ...command]
+    : command;
+  const { success, stderr } = await new Deno.Command(first!, {
+    args: rest,
+    cwd: "/",
+    stdout: "null",
+    stderr: "piped",
+  })
+    .output();
+  if (!success) throw new Error(`${program} failed: ${new TextDecoder().decode(stderr)}`);
+}
