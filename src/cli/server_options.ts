@@ -1,11 +1,14 @@
-/** The options that every server of this process has, under `preamp serve` and under `deno serve`. */
+/** Opens the store and returns the options of every server of this process, under `preamp serve` and `deno serve`. */
 import type { Redactor } from "../policy/redact.ts";
 import type { PreampOptions } from "../server/mod.ts";
 import type { Log } from "./log.ts";
 import type { Settings } from "./settings.ts";
 import { openSettingsStore } from "./store.ts";
 
-/** Returns the options from the settings. `secrets` are redacted everywhere. */
+/**
+ * Opens the store and returns the options from the settings. `secrets` are redacted everywhere.
+ * @throws {UsageError} when the store cannot be opened.
+ */
 export async function serverOptions(settings: Settings, secrets: Redactor, log: Log): Promise<PreampOptions> {
   const { policy, plans, home, sources } = settings;
   const { store, warning } = await openSettingsStore(settings, true);

@@ -1,14 +1,15 @@
 /** Opens the store that the settings of a command name. */
-import { describeStore, openStore, type StoreName } from "../store/open_store.ts";
+import { errorMessage } from "../sdk/errors.ts";
+import { openStore, type StoreName } from "../store/open_store.ts";
 import type { Store } from "../store/store.ts";
+import { UsageError } from "./arguments.ts";
 import { filePath } from "./paths.ts";
 import type { Settings } from "./settings.ts";
 
-/** An open store and its name for messages, without a password. */
+/** The store of a command. */
 export interface OpenedStore {
   /** Undefined: memory. */
   readonly store: Store | undefined;
-  readonly name: string;
   /** Reason why runs are kept in memory although they should last; null if they are where they should be. */
   readonly warning: string | null;
 }
@@ -17,7 +18,7 @@ export interface OpenedStore {
  * Opens the store of the settings. `auto` is the file `preamp.db` in `$PREAMP_HOME` when `lasting`, else memory; where
  * this process may not write that file it is memory too, with a warning.
  *
- * @throws {Error} when a store that the settings name cannot be opened, or the default file is damaged.
+ * @throws {UsageError} when a store that the settings name cannot be opened, or the default file is damaged.
  */
 export async function openSettingsStore({ store, home }: Settings, lasting: boolean): Promise<OpenedStore> {
   if (store !== "auto") return await open(store);
@@ -32,8 +33,15 @@ export async function openSettingsStore({ store, home }: Settings, lasting: bool
 }
 
 async function open(name: StoreName | "memory"): Promise<OpenedStore> {
-  if (name === "memory") return { store: undefined, name, warning: null };
-  return { store: await openStore(name), name: describeStore(name), warning: null };
+  if (name === "memory") return { store: undefined, warning: null };
+  try {
+    return { store: await openStore(name), warning: null };
+  } catch (error) {
+    throw new UsageError(
+      `${errorMessage(error)}; choose another place with --store, or --store memory to keep nothing`,
+      { cause: (error as Error).cause },
+    );
+  }
 }
 
 function isRefused(cause: unknown): boolean {

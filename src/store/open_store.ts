@@ -35,7 +35,7 @@ export async function openStore(name: StoreName): Promise<Store> {
 }
 
 /** Returns a store for a message: without user and password. */
-export function describeStore(name: StoreName): string {
+function describeStore(name: StoreName): string {
   if (name.kind === "sqlite") return `sqlite:${name.path}`;
   const { hostname, port, pathname } = new URL(name.url);
   return `postgres://${hostname}${port && `:${port}`}${pathname}`;

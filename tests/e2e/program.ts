@@ -68,10 +68,11 @@ export type Json = any;
 /** Starts a command. Dispose of it, or await `ended`. */
 export async function startProgram(args: readonly string[], options: ProgramOptions = {}): Promise<Program> {
   const [command = "", ...before] = await commandLine();
+  const home = await Deno.makeTempDir({ prefix: "preamp-home-" }); // its store is its own, unless the test names one
   const child = new Deno.Command(command, {
     args: [...before, ...args],
     clearEnv: true,
-    env: { ...environment(), ...options.env },
+    env: { ...environment(), PREAMP_HOME: home, ...options.env },
     cwd: options.cwd ?? ROOT,
     stdin: options.stdin === undefined ? "null" : "piped",
     stdout: "piped",
@@ -80,7 +81,8 @@ export async function startProgram(args: readonly string[], options: ProgramOpti
   const stdout = new Tail(child.stdout);
   const stderr = new Tail(child.stderr);
   if (options.stdin !== undefined) await writeAll(child.stdin, options.stdin);
-  const ended = Promise.all([child.status, stdout.closed, stderr.closed]).then(([{ code, signal }]) => {
+  const ended = Promise.all([child.status, stdout.closed, stderr.closed]).then(async ([{ code, signal }]) => {
+    await Deno.remove(home, { recursive: true });
     assertNothingUnhandled(args, stderr.text);
     return { code, signal, stdout: stdout.text, stderr: stderr.text };
   });

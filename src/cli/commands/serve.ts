@@ -58,8 +58,9 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const log = createLog(format, io.err, secrets);
   for (const message of settings.warnings) log.note("warning", "settings", { message });
   const { policy } = settings;
+  const options = await serverOptions(settings, secrets, log);
   const preamp = createPreamp({
-    ...await serverOptions(settings, secrets, log),
+    ...options,
     authenticate: authenticateOf(auth, policy),
     // A server with configured keys accepts every host name, because DNS rebinding does not supply a key and a foreign
     // Origin is refused anyway. Other servers accept only the names of loopback.
@@ -68,7 +69,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const signal = stopSignal(io, () => log.note("info", "stopping", {}));
   logStrayOutput(log);
   await logNodeWarnings(log);
-  return await listen(preamp, settings, auth, io, log, signal);
+  return await listen(preamp, settings, { auth, store: options.store?.kind ?? "memory" }, io, log, signal);
 }
 
 /** Returns the check of keys: none with `--no-auth`, otherwise the configured keys or the generated one. */
@@ -80,7 +81,7 @@ function authenticateOf(auth: StartupBanner["auth"], policy: Policy): Authentica
 async function listen(
   preamp: Preamp,
   { policy, plans }: Settings,
-  auth: StartupBanner["auth"],
+  { auth, store }: { auth: StartupBanner["auth"]; store: string },
   io: Io,
   log: Log,
   signal: AbortSignal,
@@ -97,7 +98,7 @@ async function listen(
       onError: (error) => log.note("error", "answer_failed", describeError(error)),
       onListen({ url }) {
         io.out.write(`${url}\n${startupBanner({ url, auth, demo })}`);
-        log.note("info", "listening", { url, store: policy.store, auth: auth.kind });
+        log.note("info", "listening", { url, store, auth: auth.kind });
       },
     });
     await Promise.race([served.then(preamp.close), ended(signal)]);
