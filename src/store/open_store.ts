@@ -17,7 +17,7 @@ export function parseStoreName(text: string): StoreName | null {
 }
 
 /**
- * Opens a store; a SQLite file and the tables of a database are created if there are none.
+ * Opens a store; a SQLite file and the tables of a database are created if they do not exist.
  *
  * @throws {Error} when it cannot be opened. The message says why, without a password.
  */

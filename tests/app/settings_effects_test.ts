@@ -118,8 +118,14 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
   },
   store: {
     async look_at_program() {
-      const { code, stderr } = await runProgram(["serve", "--store", "kv:x"]);
-      assertEquals([code, stderr.includes("keeps runs in memory only")], [2, true]);
+      const flags = ["--store", `sqlite:${await Deno.makeTempDir()}/runs.db`];
+      let id = "";
+      {
+        await using server = await startServer(flags);
+        id = (await server.post("/v1/runs", { prompt: "hi", plan: planOf(["done"]) })).body.id;
+      }
+      await using server = await startServer(flags);
+      assertEquals((await server.get(`/v1/runs/${id}`)).body.output_text, "done");
     },
   },
   "listen.host": {

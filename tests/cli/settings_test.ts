@@ -15,7 +15,7 @@ function read(words: readonly string[], env: Record<string, string> = {}) {
 Deno.test("readSettings() returns the default policy without flags and variables", async () => {
   const { policy, plans, api_keys, warnings } = await read([]);
   assertEquals([policy.store, policy.listen.host, policy.listen.port, api_keys, warnings], [
-    "memory",
+    "auto",
     "127.0.0.1",
     8484,
     [],

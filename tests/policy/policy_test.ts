@@ -26,6 +26,7 @@ limits: {max_iterations: 50, max_tool_calls: 200, max_total_tokens: 1000000, max
 Deno.test("parsePolicy() reads every key of the documented policy", async () => {
   const policy = await parsePolicy(DOCUMENT);
   const expected = defaultPolicy();
+  expected.store = "memory";
   expected.cors.origins = ["https://app.example.com", "http://localhost:5173"];
   expected.auth.keys = [{ name: "ci", sha256: "0".repeat(64), policy: "small" }];
   expected.modules.allow = ["https://modules.example.com/agents/", "data:"];

@@ -227,7 +227,9 @@ async function sessionOf(text: string | undefined, { runs }: Runtime): Promise<s
   const own = data.filter(({ parent_id }) => parent_id === null); // not those of sub-agents
   const last = own.toSorted((a, b) => b.last_activity.localeCompare(a.last_activity))[0];
   if (last) return last.id;
-  throw new UsageError("Cannot continue the last session: there is none; begin one with --session new");
+  throw new UsageError(
+    "Cannot continue the last session: no session is stored; begin one with --session new",
+  );
 }
 
 /** Returns a module's console output as one printable line. */

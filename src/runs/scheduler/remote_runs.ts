@@ -199,7 +199,7 @@ export function projectRun(run: Run, entries: readonly Entry[]): RunProjection {
   return projection;
 }
 
-/** Resolves to the id of the run of a session that has not ended, in any process; null when there is none. */
+/** Resolves to the id of the run of a session that has not ended, in any process, or null. */
 export async function openRunOf(store: Store, namespace: string, session_id: string): Promise<string | null> {
   const where = { session_id, open: "true" };
   const { records } = await store.list("run", { namespace, where, limit: 1 });

@@ -328,7 +328,7 @@ const INSERT = `INSERT INTO preamp.records AS records (${COLUMNS})
     created_ms = CASE WHEN $8::float8 IS NOT NULL OR ${EXPIRED} THEN excluded.created_ms ELSE records.created_ms END,
     version = CASE WHEN ${EXPIRED} THEN 1 ELSE records.version + 1 END`;
 
-/** Puts a record over any version, or where there is none: an expired record counts as deleted. */
+/** Puts a record over any version or inserts it; an expired record counts as deleted. */
 const UPSERT = { any: `${INSERT} RETURNING id`, 0: `${INSERT} WHERE ${EXPIRED} RETURNING id` };
 
 /** Puts a record over one version. */

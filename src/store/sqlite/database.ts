@@ -19,7 +19,7 @@ export class SqliteDatabase {
   readonly #statements = new Map<string, StatementSync>();
 
   /**
-   * Opens a file, creates it if there is none, and brings its tables to this version.
+   * Opens a file, creates it if it does not exist, and brings its tables to this version.
    *
    * @throws {Error} for a file that is damaged, of another program, or of a newer version.
    */

@@ -37,7 +37,7 @@ interface Call {
 }
 
 /**
- * Opens the store in a file, which is created with its folder if there is none. Only this user may read it.
+ * Opens the store in a file, which is created with its folder if it does not exist. Only this user may read it.
  *
  * @throws {Error} when the file cannot be opened: no permission, damaged, of another program or of a newer version.
  */
