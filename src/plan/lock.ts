@@ -9,7 +9,7 @@
 import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Source } from "../sdk/plan.ts";
-import { integer, object } from "./check/field_checks.ts";
+import { fitting, object } from "./check/field_checks.ts";
 import { checkKeys, Findings } from "../sdk/findings.ts";
 import { documentError, type Locate, toDetail } from "./check/findings.ts";
 import type { DocumentLimits } from "./parse/document_limits.ts";
@@ -129,7 +129,7 @@ function readFile(value: unknown, path: Path, findings: Findings): LockedFile | 
   const fields = object(value, path, findings);
   if (!fields) return undefined;
   checkKeys(fields, FILE_KEYS, path, findings, "warning");
-  const bytes = integer(fields.bytes, [...path, "bytes"], findings, 0);
+  const bytes = fitting<number>(fields.bytes, { type: "integer", minimum: 0 }, [...path, "bytes"], findings);
   const { sha256 } = fields;
   if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/.test(sha256)) {
     const message = `Cannot read sha256: must be 64 lower-case hex letters: received ${describe(sha256)}`;

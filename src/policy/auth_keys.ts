@@ -1,6 +1,6 @@
 /** `auth.keys`: names and hashes, each used once, and the policy of each is one of `policies`. */
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { object, oneOf, text } from "../plan/check/field_checks.ts";
+import { fitting, object, text } from "../plan/check/field_checks.ts";
 import { checkKeys, type Findings } from "../sdk/findings.ts";
 import { describe, type Path } from "../sdk/value_path.ts";
 import type { ApiKeyEntry } from "./policy.ts";
@@ -71,6 +71,6 @@ function readKey(
   }
   if (name === undefined) return undefined;
   if (!Object.hasOwn(fields, "policy")) return { name, sha256 };
-  const policy = oneOf(fields.policy, policies, [...at, "policy"], findings);
+  const policy = fitting<string>(fields.policy, { enum: policies }, [...at, "policy"], findings);
   return policy === undefined ? undefined : { name, sha256, policy };
 }

@@ -5,7 +5,7 @@
 import type { ErrorDetail } from "../sdk/errors.ts";
 import { compareDecimal } from "../sdk/money.ts";
 import type { RunLimits } from "../sdk/contracts.ts";
-import { smallerDecimal } from "../plan/check/field_checks.ts";
+import { smallerDecimal } from "../sdk/money.ts";
 
 /** Limits that plan and request ask for. */
 export interface AskedLimits {

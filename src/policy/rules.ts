@@ -4,7 +4,7 @@
  */
 import { MIN_DURATION_S } from "../plan/check/check_limits.ts";
 import { checkPermissions } from "../plan/check/check_permissions.ts";
-import { boolean, integer, money, number, oneOf, text, texts } from "../plan/check/field_checks.ts";
+import { fitting, text, texts } from "../plan/check/field_checks.ts";
 import type { Findings } from "../sdk/findings.ts";
 import { type FullPermissions, noPermissions } from "../plan/permissions/grants.ts";
 import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source/source.ts";
@@ -39,6 +39,11 @@ export type Rules = Readonly<Record<string, Rule>>;
 /** Optional fields of a rule. */
 type More = Pick<Rule, "unit" | "for_keys"> & { min?: number; max?: number };
 
+/** Returns the `read` of a rule whose values fit a JSON Schema. */
+function reading<T>(schema: JsonObject): Rule<T>["read"] {
+  return (value, path, findings) => fitting<T>(value, schema, path, findings);
+}
+
 /** Returns the rule of a whole number, at least 1 unless `min` is set. */
 export function whole(default_value: number, meaning: string, more: More = {}): Rule<number> {
   const { min = 1, max, ...facts } = more;
@@ -51,7 +56,7 @@ export function whole(default_value: number, meaning: string, more: More = {}): 
     meaning,
     range,
     ...facts,
-    read: (value, path, findings) => integer(value, path, findings, min, max),
+    read: reading({ type: "integer", minimum: min, ...(max === undefined ? {} : { maximum: max }) }),
   };
 }
 
@@ -68,7 +73,7 @@ export function seconds(default_value: number, meaning: string): Rule<number> {
     meaning,
     range: `a number, at least ${MIN_DURATION_S}`,
     unit: "seconds",
-    read: (value, path, findings) => number(value, path, findings, MIN_DURATION_S),
+    read: reading({ type: "number", minimum: MIN_DURATION_S }),
   };
 }
 
@@ -80,7 +85,7 @@ export function dollars(default_value: string, meaning: string): Rule<string> {
     meaning,
     range: 'a decimal number in quotes, such as "0.50"',
     unit: "US dollars",
-    read: money,
+    read: reading({ type: "string", format: "decimal" }),
   };
 }
 
@@ -97,7 +102,13 @@ export function words(default_value: string, meaning: string, range: string): Ru
 
 /** Returns the rule of a boolean. */
 export function flag(default_value: boolean, meaning: string): Rule<boolean> {
-  return { form: "boolean", default: default_value, meaning, range: "true or false", read: boolean };
+  return {
+    form: "boolean",
+    default: default_value,
+    meaning,
+    range: "true or false",
+    read: reading({ type: "boolean" }),
+  };
 }
 
 /** Returns the rule of one of several words. */
@@ -107,7 +118,7 @@ export function choice<T extends string>(default_value: T, choices: readonly T[]
     default: default_value,
     meaning,
     range: choices.join(" or "),
-    read: (value, path, findings) => oneOf(value, choices, path, findings),
+    read: reading({ enum: choices }),
   };
 }
 

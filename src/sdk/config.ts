@@ -48,7 +48,7 @@ export function readConfig<T>(
   if (findings.errors.length === 0) {
     check?.(settings, (path, fact, hint) => {
       const place = ["config", ...path];
-      findings.error(place, "config", `Cannot read ${formatPath(place)}: ${fact}`, hint);
+      findings.error(place, "value", `Cannot read ${formatPath(place)}: ${fact}`, hint);
     });
   }
   if (findings.errors.length > 0) throw configError(findings.errors);
@@ -102,6 +102,8 @@ export interface ConfigReport {
    * Default: none.
    */
   variables?(path: Path): readonly string[];
+  /** Formats a wrong value. Default: the kind of a text and the value of a number, since a config may hold secrets. */
+  show?(value: unknown): string;
   /** Returns whether a value is not checked, because it is not known yet. Default: no value. */
   unknown?(value: unknown): boolean;
 }
@@ -132,7 +134,10 @@ function checkValue(value: unknown, schema: JsonObject, path: Path, report: Conf
   if (report.unknown?.(value)) return;
   if (Array.isArray(schema.anyOf)) return checkBranches(value, schema.anyOf.filter(isObject), path, report);
   if (Array.isArray(schema.enum)) return checkChoice(value, schema.enum, path, report);
-  if (!fitsType(value, schema)) return wrong(value, `${wordsOf([schema])}${rangeOf(schema)}`, path, report);
+  if (!fitsType(value, schema)) {
+    const rule = schema.format === MONEY_FORMAT ? MONEY : `${wordsOf([schema])}${rangeOf(schema)}`;
+    return wrong(value, rule, path, report);
+  }
   if (typeof value === "number") checkNumber(value, schema, path, report);
   else if (typeof value === "string") {
     checkLength(value.length, "Length", "characters", schema, path, report);
@@ -177,7 +182,7 @@ function checkChoice(value: unknown, choices: readonly unknown[], path: Path, re
   );
   report.findings.error(
     path,
-    "config",
+    "type",
     `Cannot read ${report.name(path)}: must be one of ${words}: received ${
       variables.length > 0 ? valueOf(variables) : describe(value)
     }`,
@@ -213,7 +218,7 @@ function checkLength(
   const variables = variablesAt(path, report);
   const received = variables.length > 0 ? valueOf(variables) : String(length);
   const message = `Cannot read ${report.name(path)}: must have ${rule} ${unit}: received ${received}`;
-  report.findings.error(path, "config", message, hintFor(variables));
+  report.findings.error(path, "type", message, hintFor(variables));
 }
 
 function checkItems(items: readonly unknown[], schema: JsonObject, path: Path, report: ConfigReport): void {
@@ -235,7 +240,7 @@ function checkFields(fields: JsonObject, schema: JsonObject, path: Path, report:
     const variables = variablesAt([...path, name], report);
     const received = variables.length > 0 ? `${valueOf(variables)}, which is not set` : "none";
     const message = `Cannot read ${formatPath(path)}: it must have ${describe(name)}: received ${received}`;
-    report.findings.error(path, "config", message, hintFor(variables) ?? `add ${name}`);
+    report.findings.error(path, "type", message, hintFor(variables) ?? `add ${name}`);
   }
   for (const [name, rule] of Object.entries(properties ?? {})) {
     if (isObject(rule) && has(name)) checkValue(fields[name], rule, [...path, name], report);
@@ -248,20 +253,22 @@ function checkFields(fields: JsonObject, schema: JsonObject, path: Path, report:
  */
 function wrong(value: unknown, rule: string, path: Path, report: ConfigReport): void {
   const variables = variablesAt(path, report);
-  const received = variables.length > 0
-    ? valueOf(variables)
-    : typeof value === "number"
-    ? String(value)
-    : describeKind(value);
+  const received = variables.length > 0 ? valueOf(variables) : (report.show ?? showKind)(value);
   const message = `Cannot read ${report.name(path)}: must be ${rule}: received ${received}`;
   const hint = variables.length > 0 && (rule === WORDS.array || rule === WORDS.object)
     ? `write ${rule} itself: a variable is always text`
     : hintFor(variables);
-  report.findings.error(path, "config", message, hint ?? quotesHint(value, rule));
+  report.findings.error(path, "type", message, hint ?? quotesHint(value, rule));
+}
+
+function showKind(value: unknown): string {
+  return typeof value === "number" ? String(value) : describeKind(value);
 }
 
 function quotesHint(value: unknown, rule: string): string | undefined {
-  if (typeof value === "number" && rule === WORDS.string) return `write it in quotes: "${value}"`;
+  if (typeof value === "number" && (rule === WORDS.string || rule === MONEY)) {
+    return `write it in quotes: "${value}"`;
+  }
   const numeric = typeof value === "string" && value.trim() !== "" && Number.isFinite(Number(value));
   return numeric && rule.includes("number") ? "write it without quotes" : undefined;
 }

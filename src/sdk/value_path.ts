@@ -17,6 +17,13 @@ export function formatPath(path: Path): string {
   return text;
 }
 
+/** Returns the last step of a path, as the name of its value in a sentence. */
+export function lastStep(path: Path): string {
+  const last = path.at(-1);
+  if (last === undefined) return "the document";
+  return typeof last === "number" ? `entry ${last}` : formatPath([last]);
+}
+
 /**
  * Parses the output of {@link formatPath}; undefined for any other text. Keys that it truncated remain
  * truncated.

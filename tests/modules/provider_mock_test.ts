@@ -441,7 +441,7 @@ Deno.test("mount() refuses a wrong config and reports every problem", async () =
     "Cannot read config.response: give response or responses, not both",
   ]);
   assertEquals(await findings({ prices: { input: 3, output: "15" } }), [
-    "Cannot read config.prices.input: must be text: received 3",
+    'Cannot read config.prices.input: must be a decimal number as text, such as "0.50": received 3',
   ]);
   assertEquals(await findings({ after: "echo" }), [
     "Cannot read config.after: needs responses, which may be an empty list",

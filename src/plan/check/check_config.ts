@@ -2,7 +2,7 @@
 import { checkConfig } from "../../sdk/config.ts";
 import type { Findings } from "../../sdk/findings.ts";
 import type { JsonObject } from "../../sdk/json.ts";
-import { formatPath, type Path } from "../../sdk/value_path.ts";
+import { lastStep, type Path } from "../../sdk/value_path.ts";
 import { findEnv } from "../env.ts";
 
 /**
@@ -45,10 +45,4 @@ export function checkExpandedConfig(
 
 function findVariables(text: string): string[] {
   return text.includes("${") ? [...new Set(findEnv(text).map(({ name }) => name))] : [];
-}
-
-/** Returns the name of a value; the finding has its path. */
-function lastStep(path: Path): string {
-  const last = path.at(-1);
-  return typeof last === "string" ? formatPath([last]) : `entry ${last}`;
 }

@@ -2,29 +2,33 @@
  * Checks the `session` section with its orchestrator and context, and the top-level blocks that belong to
  * them.
  */
-import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { isObject, type JsonObject, type JsonSchema } from "../../sdk/json.ts";
 import type { ModuleSpec, MountPlan } from "../../sdk/plan.ts";
 import { checkSpec } from "./check_spec.ts";
-import { boolean, integer, object, oneOf } from "./field_checks.ts";
+import { fitting, object } from "./field_checks.ts";
 import { checkKeys, type Findings } from "../../sdk/findings.ts";
-import { describe, describeKind, type Path } from "../../sdk/value_path.ts";
+import { describeKind, type Path } from "../../sdk/value_path.ts";
 import type { SourceOptions } from "../source/source.ts";
 
 type Session = MountPlan["session"];
 type Slot = "orchestrator" | "context";
 
-const KEYS: ReadonlySet<string> = new Set([
-  "orchestrator",
-  "orchestrator_source",
-  "context",
-  "context_source",
-  "injection_budget_per_turn",
-  "injection_size_limit",
-  "injection_budget_mode",
-  "raw",
-  "metadata",
-  "hooks_first",
-]);
+const INJECTION_LIMIT: JsonSchema = { type: ["integer", "null"], minimum: 0 };
+
+const SETTINGS: Readonly<Record<Exclude<keyof Session, Slot>, JsonSchema>> = {
+  injection_budget_per_turn: INJECTION_LIMIT,
+  injection_size_limit: INJECTION_LIMIT,
+  injection_budget_mode: { enum: ["warn", "drop", "error"] },
+  raw: { type: "boolean" },
+  hooks_first: { type: "boolean" },
+  metadata: { type: "object" },
+};
+
+const SCHEMA: JsonSchema = {
+  type: "object",
+  properties: { orchestrator: {}, orchestrator_source: {}, context: {}, context_source: {}, ...SETTINGS },
+  additionalProperties: false,
+};
 
 /** A session of which keys may be missing, as in an overlay. */
 export type PartialSession = Partial<Session>;
@@ -54,8 +58,8 @@ export function checkSession(
     const spec = checkSlot(fields, slot, config, at, findings, options);
     if (spec) session[slot] = spec;
   }
-  if (fields) checkSettings(fields, session, at, findings);
-  return session;
+  const settings = Object.entries(fields ?? {}).filter(([key]) => Object.hasOwn(SETTINGS, key));
+  return Object.assign(session, Object.fromEntries(settings));
 }
 
 function sessionFields(
@@ -69,7 +73,7 @@ function sessionFields(
     findings,
     "write session: {orchestrator: loop-streaming, context: context-simple}",
   );
-  if (fields) checkKeys(fields, KEYS, at, findings, "error");
+  if (fields) fitting(fields, SCHEMA, at, findings);
   return fields;
 }
 
@@ -158,32 +162,4 @@ function checkSlotConfig(
   const message = `Cannot read config: must be an object: received ${describeKind(block.config)}`;
   findings.error([...at, "config"], "type", message, "leave it out, or write {}");
   return undefined;
-}
-
-function checkSettings(fields: JsonObject, session: PartialSession, at: Path, findings: Findings): void {
-  for (const key of ["injection_budget_per_turn", "injection_size_limit"] as const) {
-    if (!Object.hasOwn(fields, key)) continue;
-    const value = fields[key] === null ? null : integer(fields[key], [...at, key], findings, 0);
-    if (value !== undefined) session[key] = value;
-  }
-  if (Object.hasOwn(fields, "injection_budget_mode")) {
-    const mode = oneOf(
-      fields.injection_budget_mode,
-      ["warn", "drop", "error"] as const,
-      [...at, "injection_budget_mode"],
-      findings,
-    );
-    if (mode) session.injection_budget_mode = mode;
-  }
-  for (const key of ["raw", "hooks_first"] as const) {
-    if (!Object.hasOwn(fields, key)) continue;
-    const value = boolean(fields[key], [...at, key], findings);
-    if (value !== undefined) session[key] = value;
-  }
-  if (!Object.hasOwn(fields, "metadata")) return;
-  if (isObject(fields.metadata)) session.metadata = fields.metadata;
-  else {
-    const message = `Cannot read metadata: must be an object: received ${describe(fields.metadata)}`;
-    findings.error([...at, "metadata"], "type", message);
-  }
 }

@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { ModuleSpec, Source } from "../../sdk/plan.ts";
 import { hasSpace } from "../../text/escape.ts";
 import { checkPermissions } from "./check_permissions.ts";
-import { boolean, oneOf } from "./field_checks.ts";
+import { fitting } from "./field_checks.ts";
 import { checkKeys, type Findings } from "../../sdk/findings.ts";
 import { describe, describeKind, formatPath, type Path } from "../../sdk/value_path.ts";
 import { parseSource, SOURCE_FORMS, type SourceOptions } from "../source/source.ts";
@@ -185,11 +185,12 @@ function checkProtections(fields: JsonObject, spec: ModuleSpec, path: Path, find
     if (permissions) spec.permissions = permissions;
   }
   if (Object.hasOwn(fields, "isolation")) {
-    const tier = oneOf(fields.isolation, TIERS, [...path, "isolation"], findings);
+    const schema = { enum: [...TIERS] };
+    const tier = fitting<typeof TIERS[number]>(fields.isolation, schema, [...path, "isolation"], findings);
     if (tier) spec.isolation = tier;
   }
   if (Object.hasOwn(fields, "required")) {
-    const required = boolean(fields.required, [...path, "required"], findings);
+    const required = fitting<boolean>(fields.required, { type: "boolean" }, [...path, "required"], findings);
     if (required !== undefined) spec.required = required;
   }
 }

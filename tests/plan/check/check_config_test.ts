@@ -173,7 +173,7 @@ Deno.test("checkWrittenConfig() takes money as a decimal string", () => {
     'tools[0].config.price: Cannot read price: must be a decimal number as text, such as "0.50": received text',
   ]);
   assertEquals(found({ price: 0.5 }, schema).errors, [
-    'tools[0].config.price: Cannot read price: must be text: received 0.5 (write it in quotes: "0.5")',
+    'tools[0].config.price: Cannot read price: must be a decimal number as text, such as "0.50": received 0.5 (write it in quotes: "0.5")',
   ]);
 });
 
