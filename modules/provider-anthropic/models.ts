@@ -1,27 +1,49 @@
 /** Claude models: sizes, prices, and which parameters they accept. */
+import type { Prices } from "preamp";
 import type { KnownModel } from "preamp/provider";
 
-function model(id: string, context_window: number, max_output_tokens: number, prices: string): KnownModel {
-  const [input = "", output = "", cache_write = "", cache_read = ""] = prices.split(" ");
-  return { id, context_window, max_output_tokens, prices: { input, output, cache_write, cache_read } };
+/**
+ * Known models, as of 2026-11-20. Prices: input, output, cache write (5 minutes) and cache read, in US dollars
+ * per million tokens.
+ */
+export const MODELS: readonly KnownModel[] = [
+  { id: "claude-fable-5-2", ...large() },
+  { id: "claude-fable-5-1", ...large("10 50 12.5 0.25") },
+  { id: "claude-fable-5", ...large("10 50 12.5 1") },
+  { id: "claude-opus-5-5", ...large("4 20 5 0.2") },
+  { id: "claude-opus-5", ...large("5 25 6.25 0.5") },
+  { id: "claude-opus-4-8", ...large("5 25 6.25 0.5") },
+  { id: "claude-opus-4-7", ...large("5 25 6.25 0.5") },
+  { id: "claude-opus-4-6", ...large("5 25 6.25 0.5") },
+  { id: "claude-opus-4-5", ...small("5 25 6.25 0.5") },
+  { id: "claude-sonnet-5-5", ...large("2 10 2.5 0.2") },
+  { id: "claude-sonnet-5", ...large("2 10 2.5 0.2") },
+  { id: "claude-sonnet-4-6", ...large("3 15 3.75 0.3") },
+  { id: "claude-sonnet-4-5", ...small("3 15 3.75 0.3") },
+  {
+    id: "claude-haiku-5-5",
+    ...large("0.1 0.5 0.125 0.01"),
+    long_prices: { above_tokens: 100_000, prices: pricesOf("0.5 2.5 0.625 0.05") },
+  },
+  { id: "claude-haiku-4-5", ...small("1 5 1.25 0.1") },
+];
+
+function large(prices?: string): Omit<KnownModel, "id"> {
+  return {
+    context_window: 1_000_000,
+    max_output_tokens: 128_000,
+    ...(prices === undefined ? {} : { prices: pricesOf(prices) }),
+  };
 }
 
-/** Known models, as of 2026-11-20. Prices: input, output, cache write (5 minutes) and cache read, in US dollars per million tokens. */
-export const MODELS: readonly KnownModel[] = [
-  model("claude-fable-5-1", 1_000_000, 128_000, "10 50 12.5 0.25"),
-  model("claude-fable-5", 1_000_000, 128_000, "10 50 12.5 1"),
-  model("claude-opus-5-5", 1_000_000, 128_000, "4 20 5 0.2"),
-  model("claude-opus-5", 1_000_000, 128_000, "5 25 6.25 0.5"),
-  model("claude-opus-4-8", 1_000_000, 128_000, "5 25 6.25 0.5"),
-  model("claude-opus-4-7", 1_000_000, 128_000, "5 25 6.25 0.5"),
-  model("claude-opus-4-6", 1_000_000, 128_000, "5 25 6.25 0.5"),
-  model("claude-opus-4-5", 200_000, 64_000, "5 25 6.25 0.5"),
-  model("claude-sonnet-5-5", 1_000_000, 128_000, "2 10 2.5 0.2"),
-  model("claude-sonnet-5", 1_000_000, 128_000, "2 10 2.5 0.2"),
-  model("claude-sonnet-4-6", 1_000_000, 64_000, "3 15 3.75 0.3"),
-  model("claude-sonnet-4-5", 200_000, 64_000, "3 15 3.75 0.3"),
-  model("claude-haiku-4-5", 200_000, 64_000, "1 5 1.25 0.1"),
-];
+function small(prices: string): Omit<KnownModel, "id"> {
+  return { context_window: 200_000, max_output_tokens: 64_000, prices: pricesOf(prices) };
+}
+
+function pricesOf(text: string): Prices {
+  const [input = "", output = "", cache_write = "", cache_read = ""] = text.split(" ");
+  return { input, output, cache_write, cache_read };
+}
 
 /** What a model accepts. */
 export interface ModelTraits {
@@ -43,7 +65,7 @@ export function traitsOf(id: string): ModelTraits {
   const adaptive_only = version >= 4.7 || id.includes("mythos");
   return {
     thinking: adaptive_only ? "adaptive" : version >= 4.6 ? "both" : version >= 3.7 ? "budget" : "none",
-    can_disable_thinking: !/fable|mythos|opus-5-[5-9]/.test(id),
+    can_disable_thinking: !/fable|mythos|opus-5-5/.test(id),
     sampling: !adaptive_only,
     effort: version >= 4.6 || /opus-4-5/.test(id),
     structured_outputs: version >= 4.5 || /opus-4-1/.test(id),

@@ -1,6 +1,7 @@
 /** Converts a call to the body of `POST /v1/messages`. */
 import type { Anthropic } from "@anthropic-ai/sdk";
-import { type Degradation, isObject, type JsonObject, type ToolSpec } from "preamp";
+import { transformJSONSchema } from "@anthropic-ai/sdk/lib/transform-json-schema";
+import { type Degradation, isObject, type JsonObject, type JsonSchema, type ToolSpec } from "preamp";
 import type {
   AssistantPart,
   CallSettings,
@@ -152,9 +153,16 @@ function toTool(tool: ToolSpec): Anthropic.ToolUnion {
   return {
     name,
     ...(description ? { description } : {}),
-    input_schema: { ...parameters, type: "object" },
+    input_schema: inputSchema(parameters),
     ...extra,
   } as Anthropic.Tool;
+}
+
+/** The API refuses a schema with these keywords at its top; the loop checks the input by the whole schema. */
+function inputSchema(
+  { anyOf: _any, oneOf: _one, allOf: _all, ...schema }: JsonSchema,
+): Anthropic.Tool.InputSchema {
+  return { ...schema, type: "object" };
 }
 
 type Thinking = Anthropic.ThinkingConfigParam;
@@ -167,7 +175,9 @@ function thinkingOf(call: CallSettings): Thinking | undefined {
     return can_disable_thinking ? { type: "disabled" } : undefined;
   }
   if (thinking === "adaptive" || thinking === "both" && budget === undefined) {
-    return budget === undefined && reasoning_effort === undefined ? undefined : { type: "adaptive" };
+    return budget === undefined && reasoning_effort === undefined
+      ? undefined
+      : { type: "adaptive", display: "summarized" }; // newer models leave the text out by default
   }
   if (budget === undefined) return undefined;
   const budget_tokens = Math.max(MIN_BUDGET, Math.min(budget, max_output_tokens - 1));
@@ -191,7 +201,9 @@ function formatOf({ model, response_format }: CallSettings): Format {
     ? "the API has no JSON mode without a schema"
     : `${model} has no structured outputs`;
   if (response_format.type === "json_schema" && traitsOf(model).structured_outputs) {
-    return { config: { format: { type: "json_schema", schema: response_format.schema } } };
+    return {
+      config: { format: { type: "json_schema", schema: transformJSONSchema(response_format.schema) } },
+    };
   }
   return {
     config: {},

@@ -17,6 +17,8 @@ export interface KnownModel {
   readonly max_output_tokens: number;
   /** Prices in US dollars per million tokens; absent when they are unknown. */
   readonly prices?: Prices;
+  /** Prices of requests with more than `above_tokens` tokens, when they differ. */
+  readonly long_prices?: { readonly above_tokens: number; readonly prices: Prices };
   /** Capabilities in addition to those of the provider. */
   readonly capabilities?: readonly string[];
 }

@@ -1,6 +1,7 @@
 /** Facts about models: from the plan's config, else from the module's table, else its defaults. */
 import type { ModelInfo } from "../providers.ts";
-import type { Prices } from "../prices.ts";
+import type { Usage } from "../messages.ts";
+import { costOf, type Prices } from "../prices.ts";
 import type { KnownModel, ProviderDefinition } from "./definition.ts";
 import type { ProviderSettings } from "./settings.ts";
 
@@ -14,6 +15,8 @@ export interface ModelFacts {
   readonly max_output_tokens: number | undefined;
   /** Prices; undefined when they are unknown. */
   readonly prices: Prices | undefined;
+  /** Prices of long requests, when they differ. */
+  readonly long_prices: KnownModel["long_prices"] | undefined;
   /** Capabilities. */
   readonly capabilities: readonly string[];
 }
@@ -38,6 +41,9 @@ export class ModelTable {
     const own = model === this.#settings.model;
     const configured = models.find(({ id }) => id === model);
     const known = findKnown(this.#definition.models, model);
+    const stated = configured?.prices ?? (own ? prices : undefined);
+    // prices of the table are the vendor's; another server has its own
+    const listed = stated === undefined && this.#settings.base_url === undefined ? known : undefined;
     return {
       display_name: configured?.display_name ?? (known?.id === model ? known.display_name : undefined) ??
         model,
@@ -45,7 +51,8 @@ export class ModelTable {
         known?.context_window ??
         context_window ?? defaults.context_window,
       max_output_tokens: configured?.max_output_tokens ?? known?.max_output_tokens,
-      prices: configured?.prices ?? (own ? prices : undefined) ?? this.#tablePrices(known),
+      prices: stated ?? listed?.prices,
+      long_prices: listed?.long_prices,
       capabilities: [...this.capabilities, ...(known?.capabilities ?? [])],
     };
   }
@@ -72,9 +79,14 @@ export class ModelTable {
     };
   }
 
-  /** Prices of the table are the vendor's; another server has its own. */
-  #tablePrices(known: KnownModel | undefined): Prices | undefined {
-    return this.#settings.base_url === undefined ? known?.prices : undefined;
+  /** Returns the cost of a call as a decimal string; null when the price is unknown. */
+  costOf(model: string, usage: Omit<Usage, "cost_usd">): string | null {
+    const { prices, long_prices } = this.factsOf(model);
+    const { input_tokens, cache_write_tokens = 0 } = usage;
+    if (long_prices && input_tokens + cache_write_tokens > long_prices.above_tokens) {
+      return costOf(usage, long_prices.prices);
+    }
+    return prices ? costOf(usage, prices) : null;
   }
 }
 

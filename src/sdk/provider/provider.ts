@@ -5,7 +5,6 @@ import type { JsonObject } from "../json.ts";
 import { LLMError, type LLMErrorOptions } from "../llm_errors.ts";
 import type { ChatRequest, ChatResponse, ContentBlock, ResponseFormat, Usage } from "../messages.ts";
 import { sumCostUsd } from "../money.ts";
-import { costOf } from "../prices.ts";
 import { type CompleteOptions, type ModelInfo, type Provider, ProviderInfo } from "../providers.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
 import { Attempt } from "./attempt.ts";
@@ -319,8 +318,7 @@ export class BackendProvider implements Provider {
     if (!usage) return undefined;
     const { input_tokens, output_tokens, cache_write_tokens = 0 } = usage;
     const counts = { ...usage, total_tokens: input_tokens + cache_write_tokens + output_tokens };
-    const { prices } = this.#table.factsOf(model);
-    return { ...counts, cost_usd: prices ? costOf(counts, prices) : null };
+    return { ...counts, cost_usd: this.#table.costOf(model, counts) };
   }
 }
 
