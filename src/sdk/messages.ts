@@ -132,19 +132,19 @@ export interface ChatRequest {
   [key: string]: unknown;
 }
 
-/** Tokens and cost of one model call. `input_tokens` includes cache reads. */
+/** Tokens and cost of one model call. `input_tokens` includes cache reads, but not cache writes. */
 export interface Usage {
-  /** Tokens sent, cache reads included. */
+  /** Tokens sent, cache reads included, cache writes not. */
   input_tokens: number;
   /** Tokens answered, reasoning included. */
   output_tokens: number;
-  /** Sum of input and output tokens. */
+  /** All tokens: sent, written to the cache and answered. */
   total_tokens: number;
   /** Tokens of reasoning within `output_tokens`. */
   reasoning_tokens?: number;
   /** Tokens read from the provider's cache, within `input_tokens`. */
   cache_read_tokens?: number;
-  /** Tokens written to the provider's cache; billed separately. */
+  /** Tokens sent and written to the provider's cache, not within `input_tokens`; billed separately. */
   cache_write_tokens?: number;
   /** Cost in US dollars as a decimal string; null when the price is unknown, which is not zero. */
   cost_usd: string | null;
@@ -283,7 +283,7 @@ export function Usage(fields: unknown): Usage {
     input_tokens,
     output_tokens,
     total_tokens: values.total_tokens === undefined || values.total_tokens === null
-      ? input_tokens + output_tokens
+      ? sentTokens(values) + output_tokens
       : count(values.total_tokens),
     cost_usd: null,
   };
@@ -292,6 +292,12 @@ export function Usage(fields: unknown): Usage {
   }
   usage.cost_usd = decimal(values.cost_usd);
   return usage;
+}
+
+/** Returns the tokens of a request by the usage of its answer: `input_tokens` and `cache_write_tokens`. */
+export function sentTokens(usage: unknown): number {
+  const { input_tokens, cache_write_tokens } = isObject(usage) ? usage : {};
+  return count(input_tokens) + count(cache_write_tokens);
 }
 
 function count(value: unknown): number {

@@ -37,3 +37,18 @@ Deno.test("a session stores its usages until a compaction, whose state replaces 
   }
   assert(compactions > 0);
 });
+
+Deno.test("the stored usage of a request includes its cache writes", async () => {
+  const store = new MemoryStore();
+  const usage = { input_tokens: 40, cache_read_tokens: 30, cache_write_tokens: 2000, output_tokens: 3 };
+  const plan = {
+    session: { orchestrator: "loop-basic", context: "context-simple" },
+    providers: [{ module: "provider-mock", config: { responses: [{ text: "Hello", usage }] } }],
+  };
+  const runtime = createRuntime({ policy: defaultPolicy(), store });
+  const handle = await runtime.runs.create({ prompt: "Hi", plan }, CALLER);
+  const run = await handle.settled("end");
+  const record = await store.get("session", handle.session_id);
+  assertEquals((record?.value as { usages?: unknown }).usages, [{ messages: 1, input_tokens: 2040 }]);
+  assertEquals(run.usage.total_tokens, 2043);
+});

@@ -79,6 +79,7 @@ Deno.test("Usage() refuses a cost that is a number, keeps a decimal text and nul
 
 Deno.test("Usage() fills in missing numbers and refuses invalid ones", () => {
   assertEquals(Usage({ input_tokens: 3, output_tokens: 4 }).total_tokens, 7);
+  assertEquals(Usage({ input_tokens: 3, output_tokens: 4, cache_write_tokens: 5 }).total_tokens, 12);
   assertEquals(Usage({ input_tokens: -3, output_tokens: NaN, total_tokens: "9" }), {
     input_tokens: 0,
     output_tokens: 0,

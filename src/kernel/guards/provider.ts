@@ -6,7 +6,7 @@ import { checkAnswerBounds } from "../../sdk/answer_bounds.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { statusOf, toLLMError } from "../../sdk/llm_errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
-import { toChatResponse, Usage } from "../../sdk/messages.ts";
+import { sentTokens, toChatResponse, Usage } from "../../sdk/messages.ts";
 import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import { RequestMeter, toolTokens } from "../../sdk/token_estimate.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
@@ -176,7 +176,7 @@ class ProviderGuard {
     turn.answered++;
     turn.response = response;
     turn.response_usage = usage;
-    session.last_usage = { answer: (session.last_usage?.answer ?? 0) + 1, input_tokens: usage.input_tokens };
+    session.last_usage = { answer: (session.last_usage?.answer ?? 0) + 1, input_tokens: sentTokens(usage) };
     turn.unreported_response = this.#name;
     turn.expect(response.tool_calls ?? []);
     try {

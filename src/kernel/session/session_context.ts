@@ -37,7 +37,7 @@ export interface KernelLimits {
 export class SessionContext {
   hooks!: Pick<HookRegistry, "emit">;
   turn: Turn | null = null;
-  /** Number of the last answer to the loop, from 1, with its input tokens; null before the first. */
+  /** Number of the last answer to the loop, from 1, with the tokens of its request; null before the first. */
   last_usage: { answer: number; input_tokens: number } | null = null;
   /** Estimated tokens of the last request's messages, and their budget; set by the provider's guard. */
   request_size = { tokens: 0, budget: 0 };

@@ -6,6 +6,7 @@ import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import { count, type Counters, emptyCounters } from "../../sdk/session_counters.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { sentTokens } from "../../sdk/messages.ts";
 import type { Message, RunLimits } from "../../sdk/types.ts";
 import { findApproval, storeApproval } from "./approval_memory.ts";
 import type { Approval, ContextUsage, RememberedApproval, Run, RunStatus, Warning } from "../types.ts";
@@ -166,8 +167,8 @@ export class RunProjection {
 
   #recordUsage(session_id: string, { usage, inner }: JsonObject): void {
     if (inner === true) return; // a call by a hook or a tool: it does not carry the history
-    const input_tokens = isObject(usage) ? usage.input_tokens : undefined;
-    if (typeof input_tokens !== "number" || input_tokens <= 0) return;
+    const input_tokens = sentTokens(usage);
+    if (input_tokens === 0) return;
     let usages = this.#usages.get(session_id);
     if (!usages) this.#usages.set(session_id, usages = []);
     usages.push({ messages: this.historyOf(session_id).length, input_tokens });

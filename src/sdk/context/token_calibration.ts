@@ -21,7 +21,7 @@ export interface Observation {
   readonly view: number;
   /** Estimate of the tool schemas and injections. */
   readonly extras: number;
-  /** `usage.input_tokens`. */
+  /** Tokens of the request by the usage of its answer. */
   readonly reported: number;
 }
 
@@ -87,13 +87,13 @@ function isPlausible(reported: number, estimated: number): boolean {
   return estimated > 0 && reported >= estimated * LEAST_SHARE && reported <= estimated / LEAST_SHARE;
 }
 
-/** A logged usage: length of the history at the request, and `usage.input_tokens`. */
+/** A logged usage: length of the history at the request, and tokens of the request, cache writes included. */
 interface Logged {
   readonly messages: number;
   readonly input_tokens: number;
 }
 
-/** Usage of the loop's last answer: its number in the session, from 1, and `usage.input_tokens`. */
+/** Usage of the loop's last answer: its number in the session, from 1, and tokens of its request. */
 interface Reported {
   readonly answer: number;
   readonly input_tokens: number;
