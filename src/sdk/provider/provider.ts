@@ -17,6 +17,9 @@ import { ModelTable } from "./model_table.ts";
 import type { ProviderSettings } from "./settings.ts";
 import { toConversation } from "./to_conversation.ts";
 
+/** Least characters of a key; local servers take any text, such as `none`. */
+const MIN_KEY_LENGTH = 8;
+
 /** What a call goes to. */
 interface CallTarget {
   readonly backend: Backend;
@@ -154,14 +157,16 @@ export class BackendProvider implements Provider {
 
   /** Loads the backend once; a failed import is tried again at the next call. */
   #load(): Promise<Backend> {
-    return this.#backend ??= this.#import();
+    if (this.#backend) return this.#backend;
+    const loading = this.#backend = this.#import();
+    loading.catch(() => this.#backend = null);
+    return loading;
   }
 
   async #import(): Promise<Backend> {
     try {
       return await this.#definition.load(this.#settings);
     } catch (cause) {
-      this.#backend = null;
       const message = `Cannot load the client of ${this.#definition.display_name}: ${errorMessage(cause)}`;
       throw this.#error("LLMError", message, { cause });
     }
@@ -275,10 +280,10 @@ export class BackendProvider implements Provider {
     return new LLMError(type, this.#withoutKey(message), { provider: this.name, ...options });
   }
 
-  /** Removes the key from a message: some servers repeat it in their errors. */
+  /** Removes the key from a message: some servers repeat it in their errors. A short text is not a key. */
   #withoutKey(message: string): string {
-    const { api_key } = this.#settings;
-    return api_key ? message.replaceAll(api_key, "[REDACTED]") : message;
+    const { api_key = "" } = this.#settings;
+    return api_key.length < MIN_KEY_LENGTH ? message : message.replaceAll(api_key, "[REDACTED]");
   }
 
   async #reportRepairs(repairs: readonly Repair[]): Promise<void> {

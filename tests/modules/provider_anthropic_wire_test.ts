@@ -1,0 +1,486 @@
+/** Requests and answers of `provider-anthropic`, field by field. */
+import type { JsonObject, Message, ToolSpec } from "preamp";
+import { type CallSettings, toConversation, type WireRequest } from "preamp/provider";
+import { TestCoordinator } from "preamp/testing";
+import { toRequest } from "../../modules/provider-anthropic/to_request.ts";
+import { assertEquals } from "../assert.ts";
+import { ANTHROPIC, blockEvents, event, message, messageEvents } from "./providers/anthropic_wire.ts";
+import { fakeServer } from "./providers/fake_server.ts";
+import { mount } from "../../modules/provider-anthropic/mod.ts";
+
+const USER: Message = { role: "user", content: "Hello" };
+const TOOL: ToolSpec = {
+  name: "lookup",
+  description: "Looks up.",
+  parameters: { type: "object", properties: {} },
+};
+
+function request(fields: Partial<CallSettings>, messages: Message[] = [USER]): WireRequest {
+  const { conversation } = toConversation(messages, "anthropic");
+  const call = {
+    model: "claude-sonnet-5-5",
+    conversation,
+    tools: [],
+    max_output_tokens: 8000,
+    stream: false,
+  };
+  return toRequest({ ...call, ...fields });
+}
+
+/** Returns the body without the parts that all requests have. */
+function body(fields: Partial<CallSettings>, messages?: Message[]): JsonObject {
+  const { model: _, messages: __, max_tokens: ___, ...rest } = request(fields, messages).body;
+  return rest;
+}
+
+function messagesOf(messages: Message[]): unknown {
+  return request({}, messages).body.messages;
+}
+
+Deno.test("toRequest() sends parameters in the API's form", () => {
+  const fields = { stop: ["END", " "], temperature: 0.5, top_p: 0.9, model: "claude-sonnet-4-5" };
+  assertEquals(request(fields).body, {
+    model: "claude-sonnet-4-5",
+    max_tokens: 8000,
+    messages: [{ role: "user", content: [{ type: "text", text: "Hello" }] }],
+    stop_sequences: ["END"],
+    temperature: 0.5,
+  });
+});
+
+const THINKING: readonly [fields: Partial<CallSettings>, expected: JsonObject][] = [
+  [{}, {}],
+  [{ temperature: 1 }, {}], // refused by newer models
+  [{ reasoning_effort: "low" }, adaptive("low")],
+  [{ reasoning_effort: "minimal" }, adaptive("low")],
+  [{ reasoning_effort: "max", model: "claude-opus-5-5" }, adaptive("max")],
+  [{ thinking_budget: 2000 }, { thinking: { type: "adaptive", display: "summarized" } }],
+  [{ thinking_budget: 0 }, { thinking: { type: "disabled" } }],
+  [{ reasoning_effort: "none" }, { thinking: { type: "disabled" } }],
+  [{ thinking_budget: 0, model: "claude-fable-5-1" }, {}], // always thinks
+  [{ thinking_budget: 0, model: "claude-opus-5-5" }, {}],
+  [{ thinking_budget: 2000, model: "claude-opus-4-6" }, {
+    thinking: { type: "enabled", budget_tokens: 2000 },
+  }],
+  [{ thinking_budget: 2000, model: "claude-haiku-4-5" }, {
+    thinking: { type: "enabled", budget_tokens: 2000 },
+  }],
+  [{ thinking_budget: 100, model: "claude-haiku-4-5" }, {
+    thinking: { type: "enabled", budget_tokens: 1024 },
+  }],
+  [{ thinking_budget: 90_000, model: "claude-haiku-4-5" }, {
+    thinking: { type: "enabled", budget_tokens: 7999 },
+  }],
+  [{ thinking_budget: 2000, model: "claude-haiku-4-5", max_output_tokens: 500 }, {}],
+  [{ reasoning_effort: "high", model: "claude-haiku-4-5" }, {}],
+  [{ reasoning_effort: "high", model: "claude-opus-4-5" }, { output_config: { effort: "high" } }],
+  [
+    { thinking_budget: 2000, temperature: 0, model: "claude-haiku-4-5" },
+    { thinking: { type: "enabled", budget_tokens: 2000 } },
+  ],
+  [{ reasoning_effort: "low", model: "claude-3-5-haiku-20241022" }, {}],
+  [{ reasoning_effort: "low", model: "some-other-model" }, adaptive("low")],
+];
+
+function adaptive(effort: string): JsonObject {
+  return { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort } };
+}
+
+for (const [fields, expected] of THINKING) {
+  Deno.test(`toRequest() thinking of ${JSON.stringify(fields)}`, () => assertEquals(body(fields), expected));
+}
+
+const CHOICES: readonly [choice: string | JsonObject, expected: JsonObject][] = [
+  ["auto", { type: "auto" }],
+  ["none", { type: "none" }],
+  ["required", { type: "any" }],
+  ["lookup", { type: "tool", name: "lookup" }],
+  [{ type: "any", disable_parallel_tool_use: true }, { type: "any", disable_parallel_tool_use: true }],
+];
+
+for (const [choice, expected] of CHOICES) {
+  Deno.test(`toRequest() tool_choice ${JSON.stringify(choice)}`, () => {
+    assertEquals(body({ tools: [TOOL], tool_choice: choice }).tool_choice, expected);
+  });
+}
+
+Deno.test("toRequest() does not force a tool together with thinking, or without tools", () => {
+  const forced = { tools: [TOOL], tool_choice: "required", reasoning_effort: "low" };
+  assertEquals(body(forced).tool_choice, { type: "auto" });
+  assertEquals(body({ tool_choice: "required" }), {});
+});
+
+Deno.test("toRequest() sends native tools as they are, and schemas that the API accepts", () => {
+  const search = { type: "web_search_20260318", max_uses: 3 };
+  const tools: ToolSpec[] = [
+    { name: "web_search", description: "Ours.", parameters: { type: "object" }, ...search },
+    { name: "either", parameters: { anyOf: [{ required: ["a"] }], properties: { a: {} } } },
+  ];
+  assertEquals(body({ tools }).tools, [
+    { name: "web_search", ...search },
+    { name: "either", input_schema: { type: "object", properties: { a: {} } } },
+  ]);
+});
+
+Deno.test("toRequest() uses structured outputs, and reports what it cannot do", () => {
+  const schema = { type: "object", properties: { n: { type: "integer", minimum: 1 } }, required: ["n"] };
+  const format = { type: "json_schema" as const, schema };
+  const { output_config } = body({ response_format: format }) as { output_config: { format: JsonObject } };
+  assertEquals(output_config.format.type, "json_schema");
+  const sent = output_config.format.schema as JsonObject;
+  assertEquals([sent.additionalProperties, sent.required], [false, ["n"]]);
+  const { degradation, ...old } = request({ response_format: format, model: "claude-3-5-haiku-20241022" });
+  assertEquals(old.body.output_config, undefined);
+  assertEquals(degradation, {
+    requested: "response_format json_schema",
+    actual: "response_format text",
+    reason: "claude-3-5-haiku-20241022 has no structured outputs",
+  });
+  assertEquals(
+    request({ response_format: { type: "json" } }).degradation?.reason,
+    "the API has no JSON mode without a schema",
+  );
+  assertEquals(request({ response_format: { type: "text" } }).degradation, undefined);
+});
+
+Deno.test("toRequest() sends images and files", () => {
+  const content = [
+    { type: "text", text: "Look:" },
+    { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } },
+    { type: "image_url", image_url: { url: "https://example.com/a.png" } },
+    { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBERi0=" } },
+    { type: "document", source: { type: "text", data: "plain ä" }, title: "notes" },
+    { type: "document", source: { type: "file", file_id: "file_1" } },
+  ];
+  assertEquals(messagesOf([{ role: "user", content }]), [{
+    role: "user",
+    content: [
+      { type: "text", text: "Look:" },
+      { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } },
+      { type: "image", source: { type: "url", url: "https://example.com/a.png" } },
+      {
+        type: "document",
+        source: { type: "base64", media_type: "application/pdf", data: "JVBERi0=" },
+        title: "a.pdf",
+      },
+      {
+        type: "document",
+        source: { type: "text", media_type: "text/plain", data: "plain ä" },
+        title: "notes",
+      },
+      { type: "document", source: { type: "file", file_id: "file_1" } },
+    ],
+  }]);
+});
+
+Deno.test("toRequest() keeps the last four cache breakpoints", () => {
+  const metadata = { cache_control: { type: "ephemeral" } };
+  const messages: Message[] = [
+    { role: "system", content: "Be brief.", metadata },
+    ...Array.from({ length: 6 }, (_, index): Message => ({
+      role: index % 2 === 0 ? "user" : "assistant",
+      content: `text ${index}`,
+      metadata,
+    })),
+    { role: "user", content: "end" },
+  ];
+  const { system, messages: sent } = request({}, messages).body as {
+    system: JsonObject[];
+    messages: JsonObject[];
+  };
+  const marked = (blocks: unknown) =>
+    (blocks as JsonObject[]).map((block) => block.cache_control !== undefined);
+  assertEquals(marked(system), [false]);
+  assertEquals(sent.map(({ content }) => marked(content)), [
+    [false],
+    [false],
+    [true],
+    [true],
+    [true],
+    [true],
+    [false],
+  ]);
+});
+
+/** Calls a provider whose server plays one response. */
+async function complete(response: () => Response, stream: boolean, config: JsonObject = {}) {
+  await using server = fakeServer(response);
+  const coordinator = new TestCoordinator();
+  await mount(coordinator, { api_key: "k", base_url: server.url, max_retries: 0, ...config });
+  const provider = coordinator.providers.anthropic!;
+  const deltas: unknown[] = [];
+  const answer = await provider.complete(
+    { messages: [USER], tools: [TOOL] },
+    stream ? { onDelta: (delta) => deltas.push(delta) } : {},
+  );
+  return {
+    answer,
+    deltas,
+    requests: server.requests,
+    origin: `anthropic@${new URL(server.url).host}`,
+    provider,
+  };
+}
+
+function sse(events: readonly string[]): Response {
+  return new Response(events.join(""), { headers: { "content-type": "text/event-stream" } });
+}
+
+const THOUGHT = { type: "thinking", thinking: "Let me see.", signature: "sig==" };
+const REDACTED = { type: "redacted_thinking", data: "opaque==" };
+const SERVER_TOOL = { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "x" } };
+const SERVER_RESULT = { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] };
+
+Deno.test("complete() streams every kind of block, and resolves to the same as without a stream", async () => {
+  const usage = {
+    input_tokens: 7,
+    cache_read_input_tokens: 5,
+    cache_creation_input_tokens: 3,
+    output_tokens: 9,
+  };
+  const blocks = [
+    ...blockEvents(0, { type: "thinking", thinking: "", signature: "" }, [
+      { type: "thinking_delta", thinking: "Let me " },
+      { type: "thinking_delta", thinking: "see." },
+      { type: "signature_delta", signature: "sig==" },
+    ]),
+    ...blockEvents(1, REDACTED, []),
+    ...blockEvents(2, { ...SERVER_TOOL, input: {} }, [{
+      type: "input_json_delta",
+      partial_json: '{"query":"x"}',
+    }]),
+    ...blockEvents(3, SERVER_RESULT, []),
+    ...blockEvents(4, { type: "text", text: "" }, [{ type: "text_delta", text: "Found." }]),
+    ...blockEvents(5, { type: "tool_use", id: "toolu_1", name: "lookup", input: {} }, [
+      { type: "input_json_delta", partial_json: "" },
+      { type: "input_json_delta", partial_json: '{"key"' },
+      { type: "input_json_delta", partial_json: ':"a"}' },
+    ]),
+    ...blockEvents(6, { type: "tool_use", id: "toolu_2", name: "lookup", input: {} }, []),
+  ];
+  const streamed = await complete(() => sse(messageEvents(blocks, "tool_use", usage)), true);
+  const content = [
+    THOUGHT,
+    REDACTED,
+    SERVER_TOOL,
+    SERVER_RESULT,
+    { type: "text", text: "Found." },
+    { type: "tool_use", id: "toolu_1", name: "lookup", input: { key: "a" } },
+    { type: "tool_use", id: "toolu_2", name: "lookup", input: {} },
+  ];
+  const whole = await complete(() => Response.json(message(content, { usage })), false);
+  const expected = (provider: string) => ({
+    content: [
+      { ...THOUGHT, provider },
+      { ...REDACTED, provider },
+      { ...SERVER_TOOL, provider },
+      { ...SERVER_RESULT, provider },
+      { type: "text", text: "Found." },
+      { type: "tool_call", id: "toolu_1", name: "lookup", input: { key: "a" } },
+      { type: "tool_call", id: "toolu_2", name: "lookup", input: {} },
+    ],
+    tool_calls: [{ id: "toolu_1", name: "lookup", arguments: { key: "a" } }, {
+      id: "toolu_2",
+      name: "lookup",
+      arguments: {},
+    }],
+    finish_reason: "tool_calls",
+    model: "claude-sonnet-5-5",
+    usage: {
+      input_tokens: 12,
+      output_tokens: 9,
+      cache_read_tokens: 5,
+      cache_write_tokens: 3,
+      total_tokens: 24,
+      cost_usd: null,
+    },
+    metadata: { response_id: "msg_01" },
+  });
+  const plain = (value: unknown) => JSON.parse(JSON.stringify(value));
+  assertEquals(plain(streamed.answer), expected(streamed.origin));
+  assertEquals(plain(whole.answer), expected(whole.origin));
+  const text = (block_index: number, block_type: string, delta: string, more = {}) => ({
+    block_index,
+    block_type,
+    delta,
+    ...more,
+  });
+  assertEquals(streamed.deltas, [
+    text(0, "thinking", "Let me "),
+    text(0, "thinking", "see."),
+    text(4, "text", "Found."),
+    text(5, "tool_call", "", { id: "toolu_1", name: "lookup" }),
+    text(5, "tool_call", ""),
+    text(5, "tool_call", '{"key"'),
+    text(5, "tool_call", ':"a"}'),
+    text(6, "tool_call", "", { id: "toolu_2", name: "lookup" }),
+  ]);
+  assertEquals(whole.deltas, []);
+});
+
+Deno.test("complete() sends an answer's own blocks back, in order and unchanged", async () => {
+  const content = [THOUGHT, REDACTED, {
+    type: "tool_use",
+    id: "toolu_1",
+    name: "lookup",
+    input: { key: "a" },
+  }];
+  await using server = fakeServer((_request, count) =>
+    Response.json(count === 0 ? message(content) : message([{ type: "text", text: "Done." }]))
+  );
+  const coordinator = new TestCoordinator();
+  await mount(coordinator, { api_key: "k", base_url: server.url });
+  const provider = coordinator.providers.anthropic!;
+  const answer = await provider.complete({ messages: [USER], tools: [TOOL] });
+  const stored: Message = { role: "assistant", content: answer.content };
+  const result: Message = { role: "tool", tool_call_id: "toolu_1", name: "lookup", content: "found" };
+  await provider.complete({ messages: [USER, stored, result], tools: [TOOL] });
+  assertEquals(server.requests[1]!.body.messages, [
+    { role: "user", content: [{ type: "text", text: "Hello" }] },
+    { role: "assistant", content },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content: "found" }] },
+  ]);
+});
+
+Deno.test("complete() continues a paused turn, streamed and whole", async () => {
+  for (const stream of [true, false]) {
+    await using server = fakeServer((_request, count) => {
+      const text = count === 0 ? "One. " : "Two.";
+      const stop_reason = count === 0 ? "pause_turn" : "end_turn";
+      const deltas = [{ type: "text_delta", text }];
+      return stream
+        ? sse(messageEvents(blockEvents(0, { type: "text", text: "" }, deltas), stop_reason))
+        : Response.json(message([{ type: "text", text }], { stop_reason }));
+    });
+    const coordinator = new TestCoordinator();
+    await mount(coordinator, { api_key: "k", base_url: server.url });
+    const deltas: [number, string][] = [];
+    const answer = await coordinator.providers.anthropic!.complete({ messages: [USER] }, {
+      ...(stream ? { onDelta: ({ block_index, delta }) => void deltas.push([block_index, delta]) } : {}),
+    });
+    assertEquals(answer.content, [{ type: "text", text: "One. " }, { type: "text", text: "Two." }]);
+    assertEquals(answer.usage?.output_tokens, 6);
+    assertEquals(deltas, stream ? [[0, "One. "], [1, "Two."]] : []);
+    assertEquals((server.requests[1]!.body.messages as unknown[]).at(-1), {
+      role: "assistant",
+      content: [{ type: "text", text: "One. " }],
+    });
+  }
+});
+
+const REASONS = {
+  end_turn: "stop",
+  stop_sequence: "stop",
+  max_tokens: "length",
+  model_context_window_exceeded: "length",
+  refusal: "content_filter",
+  something_new: "something_new",
+};
+
+for (const [stop_reason, expected] of Object.entries(REASONS)) {
+  Deno.test(`complete() reads stop_reason ${stop_reason}`, async () => {
+    const text = [{ type: "text", text: "x" }];
+    const { answer } = await complete(() => Response.json(message(text, { stop_reason })), false);
+    assertEquals(answer.finish_reason, expected);
+  });
+}
+
+const ERRORS: readonly [status: number, type: string, message: string, expected: JsonObject][] = [
+  [400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", {
+    type: "ContextLengthError",
+    retryable: false,
+    limit_tokens: 200_000,
+    requested_tokens: 210_000,
+  }],
+  [413, "request_too_large", "Request exceeds the maximum size", {
+    type: "ContextLengthError",
+    retryable: false,
+  }],
+  [400, "invalid_request_error", "messages.0: bad", { type: "InvalidRequestError", retryable: false }],
+  [400, "invalid_request_error", "Your credit balance is too low", {
+    type: "QuotaExceededError",
+    retryable: false,
+  }],
+  [401, "authentication_error", "invalid x-api-key", { type: "AuthenticationError", retryable: false }],
+  [403, "permission_error", "no access", { type: "AccessDeniedError", retryable: false }],
+  [404, "not_found_error", "model: nope", { type: "NotFoundError", retryable: false }],
+  [429, "rate_limit_error", "rate limit", { type: "RateLimitError", retryable: true }],
+  [500, "api_error", "internal", { type: "ProviderUnavailableError", retryable: true }],
+  [529, "overloaded_error", "Overloaded", { type: "ProviderUnavailableError", retryable: true }],
+];
+
+for (const [status, type, text, expected] of ERRORS) {
+  Deno.test(`complete() reads error ${status}: ${text}`, async () => {
+    const answer = () => Response.json({ type: "error", error: { type, message: text } }, { status });
+    const error = await complete(answer, false).then(() => null, (thrown) => thrown);
+    const { limit_tokens, requested_tokens, ...facts } = {
+      type: error.type,
+      retryable: error.retryable,
+      limit_tokens: error.limit_tokens,
+      requested_tokens: error.requested_tokens,
+    };
+    const numbers = limit_tokens === undefined ? {} : { limit_tokens, requested_tokens };
+    assertEquals({ ...facts, ...numbers }, expected);
+    assertEquals([error.message, error.status_code, error.provider, error.model], [
+      text,
+      status,
+      "anthropic",
+      "claude-sonnet-5-5",
+    ]);
+  });
+}
+
+Deno.test("complete() reads the status of an error event", async () => {
+  const events = [event({ type: "error", error: { type: "invalid_request_error", message: "bad" } })];
+  const error = await complete(() => sse(events), true).then(() => null, (thrown) => thrown);
+  assertEquals([error.type, error.status_code], ["InvalidRequestError", 400]);
+});
+
+Deno.test("listModels() returns the account's models with sizes from the API, else from the table", async () => {
+  const data = [
+    {
+      type: "model",
+      id: "claude-new-9",
+      display_name: "New 9",
+      max_input_tokens: 2_000_000,
+      max_tokens: 256_000,
+    },
+    {
+      type: "model",
+      id: "claude-haiku-4-5",
+      display_name: "Claude Haiku 4.5",
+      max_input_tokens: null,
+      max_tokens: null,
+    },
+  ];
+  await using server = fakeServer(() => Response.json({ data, has_more: false }));
+  const coordinator = new TestCoordinator();
+  await mount(coordinator, { api_key: "k", base_url: `${server.url}/proxy/v1/` });
+  const models = await coordinator.providers.anthropic!.listModels();
+  assertEquals(
+    models.map(({ id, display_name, context_window, max_output_tokens }) => [
+      id,
+      display_name,
+      context_window,
+      max_output_tokens,
+    ]),
+    [
+      ["claude-new-9", "New 9", 2_000_000, 256_000],
+      ["claude-haiku-4-5", "Claude Haiku 4.5", 200_000, 32_000],
+    ],
+  );
+  assertEquals(server.requests[0]!.path.split("?")[0], "/proxy/v1/models");
+});
+
+Deno.test("requests have the key and no header from variables of the process", async () => {
+  Deno.env.set("ANTHROPIC_CUSTOM_HEADERS", "x-internal-token: secret");
+  try {
+    const { requests } = await complete(() => Response.json(ANTHROPIC.whole({ text: ["x"] })), false);
+    const { headers, path } = requests[0]!;
+    assertEquals(path, "/v1/messages");
+    assertEquals(headers.get("authorization"), "Bearer k");
+    assertEquals(headers.get("x-internal-token"), null);
+  } finally {
+    Deno.env.delete("ANTHROPIC_CUSTOM_HEADERS");
+  }
+});
