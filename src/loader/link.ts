@@ -1,4 +1,5 @@
 /** Links a bundle in this process as a `data:` import, which works under `deno run` and in the compiled program. */
+import { within } from "../process/within.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { hasConsole, withOwnConsole } from "./module_console.ts";
@@ -26,16 +27,9 @@ export interface LinkOptions {
 export async function linkModule(bundle: ModuleBundle, options: LinkOptions): Promise<JsonObject> {
   const { timeout_s, name, base_url } = options;
   await installSdk(bundle.uses);
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new Error(`its top level was not done within ${timeout_s} s`)),
-      timeout_s * 1000,
-    );
-  });
   try {
-    const linked = link(bundle, options);
-    return await Promise.race([linked, late]) as JsonObject;
+    const late = `its top level was not done within ${timeout_s} s`;
+    return await within(timeout_s * 1000, link(bundle, options), late) as JsonObject;
   } catch (error) {
     const at = displayErrorLocation(error, bundle.files, base_url);
     const place = at === undefined ? "" : `${at}: `;
@@ -44,8 +38,6 @@ export async function linkModule(bundle: ModuleBundle, options: LinkOptions): Pr
       cause: error,
       ...(at === undefined ? {} : { facts: { at } }),
     });
-  } finally {
-    clearTimeout(timer);
   }
 }
 

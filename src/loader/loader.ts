@@ -16,18 +16,10 @@ import { configUrl, entryOfFolder } from "./fetch/folder_entry.ts";
 import { areUnchangedOnDisk, Freshness } from "./cache/cache_freshness.ts";
 import { GraphPrefetcher } from "./fetch/prefetch.ts";
 import { displayErrorLocation, linkModule } from "./link.ts";
-import { checkFile, checkGraph, integrityOf, type IntegrityPins, pathFrom, pinsOf } from "./integrity.ts";
-import { missingMountError, moduleLabel, problemError } from "./module_errors.ts";
-import type {
-  BundleAnswer,
-  Bundler,
-  BundlerClient,
-  LoadContext,
-  LoadedModule,
-  LoadSpec,
-  ModuleBundle,
-  ModuleGraph,
-} from "./types.ts";
+import { buildBundle } from "./build_bundle.ts";
+import { checkFile, checkGraph, type IntegrityPins, pinsOf } from "./integrity.ts";
+import { missingMountError, moduleLabel } from "./module_errors.ts";
+import type { Bundler, LoadContext, LoadedModule, LoadSpec, ModuleBundle, ModuleGraph } from "./types.ts";
 
 /** Options of {@link createLoader}. */
 export interface LoaderOptions extends ConnectionOptions {
@@ -75,8 +67,6 @@ export interface Loader {
   close(): Promise<void>;
 }
 
-/** Most rounds of bundling and fetching missing files. A graph whose imports the lexer does not find needs one for each level. */
-const MAX_ROUNDS = 64;
 /** Most linked modules in the table. Deno never frees a linked module, so this limits the table, not memory. */
 const MAX_LINKED = 1024;
 
@@ -219,57 +209,74 @@ class UrlLoader implements Loader {
     return key === undefined ? undefined : this.#memory.get(key) ?? await this.#disk?.get(key);
   }
 
-  /** Fetches, verifies and bundles a module. */
+  /** Builds a module within the timeout of its requests, or until the loader is closed. */
   async #build(url: string, context: LoadContext, pins: IntegrityPins, name: string): Promise<ModuleBundle> {
-    const scope = scopeOf(context);
-    const current = pinKey(scope, url, "");
-    const before = await this.#previous(scope, url);
-    if (!before) this.#bundler.prepare?.();
     const stop = new AbortController();
     const abort = () => stop.abort(this.#closing.signal.reason);
     this.#closing.signal.addEventListener("abort", abort);
     if (this.#closing.signal.aborted) abort();
     const timer = setTimeout(() => stop.abort(timeoutError(name)), this.#options.graph_timeout_ms ?? 60_000);
     try {
-      using fetcher = this.#fetcher(url, context, stop.signal, name);
-      const trusted = context.origin === "operator" && isTrustedInline(url, context.policy);
-      const client = { name, owner: context.namespace, trusted };
-      const { esm_host } = context.policy.modules;
-      const graph = new GraphPrefetcher({
-        fetcher,
-        limits: context.policy.limits,
-        check: ({ url, sha256, bytes }) => checkFile({ url, sha256, bytes: bytes.length }, pins),
-        imports: (file, max) => this.#bundler.imports(file, { max, esm_host }, client),
-        name,
-      });
-      const { entry, config, decides } = url.endsWith("/")
-        ? await entryOfFolder(url, fetcher, context.base_url)
-        : { entry: { url }, config: null, decides: false };
-      if (config && decides) graph.add(config);
-      await graph.fetch([entry, ...before?.requests ?? []], before !== undefined);
-      const { bundle, key } = await this.#bundleGraph(
-        url,
-        entry.url,
-        scope,
-        graph,
-        stop,
-        client,
-        context,
-      );
-      checkGraph(bundle, pins, name);
-      this.#memory.set(key, bundle);
-      this.#memory.set(pinKey(scope, url, bundle.integrity), bundle);
-      const files = bundle.files.flatMap((file) => graph.files.get(file.url) ?? []);
-      if (config && !decides) files.push(config);
-      const absent = url.endsWith("/") && !config ? [configUrl(url)] : [];
-      this.#fresh.set(`${scope} ${url}`, key, files, absent);
-      await this.#disk?.setPin(pinKey(scope, url, bundle.integrity), key);
-      await this.#disk?.setPin(current, key);
-      return bundle;
+      return await this.#fetchAndBundle(url, context, pins, name, stop.signal);
     } finally {
       clearTimeout(timer);
       this.#closing.signal.removeEventListener("abort", abort);
     }
+  }
+
+  /** Fetches, verifies and bundles a module, and caches the bundle. */
+  async #fetchAndBundle(
+    url: string,
+    context: LoadContext,
+    pins: IntegrityPins,
+    name: string,
+    signal: AbortSignal,
+  ): Promise<ModuleBundle> {
+    const scope = scopeOf(context);
+    const before = await this.#previous(scope, url);
+    if (!before) this.#bundler.prepare?.();
+    using fetcher = this.#fetcher(url, context, signal, name);
+    const trusted = context.origin === "operator" && isTrustedInline(url, context.policy);
+    const client = { name, owner: context.namespace, trusted };
+    const { esm_host } = context.policy.modules;
+    const graph = new GraphPrefetcher({
+      fetcher,
+      limits: context.policy.limits,
+      check: ({ url, sha256, bytes }) => checkFile({ url, sha256, bytes: bytes.length }, pins),
+      imports: (file, max) => this.#bundler.imports(file, { max, esm_host }, client),
+      name,
+    });
+    const { entry, config, decides } = url.endsWith("/")
+      ? await entryOfFolder(url, fetcher, context.base_url)
+      : { entry: { url }, config: null, decides: false };
+    if (config && decides) graph.add(config);
+    await graph.fetch([entry, ...before?.requests ?? []], before !== undefined);
+    let key = "";
+    const known = async (entry: string) => {
+      key = bundleKey(scope, url, entry, graph);
+      return this.#memory.get(key) ?? await this.#disk?.get(key);
+    };
+    const build = {
+      requested: url,
+      entry: entry.url,
+      graph,
+      bundler: this.#bundler,
+      client,
+      context,
+      signal,
+    };
+    const { bundle, is_new } = await buildBundle({ ...build, known });
+    if (is_new) await this.#disk?.set(key, bundle);
+    checkGraph(bundle, pins, name);
+    this.#memory.set(key, bundle);
+    this.#memory.set(pinKey(scope, url, bundle.integrity), bundle);
+    const files = bundle.files.flatMap((file) => graph.files.get(file.url) ?? []);
+    if (config && !decides) files.push(config);
+    const absent = url.endsWith("/") && !config ? [configUrl(url)] : [];
+    this.#fresh.set(`${scope} ${url}`, key, files, absent);
+    await this.#disk?.setPin(pinKey(scope, url, bundle.integrity), key);
+    await this.#disk?.setPin(pinKey(scope, url, ""), key);
+    return bundle;
   }
 
   #fetcher(
@@ -296,47 +303,6 @@ class UrlLoader implements Loader {
       ...(ca_certs ? { ca_certs } : {}),
       ...(context.base_url === undefined ? {} : { base_url: context.base_url }),
     });
-  }
-
-  /** Bundles the fetched files, and fetches missing ones, until the bundle is complete. */
-  async #bundleGraph(
-    url: string,
-    entry_url: string,
-    scope: string,
-    graph: GraphPrefetcher,
-    { signal }: AbortController,
-    client: BundlerClient,
-    { base_url, policy }: LoadContext,
-  ): Promise<{ bundle: ModuleBundle; key: string }> {
-    for (let round = 0; round < MAX_ROUNDS; round++) {
-      signal.throwIfAborted();
-      const refused = graph.failed.get(entry_url);
-      if (refused) throw refused;
-      const entry = graph.redirects.get(entry_url) ?? entry_url;
-      const key = bundleKey(scope, url, entry, graph);
-      const known = this.#memory.get(key) ?? await this.#disk?.get(key);
-      if (known) return { bundle: known, key };
-      const answer = await this.#bundler.bundle({
-        entry,
-        files: [...graph.files.values()].map(({ url, sha256, bytes }) => ({ url, sha256, bytes })),
-        redirects: Object.fromEntries(graph.redirects),
-        failed: Object.fromEntries([...graph.failed].map(([url, { message }]) => [url, message])),
-        esm_host: policy.modules.esm_host,
-      }, client);
-      if (answer.kind === "problems") {
-        throw problemError(answer.problems, graph.failed, client.name, base_url);
-      }
-      if (answer.kind === "bundle") {
-        const bundle = bundleOf(url, entry, graph, answer);
-        await this.#disk?.set(key, bundle);
-        return { bundle, key };
-      }
-      await graph.fetch(answer.urls);
-    }
-    throw new PreampError(
-      "module_invalid",
-      `Cannot load ${client.name}: its imports are nested more than ${MAX_ROUNDS} levels deep`,
-    );
   }
 
   #lockHash(lock: Lock | undefined): string {
@@ -370,36 +336,4 @@ async function untilAborted<T>(signal: AbortSignal | undefined, promise: Promise
   } finally {
     signal.removeEventListener("abort", abort);
   }
-}
-
-/** Returns the bundle with its graph, which contains only the files that the bundler used. */
-function bundleOf(
-  requested: string,
-  entry: string,
-  graph: Pick<GraphPrefetcher, "files" | "added" | "redirects" | "requests">,
-  answer: BundleAnswer & { kind: "bundle" },
-): ModuleBundle {
-  const files = answer.inputs.flatMap((url) => {
-    const file = graph.files.get(url);
-    return file ? [{ url, sha256: file.sha256, bytes: file.bytes.length }] : [];
-  });
-  files.push(...answer.inline);
-  files.push(...graph.added.map(({ url, sha256, bytes }) => ({ url, sha256, bytes: bytes.length })));
-  const paths = new Map(files.map((file) => [file, pathFrom(entry, file.url, file.sha256)]));
-  files.sort((a, b) => paths.get(a)! < paths.get(b)! ? -1 : 1); // paths are unique
-  const used = new Set(answer.inputs);
-  const requests = graph.requests.filter(({ url }) => used.has(graph.redirects.get(url) ?? url));
-  const { code, exports, uses, imports_refused, declared } = answer;
-  return {
-    requested,
-    url: entry,
-    integrity: integrityOf(entry, files),
-    files,
-    exports,
-    uses,
-    imports_refused,
-    code,
-    declared,
-    requests,
-  };
 }

@@ -4,6 +4,7 @@
  */
 import { type Frame, FrameReader } from "./frames.ts";
 import { type Program, type SystemLimits, withLimits } from "./system_limits.ts";
+import { within } from "./within.ts";
 
 /** Options of {@link spawnChild}. */
 export interface ChildOptions extends Program {
@@ -18,9 +19,6 @@ export interface ChildOptions extends Program {
   /** Returns the most bytes of the next frame. */
   readonly limit: () => number;
 }
-
-/** Thrown by {@link within}. */
-export class ChildTimeout extends Error {}
 
 /** Characters of stderr that are kept. */
 const MAX_STDERR = 64 * 1024;
@@ -153,19 +151,5 @@ export class Child {
     } catch {
       // the child has exited
     }
-  }
-}
-
-/** Waits for a promise. @throws {ChildTimeout} after `ms` milliseconds. */
-export async function within<T>(ms: number, promise: Promise<T>): Promise<T> {
-  promise.catch(() => {}); // not awaited after a timeout
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new ChildTimeout(`not done within ${ms} ms`)), ms);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
   }
 }

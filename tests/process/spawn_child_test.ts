@@ -1,5 +1,6 @@
-import { type ChildOptions, ChildTimeout, spawnChild, within } from "../../src/process/spawn_child.ts";
+import { type ChildOptions, spawnChild } from "../../src/process/spawn_child.ts";
 import { withLimits } from "../../src/process/system_limits.ts";
+import { LateError, within } from "../../src/process/within.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 
 /** Starts a shell script; `$$` is its process id. */
@@ -94,7 +95,7 @@ Deno.test("next() gives null and write() rejects after the child has exited", as
 
 Deno.test("within() rejects when a promise is late, and not with its later failure", async () => {
   const { promise, reject } = Promise.withResolvers<never>();
-  await assertRejects(() => within(1, promise), ChildTimeout);
+  await assertRejects(() => within(1, promise), LateError);
   reject(new Error("late"));
   assertEquals(await within(1_000, Promise.resolve(1)), 1);
 });

@@ -6,7 +6,8 @@ import { failed } from "../../kernel/mounting/module_checks.ts";
 import type { Check } from "../../kernel/mounting/validate_instance.ts";
 import { encodeFrame, type Frame } from "../../process/frames.ts";
 import { ownEnv, ownProgram } from "../../process/own_program.ts";
-import { type Child, ChildTimeout, spawnChild, within } from "../../process/spawn_child.ts";
+import { type Child, spawnChild } from "../../process/spawn_child.ts";
+import { LateError, within } from "../../process/within.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import type { PermissionKind } from "../../sdk/plan.ts";
@@ -95,6 +96,6 @@ async function nextFrame(child: Child, wait_ms: number): Promise<Frame | null | 
   try {
     return await within(wait_ms, child.next());
   } catch (error) {
-    return error instanceof ChildTimeout ? "late" : null; // invalid: the module wrote to stdout, or ended while it wrote
+    return error instanceof LateError ? "late" : null; // invalid: the module wrote to stdout, or ended while it wrote
   }
 }

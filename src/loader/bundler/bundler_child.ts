@@ -8,7 +8,7 @@ import { type Builder, bundleGraph } from "./bundle.ts";
 import { type ChildAnswer, type ChildRequest, READY_ID } from "./bundler_messages.ts";
 import { findImports } from "./imports.ts";
 import type { BundlerFile } from "../types.ts";
-import { includedWasm } from "./wasm_asset.ts";
+import { includedWasm, startEsbuild } from "./esbuild.ts";
 
 /** Most bytes of one request: the largest graph and its URLs. */
 const MAX_REQUEST_BYTES = 256 * 1024 * 1024;
@@ -36,13 +36,6 @@ export async function runBundlerChild(wasm?: WebAssembly.Module): Promise<never>
     if (answer.kind === "failed") break;
   }
   Deno.exit(0);
-}
-
-async function startEsbuild(wasm: WebAssembly.Module | BufferSource): Promise<Builder> {
-  const wasmModule = wasm instanceof WebAssembly.Module ? wasm : await WebAssembly.compile(wasm);
-  const esbuild = await import("esbuild-wasm/esm/browser.js");
-  await esbuild.initialize({ wasmModule, worker: false });
-  return esbuild;
 }
 
 /** Splits the body of a request into its files. */

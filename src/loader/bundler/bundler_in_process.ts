@@ -3,7 +3,7 @@
  * thread, only from sources that the operator trusts like the program itself: a hanging source would block the server.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { type Builder, bundleGraph } from "./bundle.ts";
+import { bundleGraph } from "./bundle.ts";
 import { BundlerQueue } from "./bundler_queue.ts";
 import { NOTHING_DECLARED, readDeclared } from "./static_manifest.ts";
 import { FailedSources, problemOfFailure } from "./failed_sources.ts";
@@ -20,7 +20,7 @@ import type {
   BundlerFile,
   ImportsOptions,
 } from "../types.ts";
-import { includedWasm } from "./wasm_asset.ts";
+import { includedWasm, startEsbuild } from "./esbuild.ts";
 
 /** Most characters of a bundle whose declaration is read on this thread: a hostile one takes half a second. */
 const MAX_DECLARING_CHARS = 256 * 1024;
@@ -37,7 +37,7 @@ class InProcessBundler implements Bundler {
   readonly #queue = new BundlerQueue(() => {});
   readonly #failed = new FailedSources();
   readonly #reason: string;
-  #esbuild: Promise<Builder & { stop(): void }> | undefined;
+  #esbuild: ReturnType<typeof startEsbuild> | undefined;
 
   constructor(reason: string) {
     this.#reason = reason;
@@ -55,12 +55,12 @@ class InProcessBundler implements Bundler {
     }
     return await this.#queue.add({ owner, short: false }, async () => {
       this.#failed.check(request.files, name);
-      const esbuild = await (this.#esbuild ??= startEsbuild());
+      const esbuild = await (this.#esbuild ??= ownWasm().then(startEsbuild));
       try {
         return await bundleGraph(esbuild, request);
       } catch (error) {
         this.#esbuild = undefined; // a failed esbuild cannot be used again
-        esbuild.stop();
+        await esbuild.stop();
         throw this.#failed.add(request.files, name, problemOfFailure(errorMessage(error)));
       }
     });
@@ -68,18 +68,12 @@ class InProcessBundler implements Bundler {
 
   async close(): Promise<void> {
     await this.#queue.done();
-    (await this.#esbuild)?.stop();
+    await (await this.#esbuild)?.stop();
   }
 }
 
-async function startEsbuild(): Promise<Builder & { stop(): void }> {
-  const esbuild = await import("esbuild-wasm/esm/browser.js");
-  await esbuild.initialize({ wasmModule: await wasmModule(), worker: false });
-  return { build: esbuild.build, stop: () => void esbuild.stop() };
-}
-
-async function wasmModule(): Promise<WebAssembly.Module> {
-  if (Deno.build.standalone) return await WebAssembly.compile(await includedWasm());
+async function ownWasm(): Promise<WebAssembly.Module | ArrayBuffer> {
+  if (Deno.build.standalone) return await includedWasm();
   const source = new URL("./wasm_source.js", import.meta.url).href; // computed specifier: see that file
   return (await import(source)).default;
 }

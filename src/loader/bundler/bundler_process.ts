@@ -5,7 +5,8 @@
  */
 import { encodeFrame } from "../../process/frames.ts";
 import { ownEnv, ownProgram } from "../../process/own_program.ts";
-import { type Child, ChildTimeout, spawnChild, within } from "../../process/spawn_child.ts";
+import { type Child, spawnChild } from "../../process/spawn_child.ts";
+import { LateError, within } from "../../process/within.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { type ChildAnswer, type ChildTask, READY_ID } from "./bundler_messages.ts";
 import { BundlerQueue } from "./bundler_queue.ts";
@@ -115,14 +116,14 @@ class BundlerProcess implements Bundler {
         if (this.#closed) throw cannotBundle(name, "the server is closing");
         // a child that does not get ready is a problem of the host; a used one may have been killed, or be full of earlier work:
         // the source is not at fault, so try once more
-        if ((used || !child.ready) && attempt === 1 && !(error instanceof ChildTimeout && child.ready)) {
+        if ((used || !child.ready) && attempt === 1 && !(error instanceof LateError && child.ready)) {
           continue;
         }
         if (!child.ready) throw cannotBundle(name, "the bundler did not start", error);
         throw this.#failed.add(
           files,
           name,
-          error instanceof ChildTimeout ? timeoutProblem(this.#deadline_ms) : PROCESS_ENDED,
+          error instanceof LateError ? timeoutProblem(this.#deadline_ms) : PROCESS_ENDED,
         );
       }
     }

@@ -6,8 +6,9 @@ import { FrameWriter, parentFrames, replaceConsole, revokePermissions } from "..
 import { grantKey, guestGrant } from "../tiers/worker_permissions.ts";
 import { type GuestWorker, loadAhead, startGuestWorker, workerLoaded } from "../tiers/start_worker.ts";
 import { type ChildSettings, EXIT, type MakeReady, type Readiness, WATCH } from "./settings.ts";
-import { Watchdog } from "./watchdog.ts";
 
+/** Milliseconds between two checks of the limits. */
+const POLL_MS = 25;
 /** Most bytes of a frame of the host, such as a bundle or a history. */
 const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 
@@ -65,4 +66,38 @@ function setEnv(env: Readonly<Record<string, string>>): void {
     if (!Object.hasOwn(env, name)) Deno.env.delete(name);
   }
   for (const [name, value] of Object.entries(env)) Deno.env.set(name, value);
+}
+
+/** Ends this process when the module exceeds its memory, processor time or deadline. The module's memory is counted from the use before the module is linked. */
+export class Watchdog {
+  readonly #max_rss: number;
+  readonly #cpu_us: number;
+  #until = Infinity;
+  #cpu_start = 0;
+
+  constructor({ memory_mb, cpu_s }: { memory_mb: number; cpu_s: number }) {
+    this.#max_rss = Deno.memoryUsage().rss + memory_mb * 1024 * 1024;
+    this.#cpu_us = cpu_s * 1e6;
+    setInterval(() => this.#check(), POLL_MS);
+  }
+
+  /** Starts the limits of a call: its deadline in milliseconds (0: none) and its processor time. */
+  watch(deadline_ms: number): void {
+    this.#until = deadline_ms > 0 ? performance.now() + deadline_ms : Infinity;
+    this.#cpu_start = cpuTime();
+  }
+
+  #check(): void {
+    if (Deno.memoryUsage().rss > this.#max_rss) Deno.exit(EXIT.memory);
+    if (cpuTime() - this.#cpu_start > this.#cpu_us) Deno.exit(EXIT.cpu);
+    if (performance.now() > this.#until) Deno.exit(EXIT.deadline);
+  }
+}
+
+/** Returns the processor time of this process in microseconds. Deno has `cpuUsage` since 2.6, but not in its types. */
+function cpuTime(): number {
+  const { cpuUsage } = Deno as unknown as { cpuUsage?: () => { user: number; system: number } };
+  if (!cpuUsage) return 0;
+  const { user, system } = cpuUsage();
+  return user + system;
 }

@@ -1,34 +1,14 @@
 /**
  * Host's end of the channel to a guest: opens calls, answers requests inside them, and ends a guest that breaks a rule. Knows
- * frames and limits; the {@link CallHost} of each call knows what the requests mean.
+ * frames and limits; the {@link CallHost} of each call knows what the guest's requests mean.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import { type Channel, exitError, type GuestExit } from "../channel.ts";
-import type { FromGuest, Notification, SerializedError, SessionDelta, Shape, ToGuest } from "../protocol.ts";
+import type { FromGuest, Notification, SessionDelta, Shape, ToGuest } from "../protocol.ts";
 import { NOTE_CREDIT } from "../protocol.ts";
-import { decodeGuestError, encodeError } from "../error_codec.ts";
-
-/** Serves the requests that a guest sends while a call is open. */
-export interface CallHost {
-  /** Returns the session data that changed since the last message to the guest. */
-  view(): SessionDelta | undefined;
-  /** Applies notifications in order. @throws {TypeError} if one is malformed. */
-  apply(notifications: readonly Notification[]): void;
-  /** Serves a request. `signal` aborts when the guest cancels it; `onPiece` sends a part of the answer ahead. */
-  request(
-    target: string,
-    method: string,
-    args: readonly unknown[],
-    options: GuestRequestOptions,
-  ): Promise<unknown>;
-}
-
-/** Options of a guest's request. */
-export interface GuestRequestOptions {
-  readonly signal: AbortSignal;
-  onPiece(value: unknown): void;
-}
+import { decodeGuestError } from "../error_codec.ts";
+import { type CallHost, OpenRequests, type RequestingCall } from "./open_requests.ts";
 
 /** Options of {@link GuestConnection.call}. */
 export interface CallOptions {
@@ -54,48 +34,35 @@ export interface GuestOptions {
   onViolation(message: string): void;
 }
 
-interface OpenCall {
+interface OpenCall extends RequestingCall {
   readonly options: CallOptions;
   resolve(value: unknown): void;
   reject(error: unknown): void;
   bytes: number;
-  /** Requests of the guest that are not answered yet. */
-  readonly requests: Map<number, AbortController>;
 }
 
 /** Most bytes of a frame while a bundle is linked. */
 const MAX_REQUEST_BYTES = 8 * 1024 * 1024;
 /** Most bytes of a frame while no call is open: a console line. */
 const MAX_IDLE_BYTES = 64 * 1024;
-/** Most open requests in all calls of a guest. */
-const MAX_REQUESTS = 256;
-/** Number of open requests at which the host stops reading from the guest. */
-const BUSY_REQUESTS = 32;
 const MAX_NOTIFICATIONS = 512;
 /** Most bytes of console output in the life of a guest. */
 const MAX_LOG_BYTES = 4 * 1024 * 1024;
 /** Number of one-way messages after which the host grants more. */
 const CREDIT_STEP = NOTE_CREDIT / 2;
-/** Number of the host's errors that are kept in case the guest rethrows them. */
-const MAX_ERRORS = 64;
 
 /** Connection to one running guest. */
 export class GuestConnection {
   readonly #channel: Channel;
   readonly #options: GuestOptions;
   readonly #open = new Map<string, OpenCall>();
-  readonly #errors = new Map<number, unknown>();
+  readonly #requests = new OpenRequests({
+    send: (frame) => this.#send(frame),
+    violation: (reason) => this.#violation(reason),
+  });
   #starting: { resolve(shape: Shape): void; reject(error: unknown): void } | null = null;
   #exit: GuestExit | null = null;
   #next_call = 1;
-  #next_error = 1;
-  #pending_requests = 0;
-  /** Resolves when the next request is answered. */
-  #next_answer = Promise.withResolvers<void>();
-  /** Highest number of a request. */
-  #last_request = 0;
-  /** Number of requests that the guest may still cancel. */
-  #abandonable = 0;
   #notes = 0;
   #log_bytes = 0;
 
@@ -105,7 +72,7 @@ export class GuestConnection {
     channel.listen({
       take: (text) => this.#enter(text),
       limit: () => this.#limit(),
-      ready: () => this.#pending_requests < BUSY_REQUESTS ? undefined : this.#next_answer.promise,
+      ready: () => this.#requests.busy,
     });
     void channel.exited.then((exit) => this.#handleExit(exit));
   }
@@ -149,14 +116,14 @@ export class GuestConnection {
     const view = host.view();
     const id = `${this.#next_call++}.${Math.random().toString(36).slice(2, 12)}`;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    const open: OpenCall = { options, resolve, reject, bytes: 0, requests: new Map() };
+    const open: OpenCall = { host, options, resolve, reject, bytes: 0, requests: new Map() };
     this.#open.set(id, open);
     this.#channel.watch(deadline_ms === undefined ? 0 : deadline_ms + 2 * grace_ms);
     this.#send({ t: "call", call: id, ref, method, args, ...(view ? { view } : {}) });
     const timers = new CallTimers((detail) => this.#kill({ cause: "timeout", detail }));
     if (deadline_ms !== undefined) timers.after(deadline_ms, `no answer within ${deadline_ms / 1000} s`);
     const abort = () => {
-      this.#send({ t: "abort", call: id, reason: this.#encode(signal!.reason) });
+      this.#send({ t: "abort", call: id, reason: this.#requests.encodeError(signal!.reason) });
       timers.after(grace_ms, "it did not end a call that was aborted");
     };
     signal?.addEventListener("abort", abort, { once: true });
@@ -278,9 +245,9 @@ export class GuestConnection {
         options.onNote?.(frame.value);
         return this.#countNote();
       case "abandon":
-        return this.#abandon(open, frame);
+        return this.#requests.abandon(open, frame.id, () => this.#decoded(frame.reason, () => undefined));
       case "ask":
-        return this.#applyNotifications(open, frame.effects) ? this.#answer(open, frame) : undefined;
+        return this.#applyNotifications(open, frame.effects) ? this.#requests.serve(open, frame) : undefined;
       case "result":
         if (this.#applyNotifications(open, frame.effects)) this.#settle(frame.call, open, frame);
         return;
@@ -289,14 +256,6 @@ export class GuestConnection {
 
   #decoded(error: unknown, errorOf: (number: number) => unknown): unknown {
     return decodeGuestError(error, errorOf, `module "${this.#options.name}"`);
-  }
-
-  /** Aborts a request. Allowed once for each; the answer may have been sent already. */
-  #abandon(open: OpenCall, { id, reason }: Extract<FromGuest, { t: "abandon" }>): void {
-    if (!(id <= this.#last_request) || --this.#abandonable < 0) {
-      return this.#violation("cancelled an unknown request");
-    }
-    open.requests.get(id)?.abort(this.#decoded(reason, () => undefined));
   }
 
   #countNote(): void {
@@ -324,46 +283,7 @@ export class GuestConnection {
     this.#open.delete(id);
     for (const controller of open.requests.values()) controller.abort(new Error("the call is over"));
     if (error === undefined) open.resolve(value);
-    else open.reject(this.#decoded(error, (number) => this.#errors.get(number)));
-  }
-
-  async #answer(open: OpenCall, frame: Extract<FromGuest, { t: "ask" }>): Promise<void> {
-    const { id, target, method, args } = frame;
-    if (
-      !Number.isSafeInteger(id) || typeof target !== "string" || typeof method !== "string" ||
-      !Array.isArray(args) || open.requests.has(id)
-    ) return this.#violation("invalid request");
-    this.#last_request = Math.max(this.#last_request, id);
-    this.#abandonable++;
-    if (++this.#pending_requests > MAX_REQUESTS) {
-      return this.#violation(`more than ${MAX_REQUESTS} open requests`);
-    }
-    const controller = new AbortController();
-    open.requests.set(id, controller);
-    const { host } = open.options;
-    let answer: { value?: unknown; error?: SerializedError; view?: SessionDelta };
-    try {
-      const onPiece = (value: unknown) => this.#send({ t: "piece", id, value });
-      const value = await host.request(target, method, args, { signal: controller.signal, onPiece });
-      const view = this.#exit ? undefined : host.view();
-      answer = { ...(value === undefined ? {} : { value }), ...(view ? { view } : {}) };
-    } catch (error) {
-      answer = { error: this.#encode(error) };
-    }
-    this.#pending_requests--;
-    this.#next_answer.resolve();
-    this.#next_answer = Promise.withResolvers();
-    open.requests.delete(id);
-    this.#send({ t: "reply", id, ...answer });
-  }
-
-  /** Serializes an error of the host without its stack and cause, and keeps it in case the guest rethrows it. */
-  #encode(error: unknown): SerializedError {
-    const { stack: _, cause: __, ...thrown } = encodeError(error);
-    const host = this.#next_error++;
-    this.#errors.set(host, error);
-    if (this.#errors.size > MAX_ERRORS) this.#errors.delete(this.#errors.keys().next().value!);
-    return { ...thrown, host };
+    else open.reject(this.#decoded(error, (number) => this.#requests.error(number)));
   }
 
   #violation(reason: string): void {

@@ -15,7 +15,7 @@ import type {
 } from "../../sdk/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import type { EmissionTable } from "./emission_table.ts";
-import type { GuestRequestOptions } from "./guest_connection.ts";
+import type { GuestRequestOptions } from "./open_requests.ts";
 import { plainCall } from "../protocol.ts";
 
 /** Options of {@link serveRequest}. */

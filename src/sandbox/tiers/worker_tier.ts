@@ -2,6 +2,7 @@
  * Host's side of the `worker` tier, where a module runs in a worker of this process with permissions of its own. Not a security
  * boundary: it shares the memory of this process, and Deno cannot terminate a busy worker (src/docs/security.md).
  */
+import { within } from "../../process/within.ts";
 import type { Channel, ChannelListener, GuestExit } from "../channel.ts";
 import type { GuestGrant } from "./worker_permissions.ts";
 import { type GuestWorker, loadAhead, LOADED, startGuestWorker } from "./start_worker.ts";
@@ -75,11 +76,8 @@ class WorkerChannel implements Channel {
   /** Terminates the worker. Only a worker that still answers really stops, and Deno does not report whether it did. */
   async #stop(): Promise<void> {
     const { worker, port } = this.#guest;
-    const answered = loadAhead(this.#guest, []).then(() => true, () => true); // an error: the worker has ended by itself
-    const silent = Promise.withResolvers<boolean>();
-    const timer = setTimeout(() => silent.resolve(false), ANSWER_TIMEOUT_MS);
-    const stopped = await Promise.race([answered, silent.promise]);
-    clearTimeout(timer);
+    const answered = loadAhead(this.#guest, []).catch(() => {}); // an error: the worker has ended by itself
+    const stopped = await within(ANSWER_TIMEOUT_MS, answered).then(() => true, () => false);
     port.close();
     worker.terminate();
     this.#resolveStopped(stopped);

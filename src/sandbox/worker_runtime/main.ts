@@ -21,6 +21,7 @@ import { GuestCoordinator } from "./coordinator_proxy.ts";
 import { harden } from "./harden.ts";
 import { type LoadAhead, LOADED } from "../tiers/start_worker.ts";
 import { GuestObjects } from "./exported_objects.ts";
+import { serveCall } from "./serve_call.ts";
 import { GuestRpc, type OpenCall } from "./rpc.ts";
 import { shapeAt, shapeOf } from "./export_shapes.ts";
 import { hideOwnFrames } from "./stack_traces.ts";
@@ -74,7 +75,7 @@ class WorkerRuntime {
   }
 
   async #serve(call: OpenCall): Promise<unknown> {
-    if (call.ref !== 0) return await this.#objects.serve(call, this.#coordinator!); // the host calls mount first
+    if (call.ref !== 0) return await serveCall(call, this.#objects, this.#coordinator!); // the host calls mount first
     if (call.method === "mount") return await this.#mount(call.args);
     await methodOf(this.#module, "onSessionReady")?.(this.#coordinator);
     return this.#objects.shapes();

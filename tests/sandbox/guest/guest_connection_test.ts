@@ -1,11 +1,8 @@
 /** The host's end of the wire against a guest that says anything at all. */
 import fc from "fast-check";
 import { PreampError } from "../../../src/sdk/errors.ts";
-import {
-  type CallOptions,
-  GuestConnection,
-  type GuestRequestOptions,
-} from "../../../src/sandbox/guest/guest_connection.ts";
+import { type CallOptions, GuestConnection } from "../../../src/sandbox/guest/guest_connection.ts";
+import type { GuestRequestOptions } from "../../../src/sandbox/guest/open_requests.ts";
 import { NOTE_CREDIT, type Notification } from "../../../src/sandbox/protocol.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStrictEquals } from "../../assert.ts";
 import { FakeChannel } from "./fake_channel.ts";

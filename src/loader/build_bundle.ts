@@ -1,0 +1,87 @@
+/** Bundles a graph of files, and fetches what the bundler misses, until the bundle is complete. */
+import { PreampError } from "../sdk/errors.ts";
+import type { GraphPrefetcher } from "./fetch/prefetch.ts";
+import { integrityOf, pathFrom } from "./integrity.ts";
+import { problemError } from "./module_errors.ts";
+import type { BundleAnswer, Bundler, BundlerClient, LoadContext, ModuleBundle } from "./types.ts";
+
+/** Input of {@link buildBundle}. */
+export interface BuildInput {
+  /** URL in the plan. */
+  readonly requested: string;
+  /** URL of the entry file, before redirects. */
+  readonly entry: string;
+  readonly graph: GraphPrefetcher;
+  readonly bundler: Bundler;
+  readonly client: BundlerClient;
+  readonly context: Pick<LoadContext, "policy" | "base_url">;
+  readonly signal: AbortSignal;
+  /** Resolves to the bundle of the graph's files, if it was built before. Called in each round, with the entry after redirects. */
+  known(entry: string): Promise<ModuleBundle | undefined>;
+}
+
+/** Most rounds of bundling and fetching missing files. A graph whose imports the lexer does not find needs one for each level. */
+const MAX_ROUNDS = 64;
+
+/** Resolves to the bundle of a graph. @throws {PreampError} as `Loader.load`. */
+export async function buildBundle(
+  { requested, entry: entry_url, graph, bundler, client, context, signal, known }: BuildInput,
+): Promise<{ bundle: ModuleBundle; is_new: boolean }> {
+  const { policy, base_url } = context;
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    signal.throwIfAborted();
+    const refused = graph.failed.get(entry_url);
+    if (refused) throw refused;
+    const entry = graph.redirects.get(entry_url) ?? entry_url;
+    const before = await known(entry);
+    if (before) return { bundle: before, is_new: false };
+    const answer = await bundler.bundle({
+      entry,
+      files: [...graph.files.values()].map(({ url, sha256, bytes }) => ({ url, sha256, bytes })),
+      redirects: Object.fromEntries(graph.redirects),
+      failed: Object.fromEntries([...graph.failed].map(([url, { message }]) => [url, message])),
+      esm_host: policy.modules.esm_host,
+    }, client);
+    if (answer.kind === "problems") throw problemError(answer.problems, graph.failed, client.name, base_url);
+    if (answer.kind === "bundle") {
+      return { bundle: bundleOf(requested, entry, graph, answer), is_new: true };
+    }
+    await graph.fetch(answer.urls);
+  }
+  throw new PreampError(
+    "module_invalid",
+    `Cannot load ${client.name}: its imports are nested more than ${MAX_ROUNDS} levels deep`,
+  );
+}
+
+/** Returns the bundle with its graph, which contains only the files that the bundler used. */
+function bundleOf(
+  requested: string,
+  entry: string,
+  graph: Pick<GraphPrefetcher, "files" | "added" | "redirects" | "requests">,
+  answer: BundleAnswer & { kind: "bundle" },
+): ModuleBundle {
+  const files = answer.inputs.flatMap((url) => {
+    const file = graph.files.get(url);
+    return file ? [{ url, sha256: file.sha256, bytes: file.bytes.length }] : [];
+  });
+  files.push(...answer.inline);
+  files.push(...graph.added.map(({ url, sha256, bytes }) => ({ url, sha256, bytes: bytes.length })));
+  const paths = new Map(files.map((file) => [file, pathFrom(entry, file.url, file.sha256)]));
+  files.sort((a, b) => paths.get(a)! < paths.get(b)! ? -1 : 1); // paths are unique
+  const used = new Set(answer.inputs);
+  const requests = graph.requests.filter(({ url }) => used.has(graph.redirects.get(url) ?? url));
+  const { code, exports, uses, imports_refused, declared } = answer;
+  return {
+    requested,
+    url: entry,
+    integrity: integrityOf(entry, files),
+    files,
+    exports,
+    uses,
+    imports_refused,
+    code,
+    declared,
+    requests,
+  };
+}

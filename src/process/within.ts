@@ -1,0 +1,20 @@
+/** Limits the time of a wait. */
+
+/** Thrown by {@link within}. */
+export class LateError extends Error {}
+
+/** Waits for a promise, which continues after a timeout. @throws {LateError} after `ms` milliseconds. */
+export async function within<T>(
+  ms: number,
+  promise: Promise<T>,
+  message = `not done within ${ms} ms`,
+): Promise<T> {
+  promise.catch(() => {}); // not awaited after a timeout
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new LateError(message)), ms);
+  try {
+    return await Promise.race([promise, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
