@@ -177,6 +177,7 @@ class Graph {
   /** Maps esbuild's short names to data: URLs, which may be megabytes long and would be repeated in the bundle. */
   readonly #urls = new Map<string, string>();
   readonly #names = new Map<string, string>();
+  #refused = 0;
 
   constructor(request: BundleRequest) {
     this.entry = request.entry;
@@ -200,13 +201,18 @@ class Graph {
     if (path === META_SPECIFIER) return { path: from, namespace: META, sideEffects: false };
     if (kindOfAttribute(attributes.type) === null) {
       const text = `Cannot import ${JSON.stringify(path)} as ${JSON.stringify(attributes.type)}`;
-      return { errors: [{ text, notes: [{ text: 'use with {type: "json"}, "text" or "bytes"' }] }] };
+      return this.#refuse(path, { text, notes: [{ text: 'use with {type: "json"}, "text" or "bytes"' }] });
     }
     const resolved = resolveSpecifier(path, from, this.#request.esm_host);
     if (resolved.kind === "sdk") return { path: resolved.name, namespace: SDK, sideEffects: false };
     if (resolved.kind === "url") return this.#file(resolved.url, from);
     if (kind === "dynamic-import" || kind.startsWith("require")) return { path, external: true }; // throws when it is executed
-    return { errors: [{ text: `Cannot import ${resolved.fact}`, notes: [{ text: resolved.hint }] }] };
+    return this.#refuse(path, { text: `Cannot import ${resolved.fact}`, notes: [{ text: resolved.hint }] });
+  }
+
+  /** Reports an import that cannot be resolved. perf: esbuild copies the line with each error, so further ones are not reported. */
+  #refuse(path: string, error: Esbuild.PartialMessage): Esbuild.OnResolveResult {
+    return ++this.#refused > MAX_REPORTED ? { path, external: true } : { errors: [error] };
   }
 
   #file(requested: string, from: string): Esbuild.OnResolveResult {
@@ -214,7 +220,7 @@ class Graph {
     const url = Object.hasOwn(redirects, requested) ? redirects[requested]! : requested;
     if (this.#files.has(url) || url.startsWith("data:")) return { path: this.#nameOf(url), namespace: FILES };
     if (Object.hasOwn(failed, requested)) {
-      return { errors: [{ text: failed[requested]!, detail: { failed_url: requested } }] };
+      return this.#refuse(requested, { text: failed[requested]!, detail: { failed_url: requested } });
     }
     if (!this.missing.has(requested)) this.missing.set(requested, this.#nameOf(from));
     return { path: requested, external: true };

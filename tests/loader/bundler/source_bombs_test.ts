@@ -1,15 +1,22 @@
-import { createBundlerProcess, startBundlerChild } from "../../../src/loader/bundler/bundler_process.ts";
+import {
+  type BundlerProcessOptions,
+  createBundlerProcess,
+  startBundlerChild,
+} from "../../../src/loader/bundler/bundler_process.ts";
 import type { Bundler } from "../../../src/loader/types.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
-import { DEEP, LARGE, type SourceBomb } from "./source_bombs.ts";
+import { DEEP, LARGE } from "./source_bombs.ts";
 import { contextOf, leastPause, loaderOf, policyOf, refusal, serveFiles, specOf } from "../support.ts";
 
 const GOOD = "export const mount = () => 1;";
 
 /** Returns a bundler of our own program that counts how often it was started. */
-function counted(): Bundler & AsyncDisposable & { starts: number } {
+function counted(
+  options: BundlerProcessOptions = {},
+): Bundler & AsyncDisposable & { starts: number } {
   const counter = { starts: 0 };
   const bundler = createBundlerProcess({
+    ...options,
     start: () => {
       counter.starts++;
       return startBundlerChild();
@@ -55,20 +62,33 @@ Deno.test("prepare() does not ask the bundler again about bytes that it failed o
   assertEquals(bundler.starts, starts);
 });
 
-for (const [name, { file, text }] of Object.entries(LARGE) as [string, SourceBomb][]) {
-  Deno.test(`prepare() of ${name} does not occupy this thread for 100 ms`, async () => {
-    await using bundler = counted();
-    await using server = serveFiles({ "b.ts": "", "good.ts": GOOD, [file]: text });
-    const outcomes: string[] = [];
-    const pause = await leastPause(async (round) => {
+Deno.test("prepare() of a large source does not occupy this thread for 100 ms", async (t) => {
+  await using bundler = counted({ deadline_ms: 2_000 }); // those that take longer are refused in time
+  await using server = serveFiles({});
+  for (const [name, { file, text }] of Object.entries(LARGE)) {
+    await t.step(name, async () => {
+      server.files = { "b.ts": "", [file]: text, "good.ts": `${GOOD} // ${name}` };
+      const outcomes: string[] = [];
+      const pause = await leastPause(async (round) => {
+        await using loader = loaderOf({ bundler });
+        const context = contextOf({ policy: policyOf({}, { max_graph_files: 500 }) });
+        const outcome = loader.prepare(specOf(`${server.url}${file}?${round}`), context);
+        outcomes.push(await outcome.then(() => "", ({ message }) => message));
+      });
+      assert(pause < 100, `${pause} ms; ${outcomes[0]?.slice(0, 300)}`);
+      for (const outcome of outcomes) assert(outcome.length < 2_000, `${outcome.length} characters`);
       await using loader = loaderOf({ bundler });
-      const context = contextOf({ policy: policyOf({}, { max_graph_files: 500 }) });
-      const outcome = loader.prepare(specOf(`${server.url}${file}?${round}`), context);
-      outcomes.push(await outcome.then(() => "", ({ message }) => message));
+      assertEquals((await loader.prepare(specOf(`${server.url}good.ts`), contextOf())).exports, ["mount"]);
     });
-    assert(pause < 100, `${pause} ms; ${outcomes[0]?.slice(0, 300)}`);
-    for (const outcome of outcomes) assert(outcome.length < 2_000, `${outcome.length} characters`);
-    await using loader = loaderOf({ bundler });
-    assertEquals((await loader.prepare(specOf(`${server.url}good.ts`), contextOf())).exports, ["mount"]);
-  });
-}
+  }
+});
+
+Deno.test("prepare() of thousands of imports that are refused reports the first ones, in time", async () => {
+  await using bundler = counted();
+  await using loader = loaderOf({ bundler });
+  const { file, text } = LARGE["many imports that are refused"]!;
+  await using server = serveFiles({ [file]: text });
+  const { code, message } = await refusal(() => loader.prepare(specOf(server.url + file), contextOf()));
+  assertEquals([code, bundler.starts], ["module_invalid", 1]);
+  assertMatch(message, /mod\.ts:1:8: Cannot import "pkg0"/);
+});
