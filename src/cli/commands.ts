@@ -74,6 +74,21 @@ export const COMMANDS: readonly CommandEntry[] = [
     async () => (await import("./commands/module_hash.ts")).command,
   ),
   entry(
+    "provider list",
+    "list the providers, their keys and default models",
+    async () => (await import("./commands/provider_list.ts")).command,
+  ),
+  entry(
+    "provider models",
+    "list the models of an account",
+    async () => (await import("./commands/provider_models.ts")).command,
+  ),
+  entry(
+    "provider test",
+    "call a model once: latency, tokens, cost, or what is wrong",
+    async () => (await import("./commands/provider_test.ts")).command,
+  ),
+  entry(
     "config example",
     "print a preamp.yaml with every default",
     async () => (await import("./commands/config.ts")).example,

@@ -1,0 +1,108 @@
+/** The providers that a plan can name: their keys, default models, and the models of the account. */
+import { expandConfig } from "./plan_env.ts";
+import type { ModuleTable } from "./module_table.ts";
+import { SandboxCoordinator } from "./validation/probe_coordinator.ts";
+import { classifyMountReturn } from "../kernel/mounting/mount_diagnosis.ts";
+import { providerNames } from "../plan/model_choice.ts";
+import { Redactor } from "../policy/redact.ts";
+import { PreampError } from "../sdk/errors.ts";
+import { providerErrorCode, toLLMError } from "../sdk/llm_errors.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { ModelInfo, ModuleSpec, Provider } from "../sdk/types.ts";
+
+/** A provider in `preamp provider list`. */
+export interface KnownProvider {
+  /** Name in `PROVIDER/MODEL`. */
+  readonly provider: string;
+  readonly module: string;
+  readonly display_name: string;
+  /** Variables of its key, in order of preference. */
+  readonly variables: readonly string[];
+  /** The variable that is set; null if none is. */
+  readonly set_variable: string | null;
+  /** Whether it works only with a key. */
+  readonly needs_key: boolean;
+  readonly default_model: string | null;
+}
+
+/** Collaborators of this file's functions. */
+export interface ProviderDeps {
+  readonly modules: ModuleTable;
+  /** Environment variables of the process. */
+  readonly env: (name: string) => string | undefined;
+}
+
+/** Given as the key to read the facts of a provider whose key is not set. */
+const PLACEHOLDER = "no-key";
+
+/**
+ * Resolves to the providers that need no settings but a key, sorted by name. Calls no backend, and imports no
+ * vendor's client.
+ */
+export async function listProviders({ modules, env }: ProviderDeps): Promise<KnownProvider[]> {
+  const known: KnownProvider[] = [];
+  for (const provider of providerNames(modules.ids)) {
+    const found = await mountProvider(modules, provider, { api_key: PLACEHOLDER }).catch(() => null); // needs more settings
+    if (found === null || "skipped" in found) continue;
+    const { display_name, credential_env_vars, config_fields, defaults } = found.provider.getInfo();
+    await found.close();
+    known.push({
+      provider,
+      module: `provider-${provider}`,
+      display_name,
+      variables: credential_env_vars,
+      set_variable: credential_env_vars.find((name) => env(name)?.trim()) ?? null,
+      needs_key: config_fields.some(({ id, required }) => id === "api_key" && required === true),
+      default_model: typeof defaults.model === "string" ? defaults.model : null,
+    });
+  }
+  return known;
+}
+
+/**
+ * Resolves to the models of the provider's account.
+ *
+ * @throws {PreampError} `module_load_failed` without a key; `provider_…` when the backend fails.
+ */
+export async function listModels(provider: string, { modules, env }: ProviderDeps): Promise<ModelInfo[]> {
+  const redactor = new Redactor();
+  const module = await modules.module(`provider-${provider}`);
+  const spec: ModuleSpec = {
+    module: `provider-${provider}`,
+    type: "provider",
+    source: { kind: "builtin" },
+    config: {},
+    path: "providers[0]",
+  };
+  const schema = module.module?.config_schema ?? undefined;
+  const config = expandConfig(spec, schema, { plan: env, keys: env }, redactor);
+  const found = await mountProvider(modules, provider, config);
+  if ("skipped" in found) throw new PreampError("module_load_failed", found.skipped);
+  try {
+    return await found.provider.listModels();
+  } catch (error) {
+    const { type, message } = toLLMError(error);
+    throw new PreampError(
+      providerErrorCode(type),
+      `Cannot list the models of ${provider}: ${redactor.redactValues(message)}`,
+      { cause: error },
+    );
+  } finally {
+    await found.close();
+  }
+}
+
+type Mounted = { provider: Provider; close(): Promise<unknown> } | { skipped: string };
+
+async function mountProvider(modules: ModuleTable, name: string, config: JsonObject): Promise<Mounted> {
+  const module = await modules.module(`provider-${name}`);
+  const coordinator = new SandboxCoordinator();
+  const returned = classifyMountReturn(await module.mount(coordinator, config), "provider");
+  const provider = Object.values(coordinator.providers)[0] ??
+    (returned.kind === "instance" && isObject(returned.instance) ? returned.instance : undefined);
+  if (provider === undefined) {
+    const reason = returned.kind === "skipped" ? returned.reason : "it is not configured";
+    return { skipped: reason };
+  }
+  return { provider: provider as unknown as Provider, close: () => coordinator.cleanup() }; // mounted as a provider
+}
