@@ -39,7 +39,7 @@ export interface PlanFinderDeps {
 /** Finds and compiles plans. The same text is compiled once. */
 export class PlanFinder {
   readonly #options: PlanFinderDeps;
-  readonly #cache = new PlanCache();
+  readonly #cache = new PlanCache<CompiledPlan>();
 
   constructor(options: PlanFinderDeps) {
     this.#options = options;

@@ -2,7 +2,8 @@
  * Creates the runtime that server, CLI and library use. The services are imported on first use
  * (`create_services.ts`).
  */
-import { defaultPolicy, type Policy } from "../policy/policy.ts";
+import type { Policy } from "../policy/policy.ts";
+import { defaultPolicy } from "../policy/policy_schema.ts";
 import type { Redactor } from "../policy/redact.ts";
 import { systemClock } from "../process/system_clock.ts";
 import type { Runs } from "../runs/types.ts";

@@ -1,9 +1,8 @@
 /** A bounded cache of compiled plans, because clients post the same plan many times. Entries are frozen. */
-import type { CompiledPlan } from "./compile.ts";
 
 /** Evicts the least recently used entries, by number of plans and by characters of their keys. */
-export class PlanCache {
-  readonly #entries = new Map<string, CompiledPlan>();
+export class PlanCache<Plan> {
+  readonly #entries = new Map<string, Plan>();
   readonly #maxEntries: number;
   readonly #maxChars: number;
   #chars = 0;
@@ -20,7 +19,7 @@ export class PlanCache {
   }
 
   /** Returns the plan cached under `key`, and makes it the most recently used. */
-  get(key: string): CompiledPlan | undefined {
+  get(key: string): Plan | undefined {
     const found = this.#entries.get(key);
     if (found) {
       this.#entries.delete(key);
@@ -30,7 +29,7 @@ export class PlanCache {
   }
 
   /** Caches a plan. A plan whose key is longer than the whole cache is not cached. */
-  set(key: string, plan: CompiledPlan): void {
+  set(key: string, plan: Plan): void {
     if (key.length > this.#maxChars) return;
     if (this.#entries.delete(key)) this.#chars -= key.length;
     this.#entries.set(key, plan);

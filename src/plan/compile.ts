@@ -3,7 +3,8 @@
  * runs a module.
  */
 import type { PlanCache } from "./cache.ts";
-import { checkPlan, type FileReference } from "./check/check.ts";
+import { checkPlan } from "./check/check.ts";
+import type { FileReference } from "./check/check_system.ts";
 import { documentError, type Locate, toDetail, toWarning, type WarningDetail } from "./check/findings.ts";
 import type { PlanEnvReference } from "./env.ts";
 import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "./parse/document_limits.ts";
@@ -47,7 +48,7 @@ export interface CompileOptions {
   /** Limits of the document; default {@link DOCUMENT_LIMITS}. */
   limits?: DocumentLimits;
   /** Cache of compiled plans. Plans that read files are not cached. */
-  cache?: PlanCache;
+  cache?: PlanCache<CompiledPlan>;
 }
 
 /**

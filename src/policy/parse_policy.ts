@@ -3,8 +3,8 @@ import { object } from "../plan/check/field_checks.ts";
 import { checkKeys, Findings } from "../sdk/findings.ts";
 import { documentError, type Locate, toDetail } from "../plan/check/findings.ts";
 import { describe, type Path } from "../sdk/value_path.ts";
-import { defaultPolicy, type Policy, type PolicyOverlay } from "./policy.ts";
-import { OVERLAY_SECTIONS, SECTIONS, SINGLES } from "./policy_schema.ts";
+import type { Policy, PolicyOverlay } from "./policy.ts";
+import { defaultPolicy, OVERLAY_SECTIONS, SECTIONS, SINGLES } from "./policy_schema.ts";
 import type { Rules } from "./rules.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 

@@ -5,8 +5,6 @@
 import { smallerDecimal } from "../sdk/money.ts";
 import type { DocumentLimits } from "../plan/parse/document_limits.ts";
 import type { FullPermissions } from "../plan/permissions/grants.ts";
-import { SECTIONS, SINGLES } from "./policy_schema.ts";
-import type { Rule, Rules } from "./rules.ts";
 import type { Permissions, RunLimits } from "../sdk/contracts.ts";
 import { PreampError } from "../sdk/errors.ts";
 
@@ -98,18 +96,6 @@ export interface Policy {
     max_guests_per_session: number;
   };
   limits: PolicyLimits;
-}
-
-/** Returns the policy of a server without `preamp.yaml`, as a new copy. Its defaults are safe. */
-export function defaultPolicy(): Policy {
-  const defaults: Record<string, unknown> = { policies: {}, ...defaultsOf(SINGLES) };
-  for (const [name, rules] of Object.entries<Rules>(SECTIONS)) defaults[name] = defaultsOf(rules);
-  return defaults as unknown as Policy; // the table has a rule of the right type for each key
-}
-
-function defaultsOf(rules: Rules): Record<string, unknown> {
-  const entries = Object.entries<Rule>(rules);
-  return Object.fromEntries(entries.map(([key, rule]) => [key, structuredClone(rule.default)]));
 }
 
 /** Returns the limits of a plan's text and data, for `compilePlan`. */

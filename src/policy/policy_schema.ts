@@ -18,6 +18,7 @@ import {
   names,
   origins,
   type Rule,
+  type Rules,
   seconds,
   storeName,
   urlPrefixes,
@@ -161,3 +162,15 @@ export const SECTIONS: {
 
 /** Sections that the policy of one key may have. */
 export const OVERLAY_SECTIONS = ["limits", "permissions", "modules", "env", "isolation", "rates"] as const;
+
+/** Returns the policy of a server without `preamp.yaml`, as a new copy. Its defaults are safe. */
+export function defaultPolicy(): Policy {
+  const defaults: Record<string, unknown> = { policies: {}, ...defaultsOf(SINGLES) };
+  for (const [name, rules] of Object.entries<Rules>(SECTIONS)) defaults[name] = defaultsOf(rules);
+  return defaults as unknown as Policy; // the table has a rule of the right type for each key
+}
+
+function defaultsOf(rules: Rules): Record<string, unknown> {
+  const entries = Object.entries<Rule>(rules);
+  return Object.fromEntries(entries.map(([key, rule]) => [key, structuredClone(rule.default)]));
+}

@@ -18,7 +18,6 @@
  */
 export * from "./testing/assertions.ts";
 export * from "./testing/coordinator.ts";
-export * from "./testing/create_test_coordinator.ts";
 export * from "./testing/event_recorder.ts";
 export { type ExampleInput, exampleInput, type ExampleInputOptions } from "./testing/example_input.ts";
 export * from "./testing/fake_approval.ts";

@@ -4,7 +4,7 @@ import { createModuleTable } from "../../src/app/module_table.ts";
 import { checkConfigs } from "../../src/app/check_configs.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
 import { PlanCache } from "../../src/plan/cache.ts";
-import { compilePlan } from "../../src/plan/compile.ts";
+import { type CompiledPlan, compilePlan } from "../../src/plan/compile.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
 import { isObject, type JsonObject } from "../../src/sdk/json.ts";
@@ -275,7 +275,7 @@ Deno.test("check() reports config errors together with the policy's reasons, and
 });
 
 Deno.test("checkConfigs() checks a plan once, however often it is posted", async () => {
-  const cache = new PlanCache();
+  const cache = new PlanCache<CompiledPlan>();
   const compile = () => compilePlan(TEXT, { origin: "caller", cache });
   const first = await checkConfigs(await compile(), createModuleTable());
   assertStrictEquals(checkConfigs(await compile(), createModuleTable()), first);

@@ -1,7 +1,8 @@
 /** `explain`, `lock` and `diff` over a real loader and a server on loopback. */
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Runtime } from "../../src/app/types.ts";
-import { defaultPolicy, type Policy } from "../../src/policy/policy.ts";
+import type { Policy } from "../../src/policy/policy.ts";
+import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { createApp } from "../../src/server/app.ts";

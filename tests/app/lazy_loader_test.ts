@@ -7,7 +7,7 @@ import type { Loader } from "../../src/loader/loader.ts";
 import { LazySandbox } from "../../src/app/lazy_sandbox.ts";
 import { SourceOverrides } from "../../src/app/source_overrides.ts";
 import { specsOf } from "../../src/policy/authorise.ts";
-import { defaultPolicy } from "../../src/policy/policy.ts";
+import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { Redactor } from "../../src/policy/redact.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { assert, assertEquals } from "../assert.ts";

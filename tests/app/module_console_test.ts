@@ -1,7 +1,7 @@
 /** Tests of modules' console output: lines of the log with the ids of the run, without secrets, in every tier. */
 import { assertEquals } from "../assert.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
-import { defaultPolicy } from "../../src/policy/policy.ts";
+import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { runWithFiles, TIERS } from "./own_modules.ts";
 

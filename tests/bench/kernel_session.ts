@@ -1,5 +1,5 @@
 /** A kernel session for a bench: modules are objects, time is real, and entries are kept in memory. */
-import { defaultPolicy } from "../../src/policy/policy.ts";
+import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
 import type { DraftEntry, Entry, Host } from "../../src/kernel/host.ts";
 import { Session } from "../../src/kernel/session/session.ts";

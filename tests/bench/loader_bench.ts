@@ -9,7 +9,7 @@ import { createBundlerProcess } from "../../src/loader/bundler/bundler_process.t
 import { linkModule } from "../../src/loader/link.ts";
 import { createLoader, type Loader } from "../../src/loader/loader.ts";
 import type { Bundler, LoadContext, LoadSpec } from "../../src/loader/types.ts";
-import { defaultPolicy } from "../../src/policy/policy.ts";
+import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { type Cell, compare, print, report, tableOf, timed } from "./figures.ts";
 import { residentMb } from "./processes.ts";
 

@@ -6,7 +6,7 @@
  *   deno run -A tests/bench/run_bench.ts [rounds]
  */
 import { createRuntime } from "../../src/app/runtime.ts";
-import { defaultPolicy } from "../../src/policy/policy.ts";
+import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { CANONICAL_EVENTS } from "../../src/sdk/events.ts";
 import type { JsonObject, Message, ToolResult } from "../../src/sdk/types.ts";

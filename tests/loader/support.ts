@@ -1,7 +1,8 @@
 /** What the loader tests share: a server that counts, a context, a bundler for all tests of a file. */
 import { createLoader, type Loader, type LoaderOptions } from "../../src/loader/loader.ts";
 import type { LoadContext, LoadSpec } from "../../src/loader/types.ts";
-import { defaultPolicy, type Policy } from "../../src/policy/policy.ts";
+import type { Policy } from "../../src/policy/policy.ts";
+import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { parseSource } from "../../src/plan/source/source.ts";
 
 export { refusal } from "../plan/support.ts";

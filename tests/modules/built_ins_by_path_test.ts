@@ -1,5 +1,5 @@
 /** Every built-in module gives the same run, with the same entries, when it is loaded by path into a child process. */
-import { defaultPolicy } from "../../src/policy/policy.ts";
+import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
 import { assert, assertEquals } from "../assert.ts";
 

@@ -4,7 +4,7 @@ import { childPlan } from "../../src/plan/child_plan.ts";
 import { PERMISSION_NAMES } from "../../src/plan/check/check_permissions.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
 import { authorise } from "../../src/policy/authorise.ts";
-import { defaultPolicy } from "../../src/policy/policy.ts";
+import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { excessPermissions } from "../../src/policy/effective_permissions.ts";
 import { authoriseWithin, grantedAnywhere } from "../../src/policy/delegation.ts";
 import { errorCode } from "../../src/sdk/errors.ts";

@@ -1,6 +1,7 @@
 import { DOCUMENT_LIMITS } from "../../src/plan/parse/document_limits.ts";
 import { parsePolicy, policyFromData } from "../../src/policy/parse_policy.ts";
-import { defaultPolicy, documentLimits, policyFor } from "../../src/policy/policy.ts";
+import { documentLimits, policyFor } from "../../src/policy/policy.ts";
+import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { policySettings, settingsToData } from "../../src/policy/policy_settings.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { detailAt, refusal } from "./support.ts";

@@ -7,7 +7,7 @@ import {
 } from "../../src/policy/source_rules.ts";
 import { matchesPrefix, mayClimb, namesHost } from "../../src/policy/url_prefixes.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
-import { defaultPolicy } from "../../src/policy/policy.ts";
+import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import type { Origin } from "../../src/policy/plan_trust.ts";
 
 function rules(origin: Origin, entry: string, modules: { allow?: string[]; private_hosts?: string[] } = {}) {

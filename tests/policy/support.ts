@@ -2,7 +2,8 @@
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { type CompiledPlan, compilePlan } from "../../src/plan/compile.ts";
 import { authorise, type AuthoriseOptions, type Grants } from "../../src/policy/authorise.ts";
-import { defaultPolicy, type Policy } from "../../src/policy/policy.ts";
+import type { Policy } from "../../src/policy/policy.ts";
+import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 
 export { detailAt, refusal } from "../plan/support.ts";
 

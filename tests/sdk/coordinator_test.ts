@@ -3,11 +3,11 @@ import type { ApprovalOption, HookResult } from "../../src/sdk/hook_result.ts";
 import type { Emission } from "../../src/sdk/hooks.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import {
+  createTestCoordinator,
   MockCoordinator,
   TestCoordinator,
   type TestCoordinatorOptions,
 } from "../../src/sdk/testing/coordinator.ts";
-import { createTestCoordinator } from "../../src/sdk/testing/create_test_coordinator.ts";
 import { FakeApproval, type ScriptedAnswer } from "../../src/sdk/testing/fake_approval.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";

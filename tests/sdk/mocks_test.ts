@@ -1,6 +1,6 @@
 import { LLMError } from "../../src/sdk/llm_errors.ts";
 import { type StreamDelta, textOf } from "../../src/sdk/messages.ts";
-import { createTestCoordinator } from "../../src/sdk/testing/create_test_coordinator.ts";
+import { createTestCoordinator } from "../../src/sdk/testing/coordinator.ts";
 import { FakeApproval } from "../../src/sdk/testing/fake_approval.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";

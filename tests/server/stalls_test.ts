@@ -2,7 +2,7 @@
  * Tests that no module blocks the server's thread: data from modules is limited with an error that names the
  * limit, and long work yields. The longest delay of a timer is compared with that of a usual run.
  */
-import { defaultPolicy } from "../../src/policy/policy.ts";
+import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
 import { assert, assertMatch } from "../assert.ts";
 

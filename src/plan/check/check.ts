@@ -7,7 +7,7 @@ import { checkLimits } from "./check_limits.ts";
 import { checkList } from "./check_lists.ts";
 import { checkPermissions } from "./check_permissions.ts";
 import { checkSession } from "./check_session.ts";
-import { checkSystem, type SystemText } from "./check_system.ts";
+import { checkSystem, type FileReference, type SystemOptions } from "./check_system.ts";
 import { text } from "./field_checks.ts";
 import { Findings } from "../../sdk/findings.ts";
 import { findPlanEnv, type PlanEnvReference } from "../env.ts";
@@ -19,23 +19,12 @@ import type { RunLimits } from "../../sdk/contracts.ts";
 import { didYouMean } from "../../sdk/did_you_mean.ts";
 
 /** Options of `checkPlan`. */
-export interface CheckOptions extends SourceOptions {
-  /**
-   * Whether `system: {file}` is allowed: only in an operator's plan that was read from disk. Default false.
-   */
-  files?: boolean;
+export interface CheckOptions extends SourceOptions, SystemOptions {
   /**
    * Who wrote the plan. An operator's `${VAR}` outside of `config` is an error here; the policy checks a
    * caller's. Default `operator`.
    */
   origin?: "operator" | "caller";
-}
-
-/** A text that must still be read from a file. */
-export interface FileReference {
-  /** Path of its owner: `[]` for the plan, `["agents", name]` for an agent. */
-  owner: readonly string[];
-  file: string;
 }
 
 /** Result of `checkPlan`. `plan` is absent if there are errors. */
@@ -85,7 +74,9 @@ export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
       "add providers: [provider-mock]",
     );
   }
-  const system = readSystem(value, findings, options, checked.files);
+  const system = Object.hasOwn(value, "system")
+    ? checkSystem(value.system, [], findings, options, checked.files)
+    : undefined;
   const agents = checkAgents(value.agents, Object.hasOwn(value, "agents"), findings, options, checked.files);
   const spawn = checkSpawn(value, [], findings);
   const limits = Object.hasOwn(value, "limits") ? checkLimits(value.limits, ["limits"], findings) : {};
@@ -133,20 +124,6 @@ function checkSections(plan: JsonObject, findings: Findings): void {
     findings.error(["preamp"], "value", message, "write preamp: 1");
   }
   if (Object.hasOwn(plan, "description")) text(plan.description, ["description"], findings);
-}
-
-function readSystem(
-  plan: JsonObject,
-  findings: Findings,
-  options: CheckOptions,
-  files: FileReference[],
-): string | undefined {
-  if (!Object.hasOwn(plan, "system")) return undefined;
-  const system: SystemText | undefined = checkSystem(plan.system, ["system"], findings, {
-    files: options.files ?? false,
-  });
-  if (system && "file" in system) files.push({ owner: [], file: system.file });
-  return system && "text" in system ? system.text : undefined;
 }
 
 function checkEnvPlaces(env: readonly PlanEnvReference[], findings: Findings): void {

@@ -2,15 +2,15 @@
  * Checks the `agents` section. Each entry is a partial plan that is merged over its parent when the agent
  * is spawned.
  */
-import type { CheckOptions, FileReference } from "./check.ts";
 import { checkLimits } from "./check_limits.ts";
 import { checkList } from "./check_lists.ts";
 import { checkPermissions } from "./check_permissions.ts";
 import { checkSession } from "./check_session.ts";
-import { checkSystem } from "./check_system.ts";
+import { checkSystem, type FileReference, type SystemOptions } from "./check_system.ts";
 import { object, text, texts } from "./field_checks.ts";
 import { checkKeys, type Findings } from "../../sdk/findings.ts";
 import { SELF } from "../child_plan.ts";
+import type { SourceOptions } from "../source/source.ts";
 import { preferenceProblem } from "../provider_preferences.ts";
 import { describe, formatPath, type Path } from "../../sdk/value_path.ts";
 import type { JsonObject } from "../../sdk/json.ts";
@@ -38,7 +38,7 @@ export function checkAgents(
   value: unknown,
   present: boolean,
   findings: Findings,
-  options: CheckOptions,
+  options: SourceOptions & SystemOptions,
   files: FileReference[],
 ): JsonObject {
   if (!present) return {};
@@ -66,7 +66,7 @@ function checkOverlay(
   written: JsonObject,
   path: readonly string[],
   findings: Findings,
-  options: CheckOptions,
+  options: SourceOptions & SystemOptions,
   files: FileReference[],
 ): void {
   const overlay = withoutAppends(written);
@@ -78,10 +78,7 @@ function checkOverlay(
     checkList(overlay, section, path, findings, options);
   }
   if (Object.hasOwn(overlay, "system")) {
-    const system = checkSystem(overlay.system, [...path, "system"], findings, {
-      files: options.files ?? false,
-    });
-    if (system && "file" in system) files.push({ owner: path, file: system.file });
+    checkSystem(overlay.system, path, findings, options, files);
   }
   if (Object.hasOwn(overlay, "instruction")) text(overlay.instruction, [...path, "instruction"], findings);
   if (Object.hasOwn(overlay, "agents")) checkFilter(overlay.agents, [...path, "agents"], findings);

@@ -5,25 +5,36 @@
 import { isObject } from "../../sdk/json.ts";
 import { text } from "./field_checks.ts";
 import { checkKeys, type Findings } from "../../sdk/findings.ts";
-import { describe, type Path } from "../../sdk/value_path.ts";
+import { describe } from "../../sdk/value_path.ts";
 
-/** A system instruction: its text, or the file that holds it. */
-export type SystemText = { text: string } | { file: string };
+/** Options of {@link checkSystem}. */
+export interface SystemOptions {
+  /**
+   * Whether `system: {file}` is allowed: only in an operator's plan that was read from disk. Default false.
+   */
+  files?: boolean;
+}
+
+/** A text that must still be read from a file. */
+export interface FileReference {
+  /** Path of its owner: `[]` for the plan, `["agents", name]` for an agent. */
+  owner: readonly string[];
+  file: string;
+}
 
 const KEYS: ReadonlySet<string> = new Set(["instruction", "file"]);
 const HINT = 'write system: "text", {instruction: "text"} or {file: ./system.md}';
 
-/** Returns the system instruction at `path`. A `{file}` is accepted only with `files`. */
+/** Returns the text of the instruction of `owner`; adds the name of a file to `files` instead. */
 export function checkSystem(
   value: unknown,
-  path: Path,
+  owner: readonly string[],
   findings: Findings,
-  options: { files: boolean },
-): SystemText | undefined {
-  if (typeof value === "string") {
-    const found = text(value, path, findings, HINT);
-    return found === undefined ? undefined : { text: found };
-  }
+  options: SystemOptions,
+  files: FileReference[],
+): string | undefined {
+  const path = [...owner, "system"];
+  if (typeof value === "string") return text(value, path, findings, HINT);
   if (!isObject(value)) {
     const message = `Cannot read system: must be text or an object: received ${describe(value)}`;
     findings.error(path, "type", message, HINT);
@@ -38,23 +49,14 @@ export function checkSystem(
     findings.error(path, "value", message, HINT);
     return undefined;
   }
-  if (instruction !== undefined) {
-    const found = text(instruction, [...path, "instruction"], findings);
-    return found === undefined ? undefined : { text: found };
-  }
+  if (instruction !== undefined) return text(instruction, [...path, "instruction"], findings);
   const name = text(file, [...path, "file"], findings);
   if (name === undefined) return undefined;
-  if (!options.files) {
-    const message = `Cannot read system.file: only a plan that was read from disk may name a file: received ${
-      describe(name)
-    }`;
-    findings.error(
-      [...path, "file"],
-      "file_refused",
-      message,
-      "send the text itself: system: {instruction: …}",
-    );
-    return undefined;
+  if (options.files) files.push({ owner, file: name });
+  else {
+    const fact = `only a plan that was read from disk may name a file: received ${describe(name)}`;
+    const hint = "send the text itself: system: {instruction: …}";
+    findings.error([...path, "file"], "file_refused", `Cannot read system.file: ${fact}`, hint);
   }
-  return { file: name };
+  return undefined;
 }

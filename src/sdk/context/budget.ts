@@ -1,6 +1,7 @@
 /** Computes the token budget of one request; see src/docs/context.md#budget-of-a-request. */
 import { isObject, type JsonObject, methodOf, type RequestOptions } from "../mod.ts";
 import type { Config } from "./config.ts";
+import type { MessageVariants } from "./message_variants.ts";
 import type { TokenCounter } from "./token_counter.ts";
 
 /** Share of the window kept free for errors of the estimate. */
@@ -83,4 +84,9 @@ function isPromise(value: unknown): value is Promise<unknown> {
 
 function tokensOf(value: unknown): number | null {
   return typeof value === "number" && value > 0 && Number.isFinite(value) ? Math.floor(value) : null;
+}
+
+/** Returns the tokens of a request in addition to its view: tool schemas and injections. */
+export function extrasOf({ tools, injections }: RequestOptions, forms: MessageVariants): number {
+  return (injections ?? []).reduce((sum, message) => sum + forms.count(message), forms.meter.tools(tools));
 }

@@ -15,7 +15,7 @@ import {
   toFrozenObject,
 } from "../mod.ts";
 import { takesBreakpoints } from "./cache_breakpoints.ts";
-import { requestBudget } from "./budget.ts";
+import { extrasOf, requestBudget } from "./budget.ts";
 import { CompactedView } from "./compacted_view.ts";
 import type { Config } from "./config.ts";
 import {
@@ -363,11 +363,6 @@ export class SimpleContext implements ContextManager {
   async #emit(event: string, data: JsonObject): Promise<void> {
     await this.#coordinator.hooks.emit(event, data);
   }
-}
-
-/** Returns the tokens of a request in addition to its view: tool schemas and injections. */
-function extrasOf({ tools, injections }: RequestOptions, forms: MessageVariants): number {
-  return (injections ?? []).reduce((sum, message) => sum + forms.count(message), forms.meter.tools(tools));
 }
 
 /**

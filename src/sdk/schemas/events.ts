@@ -8,9 +8,8 @@
  */
 import * as z from "zod";
 import type { JsonObject, JsonSchema } from "../json.ts";
-import { LIFECYCLE } from "./events/lifecycle.ts";
+import { LIFECYCLE, TURN } from "./events/lifecycle.ts";
 import { MODEL } from "./events/model.ts";
-import { TURN } from "./events/turn.ts";
 import { TOOLS } from "./events/tools.ts";
 
 /** Maps each event to the schema of its `data`. */

@@ -8,11 +8,13 @@ import { count, emptyCounters } from "../session_counters.ts";
 import { SessionStatus } from "../session_status.ts";
 import { registerHook } from "../handler_list.ts";
 import { withSnakeCase } from "../snake_case_aliases.ts";
-import type { Tool } from "../tools.ts";
+import { type Tool, ToolResult } from "../tools.ts";
 import { EventRecorder } from "./event_recorder.ts";
 import { FakeApproval } from "./fake_approval.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { HookActions } from "./hook_actions.ts";
+import { MockContextManager } from "./mock_context.ts";
+import { MockTool } from "./mock_tool.ts";
 import { resolvePoint, type SingleSlot } from "../mount_points.ts";
 
 /** Options of a {@link TestCoordinator}; all are optional. */
@@ -334,6 +336,27 @@ export class TestCoordinator implements Coordinator {
 }
 
 withSnakeCase(TestCoordinator);
+
+/** Returns a coordinator with the tools `echo` and `fail` and a {@link MockContextManager}. */
+export function createTestCoordinator(options: TestCoordinatorOptions = {}): TestCoordinator {
+  const coordinator = new TestCoordinator(options);
+  const echo = new MockTool({
+    name: "echo",
+    description: "Returns its input.",
+    execute: (input) => ToolResult({ output: input }),
+  });
+  const fail = new MockTool({
+    name: "fail",
+    description: "Fails, always.",
+    return_value: ToolResult({ success: false, error: { message: "Always fails" } }),
+  });
+  for (const tool of [echo, fail]) coordinator.tools[tool.name] = tool;
+  for (const tool of [echo, fail]) {
+    coordinator.mount_history.push({ mount_point: "tools", module: tool, name: tool.name });
+  }
+  coordinator.mount("context", new MockContextManager());
+  return coordinator;
+}
 
 /** The name of {@link TestCoordinator} in Amplifier. */
 export const MockCoordinator: typeof TestCoordinator = TestCoordinator;

@@ -7,8 +7,7 @@ import { NotificationHandler } from "../../../src/sandbox/guest/notifications.ts
 import { EmissionTable } from "../../../src/sandbox/guest/emission_table.ts";
 import { GuestMounts } from "../../../src/sandbox/guest/guest_mounts.ts";
 import type { Notification } from "../../../src/sandbox/protocol.ts";
-import { TestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
-import { createTestCoordinator } from "../../../src/sdk/testing/create_test_coordinator.ts";
+import { createTestCoordinator, TestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
 import type { Emission } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertStrictEquals, assertThrows } from "../../assert.ts";
 import { PreampError } from "../../../src/sdk/errors.ts";
