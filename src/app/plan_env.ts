@@ -62,14 +62,13 @@ export function expandConfig(
 
 /**
  * Returns the key for a provider whose config has no `api_key`: the value of the first variable in `env_vars`
- * of the schema that is set. A caller's plan with another endpoint states its own key, or the policy refused
- * it (src/policy/provider_endpoints.ts).
+ * of the schema that is set. The key of a vendor is sent to the vendor only: a config with another address
+ * (`base_url`) states its own key.
  */
 function keyOf(config: JsonObject, { properties }: JsonObject, keys: LookUp): string | undefined {
   const field = isObject(properties) ? properties.api_key : undefined;
-  if (!isObject(field) || !Array.isArray(field.env_vars) || Object.hasOwn(config, "api_key")) {
-    return undefined;
-  }
+  const hasOwn = Object.hasOwn(config, "api_key") || Object.hasOwn(config, "base_url");
+  if (!isObject(field) || !Array.isArray(field.env_vars) || hasOwn) return undefined;
   for (const name of field.env_vars) {
     const value = typeof name === "string" ? keys(name)?.trim() : undefined;
     if (value) return value;

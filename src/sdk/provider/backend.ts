@@ -107,7 +107,7 @@ export interface BackendAnswer {
   usage?: AnswerUsage;
   /** Model that answered. */
   model?: string;
-  /** Set when the vendor delivered something else than requested. */
+  /** Set when the vendor delivered something else than requested; replaces that of the request. */
   degradation?: Degradation;
   /** Facts for hooks and logs, such as the vendor's id of the request. */
   metadata?: JsonObject;

@@ -18,7 +18,7 @@ export async function mountProvider(
 ): Promise<MountReturn> {
   const settings = readSettings(config, definition);
   if (settings.api_key === undefined && needsKey(definition, settings)) {
-    return { skipped: missingKey(definition) };
+    return { skipped: missingKey(definition, settings) };
   }
   const provider = new BackendProvider(coordinator, definition, settings);
   coordinator.registerContributor(
@@ -35,12 +35,17 @@ function needsKey({ credential }: ProviderDefinition, { config }: ProviderSettin
   return !(typeof optional === "function" ? optional(config) : optional);
 }
 
-function missingKey(definition: ProviderDefinition): string {
+function missingKey(definition: ProviderDefinition, { base_url }: ProviderSettings): string {
   const { env_vars, url } = definition.credential!; // a missing key implies a credential
-  return `Cannot use ${moduleOf(definition)} without a key: set the variable ${
+  const fact = `Cannot use ${moduleOf(definition)} without a key`;
+  if (base_url !== undefined) {
+    return `${fact}: with base_url, state the key of that server as api_key in its config, such as \${${
+      env_vars[0]
+    }}; the variable alone is the key for the vendor's own address`;
+  }
+  return `${fact}: set the variable ${
     env_vars.join(" or ")
-  }, or api_key in ` +
-    `its config; keys are created at ${url}`;
+  }, or api_key in its config; keys are created at ${url}`;
 }
 
 function moduleOf({ module, id }: ProviderDefinition): string {

@@ -264,7 +264,7 @@ export class BackendProvider implements Provider {
     const type = known.type === "NetworkError" && attempt.received ? "StreamError" : known.type;
     return this.#error(type, message, {
       model,
-      cause,
+      cause: this.#withoutKeyIn(cause),
       retryable,
       delay_multiplier,
       ...(status_code === null ? {} : { status_code }),
@@ -278,6 +278,12 @@ export class BackendProvider implements Provider {
 
   #error(type: LLMError["type"], message: string, options: LLMErrorOptions): LLMError {
     return new LLMError(type, this.#withoutKey(message), { provider: this.name, ...options });
+  }
+
+  /** Returns an error without the key: undefined when its message repeats it. */
+  #withoutKeyIn(cause: unknown): unknown {
+    const message = errorMessage(cause);
+    return this.#withoutKey(message) === message ? cause : undefined;
   }
 
   /** Removes the key from a message: some servers repeat it in their errors. A short text is not a key. */
@@ -302,7 +308,7 @@ export class BackendProvider implements Provider {
     const tool_calls = answer.tool_calls ?? callsOf({ content });
     const usage = this.#usageOf(answer, model);
     this.#costs.push(usage?.cost_usd ?? null);
-    const degradation = wire.degradation ?? answer.degradation;
+    const degradation = answer.degradation ?? wire.degradation;
     return {
       content: content.map((block) => this.#marked(block)),
       ...(tool_calls.length > 0 ? { tool_calls } : {}),
