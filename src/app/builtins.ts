@@ -14,6 +14,7 @@ const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
   "loop-streaming": () => import("../../modules/loop-streaming/mod.ts"),
   "provider-anthropic": () => import("../../modules/provider-anthropic/mod.ts"),
   "provider-mock": () => import("../../modules/provider-mock/mod.ts"),
+  "provider-openai": () => import("../../modules/provider-openai/mod.ts"),
   "provider-replay": () => import("../../modules/provider-replay/mod.ts"),
   "tool-calculator": () => import("../../modules/tool-calculator/mod.ts"),
   "tool-task": () => import("../../modules/tool-task/mod.ts"),

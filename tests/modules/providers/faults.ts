@@ -25,6 +25,8 @@ export type ErrorKind = "rate_limit" | "spend_cap" | "auth" | "internal" | "unav
 export interface Vendor {
   /** Name of the provider, such as `anthropic`. */
   readonly name: string;
+  /** Name of the API in the tests, for a provider with several; default `name`. */
+  readonly api?: string;
   readonly module: Module;
   /** Config beside `api_key` and `base_url`. */
   readonly config?: JsonObject;
@@ -340,7 +342,7 @@ export function testFaults(vendor: Vendor): void {
       if (fault.only !== undefined && (fault.only === "stream") !== stream) continue;
       const given = fault.replies(replies);
       if (given === null) continue;
-      Deno.test(`${vendor.name}, ${situation}: ${fault.name}`, async () => {
+      Deno.test(`${vendor.api ?? vendor.name}, ${situation}: ${fault.name}`, async () => {
         const result = await call(vendor, [...given, replies.answer(ANSWER)], request, stream);
         checkEnd(result, fault.end);
       });

@@ -1,0 +1,211 @@
+/** OpenAI's API, and servers with the same API: sends requests with OpenAI's client. */
+import { OpenAI } from "openai";
+import { isObject, type JsonObject, type LLMError, type ModelInfo } from "preamp";
+import type {
+  AssistantPart,
+  Backend,
+  BackendAnswer,
+  CallIo,
+  CallSettings,
+  Conversation,
+  ListedModel,
+  ProviderSettings,
+  WireRequest,
+} from "preamp/provider";
+import { AnswerBlocks } from "./answer_blocks.ts";
+import { ChatAnswer } from "./chat_answer.ts";
+import { chatRequest } from "./chat_request.ts";
+import { toError } from "./errors.ts";
+import { refusedParameter, refusesReasoning } from "./refused_parameters.ts";
+import type { RequestOptions } from "./request_options.ts";
+import { ResponsesAnswer } from "./responses_answer.ts";
+import { responsesRequest } from "./responses_request.ts";
+
+/** OpenAI's own address. */
+const OPENAI_URL = "https://api.openai.com/v1";
+
+/** Timeout of the client; the provider layer has its own. */
+const NO_TIMEOUT_MS = 2 ** 31 - 1;
+
+/** Maximum parameters that one attempt learns to leave out. */
+const MAX_CORRECTIONS = 5;
+
+/** Marks reasoning that the server cannot read, among the refused parameters. */
+const REASONING_ITEMS = "reasoning items";
+
+/** Returns the backend with the settings of a plan. Imported on first use, because the client is large. */
+export function createBackend(settings: ProviderSettings, session_id: string): Backend {
+  return new OpenAIBackend(settings, session_id);
+}
+
+class OpenAIBackend implements Backend {
+  readonly #settings: ProviderSettings;
+  readonly #options: Omit<RequestOptions, "refused">;
+  readonly #uses_chat: boolean;
+  /** Model → parameters that the server refused for it. */
+  readonly #refused = new Map<string, Set<string>>();
+
+  constructor(settings: ProviderSettings, session_id: string) {
+    const { api, parallel_tool_calls, reasoning_summary } = settings.config;
+    const own_host = isOpenAI(settings.base_url);
+    this.#settings = settings;
+    this.#uses_chat = api === undefined ? !own_host : api === "chat";
+    this.#options = {
+      own_host,
+      reasoning_summary: typeof reasoning_summary === "string" ? reasoning_summary : "auto",
+      ...(own_host ? { prompt_cache_key: session_id } : {}),
+      ...(typeof parallel_tool_calls === "boolean" ? { parallel_tool_calls } : {}),
+    };
+  }
+
+  toRequest(call: CallSettings): WireRequest {
+    const refused = this.#refusedOf(call.model);
+    const options = { ...this.#options, refused };
+    const { conversation } = call;
+    if (this.#uses_chat) return chatRequest(call, options);
+    return responsesRequest(
+      refused.has(REASONING_ITEMS) ? { ...call, conversation: withoutNative(conversation) } : call,
+      options,
+    );
+  }
+
+  /** Sends a request. A parameter that the server refuses is left out, now and in later requests. */
+  async send(request: WireRequest, io: CallIo): Promise<BackendAnswer> {
+    const call = request.context as CallSettings; // set by toRequest
+    let current = request;
+    for (let corrections = 0;; corrections++) {
+      try {
+        const answer = await this.#sendOnce(current.body, call, io);
+        return current === request || !current.degradation
+          ? answer
+          : { ...answer, degradation: current.degradation };
+      } catch (error) {
+        if (corrections >= MAX_CORRECTIONS || !this.#learn(error, current.body, call.model)) throw error;
+        current = this.toRequest(call);
+      }
+    }
+  }
+
+  toError(error: unknown): LLMError {
+    return toError(error);
+  }
+
+  async listModels(io: CallIo): Promise<ListedModel[]> {
+    const page = await this.#client(io).models.list({ signal: io.signal });
+    const models: unknown = page.data;
+    if (!Array.isArray(models)) return [];
+    const listed = models.filter(isObject).flatMap((model) => listedModel(model) ?? []);
+    return this.#options.own_host ? listed.filter(({ id }) => CHAT_MODEL.test(id)) : listed;
+  }
+
+  #refusedOf(model: string): Set<string> {
+    let refused = this.#refused.get(model);
+    if (!refused) this.#refused.set(model, refused = new Set());
+    return refused;
+  }
+
+  #learn(error: unknown, body: JsonObject, model: string): boolean {
+    const refused = this.#refusedOf(model);
+    const name = refusesReasoning(error) ? REASONING_ITEMS : refusedParameter(error, body);
+    if (name === undefined || refused.has(name)) return false;
+    refused.add(name);
+    return true;
+  }
+
+  async #sendOnce(body: JsonObject, call: CallSettings, io: CallIo): Promise<BackendAnswer> {
+    const blocks = new AnswerBlocks(callIds(call), io.onDelta);
+    const answer = this.#uses_chat ? new ChatAnswer(blocks) : new ResponsesAnswer(blocks);
+    const path = this.#uses_chat ? "/chat/completions" : "/responses";
+    const stream = body.stream === true;
+    const sent = this.#client(io).post<unknown>(path, { body, signal: io.signal, stream });
+    const response = await sent.asResponse();
+    if (stream && !isJson(response)) {
+      for await (const event of await sent as AsyncIterable<unknown>) answer.readEvent(event);
+    } else answer.readWhole(stream ? await response.json() : parsed(await sent)); // the server does not stream
+    io.signal.throwIfAborted(); // the client ends an aborted stream as if it were complete
+    return answer.finish();
+  }
+
+  /** Returns a client for one call. Variables of the environment that would change it are not read. */
+  #client({ fetch }: CallIo): OpenAI {
+    const { api_key, base_url = OPENAI_URL, config } = this.#settings;
+    const headers = isObject(config.headers) ? config.headers as Record<string, string> : {}; // checked by the schema
+    const client = new OpenAI({
+      apiKey: api_key ?? "none",
+      baseURL: base_url,
+      adminAPIKey: null,
+      organization: null,
+      project: null,
+      webhookSecret: null,
+      maxRetries: 0,
+      timeout: NO_TIMEOUT_MS,
+      logLevel: "off",
+      dangerouslyAllowBrowser: true, // the check takes a worker for a browser
+      fetch,
+    });
+    client["_options"].defaultHeaders = {
+      ...(api_key === undefined ? { Authorization: null } : {}),
+      ...headers,
+    };
+    return client;
+  }
+}
+
+/** Returns whether an address is OpenAI's own, in any region. */
+function isOpenAI(base_url: string | undefined): boolean {
+  return base_url === undefined || /(^|\.)api\.openai\.com$/.test(new URL(base_url).hostname);
+}
+
+/** Ids of models that answer messages, among all models of OpenAI. */
+const CHAT_MODEL =
+  /^(?:gpt-|o\d|chat-latest)(?!.*(?:audio|realtime|image|tts|transcribe|search|instruct|live|deep-research))/;
+
+/** Returns a model of the list; servers name its sizes differently. */
+function listedModel(model: JsonObject): ListedModel | undefined {
+  const { id, name, top_provider } = model;
+  if (typeof id !== "string" || id === "") return undefined;
+  const fields: Partial<ModelInfo> = {};
+  const top = isObject(top_provider) ? top_provider : {};
+  const window = count(
+    model.context_window,
+    model.context_length,
+    model.max_model_len,
+    model.max_context_length,
+  );
+  const output = count(model.max_completion_tokens, top.max_completion_tokens, model.max_output_tokens);
+  if (typeof name === "string" && name !== "") fields.display_name = name;
+  if (window !== undefined) fields.context_window = window;
+  if (output !== undefined) fields.max_output_tokens = output;
+  return { id, ...fields };
+}
+
+function count(...values: unknown[]): number | undefined {
+  return values.find((value): value is number => Number.isSafeInteger(value) && Number(value) > 0);
+}
+
+function callIds({ conversation }: CallSettings): string[] {
+  return conversation.turns.flatMap(({ parts }) =>
+    (parts as readonly AssistantPart[]).flatMap((part) => part.type === "tool_call" ? [part.id] : [])
+  );
+}
+
+function withoutNative(conversation: Conversation): Conversation {
+  const turns = conversation.turns.map((turn) =>
+    turn.role === "user" ? turn : { ...turn, parts: turn.parts.filter(({ type }) => type !== "native") }
+  );
+  return { ...conversation, turns };
+}
+
+function isJson({ headers }: Response): boolean {
+  return /\bjson\b/i.test(headers.get("content-type") ?? "");
+}
+
+/** Returns the value of an answer that was sent as text. */
+function parsed(answer: unknown): unknown {
+  if (typeof answer !== "string") return answer;
+  try {
+    return JSON.parse(answer);
+  } catch {
+    return undefined; // the reader says that it is not an answer
+  }
+}

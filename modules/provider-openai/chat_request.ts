@@ -1,0 +1,297 @@
+/** Converts a call to a request body of the Chat Completions API, also of servers that only resemble it. */
+import type OpenAI from "openai";
+import type { JsonObject, ToolSpec } from "preamp";
+import type {
+  AssistantPart,
+  CallSettings,
+  MediaPart,
+  TextPart,
+  ToolResultPart,
+  UserPart,
+  WireRequest,
+} from "preamp/provider";
+import {
+  accepts,
+  Degradations,
+  effortOf,
+  functionParameters,
+  nativeType,
+  type RequestOptions,
+  samplingOf,
+  toolChoiceOf,
+  traitsOf,
+} from "./request_options.ts";
+import { formatOf, type FormatRequest } from "./structured_output.ts";
+
+type Body = OpenAI.Chat.ChatCompletionCreateParams;
+type ChatMessage = OpenAI.Chat.ChatCompletionMessageParam;
+type Content = OpenAI.Chat.ChatCompletionContentPart;
+
+/** Maximum number of stop texts; the API refuses more. */
+const MAX_STOPS = 4;
+
+/** Returns the request of a call. */
+export function chatRequest(call: CallSettings, options: RequestOptions): WireRequest {
+  const degradations = new Degradations();
+  const { format, instruction } = formatOf(call, options, degradations);
+  const body: Body = {
+    model: call.model,
+    messages: messagesOf(call, instruction, options, degradations),
+    ...outputLimitOf(call, options),
+    ...samplingOf(call, options, degradations),
+    ...stopOf(call, options, degradations),
+    ...effortField(effortOf(call, options, degradations)),
+    ...toolsOf(call, options, degradations),
+    ...formatField(format),
+    ...streamOf(call, options),
+  };
+  const { prompt_cache_key, refused } = options;
+  if (prompt_cache_key !== undefined && !refused.has("prompt_cache_key")) {
+    body.prompt_cache_key = prompt_cache_key;
+  }
+  const degradation = degradations.merged();
+  return { body: body as unknown as JsonObject, ...(degradation ? { degradation } : {}), context: call };
+}
+
+function messagesOf(
+  { model, conversation }: CallSettings,
+  instruction: string | undefined,
+  { own_host }: RequestOptions,
+  degradations: Degradations,
+): ChatMessage[] {
+  const marks = own_host && traitsOf(model).breakpoints;
+  const { turns } = conversation;
+  const system: TextPart[] = instruction
+    ? [...conversation.system, { type: "text", text: instruction }]
+    : [...conversation.system];
+  const question = turns.findLastIndex((turn) =>
+    turn.role === "user" && turn.parts.some(({ type }) => type !== "tool_result")
+  );
+  return [
+    ...(system.length === 0 ? [] : [systemMessage(system, own_host && traitsOf(model).reasoning, marks)]),
+    ...turns.flatMap((turn, index) =>
+      turn.role === "user"
+        ? userMessages(turn.parts, marks, degradations)
+        : [assistantMessage(turn.parts, index > question)]
+    ),
+  ];
+}
+
+/** Other servers know the role `system` only. */
+function systemMessage(system: TextPart[], isDeveloper: boolean, marks: boolean): ChatMessage {
+  const role = isDeveloper ? "developer" : "system";
+  const marked = marks && system.some(({ cache }) => cache);
+  const content = marked
+    ? system.map((part) => textContent(part, marks))
+    : system.map((part) => part.text).join("\n\n");
+  return { role, content };
+}
+
+/** Results must be the first messages after the calls, and contain text only: their images follow them. */
+function userMessages(parts: readonly UserPart[], marks: boolean, degradations: Degradations): ChatMessage[] {
+  const messages: ChatMessage[] = [];
+  const content: Content[] = [];
+  for (const part of parts) {
+    if (part.type === "tool_result") messages.push(resultMessage(part, marks, content, degradations));
+    else content.push(contentOf(part, marks, degradations));
+  }
+  if (content.length > 0) messages.push({ role: "user", content: plainText(content) ?? content });
+  return messages;
+}
+
+/** Returns the text of content that is one plain text: some servers accept only that form. */
+function plainText(content: readonly Content[]): string | undefined {
+  if (!content.every((part) => part.type === "text" && part.prompt_cache_breakpoint === undefined)) {
+    return undefined;
+  }
+  return content.map((part) => part.type === "text" ? part.text : "").join("\n\n");
+}
+
+function resultMessage(
+  { tool_call_id, name, content, cache }: ToolResultPart,
+  marks: boolean,
+  after: Content[],
+  degradations: Degradations,
+): ChatMessage {
+  if (typeof content === "string") {
+    const marked = marks && cache && content !== "";
+    return {
+      role: "tool",
+      tool_call_id,
+      content: marked ? [textContent({ type: "text", text: content, cache }, marks)] : content,
+    };
+  }
+  const texts = content.filter((part) => part.type === "text").map((part) => part.text);
+  const media = content.filter((part) => part.type !== "text");
+  if (media.length > 0) {
+    texts.push("(The images and files of this result follow.)");
+    after.push({ type: "text", text: `Images and files of the result of ${name} (${tool_call_id}):` });
+    after.push(...media.map((part) => contentOf(part, marks, degradations)));
+  }
+  return { role: "tool", tool_call_id, content: texts.join("\n\n") };
+}
+
+function textContent(part: TextPart, marks: boolean): OpenAI.Chat.ChatCompletionContentPartText {
+  return { type: "text", text: part.text, ...markOf(part, marks) };
+}
+
+function markOf({ cache }: TextPart | MediaPart, marks: boolean) {
+  return marks && cache ? { prompt_cache_breakpoint: { mode: "explicit" as const } } : {};
+}
+
+function contentOf(part: TextPart | MediaPart, marks: boolean, degradations: Degradations): Content {
+  if (part.type === "text") return textContent(part, marks);
+  const { type, media_type, data, url, file_id, name } = part;
+  const data_url = data === undefined ? undefined : `data:${media_type};base64,${data}`;
+  if (type === "image") {
+    const source = data_url ?? url;
+    if (source !== undefined) {
+      return { type: "image_url", image_url: { url: source }, ...markOf(part, marks) };
+    }
+  } else if (data_url !== undefined) {
+    return {
+      type: "file",
+      file: { filename: name ?? "file.pdf", file_data: data_url },
+      ...markOf(part, marks),
+    };
+  } else if (file_id !== undefined) return { type: "file", file: { file_id }, ...markOf(part, marks) };
+  const address = url ?? file_id ?? "";
+  degradations.add(
+    `${type} ${address}`,
+    "Chat Completions takes no such address; use api: responses",
+    "its address as text",
+  );
+  return {
+    type: "text",
+    text: `[${type === "image" ? "Image" : "File"}: ${name ? `${name}, ` : ""}${address}]`,
+  };
+}
+
+/**
+ * Returns the message of an assistant turn. Reasoning is sent back in the field in which it came, and only
+ * within the current turn: servers need it there for their tool calls, and refuse or ignore it elsewhere.
+ */
+function assistantMessage(parts: readonly AssistantPart[], isCurrent: boolean): ChatMessage {
+  const texts: string[] = [];
+  const calls: OpenAI.Chat.ChatCompletionMessageToolCall[] = [];
+  const reasoning: JsonObject = {};
+  for (const part of parts) {
+    if (part.type === "text") texts.push(part.text);
+    else if (part.type === "tool_call") calls.push(toolCall(part));
+    else if (isCurrent) Object.assign(reasoning, reasoningFields(part.block));
+  }
+  const content = texts.length > 0 ? texts.join("\n\n") : null;
+  return {
+    role: "assistant",
+    content: content ?? (calls.length > 0 ? null : ""),
+    ...(calls.length > 0 ? { tool_calls: calls, ...reasoning } : {}),
+  };
+}
+
+function toolCall(
+  { id, name, input, block }: Extract<AssistantPart, { type: "tool_call" }>,
+): OpenAI.Chat.ChatCompletionMessageToolCall {
+  const extra = block?.extra_content === undefined ? {} : { extra_content: block.extra_content };
+  return { id, type: "function", function: { name, arguments: JSON.stringify(input) }, ...extra };
+}
+
+function reasoningFields({ field, thinking, details }: JsonObject): JsonObject {
+  return {
+    ...(typeof field === "string" && typeof thinking === "string" ? { [field]: thinking } : {}),
+    ...(Array.isArray(details) ? { reasoning_details: details } : {}),
+  };
+}
+
+/** OpenAI's reasoning models need `max_completion_tokens`; most other servers know `max_tokens` only. */
+function outputLimitOf(
+  { max_output_tokens }: CallSettings,
+  { own_host, refused }: RequestOptions,
+): Pick<Body, "max_tokens" | "max_completion_tokens"> {
+  const newer = own_host ? !refused.has("max_completion_tokens") : refused.has("max_tokens");
+  if (newer) return { max_completion_tokens: max_output_tokens };
+  return refused.has("max_tokens") ? {} : { max_tokens: max_output_tokens };
+}
+
+function stopOf(
+  { stop, model }: CallSettings,
+  options: RequestOptions,
+  degradations: Degradations,
+): Pick<Body, "stop"> {
+  if (!stop || stop.length === 0 || !accepts("stop", stop, options, degradations)) return {};
+  if (options.own_host && traitsOf(model).reasoning) {
+    degradations.add(`stop ${JSON.stringify(stop)}`, `${model} does not accept stop texts`);
+    return {};
+  }
+  const left_out = stop.slice(MAX_STOPS);
+  if (options.own_host && left_out.length > 0) {
+    degradations.add(`stop ${JSON.stringify(left_out)}`, `the API accepts at most ${MAX_STOPS} stop texts`);
+    return { stop: stop.slice(0, MAX_STOPS) };
+  }
+  return { stop: [...stop] };
+}
+
+function effortField(effort: string | undefined): Pick<Body, "reasoning_effort"> {
+  return effort === undefined ? {} : { reasoning_effort: effort as NonNullable<Body["reasoning_effort"]> };
+}
+
+function toolsOf(
+  call: CallSettings,
+  { refused, parallel_tool_calls }: RequestOptions,
+  degradations: Degradations,
+): Pick<Body, "tools" | "tool_choice" | "parallel_tool_calls"> {
+  if (call.tools.length === 0) return {};
+  const choice = refused.has("tool_choice") ? undefined : toolChoiceOf(call);
+  return {
+    tools: call.tools.map((spec) => toolOf(spec, degradations)),
+    ...(choice === undefined ? {} : { tool_choice: choiceOf(choice) }),
+    ...(parallel_tool_calls === undefined || refused.has("parallel_tool_calls")
+      ? {}
+      : { parallel_tool_calls }),
+  };
+}
+
+/** Chat Completions has no native tools: they are offered as functions. */
+function toolOf(spec: ToolSpec, degradations: Degradations): OpenAI.Chat.ChatCompletionTool {
+  const { name, description, parameters, strict } = spec;
+  const native = nativeType(spec);
+  if (native !== undefined) {
+    degradations.add(
+      `tool ${name} as ${native}`,
+      "Chat Completions has no native tools; use api: responses",
+      "a function",
+    );
+  }
+  return {
+    type: "function",
+    function: {
+      name,
+      ...(description ? { description } : {}),
+      parameters: functionParameters(parameters),
+      ...(typeof strict === "boolean" ? { strict } : {}),
+    },
+  };
+}
+
+function choiceOf(choice: NonNullable<ReturnType<typeof toolChoiceOf>>): NonNullable<Body["tool_choice"]> {
+  if ("mode" in choice) return choice.mode;
+  if ("name" in choice) return { type: "function", function: { name: choice.name } };
+  return choice.own as unknown as NonNullable<Body["tool_choice"]>; // the caller's, as written
+}
+
+function formatField(format: FormatRequest["format"]): Pick<Body, "response_format"> {
+  if (!format) return {};
+  if (format.type === "json_object") return { response_format: format };
+  const { name, schema, strict } = format;
+  return { response_format: { type: "json_schema", json_schema: { name, schema, strict } } };
+}
+
+function streamOf(
+  { stream }: CallSettings,
+  { refused }: RequestOptions,
+): { stream?: true; stream_options?: { include_usage: true } } {
+  if (!stream || refused.has("stream")) return {};
+  return {
+    stream: true,
+    ...(refused.has("stream_options") ? {} : { stream_options: { include_usage: true } }),
+  };
+}

@@ -1,0 +1,169 @@
+/** Parts of a request that both APIs share: what a model accepts, tools, the choice among them. */
+import { type Degradation, isObject, type JsonObject, type JsonSchema, type ToolSpec } from "preamp";
+import type { CallSettings } from "preamp/provider";
+
+/** Settings of the plan that change requests. */
+export interface RequestOptions {
+  /** Whether requests go to OpenAI itself, not to another server with the same API. */
+  readonly own_host: boolean;
+  /** Parameters that the server refused for the model; they are left out. */
+  readonly refused: ReadonlySet<string>;
+  /** Key that directs the requests of one session to the same prompt cache. */
+  readonly prompt_cache_key?: string;
+  /** Whether the model may make several calls at once; absent: the API's default. */
+  readonly parallel_tool_calls?: boolean;
+  /** Detail of reasoning summaries; `none` requests none. */
+  readonly reasoning_summary: string;
+}
+
+/** What a model accepts. */
+export interface ModelTraits {
+  /** Whether it reasons before it answers. */
+  readonly reasoning: boolean;
+  /** Whether it accepts `temperature` and `top_p`: always, only with the effort `none`, or never. */
+  readonly sampling: "always" | "effort_none" | "never";
+  /** Whether it accepts explicit cache breakpoints. */
+  readonly breakpoints: boolean;
+}
+
+/** Returns what a model accepts, by its name; a vendor before the name (`openai/gpt-5`) is ignored. */
+export function traitsOf(model: string): ModelTraits {
+  const name = model.slice(model.lastIndexOf("/") + 1);
+  const version = /^gpt-(\d+)(?:\.(\d+))?(?:-|$)/.exec(name);
+  const major = Number(version?.[1] ?? 0);
+  const minor = Number(version?.[2] ?? 0);
+  const reasoning = (major >= 5 && !name.includes("-chat")) || /^o\d/.test(name);
+  return {
+    reasoning,
+    sampling: !reasoning ? "always" : major > 5 || minor > 0 ? "effort_none" : "never",
+    breakpoints: major > 5 || major === 5 && minor >= 6,
+  };
+}
+
+/** Collects what a request leaves out. */
+export class Degradations {
+  readonly #list: Degradation[] = [];
+
+  /** Adds one: what was requested, why it is not in the request, and what is there instead. */
+  add(requested: string, reason: string, actual = "left out"): void {
+    this.#list.push({ requested, actual, reason });
+  }
+
+  /** Returns all of them as one, or undefined. */
+  merged(): Degradation | undefined {
+    if (this.#list.length === 0) return undefined;
+    const join = (field: keyof Degradation) => [...new Set(this.#list.map((one) => one[field]))].join("; ");
+    return { requested: join("requested"), actual: join("actual"), reason: join("reason") };
+  }
+}
+
+const REFUSED = "the server refused it for this model";
+
+/** Returns whether a parameter may be in the request; reports it as left out when the server refused it. */
+export function accepts(
+  name: string,
+  requested: unknown,
+  { refused }: RequestOptions,
+  degradations: Degradations,
+): boolean {
+  if (requested === undefined) return false;
+  if (!refused.has(name)) return true;
+  degradations.add(`${name} ${JSON.stringify(requested)}`, REFUSED);
+  return false;
+}
+
+/** Returns `temperature` and `top_p` of a call as far as its model accepts them. */
+export function samplingOf(
+  call: CallSettings,
+  options: RequestOptions,
+  degradations: Degradations,
+): { temperature?: number; top_p?: number } {
+  const { sampling } = traitsOf(call.model);
+  const takes = sampling === "always" || sampling === "effort_none" && call.reasoning_effort === "none";
+  const parameters: { temperature?: number; top_p?: number } = {};
+  for (const name of ["temperature", "top_p"] as const) {
+    const value = call[name];
+    if (!accepts(name, value, options, degradations)) continue;
+    if (takes) parameters[name] = value!; // `accepts` checked it
+    else {
+      const only = sampling === "never" ? "" : ' except with reasoning_effort "none"';
+      degradations.add(`${name} ${value}`, `${call.model} does not accept ${name}${only}`);
+    }
+  }
+  return parameters;
+}
+
+/** Returns the reasoning effort of a call, if its model reasons; reports what is left out. */
+export function effortOf(
+  call: CallSettings,
+  options: RequestOptions,
+  degradations: Degradations,
+): string | undefined {
+  const { reasoning_effort, thinking_budget, model } = call;
+  if (thinking_budget !== undefined) {
+    degradations.add(
+      `thinking_budget ${thinking_budget}`,
+      "OpenAI's API has no budget for thinking; use reasoning_effort",
+    );
+  }
+  if (!accepts("reasoning_effort", reasoning_effort, options, degradations)) return undefined;
+  if (traitsOf(model).reasoning || !options.own_host) return reasoning_effort;
+  degradations.add(`reasoning_effort ${reasoning_effort}`, `${model} does not reason`);
+  return undefined;
+}
+
+/** Returns the type of a native tool, or undefined for a function. */
+export function nativeType({ type }: ToolSpec): string | undefined {
+  return typeof type === "string" && type !== "function" ? type : undefined;
+}
+
+/** Keywords that OpenAI refuses at the top of a function's parameters. */
+const NOT_AT_TOP: ReadonlySet<string> = new Set(["anyOf", "oneOf", "allOf", "not", "enum", "$schema"]);
+
+/**
+ * Returns the schema of a tool's input as OpenAI accepts it: an object with `properties`, without
+ * alternatives at the top. The properties of alternatives are offered together; the runtime checks the input
+ * against the tool's own schema.
+ */
+export function functionParameters(schema: JsonSchema | undefined): JsonObject {
+  const own = isObject(schema) ? schema : {};
+  const properties: JsonObject = {};
+  const required = new Set(textsOf(own.required));
+  for (const [keyword, all] of [["allOf", true], ["anyOf", false], ["oneOf", false]] as const) {
+    for (const part of Array.isArray(own[keyword]) ? own[keyword].filter(isObject) : []) {
+      if (isObject(part.properties)) Object.assign(properties, part.properties);
+      if (all) textsOf(part.required).forEach((name) => required.add(name));
+    }
+  }
+  if (isObject(own.properties)) Object.assign(properties, own.properties);
+  const rest = Object.entries(own).filter(([key]) => !NOT_AT_TOP.has(key));
+  const parameters: JsonObject = { ...Object.fromEntries(rest), type: "object", properties };
+  const known = [...required].filter((name) => Object.hasOwn(properties, name));
+  if (known.length > 0) parameters.required = known;
+  else delete parameters.required;
+  return parameters;
+}
+
+function textsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+}
+
+/** A choice among the tools in one form: a mode, the name of a function, or the API's own object. */
+export type ToolChoice = { mode: "auto" | "none" | "required" } | { name: string } | { own: JsonObject };
+
+/** Returns the choice among the tools, from the forms that vendors use; undefined without tools. */
+export function toolChoiceOf({ tool_choice, tools }: CallSettings): ToolChoice | undefined {
+  if (tool_choice === undefined || tools.length === 0) return undefined;
+  if (typeof tool_choice === "string") return modeOf(tool_choice) ?? { name: tool_choice };
+  const { type, name } = tool_choice;
+  const called = isObject(tool_choice.function) ? tool_choice.function.name : name;
+  if (typeof called === "string" && (type === "function" || type === "tool" || type === undefined)) {
+    return { name: called };
+  }
+  return (typeof type === "string" ? modeOf(type) : undefined) ?? { own: tool_choice };
+}
+
+function modeOf(text: string): { mode: "auto" | "none" | "required" } | undefined {
+  if (text === "auto" || text === "none" || text === "required") return { mode: text };
+  return text === "any" ? { mode: "required" } : undefined;
+}
