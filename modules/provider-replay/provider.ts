@@ -11,7 +11,7 @@ import {
   ProviderInfo,
   toChatResponse,
 } from "preamp";
-import type { Attempt } from "./recording.ts";
+import type { Attempt, ReplayConfig } from "./recording.ts";
 
 const STATE_KEY = "provider-replay";
 
@@ -20,7 +20,7 @@ export function createProvider(
   name: string,
   attempts: readonly Attempt[],
   coordinator: Coordinator,
-  config: JsonObject,
+  { context_window, max_output_tokens }: ReplayConfig,
 ): Provider {
   /** Returns the next attempt and saves the position, so that a continued session continues with the next one. */
   function take(): Attempt {
@@ -50,7 +50,6 @@ export function createProvider(
     return toChatResponse(structuredClone(outcome.response));
   }
 
-  const number = (value: unknown, fallback: number) => typeof value === "number" ? value : fallback;
   return {
     name,
     getInfo: () =>
@@ -58,10 +57,7 @@ export function createProvider(
         id: name,
         display_name: "Replay provider",
         capabilities: ["streaming", "tools", "structured_output"],
-        defaults: {
-          context_window: number(config.context_window, 100_000),
-          max_output_tokens: number(config.max_output_tokens, 4096),
-        },
+        defaults: { context_window, max_output_tokens },
       }),
     listModels: () => Promise.resolve([]),
     complete,

@@ -1,6 +1,18 @@
 /** Reads the attempts of model calls from a recorded event log (src/docs/events.md). */
 import { isObject, type JsonObject, PreampError, type StreamDelta } from "preamp";
 
+/** The config with its defaults; `events` or `recording` has the log. */
+export interface ReplayConfig {
+  readonly events?: readonly JsonObject[];
+  readonly recording?: { readonly events: unknown };
+  /** Session to replay; default: that of the first entry. */
+  readonly session_id?: string;
+  /** Provider whose answers are replayed; default: all. */
+  readonly provider?: string;
+  readonly context_window: number;
+  readonly max_output_tokens: number;
+}
+
 /** One attempt of a model call: its deltas, then its response or failure. */
 export interface Attempt {
   readonly deltas: readonly StreamDelta[];
@@ -12,9 +24,9 @@ export interface Attempt {
  *
  * @throws {PreampError} `module_invalid` when the config has no log.
  */
-export function readAttempts(config: JsonObject): Attempt[] {
+export function readAttempts(config: ReplayConfig): Attempt[] {
   const events = eventsOf(config);
-  const session_id = typeof config.session_id === "string" ? config.session_id : events[0]?.session_id;
+  const session_id = config.session_id ?? events[0]?.session_id;
   const attempts: Attempt[] = [];
   let deltas: StreamDelta[] = [];
   for (const { event, data, session_id: of } of events) {
@@ -31,8 +43,8 @@ export function readAttempts(config: JsonObject): Attempt[] {
   return attempts;
 }
 
-function eventsOf({ events, recording }: JsonObject): JsonObject[] {
-  const entries = events ?? (isObject(recording) ? recording.events : undefined);
+function eventsOf({ events, recording }: ReplayConfig): readonly JsonObject[] {
+  const entries: unknown = events ?? recording?.events;
   if (Array.isArray(entries) && entries.every(isObject)) return entries;
   throw new PreampError(
     "module_invalid",

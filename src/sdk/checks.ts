@@ -3,19 +3,11 @@
  * factories run on every call.
  */
 import { isObject } from "./json.ts";
+import { describe } from "./value_path.ts";
 
 /** Returns the error of a factory: `Cannot make a <model>: <field> <rule>: received <value>`. */
 export function fieldError(model: string, field: string, rule: string, value: unknown): TypeError {
   return new TypeError(`Cannot make a ${model}: ${field} ${rule}: received ${describe(value)}`);
-}
-
-/** Formats a value for an error message: short, on one line, without the contents of objects. */
-export function describe(value: unknown): string {
-  if (typeof value === "string") {
-    return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
-  }
-  if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
-  return typeof value === "function" ? "a function" : String(value);
 }
 
 /**

@@ -79,6 +79,7 @@ export function describe(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
   if (typeof value === "object" && value !== null) return "an object";
   if (typeof value === "string") return JSON.stringify(shorten(value, 80));
+  if (typeof value === "function") return "a function";
   return String(value);
 }
 

@@ -169,7 +169,7 @@ Deno.test("defineTool() and the other define functions name the missing part", (
     [() => defineTool({ ...named, name: "", input: {}, execute }), "Cannot make a tool: name must be"],
     [
       () => defineTool({ ...named, input: z.object({}), execute: undefined as never }),
-      "Cannot make a tool: execute must be a function: received undefined",
+      "Cannot make a tool: execute must be a function: received nothing",
     ],
     [() => defineProvider({ name: "x" } as never), "Cannot make a provider: getInfo must be a function"],
     [() => defineOrchestrator({} as never), "Cannot make a loop: execute must be a function"],

@@ -1,5 +1,5 @@
 /** Wraps each mounted object in its guard and puts the guard at its mount point. */
-import { describe } from "../../sdk/checks.ts";
+import { describe } from "../../sdk/value_path.ts";
 import { TOOL_NAME } from "../../sdk/tools.ts";
 import type { ContextManager, Orchestrator, Provider, Tool } from "../../sdk/types.ts";
 import type { LoopContract } from "../hooks/loop_contract.ts";

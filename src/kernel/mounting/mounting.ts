@@ -4,7 +4,7 @@
  * `module:skipped`.
  */
 import { errorMessage, hasCode, PreampError } from "../../sdk/errors.ts";
-import { describe } from "../../sdk/checks.ts";
+import { describe } from "../../sdk/value_path.ts";
 import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
