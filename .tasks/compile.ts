@@ -41,7 +41,6 @@ await run(Deno.execPath(), [
   "bundle",
   "--quiet",
   "--minify",
-  "--platform=browser",
   "--code-splitting",
   `--outdir=${BUNDLE.pathname}`,
   new URL("main.ts", ROOT).pathname,
