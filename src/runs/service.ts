@@ -3,7 +3,7 @@
  * Starting runs is `scheduler/scheduler.ts`.
  */
 import type { Entry } from "../kernel/host.ts";
-import { PreampError } from "../sdk/errors.ts";
+import { hasCode, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
 import { approvalDeletion, closedApprovalError } from "./run/approvals.ts";
 import type { RunsDeps } from "./ports.ts";
@@ -137,7 +137,9 @@ export class RunService implements Runs {
   async cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run> {
     const run = await this.get(caller, run_id);
     if (run.ended_at !== null) return run;
-    await this.#command(caller, run_id, { kind: "cancel", mode });
+    await this.#command(caller, run_id, { kind: "cancel", mode }).catch((error) => {
+      if (!hasCode(error, "run_ended")) throw error; // it ended first, which is as good
+    });
     return await this.get(caller, run_id);
   }
 
@@ -196,15 +198,21 @@ export class RunService implements Runs {
     const active = this.#activeRun(caller, run_id);
     const ended = active ? active.ended : (await this.get(caller, run_id)).ended_at !== null;
     if (ended || !active && !this.#remote.possible) throw closedApprovalError(approval);
-    await this.#command(caller, run_id, {
-      kind: "decide",
-      approval_id,
-      decision: answer.decision,
-      reason: answer.reason ?? null,
-      decided_by: caller.name,
-      args_hash: answer.args_hash ?? null,
-    });
-    return (await this.approvals(caller, run_id)).find((known) => known.id === approval_id) ?? approval;
+    const now = async () =>
+      (await this.approvals(caller, run_id)).find(({ id }) => id === approval_id) ?? approval;
+    try {
+      await this.#command(caller, run_id, {
+        kind: "decide",
+        approval_id,
+        decision: answer.decision,
+        reason: answer.reason ?? null,
+        decided_by: caller.name,
+        args_hash: answer.args_hash ?? null,
+      });
+    } catch (error) {
+      throw hasCode(error, "run_ended") ? closedApprovalError(await now()) : error;
+    }
+    return await now();
   }
 
   async events(

@@ -92,7 +92,8 @@ export class RemoteRuns {
   /**
    * Sends a command and resolves when the run's process has carried it out.
    *
-   * @throws {PreampError} the error of the command, or `overloaded` when no process executes the run.
+   * @throws {PreampError} the error of the command, `run_ended` when the run ended first, or `overloaded` when no process
+   * executes the run.
    */
   async send(run_id: string, command: RunCommand): Promise<void> {
     const { store, clock, newId } = this.#deps;
@@ -103,7 +104,7 @@ export class RemoteRuns {
     const timeout = new AbortController();
     void clock.after(TIMEOUT_MS, this.#stopped.signal).catch(() => {}).then(() => timeout.abort());
     try {
-      const result = await this.#resultOf(key, timeout.signal);
+      const result = await this.#resultOf(key, run_id, timeout.signal);
       if (result === undefined) {
         throw new PreampError(
           "overloaded",
@@ -116,11 +117,15 @@ export class RemoteRuns {
     }
   }
 
-  async #resultOf(key: string, timeout: AbortSignal): Promise<StoredCommand["result"]> {
+  async #resultOf(key: string, run_id: string, timeout: AbortSignal): Promise<StoredCommand["result"]> {
     while (!timeout.aborted) {
+      const run = await this.#deps.store.get("run", run_id); // before the command: its result is stored before the end
       const record = await this.#deps.store.get(KIND, key);
       const { result } = (record?.value ?? {}) as Partial<StoredCommand>; // only this class writes them
       if (result !== undefined) return result;
+      if (run?.index?.open !== "true") {
+        return { code: "run_ended", message: `Cannot change run "${run_id}": it has ended` };
+      }
       await this.changed(timeout);
     }
     return undefined;

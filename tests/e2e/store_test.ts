@@ -1,0 +1,217 @@
+/** Stores that last: a conversation that continues in another process, and servers that share a store. */
+import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
+import { POSTGRES, startPostgres } from "../support/postgres.ts";
+import { type Json, runProgram, type ServerProgram, startServer } from "./program.ts";
+import { readSse } from "./sse.ts";
+
+const KEYS = { PREAMP_API_KEYS: "one-key-for-all-servers" };
+const AUTHORIZED = { authorization: `Bearer ${KEYS.PREAMP_API_KEYS}` };
+
+/** A plan whose second model call waits, so that a test may stop the server meanwhile. */
+function planOf(delay_ms: number): Json {
+  const responses = [
+    { tool_calls: [{ name: "calculator", arguments: { expression: "6 * 7" } }] },
+    { text: "It is 42.", delay_ms },
+  ];
+  return {
+    session: { orchestrator: "loop-streaming", context: "context-simple" },
+    providers: [{ module: "provider-mock", config: { responses } }],
+    tools: ["tool-calculator"],
+  };
+}
+
+const ASKING = {
+  ...planOf(0),
+  hooks: [{ module: "hooks-approval", config: { rules: [{ tool: "*", action: "ask" }] } }],
+};
+
+/** Sends a request to any of the servers. */
+async function call(server: ServerProgram, path: string, body?: Json, headers: Record<string, string> = {}) {
+  const response = await server.fetch(path, {
+    headers: { ...AUTHORIZED, "content-type": "application/json", ...headers },
+    ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
+  });
+  return { status: response.status, body: await response.json() as Json };
+}
+
+/** Starts a run in the background; resolves to its id. */
+async function begin(server: ServerProgram, plan: Json): Promise<string> {
+  const { body, status } = await call(server, "/v1/runs", { prompt: "What is 6 × 7?", plan }, {
+    prefer: "respond-async",
+  });
+  assertEquals(status, 202);
+  return body.id;
+}
+
+/** Reads the run until `holds`. @throws {Error} after 40 s. */
+async function until(server: ServerProgram, id: string, holds: (run: Json) => boolean): Promise<Json> {
+  for (let tries = 0; tries < 400; tries++) {
+    const { body } = await call(server, `/v1/runs/${id}`);
+    if (holds(body)) return body;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error("the run does not get there");
+}
+
+/** Collects the names of a run's events, read from this server, until the end of the run. */
+async function eventsOf(server: ServerProgram, id: string): Promise<{ seqs: number[]; names: string[] }> {
+  const response = await server.fetch(`/v1/runs/${id}/events`, {
+    headers: { ...AUTHORIZED, accept: "text/event-stream" },
+  });
+  const [seqs, names]: [number[], string[]] = [[], []];
+  for await (const { id, event } of readSse(response)) {
+    seqs.push(Number(id));
+    names.push(event);
+    if (event === "run:end") break;
+  }
+  return { seqs, names };
+}
+
+async function inFolder(body: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await body(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("preamp run --session continues a conversation in another process", () =>
+  inFolder(async (folder) => {
+    const options = { env: { PREAMP_HOME: folder } };
+    const first = await runProgram(["run", "--session", "new", "my name is Ada"], options);
+    assertEquals(first.code, 0);
+    const [id] = /ses_\w+/.exec(first.stderr) ?? [];
+    for (const session of [id!, "last"]) {
+      const next = await runProgram(
+        ["run", "--session", session, "--output-format", "json-trace", "hi"],
+        options,
+      );
+      const { run, replay } = JSON.parse(next.stdout);
+      const { content } = replay.history.find(({ role }: Json) => role === "user");
+      assertEquals([run.session_id, content], [id, "my name is Ada"]);
+    }
+    const none = await runProgram(["run", "--session", "ses_none", "hi"], options);
+    assertEquals([none.code, none.stderr.includes('Cannot find session "ses_none"')], [1, true]);
+    const kept = await runProgram(["run", "--store", "memory", "--session", "new", "hi"], options);
+    assertEquals(kept.code, 2);
+    assertStringIncludes(kept.stderr, "leave out --store memory");
+  }));
+
+Deno.test("preamp serve keeps runs, sessions and idempotency keys over a restart", () =>
+  inFolder(async (folder) => {
+    const options = { env: { PREAMP_HOME: folder } };
+    const request = { prompt: "hello", plan: planOf(0) };
+    const key = { "idempotency-key": "k1" };
+    let before: Json;
+    {
+      await using server = await startServer([], options);
+      before = (await server.post("/v1/runs", request, key)).body;
+      assertEquals(before.output_text, "It is 42.");
+    }
+    await using server = await startServer([], options);
+    assertEquals((await server.get(`/v1/runs/${before.id}`)).body, before);
+    assertEquals((await server.post("/v1/runs", request, key)).body.id, before.id);
+    const next = await server.post("/v1/runs", { prompt: "again", session_id: before.session_id });
+    assertEquals(next.body.status, "completed");
+    const session = await server.get(`/v1/sessions/${before.session_id}`);
+    assertEquals(session.body.run_count, 2);
+  }));
+
+Deno.test("preamp serve refuses a store that it cannot open, with the reason and without the password", async () => {
+  for (
+    const [store, reason] of [
+      ["sqlite:/proc/none/x.db", "Cannot open the store sqlite:/proc/none/x.db: "],
+      ["postgres://ada:hunter2@127.0.0.1:1/x", "Cannot open the store postgres://127.0.0.1:1/x: "],
+      ["kv:x", "must be auto, memory, sqlite:PATH or postgres://"],
+    ] as const
+  ) {
+    const { code, stderr } = await runProgram(["serve", "--store", store]);
+    assertEquals(code, 2, store);
+    assertStringIncludes(stderr, reason);
+    assert(!stderr.includes("hunter2"), stderr);
+  }
+});
+
+Deno.test("two servers on one SQLite file: one sees and steers the runs of the other", () =>
+  inFolder(async (folder) => {
+    const flags = ["--store", `sqlite:${folder}/runs.db`];
+    await using one = await startServer(flags, { env: KEYS });
+    await using two = await startServer(flags, { env: KEYS });
+    await checkSharedRuns(one, two);
+  }));
+
+Deno.test("two servers on one SQLite file: a run whose server is killed is finished by the other", () =>
+  inFolder(async (folder) => {
+    const flags = ["--store", `sqlite:${folder}/runs.db`];
+    const one = await startServer(flags, { env: KEYS });
+    await using two = await startServer(flags, { env: KEYS });
+    await checkTakeOver(one, [two]);
+  }));
+
+Deno.test({
+  name: "three servers on one Postgres: shared runs, and a run whose server is killed is finished by another",
+  ignore: POSTGRES === null,
+  async fn() {
+    await using database = await startPostgres();
+    const flags = ["--store", database.url];
+    const one = await startServer(flags, { env: KEYS });
+    await using two = await startServer(flags, { env: KEYS });
+    await using three = await startServer(flags, { env: KEYS });
+    await checkSharedRuns(two, three);
+    await checkTakeOver(one, [two, three]);
+  },
+});
+
+/** Decides, cancels, follows and lists a run of `one` through `two`. */
+async function checkSharedRuns(one: ServerProgram, two: ServerProgram): Promise<void> {
+  const asking = await begin(one, ASKING);
+  const followed = eventsOf(two, asking);
+  const waiting = await until(two, asking, ({ status }) => status === "awaiting_approval");
+  const [approval] = waiting.approvals;
+  const path = `/v1/runs/${asking}/approvals/${approval.id}`;
+  const answers = await Promise.all(
+    [one, two, two, one].map((server) => call(server, path, { decision: "allow" })),
+  );
+  assertEquals(answers.map(({ status }) => status).sort(), [200, 409, 409, 409]);
+  const ended = await until(two, asking, ({ ended_at }) => ended_at !== null);
+  assertEquals([ended.output_text, ended.status], ["It is 42.", "completed"]);
+  const { seqs, names } = await followed;
+  assertEquals(seqs, names.map((_, index) => index + 1));
+  assertEquals(names.filter((name) => name === "approval:granted").length, 1);
+
+  const long = await begin(one, planOf(30_000));
+  const running = await until(two, long, ({ tool_call_count }) => tool_call_count === 1);
+  const busy = await call(two, "/v1/runs", { prompt: "hi", session_id: running.session_id });
+  assertEquals(
+    [busy.status, busy.body.error.code],
+    [409, "session_busy"],
+    JSON.stringify(busy.body),
+  );
+  assertEquals((await call(two, `/v1/runs/${long}/steer`, { text: "faster" })).status, 200);
+  const cancelled = await call(two, `/v1/runs/${long}/cancel`, { mode: "immediate" });
+  assertEquals(cancelled.status, 200);
+  assertEquals((await until(two, long, ({ ended_at }) => ended_at !== null)).status, "cancelled");
+  const listed = await call(two, "/v1/runs");
+  assertEquals(listed.body.data.map(({ id }: Json) => id), [long, asking]);
+}
+
+/** Kills `one` in the middle of a run; the others finish it, once, and its reader misses nothing. */
+async function checkTakeOver(one: ServerProgram, others: readonly ServerProgram[]): Promise<void> {
+  const id = await begin(one, planOf(4_000));
+  await until(others[0]!, id, ({ tool_call_count }) => tool_call_count === 1);
+  const followed = eventsOf(others[0]!, id);
+  one.kill("SIGKILL");
+  await one.ended;
+  const { seqs, names } = await followed;
+  assertEquals(seqs, names.map((_, index) => index + 1));
+  assertEquals(names.filter((name) => name === "tool:post").length, 1);
+  const ended = await until(others.at(-1)!, id, ({ ended_at }) => ended_at !== null);
+  assertEquals([ended.status, ended.output_text, ended.tool_call_count], ["completed", "It is 42.", 1]);
+  const next = await call(others[0]!, "/v1/runs", {
+    prompt: "again",
+    session_id: ended.session_id,
+    plan: planOf(0),
+  });
+  assertEquals(next.body.status, "completed");
+}
