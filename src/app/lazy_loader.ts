@@ -19,6 +19,7 @@ const CHILDREN = [
   "../loader/bundler/bundler_source.js",
   "../sandbox/child/child_main.ts",
   "../sandbox/worker_runtime/main.ts",
+  "./validation/child_main.ts",
 ];
 
 /**

@@ -22,7 +22,7 @@ import type {
 } from "../types.ts";
 import { includedWasm, startEsbuild } from "./esbuild.ts";
 
-/** Most characters of a bundle whose declaration is read on this thread: a hostile one takes half a second. */
+/** Most characters of a bundle whose declaration is read on this thread: a hostile one takes a second. */
 const MAX_DECLARING_CHARS = 256 * 1024;
 
 /**

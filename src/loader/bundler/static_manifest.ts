@@ -3,11 +3,11 @@
  * are assigned one, can be read; anything else is unknown and never guessed. Later changes of the object are not seen. The declaration
  * only lists wanted permissions: the plan grants them (src/docs/security.md).
  */
-import { type AnyNode, type Expression, parse, type Program, type Property } from "acorn";
+import { type AnyNode, type Expression, Parser, type Program, type Property } from "acorn";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { TopLevelWrites } from "./top_level_writes.ts";
 
-/** Most characters of a bundle whose declaration is read. A hostile one of this length takes two seconds. */
+/** Most characters of a bundle whose declaration is read. A hostile one of this length takes five seconds. */
 const MAX_CHARS = 1024 * 1024;
 /** Deepest nesting of lists, objects and constants. */
 const MAX_DEPTH = 32;
@@ -43,9 +43,15 @@ export function readDeclared(code: string, max_chars = MAX_CHARS): Declared | nu
   };
 }
 
+/** Parser without the check for names that are declared twice: its time is quadratic, and V8 makes it before such code runs. */
+class LinearParser extends Parser {
+  declareName(): void {}
+  checkLocalExport(): void {}
+}
+
 function parseModule(text: string): Program | undefined {
   try {
-    return parse(text, { ecmaVersion: "latest", sourceType: "module" });
+    return LinearParser.parse(text, { ecmaVersion: "latest", sourceType: "module" });
   } catch {
     return undefined; // not a module, or nested too deeply
   }

@@ -109,6 +109,7 @@ const UNKNOWNS: readonly (readonly [string, string])[] = [
   ["is not there", "export{mount};function mount(){}"],
   ["is cut", "var m={id:'a'"],
   ["is an object of another prototype by a spread", "var o={a:1};var m={...o};export{m as module};"],
+  ["is declared twice", "let m={id:1};let m={id:2};export{m as module};"],
   ["is assigned in a function", "var m={id:1};function f(){m={id:2}}export{m as module};"],
   ["is assigned in a condition", "let m;if(x)m={id:2};export{m as module};"],
   ["is assigned by an arrow function", "let m={id:1};const f=()=>m=2;export{m as module};"],
@@ -165,6 +166,10 @@ const HOSTILE: Readonly<Record<string, string>> = {
     "}".repeat(2_000)
   }}`,
   "lists in lists": `var m={id:${"[".repeat(5_000)}${"]".repeat(5_000)}};`,
+  "thousands of names": `let ${Array.from({ length: 30_000 }, (_, index) => `a${index}`)};var m={id:1};`,
+  "thousands of exports": `${
+    Array.from({ length: 15_000 }, (_, index) => `let a${index};export{a${index}};`).join("")
+  };var m={id:1};`,
   "a long chain of members": `var m={id:1};x=a${".b".repeat(50_000)};`,
   "constants that name each other eight times": `var m={id:v0};${
     Array.from({ length: 12 }, (_, index) => `var v${index}=[${`v${index + 1},`.repeat(8)}];`).join("")
