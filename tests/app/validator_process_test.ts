@@ -3,12 +3,12 @@ import { validateInProcess } from "../../src/app/validation/process.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { contextOf, loaderOf, specOf } from "../loader/support.ts";
 
-async function outcomeOf(code: string) {
+async function outcomeOf(code: string, step_ms = 500) {
   await using loader = loaderOf();
   const bundle = await loader.bundle(specOf(`data:text/javascript,${encodeURIComponent(code)}`), contextOf());
   const request = { name: "it", base_url: "file:///", allow: [], load_timeout_s: 5 };
   const options = { id: "tool-x", config: {}, structure_only: true };
-  return await validateInProcess(bundle, { ...request, options }, { step_ms: 500, env: () => ({}) });
+  return await validateInProcess(bundle, { ...request, options }, { step_ms, env: () => ({}) });
 }
 
 Deno.test("validateInProcess() kills a module that loops forever, and reports the step", async () => {
@@ -29,4 +29,13 @@ Deno.test("validateInProcess() treats invalid bytes as the end of the process", 
   );
   assert(outcome.kind === "failed");
   assertMatch(outcome.check.message, /process exited .* during mount\(\)/);
+});
+
+Deno.test("validateInProcess() limits the memory of a module", async () => {
+  const outcome = await outcomeOf(
+    "export async function mount(a, b) { const kept = []; for (let i = 0; i < 4000; i++) kept.push(new Uint8Array(1e6).fill(1)); }",
+    10_000,
+  );
+  // V8 throws an error, or ends the process
+  assertMatch(JSON.stringify(outcome), /process exited .* during mount\(\)|Array buffer allocation failed/);
 });

@@ -30,6 +30,8 @@ export interface ProcessOptions {
 /** Timeout of the child's start in milliseconds; a cold cache on a slow machine needs long. */
 const START_MS = 60_000;
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
+/** Limits of the child: more than a module has in a session by default. */
+const LIMITS = { memory_mb: 1_024, cpu_s: 30 };
 
 /**
  * Validates a module in a child process.
@@ -80,6 +82,7 @@ function startChild(allow: readonly PermissionKind[], env: () => Record<string, 
       ...ownProgram({ name: "validate", entry: new URL("./child_main.ts", import.meta.url).href, allow }),
       // the variables of Deno's cache are not visible to the module, which has no env permission
       env: allow.includes("env") ? env() : ownEnv(),
+      limits: LIMITS,
       keep_stderr: "start", // the module's console
       limit: () => MAX_FRAME_BYTES,
     });
