@@ -22,7 +22,6 @@ export const module: ModuleInfo = {
   mount_point: "providers",
   description: "Claude models through Anthropic's Messages API",
   config_schema: providerConfigSchema(DEFINITION),
-  permissions: { net: ["api.anthropic.com"], env: ["ANTHROPIC_API_KEY"] },
 };
 
 /** Mounts the provider as `anthropic`; without a key it is skipped. */

@@ -57,7 +57,6 @@ export const module: ModuleInfo = {
   mount_point: "providers",
   description: "Models of OpenAI and of servers with its API (Responses, Chat Completions)",
   config_schema: providerConfigSchema({ ...DEFINITION, load: () => Promise.reject() }),
-  permissions: { net: ["api.openai.com"], env: ["OPENAI_API_KEY"] },
 };
 
 /** Mounts the provider as `openai`; without a key it is skipped, unless `base_url` names another server. */

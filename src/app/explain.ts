@@ -3,9 +3,11 @@
  * nothing. The pure parts are in `src/plan`.
  */
 import { placeInAgent } from "./agent_plans.ts";
+import { schemaOf } from "./check_configs.ts";
 import type { LazyLoader } from "./lazy_loader.ts";
 import { displayGrant, effectiveGrantOf } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
+import { keyVariables } from "./plan_env.ts";
 import { hashLock } from "./plan_locks.ts";
 import type { AuthorisedPlan, Plans } from "./plan_service.ts";
 import type { ComparedInput, LockedInput } from "./types.ts";
@@ -58,7 +60,7 @@ export async function explain(
     plan_hash: compiled.plan_hash,
     lock_hash: lock === undefined ? null : hashLock(lock),
     limits: grants.limits,
-    env: compiled.env,
+    env: [...compiled.env, ...variablesOfKeys(modules, table)],
     warnings: [...warnings.map(toWarning), ...bundlerWarnings(modules)],
     modules: await Promise.all(modules.map((module, index) => factsOf(module, bundles[index], table))),
     ...(from === undefined ? {} : { base_url: from }),
@@ -109,6 +111,14 @@ export async function diff(
   ];
   const redactor = new Redactor();
   return diffPlans(before, after, (key, value) => redactor.redact({ [key]: value })[key]);
+}
+
+/** Returns the variables from which built-in providers take keys that the plan does not state. */
+function variablesOfKeys(modules: readonly AuthorisedModule[], table: ModuleTable): { name: string }[] {
+  return modules.flatMap(({ spec }) => {
+    const schema = schemaOf(spec, table);
+    return schema ? keyVariables(spec.config, schema).map((name) => ({ name })) : [];
+  });
 }
 
 /** Returns a warning if there is no bundler process, because not every module can be loaded then. */

@@ -60,20 +60,25 @@ export function expandConfig(
   return config;
 }
 
-/**
- * Returns the key for a provider whose config has no `api_key`: the value of the first variable in `env_vars`
- * of the schema that is set. The key of a vendor is sent to the vendor only: a config with another address
- * (`base_url`) states its own key.
- */
-function keyOf(config: JsonObject, { properties }: JsonObject, keys: LookUp): string | undefined {
-  const field = isObject(properties) ? properties.api_key : undefined;
-  const hasOwn = Object.hasOwn(config, "api_key") || Object.hasOwn(config, "base_url");
-  if (!isObject(field) || !Array.isArray(field.env_vars) || hasOwn) return undefined;
-  for (const name of field.env_vars) {
-    const value = typeof name === "string" ? keys(name)?.trim() : undefined;
+/** Returns the key for a provider whose config states none: that of the first variable that is set. */
+function keyOf(config: JsonObject, schema: JsonObject, keys: LookUp): string | undefined {
+  for (const name of keyVariables(config, schema)) {
+    const value = keys(name)?.trim();
     if (value) return value;
   }
   return undefined;
+}
+
+/**
+ * Returns the variables with the key of a built-in provider: `env_vars` of `api_key` in its schema; none for a
+ * config with `api_key` or `base_url`. The key of a vendor is sent to the vendor only: a config with another
+ * address states its own key.
+ */
+export function keyVariables(config: JsonObject, { properties }: JsonObject): string[] {
+  const field = isObject(properties) ? properties.api_key : undefined;
+  const hasOwn = Object.hasOwn(config, "api_key") || Object.hasOwn(config, "base_url");
+  if (!isObject(field) || !Array.isArray(field.env_vars) || hasOwn) return [];
+  return field.env_vars.filter((name) => typeof name === "string");
 }
 
 /**

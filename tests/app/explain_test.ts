@@ -323,3 +323,21 @@ Deno.test("POST /v1/plans/explain, lock and diff answer according to their schem
     assertEquals(await problemOf(refused), "409 module_integrity_mismatch");
     await other.close();
   }));
+
+Deno.test("explain() names the variables of keys that a plan does not state", async () => {
+  const runtime = createRuntime({ env: () => undefined });
+  const session = { orchestrator: "loop-basic", context: "context-simple" };
+  const variables = async (config: object) => {
+    const plan = { session, providers: [{ module: "provider-anthropic", config }] };
+    const { env, warnings } = await runtime.plans.explain({ plan }, OPERATOR);
+    assertEquals(warnings, []);
+    return env;
+  };
+  try {
+    assertEquals(await variables({}), ["ANTHROPIC_API_KEY"]);
+    assertEquals(await variables({ api_key: "${MY_KEY:none}" }), ["MY_KEY"]);
+    assertEquals(await variables({ base_url: "http://127.0.0.1:1" }), []);
+  } finally {
+    await runtime.close();
+  }
+});

@@ -1,9 +1,10 @@
-/** Checks and runs every plan in the READMEs of the built-in modules. */
+/** Checks every plan in the READMEs of the built-in modules, and runs it unless it needs a real model. */
 import { createRuntime } from "../../src/app/runtime.ts";
 import { parseDocument } from "../../src/plan/parse/parse.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { isObject, type JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals } from "../assert.ts";
+import { REAL_PROVIDERS } from "./providers/real_providers.ts";
 
 const FOLDER = new URL("../../modules/", import.meta.url);
 const OPERATOR: Caller = { name: "cli", namespace: "test", origin: "operator" };
@@ -33,7 +34,9 @@ async function planOf(block: string): Promise<JsonObject> {
 for await (const { name: id, isDirectory } of Deno.readDir(FOLDER)) {
   if (!isDirectory) continue;
   for (const [index, block] of (await blocksOf(id)).entries()) {
-    Deno.test(`modules/${id}/README.md, plan ${index + 1}, is valid without warnings and runs`, async () => {
+    const runs = !REAL_PROVIDERS.has(id);
+    const title = `plan ${index + 1}, is valid without warnings${runs ? " and runs" : ""}`;
+    Deno.test(`modules/${id}/README.md, ${title}`, async () => {
       const folder = await Deno.realPath(await Deno.makeTempDir());
       const runtime = createRuntime({ env: () => undefined });
       const options = { base_url: `file://${folder}/` };
@@ -44,6 +47,7 @@ for await (const { name: id, isDirectory } of Deno.readDir(FOLDER)) {
         }
         const { errors, warnings } = await runtime.plans.check({ plan }, OPERATOR, options);
         assertEquals([errors, warnings], [[], []]);
+        if (!runs) return;
         const run = await (await runtime.runs.create({ plan, prompt: "Hello" }, OPERATOR, options)).settled(
           "end",
         );
