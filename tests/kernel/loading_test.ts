@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { NO_TOOL_MOUNTED } from "../../src/kernel/mounting/mount_diagnosis.ts";
 import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { readConfig } from "../../src/sdk/config.ts";
 import { ToolResult } from "../../src/sdk/tools.ts";
 import type { PreampError } from "../../src/sdk/errors.ts";
 import type { Coordinator, JsonObject, Module, ModuleInfo, Orchestrator, Tool } from "../../src/sdk/types.ts";
@@ -696,6 +697,28 @@ for (
     assertEquals(made.data("module:skipped").map(({ module_id }) => module_id), [module.id]);
   });
 }
+
+Deno.test("initialize() reports every problem of a required module's config, with its path in the plan", async () => {
+  const schema = { type: "object", properties: { size: { type: "integer" }, on: { type: "boolean" } } };
+  const module = {
+    id: "tool-x",
+    required: true,
+    config: { size: "big", onn: true },
+    mount: (_: Coordinator, config: JsonObject) => readConfig(schema, config) as unknown as Promise<void>,
+  };
+  const error = await assertRejects(() => kit({ tools: [module] }).session.initialize()) as PreampError;
+  assertEquals([error.code, error.details], ["module_load_failed", [
+    {
+      path: "tools[0].config.onn",
+      message: 'Cannot use key "onn": config has no such key',
+      hint: 'did you mean "on"?',
+    },
+    {
+      path: "tools[0].config.size",
+      message: "Cannot read config.size: must be a whole number: received text",
+    },
+  ]]);
+});
 
 Deno.test("a hook that only observes at a gate is skipped when it fails to mount", async () => {
   const made = kit({

@@ -3,7 +3,7 @@
  * what was mounted, publish it behind guards, and emit `module:mounted`; or discard the draft and emit
  * `module:skipped`.
  */
-import { errorMessage, hasCode, PreampError } from "../../sdk/errors.ts";
+import { errorMessage, hasCode, PreampError, readField } from "../../sdk/errors.ts";
 import { describe } from "../../sdk/value_path.ts";
 import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
@@ -338,7 +338,8 @@ async function skip(
   if (label !== null) {
     throw new PreampError("module_load_failed", `Cannot initialize without ${label}: ${skipped.message}`, {
       cause,
-      details: [{ path: spec.path, message: skipped.message, ...hintOfRequired(spec, skipped) }],
+      details: configDetails(spec, cause) ??
+        [{ path: spec.path, message: skipped.message, ...hintOfRequired(spec, skipped) }],
     });
   }
   await shared.session.hooks.emit("module:skipped", {
@@ -348,6 +349,17 @@ async function skip(
     message: skipped.message,
   });
   return { skipped: { path: spec.path, message: skipped.message } };
+}
+
+/** Returns the problems of a config that `mount` refused, with their paths in the plan; undefined for other errors. */
+function configDetails(spec: ModuleSpec, error: unknown): ErrorDetail[] | undefined {
+  const details = hasCode(error, "module_invalid") ? readField(error, "details") : undefined;
+  if (!Array.isArray(details) || details.length === 0) return undefined;
+  return details.filter(isObject).map(({ path, message, hint }) => ({
+    path: `${spec.path}.${path}`,
+    message: String(message),
+    ...(typeof hint === "string" ? { hint } : {}),
+  }));
 }
 
 /** Returns the label of a module that the session requires; null for an optional module. */
