@@ -3,6 +3,8 @@ import { createRuntime } from "../src/app/runtime.ts";
 import type { Runtime } from "../src/app/types.ts";
 import type { Caller, Run } from "../src/runs/types.ts";
 import { assert, assertEquals, assertStringIncludes } from "./assert.ts";
+import { fakeVendor, onServer, VENDORS } from "./modules/providers/fake_vendor.ts";
+import { parseDocument } from "../src/plan/parse/parse.ts";
 
 const FOLDER = new URL("../plans/", import.meta.url);
 
@@ -21,6 +23,9 @@ const ANSWERS: Record<string, string> = {
   url_tool: "2026 is MMXXVI.",
 };
 
+/** Plans that differ from calculator.yaml only in their provider, a vendor's; they run on a server of the test. */
+const VENDOR_PLANS = ["gemini", "ollama"];
+
 /** Stop reasons of plans that do not complete. */
 const STOPPED: Record<string, string> = { everything: "limit:max_tool_calls" };
 
@@ -29,6 +34,10 @@ async function commandsOf(name: string): Promise<{ plan: string; prompt: string;
   const text = await Deno.readTextFile(new URL(`${name}.yaml`, FOLDER));
   return [...text.matchAll(/^# +preamp run -p plans\/(\S+)\.yaml( --session ID)? "(.*)"$/gm)]
     .map(([, plan = "", session, prompt = ""]) => ({ plan, prompt, session: session !== undefined }));
+}
+
+async function planOf(name: string) {
+  return await parseDocument(await Deno.readTextFile(new URL(`${name}.yaml`, FOLDER)), { label: name });
 }
 
 /** Calls `body` with a runtime on the plans, then replays every run: each must be equal. */
@@ -57,7 +66,10 @@ Deno.test("plans/ contains the plans that are tested here, and its README lists 
   const readme = await Deno.readTextFile(new URL("README.md", FOLDER));
   await withRuntime(async (runtime) => {
     const plans = await runtime.plans.list();
-    assertEquals(plans.map((plan) => plan.name).toSorted(), Object.keys(ANSWERS));
+    assertEquals(
+      plans.map((plan) => plan.name).toSorted(),
+      [...Object.keys(ANSWERS), ...VENDOR_PLANS].toSorted(),
+    );
     for (const { name, description } of plans) {
       assert(description, `${name} has a description`);
       assert(readme.includes(`[${name}.yaml](${name}.yaml)`), `${name} is in the README`);
@@ -138,3 +150,36 @@ Deno.test("plans/agents.yaml gives two tasks to sub-agents, each with its own se
     const called = entries.filter((entry) => entry.event === "tool:post" && entry.parent_id !== undefined);
     assertEquals(called.map((entry) => entry.data.tool_name).toSorted(), ["calculator", "todo"]);
   }));
+
+/** Returns the events of a run's turn, and the calls of tools with their results. */
+async function transcriptOf(runtime: Runtime, run_id: string): Promise<unknown[]> {
+  const entries = await runtime.runs.events(CALLER, run_id, { limit: 1000 });
+  return entries.flatMap(({ event, data }) => {
+    if (/^(llm|content_block|hooks|module|provider:resolve|session|context):/.test(event)) return [];
+    return [event === "tool:post" ? [event, data.tool_name, data.tool_input, data.result] : event];
+  });
+}
+
+for (const name of VENDOR_PLANS) {
+  Deno.test(`plans/${name}.yaml is plans/calculator.yaml with another provider, and runs like it`, async () => {
+    const { data: calculator } = await planOf("calculator");
+    const { data: plan } = await planOf(name);
+    const module = `provider-${name}`;
+    assertEquals({ ...plan, description: null }, { ...calculator, description: null, providers: [module] });
+    const vendor = VENDORS[module]!;
+    await using server = fakeVendor(vendor, [
+      { calls: [{ id: "call_1", name: "calculator", arguments: ['{"expression":', '"6*7"}'] }] },
+      { text: ["6 × 7 ", "is 42."] },
+    ]);
+    await withRuntime(async (runtime) => {
+      const prompt = "What is 6 × 7?";
+      const { ok, errors } = await runtime.plans.check({ plan_ref: name }, CALLER);
+      assertEquals([ok, errors], [true, []]);
+      const expected = await (await runtime.runs.create({ plan: calculator, prompt }, CALLER)).settled("end");
+      const own = onServer(plan, vendor, server.url);
+      const ended = await (await runtime.runs.create({ plan: own, prompt }, CALLER)).settled("end");
+      assertEquals([ended.status, ended.output_text], ["completed", "6 × 7 is 42."]);
+      assertEquals(await transcriptOf(runtime, ended.id), await transcriptOf(runtime, expected.id));
+    });
+  });
+}

@@ -7,7 +7,7 @@ import { schemaOf } from "./check_configs.ts";
 import type { LazyLoader } from "./lazy_loader.ts";
 import { displayGrant, effectiveGrantOf } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
-import { keyVariables } from "./plan_env.ts";
+import { defaultVariables } from "./plan_env.ts";
 import { hashLock } from "./plan_locks.ts";
 import type { AuthorisedPlan, Plans } from "./plan_service.ts";
 import type { ComparedInput, LockedInput } from "./types.ts";
@@ -117,7 +117,9 @@ export async function diff(
 function variablesOfKeys(modules: readonly AuthorisedModule[], table: ModuleTable): { name: string }[] {
   return modules.flatMap(({ spec }) => {
     const schema = schemaOf(spec, table);
-    return schema ? keyVariables(spec.config, schema).map((name) => ({ name })) : [];
+    return schema
+      ? defaultVariables(spec.config, schema).flatMap(([, names]) => names.map((name) => ({ name })))
+      : [];
   });
 }
 

@@ -31,13 +31,13 @@ function unsetInAgents({ plan, env }: CompiledPlan, lookup: LookUp): EnvReferenc
 export interface LookUps {
   /** For `${VAR}` in the plan: what its origin may read. */
   readonly plan: LookUp;
-  /** For keys of built-in providers: every variable of the process. */
+  /** For keys and addresses of built-in providers: every variable of the process. */
   readonly keys: LookUp;
 }
 
 /**
- * Returns a module's config with the values of its variables, typed by its schema, and with the key of a
- * built-in provider that the plan does not state. Registers its secrets: each text value of a variable, and
+ * Returns a module's config with the values of its variables, typed by its schema, and with the key and
+ * the address of a built-in provider that the plan does not state. Registers its secrets: each text value of a variable, and
  * fields with the names of secrets.
  *
  * @param schema The schema of a built-in module; undefined for others.
@@ -48,37 +48,39 @@ export function expandConfig(
   { plan: lookup, keys }: LookUps,
   secrets: SecretSink,
 ): JsonObject {
-  const key = schema ? keyOf(spec.config, schema, keys) : undefined;
-  if (key === undefined && isEmpty(spec.config)) return {}; // most modules have none
+  const defaults = schema ? defaultsOf(spec.config, schema, keys) : undefined;
+  if (defaults === undefined && isEmpty(spec.config)) return {}; // most modules have none
   const expansion = expandEnv(spec.config, lookup, `${spec.path}.config`);
   const config = schema && expansion.refers
     ? typeVariables(expansion.value, spec.config, schema)
     : expansion.value;
-  if (key !== undefined) config.api_key = key;
+  Object.assign(config, defaults);
   for (const secret of expansion.secrets) if (holdsText(config, secret)) secrets.register(secret);
   registerSecrets(config, secrets);
   return config;
 }
 
-/** Returns the key for a provider whose config states none: that of the first variable that is set. */
-function keyOf(config: JsonObject, schema: JsonObject, keys: LookUp): string | undefined {
-  for (const name of keyVariables(config, schema)) {
-    const value = keys(name)?.trim();
-    if (value) return value;
+/** Returns the settings that a config does not state: each has the value of its first variable that is set. */
+function defaultsOf(config: JsonObject, schema: JsonObject, keys: LookUp): JsonObject | undefined {
+  let defaults: JsonObject | undefined;
+  for (const [setting, names] of defaultVariables(config, schema)) {
+    const value = names.map((name) => keys(name)?.trim()).find(Boolean);
+    if (value) (defaults ??= {})[setting] = value;
   }
-  return undefined;
+  return defaults;
 }
 
 /**
- * Returns the variables with the key of a built-in provider: `env_vars` of `api_key` in its schema; none for a
- * config with `api_key` or `base_url`. The key of a vendor is sent to the vendor only: a config with another
- * address states its own key.
+ * Returns the settings of a built-in provider whose default is in a variable, with their variables: `env_vars`
+ * in its schema, such as those of `api_key`. Settings that the config states are left out; all of them, when it
+ * states `base_url`: the key of a vendor is sent to the vendor only, and another address has a key of its own.
  */
-export function keyVariables(config: JsonObject, { properties }: JsonObject): string[] {
-  const field = isObject(properties) ? properties.api_key : undefined;
-  const hasOwn = Object.hasOwn(config, "api_key") || Object.hasOwn(config, "base_url");
-  if (!isObject(field) || !Array.isArray(field.env_vars) || hasOwn) return [];
-  return field.env_vars.filter((name) => typeof name === "string");
+export function defaultVariables(config: JsonObject, { properties }: JsonObject): [string, string[]][] {
+  if (!isObject(properties) || Object.hasOwn(config, "base_url")) return [];
+  return Object.entries(properties).flatMap(([setting, field]): [string, string[]][] => {
+    if (!isObject(field) || !Array.isArray(field.env_vars) || Object.hasOwn(config, setting)) return [];
+    return [[setting, field.env_vars.filter((name) => typeof name === "string")]];
+  });
 }
 
 /**

@@ -1,0 +1,130 @@
+/** Converts a call to the body of `/api/chat`. */
+import type { Degradation, JsonObject, ToolSpec } from "preamp";
+import type { CallSettings, WireRequest } from "preamp/provider";
+import { toMessages } from "./messages.ts";
+
+/** Settings of the plan that only this provider has. */
+export interface RequestSettings {
+  /** Returns the window of a model in tokens: `num_ctx`. */
+  windowOf(model: string): number;
+  /** How long the server keeps the model in memory, such as `10m`. */
+  readonly keep_alive?: string | number;
+  /** Further `options` of the API, such as `seed`. */
+  readonly options: JsonObject;
+}
+
+/** Facts about a request for its answer. */
+export interface RequestContext {
+  /** Tools that the request offers. */
+  readonly tools: readonly ToolSpec[];
+}
+
+/** Levels that the API takes. */
+const LEVELS: ReadonlySet<string> = new Set(["low", "medium", "high", "max"]);
+
+/** Other efforts → what the API takes. */
+const EFFORTS: Readonly<Record<string, boolean | string>> = { none: false, minimal: "low", xhigh: "high" };
+
+/** Returns the body for a call, and what the API cannot do. */
+export function toRequest(call: CallSettings, settings: RequestSettings): WireRequest {
+  const degradations: Degradation[] = [];
+  const messages = toMessages(call.conversation, degradations);
+  const tools = offered(call, degradations);
+  const body = {
+    model: call.model,
+    messages,
+    stream: call.stream,
+    // a request that is too long fails instead of losing its oldest messages
+    truncate: false,
+    shift: false,
+    ...(tools.length > 0 ? { tools: tools.map(toTool) } : {}),
+    ...toThink(call, degradations),
+    ...toFormat(call, tools.length > 0, degradations),
+    ...(settings.keep_alive === undefined ? {} : { keep_alive: settings.keep_alive }),
+    options: {
+      ...settings.options,
+      num_ctx: settings.windowOf(call.model),
+      num_predict: call.max_output_tokens,
+      ...(call.temperature === undefined ? {} : { temperature: call.temperature }),
+      ...(call.top_p === undefined ? {} : { top_p: call.top_p }),
+      ...(call.stop?.length ? { stop: [...call.stop] } : {}),
+    },
+  };
+  const [first, ...more] = degradations;
+  const context: RequestContext = { tools };
+  return { body, context, ...(first ? { degradation: more.reduce(join, first) } : {}) };
+}
+
+function join(all: Degradation, { requested, actual, reason }: Degradation): Degradation {
+  return {
+    requested: `${all.requested}; ${requested}`,
+    actual: `${all.actual}; ${actual}`,
+    reason: all.reason === reason ? reason : `${all.reason}; ${reason}`,
+  };
+}
+
+/** The API offers tools but cannot require one: only the choices `none` and of one tool change what is offered. */
+function offered(
+  { tools, tool_choice: choice }: CallSettings,
+  degradations: Degradation[],
+): readonly ToolSpec[] {
+  if (tools.length === 0 || choice === "none") return [];
+  if (choice !== undefined && choice !== "auto") {
+    degradations.push({
+      requested: `tool_choice ${typeof choice === "string" ? choice : JSON.stringify(choice)}`,
+      actual: "auto",
+      reason: "Ollama cannot require a tool call",
+    });
+  }
+  const named = tools.filter(({ name }) => name === choice);
+  return named.length > 0 ? named : tools;
+}
+
+function toTool({ name, description = "", parameters }: ToolSpec): JsonObject {
+  return { type: "function", function: { name, description, parameters } };
+}
+
+function toThink(
+  { reasoning_effort: effort, thinking_budget: budget }: CallSettings,
+  degradations: Degradation[],
+): { think?: boolean | string } {
+  if (budget !== undefined) {
+    if (budget > 0) {
+      degradations.push({
+        requested: `thinking_budget ${budget}`,
+        actual: "thinking without a limit",
+        reason: "Ollama has no limit for thinking",
+      });
+    }
+    return { think: budget > 0 };
+  }
+  if (effort === undefined) return {};
+  if (LEVELS.has(effort)) return { think: effort };
+  const think = Object.hasOwn(EFFORTS, effort) ? EFFORTS[effort]! : true;
+  if (think !== false) {
+    degradations.push({
+      requested: `reasoning_effort ${effort}`,
+      actual: String(think),
+      reason: "Ollama has the levels low, medium, high and max",
+    });
+  }
+  return { think };
+}
+
+/** A format constrains the whole answer, so that the model could not call a tool. */
+function toFormat(
+  { response_format: format }: CallSettings,
+  with_tools: boolean,
+  degradations: Degradation[],
+): { format?: unknown } {
+  if (format === undefined || format.type === "text") return {};
+  if (with_tools) {
+    degradations.push({
+      requested: `response_format ${format.type}`,
+      actual: "text",
+      reason: "Ollama cannot combine tools with a format",
+    });
+    return {};
+  }
+  return { format: format.type === "json" ? "json" : format.schema };
+}
