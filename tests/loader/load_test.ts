@@ -357,3 +357,20 @@ Deno.test("load() refuses a file import of a remote module, and one that leads o
   }
   assertEquals(server.requests, ["/a/mod.ts", "/a/out.ts"]);
 });
+
+Deno.test("bundle() reads the declaration of TypeScript whose functions use its names for something else", async () => {
+  const text = `const net = ["a.test"] as const;
+    export const module = { id: "tool-x", permissions: { net } } as const satisfies Record<string, unknown>;
+    function parameter(module: unknown) { module = 2; return module }
+    function local() { let net; net = 3; { let module; module = 4; net = module } return net }
+    for (let net of [1]) net++;
+    try { local() } catch (net) { net = 6 }
+    class Holder { static { let module; module = 1; void module } }
+    const pattern = ({ net }: { net: number }) => { net = 4; return net };
+    /* module = {} */ const text = "permissions = { run: true }";
+    export function mount(module: unknown) { module = 1; return [parameter, local, Holder, pattern, text, module] }`;
+  await using server = serveFiles({ "mod.ts": text });
+  await using loader = loaderOf();
+  const { declared } = await loader.bundle(specOf(`${server.url}mod.ts`), contextOf());
+  assertEquals(declared, { fields: { id: "tool-x", permissions: { net: ["a.test"] } }, unread: [] });
+});

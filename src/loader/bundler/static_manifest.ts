@@ -3,9 +3,8 @@
  * are assigned one, can be read; anything else is unknown and never guessed. Later changes of the object are not seen. The declaration
  * only lists wanted permissions: the plan grants them (src/docs/security.md).
  */
-import { type AnyNode, type Expression, Parser, type Program, type Property } from "acorn";
+import { type AnyNode, type Expression, Parser, type Pattern, type Program, type Property } from "acorn";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import { TopLevelWrites } from "./top_level_writes.ts";
 
 /** Most characters of a bundle whose declaration is read. A hostile one of this length takes five seconds. */
 const MAX_CHARS = 1024 * 1024;
@@ -82,18 +81,18 @@ function nameOf(node: AnyNode): string | undefined {
   return node.type === "Identifier" ? node.name : node.type === "Literal" ? String(node.value) : undefined;
 }
 
-/** Constants at the top level of a bundle. */
+/** Constants of a bundle. */
 class Constants {
-  readonly #writes: TopLevelWrites;
+  readonly #constants: ReadonlyMap<string, Expression | null>;
   #values = 0;
 
   constructor(program: Program) {
-    this.#writes = new TopLevelWrites(program);
+    this.#constants = constantsOf(program);
   }
 
-  /** Returns the literal value of a name that is assigned exactly once, or {@link UNKNOWN}. */
+  /** Returns the literal value of a name, or {@link UNKNOWN}. */
   value(name: string, depth: number): unknown {
-    const value = this.#writes.value(name);
+    const value = this.#constants.get(name);
     return value ? this.#evaluate(value, depth) : UNKNOWN;
   }
 
@@ -143,4 +142,72 @@ class Constants {
 function isPlain(value: unknown): boolean {
   return typeof value === "string" || typeof value === "boolean" ||
     typeof value === "number" && Number.isFinite(value);
+}
+
+/**
+ * Returns the values of names that a statement of the module assigns; null for those that are assigned twice, elsewhere, by a pattern or
+ * by an operator. Scopes do not matter: esbuild renames what would hide a name of the module.
+ */
+function constantsOf(program: Program): Map<string, Expression | null> {
+  const statements = new Set<AnyNode>(program.body.flatMap(directWrites));
+  const values = new Map<string, Expression | null>();
+  const open: AnyNode[] = [program]; // a list, not recursion: a long expression is a deep tree
+  for (let node = open.pop(); node; node = open.pop()) {
+    for (const [target, value] of writesOf(node)) {
+      const known = target.type === "Identifier" && statements.has(node) ? value : null;
+      for (const name of namesOf(target)) values.set(name, values.has(name) ? null : known);
+    }
+    for (const value of Object.values(node) as unknown[]) {
+      for (const child of Array.isArray(value) ? value : [value]) if (isNode(child)) open.push(child);
+    }
+  }
+  return values;
+}
+
+/** Returns the declarators and assignments that are statements of the module. */
+function directWrites(statement: Program["body"][number]): AnyNode[] {
+  if (statement.type === "ExpressionStatement") return [statement.expression];
+  const declared = statement.type === "ExportNamedDeclaration" ? statement.declaration : statement;
+  return declared?.type === "VariableDeclaration" ? declared.declarations : [];
+}
+
+/** Returns the targets that a node assigns, with their values; null for a computed one. */
+function writesOf(node: AnyNode): [Pattern, Expression | null][] {
+  switch (node.type) {
+    case "VariableDeclarator":
+      return node.init ? [[node.id, node.init]] : [];
+    case "AssignmentExpression":
+      return [[node.left, node.operator === "=" ? node.right : null]];
+    case "UpdateExpression":
+      return node.argument.type === "Identifier" ? [[node.argument, null]] : [];
+    case "ForInStatement":
+    case "ForOfStatement":
+      if (node.left.type !== "VariableDeclaration") return [[node.left, null]];
+      return node.left.declarations.map(({ id }) => [id, null]);
+    default:
+      return [];
+  }
+}
+
+/** Returns the names of a target. */
+function namesOf(pattern: Pattern): string[] {
+  switch (pattern.type) {
+    case "Identifier":
+      return [pattern.name];
+    case "ObjectPattern":
+      return pattern.properties.flatMap((field) => namesOf(field.type === "Property" ? field.value : field));
+    case "ArrayPattern":
+      return pattern.elements.flatMap((item) => item ? namesOf(item) : []);
+    case "AssignmentPattern":
+      return namesOf(pattern.left);
+    case "RestElement":
+      return namesOf(pattern.argument);
+    default:
+      return []; // a field of an object
+  }
+}
+
+function isNode(value: unknown): value is AnyNode {
+  return typeof value === "object" && value !== null &&
+    typeof (value as { type?: unknown }).type === "string";
 }
