@@ -1,6 +1,5 @@
 /** The provider: each call replays the next recorded attempt. The position is saved in the session's state. */
 import {
-  type ChatRequest,
   type ChatResponse,
   type CompleteOptions,
   type Coordinator,
@@ -37,32 +36,47 @@ export function createProvider(
     return attempt;
   }
 
-  async function complete(_request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
-    const { signal, onDelta } = options;
-    throwIfAborted(name, signal);
-    const { deltas, outcome } = take();
-    for (const delta of deltas) {
-      onDelta?.(delta);
-      await null; // lets other code run, as between the deltas of a model
-      throwIfAborted(name, signal);
-    }
-    if ("failure" in outcome) throw failureOf(name, outcome.failure);
-    return toChatResponse(structuredClone(outcome.response));
-  }
+  const info = ProviderInfo({
+    id: name,
+    display_name: "Replay provider",
+    capabilities: ["streaming", "tools", "structured_output"],
+    defaults: { context_window, max_output_tokens },
+  });
+  return providerOf(name, info, async (_request, options = {}) => {
+    throwIfAborted(name, options.signal);
+    return await answerWith(name, take(), options);
+  });
+}
 
+/** Returns a provider with this info and these answers. */
+export function providerOf(
+  name: string,
+  info: ProviderInfo,
+  complete: Provider["complete"],
+): Provider {
   return {
     name,
-    getInfo: () =>
-      ProviderInfo({
-        id: name,
-        display_name: "Replay provider",
-        capabilities: ["streaming", "tools", "structured_output"],
-        defaults: { context_window, max_output_tokens },
-      }),
+    getInfo: () => info,
     listModels: () => Promise.resolve([]),
     complete,
     parseToolCalls: (response) => toChatResponse(response).tool_calls ?? [],
   };
+}
+
+/** Resolves to a recorded answer after its deltas. @throws {LLMError} a recorded failure. */
+export async function answerWith(
+  name: string,
+  { deltas, outcome }: Attempt,
+  { signal, onDelta }: CompleteOptions,
+): Promise<ChatResponse> {
+  throwIfAborted(name, signal);
+  for (const delta of deltas) {
+    onDelta?.(delta);
+    await null; // lets other code run, as between the deltas of a model
+    throwIfAborted(name, signal);
+  }
+  if ("failure" in outcome) throw failureOf(name, outcome.failure);
+  return toChatResponse(structuredClone(outcome.response));
 }
 
 function throwIfAborted(provider: string, signal: AbortSignal | undefined): void {

@@ -1,13 +1,14 @@
 /** Reads the attempts of model calls from a recorded event log (src/docs/events.md). */
 import { isObject, type JsonObject, PreampError, type StreamDelta } from "preamp";
 
-/** The config with its defaults; `events` or `recording` has the log. */
+/** The config with its defaults; `record` is a file, or `events` or `recording` has a log. */
 export interface ReplayConfig {
+  readonly record?: string;
   readonly events?: readonly JsonObject[];
   readonly recording?: { readonly events: unknown };
   /** Session to replay; default: that of the first entry. */
   readonly session_id?: string;
-  /** Provider whose answers are replayed; default: all. */
+  /** Provider that is recorded, or whose answers are replayed; default: all. */
   readonly provider?: string;
   readonly context_window: number;
   readonly max_output_tokens: number;
@@ -48,7 +49,7 @@ function eventsOf({ events, recording }: ReplayConfig): readonly JsonObject[] {
   if (Array.isArray(entries) && entries.every(isObject)) return entries;
   throw new PreampError(
     "module_invalid",
-    "Cannot mount provider-replay: its config must have events (the entries of a log) or recording (a saved run)",
+    "Cannot mount provider-replay: its config must have record (a file), events (the entries of a log) or recording (a saved run)",
   );
 }
 

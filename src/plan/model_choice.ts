@@ -75,7 +75,8 @@ export function withModel(plan: JsonObject, { module, model }: ModelChoice): Jso
   const own = providers.find((spec) => (isObject(spec) ? spec.module : spec) === module);
   const chosen = entryFor(own ?? module, model);
   const others = own === undefined ? providers.slice(1) : providers.filter((spec) => spec !== own);
-  return promoteProvider({ ...plan, providers: [chosen, ...others] }, chosen, {});
+  // 0: a module may have a priority of its own, which its config does not state
+  return promoteProvider({ ...plan, providers: [chosen, ...others] }, chosen, {}, 0);
 }
 
 function entryFor(spec: unknown, model: string | undefined): JsonObject {

@@ -140,10 +140,16 @@ export async function preferProvider(
  * Returns a plan that prefers one of its providers: its priority becomes one below the lowest.
  *
  * @param over Merged over its config.
+ * @param highest The priority is below this one too.
  */
-export function promoteProvider(plan: JsonObject, promoted: unknown, over: JsonObject): JsonObject {
+export function promoteProvider(
+  plan: JsonObject,
+  promoted: unknown,
+  over: JsonObject,
+  highest: number = DEFAULT_PRIORITY,
+): JsonObject {
   const providers = plan.providers as unknown[]; // a list with `promoted`
-  const priority = Math.min(DEFAULT_PRIORITY, ...providers.map(priorityOf)) - 1;
+  const priority = Math.min(highest, ...providers.map(priorityOf)) - 1;
   const config = { ...over, priority };
   return withoutDefault(mergePlans(plan, { providers: [{ ...identity(promoted), config }] }));
 }

@@ -75,6 +75,12 @@ export interface CompleteOptions {
   signal?: AbortSignal;
   /** Called with each delta of a streamed answer; returns at once and must not throw. */
   onDelta?: (delta: StreamDelta) => void;
+  /**
+   * Identifies the call. A provider that answers with another provider of the session passes it on, such as a
+   * cache or a router: `coordinator.providers.other.complete(request, options)`. Both are then one call, which is
+   * counted and logged once, with the usage of the provider that answered.
+   */
+  call?: object;
 }
 
 /** An LLM backend. */

@@ -2,8 +2,9 @@
 import { createRuntime } from "../../src/app/runtime.ts";
 import { parseDocument } from "../../src/plan/parse/parse.ts";
 import type { Caller } from "../../src/runs/types.ts";
+import { errorCode, errorMessage } from "../../src/sdk/errors.ts";
 import { isObject, type JsonObject } from "../../src/sdk/json.ts";
-import { assert, assertEquals } from "../assert.ts";
+import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { REAL_PROVIDERS } from "./providers/real_providers.ts";
 
 const FOLDER = new URL("../../modules/", import.meta.url);
@@ -31,6 +32,12 @@ async function planOf(block: string): Promise<JsonObject> {
   return { ...REST, ...data, session: { ...REST.session as JsonObject, ...session } };
 }
 
+/** Asserts that a plan was refused only because its provider has no key here. */
+function assertNeedsKey(error: unknown): void {
+  assertEquals(errorCode(error), "module_load_failed");
+  assertMatch(errorMessage(error), /Cannot use provider-\S+ without a key: set the variable [A-Z_]+/);
+}
+
 for await (const { name: id, isDirectory } of Deno.readDir(FOLDER)) {
   if (!isDirectory) continue;
   for (const [index, block] of (await blocksOf(id)).entries()) {
@@ -48,9 +55,10 @@ for await (const { name: id, isDirectory } of Deno.readDir(FOLDER)) {
         const { errors, warnings } = await runtime.plans.check({ plan }, OPERATOR, options);
         assertEquals([errors, warnings], [[], []]);
         if (!runs) return;
-        const run = await (await runtime.runs.create({ plan, prompt: "Hello" }, OPERATOR, options)).settled(
-          "end",
-        );
+        const creating = runtime.runs.create({ plan, prompt: "Hello" }, OPERATOR, options);
+        const started = await creating.catch((error) => ({ error }));
+        if ("error" in started) return assertNeedsKey(started.error);
+        const run = await started.settled("end");
         assertEquals([run.status, run.error], ["completed", null]);
         assert(run.output_text);
       } finally {

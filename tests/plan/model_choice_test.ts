@@ -48,7 +48,7 @@ Deno.test("withModel() replaces the first provider of a plan that does not have 
   const plan = { session: SESSION, providers: ["provider-mock"], tools: ["tool-todo"] };
   assertEquals(withModel(plan, { provider: "anthropic", module: "provider-anthropic", model: "m" }), {
     session: SESSION,
-    providers: [{ module: "provider-anthropic", config: { model: "m", priority: 99 }, required: true }],
+    providers: [{ module: "provider-anthropic", config: { model: "m", priority: -1 }, required: true }],
     tools: ["tool-todo"],
   });
 });
@@ -78,7 +78,7 @@ Deno.test("withModel() keeps the settings of a provider that the plan has, witho
     providers: [
       {
         module: "provider-anthropic",
-        config: { model: "new", api_key: "${KEY}", priority: 2 },
+        config: { model: "new", api_key: "${KEY}", priority: -1 },
         required: true,
       },
       { module: "provider-mock", config: { priority: 3 } },
@@ -93,6 +93,6 @@ Deno.test("withModel() keeps the model and its settings when only the provider i
   const plan = { session: SESSION, providers: [{ module: "provider-ollama", config }] };
   assertEquals(withModel(plan, { provider: "ollama", module: "provider-ollama" }), {
     session: SESSION,
-    providers: [{ module: "provider-ollama", config: { ...config, priority: 99 }, required: true }],
+    providers: [{ module: "provider-ollama", config: { ...config, priority: -1 }, required: true }],
   });
 });

@@ -65,6 +65,15 @@ export function guardProvider(
   return { loop: createHandle(guard, loop), inner: createHandle(guard, inner) };
 }
 
+/** A call that has not ended. */
+interface OpenCall {
+  /** Usage of another provider that answered this call; null if none did. */
+  usage: Usage | null;
+}
+
+/** Calls that have not ended. Only the called provider receives the key; all other calls are counted. */
+const OPEN_CALLS = new WeakMap<object, OpenCall>();
+
 type Complete = (request: ChatRequest, options?: CompleteOptions) => Promise<ChatResponse>;
 
 /** Creates a handle; it has `getModelInfo` only when the provider has it. */
@@ -194,6 +203,8 @@ class ProviderGuard {
     const turn = this.#requireTurn();
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     const max_output_tokens = this.#maxOutputTokens(request);
+    const outer = options.call && OPEN_CALLS.get(options.call);
+    if (outer) return await this.#completeWithin(outer, turn, request, options, max_output_tokens);
     const reservation = this.#reserve(
       turn,
       new RequestMeter().count(request.messages) + toolTokens(request.tools),
@@ -205,6 +216,20 @@ class ProviderGuard {
     turn.inner_responses.add(data);
     await this.#session.hooks.emit("provider:response", data);
     settle(turn, reservation, usage);
+    return response;
+  }
+
+  /** Answers a call of another provider of the session. That call is reserved, counted and logged. */
+  async #completeWithin(
+    outer: OpenCall,
+    turn: Turn,
+    request: ChatRequest,
+    options: CompleteOptions,
+    max_output_tokens: number,
+  ): Promise<ChatResponse> {
+    const reserved: Reservation = { max_output_tokens, settle() {} };
+    const { response, usage } = await this.#call(turn, request, options, reserved, max_output_tokens);
+    outer.usage = usage;
     return response;
   }
 
@@ -238,17 +263,20 @@ class ProviderGuard {
     const lowered = max_output_tokens < requested_output_tokens ? { ...request, max_output_tokens } : request;
     const signal = joinSignals(this.#session, options.signal);
     const stream = options.onDelta ? new DeltaGate(options.onDelta) : null;
+    const open: OpenCall = { usage: null };
+    const call = {}; // a key alone: the provider must not set the usage
+    OPEN_CALLS.set(call, open);
     try {
       const answer = this.#provider.complete(
         lowered,
-        stream ? { signal, onDelta: stream.onDelta } : { signal },
+        stream ? { signal, call, onDelta: stream.onDelta } : { signal, call },
       );
       const received = await withAbort(Promise.resolve(answer), signal);
       checkAnswerBounds(received, this.#session.limits);
       const normalised = toChatResponse(received, methodOf(this.#provider, "parseToolCalls"));
       checkAnswerBounds(normalised, this.#session.limits); // the provider may find calls in its content
       const response = withPairedCalls(this.#session, normalised);
-      const usage = response.usage ??= Usage({});
+      const usage = response.usage = open.usage ?? response.usage ?? Usage({});
       return { response, usage };
     } catch (thrown) {
       reservation.settle(null);
@@ -257,6 +285,7 @@ class ProviderGuard {
       const error = turn.provider_error = toTypedError(thrown, this.#name);
       throw error;
     } finally {
+      OPEN_CALLS.delete(call);
       stream?.close();
     }
   }

@@ -1,0 +1,183 @@
+/** Records the calls of another provider of the session to a file. */
+import {
+  type ChatRequest,
+  type ChatResponse,
+  type CompleteOptions,
+  type Coordinator,
+  errorName,
+  isObject,
+  type JsonObject,
+  LLMError,
+  parentFolder,
+  type Provider,
+  ProviderInfo,
+  type StreamDelta,
+  toChatResponse,
+  toLLMError,
+  toPlainObject,
+} from "preamp";
+import { Recording } from "./recording_file.ts";
+import { shapeOf } from "./request_shape.ts";
+
+/** A file that sessions of this process are recording to. */
+export interface OpenRecording {
+  readonly path: string;
+  readonly recording: Recording;
+  /** Sessions that record to it. */
+  sessions: number;
+  /** Settles when the last write has ended. */
+  written: Promise<void>;
+}
+
+/** Open recordings by path: sub-agents record to the file of their parent. */
+const OPEN = new Map<string, OpenRecording>();
+
+/** Returns the recording of a path that sessions of this process write, if any. */
+export function openRecording(path: string): OpenRecording | undefined {
+  return OPEN.get(path);
+}
+
+/** Opens a recording for a session until the session ends. */
+export function beginRecording(
+  coordinator: Coordinator,
+  path: string,
+  known: Recording | null,
+): OpenRecording {
+  let open = OPEN.get(path);
+  if (!open) {
+    open = { path, recording: known ?? new Recording(), sessions: 0, written: Promise.resolve() };
+    OPEN.set(path, open);
+  }
+  const own = open;
+  own.sessions++;
+  coordinator.registerCleanup(async () => {
+    if (--own.sessions === 0) OPEN.delete(path);
+    await own.written;
+  });
+  return own;
+}
+
+/** Returns a provider that calls `inner` and records its answers and failures, without secrets. */
+export function recordingProvider(
+  name: string,
+  inner: Provider,
+  coordinator: Coordinator,
+  open: OpenRecording,
+): Provider {
+  const info = infoOf(inner, name);
+
+  async function complete(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
+    const deltas: StreamDelta[] = [];
+    const { onDelta } = options;
+    const passed = onDelta
+      ? {
+        ...options,
+        onDelta: (delta: StreamDelta) => {
+          deltas.push({ ...delta });
+          onDelta(delta);
+        },
+      }
+      : options;
+    try {
+      const response = await inner.complete(request, passed);
+      await save(request, deltas, { response: toPlainObject(response) });
+      return response;
+    } catch (error) {
+      // a limit or a cancellation is not the provider's
+      if (errorName(error) !== "PreampError" && errorName(error) !== "AbortError") {
+        await save(request, deltas, { failure: factsOf(toLLMError(error)) });
+      }
+      throw error;
+    }
+  }
+
+  async function save(
+    request: ChatRequest,
+    deltas: readonly StreamDelta[],
+    outcome: { response: JsonObject } | { failure: JsonObject },
+  ): Promise<void> {
+    const redact = redactorOf(coordinator);
+    const call = await redact({ request: shapeOf(request), outcome });
+    open.recording.info ??= info;
+    open.recording.add({ ...call, deltas: await withoutSecrets(deltas, redact) });
+    const writing = open.written.then(() => write(open.path, open.recording.toText()));
+    open.written = writing.catch(() => {});
+    try {
+      await writing;
+    } catch (cause) {
+      const message = `Cannot write the recording ${JSON.stringify(open.path)}: ${String(cause)}`;
+      throw new LLMError("ConfigurationError", message, { provider: name, cause });
+    }
+  }
+
+  return {
+    name,
+    priority: 0,
+    getInfo: () => info,
+    listModels: () => inner.listModels(),
+    complete,
+    parseToolCalls: (response) => toChatResponse(response).tool_calls ?? [],
+  };
+}
+
+/** Returns the facts of a provider, with the sizes of its model. */
+function infoOf(provider: Provider, name: string): ProviderInfo {
+  const model: unknown = (provider as { getModelInfo?: () => unknown }).getModelInfo?.();
+  const { context_window, max_output_tokens } = isObject(model) ? model : {};
+  const info = ProviderInfo({ id: name, display_name: name, ...toPlainObject(provider.getInfo()) });
+  const sizes = {
+    ...(typeof context_window === "number" ? { context_window } : {}),
+    ...(typeof max_output_tokens === "number" ? { max_output_tokens } : {}),
+  };
+  return { ...info, defaults: { ...info.defaults, ...sizes } };
+}
+
+/** Returns data without the values of secrets. */
+type Redact = <T extends object>(data: T) => Promise<T>;
+
+/** Returns the session's redaction by value. */
+export function redactorOf(coordinator: Pick<Coordinator, "getCapability">): Redact {
+  const redact = coordinator.getCapability("session.redact");
+  return async <T extends object>(data: T) =>
+    typeof redact === "function" ? await redact("context:message", data) as T : data; // the same data with other texts
+}
+
+/** Returns deltas without secrets. Those of a block that contains one are joined, because it may be in several. */
+async function withoutSecrets(deltas: readonly StreamDelta[], redact: Redact): Promise<StreamDelta[]> {
+  const texts = new Map<number, string>();
+  for (const { block_index, delta } of deltas) texts.set(block_index, (texts.get(block_index) ?? "") + delta);
+  const found = new Map<number, string>();
+  for (const [index, text] of texts) {
+    const { text: redacted } = await redact({ text });
+    if (redacted !== text) found.set(index, redacted);
+  }
+  const joined = new Set<number>();
+  return deltas.flatMap((delta) => {
+    const text = found.get(delta.block_index);
+    if (text === undefined) return [delta];
+    if (joined.has(delta.block_index)) return [];
+    joined.add(delta.block_index);
+    return [{ ...delta, delta: text }];
+  });
+}
+
+function factsOf(error: LLMError): JsonObject {
+  const { type, message, status_code, retry_after, retryable, limit_tokens, requested_tokens } = error;
+  return toPlainObject({
+    type,
+    message,
+    status_code,
+    retry_after,
+    retryable,
+    limit_tokens,
+    requested_tokens,
+  });
+}
+
+/** Writes a file as a whole: a reader sees the old text or the new one. */
+async function write(path: string, text: string): Promise<void> {
+  await Deno.mkdir(parentFolder(path), { recursive: true });
+  const part = `${path}.part`;
+  await Deno.writeTextFile(part, text);
+  await Deno.rename(part, path);
+}
