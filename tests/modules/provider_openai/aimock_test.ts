@@ -1,0 +1,115 @@
+/** `provider-openai` against aimock, whose answers and faults others wrote, through both APIs. */
+import { type ChaosConfig, LLMock } from "@copilotkit/aimock";
+import type { ChatRequest, JsonObject, LLMError, Provider, StreamDelta } from "preamp";
+import { FakeClock, TestCoordinator } from "preamp/testing";
+import { assert, assertEquals } from "../../assert.ts";
+import { mount } from "../../../modules/provider-openai/mod.ts";
+import { joined } from "./kit.ts";
+
+const TOOLS = [{ name: "lookup", parameters: { type: "object", properties: { key: { type: "string" } } } }];
+
+/** Calls `body` with a provider of each API whose server is aimock, with its answers. */
+async function withMock(
+  body: (provider: Provider, mock: LLMock, api: string) => Promise<void>,
+): Promise<void> {
+  for (const api of ["responses", "chat"]) {
+    const mock = new LLMock({ port: 0, host: "127.0.0.1", logLevel: "silent" });
+    mock.onMessage("greet", { content: "Grüße an die 世界! 👋🏽", reasoning: "They want a greeting." });
+    mock.onMessage("look", {
+      content: "I look.",
+      toolCalls: [{ name: "lookup", arguments: '{"key":"ä"}', id: "call_a" }, {
+        name: "lookup",
+        arguments: '{"key":"b"}',
+      }],
+    });
+    mock.onMessage("limit", {
+      error: { message: "Slow down", code: "rate_limit_exceeded" },
+      status: 429,
+      retryAfter: 9,
+    });
+    await mock.start();
+    const coordinator = new TestCoordinator({ clock: new FakeClock() });
+    await mount(coordinator, {
+      api,
+      model: "gpt-5",
+      api_key: "sk-test",
+      base_url: `${mock.url}/v1`,
+      max_retries: 0,
+    });
+    try {
+      await body(coordinator.providers.openai!, mock, api);
+    } finally {
+      await mock.stop();
+    }
+  }
+}
+
+/** Resolves to the answer, whole and streamed; both must be equal but for generated ids. */
+async function ask(provider: Provider, question: string) {
+  const request: ChatRequest = { messages: [{ role: "user", content: question }], tools: TOOLS };
+  const whole = await provider.complete(request);
+  const deltas: StreamDelta[] = [];
+  const streamed = await provider.complete(request, { onDelta: (delta) => deltas.push(delta) });
+  assertEquals(shape(streamed.content), shape(whole.content));
+  assertEquals(streamed.finish_reason, whole.finish_reason);
+  return { answer: streamed, deltas };
+}
+
+function shape(content: readonly JsonObject[]): unknown[] {
+  return content.map(({ type, text, thinking, name, input }) => [type, text ?? thinking ?? name, input]);
+}
+
+Deno.test("aimock's text and reasoning are read", () =>
+  withMock(async (provider) => {
+    const { answer, deltas } = await ask(provider, "greet");
+    assertEquals(shape(answer.content), [
+      ["thinking", "They want a greeting.", undefined],
+      ["text", "Grüße an die 世界! 👋🏽", undefined],
+    ]);
+    assertEquals(answer.finish_reason, "stop");
+    assertEquals(joined(deltas), { 0: "They want a greeting.", 1: "Grüße an die 世界! 👋🏽" });
+    assert(answer.usage !== undefined);
+  }));
+
+Deno.test("aimock's calls are read", () =>
+  withMock(async (provider) => {
+    const { answer } = await ask(provider, "look");
+    const [first] = answer.content; // aimock reasons without a summary in Responses
+    const rest = first!.type === "thinking" ? answer.content.slice(1) : answer.content;
+    assertEquals(shape(rest), [
+      ["text", "I look.", undefined],
+      ["tool_call", "lookup", { key: "ä" }],
+      ["tool_call", "lookup", { key: "b" }],
+    ]);
+    assertEquals([answer.finish_reason, answer.tool_calls?.[0]?.id], ["tool_calls", "call_a"]);
+  }));
+
+Deno.test("aimock's errors are read", () =>
+  withMock(async (provider) => {
+    const request: ChatRequest = { messages: [{ role: "user", content: "limit" }] };
+    const error: LLMError = await provider.complete(request).catch((error) => error);
+    assertEquals([error.type, error.message, error.retry_after], ["RateLimitError", "Slow down", 9]);
+  }));
+
+/** Faults of aimock, and the failure that each is. */
+const FAULTS: readonly (readonly [ChaosConfig, readonly string[]])[] = [
+  [{ dropRate: 1 }, ["ProviderUnavailableError"]],
+  [{ malformedRate: 1 }, ["StreamError", "InvalidRequestError"]],
+  [{ disconnectRate: 1 }, ["NetworkError", "StreamError"]],
+  [{ rateLimitRate: 1 }, ["RateLimitError"]],
+];
+
+for (const [chaos, types] of FAULTS) {
+  Deno.test(`aimock's fault ${Object.keys(chaos)} is a ${types.join(" or ")}`, () =>
+    withMock(async (provider, mock) => {
+      mock.setChaos(chaos);
+      for (const onDelta of [undefined, () => {}]) {
+        const request: ChatRequest = { messages: [{ role: "user", content: "greet" }] };
+        const error = await provider.complete(request, onDelta ? { onDelta } : {}).then(
+          () => assert(false, "the call must fail"),
+          (error: LLMError) => error,
+        );
+        assert(types.includes(error!.type), `${error!.type}: ${error!.message}`);
+      }
+    }));
+}
