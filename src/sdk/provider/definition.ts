@@ -70,3 +70,12 @@ export interface ProviderDefinition {
   /** Resolves to the backend; called once, at the first call. Imports the vendor's client here. */
   load(settings: ProviderSettings): Promise<Backend> | Backend;
 }
+
+/** Returns whether a provider with this config works only with a key. */
+export function needsKey(
+  { credential }: Pick<ProviderDefinition, "credential">,
+  config: JsonObject,
+): boolean {
+  const { optional = false } = credential ?? { optional: true };
+  return !(typeof optional === "function" ? optional(config) : optional);
+}

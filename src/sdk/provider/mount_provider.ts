@@ -1,7 +1,7 @@
 /** Mounts the provider of a definition. */
 import type { Coordinator, MountReturn } from "../contracts.ts";
 import type { JsonObject } from "../json.ts";
-import type { ProviderDefinition } from "./definition.ts";
+import { needsKey, type ProviderDefinition } from "./definition.ts";
 import { BackendProvider } from "./provider.ts";
 import { type ProviderSettings, readSettings } from "./settings.ts";
 
@@ -17,7 +17,7 @@ export async function mountProvider(
   definition: ProviderDefinition,
 ): Promise<MountReturn> {
   const settings = readSettings(config, definition);
-  if (settings.api_key === undefined && needsKey(definition, settings)) {
+  if (settings.api_key === undefined && needsKey(definition, settings.config)) {
     return { skipped: missingKey(definition, settings) };
   }
   const provider = new BackendProvider(coordinator, definition, settings);
@@ -28,11 +28,6 @@ export async function mountProvider(
   );
   await coordinator.mount("providers", provider, definition.id);
   return { name: moduleOf(definition), provides: [definition.id] };
-}
-
-function needsKey({ credential }: ProviderDefinition, { config }: ProviderSettings): boolean {
-  const { optional = false } = credential ?? { optional: true };
-  return !(typeof optional === "function" ? optional(config) : optional);
 }
 
 function missingKey(definition: ProviderDefinition, { base_url }: ProviderSettings): string {

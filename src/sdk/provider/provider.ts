@@ -11,7 +11,7 @@ import { Attempt } from "./attempt.ts";
 import type { Backend, BackendAnswer, CallIo, CallSettings, WireRequest } from "./backend.ts";
 import { type CallGate, sharedGate } from "./call_gate.ts";
 import type { Repair } from "./conversation.ts";
-import type { ProviderDefinition } from "./definition.ts";
+import { needsKey, type ProviderDefinition } from "./definition.ts";
 import { tryUntilAnswered } from "./retries.ts";
 import { ModelTable } from "./model_table.ts";
 import type { ProviderSettings } from "./settings.ts";
@@ -74,7 +74,7 @@ export class BackendProvider implements Provider {
         field_type: "secret" as const,
         prompt: `Key from ${credential.url}`,
         env_var: credential.env_vars[0] ?? null,
-        required: credential.optional === undefined || credential.optional === false,
+        required: needsKey(this.#definition, this.#settings.config),
       }]
       : [];
     return ProviderInfo({

@@ -94,16 +94,19 @@ Deno.test("getInfo() knows OpenAI's models, and takes the sizes of others from t
   const infoOf = async (config: JsonObject) => {
     const coordinator = new TestCoordinator();
     await openai.mount(coordinator, { api_key: "sk-test", ...config });
-    const { defaults, capabilities } = coordinator.providers.openai!.getInfo();
-    return { defaults, structured: capabilities.includes("structured_output") };
+    const { defaults, capabilities, config_fields } = coordinator.providers.openai!.getInfo();
+    const needs_key = config_fields.find(({ id }) => id === "api_key")?.required;
+    return { defaults, structured: capabilities.includes("structured_output"), needs_key };
   };
   assertEquals(await infoOf({}), {
     defaults: { model: "gpt-6.1-terra", context_window: 1_050_000, max_output_tokens: 32_000 },
     structured: true,
+    needs_key: true,
   });
   assertEquals(await infoOf({ model: "gpt-4o-2024-08-06" }), {
     defaults: { model: "gpt-4o-2024-08-06", context_window: 128_000, max_output_tokens: 16_384 },
     structured: true,
+    needs_key: true,
   });
   assertEquals(
     await infoOf({
@@ -112,7 +115,11 @@ Deno.test("getInfo() knows OpenAI's models, and takes the sizes of others from t
       context_window: 8192,
       max_output_tokens: 512,
     }),
-    { defaults: { model: "llama", context_window: 8192, max_output_tokens: 512 }, structured: false },
+    {
+      defaults: { model: "llama", context_window: 8192, max_output_tokens: 512 },
+      structured: false,
+      needs_key: false,
+    },
   );
 });
 

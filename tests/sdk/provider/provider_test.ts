@@ -16,17 +16,18 @@ testProvider("a provider on a backend", async () => {
 });
 
 Deno.test("mountProvider() without a key is skipped, unless the key is optional", async () => {
-  const mount = (fields: object) =>
-    mountProvider(
-      new TestCoordinator(),
-      { base_url: "http://127.0.0.1" },
-      definitionOf(() => textAnswer(""), fields),
-    );
+  const mount = (fields: object, config: JsonObject = { base_url: "http://127.0.0.1" }) =>
+    mountProvider(new TestCoordinator(), config, definitionOf(() => textAnswer(""), fields));
   const credential = { env_vars: ["FAKE_KEY", "FAKE_TOKEN"], url: "https://example.com/keys" };
-  assertEquals(await mount({}), {
+  assertEquals(await mount({}, {}), {
     skipped:
       "Cannot use provider-fake without a key: set the variable FAKE_KEY or FAKE_TOKEN, or api_key in its " +
       "config; keys are created at https://example.com/keys",
+  });
+  assertEquals(await mount({}), {
+    skipped:
+      "Cannot use provider-fake without a key: with base_url, state the key of that server as api_key in its " +
+      "config, such as ${FAKE_KEY}; the variable alone is the key for the vendor's own address",
   });
   const mounted = { name: "provider-fake", provides: ["fake"] };
   assertEquals(await mount({ credential: { ...credential, optional: true } }), mounted);
