@@ -9,7 +9,7 @@ import { createApp } from "../../src/server/app.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { type FileServer, serveFiles } from "../loader/support.ts";
 import { refusal } from "../plan/support.ts";
-import { bodyOf, problemOf } from "../server/client.ts";
+import { bodyOf, problemOf } from "../support/http.ts";
 
 const OPERATOR: Caller = { name: "terminal", namespace: "local", origin: "operator" };
 const CALLER: Caller = { name: "key:k", namespace: "k", origin: "caller" };

@@ -5,7 +5,7 @@ import { codesOf, ROUTES } from "../../src/server/route_table.ts";
 import { loadSchemas } from "../../src/server/body/validation.ts";
 import { EVENT_DATA } from "../../src/sdk/schemas/events.ts";
 import { isObject } from "../../src/sdk/json.ts";
-import { testApp } from "./client.ts";
+import { testApp } from "../support/http.ts";
 
 // deno-lint-ignore no-explicit-any -- a document of many shapes, read field by field
 const document: any = JSON.parse(JSON.stringify(openApiDocument()));

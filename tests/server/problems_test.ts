@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { problemResponse, toProblem } from "../../src/server/problems.ts";
 import { ERRORS } from "../../src/sdk/error_codes.ts";
 import { type ErrorCode, PreampError } from "../../src/sdk/errors.ts";
-import { bodyOf } from "./client.ts";
+import { bodyOf } from "../support/http.ts";
 
 const CODES = Object.keys(ERRORS) as ErrorCode[]; // the table's keys are the codes
 

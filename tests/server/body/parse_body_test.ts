@@ -4,10 +4,13 @@ import { parsePlanText } from "../../../src/plan/parse/parse.ts";
 import { readYaml } from "../../../src/plan/parse/yaml_tree.ts";
 import { readDocument } from "../../../src/server/body/parse_body.ts";
 import { systemClock } from "../../../src/process/system_clock.ts";
+import { bodyOf, PLAN, problemOf, testApp } from "../../support/http.ts";
 
+const PLAN_TEXT =
+  "{session: {orchestrator: loop-basic, context: context-simple}, providers: [provider-prompted]}\n";
 const LIMITS = { max_bytes: 1_000_000, deadline_ms: 1000, plan: DOCUMENT_LIMITS };
 
-function bodyOf(text: string): Promise<{ kind: string; text?: string }> {
+function documentOf(text: string): Promise<{ kind: string; text?: string }> {
   const headers = { "content-type": "application/yaml" };
   const request = new Request("http://localhost/", { method: "POST", body: text, headers });
   return readDocument(request, LIMITS, systemClock());
@@ -18,7 +21,7 @@ Deno.test("readDocument() and the plan's reader parse the YAML of one body once"
     "long ".repeat(20_000)
   }\n`;
   const tree = await readYaml(written, DOCUMENT_LIMITS);
-  const document = await bodyOf(written);
+  const document = await documentOf(written);
   assertEquals(document.kind, "plan");
   await parsePlanText(document.text ?? "");
   // a second parse would have replaced the cached tree
@@ -32,8 +35,87 @@ Deno.test("readYaml() parses again for another text and for other limits", async
 });
 
 Deno.test("readDocument() returns invalid YAML as a plan, and the plan's reader reports the error", async () => {
-  const document = await bodyOf("session: [\n");
+  const document = await documentOf("session: [\n");
   assertEquals(document, { kind: "plan", text: "session: [\n" });
   const error = await assertRejects(() => parsePlanText("session: [\n")) as { details?: { line?: number }[] };
   assertEquals(error.details?.[0]?.line, 2);
 });
+
+Deno.test("POST /v1/runs accepts JSON whose plan is text", async () => {
+  const { send, created } = testApp();
+  await send("POST /v1/runs", { body: { prompt: "answer", plan: PLAN_TEXT } });
+  assertEquals(created[0]?.request.plan, PLAN_TEXT);
+});
+
+Deno.test("POST /v1/runs accepts a prompt of content blocks and keeps their unknown fields", async () => {
+  const { send, created } = testApp();
+  const prompt = [{ type: "text", text: "hi", cache: true }, { type: "image", source: { kind: "x" } }];
+  assertEquals((await send("POST /v1/runs", { body: { prompt, background: true } })).status, 202);
+  assertEquals(created[0]?.request.prompt, prompt);
+});
+
+Deno.test("POST /v1/runs accepts a request in YAML", async () => {
+  const { send, created } = testApp();
+  const response = await send("POST /v1/runs", {
+    body: `prompt: answer yes\nplan:\n  ${PLAN_TEXT}limits: {max_tool_calls: 3}\n`,
+    headers: { "content-type": "application/yaml; charset=UTF-8" },
+  });
+  assertEquals(response.status, 200);
+  assertEquals(created[0]?.request, {
+    prompt: "answer yes",
+    plan: PLAN,
+    limits: { max_tool_calls: 3 },
+  });
+});
+
+for (
+  const [type, body] of [["application/yaml", PLAN_TEXT], ["application/json", JSON.stringify(PLAN)]] as const
+) {
+  Deno.test(`POST /v1/runs accepts a plan of type ${type} as the body, and keeps its text`, async () => {
+    const { send, created } = testApp();
+    const options = { body, headers: { "content-type": type } };
+    const response = await send("POST /v1/runs?prompt=answer+6%20%C3%97%207", options);
+    assertEquals((await bodyOf(response, "Run")).output_text, "6 × 7");
+    assertEquals(created[0]?.request, { prompt: "answer 6 × 7", plan: body });
+    assertEquals(await problemOf(await send("POST /v1/runs", options)), "400 request_invalid");
+  });
+}
+
+Deno.test("POST /v1/runs forwards invalid YAML to the plan's reader", async () => {
+  const { send, created } = testApp();
+  const body = "session: [\n";
+  await send("POST /v1/runs?prompt=answer", { body, headers: { "content-type": "application/yaml" } });
+  assertEquals(created[0]?.request.plan, body);
+});
+
+Deno.test("POST /v1/runs reads the prompt from the query if the body has none, and refuses both", async () => {
+  const { send, created } = testApp();
+  assertEquals((await send("POST /v1/runs?prompt=answer", { body: { plan: PLAN } })).status, 200);
+  assertEquals(created[0]?.request.prompt, "answer");
+  assertEquals(
+    await problemOf(await send("POST /v1/runs?prompt=a", { body: { prompt: "b" } })),
+    "400 request_invalid",
+  );
+});
+
+Deno.test("POST /v1/runs refuses bytes that are not UTF-8", async () => {
+  const { send } = testApp();
+  const body = new Uint8Array([...new TextEncoder().encode('{"prompt":"'), 0xc3, 0x28, 0x22, 0x7d]);
+  assertEquals(await problemOf(await send("POST /v1/runs", { body })), "400 request_invalid");
+});
+
+for (
+  const headers of [
+    { "content-type": "text/plain" },
+    { "content-type": "application/x-www-form-urlencoded" },
+    { "content-type": "application/json; charset=iso-8859-1" },
+    { "content-type": "" },
+    { "content-encoding": "gzip" },
+  ] as Record<string, string>[]
+) {
+  Deno.test(`POST /v1/runs answers 415 for ${JSON.stringify(headers)}`, async () => {
+    const { send } = testApp();
+    const response = await send("POST /v1/runs", { body: '{"prompt":"answer"}', headers });
+    assertEquals(await problemOf(response), "415 unsupported_media_type");
+  });
+}

@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { readBody } from "../../../src/server/body/read_bytes.ts";
-import { problemOf, testApp } from "../client.ts";
-import { FakeClock, settle, until } from "../fake_clock.ts";
+import { problemOf, testApp } from "../../support/http.ts";
+import { FakeSystemClock, until } from "../../support/clock.ts";
+import { turn } from "../../../src/sdk/testing/fake_clock.ts";
 
 const LIMITS = { max_bytes: 20_000, deadline_ms: 10_000 };
 
@@ -33,7 +34,7 @@ async function codeOf(promise: Promise<unknown>): Promise<unknown> {
 }
 
 Deno.test("readBody() joins chunks and clears its timer", async () => {
-  const clock = new FakeClock();
+  const clock = new FakeSystemClock();
   const body = fedBody();
   const read = readBody(body.request, LIMITS, clock);
   body.send(10);
@@ -45,13 +46,13 @@ Deno.test("readBody() joins chunks and clears its timer", async () => {
 
 Deno.test("readBody() is empty when there is no body", async () => {
   const request = new Request("http://localhost/", { method: "POST" });
-  assertEquals((await readBody(request, LIMITS, new FakeClock())).byteLength, 0);
+  assertEquals((await readBody(request, LIMITS, new FakeSystemClock())).byteLength, 0);
 });
 
 Deno.test("readBody() accepts a body of exactly the limit and no more", async () => {
   for (const [bytes, expected] of [[20_000, "ok"], [20_001, "body_too_large"]] as const) {
     const request = new Request("http://localhost/", { method: "POST", body: new Uint8Array(bytes) });
-    const read = readBody(request, LIMITS, new FakeClock()).then(() => "ok", (error) => error.code);
+    const read = readBody(request, LIMITS, new FakeSystemClock()).then(() => "ok", (error) => error.code);
     assertEquals(await read, expected);
   }
 });
@@ -69,7 +70,7 @@ Deno.test("readBody() cancels an endless body after the limit and one chunk", as
     },
   }, { highWaterMark: 0 });
   const request = new Request("http://localhost/", { method: "POST", body: stream });
-  assertEquals(await codeOf(readBody(request, LIMITS, new FakeClock())), "body_too_large");
+  assertEquals(await codeOf(readBody(request, LIMITS, new FakeSystemClock())), "body_too_large");
   assertEquals([pulled, cancelled], [21_000, true]);
 });
 
@@ -82,12 +83,12 @@ Deno.test("readBody() refuses a declared length above the limit without reading"
   }, { highWaterMark: 0 });
   const headers = { "content-length": "20001" };
   const request = new Request("http://localhost/", { method: "POST", body: stream, headers });
-  assertEquals(await codeOf(readBody(request, LIMITS, new FakeClock())), "body_too_large");
+  assertEquals(await codeOf(readBody(request, LIMITS, new FakeSystemClock())), "body_too_large");
   assert(!pulled);
 });
 
 Deno.test("readBody() times out below 1 KiB/s over five seconds", async () => {
-  const clock = new FakeClock();
+  const clock = new FakeSystemClock();
   const body = fedBody();
   const read = codeOf(readBody(body.request, LIMITS, clock));
   for (let second = 0; second < 5; second++) {
@@ -100,7 +101,7 @@ Deno.test("readBody() times out below 1 KiB/s over five seconds", async () => {
 });
 
 Deno.test("readBody() times out at the deadline for a fast body", async () => {
-  const clock = new FakeClock();
+  const clock = new FakeSystemClock();
   const body = fedBody();
   const read = codeOf(readBody(body.request, LIMITS, clock));
   let ended = false;
@@ -114,7 +115,7 @@ Deno.test("readBody() times out at the deadline for a fast body", async () => {
 });
 
 Deno.test("readBody() times out at the deadline for a small declared body", async () => {
-  const clock = new FakeClock();
+  const clock = new FakeSystemClock();
   const body = fedBody();
   const request = new Request(body.request, { headers: { "content-length": "100" } });
   const read = codeOf(readBody(request, LIMITS, clock));
@@ -126,9 +127,9 @@ Deno.test("readBody() times out at the deadline for a small declared body", asyn
 
 Deno.test("readBody() fails with request_invalid when the client closes the connection", async () => {
   const body = fedBody();
-  const read = codeOf(readBody(body.request, LIMITS, new FakeClock()));
+  const read = codeOf(readBody(body.request, LIMITS, new FakeSystemClock()));
   body.send(10);
-  await settle();
+  await turn();
   body.break();
   assertEquals(await read, "request_invalid");
 });

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "../../assert.ts";
 import { systemClock } from "../../../src/process/system_clock.ts";
 import { formatLogRecord, type LogRecord } from "../../../src/server/middleware/access_log.ts";
-import { problemOf, testApp } from "../client.ts";
+import { PLAN, problemOf, testApp } from "../../support/http.ts";
 
 function record(fields: Partial<LogRecord>): LogRecord {
   return {
@@ -49,7 +49,7 @@ Deno.test("a request's milliseconds are logged with three decimals", async () =>
 
 Deno.test("every request is logged once, without query, body or key", async () => {
   const { send, logged } = testApp();
-  await (await send("POST /v1/runs?prompt=answer+secret", { body: `{"session":{}}` })).body?.cancel();
+  await (await send("POST /v1/runs?prompt=answer+secret", { body: PLAN })).body?.cancel();
   await problemOf(await send("GET /v1/runs/x", { headers: { authorization: "Bearer secret" } }));
   assertEquals(logged.map(({ method, path, status, caller, code }) => [method, path, status, caller, code]), [
     ["POST", "/v1/runs", 200, "key:k1", undefined],

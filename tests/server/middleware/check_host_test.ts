@@ -1,5 +1,5 @@
 import { assertEquals } from "../../assert.ts";
-import { problemOf, type TestApp, testApp } from "../client.ts";
+import { problemOf, type TestApp, testApp } from "../../support/http.ts";
 
 const local = testApp({ hosts: ["Preamp.Example.", "::2"] });
 const anywhere = testApp({ hosts: "any" });

@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "../../assert.ts";
 import { allowOrigins } from "../../../src/server/middleware/cors.ts";
-import { problemOf, testApp } from "../client.ts";
+import { problemOf, testApp } from "../../support/http.ts";
 
 const APP = "https://app.example.com";
 const EXPOSED = "Location,Preamp-Request-Id,Preamp-Run-Id,Preamp-Run-Status,Preference-Applied,Retry-After";

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "../../assert.ts";
 import { ROUTES } from "../../../src/server/route_table.ts";
-import { problemOf, testApp } from "../client.ts";
+import { problemOf, testApp } from "../../support/http.ts";
 
 async function bodyWithoutId(response: Response) {
   const { error: { request_id: _, ...error }, ...rest } = await response.json();
@@ -8,7 +8,7 @@ async function bodyWithoutId(response: Response) {
 }
 
 Deno.test("a missing, a malformed and an unknown key get the same response", async () => {
-  const { send, runtime } = testApp();
+  const { send, created } = testApp();
   const answers = [];
   for (
     const authorization of [
@@ -28,7 +28,7 @@ Deno.test("a missing, a malformed and an unknown key get the same response", asy
   }
   assertEquals(new Set(answers.map((answer) => JSON.stringify(answer))).size, 1);
   assertEquals(answers[0].error.code, "unauthorized");
-  assertEquals(runtime.runs.created.length, 0);
+  assertEquals(created.length, 0);
 });
 
 Deno.test("authenticate is called once for each request", async () => {
@@ -78,9 +78,9 @@ Deno.test("an unknown path is 404 with and without a key", async () => {
 });
 
 Deno.test("the Authorization header is ignored when keys are not checked", async () => {
-  const { send, runtime } = testApp({ authenticate: null });
+  const { send, created } = testApp({ authenticate: null });
   await send("POST /v1/runs", { body: { prompt: "answer" }, headers: { authorization: "Bearer whatever" } });
-  assertEquals(runtime.runs.created[0]?.caller, {
+  assertEquals(created[0]?.caller, {
     name: "anonymous",
     namespace: "local",
     origin: "caller",

@@ -1,9 +1,9 @@
 import { DeadlineSweeper } from "../../../src/server/net/deadline_sweeper.ts";
 import { assertEquals } from "../../assert.ts";
-import { FakeClock } from "../fake_clock.ts";
+import { FakeSystemClock } from "../../support/clock.ts";
 
 Deno.test("DeadlineSweeper closes due items, at most one tick early and never late", async () => {
-  const clock = new FakeClock();
+  const clock = new FakeSystemClock();
   const sweeper = new DeadlineSweeper(clock, 100);
   const closed: [string, number][] = [];
   const add = (name: string, deadline: number) => {
@@ -29,7 +29,7 @@ Deno.test("DeadlineSweeper closes due items, at most one tick early and never la
 });
 
 Deno.test("DeadlineSweeper has a pending tick only while it has items", async () => {
-  const clock = new FakeClock();
+  const clock = new FakeSystemClock();
   const sweeper = new DeadlineSweeper(clock, 100);
   assertEquals(clock.pending, 0);
   const item = { deadline: Infinity, close() {} };

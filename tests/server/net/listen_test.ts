@@ -1,21 +1,33 @@
 import { setImmediate } from "node:timers";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
-import type { App } from "../../../src/server/app.ts";
-import { createApp } from "../../../src/server/app.ts";
-import { serve, type ServeOptions } from "../../../src/server/net/listen.ts";
-import { FakeRuntime } from "../fake_runtime.ts";
+import type { RunHandle } from "../../../src/runs/types.ts";
+import { type App, type AppOptions, createApp } from "../../../src/server/app.ts";
 
-interface Running {
+import { CONNECTION_TIMEOUTS } from "../../../src/server/net/tcp_proxy.ts";
+import { serve, type ServeOptions } from "../../../src/server/net/listen.ts";
+import { type SystemClock, systemClock } from "../../../src/process/system_clock.ts";
+import { FakeSystemClock } from "../../support/clock.ts";
+import { ANONYMOUS } from "../../../src/server/middleware/require_key.ts";
+import { type TestRuntime, testRuntime } from "../../support/http.ts";
+
+interface Running extends TestRuntime {
   url: string;
   port: number;
-  runtime: FakeRuntime;
   /** Stops the server and resolves when it has stopped. */
   stop(): Promise<void>;
 }
 
-async function start(options: Partial<ServeOptions> & { app?: App } = {}): Promise<Running> {
-  const runtime = new FakeRuntime();
-  const app = options.app ?? createApp({ runtime, authenticate: null });
+type Options = Partial<Omit<ServeOptions, "app">> & {
+  app?: App;
+  /** Options of the app, unless there is one. */
+  api?: Partial<AppOptions>;
+  /** Clock of the runs; default a fake one. */
+  run_clock?: SystemClock;
+};
+
+async function start({ api, run_clock, ...options }: Options = {}): Promise<Running> {
+  const test = testRuntime(run_clock);
+  const app = options.app ?? createApp({ runtime: test.runtime, authenticate: null, ...api });
   const stopping = new AbortController();
   const listening = Promise.withResolvers<{ url: string; port: number }>();
   const stopped = serve({
@@ -29,14 +41,23 @@ async function start(options: Partial<ServeOptions> & { app?: App } = {}): Promi
   stopped.catch(listening.reject);
   const { url, port } = await listening.promise;
   return {
+    ...test,
     url,
     port,
-    runtime,
     stop() {
       stopping.abort();
       return stopped;
     },
   };
+}
+
+/** Resolves to the first run that a server has started, once it exists. */
+async function firstRun({ runtime, created }: TestRuntime): Promise<RunHandle> {
+  for (;;) {
+    const [run] = created.length > 0 ? (await runtime.runs.list(ANONYMOUS, {})).data : [];
+    if (run) return await runtime.runs.handle(ANONYMOUS, run.id);
+    await immediate();
+  }
 }
 
 /** Sends bytes over a new connection; resolves to the response even if the connection stays open. */
@@ -73,7 +94,8 @@ Deno.test("serve() answers over a socket, reports its URL and stops", async () =
 });
 
 Deno.test("serve() streams the first event of a running run, and cancels when the client disconnects", async () => {
-  const { url, runtime, stop } = await start();
+  const server = await start();
+  const { url, stop } = server;
   const client = new AbortController();
   const response = await fetch(`${url}/v1/runs`, {
     method: "POST",
@@ -86,15 +108,15 @@ Deno.test("serve() streams the first event of a running run, and cancels when th
     text += chunk;
     if (text.includes("run:start")) break;
   }
-  const ended = runtime.runs.handle({ name: "", namespace: "local", origin: "caller" }, "run_1")
-    .then((handle) => handle.settled("end"));
+  const ended = firstRun(server).then((run) => run.settled("end"));
   client.abort();
   assertEquals((await ended).status, "cancelled");
   await stop();
 });
 
 Deno.test("serve() cancels a run when the waiting client disconnects", async () => {
-  const { url, runtime, stop } = await start();
+  const server = await start();
+  const { url, stop } = server;
   const client = new AbortController();
   const answer = fetch(`${url}/v1/runs`, {
     method: "POST",
@@ -102,10 +124,9 @@ Deno.test("serve() cancels a run when the waiting client disconnects", async () 
     headers: { "content-type": "application/json" },
     signal: client.signal,
   });
-  while (runtime.runs.created.length === 0) await immediate();
-  const handle = await runtime.runs.handle({ name: "", namespace: "local", origin: "caller" }, "run_1");
+  const run = await firstRun(server);
   client.abort();
-  assertEquals([await answer.catch(() => "left"), (await handle.settled("end")).status], [
+  assertEquals([await answer.catch(() => "left"), (await run.settled("end")).status], [
     "left",
     "cancelled",
   ]);
@@ -113,8 +134,7 @@ Deno.test("serve() cancels a run when the waiting client disconnects", async () 
 });
 
 Deno.test("serve() refuses a request without Host when hosts is any", async () => {
-  const app = createApp({ runtime: new FakeRuntime(), authenticate: null, hosts: "any" });
-  const { port, stop } = await start({ app });
+  const { port, stop } = await start({ api: { hosts: "any" } });
   const answer = await raw(port, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n");
   assertMatch(answer, /^HTTP\/1\.1 400 [^]*"code":"request_invalid"/);
   await stop();
@@ -129,9 +149,7 @@ Deno.test("serve() refuses a request without Host and one for a foreign host", a
 });
 
 Deno.test("serve() answers 408 when a body does not arrive", async () => {
-  const runtime = new FakeRuntime();
-  const app = createApp({ runtime, authenticate: null, body_deadline_ms: 50 });
-  const { port, stop } = await start({ app });
+  const { port, stop } = await start({ api: { body_deadline_ms: 50 } });
   for (const head of ["Content-Length: 100", "Content-Length: 50000", "Transfer-Encoding: chunked"]) {
     const request =
       `POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${head}\r\n\r\n`;
@@ -176,8 +194,7 @@ const POST = "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: applica
 
 for (const head of ["Content-Length: 100", "Content-Length: 50000", "Transfer-Encoding: chunked"]) {
   Deno.test(`serve() closes the connection of a client whose body does not arrive, with ${head}`, async () => {
-    const app = createApp({ runtime: new FakeRuntime(), authenticate: null, body_deadline_ms: 50 });
-    const { port, stop } = await start({ app });
+    const { port, stop } = await start({ api: { body_deadline_ms: 50 } });
     const answer = await rawToEnd(port, `${POST}${head}\r\n\r\n`);
     assertMatch(answer, /^HTTP\/1\.1 408 [^]*\r\nconnection: close\r\n[^]*"code":"request_timeout"[^]*}\n$/i);
     await stop();
@@ -196,8 +213,21 @@ for (const head of ["Content-Length: 1000000000", "Transfer-Encoding: chunked"])
   });
 }
 
+/** Advances the clock until the promise settles. */
+async function advanceUntil<T>(clock: FakeSystemClock, promise: Promise<T>): Promise<T> {
+  let settled = false;
+  const result = promise.finally(() => settled = true);
+  result.catch(() => {});
+  while (!settled) {
+    await clock.advance(100);
+    await immediate();
+  }
+  return await result;
+}
+
 Deno.test("serve() closes a connection whose header is incomplete, even if bytes keep arriving", async () => {
-  const { port, url, stop } = await start({ connections: { header_ms: 200 } });
+  const clock = new FakeSystemClock();
+  const { port, url, stop } = await start({ clock, connections: { idle_ms: Infinity } });
   let gone = false;
   const answer = rawToEnd(port, "POST /v1/runs HTTP/1.1\r\n", async (connection) => {
     while (!gone) {
@@ -205,29 +235,48 @@ Deno.test("serve() closes a connection whose header is incomplete, even if bytes
       await (await fetch(`${url}/healthz`)).body?.cancel(); // other clients are answered
     }
   });
-  assertEquals(await answer.finally(() => gone = true).catch(() => ""), "");
+  assertEquals(await advanceUntil(clock, answer).finally(() => gone = true).catch(() => ""), "");
   await stop();
 });
 
 Deno.test("serve() closes an idle connection, also one that never sent a byte", async () => {
-  const { port, stop } = await start({ connections: { idle_ms: 400 } });
-  assertEquals(await rawToEnd(port, ""), "");
+  const clock = new FakeSystemClock();
+  const { port, stop } = await start({ clock });
+  assertEquals(await advanceUntil(clock, rawToEnd(port, "")), "");
+  using connection = await Deno.connect({ hostname: "127.0.0.1", port });
   const get = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
-  const answers = await rawToEnd(port, get + get); // both are answered before it is idle
-  assertEquals(answers.match(/HTTP\/1\.1 200 /g)?.length, 2);
+  await connection.write(new TextEncoder().encode(get + get));
+  let answers = "";
+  const buffer = new Uint8Array(16 * 1024);
+  while (answers.split("HTTP/1.1 200 ").length < 3) { // both are answered before it is idle
+    const length = await connection.read(buffer);
+    answers += new TextDecoder().decode(buffer.subarray(0, length ?? 0));
+  }
+  assertEquals(await advanceUntil(clock, connection.read(buffer)), null);
   await stop();
 });
 
 Deno.test("serve() does not close a connection during a request", async () => {
-  const { port, runtime, stop } = await start({ connections: { idle_ms: 300, header_ms: 300 } });
+  const clock = new FakeSystemClock();
+  const server = await start({ clock });
   const body = JSON.stringify({ prompt: "hang" });
-  const answer = rawToEnd(port, `${POST}Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
-  while (runtime.runs.created.length === 0) await immediate();
-  for (const start = performance.now(); performance.now() - start < 450;) await immediate();
-  runtime.runs.end("run_1", { status: "completed" });
+  const answer = rawToEnd(
+    server.port,
+    `${POST}Connection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  const run = await firstRun(server);
+  while (!await hasAsked(server, run)) await immediate();
+  await clock.advance(10 * CONNECTION_TIMEOUTS.idle_ms);
+  await server.answerHanging();
   assertMatch(await answer, /^HTTP\/1\.1 200 [^]*"completed"/);
-  await stop();
+  await server.stop();
 });
+
+/** Returns whether a run has called its model. */
+async function hasAsked({ runtime }: TestRuntime, { id }: RunHandle): Promise<boolean> {
+  const entries = await runtime.runs.events(ANONYMOUS, id, {});
+  return entries.some(({ event }) => event === "provider:request");
+}
 
 Deno.test("serve() refuses requests that did not come through its proxy", async () => {
   const ports: number[] = [];
@@ -248,9 +297,8 @@ Deno.test("serve() refuses requests that did not come through its proxy", async 
 Deno.test("serve() with behind_proxy listens directly, keeps the limits of bodies and stops", async () => {
   const listen = Deno.listen;
   Object.assign(Deno, { listen: () => assert(false, "a second listener") });
-  const app = createApp({ runtime: new FakeRuntime(), authenticate: null, body_deadline_ms: 50 });
   const { url, port, stop } = await start({
-    app,
+    api: { body_deadline_ms: 50 },
     behind_proxy: true,
     connections: { idle_ms: 1, header_ms: 1 },
   })
@@ -281,44 +329,40 @@ Deno.test("serve() delivers every response that the app returned before it stops
   }
 });
 
-Deno.test("serve() ends streams with a retry hint and answers waiting requests when it stops", async () => {
-  const { url, runtime, stop } = await start();
+Deno.test("serve() ends streams and answers waiting requests when it stops", async () => {
+  const server = await start({ run_clock: systemClock() });
   const headers = { "content-type": "application/json" };
   const body = JSON.stringify({ prompt: "hang" });
-  const stream = await fetch(`${url}/v1/runs`, {
+  const stream = await fetch(`${server.url}/v1/runs`, {
     method: "POST",
     body,
     headers: { ...headers, accept: "text/event-stream" },
   });
-  const waiting = fetch(`${url}/v1/runs`, { method: "POST", body, headers });
-  const { promise: created, resolve } = Promise.withResolvers<void>();
-  const create = runtime.runs.create.bind(runtime.runs);
-  runtime.runs.create = (...parameters) => {
-    queueMicrotask(resolve);
-    return create(...parameters);
-  };
-  await created;
+  const waiting = fetch(`${server.url}/v1/runs`, { method: "POST", body, headers });
+  while (server.created.length < 2 || !await hasAsked(server, await firstRun(server))) await immediate();
   const text = stream.text();
-  await stop();
-  assertMatch(await text, /retry: 1000\n\n$/);
+  await server.stop();
+  assertMatch(await text, /\nevent: run:end\ndata: .*"status":"cancelled".*\n\n$/);
   const answer = await waiting;
-  assertEquals(answer.status, 202);
-  await answer.body?.cancel();
-  assertEquals(runtime.drained, [3000]);
+  assertEquals([answer.status, (await answer.json()).status], [200, "cancelled"]);
 });
 
 Deno.test("serve() resolves at the deadline even with open connections", async () => {
-  const runtime = new FakeRuntime();
-  runtime.drain = () => new Promise(() => {});
-  const { url, stop } = await start({ app: createApp({ runtime, authenticate: null }), deadline_ms: 50 });
+  const test = testRuntime();
+  const graces: number[] = [];
+  const drain = (grace_ms: number) => new Promise<void>(() => void graces.push(grace_ms));
+  const app = createApp({ runtime: { ...test.runtime, drain }, authenticate: null });
+  const { url, stop } = await start({ app, deadline_ms: 50 });
   const answer = fetch(`${url}/v1/runs`, {
     method: "POST",
     body: JSON.stringify({ prompt: "hang" }),
     headers: { "content-type": "application/json" },
   });
-  while (runtime.runs.created.length === 0) await fetch(`${url}/healthz`).then((response) => response.text());
+  const run = await firstRun(test);
+  while (!await hasAsked(test, run)) await immediate();
   await stop();
-  runtime.runs.end("run_1", { status: "completed" }); // a pending response is still sent
+  assertEquals(graces, [3000]);
+  await test.answerHanging(); // a pending response is still sent
   assertEquals((await (await answer).json()).status, "completed");
 });
 

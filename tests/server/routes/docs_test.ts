@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { PAGES, readPage } from "../../../src/docs/pages.ts";
-import { problemOf, testApp } from "../client.ts";
+import { problemOf, testApp } from "../../support/http.ts";
 
 const { send } = testApp();
 const get = (path: string, accept: string) => send(`GET ${path}`, { headers: { accept, authorization: "" } });

@@ -2,7 +2,7 @@
 import { assert, assertEquals } from "../../assert.ts";
 import { createRuntime } from "../../../src/app/runtime.ts";
 import { createApp } from "../../../src/server/app.ts";
-import { testApp } from "../client.ts";
+import { testApp } from "../../support/http.ts";
 
 const PLAN = {
   session: { orchestrator: "loop-streaming", context: "context-simple" },

@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { entryStream, type EntryStreamOptions } from "../../../src/server/streaming/log_stream.ts";
-import { FakeClock, settle } from "../fake_clock.ts";
+import { FakeSystemClock } from "../../support/clock.ts";
+import { turn } from "../../../src/sdk/testing/fake_clock.ts";
 
 function streamOf(pages: readonly (readonly string[])[], options: Partial<EntryStreamOptions<string>> = {}) {
   const seen = { requested: 0, ended: [] as string[] };
-  const clock = new FakeClock();
+  const clock = new FakeSystemClock();
   const stream = entryStream<string>({
     async *follow() {
       for (const page of pages) {
@@ -44,7 +45,7 @@ Deno.test("entryStream() splits a large page but no character", async () => {
 
 Deno.test("entryStream() requests nothing before the first read", async () => {
   const { seen } = streamOf([["a"], ["b"]], { opening: "o" });
-  await settle();
+  await turn();
   assertEquals(seen.requested, 0);
 });
 
@@ -52,10 +53,10 @@ Deno.test("entryStream() requests the next page only after the previous one was 
   const { body, seen } = streamOf([["a"], ["b"], ["c"]]);
   const reader = body.getReader();
   await reader.read();
-  await settle();
+  await turn();
   assertEquals(seen.requested, 1);
   await reader.read();
-  await settle();
+  await turn();
   assertEquals(seen.requested, 2);
   await reader.cancel();
 });
@@ -91,7 +92,7 @@ Deno.test("entryStream() pings while a read waits, and not otherwise", async () 
   await clock.advance(60_000);
   assertEquals(clock.pending, 0);
   const second = reader.read();
-  await settle();
+  await turn();
   gate.resolve();
   assertEquals(new TextDecoder().decode((await second).value), "a");
   assertEquals(clock.pending, 0);
@@ -111,7 +112,7 @@ Deno.test("entryStream() ends with its closing frame once, with and without a wa
     const reader = body.getReader();
     await reader.read();
     const next = waits ? reader.read() : null;
-    await settle();
+    await turn();
     end();
     end();
     assertEquals(new TextDecoder().decode((await (next ?? reader.read())).value), "bye");
@@ -136,10 +137,10 @@ Deno.test("entryStream() closes the log when the client disconnects", async () =
   const reader = body.getReader();
   await reader.read();
   const waiting = reader.read();
-  await settle();
+  await turn();
   await reader.cancel();
   await waiting;
-  await settle();
+  await turn();
   end();
   assertEquals([released, seen.ended], [true, ["disconnected"]]);
 });

@@ -1,0 +1,128 @@
+import { assertEquals } from "../../assert.ts";
+import { turn } from "../../../src/sdk/testing/fake_clock.ts";
+import { bodyOf, problemOf, type TestApp, testApp } from "../../support/http.ts";
+
+/** Resolves when the runs have ended. */
+async function ended(send: TestApp["send"], ...runs: { id: string }[]): Promise<void> {
+  for (const run of runs) await hasEvent(send, run, "run:end");
+}
+
+/** Resolves when the log of a run contains an event. */
+async function hasEvent(send: TestApp["send"], { id }: { id: string }, event: string): Promise<void> {
+  for (;;) {
+    const { data } = await bodyOf(await send(`GET /v1/runs/${id}/events`), "EventList");
+    if (data.some((entry: { event: string }) => entry.event === event)) return;
+    await turn();
+  }
+}
+
+Deno.test("GET /v1/runs lists newest first, filters and pages", async () => {
+  const { send, start } = testApp();
+  const first = await start("answer");
+  const second = await start("hang");
+  const third = await start("answer");
+  await ended(send, first, third);
+  const ids = async (query: string) => {
+    const page = await bodyOf(await send(`GET /v1/runs${query}`), "RunList");
+    return [page.data.map(({ id }: { id: string }) => id), page.next_cursor];
+  };
+  assertEquals(await ids(""), [[third.id, second.id, first.id], null]);
+  assertEquals(await ids("?status=completed"), [[third.id, first.id], null]);
+  assertEquals(await ids(`?session_id=${second.session_id}`), [[second.id], null]);
+  const [page, cursor] = await ids("?limit=2");
+  assertEquals(page, [third.id, second.id]);
+  assertEquals(await ids(`?limit=2&cursor=${encodeURIComponent(String(cursor))}`), [[first.id], null]);
+  for (const query of ["?limit=0", "?limit=1001", "?limit=x", "?status=done", "?stat=failed", "?cursor="]) {
+    assertEquals(await problemOf(await send(`GET /v1/runs${query}`)), "400 request_invalid");
+  }
+});
+
+Deno.test("GET /v1/runs/{id} returns the run, and 404 for a run of another caller", async () => {
+  const { send, start } = testApp();
+  const run = await start("answer 42");
+  await ended(send, run);
+  const response = await send(`GET /v1/runs/${run.id}`);
+  assertEquals(response.headers.get("preamp-run-id"), run.id);
+  assertEquals((await bodyOf(response, "Run")).output_text, "42");
+  const foreign = await send(`GET /v1/runs/${run.id}`, { headers: { authorization: "Bearer k2" } });
+  const unknown = await send("GET /v1/runs/run_9", { headers: { authorization: "Bearer k2" } });
+  const problems = await Promise.all([foreign, unknown].map(async (response) => {
+    const { error: { request_id: _, ...error }, ...rest } = await response.json();
+    return JSON.stringify({ ...rest, error });
+  }));
+  assertEquals([foreign.status, problems[0]?.replaceAll(run.id, "run_9")], [404, problems[1]]);
+});
+
+Deno.test("DELETE /v1/runs/{id} answers 204, and 409 while it runs", async () => {
+  const { send, start } = testApp();
+  const run = await start("answer");
+  const hanging = await start("hang");
+  await ended(send, run);
+  assertEquals((await send(`DELETE /v1/runs/${run.id}`)).status, 204);
+  assertEquals(await problemOf(await send(`GET /v1/runs/${run.id}`)), "404 not_found");
+  assertEquals(await problemOf(await send(`DELETE /v1/runs/${hanging.id}`)), "409 session_busy");
+});
+
+Deno.test("POST /v1/runs/{id}/cancel accepts a mode or no body, and returns an ended run unchanged", async () => {
+  const { send, start } = testApp();
+  const graceful = await start("ask");
+  const immediate = await start("hang");
+  const run = await start("answer");
+  await ended(send, run);
+  const cancel = (id: string, body?: unknown) => send(`POST /v1/runs/${id}/cancel`, body ? { body } : {});
+  assertEquals((await bodyOf(await cancel(immediate.id, { mode: "immediate" }), "Run")).id, immediate.id);
+  await ended(send, immediate); // the model has not answered
+  await hasEvent(send, graceful, "approval:required");
+  assertEquals((await bodyOf(await cancel(graceful.id), "Run")).id, graceful.id);
+  await ended(send, graceful);
+  const statuses = [immediate, graceful].map(async ({ id }) =>
+    (await bodyOf(await send(`GET /v1/runs/${id}`), "Run")).status
+  );
+  assertEquals(await Promise.all(statuses), ["cancelled", "cancelled"]);
+  const unchanged = await cancel(run.id, {});
+  assertEquals([unchanged.status, (await bodyOf(unchanged, "Run")).status], [200, "completed"]);
+  const wrong = [{ mode: "now" }, { mod: "graceful" }, [], "null"];
+  for (const body of wrong) {
+    assertEquals(await problemOf(await cancel(run.id, body)), "400 request_invalid");
+  }
+  const yaml = { body: "mode: graceful", headers: { "content-type": "application/yaml" } };
+  assertEquals(
+    await problemOf(await send(`POST /v1/runs/${run.id}/cancel`, yaml)),
+    "415 unsupported_media_type",
+  );
+});
+
+Deno.test("POST /v1/runs/{id}/steer forwards the text, and refuses blank text and ended runs", async () => {
+  const { send, start, answerHanging } = testApp();
+  const hanging = await start("hang");
+  const run = await start("answer");
+  await ended(send, run);
+  const steer = (id: string, body: unknown) => send(`POST /v1/runs/${id}/steer`, { body });
+  await hasEvent(send, hanging, "provider:request");
+  assertEquals((await bodyOf(await steer(hanging.id, { text: "answer left" }), "Run")).id, hanging.id);
+  for (const body of [{ text: "  " }, {}, undefined]) {
+    assertEquals(await problemOf(await steer(hanging.id, body)), "400 request_invalid");
+  }
+  assertEquals(await problemOf(await steer(run.id, { text: "x" })), "409 run_ended");
+  await answerHanging();
+  await ended(send, hanging);
+  assertEquals((await bodyOf(await send(`GET /v1/runs/${hanging.id}`), "Run")).output_text, "left");
+});
+
+Deno.test("approvals are listed and decided once, with the caller's name", async () => {
+  const { send } = testApp();
+  const run = await bodyOf(await send("POST /v1/runs", { body: { prompt: "ask" } }), "Run");
+  const path = `/v1/runs/${run.id}/approvals`;
+  const before = await bodyOf(await send(`GET ${path}`), "ApprovalList");
+  assertEquals([before.data[0].status, before.next_cursor], ["pending", null]);
+  const answer = (body: unknown, id = run.approvals[0].id) => send(`POST ${path}/${id}`, { body });
+  assertEquals(
+    await problemOf(await answer({ decision: "allow", args_hash: "other" })),
+    "409 approval_args_mismatch",
+  );
+  assertEquals(await problemOf(await answer({ decision: "" })), "400 request_invalid");
+  assertEquals(await problemOf(await answer({ decision: "allow" }, "apr_x")), "404 not_found");
+  const decided = await bodyOf(await answer({ decision: "allow", reason: "looks right" }), "Approval");
+  assertEquals([decided.status, decided.reason, decided.decided_by], ["granted", "looks right", "key:k1"]);
+  assertEquals(await problemOf(await answer({ decision: "deny" })), "409 approval_already_resolved");
+});
