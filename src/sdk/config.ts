@@ -74,7 +74,7 @@ function configError(errors: readonly Finding[]): PreampError {
  */
 export function withDefaults(value: unknown, schema: JsonObject): unknown {
   if (Array.isArray(schema.anyOf)) {
-    const branch = schema.anyOf.filter(isObject).find((branch) => fitsType(value, branch));
+    const branch = schema.anyOf.filter(isObject).find((branch) => fits(value, branch));
     return branch ? withDefaults(value, branch) : value;
   }
   const { items, properties } = schema;
@@ -88,6 +88,12 @@ export function withDefaults(value: unknown, schema: JsonObject): unknown {
     else if (Object.hasOwn(rule, "default")) filled[name] = toPlain(rule.default);
   }
   return filled;
+}
+
+function fits(value: unknown, schema: JsonObject): boolean {
+  const findings = new Findings();
+  checkConfig(value, schema, { findings, path: [], name: formatPath });
+  return findings.errors.length === 0;
 }
 
 /** Findings of a config check, and how its messages refer to values. */

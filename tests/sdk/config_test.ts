@@ -53,6 +53,16 @@ Deno.test("readConfig() takes undefined as a missing key, and does not share its
   assertEquals(first!.tags === second!.tags, false);
 });
 
+Deno.test("readConfig() takes the defaults of the alternative that a value fits", () => {
+  const on = (kind: string, size: number) => ({
+    type: "object",
+    required: ["kind"],
+    properties: { kind: { enum: [kind] }, size: { type: "integer", default: size } },
+  });
+  const schema = { type: "object", properties: { store: { anyOf: [on("disk", 1), on("memory", 2)] } } };
+  assertEquals(readConfig(schema, { store: { kind: "memory" } }), { store: { kind: "memory", size: 2 } });
+});
+
 Deno.test("readConfig() keeps values that the schema does not describe as they are", () => {
   const fetch = () => {};
   assertStrictEquals(readConfig<{ fetch: unknown }>(SCHEMA, { url: "u", fetch }).fetch, fetch);
