@@ -104,6 +104,18 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       if (abandoned > 0) reasons.push(`${abandoned} workers cannot be stopped; restart the server`);
       return { ok: reasons.length === 0, reasons, ...hostReport() };
     },
+    async system() {
+      const { systemReport } = await import("./system_report.ts");
+      const { listProviders } = await import("./provider_service.ts");
+      const providers = await listProviders({ modules, env });
+      return systemReport({
+        store: { kind: store.kind, ...await store.ready() },
+        tiers: hostReport(),
+        variables: providers.flatMap(({ variables }) => variables),
+        env,
+        now: () => clock.now(),
+      });
+    },
     async drain(grace_ms) {
       draining = true;
       await (await open()).runs.drain(grace_ms);

@@ -3,6 +3,7 @@ import type { PlanDiff } from "../plan/diff_module.ts";
 import type { Explanation } from "../plan/explain.ts";
 import type { Lock } from "../plan/lock.ts";
 import type { Caller, Runs } from "../runs/types.ts";
+import type { SystemReport } from "./system_report.ts";
 import type { ErrorCode, ErrorDetail, JsonObject, ModuleInfo } from "../sdk/types.ts";
 
 /** Result of `check`. An invalid plan is a normal result. */
@@ -96,6 +97,8 @@ export interface Runtime {
   readonly limits: { max_body_bytes: number };
   /** Returns whether the store responds and the runtime is not draining. */
   ready(): Promise<Readiness>;
+  /** Returns what this process and its host support. */
+  system(): Promise<SystemReport>;
   /** Stops accepting runs, ends the streams, and waits up to `grace_ms` for runs to reach a durable state. */
   drain(grace_ms: number): Promise<void>;
   close(): Promise<void>;

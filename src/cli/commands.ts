@@ -74,6 +74,26 @@ export const COMMANDS: readonly CommandEntry[] = [
     async () => (await import("./commands/module_hash.ts")).command,
   ),
   entry(
+    "doctor",
+    "describe this host: versions, store, isolation, permissions",
+    async () => (await import("./commands/doctor.ts")).command,
+  ),
+  entry(
+    "store check",
+    "check a store and count what it holds",
+    async () => (await import("./commands/store_commands.ts")).check,
+  ),
+  entry(
+    "store migrate",
+    "create the tables of a store, or update them",
+    async () => (await import("./commands/store_commands.ts")).migrate,
+  ),
+  entry(
+    "store vacuum",
+    "delete expired rows and return their space",
+    async () => (await import("./commands/store_commands.ts")).vacuum,
+  ),
+  entry(
     "provider list",
     "list the providers, their keys and default models",
     async () => (await import("./commands/provider_list.ts")).command,

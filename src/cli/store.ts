@@ -1,6 +1,6 @@
 /** Opens the store that the settings of a command name. */
 import { errorMessage } from "../sdk/errors.ts";
-import { openStore, type StoreName } from "../store/open_store.ts";
+import { describeStore, openStore, type StoreName } from "../store/open_store.ts";
 import type { Store } from "../store/store.ts";
 import { UsageError } from "./arguments.ts";
 import { filePath } from "./paths.ts";
@@ -20,34 +20,45 @@ export interface OpenedStore {
  *
  * @throws {UsageError} when a store that the settings name cannot be opened, or the default file is damaged.
  */
-export async function openSettingsStore({ store, home }: Settings, lasting: boolean): Promise<OpenedStore> {
-  if (store !== "auto") return await open(store);
-  if (!lasting) return await open("memory");
-  if (home === null) return { ...await open("memory"), warning: memoryWarning("there is no home folder") };
-  try {
-    return await open({ kind: "sqlite", path: filePath(new URL("preamp.db", home)) });
-  } catch (error) {
-    if (!isRefused((error as Error).cause)) throw error;
-    return { ...await open("memory"), warning: memoryWarning((error as Error).message) };
-  }
-}
-
-async function open(name: StoreName | "memory"): Promise<OpenedStore> {
-  if (name === "memory") return { store: undefined, warning: null };
+export async function openSettingsStore(settings: Settings, lasting: boolean): Promise<OpenedStore> {
+  const { store } = settings;
+  if (store === "memory" || store === "auto" && !lasting) return { store: undefined, warning: null };
+  if (store === "auto" && settings.home === null) return inMemory("there is no home folder");
+  const name = lastingStore(settings);
   try {
     return { store: await openStore(name), warning: null };
   } catch (error) {
-    throw new UsageError(
-      `${errorMessage(error)}; choose another place with --store, or --store memory to keep nothing`,
-      { cause: (error as Error).cause },
-    );
+    if (store === "auto" && isRefused(error)) return inMemory(errorMessage(error));
+    throw storeFailure(name, error);
   }
 }
 
-function isRefused(cause: unknown): boolean {
-  return cause instanceof Deno.errors.NotCapable || cause instanceof Deno.errors.PermissionDenied;
+/** Returns the lasting store of the settings. @throws {UsageError} when there is none. */
+export function lastingStore({ store, home }: Settings): StoreName {
+  if (store !== "auto" && store !== "memory") return store;
+  if (store === "auto" && home !== null) {
+    return { kind: "sqlite", path: filePath(new URL("preamp.db", home)) };
+  }
+  throw new UsageError(
+    "Cannot find the store: name one with --store, such as sqlite:preamp.db or postgres://HOST/DATABASE",
+  );
 }
 
-function memoryWarning(reason: string): string {
-  return `Runs are kept in memory and end with this process: ${reason}. Set store to choose another place.`;
+/** Returns the error for a store that cannot be used, with the reason and without a password. */
+export function storeFailure(name: StoreName, error: unknown): UsageError {
+  return new UsageError(
+    `Cannot use the store ${describeStore(name)}: ${errorMessage(error)}; ` +
+      "choose another place with --store, or --store memory to keep nothing",
+    { cause: error },
+  );
+}
+
+function isRefused(error: unknown): boolean {
+  return error instanceof Deno.errors.NotCapable || error instanceof Deno.errors.PermissionDenied;
+}
+
+function inMemory(reason: string): OpenedStore {
+  const warning =
+    `Runs are kept in memory and end with this process: ${reason}. Set store to choose another place.`;
+  return { store: undefined, warning };
 }

@@ -35,7 +35,7 @@ import {
   listSessions,
   removeSession,
 } from "./routes/sessions.ts";
-import { eventsSchema, health, landing, openApi, readiness } from "./routes/meta.ts";
+import { eventsSchema, health, landing, openApi, readiness, system } from "./routes/meta.ts";
 import type { AnswerName, BodyName, QueryName } from "./body/validation.ts";
 
 /** A response of a route. */
@@ -410,6 +410,14 @@ export const ROUTES: readonly Route[] = [
     summary: "Read a built-in module",
     answers: ok("the module", "Module"),
     handle: getModule,
+  },
+  {
+    method: "GET",
+    path: "/v1/system",
+    id: "system",
+    summary: "Describe the server: versions, store, isolation tiers, permissions, memory",
+    answers: ok("the server", "System"),
+    handle: system,
   },
   {
     method: "GET",

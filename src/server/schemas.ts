@@ -430,6 +430,22 @@ export const ANSWERS = {
       description: "if modules loaded by URL are bundled in a separate process: true, or the reason why not",
     }),
   }).meta({ id: "Readiness" }),
+  System: z.object({
+    ok: z.boolean(),
+    warnings: z.array(z.string()),
+    version: z.object({ preamp: text, deno: text, v8: text, target: text, compiled: z.boolean() }),
+    store: z.object({ kind: text, ok: z.boolean(), reason: z.string().optional() }),
+    isolation: z.object({ worker: TierAnswer, process: TierAnswer, limits: z.string().optional() }),
+    bundler: TierAnswer,
+    permissions: z.record(z.string(), z.enum(["granted", "partial", "denied"])),
+    variables: z.array(z.object({ name: text, set: z.boolean() })),
+    clock: text,
+    memory: z.object({
+      rss_bytes: z.int(),
+      total_bytes: z.int().nullable(),
+      available_bytes: z.int().nullable(),
+    }),
+  }).meta({ id: "System" }),
   Problem: z.object({
     type: text,
     title: text,

@@ -1,5 +1,4 @@
 /** Opens the store that the setting `store` names. The code of a store is loaded when it is used. */
-import { errorMessage } from "../sdk/errors.ts";
 import type { Store } from "./store.ts";
 
 /** A store that outlives its process. */
@@ -19,23 +18,19 @@ export function parseStoreName(text: string): StoreName | null {
 /**
  * Opens a store; a SQLite file and the tables of a database are created if they do not exist.
  *
- * @throws {Error} when it cannot be opened. The message says why, without a password.
+ * @throws {Error} when it cannot be opened: the error of the file system or the database.
  */
 export async function openStore(name: StoreName): Promise<Store> {
-  try {
-    if (name.kind === "postgres") {
-      const { openPostgresStore } = await import("./postgres/postgres_store.ts");
-      return await openPostgresStore(name.url);
-    }
-    const { openSqliteStore } = await import("./sqlite/sqlite_store.ts");
-    return await openSqliteStore(name.path);
-  } catch (error) {
-    throw new Error(`Cannot open the store ${describeStore(name)}: ${errorMessage(error)}`, { cause: error });
+  if (name.kind === "postgres") {
+    const { openPostgresStore } = await import("./postgres/postgres_store.ts");
+    return await openPostgresStore(name.url);
   }
+  const { openSqliteStore } = await import("./sqlite/sqlite_store.ts");
+  return await openSqliteStore(name.path);
 }
 
 /** Returns a store for a message: without user and password. */
-function describeStore(name: StoreName): string {
+export function describeStore(name: StoreName): string {
   if (name.kind === "sqlite") return `sqlite:${name.path}`;
   const { hostname, port, pathname } = new URL(name.url);
   return `postgres://${hostname}${port && `:${port}`}${pathname}`;

@@ -121,8 +121,8 @@ Deno.test("preamp serve keeps runs, sessions and idempotency keys over a restart
 Deno.test("preamp serve refuses a store that it cannot open, with the reason and without the password", async () => {
   for (
     const [store, reason] of [
-      ["sqlite:/proc/none/x.db", "Cannot open the store sqlite:/proc/none/x.db: "],
-      ["postgres://ada:hunter2@127.0.0.1:1/x", "Cannot open the store postgres://127.0.0.1:1/x: "],
+      ["sqlite:/proc/none/x.db", "Cannot use the store sqlite:/proc/none/x.db: "],
+      ["postgres://ada:hunter2@127.0.0.1:1/x", "Cannot use the store postgres://127.0.0.1:1/x: "],
       ["kv:x", "must be auto, memory, sqlite:PATH or postgres://"],
     ] as const
   ) {

@@ -17,6 +17,9 @@ export const readiness: Handler = async (context) => {
   return ok ? jsonResponse(body) : jsonResponse(body, 503, { "retry-after": "1" });
 };
 
+/** Handles `GET /v1/system`: what this process and its host support. */
+export const system: Handler = async (context) => jsonResponse(await context.env.server.runtime.system());
+
 /** Handles `GET /openapi.json`. */
 export const openApi: Handler = async (context) => {
   const { openApiText } = await import("../openapi.ts");

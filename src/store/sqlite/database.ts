@@ -16,6 +16,8 @@ const PURGE_ROWS = 1_000;
 /** An open SQLite file. */
 export class SqliteDatabase {
   readonly #database: DatabaseSync;
+  /** Version of the file's tables before it was opened; 0 for an empty file. */
+  readonly opened_version: number;
   readonly #statements = new Map<string, StatementSync>();
 
   /**
@@ -28,12 +30,13 @@ export class SqliteDatabase {
     try {
       this.#database.exec(`
         PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS};
+        PRAGMA auto_vacuum = INCREMENTAL;
         PRAGMA journal_mode = WAL;
         PRAGMA synchronous = FULL;
         PRAGMA temp_store = MEMORY;
         PRAGMA journal_size_limit = 67108864;
       `);
-      migrate(this.#database);
+      this.opened_version = migrate(this.#database);
     } catch (error) {
       this.#database.close();
       throw error;
@@ -334,6 +337,12 @@ export class SqliteDatabase {
     return { records: count("records"), logs: count("logs"), entries: count("entries") };
   }
 
+  /** Size of the file in bytes, once the write-ahead log is copied into it. */
+  get bytes(): number {
+    const pragma = (name: string) => Number(this.#first(`PRAGMA ${name}`)![name]);
+    return pragma("page_count") * pragma("page_size");
+  }
+
   /** Limits the size of the file to a number of pages, 4 KiB each. */
   limitPages(pages: number): void {
     this.#database.exec(`PRAGMA max_page_count = ${Math.trunc(pages)}`);
@@ -345,9 +354,9 @@ export class SqliteDatabase {
     return rows.length === 1 && rows[0] === "ok" ? [] : rows;
   }
 
-  /** Rewrites the file without the space of deleted rows. */
+  /** Returns the space of deleted rows to the disk. (`VACUUM` would attach a second file, which Deno does not allow.) */
   vacuum(): void {
-    this.#database.exec("VACUUM");
+    this.#database.prepare("PRAGMA incremental_vacuum").all();
     this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   }
 

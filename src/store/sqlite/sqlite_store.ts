@@ -2,7 +2,6 @@
  * A store in one SQLite file: lasts beyond the process, and several processes of one machine may share it. A commit is
  * durable when it resolves (write-ahead log, `synchronous=FULL`).
  */
-import { dirname } from "node:path";
 import { PreampError } from "../../sdk/errors.ts";
 import { decodeCursor, encodeCursor } from "../cursor.ts";
 import {
@@ -15,6 +14,7 @@ import {
   type VersionedRecord,
 } from "../store.ts";
 import { decodeRecord, encodeChange, type StoredRow } from "../rows.ts";
+import { createPrivateFile } from "./private_file.ts";
 import type { FromWorker, Operation, Outcome, ToWorker } from "./protocol.ts";
 
 /** Options of {@link openSqliteStore}. */
@@ -207,11 +207,4 @@ class SqliteStore implements Store {
 function settle(call: Call, outcome: Outcome): void {
   if ("conflict" in outcome) call.reject(new ConflictError(outcome.conflict));
   else call.resolve(outcome.value);
-}
-
-/** Creates the file and its folder, so that no other user can read it; SQLite gives its own files the same mode. */
-async function createPrivateFile(path: string): Promise<void> {
-  await Deno.mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  const file = await Deno.open(path, { create: true, write: true, mode: 0o600 });
-  file.close();
 }

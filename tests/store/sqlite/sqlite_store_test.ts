@@ -194,5 +194,9 @@ Deno.test("purge() deletes expired records and logs, in parts, and nothing else"
     assertEquals(parts, 3);
     assertEquals(database.counts(), { records: 2, logs: 1, entries: 2 });
     assertEquals(database.check(), []);
+    const before = database.bytes;
+    database.vacuum();
+    assert(database.bytes < before);
+    assertEquals((await Deno.stat(path)).size, database.bytes);
     database.close();
   }));

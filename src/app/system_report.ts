@@ -1,0 +1,108 @@
+/** Describes this process and its host for operators: `preamp doctor` and `GET /v1/system`. Never contains a value of a variable. */
+import manifest from "../../deno.json" with { type: "json" };
+import type { Readiness } from "./types.ts";
+
+/** Description of this process and its host. */
+export interface SystemReport {
+  /** Whether there is no warning. */
+  ok: boolean;
+  /** What limits this process, each with what to do about it; empty if nothing does. */
+  warnings: string[];
+  /** Versions of Preamp, Deno and V8, the platform, and whether the program is compiled. */
+  version: { preamp: string; deno: string; v8: string; target: string; compiled: boolean };
+  /** The store, and whether it answers now. */
+  store: { kind: string; ok: boolean; reason?: string };
+  isolation: Readiness["isolation"];
+  bundler: Readiness["bundler"];
+  /** Deno's permissions of this process; `partial`: granted for some values only. */
+  permissions: Record<PermissionName, "granted" | "partial" | "denied">;
+  /** Credential variables of the providers, and whether they are set. */
+  variables: { name: string; set: boolean }[];
+  /** Time of this process, UTC. */
+  clock: string;
+  /** Bytes: of this process, and of the host (null where this process may not read them). */
+  memory: { rss_bytes: number; total_bytes: number | null; available_bytes: number | null };
+}
+
+/** Kinds of Deno's permissions. */
+export type PermissionName = typeof PERMISSIONS[number];
+
+const PERMISSIONS = ["net", "read", "write", "env", "run", "sys", "ffi", "import"] as const;
+
+/** Facts that a report needs from outside. */
+export interface SystemFacts {
+  readonly store: SystemReport["store"];
+  readonly tiers: Pick<Readiness, "isolation" | "bundler">;
+  /** Names of credential variables. */
+  readonly variables: readonly string[];
+  env(name: string): string | undefined;
+  /** Milliseconds since the epoch. */
+  now(): number;
+}
+
+/** Earliest plausible time in milliseconds since the epoch: a clock before it was never set. */
+const EARLIEST_MS = Date.UTC(2026, 0, 1);
+/** Bytes of available memory below which sandboxes may not start: one takes about 70 MB. */
+const LOW_MEMORY_BYTES = 256 * 1024 * 1024;
+
+/** Returns the report as of now. */
+export function systemReport({ store, tiers, variables, env, now }: SystemFacts): SystemReport {
+  const facts = {
+    version: {
+      preamp: manifest.version,
+      deno: Deno.version.deno,
+      v8: Deno.version.v8,
+      target: Deno.build.target,
+      compiled: Deno.build.standalone,
+    },
+    store,
+    ...tiers,
+    permissions: permissionsOfProcess(),
+    variables: variables.map((name) => ({ name, set: (env(name) ?? "").trim() !== "" })),
+    clock: new Date(now()).toISOString(),
+    memory: memoryOfHost(),
+  };
+  const warnings = warningsOf(facts, now());
+  return { ok: warnings.length === 0, warnings, ...facts };
+}
+
+function warningsOf(
+  { store, isolation, bundler, memory }: Pick<SystemReport, "store" | "isolation" | "bundler" | "memory">,
+  now_ms: number,
+): string[] {
+  const warnings: string[] = [];
+  if (!store.ok) warnings.push(`The store does not answer: ${store.reason ?? "no reason"}`);
+  if (store.kind === "memory") {
+    warnings.push(
+      "Runs and sessions end with the process: set store to a SQLite file or a Postgres database",
+    );
+  }
+  if (isolation.process !== true) warnings.push(`Modules from URLs cannot run: ${isolation.process}`);
+  if (isolation.limits !== undefined) warnings.push(`Sandboxes are limited less: ${isolation.limits}`);
+  if (bundler !== true) warnings.push(`Modules from URLs cannot be bundled: ${bundler}`);
+  if (now_ms < EARLIEST_MS) {
+    warnings.push("The clock of this machine is wrong: timestamps and leases need it");
+  }
+  if (memory.available_bytes !== null && memory.available_bytes < LOW_MEMORY_BYTES) {
+    warnings.push("Less than 256 MiB of memory is available: lower isolation.max_guests");
+  }
+  return warnings;
+}
+
+function permissionsOfProcess(): SystemReport["permissions"] {
+  const answers = PERMISSIONS.map((name) => {
+    const { state, partial } = Deno.permissions.querySync({ name });
+    return [name, state === "granted" ? partial ? "partial" : "granted" : "denied"];
+  });
+  return Object.fromEntries(answers) as SystemReport["permissions"]; // one entry for each name
+}
+
+function memoryOfHost(): SystemReport["memory"] {
+  const { rss } = Deno.memoryUsage();
+  try {
+    const { total, available } = Deno.systemMemoryInfo();
+    return { rss_bytes: rss, total_bytes: total, available_bytes: available };
+  } catch {
+    return { rss_bytes: rss, total_bytes: null, available_bytes: null }; // needs --allow-sys
+  }
+}

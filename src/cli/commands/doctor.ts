@@ -1,0 +1,96 @@
+/** `preamp doctor`: describes this process and its host as a server would find them. */
+import { createRuntime } from "../../app/runtime.ts";
+import type { SystemReport } from "../../app/system_report.ts";
+import { errorMessage } from "../../sdk/errors.ts";
+import { type Arguments, UsageError } from "../arguments.ts";
+import type { Command } from "../command.ts";
+import { EXIT } from "../errors.ts";
+import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
+import { readSettings, settingFlags, type Settings } from "../settings.ts";
+import { openSettingsStore } from "../store.ts";
+import { tableText } from "../terminal/format.ts";
+import type { Io } from "../terminal/io.ts";
+
+/** The command. */
+export const command: Command = {
+  usage: "doctor [flags]",
+  summary:
+    "Describes this host: versions, store, isolation tiers, permissions, keys, memory. Exits 1 on warnings.",
+  flags: [
+    ...settingFlags(["store"]),
+    ...formatFlags({ help: "text (default), or the object that GET /v1/system answers" }),
+  ],
+  details: () => `Opens the store that preamp serve would use. Names variables, never their values.\n`,
+  run,
+};
+
+async function run(args: Arguments, io: Io): Promise<number> {
+  if (args.rest.length > 0) {
+    throw new UsageError(`Cannot use ${JSON.stringify(args.rest[0])}: doctor takes flags only`);
+  }
+  const json = wantsJson(args);
+  const report = await describeHost(await readSettings(args, io), io);
+  if (json) writeJson(io, report);
+  else io.out.write(reportText(report));
+  return report.ok ? EXIT.done : EXIT.failed;
+}
+
+/** Returns the report of a runtime with the settings. A store that cannot be opened is a warning. */
+async function describeHost(settings: Settings, { env }: Io): Promise<SystemReport> {
+  const opened = await openSettingsStore(settings, true).catch((error) => ({
+    store: undefined,
+    warning: errorMessage(error),
+  }));
+  const { policy, plans, home } = settings;
+  const runtime = createRuntime({
+    policy,
+    plans,
+    home,
+    env,
+    ...(opened.store ? { store: opened.store } : {}),
+  });
+  try {
+    const report = await runtime.system();
+    return opened.warning === null
+      ? report
+      : { ...report, ok: false, warnings: [opened.warning, ...report.warnings] };
+  } finally {
+    await runtime.close();
+  }
+}
+
+function reportText({ warnings, version, store, isolation, bundler, ...rest }: SystemReport): string {
+  const { permissions, variables, clock, memory } = rest;
+  const { preamp, deno, v8, target, compiled } = version;
+  const named = (state: string) =>
+    Object.entries(permissions).filter((entry) => entry[1] === state).map(([name]) => name);
+  const list = (names: readonly string[]) => names.join(", ") || "-";
+  const rows = [
+    ["preamp", `${preamp}${compiled ? ", compiled" : ""} (deno ${deno}, v8 ${v8}, ${target})`],
+    ["store", `${store.kind}: ${store.ok ? "ok" : store.reason ?? "does not answer"}`],
+    ["tier process", answerText(isolation.process)],
+    ["tier worker", answerText(isolation.worker)],
+    ["bundler", answerText(bundler)],
+    ["granted", list(named("granted"))],
+    ["granted in part", list(named("partial"))],
+    ["not granted", list(named("denied"))],
+    ["keys set", list(variables.filter(({ set }) => set).map(({ name }) => name))],
+    ["keys not set", list(variables.filter(({ set }) => !set).map(({ name }) => name))],
+    ["clock", clock],
+    ["memory", memoryText(memory)],
+  ];
+  const found = warnings.map((text) => `warning: ${text}\n`).join("");
+  return `${tableText(rows)}\n${found || "no warnings\n"}`;
+}
+
+function answerText(answer: true | string): string {
+  return answer === true ? "yes" : `no: ${answer}`;
+}
+
+function memoryText({ rss_bytes, total_bytes, available_bytes }: SystemReport["memory"]): string {
+  const mebibytes = (bytes: number) => `${Math.round(bytes / 1024 / 1024)} MiB`;
+  const used = `${mebibytes(rss_bytes)} used by this process`;
+  return total_bytes === null || available_bytes === null
+    ? used
+    : `${used}, ${mebibytes(available_bytes)} of ${mebibytes(total_bytes)} available`;
+}

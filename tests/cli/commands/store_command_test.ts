@@ -1,0 +1,71 @@
+import { EXIT } from "../../../src/cli/errors.ts";
+import { cli } from "../../../src/cli/mod.ts";
+import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
+import { fakeIo } from "../fake_io.ts";
+
+const SECRET = "sk-ant-0123456789-secret";
+
+interface Answer {
+  code: number;
+  out: string;
+  err: string;
+}
+
+/** Calls `body` with a function that runs commands in a new home folder. */
+async function inHome(
+  body: (preamp: (...words: string[]) => Promise<Answer>) => Promise<void>,
+): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  const env = { PREAMP_HOME: folder, ANTHROPIC_API_KEY: SECRET };
+  try {
+    await body(async (...words) => {
+      const io = fakeIo({ env, cwd: new URL(`file://${folder}/`) });
+      return { code: await cli(words, io), out: io.stdout, err: io.stderr };
+    });
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("store migrate creates the default store; store check and store vacuum report on it", () =>
+  inHome(async (preamp) => {
+    const created = await preamp("store", "migrate");
+    assertEquals(created, { code: EXIT.done, out: "from version 0 to 1\n", err: "" });
+    const again = await preamp("store", "migrate", "--json");
+    assertEquals(JSON.parse(again.out), { from: 1, to: 1 });
+    const { code, out } = await preamp("store", "check", "--json");
+    const { bytes, ...rest } = JSON.parse(out);
+    assertEquals([code, rest], [0, { problems: [], version: 1, records: 0, logs: 0, entries: 0 }]);
+    assert(bytes > 0);
+    assertEquals((await preamp("store", "vacuum")).out, `${bytes} bytes before, ${bytes} bytes after\n`);
+  }));
+
+Deno.test("store commands refuse memory, files of other programs, and a name without --store", () =>
+  inHome(async (preamp) => {
+    for (
+      const [words, reason] of [
+        [["check", "--store", "memory"], "Cannot find the store: name one with --store"],
+        [["check", "--store", "sqlite:/dev/null/x"], "Cannot use the store sqlite:/dev/null/x: "],
+        [["vacuum", "sqlite:x"], "write --store sqlite:x"],
+      ] as const
+    ) {
+      const { code, err } = await preamp("store", ...words);
+      assertEquals(code, EXIT.usage);
+      assertStringIncludes(err, reason);
+    }
+  }));
+
+Deno.test("doctor describes the host, names variables and never their values", () =>
+  inHome(async (preamp) => {
+    const { code, out } = await preamp("doctor", "--json");
+    const report = JSON.parse(out);
+    assertEquals([code, report.store], [report.ok ? 0 : 1, { kind: "sqlite", ok: true }]);
+    const anthropic = report.variables.find(({ name }: { name: string }) => name === "ANTHROPIC_API_KEY");
+    assertEquals([anthropic.set, out.includes(SECRET)], [true, false]);
+    const memory = await preamp("doctor", "--store", "memory");
+    assertEquals(memory.code, EXIT.failed);
+    assertStringIncludes(memory.out, "warning: Runs and sessions end with the process");
+    const gone = await preamp("doctor", "--store", "sqlite:/dev/null/x");
+    assertEquals(gone.code, EXIT.failed);
+    assertStringIncludes(gone.out, "warning: Cannot use the store sqlite:/dev/null/x: ");
+  }));
