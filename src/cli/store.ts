@@ -33,7 +33,7 @@ export async function openSettingsStore(settings: Settings, lasting: boolean): P
   }
 }
 
-/** Returns the lasting store of the settings. @throws {UsageError} when there is none. */
+/** Returns the lasting store of the settings. @throws {UsageError} for memory, and without a home folder. */
 export function lastingStore({ store, home }: Settings): StoreName {
   if (store !== "auto" && store !== "memory") return store;
   if (store === "auto" && home !== null) {

@@ -215,3 +215,12 @@ async function checkTakeOver(one: ServerProgram, others: readonly ServerProgram[
   });
   assertEquals(next.body.status, "completed");
 }
+
+Deno.test("GET /v1/system describes the server to callers with a key", async () => {
+  await using server = await startServer([], { env: { ...KEYS, OPENAI_API_KEY: "sk-canary-123456" } });
+  assertEquals((await server.fetch("/v1/system")).status, 401);
+  const { status, body } = await call(server, "/v1/system");
+  assertEquals([status, body.store, body.isolation.process], [200, { kind: "sqlite", ok: true }, true]);
+  const openai = body.variables.find(({ name }: Json) => name === "OPENAI_API_KEY");
+  assertEquals([openai.set, JSON.stringify(body).includes("canary")], [true, false]);
+});

@@ -26,6 +26,7 @@ const ROOT = new URL("../../", import.meta.url);
 const CHILDREN = [
   "src/sandbox/child/child_main.ts",
   "src/sandbox/worker_runtime/main.ts",
+  "src/store/sqlite/worker.ts",
   "src/app/validation/child_main.ts",
   "src/loader/bundler/bundler_child.ts",
 ];

@@ -77,11 +77,12 @@ function command(name: string, summary: string, { json, work }: Work): Command {
       if (args.rest.length > 0) {
         throw new UsageError(`Cannot use ${JSON.stringify(args.rest[0])}: write --store ${args.rest[0]}`);
       }
+      const json = wantsJson(args);
       const name = lastingStore(await readSettings(args, io));
       let store: Maintenance | undefined;
       try {
         store = await openMaintenance(name);
-        return await work(store, io, wantsJson(args));
+        return await work(store, io, json);
       } catch (error) {
         throw storeFailure(name, error);
       } finally {
