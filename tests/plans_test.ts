@@ -4,6 +4,7 @@ import type { Runtime } from "../src/app/types.ts";
 import type { Caller, Run } from "../src/runs/types.ts";
 import { assert, assertEquals, assertStringIncludes } from "./assert.ts";
 import { fakeVendor, onServer, VENDORS } from "./modules/providers/fake_vendor.ts";
+import { CHAT } from "./modules/provider_openai/vendors.ts";
 import { parseDocument } from "../src/plan/parse/parse.ts";
 
 const FOLDER = new URL("../plans/", import.meta.url);
@@ -24,7 +25,7 @@ const ANSWERS: Record<string, string> = {
 };
 
 /** Plans that differ from calculator.yaml only in their provider, a vendor's; they run on a server of the test. */
-const VENDOR_PLANS = ["gemini", "ollama"];
+const VENDOR_PLANS = ["gemini", "ollama", "openai"];
 
 /** Stop reasons of plans that do not complete. */
 const STOPPED: Record<string, string> = { everything: "limit:max_tool_calls" };
@@ -160,13 +161,19 @@ async function transcriptOf(runtime: Runtime, run_id: string): Promise<unknown[]
   });
 }
 
-for (const name of VENDOR_PLANS) {
-  Deno.test(`plans/${name}.yaml is plans/calculator.yaml with another provider, and runs like it`, async () => {
+/** Plans, with the wire formats on which they run. */
+const RUNS_ON = [
+  ...VENDOR_PLANS.map((name) => [name, VENDORS[`provider-${name}`]!] as const),
+  ["openai", CHAT] as const,
+];
+
+for (const [name, vendor] of RUNS_ON) {
+  const on = vendor.api === undefined ? "" : ` over ${vendor.api}`;
+  Deno.test(`plans/${name}.yaml is plans/calculator.yaml with another provider, and runs like it${on}`, async () => {
     const { data: calculator } = await planOf("calculator");
     const { data: plan } = await planOf(name);
     const module = `provider-${name}`;
     assertEquals({ ...plan, description: null }, { ...calculator, description: null, providers: [module] });
-    const vendor = VENDORS[module]!;
     await using server = fakeVendor(vendor, [
       { calls: [{ id: "call_1", name: "calculator", arguments: ['{"expression":', '"6*7"}'] }] },
       { text: ["6 × 7 ", "is 42."] },

@@ -3,6 +3,7 @@ import { assert, assertEquals } from "../../assert.ts";
 import type { JsonObject, Message } from "preamp";
 import { TestCoordinator, testProvider } from "preamp/testing";
 import * as openai from "../../../modules/provider-openai/mod.ts";
+import { staticImports } from "../../static_imports.ts";
 import { fakeServer } from "../providers/fake_server.ts";
 import { mounted } from "./kit.ts";
 import {
@@ -47,6 +48,16 @@ for (const api of ["responses", "chat"]) {
     failing_request: { model: "unknown", messages: [{ role: "user", content: "Hi" }] },
   });
 }
+
+Deno.test("OpenAI's client is imported at the first call, not with the module", async () => {
+  const imports = await staticImports(
+    new URL("../../../modules/provider-openai/mod.ts", import.meta.url).pathname,
+  );
+  assertEquals(
+    imports.filter((specifier) => specifier.startsWith("npm:") && !/zod|json-schema/.test(specifier)),
+    [],
+  );
+});
 
 Deno.test("mount() without a key is skipped and says what to do", async () => {
   assertEquals(await openai.mount(new TestCoordinator(), {}), {

@@ -5,12 +5,14 @@ import { type FakeServer, fakeServer, type ReceivedRequest } from "./fake_server
 import type { FakeAnswer, Vendor } from "./faults.ts";
 import { GEMINI } from "./gemini_wire.ts";
 import { OLLAMA } from "./ollama_wire.ts";
+import { RESPONSES } from "../provider_openai/vendors.ts";
 
 /** Vendors by the id of their module. */
 export const VENDORS: Readonly<Record<string, Vendor>> = {
   "provider-anthropic": ANTHROPIC,
   "provider-gemini": GEMINI,
   "provider-ollama": OLLAMA,
+  "provider-openai": RESPONSES,
 };
 
 /** Starts a server that gives each request the next answer, and the last one again when there are no more. */
@@ -38,6 +40,7 @@ export function onServer(plan: JsonObject, vendor: Vendor, url: string): JsonObj
   const entry = isObject(first) ? first : { module: first };
   const config = {
     ...(isObject(entry.config) ? entry.config : {}),
+    ...vendor.config,
     api_key: "sk-test",
     base_url: url + (vendor.base_path ?? ""),
   };
