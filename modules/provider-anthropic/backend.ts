@@ -18,8 +18,8 @@ import { toRequest } from "./to_request.ts";
 const VENDOR_URL = "https://api.anthropic.com";
 /** Requests for one answer: the API pauses a long turn with tools of its own. */
 const MAX_CONTINUATIONS = 5;
-/** Headers of the client; others would come from variables of the process. */
-const HEADERS = /^(accept|authorization|content-|user-agent|anthropic-|x-api-key|x-stainless-)/;
+/** Headers without secrets, which the client needs. */
+const NEEDED = /^(accept|content-type|user-agent|anthropic-version|x-stainless-.*)$/i;
 
 /** Returns the backend. Imported on first use, because the client is large. */
 export function createBackend(settings: ProviderSettings): Backend {
@@ -44,12 +44,26 @@ function clientOf(
     timeout: timeout_s * 1000,
     logLevel: "off",
     openTelemetry: false,
-    fetch: (url, init) => io.fetch(url, { ...init, headers: knownHeaders(init?.headers) }),
+    defaultHeaders: withoutCustomHeaders(api_key),
+    fetch: io.fetch,
   });
 }
 
-function knownHeaders(headers: HeadersInit | undefined): Headers {
-  return new Headers([...new Headers(headers)].filter(([name]) => HEADERS.test(name)));
+/**
+ * Returns headers that remove those of the variable `ANTHROPIC_CUSTOM_HEADERS`, which the client adds to every
+ * request: they may be secrets for another server than the plan's.
+ */
+function withoutCustomHeaders(api_key: string | undefined): Record<string, string | null> {
+  const custom = Deno.env.get("ANTHROPIC_CUSTOM_HEADERS");
+  if (!custom) return {};
+  const names = custom.split("\n").map((line) => line.slice(0, Math.max(0, line.indexOf(":"))).trim());
+  const removed = names.filter((name) => name !== "" && !NEEDED.test(name)).map((
+    name,
+  ) => [name.toLowerCase(), null]);
+  return {
+    ...Object.fromEntries(removed),
+    authorization: api_key === undefined ? null : `Bearer ${api_key}`,
+  };
 }
 
 async function send({ body }: WireRequest, io: CallIo, settings: ProviderSettings): Promise<BackendAnswer> {

@@ -473,13 +473,16 @@ Deno.test("listModels() returns the account's models with sizes from the API, el
 });
 
 Deno.test("requests have the key and no header from variables of the process", async () => {
-  Deno.env.set("ANTHROPIC_CUSTOM_HEADERS", "x-internal-token: secret");
+  Deno.env.set(
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "x-internal-token: secret\nAuthorization: Bearer secret\nuser-agent: Us",
+  );
   try {
     const { requests } = await complete(() => Response.json(ANTHROPIC.whole({ text: ["x"] })), false);
     const { headers, path } = requests[0]!;
     assertEquals(path, "/v1/messages");
     assertEquals(headers.get("authorization"), "Bearer k");
-    assertEquals(headers.get("x-internal-token"), null);
+    assertEquals([headers.get("x-internal-token"), headers.get("user-agent")], [null, "Us"]);
   } finally {
     Deno.env.delete("ANTHROPIC_CUSTOM_HEADERS");
   }
