@@ -84,7 +84,7 @@ export class GuestConnection {
 
   /** Links a bundle; resolves to the shape of its exports. @throws The error of the module's top level; {@link exitError}. */
   async start(code: string, uses: readonly string[], deadline_ms: number): Promise<Shape> {
-    if (this.#exit) throw exitError(this.#exit, `module "${this.#options.name}"`);
+    if (this.#exit) throw exitError(this.#exit, this.#options.name);
     const { promise, resolve, reject } = Promise.withResolvers<Shape>();
     this.#starting = { resolve, reject };
     this.#channel.watch(deadline_ms);
@@ -110,7 +110,7 @@ export class GuestConnection {
     args: readonly unknown[],
     options: CallOptions,
   ): Promise<unknown> {
-    if (this.#exit) throw exitError(this.#exit, `module "${this.#options.name}"`);
+    if (this.#exit) throw exitError(this.#exit, this.#options.name);
     const { signal, deadline_ms, grace_ms = 1_000, host } = options;
     signal?.throwIfAborted();
     const view = host.view();
@@ -295,7 +295,7 @@ export class GuestConnection {
 
   #handleExit(exit: GuestExit): void {
     this.#exit = exit;
-    const error = exitError(exit, `module "${this.#options.name}"`);
+    const error = exitError(exit, this.#options.name);
     this.#starting?.reject(error);
     this.#starting = null;
     for (const open of this.#open.values()) {

@@ -56,6 +56,17 @@ Deno.test("GuestConnection.call() resolves to the answer, each call its own", as
   assert(one.id !== two.id);
 });
 
+Deno.test("GuestConnection names the module once in the error of a guest that has exited", async () => {
+  const { channel, guest, call } = scripted();
+  const { answer } = await call();
+  await channel.kill({ cause: "memory", detail: "it exceeded its memory limit" });
+  const message = 'Cannot use module "m": it exceeded its memory limit';
+  for (const failed of [answer, call().then(({ answer }) => answer), guest.start("", [], 1_000)]) {
+    const error = await assertRejects(() => failed);
+    assertEquals([codeOf(error), error.message], ["tool_memory_exceeded", message]);
+  }
+});
+
 Deno.test("GuestConnection.call() uses call ids that cannot be guessed", async () => {
   const { call } = scripted();
   const nonces = new Set<string>();
