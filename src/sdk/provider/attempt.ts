@@ -92,7 +92,8 @@ export class Attempt {
   }
 
   async #fetch(input: Parameters<typeof fetch>[0], init?: RequestInit): Promise<Response> {
-    const response = await fetch(input, init);
+    const response = await fetch(input, { ...init, redirect: "manual" });
+    this.#refuseRedirect(input, response);
     this.#onChunk(0);
     const { body } = response;
     if (body === null) return response;
@@ -108,6 +109,19 @@ export class Attempt {
     }, { highWaterMark: 0 });
     const { status, statusText, headers } = response;
     return new Response(counted, { status, statusText, headers });
+  }
+
+  /** The plan states where its requests go: another address would get the plan's headers and the history. */
+  #refuseRedirect(input: Parameters<typeof fetch>[0], { status, headers }: Response): void {
+    const location = headers.get("location");
+    if (status < 300 || status > 399 || location === null) return;
+    const from = new URL(input instanceof Request ? input.url : input);
+    const to = URL.canParse(location, from) ? new URL(location, from) : from;
+    const message =
+      `Cannot send the request: ${from.origin}${from.pathname} redirects to ${to.origin}${to.pathname}; ` +
+      "set base_url to the address that answers";
+    this.#abort.abort(new LLMError("InvalidRequestError", message, { status_code: status }));
+    this.#abort.signal.throwIfAborted();
   }
 
   #onChunk(bytes: number): void {

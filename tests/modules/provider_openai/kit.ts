@@ -7,6 +7,8 @@ import { type Answer, fakeServer, type ReceivedRequest } from "../providers/fake
 /** A mounted provider and its server. */
 export interface Mounted extends AsyncDisposable {
   readonly provider: Provider;
+  /** Address of the server. */
+  readonly url: string;
   readonly requests: readonly ReceivedRequest[];
   readonly coordinator: TestCoordinator;
   /** Resolves to the answer to a question, or to messages. */
@@ -30,6 +32,7 @@ export async function mounted(answer: Answer, config: JsonObject = {}): Promise<
   });
   return {
     provider,
+    url: server.url,
     requests: server.requests,
     coordinator,
     ask: (question, fields) => provider.complete(requestOf(question, fields)),

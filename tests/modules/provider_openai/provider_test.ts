@@ -385,3 +385,19 @@ Deno.test("an aborted call ends at once with an AbortError", async () => {
     assertEquals(error.type, "AbortError");
   }
 });
+
+Deno.test("a redirect is not followed: another address needs the plan's consent", async () => {
+  await using other = fakeServer(() => Response.json(completion({ content: "Hi" })));
+  const location = `${other.url}/v1/chat/completions`;
+  await using local = await mounted(() => new Response(null, { status: 307, headers: { location } }), {
+    headers: { "X-Secret": "s3cret" },
+    max_retries: 2,
+  });
+  const error = await local.ask("Hi").catch((error) => error);
+  assertEquals([error.type, error.message], [
+    "InvalidRequestError",
+    `Cannot send the request: ${local.url}/v1/chat/completions redirects to ${location}; ` +
+    "set base_url to the address that answers",
+  ]);
+  assertEquals([local.requests.length, other.requests.length], [1, 0]);
+});
