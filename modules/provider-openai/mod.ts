@@ -11,7 +11,13 @@ const DEFINITION: Omit<ProviderDefinition, "load"> = {
     url: "https://platform.openai.com/api-keys",
     optional: isOtherServer,
   },
-  defaults: { model: "gpt-6.1-terra", context_window: 32_768, max_output_tokens: 32_000 },
+  // a model may reason for minutes without sending anything
+  defaults: {
+    model: "gpt-6.1-terra",
+    context_window: 32_768,
+    max_output_tokens: 32_000,
+    idle_timeout_s: 300,
+  },
   models: MODELS,
   settings: {
     api: {

@@ -162,6 +162,7 @@ Deno.test("text that has no deltas is streamed when its item is finished", async
   const item = outputMessage("Hello there");
   await using server = await mounted(() =>
     sse(responseEvents([
+      { type: "keepalive" },
       { type: "response.output_item.added", output_index: 0, item: { ...item, content: [] } },
       { type: "response.output_text.delta", item_id: "m", output_index: 0, content_index: 0, delta: "Hello" },
       { type: "response.output_item.done", output_index: 0, item },
