@@ -24,6 +24,8 @@ export interface AnswerOptions {
   readonly tools: readonly string[];
   /** Receives a delta for each part. */
   readonly onDelta?: ((delta: StreamDelta) => void) | undefined;
+  /** Returns the end of the response as text. */
+  tail(): string;
 }
 
 /** Collects an answer. */
@@ -34,7 +36,6 @@ export class AnswerCollector {
   /** The last block while it may be extended. */
   #open: OpenBlock | undefined;
   #finish_reason: string | undefined;
-  #finish_message: string | undefined;
   #block_reason: string | undefined;
   #usage: AnswerUsage | undefined;
   #model: string | undefined;
@@ -49,7 +50,6 @@ export class AnswerCollector {
     const [candidate] = chunk.candidates ?? [];
     for (const part of candidate?.content?.parts ?? []) this.#addPart(part);
     this.#finish_reason = candidate?.finishReason ?? this.#finish_reason;
-    this.#finish_message = candidate?.finishMessage ?? this.#finish_message;
     this.#block_reason = chunk.promptFeedback?.blockReason ?? this.#block_reason;
     this.#usage = usageOf(chunk) ?? this.#usage;
     this.#model = chunk.modelVersion ?? this.#model;
@@ -69,7 +69,7 @@ export class AnswerCollector {
     }
     const { finish_reason, invalid_call } = finishOf({
       reason: this.#finish_reason,
-      message: this.#finish_message,
+      tail: this.#options.tail,
       has_output: this.#content.some(({ type }) => type !== "thinking"),
       has_calls: this.#calls.length > 0,
       tools: this.#options.tools,

@@ -1,5 +1,5 @@
 /** The Gemini API (`generateContent`) through the vendor's client, without the client's own retries and loops. */
-import { isObject, LLMError } from "preamp";
+import { isObject } from "preamp";
 import type {
   Backend,
   BackendAnswer,
@@ -14,12 +14,12 @@ import type {
   GenerateContentConfig,
   GenerateContentParameters,
   GoogleGenAI as Client,
-  Transport,
 } from "./client_types.ts";
 import { AnswerCollector } from "./answer.ts";
 import { toError } from "./errors.ts";
 import { bareId } from "./models.ts";
 import { type RequestSettings, toRequest } from "./request.ts";
+import { Connection } from "./transport.ts";
 
 /** Returns the backend. Imported on first use, because the client is large. */
 export function createBackend({ api_key = "", base_url, config }: ProviderSettings): Backend {
@@ -45,14 +45,19 @@ export function createBackend({ api_key = "", base_url, config }: ProviderSettin
 
 async function send(client: Client, { body }: WireRequest, io: CallIo): Promise<BackendAnswer> {
   const { model, contents, config } = body as unknown as GenerateContentParameters; // made by toRequest
-  const collector = new AnswerCollector({ tools: functionNames(config), onDelta: io.onDelta });
-  return await explained(io, async (transport) => {
+  const connection = new Connection(io);
+  const collector = new AnswerCollector({
+    tools: functionNames(config),
+    onDelta: io.onDelta,
+    tail: () => connection.tail(),
+  });
+  return await connection.run(async () => {
     const parameters = {
       model,
       contents,
       config: {
         ...config,
-        ...transport,
+        ...connection.transport,
         automaticContinuation: false,
         automaticFunctionCalling: { disable: true },
       },
@@ -69,9 +74,12 @@ function functionNames(config: GenerateContentConfig): string[] {
 }
 
 async function listModels(client: Client, io: CallIo): Promise<ListedModel[]> {
-  return await explained(io, async (transport) => {
+  const connection = new Connection(io);
+  return await connection.run(async () => {
     const models: ListedModel[] = [];
-    for await (const model of await client.models.list({ config: { pageSize: 1000, ...transport } })) {
+    for await (
+      const model of await client.models.list({ config: { pageSize: 1000, ...connection.transport } })
+    ) {
       if (!model.name || !model.supportedActions?.includes("generateContent")) continue;
       models.push({
         id: bareId(model.name),
@@ -82,25 +90,4 @@ async function listModels(client: Client, io: CallIo): Promise<ListedModel[]> {
     }
     return models;
   });
-}
-
-/**
- * Runs a request. The client's errors have no headers and do not say whether a response had begun: a failure
- * after its begin is a `StreamError`, and `Retry-After` is added.
- */
-async function explained<T>(io: CallIo, run: (transport: Transport) => Promise<T>): Promise<T> {
-  let response: Response | undefined;
-  const observed: typeof fetch = async (input, init) =>
-    response = await io.fetch(input, { ...init, redirect: "error" }); // a redirect would take the key along
-  try {
-    return await run({ abortSignal: io.signal, httpOptions: { fetch: observed } });
-  } catch (cause) {
-    if (cause instanceof LLMError || io.signal.aborted || !response) throw cause;
-    const { headers } = response;
-    if (isObject(cause) && cause.name === "ApiError") throw Object.assign(cause, { headers });
-    const message = cause instanceof Error ? cause.message : String(cause);
-    throw new LLMError("StreamError", `Cannot read the response of Gemini: ${message.slice(0, 300)}`, {
-      cause,
-    });
-  }
 }

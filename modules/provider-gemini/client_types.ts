@@ -106,7 +106,6 @@ export interface GenerateContentResponse {
 export interface Candidate {
   content?: { parts?: Part[] };
   finishReason?: string;
-  finishMessage?: string;
   groundingMetadata?: JsonObject;
 }
 

@@ -5,8 +5,8 @@ import { type JsonObject, LLMError } from "preamp";
 export interface Ending {
   /** `finishReason` of the API; undefined when the response ended without one. */
   readonly reason: string | undefined;
-  /** `finishMessage` of the API. */
-  readonly message: string | undefined;
+  /** Returns the end of the response as text: the client leaves `finishMessage` out. */
+  tail(): string;
   /** Whether the answer has more than thoughts. */
   readonly has_output: boolean;
   readonly has_calls: boolean;
@@ -36,33 +36,42 @@ const MALFORMED: ReadonlySet<string> = new Set(["MALFORMED_FUNCTION_CALL", "UNEX
  * the answer was filtered.
  */
 export function finishOf(ending: Ending): { finish_reason: string; invalid_call?: JsonObject } {
-  const { reason, message, has_output, has_calls } = ending;
+  const { reason, has_output, has_calls, tools } = ending;
   if (reason === undefined) {
     throw new LLMError("StreamError", "The response of Gemini ended without a finish reason");
   }
   if (MALFORMED.has(reason) && !has_calls) {
-    const name = calledTool(ending);
+    const message = messageIn(ending.tail());
+    const name = calledTool(message, tools);
     if (name !== undefined) {
       return { finish_reason: "tool_calls", invalid_call: { name, arguments: message } };
     }
   }
   if (FILTERED.has(reason)) {
     if (has_output) return { finish_reason: "content_filter" };
+    const message = messageIn(ending.tail());
     throw new LLMError("ContentFilterError", `Gemini filtered the answer: ${reason}${suffix(message)}`);
   }
   if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return { finish_reason: "length" };
   if (has_calls) return { finish_reason: "tool_calls" };
   if (reason === "STOP") return { finish_reason: "stop" };
   if (has_output) return { finish_reason: reason.toLowerCase() };
+  const message = messageIn(ending.tail());
   throw new LLMError("StreamError", `Gemini ended without an answer: ${reason}${suffix(message)}`);
 }
 
+/** Returns `finishMessage` of a response, or an empty text. */
+function messageIn(tail: string): string {
+  const [, text] = /"finishMessage":\s*("(?:[^"\\]|\\.)*")/.exec(tail) ?? [];
+  return text === undefined ? "" : String(JSON.parse(text));
+}
+
 /** Returns the function that is named in the message of an unreadable call, such as `print(default_api.add(`. */
-function calledTool({ message = "", tools }: Ending): string | undefined {
+function calledTool(message: string, tools: readonly string[]): string | undefined {
   const words = message.match(/[\w-]+/g) ?? [];
   return words.find((word) => tools.includes(word));
 }
 
-function suffix(message: string | undefined): string {
-  return message ? `: ${message.slice(0, 300)}` : "";
+function suffix(message: string): string {
+  return message === "" ? "" : `: ${message.slice(0, 300)}`;
 }

@@ -40,16 +40,17 @@ export class AnswerCollector {
   /** Adds a call: `{id?, function: {name, arguments}}`. */
   addCall({ id, function: fields }: JsonObject): void {
     const repeated = this.#calls.some((call) => call.id === id);
-    const call = parseToolCall({ ...(isObject(fields) ? fields : {}), id: repeated ? undefined : id });
+    const { name, arguments: args } = isObject(fields) ? fields : {};
+    const call = parseToolCall({ id: repeated ? undefined : id, name, arguments: args });
     this.#calls.push(call);
-    const { id: block_id, name, arguments: input } = call;
-    this.#content.push({ type: "tool_call", id: block_id, name, input });
+    const block = { type: "tool_call", id: call.id, name: call.name, input: call.arguments };
+    this.#content.push(block);
     this.#onDelta?.({
       block_index: this.#content.length - 1,
       block_type: "tool_call",
-      delta: call.invalid_arguments ?? JSON.stringify(input),
-      id: block_id,
-      name,
+      delta: call.invalid_arguments ?? JSON.stringify(block.input),
+      id: block.id,
+      name: block.name,
     });
   }
 

@@ -42,9 +42,9 @@ export function toConnectionError(cause: unknown, url: string): LLMError {
  * @param body The body as text, or the value of `error`.
  */
 export function toServerError(status: number, body: string, headers?: Headers): LLMError {
-  const { message, ...sizes } = readMessage(body);
+  const message = readMessage(body);
   const status_code = status < 400 ? 500 : status;
-  const options: LLMErrorOptions = { status_code, ...sizes, cause: message };
+  const options: LLMErrorOptions = { status_code, cause: message };
   const [, model] = NOT_FOUND.exec(message) ?? [];
   if (model !== undefined) {
     const text = `Cannot find the model ${model} in Ollama: get it with \`ollama pull ${model}\``;
@@ -63,25 +63,18 @@ export function toServerError(status: number, body: string, headers?: Headers): 
 }
 
 /** Returns the message of a body; that of the model's own server is JSON within the text. */
-function readMessage(
-  body: string,
-): Pick<LLMErrorOptions, "limit_tokens" | "requested_tokens"> & { message: string } {
+function readMessage(body: string): string {
   let message = body.trim();
-  let facts: JsonObject = {};
   for (let depth = 0; depth < 3; depth++) {
     const error = parse(message)?.error;
     if (typeof error === "string") message = error;
     else if (isObject(error) && typeof error.message === "string") {
-      facts = error;
-      message = error.type === undefined ? error.message : `${error.message} (${error.type})`;
+      const { message: text, type, n_prompt_tokens, n_ctx } = error;
+      const sizes = n_ctx === undefined ? "" : `, n_prompt_tokens: ${n_prompt_tokens}, n_ctx: ${n_ctx}`;
+      return type === undefined ? text : `${text} (${type}${sizes})`;
     } else break;
   }
-  const { n_ctx, n_prompt_tokens } = facts;
-  return {
-    message: message || "the server answered with an error that has no message",
-    ...(typeof n_ctx === "number" ? { limit_tokens: n_ctx } : {}),
-    ...(typeof n_prompt_tokens === "number" ? { requested_tokens: n_prompt_tokens } : {}),
-  };
+  return message || "the server answered with an error that has no message";
 }
 
 function parse(text: string): JsonObject | undefined {
