@@ -19,7 +19,8 @@ import { allowOrigins } from "./middleware/cors.ts";
 import { encodeText } from "./middleware/encode_text.ts";
 import { type BoundsOf, limitRequests, limitRuns } from "./middleware/limit_caller.ts";
 import { answerProblems } from "./problems.ts";
-import { type Route, ROUTES } from "./route_table.ts";
+import { ROUTES } from "./route_table.ts";
+import type { Route } from "./routes/route.ts";
 
 /** The HTTP API as a function from request to response. */
 export interface App {

@@ -87,6 +87,11 @@ export type Middleware = MiddlewareHandler<{ Bindings: RequestContext }>;
  */
 export type Handler = (context: HandlerContext, caller: Caller) => Response | Promise<Response>;
 
+/** Returns the `{id}` of the path. */
+export function pathId(context: HandlerContext): string {
+  return context.req.param("id") ?? "";
+}
+
 /** Functions to call when the server stops, such as the ends of open streams. */
 export class DisposerSet {
   readonly #closers = new Set<() => void>();

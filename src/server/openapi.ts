@@ -7,8 +7,10 @@ import manifest from "../../deno.json" with { type: "json" };
 import { isObject, type JsonObject, type JsonSchema } from "../sdk/json.ts";
 import { entryJsonSchemas, otherSchema } from "../sdk/schemas/events.ts";
 import { ERRORS } from "../sdk/error_codes.ts";
-import { codesOf, type Route, type RouteAnswer, ROUTES } from "./route_table.ts";
-import { ANSWERS, BODIES, QUERIES, SHARED } from "./schemas.ts";
+import { ROUTES } from "./route_table.ts";
+import { codesOf, type Route, type RouteAnswer } from "./routes/route.ts";
+import { BODIES, QUERIES } from "./schemas/requests.ts";
+import { ANSWERS, SHARED } from "./schemas/responses.ts";
 
 const texts = new Map<string, string>();
 

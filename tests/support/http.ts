@@ -12,7 +12,8 @@ import { textOf } from "../../src/sdk/mod.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import { MockProvider, type ScriptedResponse } from "../../src/sdk/testing/mock_provider.ts";
 import { type App, type AppOptions, createApp } from "../../src/server/app.ts";
-import { type AnswerName, loadSchemas } from "../../src/server/body/validation.ts";
+import type { AnswerName } from "../../src/server/routes/route.ts";
+import { ANSWERS } from "../../src/server/schemas/responses.ts";
 import type { LogRecord } from "../../src/server/middleware/access_log.ts";
 import { FakeSystemClock } from "./clock.ts";
 
@@ -171,7 +172,6 @@ export function testApp(
 // deno-lint-ignore no-explicit-any -- tests read fields of many shapes
 export async function bodyOf(response: Response, schema: AnswerName): Promise<any> {
   const body = await response.json();
-  const { ANSWERS } = await loadSchemas();
   ANSWERS[schema].parse(body);
   return body;
 }

@@ -9,13 +9,11 @@ import type { RunRequest } from "../../runs/types.ts";
 import type { ErrorDetail, PreampError } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 
-type Schemas = typeof import("../schemas.ts");
+type Schemas = typeof import("../schemas/requests.ts");
 /** Name of a request body. */
 export type BodyName = keyof Schemas["BODIES"];
 /** Name of a query. */
 export type QueryName = keyof Schemas["QUERIES"];
-/** Name of a response body. */
-export type AnswerName = keyof Schemas["ANSWERS"];
 /** A validated body. */
 export type Body<Name extends BodyName> = z.output<Schemas["BODIES"][Name]>;
 /** A validated query. */
@@ -24,8 +22,8 @@ export type Query<Name extends QueryName> = z.output<Schemas["QUERIES"][Name]>;
 let loading: Promise<Schemas> | undefined;
 
 /** Loads the schemas, and with them zod, on the first call. */
-export function loadSchemas(): Promise<Schemas> {
-  return loading ??= import("../schemas.ts");
+function loadSchemas(): Promise<Schemas> {
+  return loading ??= import("../schemas/requests.ts");
 }
 
 /**

@@ -1,12 +1,11 @@
 import type { Caller } from "../../runs/types.ts";
 import { hasCode } from "../../sdk/errors.ts";
-import type { Handler, HandlerContext } from "../context.ts";
+import { type Handler, type HandlerContext, pathId } from "../context.ts";
 import { jsonResponse, noContent } from "../responses.ts";
 import { eventStream } from "../streaming/run_events.ts";
 import { lastEventId } from "../streaming/sse.ts";
 import { preferredType } from "../negotiation.ts";
 import { problemResponse, toProblem } from "../problems.ts";
-import { pathId } from "./runs.ts";
 import { checkListQuery, type Query } from "../body/validation.ts";
 
 const FORMS = ["application/json", "text/event-stream", "application/x-ndjson"] as const;

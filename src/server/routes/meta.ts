@@ -3,6 +3,8 @@ import type { Handler } from "../context.ts";
 import { jsonResponse, textResponse } from "../responses.ts";
 import { preferredType } from "../negotiation.ts";
 import { escapeHtml } from "../../text/escape.ts";
+import { docsIndex, docsPage, llmsText } from "./docs.ts";
+import { ok, type Route } from "./route.ts";
 
 /** Handles `GET /healthz`: the process is up. Reads no other state. */
 export const health: Handler = () => jsonResponse({ status: "ok" });
@@ -92,3 +94,95 @@ function landingPage(base: string): string {
     "",
   ].join("\n");
 }
+
+/** Routes of the server itself. */
+export const META_ROUTES: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/v1/events/schema",
+    id: "eventsSchema",
+    summary: "The JSON Schema of every event of a log",
+    answers: {
+      200: {
+        description: "JSON Schema 2020-12 of an entry; $defs has each canonical event by name",
+        content: { "application/schema+json": "JsonSchema" },
+      },
+    },
+    handle: eventsSchema,
+  },
+  {
+    method: "GET",
+    path: "/v1/system",
+    id: "system",
+    summary: "Describe the server: versions, store, isolation tiers, permissions, memory",
+    answers: ok("the server", "System"),
+    handle: system,
+  },
+  {
+    method: "GET",
+    path: "/healthz",
+    id: "health",
+    summary: "Check that the process is up",
+    open: true,
+    answers: ok("the process is up", "Health"),
+    handle: health,
+  },
+  {
+    method: "GET",
+    path: "/readyz",
+    id: "readiness",
+    summary: "Check that the store answers and the server is not shutting down",
+    open: true,
+    answers: {
+      ...ok("ready", "Readiness"),
+      503: { description: "not ready", content: { "application/json": "Readiness" } },
+    },
+    handle: readiness,
+  },
+  {
+    method: "GET",
+    path: "/openapi.json",
+    id: "openApi",
+    summary: "The OpenAPI document",
+    open: true,
+    answers: { 200: { description: "OpenAPI 3.1" } },
+    handle: openApi,
+  },
+  {
+    method: "GET",
+    path: "/docs",
+    id: "docsIndex",
+    summary: "The index of the documentation",
+    open: true,
+    answers: { 200: { description: "the index", content: { "text/markdown": null, "text/html": null } } },
+    handle: docsIndex,
+  },
+  {
+    method: "GET",
+    path: "/docs/{page}",
+    id: "docsPage",
+    summary: "A page of the documentation",
+    open: true,
+    answers: { 200: { description: "the page", content: { "text/markdown": null, "text/html": null } } },
+    codes: ["not_found"],
+    handle: docsPage,
+  },
+  {
+    method: "GET",
+    path: "/llms.txt",
+    id: "llmsText",
+    summary: "The index of the documentation for language models (llmstxt.org)",
+    open: true,
+    answers: { 200: { description: "the index", content: { "text/plain": null } } },
+    handle: llmsText,
+  },
+  {
+    method: "GET",
+    path: "/",
+    id: "landing",
+    summary: "A short introduction",
+    open: true,
+    answers: { 200: { description: "the introduction", content: { "text/plain": null, "text/html": null } } },
+    handle: landing,
+  },
+];

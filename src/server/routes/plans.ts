@@ -2,10 +2,10 @@
 import type { LockedInput, PlanInput } from "../../app/types.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { readDocument, readJsonBody } from "../body/parse_body.ts";
-import type { Handler, HandlerContext } from "../context.ts";
+import { type Handler, type HandlerContext, pathId } from "../context.ts";
 import { jsonResponse, listResponse } from "../responses.ts";
-import { pathId } from "./runs.ts";
 import { checkBody } from "../body/validation.ts";
+import { LOAD_CODES, ok, type Route } from "./route.ts";
 
 /** Handles `POST /v1/plans/check`: answers 200 for an invalid plan too. */
 export const checkPlan: Handler = async (context, caller) =>
@@ -53,3 +53,74 @@ export const listModules: Handler = async (context) =>
 /** Handles `GET /v1/modules/{id}`. */
 export const getModule: Handler = async (context) =>
   jsonResponse(await context.env.server.runtime.modules.get(pathId(context)));
+
+/** Routes of plans and modules. */
+export const PLAN_ROUTES: readonly Route[] = [
+  {
+    method: "POST",
+    path: "/v1/plans/check",
+    id: "checkPlan",
+    summary: "Check a plan without executing anything",
+    body: "PlanRequest",
+    accepts_plans: true,
+    answers: ok("the findings, also for an invalid plan", "PlanCheck"),
+    codes: ["plan_invalid", "plan_limit_exceeded"],
+    handle: checkPlan,
+  },
+  {
+    method: "POST",
+    path: "/v1/plans/explain",
+    id: "explainPlan",
+    summary: "Show what a plan may access; its modules are fetched but not executed",
+    body: "PlanRequest",
+    accepts_plans: true,
+    answers: ok("what the plan may access", "Explanation"),
+    codes: LOAD_CODES,
+    handle: explainPlan,
+  },
+  {
+    method: "POST",
+    path: "/v1/plans/lock",
+    id: "lockPlan",
+    summary: "Create the lock of a plan; its modules are fetched but not executed",
+    body: "PlanRequest",
+    accepts_plans: true,
+    answers: ok("plan.lock.json", "Lock"),
+    codes: LOAD_CODES,
+    handle: lockPlan,
+  },
+  {
+    method: "POST",
+    path: "/v1/plans/diff",
+    id: "diffPlans",
+    summary: "Compare two plans: what the second one widens and narrows",
+    body: "PlanDiffRequest",
+    answers: ok("the changes", "PlanDiff"),
+    codes: ["plan_invalid", "plan_limit_exceeded"],
+    handle: diffPlans,
+  },
+  {
+    method: "GET",
+    path: "/v1/plans",
+    id: "listPlans",
+    summary: "List the named plans of this server",
+    answers: ok("all plans", "PlanList"),
+    handle: listPlans,
+  },
+  {
+    method: "GET",
+    path: "/v1/modules",
+    id: "listModules",
+    summary: "List the built-in modules",
+    answers: ok("all modules", "ModuleList"),
+    handle: listModules,
+  },
+  {
+    method: "GET",
+    path: "/v1/modules/{id}",
+    id: "getModule",
+    summary: "Read a built-in module",
+    answers: ok("the module", "Module"),
+    handle: getModule,
+  },
+];

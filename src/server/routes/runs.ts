@@ -1,9 +1,12 @@
 /** Handlers of runs and their approvals. */
-import type { Handler, HandlerContext } from "../context.ts";
+import { type Handler, pathId } from "../context.ts";
 import { jsonResponse, listResponse, noContent } from "../responses.ts";
 import { answerNewRun } from "./create_run.ts";
 import { readJsonBody } from "../body/parse_body.ts";
 import { checkBody, checkListQuery } from "../body/validation.ts";
+import { createRun } from "./create_run.ts";
+import { runEvents } from "./events.ts";
+import { ok, type Route, RUN, RUN_CODES } from "./route.ts";
 
 /** Handles `GET /v1/runs`: newest first. */
 export const listRuns: Handler = async (context, caller) => {
@@ -71,7 +74,154 @@ export const decideApproval: Handler = async (context, caller) => {
   return jsonResponse(await runtime.runs.decide(caller, pathId(context), approval_id, decision));
 };
 
-/** Returns the `{id}` of the path. */
-export function pathId(context: HandlerContext): string {
-  return context.req.param("id") ?? "";
-}
+/** Routes of runs and their approvals. */
+export const RUN_ROUTES: readonly Route[] = [
+  {
+    method: "POST",
+    path: "/v1/runs",
+    id: "createRun",
+    summary: "Start a run; Accept and Prefer choose the form of the response",
+    starts_run: true,
+    body: "RunRequest",
+    accepts_plans: true,
+    query: "CreateRunQuery",
+    headers: {
+      "Idempotency-Key": "the same key and the same body give the same run",
+      "Prefer":
+        "respond-async: answer 202 at once; wait: wait for the end, including approvals; wait=N: wait at most N seconds",
+    },
+    answers: {
+      200: {
+        description:
+          "the run when it has ended or needs an approval; or only its output text; or its events until run:end",
+        content: { "application/json": "Run", "text/plain": null, "text/event-stream": "Event" },
+      },
+      202: {
+        description: "the run, which continues; Location is its URL",
+        content: { "application/json": "Run" },
+      },
+      502: {
+        description: "text/plain only: the run did not complete; Preamp-Run-Status has its status",
+        content: { "text/plain": null },
+      },
+    },
+    codes: RUN_CODES,
+    handle: createRun,
+  },
+  {
+    method: "GET",
+    path: "/v1/runs",
+    id: "listRuns",
+    summary: "List runs, newest first",
+    query: "ListRunsQuery",
+    answers: ok("a page of runs", "RunList"),
+    handle: listRuns,
+  },
+  {
+    method: "GET",
+    path: "/v1/runs/{id}",
+    id: "getRun",
+    summary: "Read a run",
+    answers: { 200: RUN },
+    handle: getRun,
+  },
+  {
+    method: "DELETE",
+    path: "/v1/runs/{id}",
+    id: "deleteRun",
+    summary: "Delete a run and its log; its messages remain in the session",
+    answers: { 204: { description: "deleted" } },
+    codes: ["session_busy", "storage_full"],
+    handle: removeRun,
+  },
+  {
+    method: "GET",
+    path: "/v1/runs/{id}/events",
+    id: "listRunEvents",
+    summary: "Read the event log of a run: a list of the existing entries, or a stream until run:end",
+    query: "EventsQuery",
+    headers: { "Last-Event-ID": "resume a stream after this seq; overrides after" },
+    answers: {
+      200: {
+        description: "a list, or a stream of entries",
+        content: {
+          "application/json": "EventList",
+          "text/event-stream": "Event",
+          "application/x-ndjson": "Event",
+        },
+      },
+      204: { description: "text/event-stream only: the run has ended and there are no more entries" },
+    },
+    codes: ["log_expired"],
+    handle: runEvents,
+  },
+  {
+    method: "POST",
+    path: "/v1/runs/{id}/cancel",
+    id: "cancelRun",
+    summary: "Cancel a run; a run that has ended is returned unchanged",
+    body: "CancelRequest",
+    body_optional: true,
+    answers: { 200: RUN },
+    handle: cancelRun,
+  },
+  {
+    method: "POST",
+    path: "/v1/runs/{id}/steer",
+    id: "steerRun",
+    summary: "Send a steering message to a run; delivered with the next provider request",
+    body: "SteerRequest",
+    answers: { 200: RUN },
+    codes: ["run_ended", "not_steerable"],
+    handle: steerRun,
+  },
+  {
+    method: "POST",
+    path: "/v1/runs/{id}/replay",
+    id: "replayRun",
+    summary: "Replay a run and report the first difference; with from_event, re-execute from that event",
+    starts_run: true,
+    body: "ReplayRequest",
+    body_optional: true,
+    headers: { "Prefer": "with from_event: as for POST /v1/runs" },
+    answers: {
+      200: {
+        description:
+          "if the replay is equal, and the first difference; with from_event, the new run as for POST /v1/runs",
+        content: {
+          "application/json": ["ReplayReport", "Run"],
+          "text/plain": null,
+          "text/event-stream": "Event",
+        },
+      },
+      202: {
+        description: "with from_event: the run, which continues",
+        content: { "application/json": "Run" },
+      },
+      502: {
+        description: "with from_event, text/plain only: the run did not complete",
+        content: { "text/plain": null },
+      },
+    },
+    codes: ["not_replayable", "log_expired", ...RUN_CODES],
+    handle: replayRun,
+  },
+  {
+    method: "GET",
+    path: "/v1/runs/{id}/approvals",
+    id: "listApprovals",
+    summary: "List the approvals of a run, pending and decided",
+    answers: ok("all approvals", "ApprovalList"),
+    handle: listApprovals,
+  },
+  {
+    method: "POST",
+    path: "/v1/runs/{id}/approvals/{approval_id}",
+    id: "decideApproval",
+    summary: "Decide an approval; the first decision counts",
+    body: "ApprovalAnswer",
+    answers: ok("the approval", "Approval"),
+    codes: ["approval_already_resolved", "approval_expired", "approval_args_mismatch", "storage_full"],
+    handle: decideApproval,
+  },
+];

@@ -1,9 +1,9 @@
 /** Handlers of sessions. */
 import { readJsonBody } from "../body/parse_body.ts";
-import type { Handler } from "../context.ts";
+import { type Handler, pathId } from "../context.ts";
 import { jsonResponse, noContent } from "../responses.ts";
-import { pathId } from "./runs.ts";
 import { checkBody, checkListQuery } from "../body/validation.ts";
+import { ok, type Route } from "./route.ts";
 
 /** Handles `GET /v1/sessions`. */
 export const listSessions: Handler = async (context, caller) => {
@@ -48,3 +48,67 @@ export const listMessages: Handler = async (context, caller) => {
     next_cursor: end < messages.length ? String(end) : null,
   });
 };
+
+/** Routes of sessions. */
+export const SESSION_ROUTES: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/v1/sessions",
+    id: "listSessions",
+    summary: "List sessions",
+    query: "PageQuery",
+    answers: ok("a page of sessions", "SessionList"),
+    handle: listSessions,
+  },
+  {
+    method: "GET",
+    path: "/v1/sessions/{id}",
+    id: "getSession",
+    summary: "Read a session",
+    answers: ok("the session", "Session"),
+    handle: getSession,
+  },
+  {
+    method: "DELETE",
+    path: "/v1/sessions/{id}",
+    id: "deleteSession",
+    summary: "Delete a session with its runs",
+    answers: { 204: { description: "deleted" } },
+    codes: ["session_busy", "storage_full"],
+    handle: removeSession,
+  },
+  {
+    method: "POST",
+    path: "/v1/sessions/{id}/fork",
+    id: "forkSession",
+    summary: "Create a new session with the history of this one up to the end of a turn",
+    body: "ForkRequest",
+    body_optional: true,
+    answers: {
+      201: {
+        description: "the new session; Location is its URL",
+        content: { "application/json": "Session" },
+      },
+    },
+    codes: ["storage_full"],
+    handle: forkSession,
+  },
+  {
+    method: "GET",
+    path: "/v1/sessions/{id}/runs",
+    id: "listSessionRuns",
+    summary: "List the runs of a session, newest first",
+    query: "PageQuery",
+    answers: ok("a page of runs", "RunList"),
+    handle: listSessionRuns,
+  },
+  {
+    method: "GET",
+    path: "/v1/sessions/{id}/messages",
+    id: "listSessionMessages",
+    summary: "Read the full history of a session, never compacted",
+    query: "MessagesQuery",
+    answers: ok("the messages", "MessageList"),
+    handle: listMessages,
+  },
+];

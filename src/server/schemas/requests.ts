@@ -1,0 +1,180 @@
+/**
+ * Zod schemas of requests. They validate bodies and queries, and the OpenAPI document is generated from them.
+ * Loaded on the first request that needs validation, because loading zod is slow.
+ */
+import * as z from "zod";
+import { MIN_DURATION_S } from "../../plan/check/check_limits.ts";
+import { MODEL_FORM, readModelName } from "../../plan/model_name.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+
+/** Creates the schema of an object that is validated elsewhere; the value is not copied. */
+export function data(description: string) {
+  return z.custom<JsonObject>(isObject, { error: "must be an object" }).meta({ type: "object", description });
+}
+
+const text = z.string();
+const count = z.int().min(0);
+const nonBlank = z.string().regex(/\S/, { error: "must not be blank" });
+
+/** A content block of any type. */
+export const ContentBlock = z.custom<{ type: string; [key: string]: unknown }>(
+  (value) => isObject(value) && typeof value.type === "string",
+  { error: "must be an object with a type" },
+).meta({ id: "ContentBlock", type: "object", required: ["type"], properties: { type: { type: "string" } } });
+
+/** Limits of one run. */
+export const Limits = z.strictObject({
+  max_iterations: z.int().min(1).exactOptional().meta({ description: "answered provider calls" }),
+  max_tool_calls: count.exactOptional(),
+  max_total_tokens: z.int().min(1).exactOptional(),
+  max_cost_usd: z.string().regex(/^\d{1,15}(\.\d{1,18})?$/, {
+    error: 'must be a decimal string such as "0.50"',
+  })
+    .exactOptional(),
+  max_duration_s: z.number().min(MIN_DURATION_S).exactOptional().meta({
+    description: "waiting for an approval does not count",
+  }),
+}).meta({
+  id: "Limits",
+  description: "Limits of a run; may only tighten those of the plan and of the policy.",
+});
+
+/**
+ * A content block of a prompt. Text blocks must have text; the fields of other types are checked by the
+ * provider.
+ */
+const PromptBlock = ContentBlock.refine((block) => block.type !== "text" || typeof block.text === "string", {
+  error: "must have text when its type is text",
+});
+
+const prompt = z.union([nonBlank, z.array(PromptBlock).min(1)], {
+  error: "must be text that is not blank, or a list of content blocks",
+});
+
+const plan = z.custom<JsonObject | string>((value) => isObject(value) || typeof value === "string", {
+  error: "must be a plan: an object, or YAML or JSON text",
+}).meta({
+  type: ["object", "string"],
+  description: "A mount plan: as data, or as YAML or JSON text. At most 256 KiB.",
+});
+
+const planRef = z.string().min(1).meta({ description: "name of a plan of GET /v1/plans" });
+
+const model = z.string().refine((name) => readModelName(name) !== null, { error: `must be ${MODEL_FORM}` })
+  .meta({
+    description:
+      "PROVIDER/MODEL: the model of this run, in place of the plan's; without a plan, the demo plan runs on it",
+    examples: ["anthropic/claude-sonnet-5-5"],
+  });
+
+const comparedPlan = z.union([z.strictObject({ plan_ref: planRef }), plan], {
+  error: "must be a plan (an object, or YAML or JSON text), or {plan_ref}",
+});
+
+/** Schemas of request bodies. Unknown fields are errors, so that a misspelt limit is not ignored. */
+export const BODIES = {
+  RunRequest: z.strictObject({
+    prompt,
+    plan: plan.exactOptional(),
+    plan_ref: planRef.exactOptional(),
+    model: model.exactOptional(),
+    lock: data("contents of plan.lock.json").exactOptional(),
+    session_id: z.string().min(1).exactOptional().meta({ description: "continues this conversation" }),
+    limits: Limits.exactOptional(),
+    background: z.boolean().exactOptional().meta({ description: "answer 202 at once; default false" }),
+    on_disconnect: z.enum(["continue", "cancel"]).exactOptional().meta({ description: "default continue" }),
+    if_busy: z.enum(["reject", "queue", "cancel"]).exactOptional().meta({ description: "default reject" }),
+    metadata: data("echoed on the run").exactOptional(),
+  }).refine((value) => value.plan === undefined || value.plan_ref === undefined, {
+    path: ["plan_ref"],
+    error: "must not be combined with plan",
+  }).meta({ id: "RunRequest" }),
+
+  CancelRequest: z.strictObject({
+    mode: z.enum(["graceful", "immediate"]).exactOptional().meta({ description: "default graceful" }),
+  }).meta({ id: "CancelRequest" }),
+
+  ReplayRequest: z.strictObject({
+    from_event: z.int().min(1).exactOptional().meta({
+      description: "execute the run again from this entry, with live calls, in a new session",
+    }),
+    plan: plan.exactOptional().meta({ description: "with from_event: replaces the plan of the run" }),
+  }).refine((value) => value.plan === undefined || value.from_event !== undefined, {
+    path: ["plan"],
+    error: "must be combined with from_event",
+  }).meta({ id: "ReplayRequest" }),
+
+  ForkRequest: z.strictObject({
+    turn: z.int().min(1).exactOptional().meta({
+      description: "last turn of the history to keep, from 1; default all",
+    }),
+  }).meta({ id: "ForkRequest" }),
+
+  SteerRequest: z.strictObject({ text: nonBlank }).meta({ id: "SteerRequest" }),
+
+  ApprovalAnswer: z.strictObject({
+    decision: z.string().min(1).meta({ description: "allow, deny, or one of the approval's options" }),
+    reason: text.exactOptional(),
+    args_hash: text.exactOptional().meta({
+      description: "hash of the approved arguments; the decision is refused if it differs",
+    }),
+  }).meta({ id: "ApprovalAnswer" }),
+
+  PlanRequest: z.strictObject({
+    plan: plan.exactOptional(),
+    plan_ref: planRef.exactOptional(),
+    lock: data("contents of plan.lock.json").exactOptional(),
+  }).refine((value) => (value.plan === undefined) !== (value.plan_ref === undefined), {
+    path: ["plan"],
+    error: "must be given, or plan_ref instead",
+  }).meta({ id: "PlanRequest" }),
+
+  PlanDiffRequest: z.strictObject({ from: comparedPlan, to: comparedPlan }).meta({ id: "PlanDiffRequest" }),
+};
+
+/** Status of a run. */
+export const RunStatus = z.enum([
+  "queued",
+  "running",
+  "awaiting_approval",
+  "completed",
+  "incomplete",
+  "denied",
+  "cancelled",
+  "failed",
+]).meta({ id: "RunStatus", description: "the last five are final" });
+
+const limit = z.int().min(1).max(1000).exactOptional().meta({
+  description:
+    "default 100, at most 1000, unless configured otherwise by limits.page_limit and limits.max_page_limit",
+});
+const cursor = z.string().min(1).exactOptional().meta({ description: "next_cursor of the previous page" });
+const seq = z.int().min(0);
+
+/** Schemas of query parameters. Whole numbers have been converted before validation. */
+export const QUERIES = {
+  CreateRunQuery: z.strictObject({
+    prompt: z.string().exactOptional().meta({ description: "the prompt, if the body is a plan" }),
+  }),
+  ListRunsQuery: z.strictObject({
+    session_id: z.string().min(1).exactOptional(),
+    status: RunStatus.exactOptional(),
+    limit,
+    cursor,
+  }),
+  EventsQuery: z.strictObject({
+    after: seq.exactOptional().meta({
+      description: "only entries with a larger seq; Last-Event-ID has the same effect",
+    }),
+    limit: limit.meta({
+      description:
+        "of a JSON list; default and maximum 1000, unless configured otherwise by limits.max_page_limit",
+    }),
+    cursor: seq.exactOptional().meta({ description: "of a JSON list: next_cursor of the previous page" }),
+  }),
+  PageQuery: z.strictObject({ limit, cursor }),
+  MessagesQuery: z.strictObject({
+    limit: limit.meta({ description: "without it, all messages" }),
+    cursor: seq.exactOptional().meta({ description: "next_cursor of the previous page" }),
+  }),
+};
