@@ -10,6 +10,7 @@ const DEFINITION: ProviderDefinition = {
     env_vars: ["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     url: "https://aistudio.google.com/apikey",
   },
+  base_url_env_vars: ["GOOGLE_GEMINI_BASE_URL"],
   capabilities: ["vision", "pdf", "json_schema"],
   defaults: { model: "gemini-3.8-flash", context_window: 1_048_576, max_output_tokens: 65_536 },
   models: [], // their prices depend on the date: see mount

@@ -11,6 +11,7 @@ const DEFINITION: Omit<ProviderDefinition, "load"> = {
     url: "https://platform.openai.com/api-keys",
     optional: isOtherServer,
   },
+  base_url_env_vars: ["OPENAI_BASE_URL"],
   // a model may reason for minutes without sending anything
   defaults: {
     model: "gpt-6.1-terra",

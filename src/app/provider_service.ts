@@ -44,15 +44,17 @@ export async function listProviders({ modules, env }: ProviderDeps): Promise<Kno
   for (const provider of providerNames(modules.ids)) {
     const found = await mountProvider(modules, provider, { api_key: PLACEHOLDER }).catch(() => null); // needs more settings
     if (found === null || "skipped" in found) continue;
-    const { display_name, credential_env_vars, config_fields, defaults } = found.provider.getInfo();
+    const { display_name, credential_env_vars, defaults } = found.provider.getInfo();
     await found.close();
+    const without_key = await mountProvider(modules, provider, {});
+    if (!("skipped" in without_key)) await without_key.close();
     known.push({
       provider,
       module: `provider-${provider}`,
       display_name,
       variables: credential_env_vars,
       set_variable: credential_env_vars.find((name) => env(name)?.trim()) ?? null,
-      needs_key: config_fields.some(({ id, required }) => id === "api_key" && required === true),
+      needs_key: "skipped" in without_key,
       default_model: typeof defaults.model === "string" ? defaults.model : null,
     });
   }

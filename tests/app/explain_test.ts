@@ -324,7 +324,7 @@ Deno.test("POST /v1/plans/explain, lock and diff answer according to their schem
     await other.close();
   }));
 
-Deno.test("explain() names the variables of keys that a plan does not state", async () => {
+Deno.test("explain() names the variables of keys and addresses that a plan does not state", async () => {
   const runtime = createRuntime({ env: () => undefined });
   const session = { orchestrator: "loop-basic", context: "context-simple" };
   const variables = async (config: object) => {
@@ -334,8 +334,8 @@ Deno.test("explain() names the variables of keys that a plan does not state", as
     return env;
   };
   try {
-    assertEquals(await variables({}), ["ANTHROPIC_API_KEY"]);
-    assertEquals(await variables({ api_key: "${MY_KEY:none}" }), ["MY_KEY"]);
+    assertEquals(await variables({}), ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"]);
+    assertEquals(await variables({ api_key: "${MY_KEY:none}" }), ["ANTHROPIC_BASE_URL", "MY_KEY"]);
     assertEquals(await variables({ base_url: "http://127.0.0.1:1" }), []);
   } finally {
     await runtime.close();

@@ -57,6 +57,8 @@ export interface ProviderDefinition {
   readonly module?: string;
   /** Key of the vendor's API; absent when it needs no key. */
   readonly credential?: Credential;
+  /** Environment variables with the address of the API, in order of preference; the vendor's names. */
+  readonly base_url_env_vars?: readonly string[];
   /** Capabilities in addition to `streaming`, `tools` and `retries`, such as `vision`. */
   readonly capabilities?: readonly string[];
   /** Defaults of the settings. */

@@ -54,7 +54,6 @@ const COUNT: JsonSchema = { type: "integer", minimum: 1 };
 const SECONDS: JsonSchema = { type: "number", exclusiveMinimum: 0 };
 
 const COMMON: Readonly<Record<string, JsonSchema>> = {
-  base_url: { type: "string", minLength: 1, description: "Address of the API; default: the vendor's own." },
   priority: { type: "number", description: "Lower is preferred; default 100." },
   temperature: { type: "number", minimum: 0 },
   top_p: { type: "number", minimum: 0, maximum: 1 },
@@ -92,10 +91,10 @@ const COMMON: Readonly<Record<string, JsonSchema>> = {
 
 /**
  * Returns the JSON Schema of a provider's config: the common settings and the definition's own. In it,
- * `env_vars` of `api_key` names the variables from which the runtime fills in a missing key.
+ * `env_vars` of `api_key` and `base_url` name the variables from which the runtime fills in a missing value.
  */
 export function providerConfigSchema(definition: ProviderDefinition): JsonSchema {
-  const { defaults, credential, settings } = definition;
+  const { defaults, credential, base_url_env_vars = [], settings } = definition;
   const api_key: JsonSchema = {
     type: "string",
     minLength: 1,
@@ -111,6 +110,14 @@ export function providerConfigSchema(definition: ProviderDefinition): JsonSchema
     properties: {
       model: { type: "string", minLength: 1, default: defaults.model },
       api_key,
+      base_url: {
+        type: "string",
+        minLength: 1,
+        description: `Address of the API; default: ${
+          [...base_url_env_vars.map((name) => `the variable ${name}`), "the vendor's own"].join(", else ")
+        }.`,
+        ...(base_url_env_vars.length > 0 ? { env_vars: [...base_url_env_vars] } : {}),
+      },
       max_output_tokens: {
         ...COUNT,
         description: `Default ${defaults.max_output_tokens} or the model's maximum.`,
