@@ -69,6 +69,10 @@ function reportText({ warnings, version, store, isolation, bundler, ...rest }: S
     ["preamp", `${preamp}${compiled ? ", compiled" : ""} (deno ${deno}, v8 ${v8}, ${target})`],
     ["store", `${store.kind}: ${store.ok ? "ok" : store.reason ?? "does not answer"}`],
     ["tier process", answerText(isolation.process)],
+    [
+      "process limits",
+      isolation.process === true ? isolation.limits ?? "operating system and watchdog" : "-",
+    ],
     ["tier worker", answerText(isolation.worker)],
     ["bundler", answerText(bundler)],
     ["granted", list(named("granted"))],
