@@ -16,6 +16,7 @@ const SPELLINGS = [KEY, JSON.stringify(KEY).slice(1, -1), encodeURIComponent(KEY
 /** Variable of the key and address of each vendor. */
 const VENDORS: Readonly<Record<string, { variable: string; address: string }>> = {
   "provider-anthropic": { variable: "ANTHROPIC_API_KEY", address: "https://api.anthropic.com" },
+  "provider-gemini": { variable: "GEMINI_API_KEY", address: "https://generativelanguage.googleapis.com" },
   "provider-openai": { variable: "OPENAI_API_KEY", address: "https://api.openai.com" },
 };
 

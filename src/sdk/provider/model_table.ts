@@ -90,8 +90,8 @@ export class ModelTable {
   }
 }
 
-/** Suffixes of one version of a model: a date, a number, `latest`, `preview`. Another model has other prices. */
-const VERSION = /^[-@](latest|\d{3}|\d{8}|\d{4}-\d{2}-\d{2}|preview(-\d{2}-\d{2,4})?)$/;
+/** Suffixes of one version of a model: a date, a number, `latest`. Previews and other models have other prices. */
+const VERSION = /^[-@](latest|\d{3}|\d{8}|\d{4}-\d{2}-\d{2})$/;
 
 function findKnown(models: readonly KnownModel[], id: string): KnownModel | undefined {
   return models.find((model) => model.id === id) ??
