@@ -2,7 +2,9 @@
 import { createRuntime } from "../src/app/runtime.ts";
 import type { Runtime } from "../src/app/types.ts";
 import type { Caller, Run } from "../src/runs/types.ts";
-import { assert, assertEquals, assertStringIncludes } from "./assert.ts";
+import { ERRORS } from "../src/sdk/error_codes.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "./assert.ts";
+import { refusal } from "./plan/support.ts";
 import { fakeVendor, onServer, VENDORS } from "./modules/providers/fake_vendor.ts";
 import { CHAT } from "./modules/provider_openai/vendors.ts";
 import { parseDocument } from "../src/plan/parse/parse.ts";
@@ -25,7 +27,7 @@ const ANSWERS: Record<string, string> = {
 };
 
 /** Plans that differ from calculator.yaml only in their provider, a vendor's; they run on a server of the test. */
-const VENDOR_PLANS = ["gemini", "ollama", "openai"];
+const VENDOR_PLANS = ["anthropic", "gemini", "ollama", "openai"];
 
 /** Stop reasons of plans that do not complete. */
 const STOPPED: Record<string, string> = { everything: "limit:max_tool_calls" };
@@ -188,5 +190,18 @@ for (const [name, vendor] of RUNS_ON) {
       assertEquals([ended.status, ended.output_text], ["completed", "6 × 7 is 42."]);
       assertEquals(await transcriptOf(runtime, ended.id), await transcriptOf(runtime, expected.id));
     });
+  });
+}
+
+for (const name of VENDOR_PLANS.filter((name) => name !== "ollama")) {
+  Deno.test(`plans/${name}.yaml without a key is refused with the key's variable and where to get one`, async () => {
+    const runtime = createRuntime({ plans: FOLDER, env: () => undefined });
+    try {
+      const error = await refusal(() => runtime.runs.create({ plan_ref: name, prompt: "hi" }, CALLER));
+      assertEquals([error.code, ERRORS[error.code].status], ["module_load_failed", 422]);
+      assertMatch(error.message, new RegExp(`set the variable ${name.toUpperCase()}_API_KEY.*https://`));
+    } finally {
+      await runtime.close();
+    }
   });
 }

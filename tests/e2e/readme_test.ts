@@ -1,6 +1,8 @@
 /** Runs the commands of README.md, except `deno task test` and `deno task compile`. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { fakeVendor } from "../modules/providers/fake_vendor.ts";
 import { ROOT, runProgram, startServer } from "./program.ts";
+import { WIRES } from "./provider_wires.ts";
 import { shell } from "./shell.ts";
 
 const README = await Deno.readTextFile(`${ROOT}README.md`);
@@ -44,6 +46,15 @@ Deno.test("README.md posts a plan of the reader's own when the server has starte
     assertEquals([run.status, run.tool_call_count], ["completed", 1]);
     assertMatch(run.output_text, /84/);
   }));
+
+Deno.test("README.md runs on a real model, here on a server with its API", async () => {
+  const { vendor, env } = WIRES["Anthropic"]!;
+  await using server = fakeVendor(vendor, [{ text: ["12 * (3 + 4) is 84."] }]);
+  const ran = await runProgram(argumentsOf(commandWith(" run -m ")), { env: env(server.url) });
+  assertEquals([ran.code, ran.stdout], [0, "12 * (3 + 4) is 84.\n"], ran.stderr);
+  const listed = await runProgram(argumentsOf(commandWith("provider list")), { env: env(server.url) });
+  assertMatch(listed.stdout, /^anthropic +set +ANTHROPIC_API_KEY/m);
+});
 
 Deno.test("README.md checks the plan and runs it without a server", () =>
   withPlan(async (folder) => {
