@@ -159,30 +159,28 @@ const BROKEN: readonly (readonly [what: string, type: ModuleType, code: string])
 /** A case, and what it failed with; null for one that passed. */
 type CaseResult = [title: string, failure: string | null];
 
-/** Cases that run at once in guests: most of their time is the start of a guest, and waiting. */
-const AT_ONCE = 6;
-
-/** Runs a suite, this many cases at once; `create` makes a module for each case. */
+/** Runs a suite; each case has a module of its own, that `after` ends. */
 async function outcomes(
   { type, config = {}, options = {} }: SuiteRun,
   create: () => Promise<Module>,
-  at_once: number,
+  after: () => Promise<void>,
 ): Promise<CaseResult[]> {
   const cases: [string, () => Promise<void>][] = [];
   const test: TestFunction = (name, run) => cases.push([name.slice("subject: ".length), run]);
   // one call for five suites: each takes a module, and of the options those it knows
   const suite = SUITES[type] as (name: string, create: () => Promise<Module>, options: object) => void;
   suite("subject", create, { ...options, config, test, deadline_ms: 60_000 });
-  const results: CaseResult[] = cases.map(([title]) => [title, null]);
-  const waiting = cases.entries(); // shared: each worker takes the next case
-  const work = async () => {
-    for (const [index, [, run]] of waiting) {
-      await run().catch((error) => {
-        results[index]![1] = errorMessage(error);
-      });
+  const results: CaseResult[] = [];
+  for (const [title, run] of cases) {
+    let failure: string | null = null;
+    try {
+      await run();
+    } catch (error) {
+      failure = errorMessage(error);
     }
-  };
-  await Promise.all(Array.from({ length: at_once }, work));
+    await after();
+    results.push([title, failure]);
+  }
   return results;
 }
 
@@ -192,15 +190,14 @@ async function linkHere(code: string, unique: number): Promise<Module> {
 }
 
 async function compare(lab: Lab, code: Code, run: SuiteRun, inline: () => Promise<Module>): Promise<void> {
-  const expected = await outcomes(run, inline, 1); // they share the module's state
+  const expected = await outcomes(run, inline, () => Promise.resolve());
   assert(expected.length >= 8);
   const failed = expected.filter(([, failure]) => failure !== null);
   if (run.fails) assert(failed.length > 0, "it is broken, and no case says so");
   else assertEquals(failed, []);
   const words = (failure: string | null) => failure !== null && run.other_words ? "failed" : failure;
   for (const tier of run.tiers) {
-    const results = await outcomes(run, () => lab.open(code, { tier, type: run.type }), AT_ONCE);
-    await lab.end();
+    const results = await outcomes(run, () => lab.open(code, { tier, type: run.type }), () => lab.end());
     const wanted = expected.map(([title, failure], index): CaseResult => {
       const mended = MENDED_ON_THE_WAY.has(title) && results[index]?.[1] === null;
       return [title, mended ? null : words(failure)];
