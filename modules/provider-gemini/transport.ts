@@ -49,8 +49,7 @@ export class Connection {
   }
 
   async #fetch(input: Parameters<typeof fetch>[0], init?: RequestInit): Promise<Response> {
-    // a redirect would take the key along
-    const response = this.#response = await this.#io.fetch(input, { ...init, redirect: "error" });
+    const response = this.#response = await this.#io.fetch(input, init);
     if (!response.ok || response.body === null) return response;
     const reader = response.body.getReader();
     const body = new ReadableStream<Uint8Array<ArrayBuffer>>({

@@ -120,7 +120,6 @@ async function post(
         ...(api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }),
       },
       body: body ? JSON.stringify(body) : null,
-      redirect: "error", // a redirect would take the key along
       signal: io.signal,
     });
   } catch (error) {

@@ -3,11 +3,15 @@
  * send the same request with 20 messages to the same server in another thread, and keep the whole answer.
  */
 import { Anthropic } from "@anthropic-ai/sdk";
+// @ts-types="../../modules/provider-gemini/client_types.ts"
+import { GoogleGenAI } from "@google/genai/web";
 import type { ChatRequest, JsonObject, Message, Module } from "preamp";
 import { TestCoordinator } from "preamp/testing";
 import { systemClock } from "../../src/process/system_clock.ts";
 import { ANTHROPIC } from "../modules/providers/anthropic_wire.ts";
 import type { Vendor } from "../modules/providers/faults.ts";
+import { GEMINI } from "../modules/providers/gemini_wire.ts";
+import { OLLAMA } from "../modules/providers/ollama_wire.ts";
 import { print, report, tableOf } from "./figures.ts";
 import type { Bytes } from "./provider_server.ts";
 import { middle, ratio, takeTurns } from "./rounds.ts";
@@ -50,6 +54,43 @@ const ROWS: readonly Row[] = [
           : await client.messages.create(body);
         return message.content.map((block) => block.type === "text" ? block.text : "").join("");
       };
+    },
+  },
+  {
+    vendor: GEMINI,
+    own: (baseUrl) => {
+      const client = new GoogleGenAI({ apiKey: "k", httpOptions: { baseUrl, apiVersion: "v1beta" } });
+      const contents = MESSAGES.map(({ role, content }) => ({
+        role: role === "user" ? "user" as const : "model" as const,
+        parts: [{ text: String(content) }],
+      }));
+      const body = { model: "gemini-3.8-flash", contents, config: { maxOutputTokens: 8000 } };
+      return async (stream) => {
+        let text = "";
+        const answers = stream
+          ? await client.models.generateContentStream(body)
+          : [await client.models.generateContent(body)];
+        for await (const { candidates } of answers) {
+          text += candidates?.[0]?.content?.parts?.map((part) => part.text ?? "").join("") ?? "";
+        }
+        return text;
+      };
+    },
+  },
+  {
+    // it has no client: the least that reads its answers
+    vendor: OLLAMA,
+    own: (url) => async (stream) => {
+      const body = JSON.stringify({ model: "qwen3:8b", messages: MESSAGES, stream });
+      const response = await fetch(`${url}/api/chat`, { method: "POST", body });
+      let text = "";
+      let rest = "";
+      for await (const part of response.body!.pipeThrough(new TextDecoderStream())) {
+        const lines = (rest + part).split("\n");
+        rest = lines.pop()!;
+        for (const line of lines) text += JSON.parse(line).message.content;
+      }
+      return rest === "" ? text : text + JSON.parse(rest).message.content;
     },
   },
 ];
