@@ -70,8 +70,9 @@ function readMessage(body: string): string {
     if (typeof error === "string") message = error;
     else if (isObject(error) && typeof error.message === "string") {
       const { message: text, type, n_prompt_tokens, n_ctx } = error;
-      const sizes = n_ctx === undefined ? "" : `, n_prompt_tokens: ${n_prompt_tokens}, n_ctx: ${n_ctx}`;
-      return type === undefined ? text : `${text} (${type}${sizes})`;
+      return n_ctx === undefined
+        ? text
+        : `${text} (${type}, n_prompt_tokens: ${n_prompt_tokens}, n_ctx: ${n_ctx})`;
     } else break;
   }
   return message || "the server answered with an error that has no message";
