@@ -93,41 +93,44 @@ export class SessionLeases {
   release(session_id: string): Awaitable<void> {
     const lease = this.#leases.get(session_id);
     if (!lease) return;
+    const { fence } = lease;
+    lease.fence = undefined; // stops renewal, and a renewal in progress is not missed
     let released: Promise<void> | void = undefined;
     try {
-      if (lease.fence) released = this.#store.release(lease.fence.lease, this.#owner);
+      if (fence) released = this.#store.release(fence.lease, this.#owner);
     } catch (error) {
-      this.#logNotReleased(lease, error);
+      this.#logNotReleased(fence, error);
     }
     if (!released) return this.#remove(session_id, lease);
-    return released.catch((error) => this.#logNotReleased(lease, error)).then(() =>
+    return released.catch((error) => this.#logNotReleased(fence, error)).then(() =>
       this.#remove(session_id, lease)
     );
   }
 
-  #logNotReleased({ fence }: Lease, error: unknown): void {
+  #logNotReleased(fence: Fence | undefined, error: unknown): void {
     this.#log("error", "lease_not_released", { lease: fence?.lease ?? null, message: String(error) });
   }
 
   #remove(session_id: string, lease: Lease): void {
     this.#leases.delete(session_id);
-    lease.fence = undefined; // stops renewal
     lease.released?.resolve();
     if (this.#leases.size === 0) this.close();
   }
 
+  /** Renews all leases at once: a store may answer them together. */
   async #renewAll(): Promise<void> {
-    // read `fence` now: the lease may have been released during an earlier renewal
-    for (const { fence } of this.#leases.items) {
-      if (!fence) continue;
-      const { lease } = fence;
-      try {
-        if (!(await this.#store.renew(lease, this.#owner, LEASE_MS))) {
-          this.#log("error", "lease_lost", { lease });
-        }
-      } catch (error) {
-        this.#log("error", "lease_not_renewed", { lease, message: String(error) });
-      }
+    await Promise.all(this.#leases.items.map((lease) => this.#renew(lease)));
+  }
+
+  async #renew(held: Lease): Promise<void> {
+    const { fence } = held;
+    if (!fence) return;
+    const { lease } = fence;
+    try {
+      const renewed = await this.#store.renew(lease, this.#owner, LEASE_MS);
+      if (!renewed && held.fence === fence) this.#log("error", "lease_lost", { lease });
+    } catch (error) {
+      this.#log("error", "lease_not_renewed", { lease, message: String(error) });
     }
   }
 

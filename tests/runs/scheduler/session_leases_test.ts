@@ -6,32 +6,32 @@ import type { Store } from "../../../src/store/store.ts";
 import { assertEquals } from "../../assert.ts";
 import { until } from "../../kernel/kit.ts";
 
-const RUNNER = {} as ActiveRun; // never used
+const RUN = {} as ActiveRun; // never used
 
-Deno.test("SessionLeases does not renew a lease that was released during another renewal", async () => {
-  const slow = Promise.withResolvers<void>();
-  const renewed: string[] = [];
+Deno.test("SessionLeases renews all leases at once, and reports only those that another process took", async () => {
+  const answers = new Map<string, PromiseWithResolvers<boolean>>();
   const store: Store = new MemoryStore();
-  const renew = store.renew.bind(store);
-  store.renew = async (lease, owner, ttl_ms) => {
-    renewed.push(lease);
-    if (lease === "session/a") await slow.promise;
-    return await renew(lease, owner, ttl_ms);
+  store.renew = (lease) => {
+    const answer = Promise.withResolvers<boolean>();
+    answers.set(lease, answer);
+    return answer.promise;
   };
   const logged: [string, JsonObject][] = [];
   const { promise: tick, restore } = capturedInterval();
-  const holds = new SessionLeases(store, "here", (_level, event, facts) => logged.push([event, facts]));
+  const leases = new SessionLeases(store, "here", (_level, event, facts) => logged.push([event, facts]));
   try {
-    for (const id of ["a", "b", "c"]) await holds.acquire(id, RUNNER);
+    for (const id of ["kept", "released", "taken"]) await leases.acquire(id, RUN);
     (await tick)();
-    await holds.release("b");
-    slow.resolve();
-    await until(() => renewed.includes("session/c"));
-    assertEquals(renewed, ["session/a", "session/c"]);
-    assertEquals(logged, []);
+    assertEquals([...answers.keys()], ["session/kept", "session/released", "session/taken"]);
+    await leases.release("released");
+    answers.get("session/kept")!.resolve(true);
+    answers.get("session/released")!.resolve(false); // its row was deleted meanwhile
+    answers.get("session/taken")!.resolve(false);
+    await until(() => logged.length > 0);
+    assertEquals(logged, [["lease_lost", { lease: "session/taken" }]]);
   } finally {
     restore();
-    holds.close();
+    leases.close();
   }
 });
 
