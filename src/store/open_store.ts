@@ -18,9 +18,26 @@ export function parseStoreName(text: string): StoreName | null {
 /**
  * Opens a store; a SQLite file and the tables of a database are created if they do not exist.
  *
+ * ```ts
+ * import { createPreamp, openStore } from "preamp/server";
+ *
+ * const file = await Deno.makeTempFile();
+ * await Deno.remove(file);
+ * const preamp = createPreamp({ store: await openStore(`sqlite:${file}`) });
+ * await preamp.close(); // closes the store too
+ * ```
+ *
+ * @param store `sqlite:PATH`, or `postgres://USER:PASSWORD@HOST/DATABASE`.
+ * @throws {TypeError} when the text names no store.
  * @throws {Error} when it cannot be opened: the error of the file system or the database.
  */
-export async function openStore(name: StoreName): Promise<Store> {
+export async function openStore(store: string | StoreName): Promise<Store> {
+  const name = typeof store === "string" ? parseStoreName(store) : store;
+  if (name === null) {
+    throw new TypeError(
+      "Cannot open the store: must be sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE",
+    );
+  }
   if (name.kind === "postgres") {
     const { openPostgresStore } = await import("./postgres/postgres_store.ts");
     return await openPostgresStore(name.url);

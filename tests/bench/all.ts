@@ -10,6 +10,7 @@ const BENCHES: readonly (readonly [name: string, ...flags: string[]])[] = [
   ["run"],
   ["http"],
   ["stream"],
+  ["store"],
   ["loop"],
   ["hooks"],
   ["tools"],
