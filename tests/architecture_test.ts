@@ -39,7 +39,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Folder of src → folders of which it may import only types. */
-const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = { server: ["app", "kernel"] };
+const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = { server: ["app", "kernel", "store"] };
 
 /** Files that may create objects of all folders: the entry point of the library. */
 const COMPOSES: ReadonlySet<string> = new Set(["src/server/mod.ts"]);
