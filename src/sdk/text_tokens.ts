@@ -55,16 +55,18 @@ const USUAL_MARKS = new Set(
 /** Marks whose repetitions are one token, as in divider lines. */
 const DIVIDERS = "#*-./=_+%~";
 
-/** Class of each UTF-16 code unit. */
-const CLASSES = Uint8Array.from({ length: 0x10000 }, (_, code) => {
-  if (code >= 0x250) return OTHER;
+/** Class of each UTF-16 code unit; beyond Latin all are `OTHER`. */
+const CLASSES = new Uint8Array(0x10000).fill(OTHER);
+for (let code = 0; code < 0x250; code++) CLASSES[code] = classOf(code);
+
+function classOf(code: number): number {
   if (code === 0x0a || code === 0x0d) return BREAK;
   if (code === 0x20 || code === 0x09 || code === 0xa0) return SPACE;
   if (code >= 0x30 && code <= 0x39) return DIGIT;
   if (code >= 0x41 && code <= 0x5a) return UPPER;
   if (code >= 0x61 && code <= 0x7a) return LOWER;
   return code >= 0xc0 ? LOWER : code > 0x20 && code < 0x7f ? MARK : OTHER;
-});
+}
 
 /** Cost of each pair of plain letters in a word, at 32 × first + second, where `a` and `A` are 1. */
 const PAIRS = new Uint8Array(32 * 32);

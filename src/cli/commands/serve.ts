@@ -98,7 +98,12 @@ async function listen(
       onError: (error) => log.note("error", "answer_failed", describeError(error)),
       onListen({ url }) {
         io.out.write(`${url}\n${startupBanner({ url, auth, demo })}`);
-        log.note("info", "listening", { url, store, auth: auth.kind });
+        log.note("info", "listening", {
+          url,
+          store,
+          auth: auth.kind,
+          ...(behind_proxy ? { behind_proxy } : {}),
+        });
       },
     });
     await Promise.race([served.then(preamp.close), ended(signal)]);

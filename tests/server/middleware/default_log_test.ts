@@ -1,7 +1,7 @@
-import { createDefaultLog, type LogRecord } from "../../src/server/middleware/access_log.ts";
-import { processRedactor } from "../../src/policy/redact.ts";
-import { createPreamp } from "../../src/server/mod.ts";
-import { assertEquals } from "../assert.ts";
+import { createDefaultLog, type LogRecord } from "../../../src/server/middleware/access_log.ts";
+import { processRedactor } from "../../../src/policy/redact.ts";
+import { createPreamp } from "../../../src/server/mod.ts";
+import { assertEquals } from "../../assert.ts";
 
 /** Resolves to the lines that an action writes to stderr. */
 async function linesOf(work: () => unknown): Promise<string[]> {
