@@ -1,6 +1,6 @@
 /** OpenAI's API, and servers with the same API: sends requests with OpenAI's client. */
 import { OpenAI } from "openai";
-import { isObject, type JsonObject, type LLMError, type ModelInfo } from "preamp";
+import { isObject, type JsonObject, LLMError, type ModelInfo } from "preamp";
 import type {
   AssistantPart,
   Backend,
@@ -72,13 +72,12 @@ class OpenAIBackend implements Backend {
   /** Sends a request. A parameter that the server refuses is left out, now and in later requests. */
   async send(request: WireRequest, io: CallIo): Promise<BackendAnswer> {
     const call = request.context as CallSettings; // set by toRequest
-    let current = request;
+    // an earlier attempt may have found parameters that the server refuses
+    let current = this.#refusedOf(call.model).size === 0 ? request : this.toRequest(call);
     for (let corrections = 0;; corrections++) {
       try {
         const answer = await this.#sendOnce(current.body, call, io);
-        return current === request || !current.degradation
-          ? answer
-          : { ...answer, degradation: current.degradation };
+        return current.degradation ? { ...answer, degradation: current.degradation } : answer;
       } catch (error) {
         if (corrections >= MAX_CORRECTIONS || !this.#learn(error, current.body, call.model)) throw error;
         current = this.toRequest(call);
@@ -104,12 +103,11 @@ class OpenAIBackend implements Backend {
     return refused;
   }
 
+  /** Notes the parameter of a body that the server refused; returns false when it is another error. */
   #learn(error: unknown, body: JsonObject, model: string): boolean {
-    const refused = this.#refusedOf(model);
-    const name = refusesReasoning(error) ? REASONING_ITEMS : refusedParameter(error, body);
-    if (name === undefined || refused.has(name)) return false;
-    refused.add(name);
-    return true;
+    const name = refusesReasoning(error, body) ? REASONING_ITEMS : refusedParameter(error, body);
+    if (name !== undefined) this.#refusedOf(model).add(name);
+    return name !== undefined;
   }
 
   async #sendOnce(body: JsonObject, call: CallSettings, io: CallIo): Promise<BackendAnswer> {
@@ -129,7 +127,8 @@ class OpenAIBackend implements Backend {
   /** Returns a client for one call. Variables of the environment that would change it are not read. */
   #client({ fetch }: CallIo): OpenAI {
     const { api_key, base_url = OPENAI_URL, config } = this.#settings;
-    const headers = isObject(config.headers) ? config.headers as Record<string, string> : {}; // checked by the schema
+    const own = isObject(config.headers) ? config.headers as Record<string, string> : {}; // checked by the schema
+    checkHeaders({ ...own, ...(api_key === undefined ? {} : { Authorization: `Bearer ${api_key}` }) });
     const client = new OpenAI({
       apiKey: api_key ?? "none",
       baseURL: base_url,
@@ -145,9 +144,19 @@ class OpenAIBackend implements Backend {
     });
     client["_options"].defaultHeaders = {
       ...(api_key === undefined ? { Authorization: null } : {}),
-      ...headers,
+      ...own,
     };
     return client;
+  }
+}
+
+/** Checks headers before the client does: its error would look like one of the connection. */
+function checkHeaders(headers: Record<string, string>): void {
+  try {
+    new Headers(headers);
+  } catch (cause) {
+    const fact = "api_key or a name or value in headers has characters that HTTP does not allow";
+    throw new LLMError("ConfigurationError", `Cannot send the request: ${fact}`, { cause });
   }
 }
 

@@ -207,9 +207,9 @@ function outputLimitOf(
   { max_output_tokens }: CallSettings,
   { own_host, refused }: RequestOptions,
 ): Pick<Body, "max_tokens" | "max_completion_tokens"> {
-  const newer = own_host ? !refused.has("max_completion_tokens") : refused.has("max_tokens");
-  if (newer) return { max_completion_tokens: max_output_tokens };
-  return refused.has("max_tokens") ? {} : { max_tokens: max_output_tokens };
+  const names = ["max_completion_tokens", "max_tokens"] as const;
+  const name = (own_host ? names : names.toReversed()).find((one) => !refused.has(one));
+  return name === undefined ? {} : { [name]: max_output_tokens };
 }
 
 function stopOf(

@@ -53,10 +53,13 @@ function isIn(body: JsonObject, name: string): boolean {
   return true;
 }
 
-/** Returns whether a server cannot read the reasoning in a request, for example of another account or model. */
-export function refusesReasoning(error: unknown): boolean {
-  if (!isObject(error) || error.status !== 400 || !isObject(error.error)) return false;
+/** Returns whether a server cannot read the reasoning in a body, for example of another account or model. */
+export function refusesReasoning(error: unknown, { input }: JsonObject): boolean {
+  if (!isObject(error) || error.status !== 400 || !isObject(error.error) || !Array.isArray(input)) {
+    return false;
+  }
   const { code, message } = error.error;
-  return code === "invalid_encrypted_content" ||
+  const isRefusal = code === "invalid_encrypted_content" ||
     /encrypted content .{0,80}could not be/i.test(String(message));
+  return isRefusal && input.some((item) => isObject(item) && item.type === "reasoning");
 }

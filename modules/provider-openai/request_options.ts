@@ -32,11 +32,12 @@ export function traitsOf(model: string): ModelTraits {
   const version = /^gpt-(\d+)(?:\.(\d+))?(?:-|$)/.exec(name);
   const major = Number(version?.[1] ?? 0);
   const minor = Number(version?.[2] ?? 0);
-  const reasoning = (major >= 5 && !name.includes("-chat")) || /^o\d/.test(name);
+  // Azure's gpt-35 is GPT-3.5
+  const reasoning = (major >= 5 && major !== 35 && !name.includes("-chat")) || /^o\d/.test(name);
   return {
     reasoning,
     sampling: !reasoning ? "always" : major > 5 || minor > 0 ? "effort_none" : "never",
-    breakpoints: major > 5 || major === 5 && minor >= 6,
+    breakpoints: reasoning && (major > 5 || minor >= 6),
   };
 }
 

@@ -33,8 +33,9 @@ export class ResponsesAnswer {
     if (!isObject(value)) throw unreadable();
     const response = value as unknown as Response; // its fields are checked where they are read
     if (response.status === "failed" || isObject(response.error)) throw failureOf(response);
-    if (!Array.isArray(response.output)) throw unreadable();
-    response.output.forEach((item, index) => this.#finishItem(String(index), item));
+    const output = Array.isArray(response.output) ? response.output : undefined;
+    if (output === undefined && this.#finished.size === 0) throw unreadable();
+    output?.forEach((item, index) => this.#finishItem(String(index), item));
     this.#response = response;
   }
 

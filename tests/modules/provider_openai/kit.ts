@@ -1,6 +1,6 @@
 /** Mounts `provider-openai` against a fake server. */
 import type { ChatRequest, ChatResponse, JsonObject, Message, Provider, StreamDelta } from "preamp";
-import { TestCoordinator } from "preamp/testing";
+import { FakeClock, TestCoordinator } from "preamp/testing";
 import { mount } from "../../../modules/provider-openai/mod.ts";
 import { type Answer, fakeServer, type ReceivedRequest } from "../providers/fake_server.ts";
 
@@ -23,7 +23,12 @@ export interface Mounted extends AsyncDisposable {
 /** Mounts the provider with `base_url` of a server that gives `answer`. */
 export async function mounted(answer: Answer, config: JsonObject = {}): Promise<Mounted> {
   const server = fakeServer(answer);
-  const coordinator = new TestCoordinator({ session_id: "ses_1" });
+  const clock = new FakeClock();
+  const coordinator = new TestCoordinator({ session_id: "ses_1", clock });
+  coordinator.hooks.register("provider:retry", (_event, { delay }) => {
+    setTimeout(() => void clock.advance(Number(delay) * 1000), 0); // the wait begins after this event
+    return null;
+  });
   await mount(coordinator, { api_key: "sk-test", base_url: `${server.url}/v1`, max_retries: 0, ...config });
   const provider = coordinator.providers.openai!;
   const requestOf = (question: string | Message[], fields: Partial<ChatRequest> = {}): ChatRequest => ({

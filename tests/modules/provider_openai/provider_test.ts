@@ -224,6 +224,40 @@ Deno.test("a server that knows another name of the maximum of tokens gets it", a
   ]);
 });
 
+Deno.test("what a server refuses is known to the next attempt, and to calls at the same time", async () => {
+  const error = { message: "Unsupported parameter", param: "temperature", code: "unsupported_parameter" };
+  let limited = true;
+  await using local = await mounted(({ body }) => {
+    if (body.temperature !== undefined) return Response.json({ error }, { status: 400 });
+    if (!limited) return Response.json(completion({ content: "Hi" }));
+    limited = false;
+    return Response.json({ error: { message: "Slow down" } }, {
+      status: 429,
+      headers: { "retry-after-ms": "1" },
+    });
+  }, { model: "local", temperature: 0, max_retries: 1 });
+  await Promise.all([local.ask("Hi"), local.ask("Hi")]);
+  assertEquals(local.requests.map(({ body }) => body.temperature ?? null).toSorted(), [
+    0,
+    0,
+    null,
+    null,
+    null,
+  ]);
+});
+
+Deno.test("a key or header that HTTP does not allow is an error of the configuration", async () => {
+  for (const config of [{ api_key: "sk-line\nbreak-123" }, { headers: { "X Title": "Preamp" } }]) {
+    await using local = await mounted(() => Response.json(completion({ content: "Hi" })), config);
+    const error = await local.ask("Hi").catch((error) => error);
+    assertEquals([error.type, error.retryable, error.message], [
+      "ConfigurationError",
+      false,
+      "Cannot send the request: api_key or a name or value in headers has characters that HTTP does not allow",
+    ]);
+  }
+});
+
 Deno.test("a server that may not stream is asked for a whole answer", async () => {
   await using local = await mounted(({ body }) =>
     body.stream

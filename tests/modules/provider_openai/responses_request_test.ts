@@ -148,6 +148,7 @@ Deno.test("toRequest() sends sampling only to models that accept it", () => {
     const [model, effort, sent, expected] of [
       ["gpt-4.1", undefined, call, undefined],
       ["gpt-5-chat-latest", undefined, call, undefined],
+      ["gpt-35-turbo", undefined, call, undefined],
       ["gpt-5.4", "none", call, undefined],
       ["gpt-5.4", undefined, {}, reason("gpt-5.4", ' except with reasoning_effort "none"')],
       ["gpt-5-mini", undefined, {}, reason("gpt-5-mini")],
