@@ -5,9 +5,11 @@
 import { Anthropic } from "@anthropic-ai/sdk";
 // @ts-types="../../modules/provider-gemini/client_types.ts"
 import { GoogleGenAI } from "@google/genai/web";
+import { OpenAI } from "openai";
 import type { ChatRequest, JsonObject, Message, Module } from "preamp";
 import { TestCoordinator } from "preamp/testing";
 import { systemClock } from "../../src/process/system_clock.ts";
+import { CHAT, RESPONSES } from "../modules/provider_openai/vendors.ts";
 import { ANTHROPIC } from "../modules/providers/anthropic_wire.ts";
 import type { Vendor } from "../modules/providers/faults.ts";
 import { GEMINI } from "../modules/providers/gemini_wire.ts";
@@ -53,6 +55,34 @@ const ROWS: readonly Row[] = [
           ? await client.messages.stream(body).finalMessage()
           : await client.messages.create(body);
         return message.content.map((block) => block.type === "text" ? block.text : "").join("");
+      };
+    },
+  },
+  {
+    vendor: RESPONSES,
+    own: (baseURL) => {
+      const client = new OpenAI({ apiKey: "k", baseURL, maxRetries: 0, logLevel: "off" });
+      const input = MESSAGES as OpenAI.Responses.EasyInputMessage[]; // of users and assistants only
+      const body = { model: "gpt-6.1-terra", max_output_tokens: 8000, input };
+      return async (stream) => {
+        const response = stream
+          ? await client.responses.stream(body).finalResponse()
+          : await client.responses.create(body);
+        return response.output_text;
+      };
+    },
+  },
+  {
+    vendor: CHAT,
+    own: (baseURL) => {
+      const client = new OpenAI({ apiKey: "k", baseURL, maxRetries: 0, logLevel: "off" });
+      const messages = MESSAGES as OpenAI.Chat.ChatCompletionMessageParam[]; // of users and assistants only
+      const body = { model: "gpt-6.1-terra", max_tokens: 8000, messages };
+      return async (stream) => {
+        const completion = stream
+          ? await client.chat.completions.stream(body).finalChatCompletion()
+          : await client.chat.completions.create(body);
+        return completion.choices[0]?.message.content ?? "";
       };
     },
   },
@@ -152,14 +182,15 @@ for (const { vendor, own } of ROWS) {
       const kind = `${stream ? `stream of ${DELTAS} deltas` : "whole answer"}, after ${delay_ms} ms`;
       const wall = ratio(taken.ours, taken.own, "wall_ms");
       const ms = (side: typeof taken.own) => middle(side, "wall_ms") / calls;
+      const name = vendor.api ?? vendor.name;
       rows.push([
-        `${vendor.name}, ${kind}`,
+        `${name}, ${kind}`,
         ms(taken.own),
         ms(taken.ours),
         wall,
         ratio(taken.ours, taken.own),
       ]);
-      figures[`${vendor.name}_${stream ? "stream" : "whole"}_${delay_ms}`] = wall;
+      figures[`${name.toLowerCase().replace(" ", "_")}_${stream ? "stream" : "whole"}_${delay_ms}`] = wall;
     }
     server.stop();
   }

@@ -19,6 +19,7 @@ interface Row {
 
 const ROWS: readonly Row[] = [
   { provider: "anthropic", variable: "ANTHROPIC_API_KEY", model: "claude-haiku-4-5", priced: true },
+  { provider: "openai", variable: "OPENAI_API_KEY", model: "gpt-6-luna", priced: true },
 ];
 
 const PROMPT = "What is 61 × 73? Use the calculator, then answer in one short sentence.";
