@@ -135,6 +135,8 @@ export class ProgressLines {
       case "provider:response":
         if (data.tool_calls !== true || this.#answer_is_seen && entry.parent_id === undefined) return [];
         return textsOf(data.response).map((text) => dim(formatValue(text)));
+      case "provider:retry":
+        return [`${this.#style.yellow("retrying")} ${retryText(data)}`];
       case "provider:error":
         return [`${red("failed")} provider ${formatValue(data.provider)}: ${errorText(data.error)}`];
       case "task:agent_spawned":
@@ -180,6 +182,14 @@ export class ProgressLines {
       : cyan("note:");
     return `${label} ${text}${name ? dim(` (${formatValue(name)})`) : ""}`;
   }
+}
+
+/** Returns which call is repeated, how, and why. */
+function retryText({ provider, delay, error_type, error_message }: JsonObject): string {
+  const how = error_type === "ContextLengthError"
+    ? "with fewer tokens"
+    : `in ${duration(1000 * Number(delay))}`;
+  return `provider ${formatValue(provider)} ${how}: ${messageText(error_message)}`;
 }
 
 /** Returns the indentation of sub-agents' lines. */

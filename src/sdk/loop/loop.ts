@@ -25,6 +25,7 @@ import type { Tool, ToolCall } from "../tools.ts";
 import { assistantMessage, isCut, withoutCalls } from "./assistant_message.ts";
 import { type FailedCall, isCancellation, ModelCalls } from "./model_call.ts";
 import { CallThrottle } from "./call_throttle.ts";
+import { unfitError } from "./provider_errors.ts";
 import { chooseProvider, type ChosenProvider, nextProvider } from "./provider_selection.ts";
 import { injectionMessage, placeInjections, ToolListBuilder } from "./chat_request.ts";
 import { formatInstruction, formatProblems, MAX_REPAIRS, repairRequest } from "./response_format.ts";
@@ -317,7 +318,10 @@ class TurnRun {
     const options: RequestOptions = { provider, tools: specs, injections: extra };
     let outcome = await this.#models.call(chosen, await requestFor(options), iteration);
     if ("overflow" in outcome && outcome.overflow) {
-      const shortened = await requestFor({ ...options, overflow: outcome.overflow });
+      const { error: refusal, overflow } = outcome;
+      const shortened = await requestFor({ ...options, overflow }).catch((error) => {
+        throw unfitError(error, refusal);
+      });
       outcome = await this.#models.call(chosen, shortened, iteration, true);
     }
     if (!("response" in outcome)) {

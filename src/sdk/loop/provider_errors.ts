@@ -1,5 +1,5 @@
 /** Classifies failures of model calls: their event data, and whether they are retried. */
-import { errorCode, errorMessage, errorName, PreampError } from "../errors.ts";
+import { errorCode, errorMessage, errorName, hasCode, PreampError } from "../errors.ts";
 import { overflowOf, toLLMError } from "../llm_errors.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { ChatRequest } from "../messages.ts";
@@ -66,6 +66,17 @@ export function overflowError(name: string, error: unknown, request: ChatRequest
     }; shorten the system prompt or the prompt, offer fewer tools, or use a model with a larger window`,
     { cause: error, facts: { tokens: requested_tokens ?? size, budget: limit_tokens } },
   );
+}
+
+/** Returns the error of a context that cannot make its view fit, with what the provider said; any other error as it is. */
+export function unfitError(error: unknown, refusal: unknown): unknown {
+  if (!hasCode(error, "context_overflow")) return error;
+  const message = `${errorMessage(error)}; the provider refused the whole request: ${errorMessage(refusal)}`;
+  const { limit_tokens = null, requested_tokens = null } = overflowOf(refusal) ?? {};
+  return new PreampError("context_overflow", message, {
+    cause: error,
+    facts: { tokens: requested_tokens, budget: limit_tokens },
+  });
 }
 
 /** Returns whether a stream broke; such a call is repeated at most once. */

@@ -47,6 +47,20 @@ Deno.test("plainProgress() prints denied and failed calls with their reason", ()
   ]);
 });
 
+Deno.test("plainProgress() shows which model call is repeated, when, and why", () => {
+  const { err, ...io } = withErr();
+  const progress = plainProgress(err);
+  const retry = { provider: "mock", delay: 2.5, error_type: "RateLimitError", error_message: "slow down" };
+  progress.entry(entry("provider:retry", retry));
+  const too_long = { error_type: "ContextLengthError", error_message: "prompt is too long", delay: 0 };
+  progress.entry(entry("provider:retry", { ...retry, ...too_long }));
+  assertEquals(io.text().split("\n"), [
+    "retrying provider mock in 2.5 s: slow down",
+    "retrying provider mock with fewer tokens: prompt is too long",
+    "",
+  ]);
+});
+
 Deno.test("plainProgress() shows where a tool failed, and the output of one that is not written yet", () => {
   const { err, ...io } = withErr();
   const progress = plainProgress(err);
