@@ -1,260 +1,162 @@
 /**
- * The same plan over every wire format and the mock: the transcripts have the same shape. Through `preamp run -m`,
- * through HTTP, in a sub-agent with another provider than its parent's, and in a session that changes its provider.
+ * The same agent over each vendor's wire format and over provider-mock: the same transcript and the same events, on the
+ * command line, over HTTP, and as a sub-agent of another vendor's model. The vendors are servers on loopback.
  */
-import type { FakeAnswer } from "../modules/providers/faults.ts";
-import { fakeVendor } from "../modules/providers/fake_vendor.ts";
-import { assert, assertEquals, assertMatch } from "../assert.ts";
+import type { JsonObject } from "preamp";
+import { assert, assertEquals } from "../assert.ts";
+import type { FakeAnswer, Vendor } from "../modules/providers/faults.ts";
+import { fakeVendor, VENDORS } from "../modules/providers/fake_vendor.ts";
+import { CHAT } from "../modules/provider_openai/vendors.ts";
 import { type Json, runProgram, startServer } from "./program.ts";
-import { KEY, type Wire, WIRES } from "./provider_wires.ts";
-import { readSse } from "./sse.ts";
 
-const PROMPT = "What is 6 × 7, and 1 + 1?";
-
-/** Text, two parallel calls with streamed arguments, then the answer. */
-const ANSWERS: readonly FakeAnswer[] = [
-  {
-    text: ["Let me ", "work that out."],
-    calls: [
-      { id: "call_a", name: "calculator", arguments: ['{"expression":', '"6*7"}'] },
-      { id: "call_b", name: "calculator", arguments: ['{"expression": "1+1"}'] },
-    ],
-  },
-  { text: ["6 × 7 is 42, ", "and 1 + 1 is 2."] },
+const ROWS: readonly [module: string, vendor: Vendor][] = [
+  ...Object.entries(VENDORS),
+  ["provider-openai", CHAT],
 ];
 
-const FINAL = "6 × 7 is 42, and 1 + 1 is 2.";
-
-const MOCK = {
-  module: "provider-mock",
-  config: {
-    responses: [
-      {
-        text: "Let me work that out.",
-        tool_calls: ["6*7", "1+1"].map((expression) => ({ name: "calculator", arguments: { expression } })),
-      },
-      FINAL,
+/** Text of the model beside its calls, in two deltas. */
+const ANSWERS: readonly FakeAnswer[] = [
+  {
+    text: ["I calc", "ulate."],
+    calls: [
+      { id: "call_1", name: "calculator", arguments: ['{"expression":', '"6*7"}'] },
+      { id: "call_2", name: "calculator", arguments: ['{"expression":"1/0"}'] },
     ],
   },
+  { text: ["It is ", "42."] },
+];
+
+/** The same script for provider-mock. */
+const SCRIPT = {
+  chunk_chars: 7,
+  responses: [
+    {
+      text: "I calculate.",
+      tool_calls: [
+        { name: "calculator", arguments: { expression: "6*7" } },
+        { name: "calculator", arguments: { expression: "1/0" } },
+      ],
+    },
+    { text: "It is 42." },
+  ],
 };
 
-function planWith(...providers: unknown[]): Json {
+function planOf(module: string, config: JsonObject): JsonObject {
   return {
     session: { orchestrator: "loop-streaming", context: "context-simple" },
     system: "Be brief.",
-    providers,
+    providers: [{ module, config }],
     tools: ["tool-calculator"],
   };
 }
 
-/** What is compared of each event; other events, such as `llm:request`, are left out. */
-const FACTS: Record<string, (data: Json) => unknown> = {
-  "execution:start": () => null,
-  "prompt:submit": ({ prompt }) => prompt,
-  "provider:request": ({ iteration }) => iteration,
-  "content_block:start": ({ block_index, block_type, name = null }) => [block_index, block_type, name],
-  "content_block:end": (
-    { block_index, total_blocks, block: { type, text = null, name = null, input = null } },
-  ) => [block_index, total_blocks, type, text, name, input],
-  "provider:response": (
-    { tool_calls, response: { content, finish_reason } },
-  ) => [tool_calls, content.map(({ type }: Json) => type), finish_reason],
-  "provider:retry": () => null,
-  "provider:error": ({ error }) => error,
-  "tool:pre": ({ tool_name, tool_input }) => [tool_name, tool_input],
-  "tool:post": ({ tool_name, result: { success, output } }) => [tool_name, success, output],
-  "tool:error": ({ error }) => error,
-  "context:message": ({ message: { role, name = null, tool_calls = [], content } }) => [
-    role,
-    name,
-    tool_calls.map(({ name, arguments: args }: Json) => [name, args]),
-    typeof content === "string" ? content : content.map(({ type, text = null }: Json) => [type, text]),
-  ],
-  "prompt:complete": ({ response_preview }) => response_preview,
-  "orchestrator:complete": ({ status }) => status,
-};
-
-const BLOCK_EVENTS = ["content_block:start", "content_block:end"];
+function configOf({ config, base_path = "" }: Vendor, url: string): JsonObject {
+  return { ...config, api_key: "sk-e2e-0123456789", base_url: url + base_path };
+}
 
 /**
- * Returns the entries of a log without what differs from run to run and from vendor to vendor. The starts and ends of
- * the blocks of one answer are sorted: a vendor may begin its second block before its first one ends.
+ * Returns what must be equal for all vendors: streamed text, and events in order. Blocks are left out, because a
+ * vendor streams them one after the other and provider-mock together.
  */
-function shapeOf(entries: readonly Json[]): Json[] {
-  const shape: Json[] = [];
-  const blocks: Json[] = [];
-  for (const { event, data } of entries) {
-    const facts = FACTS[event]?.(data);
-    if (facts === undefined) continue;
-    if (BLOCK_EVENTS.includes(event)) blocks.push([event, facts]);
-    else {
-      const order = ([name, [index]]: Json) => 1000 * BLOCK_EVENTS.indexOf(name) + index;
-      shape.push(...blocks.splice(0).sort((a, b) => order(a) - order(b)), [event, facts]);
-    }
+function shapeOf(entries: Json[]): unknown {
+  const calls = new Map<string, string>();
+  const named = (id: string) => calls.get(id) ?? (calls.set(id, `call ${calls.size}`), calls.get(id));
+  const deltas = entries.filter(({ event }) => event === "content_block:delta").map(({ data }) => data.delta);
+  const events = entries.filter(({ event }) => !/^(llm|module|content_block|session:state)/.test(event));
+  return {
+    text: deltas.join(""),
+    events: events.map(({ event, data: { tool_name, tool_input, tool_call_id, result, role, content } }) => ({
+      event,
+      tool: [tool_name, tool_input, tool_call_id && named(tool_call_id), result?.output],
+      message: [role, contentShape(content)],
+    })),
+  };
+}
+
+function contentShape(content: Json): unknown {
+  if (!Array.isArray(content)) return content;
+  return content.map(({ type, text, name, input }: Json) => [type, text ?? name, input]);
+}
+
+/** Resolves to the trace of a command that runs a plan. */
+async function traceOf(plan: JsonObject): Promise<Json> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${folder}/plan.json`, JSON.stringify(plan));
+    const args = ["run", "-p", `${folder}/plan.json`, "--output-format", "json-trace", "What is 6 × 7?"];
+    const { code, stdout, stderr } = await runProgram(args);
+    assertEquals(code, 0, stderr);
+    return JSON.parse(stdout);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
   }
-  return shape;
 }
 
-/** Runs the plan with `preamp run` and returns the recording. */
-async function recorded(args: string[], plan: unknown, env: Record<string, string> = {}): Promise<Json> {
-  const stdin = JSON.stringify(plan);
-  const all = ["run", "-p", "-", ...args, "--output-format", "json-trace", PROMPT];
-  const { code, stdout, stderr } = await runProgram(all, { env, stdin });
-  assertEquals(code, 0, stderr);
-  assert(!`${stdout}${stderr}`.includes(KEY), "the key is in the output");
-  return JSON.parse(stdout);
-}
+const expected = traceOf(planOf("provider-mock", SCRIPT)).then(({ events }) => shapeOf(events));
 
-let mock: Promise<Json[]> | undefined;
-
-/** Resolves to the transcript of the mock. */
-function mockTranscript(): Promise<Json[]> {
-  return mock ??= recorded([], planWith(MOCK)).then(({ run, events }) => {
-    assertEquals([run.output_text, run.tool_call_count, run.turn_count], [FINAL, 2, 2]);
-    return shapeOf(events);
-  });
-}
-
-for (const [name, { vendor, model, entry, env }] of Object.entries(WIRES)) {
-  Deno.test(`preamp run -m: the transcript over ${name} has the shape of the mock's`, async () => {
+for (const [module, vendor] of ROWS) {
+  Deno.test(`preamp run: ${module} ${JSON.stringify(vendor.config ?? {})} gives the transcript of provider-mock`, async () => {
     await using server = fakeVendor(vendor, ANSWERS);
-    const { run, events } = await recorded(["-m", model], planWith(entry ?? MOCK), env(server.url));
-    assertEquals([run.status, run.output_text, run.tool_call_count], ["completed", FINAL, 2]);
-    assertEquals(shapeOf(events), await mockTranscript());
+    const { run, events } = await traceOf(planOf(module, configOf(vendor, server.url)));
+    assertEquals([run.status, run.output_text, run.tool_call_count], ["completed", "It is 42.", 2]);
+    assert(run.usage.input_tokens > 0);
+    assertEquals(shapeOf(events), await expected);
     assertEquals(server.requests.length, 2);
-    assertMatch(JSON.stringify(server.requests[1]), /Let me work that out\..*42.*2/s);
-    assert(events.some(({ event }: Json) => event === "content_block:delta"));
   });
 }
 
-/** Starts a server for each provider, and the program with their variables. */
-async function vendorsAndServer(wires: readonly Wire[], answers: (wire: Wire) => readonly FakeAnswer[]) {
-  const stack = new AsyncDisposableStack();
-  const vendors = new Map(wires.map((wire) => [wire, stack.use(fakeVendor(wire.vendor, answers(wire)))]));
-  const env = Object.assign({}, ...wires.map((wire) => wire.env(vendors.get(wire)!.url)));
-  const server = stack.use(await startServer([], { env }));
-  return { vendors, server, [Symbol.asyncDispose]: () => stack.disposeAsync() };
-}
-
-/** Wires of different providers, so that one program can use them all. */
-const PROVIDERS = ["Anthropic", "Chat Completions", "Gemini", "Ollama"].map((name) => WIRES[name]!);
-
-Deno.test("POST /v1/runs with model streams the transcript of the mock over every provider", async () => {
-  await using kit = await vendorsAndServer(PROVIDERS, () => ANSWERS);
-  for (const { model, provider } of PROVIDERS) {
-    const response = await kit.server.fetch("/v1/runs", {
-      method: "POST",
-      headers: { "content-type": "application/json", accept: "text/event-stream" },
-      body: JSON.stringify({ prompt: PROMPT, plan: planWith(MOCK), model }),
-    });
-    assertEquals(response.status, 200);
-    const entries: Json[] = [];
-    for await (const { data } of readSse(response)) entries.push(JSON.parse(data));
-    assertEquals([provider, shapeOf(entries)], [provider, await mockTranscript()]);
-    assert(!JSON.stringify(entries).includes(KEY));
-  }
-});
-
-Deno.test("POST /v1/runs without a plan runs the demo agent on the model; a missing key is 422 with its variable", async () => {
-  const [anthropic] = PROVIDERS;
-  await using kit = await vendorsAndServer([anthropic!], () => [{ text: ["Hello."] }]);
-  const { status, body } = await kit.server.post("/v1/runs", { prompt: "Hello", model: anthropic!.model });
-  assertEquals([status, body.status, body.output_text], [200, "completed", "Hello."]);
-  const refused = await kit.server.post("/v1/runs", { prompt: "Hello", model: "gemini/gemini-3.8-flash" });
-  assertEquals([refused.status, refused.body.error.code], [422, "module_load_failed"]);
-  assertMatch(refused.body.detail, /set the variable GEMINI_API_KEY.*https:\/\//);
-});
-
-Deno.test("a session continues when its provider changes in the middle", async () => {
-  const answers = ({ provider }: Wire): FakeAnswer[] => [
+Deno.test("HTTP: an agent of one vendor has sub-agents of the others, in one run", async () => {
+  const folder = await Deno.makeTempDir();
+  const servers = ROWS.map(([, vendor]) => fakeVendor(vendor, ANSWERS));
+  const names = ROWS.map((_, index) => `helper_${index}`);
+  const [, parent] = ROWS[0]!;
+  const asking = fakeVendor(parent, [
     {
-      text: ["Working."],
-      calls: [{ id: "call_a", name: "calculator", arguments: ['{"expression": "6*7"}'] }],
+      calls: names.map((agent, index) => ({
+        id: `task_${index}`,
+        name: "task",
+        arguments: [JSON.stringify({ agent, instruction: "What is 6 × 7?" })],
+      })),
     },
-    { text: [`${provider} says 42.`] },
-  ];
-  await using kit = await vendorsAndServer(PROVIDERS, answers);
-  let session_id: string | undefined;
-  for (const wire of [...PROVIDERS, PROVIDERS[0]!]) {
-    const { model, provider } = wire;
-    const request = {
-      prompt: `Ask ${provider}`,
-      ...(session_id ? { session_id } : { plan: planWith(MOCK) }),
-      model,
-    };
-    const { status, body } = await kit.server.post("/v1/runs", request, { prefer: "wait" });
-    assertEquals([status, body.status, body.error, body.output_text], [
-      200,
-      "completed",
-      null,
-      `${provider} says 42.`,
-    ]);
-    session_id = body.session_id;
-  }
-  // the last provider's request has the whole conversation
-  const last = JSON.stringify(kit.vendors.get(PROVIDERS[0]!)!.requests.at(-1)!.body);
-  for (const { provider } of PROVIDERS) assert(last.includes(`${provider} says 42.`), provider);
-});
-
-for (const [index, parent] of PROVIDERS.entries()) {
-  const child = PROVIDERS[(index + 1) % PROVIDERS.length]!;
-  Deno.test(`a sub-agent on ${child.provider} answers its parent on ${parent.provider}`, async () => {
-    const task = { agent: "accountant", instruction: "What is 6 × 7?" };
-    await using asking = fakeVendor(parent.vendor, [
-      { calls: [{ id: "call_t", name: "task", arguments: [JSON.stringify(task)] }] },
-      { text: ["42, says the accountant."] },
-    ]);
-    await using helping = fakeVendor(child.vendor, [
-      { calls: [{ id: "call_c", name: "calculator", arguments: ['{"expression": "6*7"}'] }] },
-      { text: ["It is 42."] },
-    ]);
-    const plan = {
-      ...planWith(...[parent, child].map(({ provider, model }) => ({
-        module: `provider-${provider}`,
-        config: { model: model.slice(provider.length + 1) },
-      }))),
-      tools: ["tool-task", "tool-calculator"],
-      agents: {
-        accountant: {
-          description: "Does sums",
-          provider_preferences: [{ provider: child.provider }],
-          agents: "none",
-        },
-      },
-    };
-    const env = { ...parent.env(asking.url), ...child.env(helping.url) };
-    const { run, events } = await recorded([], plan, env);
-    assertEquals([run.status, run.output_text, run.turn_count], ["completed", "42, says the accountant.", 4]);
-    assertEquals([asking.requests.length, helping.requests.length], [2, 2]);
-    const answered = events.filter(({ event }: Json) => event === "provider:response")
-      .map(({ data, parent_id }: Json) => [parent_id === undefined ? "parent" : "child", data.provider]);
-    assertEquals(answered, [
-      ["parent", parent.provider],
-      ["child", child.provider],
-      ["child", child.provider],
-      ["parent", parent.provider],
-    ]);
-  });
-}
-
-Deno.test("preamp run -m without a plan runs the demo agent; preamp provider test and models call the account", async () => {
-  const { model, env, vendor } = WIRES["Anthropic"]!;
-  await using server = fakeVendor(vendor, [{ text: ["Hello from the model."] }]);
-  const variables = { ...env(server.url), PREAMP_MODEL: model };
-  for (const args of [["run", "-m", model, "Hello"], ["run", "Hello"]]) {
-    const { code, stdout, stderr } = await runProgram(args, { env: variables });
-    assertEquals([code, stdout], [0, "Hello from the model.\n"], stderr);
-  }
-  const tested = await runProgram(["provider", "test", "--json"], { env: variables });
-  const { data: [result] } = JSON.parse(tested.stdout);
-  assertEquals([tested.code, result.model, result.ok, result.output_text], [
-    0,
-    model,
-    true,
-    "Hello from the model.",
+    { text: ["All say 42."] },
   ]);
-  assert(result.latency_ms >= 0 && result.usage.output_tokens > 0);
-  const missing = await runProgram(["run", "-m", model, "Hello"]);
-  assertEquals(missing.code, 1);
-  assertMatch(missing.stderr, /set the variable ANTHROPIC_API_KEY.*https:\/\//);
+  try {
+    const agents = Object.fromEntries(ROWS.map(([module, vendor], index) => [names[index]!, {
+      description: "Calculates",
+      providers: [{ module, config: { ...configOf(vendor, servers[index]!.url), priority: 1 } }],
+      tools: ["tool-calculator"],
+    }]));
+    const plan = {
+      ...planOf(ROWS[0]![0], configOf(parent, asking.url)),
+      tools: ["tool-task", "tool-calculator"],
+      agents,
+    };
+    await Deno.writeTextFile(`${folder}/team.json`, JSON.stringify(plan));
+    await using program = await startServer(["--plans", folder]);
+    const { status, body } = await program.post("/v1/runs", { prompt: "Ask everybody", plan_ref: "team" });
+    assertEquals(
+      [status, body.status, body.output_text],
+      [200, "completed", "All say 42."],
+      JSON.stringify(body.error),
+    );
+    const { body: page } = await program.get(`/v1/runs/${body.id}/events?limit=1000`);
+    const children = page.data.filter(({ event }: Json) => event === "task:agent_spawned")
+      .map(({ data }: Json) => data.sub_session_id);
+    assertEquals(children.length, ROWS.length);
+    for (const child of children) {
+      const { body: { data } } = await program.get(`/v1/sessions/${child}/messages`);
+      assertEquals(data.map(({ role }: Json) => role), [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+      ]);
+      assertEquals(contentShape(data.at(-1).content), [["text", "It is 42.", undefined]]);
+    }
+  } finally {
+    for (const server of [asking, ...servers]) await server[Symbol.asyncDispose]();
+    await Deno.remove(folder, { recursive: true });
+  }
 });
