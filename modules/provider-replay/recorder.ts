@@ -178,6 +178,7 @@ function factsOf(error: LLMError): JsonObject {
 async function write(path: string, text: string): Promise<void> {
   await Deno.mkdir(parentFolder(path), { recursive: true });
   const part = `${path}.part`;
-  await Deno.writeTextFile(part, text);
+  await Deno.remove(part).catch(() => {}); // of a process that was ended; a link could lead out of the granted folder
+  await Deno.writeTextFile(part, text, { createNew: true });
   await Deno.rename(part, path);
 }

@@ -94,8 +94,8 @@ export class LLMError extends Error {
     this.delay_multiplier = options.delay_multiplier ?? 1;
     if (type !== "ContextLengthError") return;
     const stated = readOverflow(message);
-    const limit_tokens = options.limit_tokens ?? stated.limit_tokens;
-    const requested_tokens = options.requested_tokens ?? stated.requested_tokens;
+    const limit_tokens = countOf(options.limit_tokens) ?? stated.limit_tokens;
+    const requested_tokens = countOf(options.requested_tokens) ?? stated.requested_tokens;
     if (limit_tokens !== null) this.limit_tokens = limit_tokens;
     if (requested_tokens !== null) this.requested_tokens = requested_tokens;
   }
@@ -187,12 +187,17 @@ export function toLLMError(error: unknown, options: LLMErrorOptions = {}): LLMEr
 
 /** Returns the token counts that an error states in fields of its own. */
 function overflowFields(error: unknown): Partial<Pick<LLMErrorOptions, "limit_tokens" | "requested_tokens">> {
-  const limit_tokens = numberOr(readField(error, "limit_tokens"), 0);
-  const requested_tokens = numberOr(readField(error, "requested_tokens"), 0);
+  const limit_tokens = countOf(readField(error, "limit_tokens"));
+  const requested_tokens = countOf(readField(error, "requested_tokens"));
   return {
-    ...(limit_tokens > 0 ? { limit_tokens } : {}),
-    ...(requested_tokens > 0 ? { requested_tokens } : {}),
+    ...(limit_tokens === null ? {} : { limit_tokens }),
+    ...(requested_tokens === null ? {} : { requested_tokens }),
   };
+}
+
+/** Returns a number of tokens; null for any other value. */
+function countOf(value: unknown): number | null {
+  return Number.isSafeInteger(value) && (value as number) > 0 ? value as number : null; // just checked
 }
 
 /**

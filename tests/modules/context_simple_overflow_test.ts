@@ -49,6 +49,10 @@ Deno.test("without numbers, with a limit alone, and with numbers that explain no
     [{ limit_tokens: 1_000_000, requested_tokens: null }, 0.8],
     [{ limit_tokens: 1_000_000, requested_tokens: 10_000 }, 0.8],
     [{ limit_tokens: 3000, requested_tokens: null }, 2700 / 12_000],
+    ...[NaN, 0, -5, Infinity].map((bad): [ContextOverflow, number] => [
+      { limit_tokens: bad, requested_tokens: bad },
+      0.8,
+    ]),
   ];
   for (const [overflow, share] of cases) {
     const { opened: { context, events }, history } = await filled();

@@ -161,6 +161,15 @@ Deno.test("overflowOf() prefers fields to the message, and returns null for othe
   assertEquals(Object.keys(new LLMError("RateLimitError", message)).includes("limit_tokens"), false);
 });
 
+Deno.test("a count that is no positive whole number is not used", () => {
+  for (const bad of [NaN, Infinity, 0, -1, 0.5]) {
+    const numbers = { limit_tokens: bad, requested_tokens: bad };
+    const nothing = { limit_tokens: null, requested_tokens: null };
+    assertEquals(overflowOf(new LLMError("ContextLengthError", "too long", numbers)), nothing);
+    assertEquals(overflowOf({ name: "ContextLengthError", message: "too long", ...numbers }), nothing);
+  }
+});
+
 Deno.test("a message of any length is read in bounded time", () => {
   const start = performance.now();
   for (const part of ["context length is 1 tokens ", "requested 1 tokens (", "1 tokens > ", "1".repeat(50)]) {
