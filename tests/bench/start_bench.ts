@@ -1,6 +1,6 @@
 /**
- * Start: milliseconds from the start of a process to its first response, either of `/healthz` or of a complete run; idle memory;
- * size of the executable. Ratios are to an empty Deno server that is started the same way.
+ * Start: milliseconds from the start of a process to the response of its first run; idle memory; size of the executable. Ratios
+ * are to the first response of an empty Deno server that is started the same way.
  *
  *   deno run -A tests/bench/start_bench.ts [rounds]
  */
@@ -40,13 +40,10 @@ const run = {
   }),
 };
 
-const source = {
-  command: Deno.execPath(),
-  args: [...await startArguments(), "--port", "0"],
-  env,
-};
-const executable = compiled &&
-  { command: compiled.path, args: ["serve", "--port", "0"], env };
+/** A generated key would be printed after the address, which is not read here. */
+const flags = ["--port", "0", "--no-auth"];
+const source = { command: Deno.execPath(), args: [...await startArguments(), ...flags], env };
+const executable = compiled && { command: compiled.path, args: ["serve", ...flags], env };
 
 const programs: Record<string, Started> = {
   empty: {
@@ -54,10 +51,8 @@ const programs: Record<string, Started> = {
     args: ["run", "--no-prompt", "--allow-net", "--allow-read", `${ROOT}tests/bench/floor_server.ts`],
     path: "/",
   },
-  source: { ...source, path: "/healthz" },
-  ...(executable ? { compiled: { ...executable, path: "/healthz" } } : {}),
-  "source, a run": withoutKeys({ ...source, ...run }),
-  ...(executable ? { "compiled, a run": withoutKeys({ ...executable, ...run }) } : {}),
+  source: { ...source, ...run },
+  ...(executable ? { compiled: { ...executable, ...run } } : {}),
 };
 
 try {
@@ -72,11 +67,6 @@ try {
   printFigures(new Map([...taken].map(([name, figures]) => [name, mediansOf(figures)])));
 } finally {
   await Deno.remove(home, { recursive: true });
-}
-
-/** Returns the program without authentication: a generated key is printed after the address, which is not read here. */
-function withoutKeys(program: Started): Started {
-  return { ...program, args: [...program.args, "--no-auth"] };
 }
 
 async function startOnce(program: Started): Promise<Figures> {
