@@ -18,6 +18,7 @@ export class SqliteDatabase {
   readonly #database: DatabaseSync;
   /** Version of the file's tables before it was opened; 0 for an empty file. */
   readonly opened_version: number;
+  #durable = true;
   readonly #statements = new Map<string, StatementSync>();
 
   /**
@@ -51,6 +52,7 @@ export class SqliteDatabase {
     if (!operations.some(({ kind }) => WRITES.has(kind))) {
       return operations.map((operation) => this.#runOne(operation, now_ms));
     }
+    this.#syncIf(operations.some(({ kind }) => kind === "commit"));
     this.#database.exec("BEGIN IMMEDIATE");
     try {
       const outcomes = operations.map((operation) => this.#runOne(operation, now_ms));
@@ -60,6 +62,16 @@ export class SqliteDatabase {
       if (this.#database.isTransaction) this.#database.exec("ROLLBACK"); // SQLite rolls back by itself when the disk is full
       throw error;
     }
+  }
+
+  /**
+   * Sets whether the next transactions wait for the disk. Leases need not: a machine that lost power has no process left
+   * that holds one.
+   */
+  #syncIf(durable: boolean): void {
+    if (durable === this.#durable) return;
+    this.#database.exec(`PRAGMA synchronous = ${durable ? "FULL" : "NORMAL"}`);
+    this.#durable = durable;
   }
 
   #runOne(operation: Operation, now_ms: number): Outcome {
