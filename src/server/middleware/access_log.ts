@@ -22,6 +22,10 @@ export interface LogRecord {
   ms: number;
   /** Name of the caller; null when the request was not authenticated. */
   caller: string | null;
+  /** Id of the run that the response is about. */
+  run_id?: string;
+  /** Status of that run, if the response states it. */
+  run_status?: string;
   /** Code of the problem response. */
   code?: string;
   /** The error of a 500 or of a broken stream; never sent to the client. */
@@ -41,8 +45,18 @@ export function logRequests(log: Log | undefined, clock: SystemClock): Middlewar
     await next();
     const { env, res } = context;
     res.headers.set("preamp-request-id", env.request_id);
-    log?.({ ...recordOf(env, res.status, clock.monotonic() - started, clock), ...env.failure });
+    log?.({
+      ...recordOf(env, res.status, clock.monotonic() - started, clock),
+      ...runOf(res),
+      ...env.failure,
+    });
   };
+}
+
+/** Returns the run of a response, from its headers. */
+function runOf({ headers }: Response): Pick<LogRecord, "run_id" | "run_status"> {
+  const [run_id, run_status] = [headers.get("preamp-run-id"), headers.get("preamp-run-status")];
+  return { ...(run_id === null ? {} : { run_id }), ...(run_status === null ? {} : { run_status }) };
 }
 
 /** Returns a function that logs an error after the response started, such as a broken stream. */

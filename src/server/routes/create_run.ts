@@ -128,7 +128,6 @@ async function answerText(handle: RunHandle, wait: WaitDeps): Promise<Response> 
       "content-type": "text/plain; charset=utf-8",
       "cache-control": "no-store",
       "x-content-type-options": "nosniff",
-      "preamp-run-status": run.status,
     },
   );
 }
@@ -168,7 +167,7 @@ function settledRun(
 }
 
 function runHeaders(handle: RunHandle): Record<string, string> {
-  return { "preamp-run-id": handle.id };
+  return { "preamp-run-id": handle.id, "preamp-run-status": handle.current().status };
 }
 
 function locationOf({ basePath }: ServerState, handle: RunHandle): string {

@@ -47,6 +47,18 @@ Deno.test("a request's milliseconds are logged with three decimals", async () =>
   assertEquals(logged[0]?.ms, 0.123);
 });
 
+Deno.test("a request that is about a run is logged with the run's id, and its status where the response states it", async () => {
+  const { send, logged } = testApp();
+  const run = await (await send("POST /v1/runs?prompt=hi", { body: PLAN })).json();
+  await (await send(`GET /v1/runs/${run.id}`)).body?.cancel();
+  await (await send("GET /v1/modules")).body?.cancel();
+  assertEquals(logged.map(({ run_id, run_status }) => [run_id, run_status]), [
+    [run.id, "completed"],
+    [run.id, undefined],
+    [undefined, undefined],
+  ]);
+});
+
 Deno.test("every request is logged once, without query, body or key", async () => {
   const { send, logged } = testApp();
   await (await send("POST /v1/runs?prompt=answer+secret", { body: PLAN })).body?.cancel();
