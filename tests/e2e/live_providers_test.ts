@@ -20,6 +20,8 @@ interface Row {
 const ROWS: readonly Row[] = [
   { provider: "anthropic", variable: "ANTHROPIC_API_KEY", model: "claude-haiku-4-5", priced: true },
   { provider: "openai", variable: "OPENAI_API_KEY", model: "gpt-6-luna", priced: true },
+  { provider: "gemini", variable: "GEMINI_API_KEY", model: "gemini-3.5-flash-lite", priced: true },
+  { provider: "ollama", variable: "OLLAMA_HOST", model: "qwen3:8b", priced: false },
 ];
 
 const PROMPT = "What is 61 × 73? Use the calculator, then answer in one short sentence.";
