@@ -12,7 +12,14 @@ const DEFINITION: ProviderDefinition = {
   },
   base_url_env_vars: ["GOOGLE_GEMINI_BASE_URL"],
   capabilities: ["vision", "pdf", "json_schema"],
-  defaults: { model: "gemini-3.8-flash", context_window: 1_048_576, max_output_tokens: 65_536 },
+  // a model may think for minutes without sending anything
+  defaults: {
+    model: "gemini-3.8-flash",
+    context_window: 1_048_576,
+    max_output_tokens: 65_536,
+    first_byte_timeout_s: 300,
+    idle_timeout_s: 120,
+  },
   models: [], // their prices depend on the date: see mount
   settings: {
     include_thoughts: {
@@ -33,7 +40,7 @@ const DEFINITION: ProviderDefinition = {
 /** Describes the module. */
 export const module: ModuleInfo = {
   id: "provider-gemini",
-  name: "Gemini provider",
+  name: "Google Gemini",
   version: "1.0.0",
   type: "provider",
   mount_point: "providers",

@@ -74,11 +74,15 @@ function toContent(
   return { content: joined(texts), ...(images.length > 0 ? { images } : {}) };
 }
 
-/** Returns the text of a text file. */
+/** Returns the text of a text file; undefined for other files, and for data that is not base64. */
 function fileText({ type, media_type, data, name }: MediaPart): string | undefined {
   if (type !== "file" || data === undefined || !media_type?.startsWith("text/")) return undefined;
-  const text = new TextDecoder().decode(Uint8Array.fromBase64(data));
-  return name === undefined ? text : `File ${name}:\n${text}`;
+  try {
+    const text = new TextDecoder().decode(Uint8Array.fromBase64(data));
+    return name === undefined ? text : `File ${name}:\n${text}`;
+  } catch {
+    return undefined;
+  }
 }
 
 function leftOut({ type, media_type, url, name }: MediaPart, degradations: Degradation[]): string {

@@ -67,6 +67,7 @@ function parsed(text: string): unknown {
 export const GEMINI: Vendor = {
   name: "gemini",
   module,
+  config: { first_byte_timeout_s: 30, idle_timeout_s: 30 },
   end_events: 1,
   stream_type: "text/event-stream",
   broken_event: 'data: {"candidates": [{"conte\r\n\r\n',
