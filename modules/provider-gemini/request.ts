@@ -1,6 +1,6 @@
 /** Converts a call to a request of the API. */
-import type { Degradation, JsonObject, ToolSpec } from "preamp";
-import type { CallSettings, WireRequest } from "preamp/provider";
+import type { JsonObject, ToolSpec } from "preamp";
+import { type CallSettings, Degradations, type WireRequest } from "preamp/provider";
 import type { GenerateContentConfig, Tool, ToolConfig } from "./client_types.ts";
 import { toContents } from "./contents.ts";
 import { isBeforeGemini3, thinkingOf } from "./models.ts";
@@ -27,7 +27,7 @@ const SERVER_TOOLS = [
 
 /** Returns the request for a call: `{model, contents, config}` of the vendor's client. */
 export function toRequest(call: CallSettings, settings: RequestSettings): WireRequest {
-  const degradations: Degradation[] = [];
+  const degradations = new Degradations();
   const { system, turns } = call.conversation;
   const tools = toTools(call, degradations);
   const config: GenerateContentConfig = {
@@ -42,32 +42,24 @@ export function toRequest(call: CallSettings, settings: RequestSettings): WireRe
     ...(settings.safety_settings ? { safetySettings: [...settings.safety_settings] } : {}),
   };
   const body = { model: call.model, contents: toContents({ system, turns }, call.model), config };
-  const [first, ...more] = degradations;
-  return { body, ...(first ? { degradation: more.reduce(join, first) } : {}) };
-}
-
-function join(all: Degradation, { requested, actual, reason }: Degradation): Degradation {
-  return {
-    requested: `${all.requested}; ${requested}`,
-    actual: `${all.actual}; ${actual}`,
-    reason: `${all.reason}; ${reason}`,
-  };
+  const degradation = degradations.merged();
+  return { body, ...(degradation ? { degradation } : {}) };
 }
 
 function toTools(
   { model, tools, tool_choice }: CallSettings,
-  degradations: Degradation[],
+  degradations: Degradations,
 ): Pick<GenerateContentConfig, "tools" | "toolConfig"> {
   const server = Object.assign({}, ...tools.map(serverTool)) as Tool;
   const functionDeclarations = tools.filter((tool) => !isServerTool(tool)).map(toDeclaration);
   const names = Object.keys(server);
   if (functionDeclarations.length === 0) return names.length === 0 ? {} : { tools: [server] };
   if (names.length > 0 && isBeforeGemini3(model)) {
-    degradations.push({
-      requested: `${names.join(", ")} together with functions`,
-      actual: "functions only",
-      reason: `${model} does not combine tools of the server with functions`,
-    });
+    degradations.add(
+      `${names.join(", ")} together with functions`,
+      `${model} does not combine tools of the server with functions`,
+      "functions only",
+    );
     return { tools: [{ functionDeclarations }], ...toToolConfig(tool_choice, false) };
   }
   return {
@@ -114,15 +106,15 @@ function toFunctionCalling(choice: CallSettings["tool_choice"]): ToolConfig {
 function toResponseFormat(
   { model, response_format: format }: CallSettings,
   with_tools: boolean,
-  degradations: Degradation[],
+  degradations: Degradations,
 ): Pick<GenerateContentConfig, "responseMimeType" | "responseJsonSchema"> {
   if (format === undefined || format.type === "text") return {};
   if (with_tools && isBeforeGemini3(model)) {
-    degradations.push({
-      requested: `response_format ${format.type}`,
-      actual: "text",
-      reason: `${model} does not combine tools with a response format`,
-    });
+    degradations.add(
+      `response_format ${format.type}`,
+      `${model} does not combine tools with a response format`,
+      "text",
+    );
     return {};
   }
   return {

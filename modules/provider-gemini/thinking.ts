@@ -1,6 +1,5 @@
 /** Converts reasoning effort and thinking budget to the API's `thinkingConfig`. */
-import type { Degradation } from "preamp";
-import type { CallSettings } from "preamp/provider";
+import type { CallSettings, Degradations } from "preamp/provider";
 import type { GenerateContentConfig, ThinkingConfig } from "./client_types.ts";
 import type { Thinking, ThinkingLevel } from "./models.ts";
 
@@ -35,12 +34,12 @@ export function toThinkingConfig(
   { model, reasoning_effort, thinking_budget }: CallSettings,
   thinking: Thinking,
   include_thoughts: boolean,
-  degradations: Degradation[],
+  degradations: Degradations,
 ): Pick<GenerateContentConfig, "thinkingConfig"> {
   const requested = thinking_budget === undefined ? reasoning_effort : `thinking_budget ${thinking_budget}`;
   if (thinking === "none") {
     if (requested !== undefined && requested !== "none") {
-      degradations.push({ requested, actual: "no thinking", reason: `${model} does not think` });
+      degradations.add(requested, `${model} does not think`, "no thinking");
     }
     return {};
   }
@@ -54,11 +53,11 @@ export function toThinkingConfig(
     thinking,
   );
   if (level.toLowerCase() !== requested) {
-    degradations.push({
+    degradations.add(
       requested,
-      actual: `thinking level ${level.toLowerCase()}`,
-      reason: `${model} has the thinking levels ${thinking.join(", ").toLowerCase()}`,
-    });
+      `${model} has the thinking levels ${thinking.join(", ").toLowerCase()}`,
+      `thinking level ${level.toLowerCase()}`,
+    );
   }
   return { thinkingConfig: { ...shared, thinkingLevel: level } };
 }

@@ -1,6 +1,13 @@
 /** Converts a conversation to the messages of `/api/chat`. */
-import type { Degradation, JsonObject } from "preamp";
-import type { AssistantPart, Conversation, MediaPart, ToolResultPart, UserPart } from "preamp/provider";
+import type { JsonObject } from "preamp";
+import type {
+  AssistantPart,
+  Conversation,
+  Degradations,
+  MediaPart,
+  ToolResultPart,
+  UserPart,
+} from "preamp/provider";
 
 /** A message of `/api/chat`. */
 export interface OllamaMessage {
@@ -15,7 +22,7 @@ export interface OllamaMessage {
 }
 
 /** Returns the messages of a conversation. Media that the API cannot take are added to `degradations`. */
-export function toMessages(conversation: Conversation, degradations: Degradation[]): OllamaMessage[] {
+export function toMessages(conversation: Conversation, degradations: Degradations): OllamaMessage[] {
   const { system, turns } = conversation;
   const messages: OllamaMessage[] = [];
   if (system.length > 0) messages.push({ role: "system", content: joined(system.map(({ text }) => text)) });
@@ -43,7 +50,7 @@ function toAssistantMessage(parts: readonly AssistantPart[]): OllamaMessage {
   return message;
 }
 
-function toUserMessages(parts: readonly UserPart[], degradations: Degradation[]): OllamaMessage[] {
+function toUserMessages(parts: readonly UserPart[], degradations: Degradations): OllamaMessage[] {
   const messages: OllamaMessage[] = [];
   const own: (Exclude<UserPart, ToolResultPart>)[] = [];
   for (const part of parts) {
@@ -60,7 +67,7 @@ function toUserMessages(parts: readonly UserPart[], degradations: Degradation[])
 
 function toContent(
   parts: readonly Exclude<UserPart, ToolResultPart>[],
-  degradations: Degradation[],
+  degradations: Degradations,
 ): Pick<OllamaMessage, "content" | "images"> {
   const images: string[] = [];
   const texts = parts.flatMap((part) => {
@@ -85,13 +92,9 @@ function fileText({ type, media_type, data, name }: MediaPart): string | undefin
   }
 }
 
-function leftOut({ type, media_type, url, name }: MediaPart, degradations: Degradation[]): string {
+function leftOut({ type, media_type, url, name }: MediaPart, degradations: Degradations): string {
   const what = `${type} ${name ?? url ?? media_type ?? ""}`.trim();
-  degradations.push({
-    requested: what,
-    actual: "a note in its place",
-    reason: "Ollama takes images as data, and no other files than texts",
-  });
+  degradations.add(what, "Ollama takes images as data, and no other files than texts", "a note in its place");
   return `[The ${what} cannot be shown to this model.]`;
 }
 

@@ -1,6 +1,6 @@
 /** Converts a call to the body of `/api/chat`. */
-import type { Degradation, JsonObject, ToolSpec } from "preamp";
-import type { CallSettings, WireRequest } from "preamp/provider";
+import type { JsonObject, ToolSpec } from "preamp";
+import { type CallSettings, Degradations, type WireRequest } from "preamp/provider";
 import { toMessages } from "./messages.ts";
 
 /** Settings of the plan that only this provider has. */
@@ -27,7 +27,7 @@ const EFFORTS: Readonly<Record<string, boolean | string>> = { none: false, minim
 
 /** Returns the body for a call, and what the API cannot do. */
 export function toRequest(call: CallSettings, settings: RequestSettings): WireRequest {
-  const degradations: Degradation[] = [];
+  const degradations = new Degradations();
   const messages = toMessages(call.conversation, degradations);
   const tools = offered(call, degradations);
   const body = {
@@ -50,31 +50,23 @@ export function toRequest(call: CallSettings, settings: RequestSettings): WireRe
       ...(call.stop?.length ? { stop: [...call.stop] } : {}),
     },
   };
-  const [first, ...more] = degradations;
+  const degradation = degradations.merged();
   const context: RequestContext = { tools };
-  return { body, context, ...(first ? { degradation: more.reduce(join, first) } : {}) };
-}
-
-function join(all: Degradation, { requested, actual, reason }: Degradation): Degradation {
-  return {
-    requested: `${all.requested}; ${requested}`,
-    actual: `${all.actual}; ${actual}`,
-    reason: all.reason === reason ? reason : `${all.reason}; ${reason}`,
-  };
+  return { body, context, ...(degradation ? { degradation } : {}) };
 }
 
 /** The API offers tools but cannot require one: only the choices `none` and of one tool change what is offered. */
 function offered(
   { tools, tool_choice: choice }: CallSettings,
-  degradations: Degradation[],
+  degradations: Degradations,
 ): readonly ToolSpec[] {
   if (tools.length === 0 || choice === "none") return [];
   if (choice !== undefined && choice !== "auto") {
-    degradations.push({
-      requested: `tool_choice ${typeof choice === "string" ? choice : JSON.stringify(choice)}`,
-      actual: "auto",
-      reason: "Ollama cannot require a tool call",
-    });
+    degradations.add(
+      `tool_choice ${typeof choice === "string" ? choice : JSON.stringify(choice)}`,
+      "Ollama cannot require a tool call",
+      "auto",
+    );
   }
   const named = tools.filter(({ name }) => name === choice);
   return named.length > 0 ? named : tools;
@@ -86,15 +78,15 @@ function toTool({ name, description = "", parameters }: ToolSpec): JsonObject {
 
 function toThink(
   { reasoning_effort: effort, thinking_budget: budget }: CallSettings,
-  degradations: Degradation[],
+  degradations: Degradations,
 ): { think?: boolean | string } {
   if (budget !== undefined) {
     if (budget > 0) {
-      degradations.push({
-        requested: `thinking_budget ${budget}`,
-        actual: "thinking without a limit",
-        reason: "Ollama has no limit for thinking",
-      });
+      degradations.add(
+        `thinking_budget ${budget}`,
+        "Ollama has no limit for thinking",
+        "thinking without a limit",
+      );
     }
     return { think: budget > 0 };
   }
@@ -102,11 +94,11 @@ function toThink(
   if (LEVELS.has(effort)) return { think: effort };
   const think = Object.hasOwn(EFFORTS, effort) ? EFFORTS[effort]! : true;
   if (think !== false) {
-    degradations.push({
-      requested: `reasoning_effort ${effort}`,
-      actual: String(think),
-      reason: "Ollama has the levels low, medium, high and max",
-    });
+    degradations.add(
+      `reasoning_effort ${effort}`,
+      "Ollama has the levels low, medium, high and max",
+      String(think),
+    );
   }
   return { think };
 }
@@ -115,15 +107,11 @@ function toThink(
 function toFormat(
   { response_format: format }: CallSettings,
   with_tools: boolean,
-  degradations: Degradation[],
+  degradations: Degradations,
 ): { format?: unknown } {
   if (format === undefined || format.type === "text") return {};
   if (with_tools) {
-    degradations.push({
-      requested: `response_format ${format.type}`,
-      actual: "text",
-      reason: "Ollama cannot combine tools with a format",
-    });
+    degradations.add(`response_format ${format.type}`, "Ollama cannot combine tools with a format", "text");
     return {};
   }
   return { format: format.type === "json" ? "json" : format.schema };

@@ -1,18 +1,18 @@
 /** Converts a call to a request body of the Chat Completions API, also of servers that only resemble it. */
 import type OpenAI from "openai";
 import type { JsonObject, ToolSpec } from "preamp";
-import type {
-  AssistantPart,
-  CallSettings,
-  MediaPart,
-  TextPart,
-  ToolResultPart,
-  UserPart,
-  WireRequest,
+import {
+  type AssistantPart,
+  type CallSettings,
+  Degradations,
+  type MediaPart,
+  type TextPart,
+  type ToolResultPart,
+  type UserPart,
+  type WireRequest,
 } from "preamp/provider";
 import {
   accepts,
-  Degradations,
   effortOf,
   functionParameters,
   nativeType,

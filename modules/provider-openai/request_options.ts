@@ -1,6 +1,6 @@
 /** Parts of a request that both APIs share: what a model accepts, tools, the choice among them. */
-import { type Degradation, isObject, type JsonObject, type JsonSchema, type ToolSpec } from "preamp";
-import type { CallSettings } from "preamp/provider";
+import { isObject, type JsonObject, type JsonSchema, type ToolSpec } from "preamp";
+import type { CallSettings, Degradations } from "preamp/provider";
 
 /** Settings of the plan that change requests. */
 export interface RequestOptions {
@@ -39,23 +39,6 @@ export function traitsOf(model: string): ModelTraits {
     sampling: !reasoning ? "always" : major > 5 || minor > 0 ? "effort_none" : "never",
     breakpoints: reasoning && (major > 5 || minor >= 6),
   };
-}
-
-/** Collects what a request leaves out. */
-export class Degradations {
-  readonly #list: Degradation[] = [];
-
-  /** Adds one: what was requested, why it is not in the request, and what is there instead. */
-  add(requested: string, reason: string, actual = "left out"): void {
-    this.#list.push({ requested, actual, reason });
-  }
-
-  /** Returns all of them as one, or undefined. */
-  merged(): Degradation | undefined {
-    if (this.#list.length === 0) return undefined;
-    const join = (field: keyof Degradation) => [...new Set(this.#list.map((one) => one[field]))].join("; ");
-    return { requested: join("requested"), actual: join("actual"), reason: join("reason") };
-  }
 }
 
 const REFUSED = "the server refused it for this model";

@@ -1,18 +1,18 @@
 /** Converts a call to a request body of the Responses API. */
 import type OpenAI from "openai";
 import { isObject, type JsonObject, type ToolSpec } from "preamp";
-import type {
-  AssistantPart,
-  CallSettings,
-  MediaPart,
-  TextPart,
-  ToolResultPart,
-  Turn,
-  UserPart,
-  WireRequest,
+import {
+  type AssistantPart,
+  type CallSettings,
+  Degradations,
+  type MediaPart,
+  type TextPart,
+  type ToolResultPart,
+  type Turn,
+  type UserPart,
+  type WireRequest,
 } from "preamp/provider";
 import {
-  Degradations,
   effortOf,
   functionParameters,
   nativeType,

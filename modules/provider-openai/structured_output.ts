@@ -1,7 +1,7 @@
 /** Response formats: JSON Schemas in the subset that OpenAI enforces, and instructions where it enforces none. */
 import { isObject, type JsonObject, type ResponseFormat } from "preamp";
-import type { CallSettings } from "preamp/provider";
-import type { Degradations, RequestOptions } from "./request_options.ts";
+import type { CallSettings, Degradations } from "preamp/provider";
+import type { RequestOptions } from "./request_options.ts";
 
 /** A response format that the API accepts, and an instruction for the model where the format needs one. */
 export interface FormatRequest {

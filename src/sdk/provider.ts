@@ -26,6 +26,7 @@ export type {
   Turn,
   UserPart,
 } from "./provider/conversation.ts";
+export { Degradations } from "./provider/degradations.ts";
 export type { Credential, KnownModel, ProviderDefaults, ProviderDefinition } from "./provider/definition.ts";
 export { mountProvider } from "./provider/mount_provider.ts";
 export { providerConfigSchema, type ProviderSettings } from "./provider/settings.ts";

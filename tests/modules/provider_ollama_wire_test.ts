@@ -95,7 +95,7 @@ Deno.test("toRequest() sends images and text files, and notes in the place of ot
   }]);
   assertEquals(degradation, {
     requested: "image https://example.com/a.png; file a.pdf",
-    actual: "a note in its place; a note in its place",
+    actual: "a note in its place",
     reason: "Ollama takes images as data, and no other files than texts",
   });
 });
