@@ -116,7 +116,7 @@ Deno.test("serve refuses an open door, an unknown flag, a bad value and a store 
     [["--prot", "0"], "did you mean --port?"],
     [["--port", "99999"], "--port"],
     [["--limits.max_cost_usd", "much"], "--limits.max_cost_usd"],
-    [["--store", "sqlite:/tmp/never.db"], "memory"],
+    [["--store", "redis://127.0.0.1"], "sqlite:PATH"],
     [["--log-format", "xml"], "json or pretty"],
     [["somewhere"], "somewhere"],
   ];
