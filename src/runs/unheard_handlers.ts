@@ -28,23 +28,13 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   sessionbegin: "session:start",
 };
 
-/**
- * Warns of handlers that were never called and never will be. Returns a promise when modules are asked for
- * the events they declare.
- */
-export function warnOfUnheardHandlers(
+/** Warns of handlers that were never called and never will be; asks modules for the events they declare. */
+export async function warnOfUnheardHandlers(
   session: Session,
-  warn: (code: string, message: string) => void,
-): Promise<void> | void {
-  const suspects = session.unheard_handlers.filter(({ event }) => !hasEmitter(event, CANONICAL_EVENTS));
-  if (suspects.length > 0) return warnOfUndeclared(session, suspects, warn);
-}
-
-async function warnOfUndeclared(
-  session: Session,
-  suspects: Session["unheard_handlers"],
   warn: (code: string, message: string) => void,
 ): Promise<void> {
+  const suspects = session.unheard_handlers.filter(({ event }) => !hasEmitter(event, CANONICAL_EVENTS));
+  if (suspects.length === 0) return;
   let declared: ReadonlySet<string> = new Set();
   try {
     const contributions = await session.contributionsTo("observability.events");

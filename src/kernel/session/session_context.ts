@@ -106,10 +106,10 @@ export class SessionContext {
     const { turn } = this;
     const entry = draftEntry(event, this.session_id, data, {
       parent_id: this.parent_id,
-      turn_id: turn?.id,
-      iteration: turn?.iteration,
+      ...turn?.fields,
       verdict,
     });
+    if (turn) turn.is_over = turn.ended && turn.completed !== null;
     if (isBarrier(entry)) {
       const earlier = this.writeState();
       if (earlier) return earlier.then(() => this.host.record(entry));

@@ -206,6 +206,7 @@ export function restoreTurn(recovered: RecoveredTurn, prompt: Prompt): Turn {
   turn.cancel_completed = recovered.emitted.has("cancel:completed");
   turn.prompt_completed = recovered.emitted.has("prompt:complete");
   turn.completed = recovered.completed;
+  turn.is_over = turn.ended && recovered.completed !== null;
   turn.iteration = turn.answered = recovered.iteration;
   turn.response = recovered.response;
   turn.prompt_denied = recovered.prompt_denied;

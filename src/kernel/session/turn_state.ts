@@ -64,6 +64,8 @@ export class Turn {
   ended = false;
   /** Status of `orchestrator:complete`, once it was emitted. */
   completed: string | null = null;
+  /** Whether the entries of both end events were appended. */
+  is_over = false;
   /** Whether `prompt:complete` was emitted before the turn was interrupted. */
   prompt_completed = false;
   /** Results of the calls of an interrupted turn, by id. */
@@ -97,8 +99,9 @@ export class Turn {
 
   constructor(readonly id: string, readonly prompt: Prompt) {}
 
-  /** Id and iteration, as an entry and a handler's payload have them. */
-  get fields(): { turn_id: string; iteration?: number } {
+  /** Id and iteration, as an entry and a handler's payload have them: up to the last end event. */
+  get fields(): { turn_id?: string; iteration?: number } {
+    if (this.is_over) return {};
     return this.iteration > 0 ? { turn_id: this.id, iteration: this.iteration } : { turn_id: this.id };
   }
 

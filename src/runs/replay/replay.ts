@@ -58,7 +58,7 @@ class Replay {
   readonly #clock: VirtualClock;
   readonly #projection: RunProjection;
   /** Settles when the context manager's status is in the projection. */
-  #context_recorded: Promise<void> | undefined;
+  #context_recorded = Promise.resolve();
   readonly #sequencer: Sequencer;
   readonly #sessions = new Map<string, RunningSession>();
   /** Sub-agent sessions under replay → settled when each has ended. */
@@ -117,8 +117,7 @@ class Replay {
   #recordContext(session_id: string): void {
     const replayed = this.#sessions.get(session_id)?.replayed;
     if (!replayed || session_id !== this.#recording.run.session_id) return;
-    this.#context_recorded = recordContextUsage(replayed.session, this.#projection, () => {}) ??
-      this.#context_recorded;
+    this.#context_recorded = recordContextUsage(replayed.session, this.#projection, () => {});
   }
 
   #recordedEventsOf(segment: Segment, ready: RunnablePlan): RecordedEvents {

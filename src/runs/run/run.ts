@@ -15,7 +15,7 @@ import type { JsonObject } from "../../sdk/json.ts";
 import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Message, Prompt } from "../../sdk/types.ts";
-import type { Awaitable, Change, Fence } from "../../store/store.ts";
+import type { Change, Fence } from "../../store/store.ts";
 import { ApprovalQueue } from "./approvals.ts";
 import type { RunnablePlan, RunsDeps, SecretSink, ServiceLimits } from "../ports.ts";
 import { RunProjection } from "./run_projection.ts";
@@ -77,7 +77,7 @@ export interface ActiveRunOptions extends NewRun {
   fence: () => Fence | undefined;
   /** Acquires the session of an earlier sub-agent. @throws {PreampError} `not_found`, `session_busy`. */
   acquireChildSession(run: ActiveRun, session_id: string, parent_id: string): Promise<SavedSession>;
-  releaseChildSession(session_id: string): Awaitable<void>;
+  releaseChildSession(session_id: string): Promise<void>;
   /** Returns the change that stores a sub-agent's session. */
   childSessionChange(run: ActiveRun, child: EndedChild): Change;
   /** Returns the change that stores the session after the run. */
@@ -281,12 +281,8 @@ export class ActiveRun implements RunHandle {
   async #begin(): Promise<void> {
     if (this.options.orphan) await this.#announceRecovery(this.options.orphan);
     else if (this.#accepted) await this.#hosts.status({ status: "running" });
-    else {
-      const started = this.#start("running");
-      if (started) await started;
-    }
-    const loaded = this.options.ready.load?.();
-    if (loaded) await loaded;
+    else await this.#start("running");
+    await this.options.ready.load?.();
     await this.#session.initialize();
     this.#has_begun = true;
     // a queued run was accepted before its session was initialised
@@ -323,9 +319,9 @@ export class ActiveRun implements RunHandle {
     await this.options.deps.store.commit([inputChange(this.#input, true)], this.options.fence());
   }
 
-  #start(status: "queued" | "running"): Promise<void> | void {
+  async #start(status: "queued" | "running"): Promise<void> {
     const { ready, request } = this.options;
-    return this.log.record(draftEntry("run:start", this.session_id, {
+    await this.log.record(draftEntry("run:start", this.session_id, {
       status,
       plan_hash: ready.compiled.plan_hash,
       lock_hash: ready.lock_hash,
@@ -335,10 +331,10 @@ export class ActiveRun implements RunHandle {
   }
 
   #notify(): void {
-    if (this.#watchers.size > 0) { for (const notify of [...this.#watchers]) notify(); }
+    for (const notify of [...this.#watchers]) notify();
   }
 
-  #accept(): Awaitable<void> {
+  async #accept(): Promise<void> {
     if (this.#accepted) return;
     if (this.options.resume && !this.#session.resumable) {
       throw new PreampError(
@@ -354,19 +350,19 @@ export class ActiveRun implements RunHandle {
     const input = inputOf(this, queued ? null : this.#session.descriptors);
     if (!queued) this.#input = input;
     const changes = queued ? [inputChange(input, true)] : [inputChange(input, true), sessionChange(this)];
-    const stored = this.log.accept((appended) =>
-      deps.store.commit([appended, recordChange(this), ...changes, ...with_run], fence())
-    );
-    return stored?.catch((error) => {
+    try {
+      await this.log.accept((appended) =>
+        deps.store.commit([appended, recordChange(this), ...changes, ...with_run], fence())
+      );
+    } catch (error) {
       this.#accepted = false;
       throw error;
-    });
+    }
   }
 
   /** Runs the turn and ends the run. Resolves when everything is stored; never rejects. */
   async run(prompt: Prompt): Promise<void> {
     let outcome: Outcome;
-    this.#hosts.start();
     try {
       outcome = await this.#captureConsole(() => this.#session.execute(prompt, this.#turnOptions()));
     } catch (error) {
@@ -400,18 +396,17 @@ export class ActiveRun implements RunHandle {
     this.#ending = true;
     this.#outcome = this.#redacted(outcome);
     const { deps, sessionChange } = this.options;
-    const stopped = this.#spawner.stop();
-    if (stopped) await stopped;
+    await this.#spawner.stop();
     try {
-      const warned = this.#has_begun &&
-        warnOfUnheardHandlers(this.#session, (code, message) => this.#hosts.warn(code, message));
-      if (warned) await warned;
+      if (this.#has_begun) {
+        await warnOfUnheardHandlers(this.#session, (code, message) => this.#hosts.warn(code, message));
+      }
       await this.#captureConsole(() => this.#session.cleanup(outcome.status));
     } catch (error) {
       this.#hosts.warn("cleanup_failed", errorMessage(error));
     }
     this.#hosts.close();
-    if (this.#hosts.contextRecorded) await this.#hosts.contextRecorded;
+    await this.#hosts.contextRecorded;
     const run = this.#projection.end(this.#redacted(outcome), timestamp(deps.clock.now()));
     try {
       await this.log.end(

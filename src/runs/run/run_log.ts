@@ -33,29 +33,31 @@ export type Appended = Extract<Change, { append: string }>;
 /** Estimated size of an entry without its data. */
 const ENVELOPE_BYTES = 250;
 
-/** Entries between two readings of the clock: a run with fewer entries never pauses. */
-const CLOCK_EVERY_ENTRIES = 32;
-/** Milliseconds of work after which a run pauses. */
-const SLICE_MS = 20;
+/** Milliseconds of work after which a run pauses: half of the delay that a health check tolerates. */
+const SLICE_MS = 10;
 
 /**
  * Makes a run that never waits pause now and then. Without pauses, all its work would happen in one turn of
- * the
- * event loop, and no request would be answered meanwhile.
+ * the event loop, and no request would be answered meanwhile.
  */
 class Pauses {
-  #entries = 0;
-  #since = performance.now();
+  readonly #clock: Clock;
+  #since: number;
 
-  /** Counts an entry. Returns a promise when the run must wait for the next turn of the event loop. */
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#since = clock.monotonic();
+  }
+
+  /** Returns a promise when the run must wait for the next turn of the event loop. */
   next(): Promise<void> | void {
-    if (++this.#entries % CLOCK_EVERY_ENTRIES !== 0 || performance.now() - this.#since < SLICE_MS) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    setImmediate(() => {
-      this.#since = performance.now();
-      resolve();
-    });
-    return promise;
+    if (this.#clock.monotonic() - this.#since < SLICE_MS) return;
+    return new Promise((resolve) =>
+      setImmediate(() => {
+        this.#since = this.#clock.monotonic();
+        resolve();
+      })
+    );
   }
 }
 
@@ -72,13 +74,14 @@ export class RunLog {
   #closed = false;
   #flushing: Promise<void> | null = null;
   readonly #deferred: DeferredFlush;
-  readonly #pauses = new Pauses();
+  readonly #pauses: Pauses;
   #counted = 0;
   #bytes = 0;
   #full = false;
 
   constructor(options: RunLogOptions) {
     this.#options = options;
+    this.#pauses = new Pauses(options.clock);
     this.#deltas = new DeltaBuffer(options.secrets, options.limits.max_log_entries);
     // an error is ignored here: the next barrier meets the same store and rejects
     this.#deferred = new DeferredFlush(() => void this.flush()?.catch(() => {}), options.store.buffer_ms);

@@ -310,32 +310,25 @@ function approvalOf(entry: Entry): Approval {
 
 /**
  * Records the context manager's status in the projection. Without one, records what the kernel measured.
- * Returns a promise when the context manager is sandboxed; the promise never rejects.
+ * Never rejects.
  *
  * @param onError Called when the status could not be read.
  */
-export function recordContextUsage(
+export async function recordContextUsage(
   session: Session,
   projection: RunProjection,
   onError: (error: unknown) => void,
-): Promise<void> | undefined {
+): Promise<void> {
   const capability = session.getCapability("context.status");
-  const note = (status: unknown) => {
-    if (isObject(status)) projection.context = contextUsageOf(status);
-  };
-  if (typeof capability !== "function") {
-    note(session.context_usage);
-    return undefined;
-  }
+  const { context_usage } = session;
   try {
-    const status: unknown = capability();
-    if (status instanceof Promise) return status.then(note, onError);
-    note(status);
+    const returned: unknown = typeof capability === "function" ? capability() : context_usage;
+    const status = returned instanceof Promise ? await returned : returned; // a promise if it is sandboxed
+    if (isObject(status)) projection.context = contextUsageOf(status);
   } catch (error) {
     onError(error);
-    note(session.context_usage);
+    projection.context = context_usage;
   }
-  return undefined;
 }
 
 /** Returns the numbers of a context manager's status. */

@@ -2,7 +2,6 @@
  * Implements the kernel's `Host` for every session of a run, its sub-agents included: entries go to the run's
  * log, questions to its approvals, warnings to the operator.
  */
-import { setImmediate } from "node:timers";
 import {
   type ApprovalDecision,
   type ApprovalRequest,
@@ -14,7 +13,6 @@ import type { Session } from "../../kernel/session/session.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
-import type { Awaitable } from "../../store/store.ts";
 import type { ApprovalQueue } from "./approvals.ts";
 import { MAX_CONSOLE_CHARS } from "../../sdk/console.ts";
 import type { ModuleReporter, RunnablePlan, RunsDeps, SecretSink } from "../ports.ts";
@@ -47,7 +45,7 @@ export interface SessionHostsDeps {
   /** Returns the run's own session, which may be replaced before it begins. */
   session(): Session;
   /** Called when the run's own session is initialised: the run exists. */
-  accept(): Awaitable<void>;
+  accept(): Promise<void>;
   /** Called when the run's status or approvals may have changed. */
   notify(): void;
 }
@@ -55,17 +53,11 @@ export interface SessionHostsDeps {
 /** Makes the hosts of one run's sessions. */
 export class SessionHosts {
   readonly #deps: SessionHostsDeps;
-  #yielded_ms = 0;
-  #context_recorded: Promise<void> | undefined;
+  #context_recorded = Promise.resolve();
   #closed = false;
 
   constructor(deps: SessionHostsDeps) {
     this.#deps = deps;
-  }
-
-  /** Starts measuring how long the run occupies the thread. */
-  start(): void {
-    this.#yielded_ms = this.#deps.options.deps.clock.monotonic();
   }
 
   /** Ignores all further entries. */
@@ -128,7 +120,7 @@ export class SessionHosts {
     const { approvalQueue, log, options } = this.#deps;
     if (this.#closed) return; // for example from a module's timer that fires after the end
     if (entry.event === "approval:required") approvalQueue.expect(String(entry.data.approval_id));
-    const stored = log.record(entry) ?? this.#yieldIfDue(entry);
+    const stored = log.record(entry);
     switch (entry.event) {
       case "provider:response":
         if (entry.session_id === options.session_id) this.#recordContext();
@@ -141,29 +133,15 @@ export class SessionHosts {
     }
   }
 
-  /** Yields to other runs now and then, for a run that never waits for I/O. */
-  #yieldIfDue(entry: DraftEntry): Promise<void> | void {
-    if (entry.event !== "provider:response") return;
-    const now = this.#deps.options.deps.clock.monotonic();
-    if (now - this.#yielded_ms < YIELD_AFTER_MS) return;
-    return new Promise((resolve) =>
-      setImmediate(() => {
-        this.#yielded_ms = this.#deps.options.deps.clock.monotonic();
-        resolve();
-      })
-    );
-  }
-
   #recordContext(): void {
     const { projection } = this.#deps;
-    const recorded = recordContextUsage(this.#deps.session(), projection, (error) => {
+    this.#context_recorded = recordContextUsage(this.#deps.session(), projection, (error) => {
       this.warn("context_status_failed", errorMessage(error));
     });
-    if (recorded) this.#context_recorded = recorded;
   }
 
   /** Settles when the status of a sandboxed context manager is recorded. */
-  get contextRecorded(): Promise<void> | undefined {
+  get contextRecorded(): Promise<void> {
     return this.#context_recorded;
   }
 
@@ -226,9 +204,6 @@ export class SessionHosts {
     });
   }
 }
-
-/** Milliseconds that a run may occupy the thread: half of the delay that a health check tolerates. */
-const YIELD_AFTER_MS = 10;
 
 /** Warnings of the kernel that are added to the run object; others are only logged. */
 const RUN_WARNINGS: ReadonlySet<string> = new Set([

@@ -4,7 +4,6 @@
  */
 import { PreampError } from "../../sdk/errors.ts";
 import type { Prompt } from "../../sdk/types.ts";
-import type { Awaitable } from "../../store/store.ts";
 import { Admission, type AdmissionSlot } from "./admission.ts";
 import type { RunsDeps } from "../ports.ts";
 import { SessionLeases } from "./session_leases.ts";
@@ -130,14 +129,7 @@ export class RunScheduler {
   /**
    * Acquires the session for a run. Supersedes a run that awaits approval; cancels or rejects for any other.
    */
-  #acquireSession(run: ActiveRun): Awaitable<void> {
-    const { session_id } = run;
-    return this.#leases.runIn(session_id)
-      ? this.#evictCurrentRun(run)
-      : this.#leases.acquire(session_id, run);
-  }
-
-  async #evictCurrentRun(run: ActiveRun): Promise<void> {
+  async #acquireSession(run: ActiveRun): Promise<void> {
     const { id, session_id, options: { request } } = run;
     for (
       let active = this.#leases.runIn(session_id);
@@ -171,8 +163,7 @@ export class RunScheduler {
    * reloaded.
    */
   async #beginInSession(run: ActiveRun, is_new = false): Promise<void> {
-    const acquired = this.#acquireSession(run);
-    if (acquired) await acquired;
+    await this.#acquireSession(run);
     const { saved } = run.options;
     try {
       if (saved !== null && !is_new) await this.#reloadSession(run, saved);
@@ -300,8 +291,7 @@ export class RunScheduler {
     try {
       await run.run(prompt);
     } finally {
-      const released = this.#leases.release(run.session_id);
-      if (released) await released;
+      await this.#leases.release(run.session_id);
     }
   }
 

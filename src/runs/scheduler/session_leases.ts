@@ -4,7 +4,7 @@
  */
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/types.ts";
-import type { Awaitable, Fence, Store } from "../../store/store.ts";
+import type { Fence, Store } from "../../store/store.ts";
 import { ReleasingMap } from "./releasing_map.ts";
 import type { ActiveRun } from "../run/run.ts";
 
@@ -59,56 +59,34 @@ export class SessionLeases {
    * Acquires the lease of a session for a run. Within this process the first call wins, synchronously.
    * @throws {PreampError} `session_busy` while another run, in this process or another, has the lease.
    */
-  acquire(session_id: string, run: ActiveRun): Awaitable<void> {
+  async acquire(session_id: string, run: ActiveRun): Promise<void> {
     if (this.#leases.has(session_id)) throw busy(session_id, "another run has not ended");
     const lease: Lease = { run, released: null, fence: undefined };
     this.#leases.set(session_id, lease);
     const name = `session/${session_id}`;
     try {
-      const token = this.#store.acquire(name, this.#owner, LEASE_MS);
-      if (!(token instanceof Promise)) return this.#grant(session_id, lease, { lease: name, token });
-      return token.then((token) => this.#grant(session_id, lease, { lease: name, token })).catch(
-        (error) => {
-          this.#remove(session_id, lease);
-          throw error;
-        },
-      );
+      const token = await this.#store.acquire(name, this.#owner, LEASE_MS);
+      if (token === null) throw busy(session_id, "another server has an active run");
+      lease.fence = { lease: name, token };
+      this.#renewing ??= setInterval(() => void this.#renewAll(), RENEW_MS);
     } catch (error) {
       this.#remove(session_id, lease);
       throw error;
     }
   }
 
-  #grant(
-    session_id: string,
-    lease: Lease,
-    { lease: name, token }: { lease: string; token: number | null },
-  ): void {
-    if (token === null) throw busy(session_id, "another server has an active run");
-    lease.fence = { lease: name, token };
-    this.#renewing ??= setInterval(() => void this.#renewAll(), RENEW_MS);
-  }
-
   /** Releases a session's lease, even if the store fails: a lease that is not released expires. */
-  release(session_id: string): Awaitable<void> {
+  async release(session_id: string): Promise<void> {
     const lease = this.#leases.get(session_id);
     if (!lease) return;
     const { fence } = lease;
     lease.fence = undefined; // stops renewal, and a renewal in progress is not missed
-    let released: Promise<void> | void = undefined;
     try {
-      if (fence) released = this.#store.release(fence.lease, this.#owner);
+      if (fence) await this.#store.release(fence.lease, this.#owner);
     } catch (error) {
-      this.#logNotReleased(fence, error);
+      this.#log("error", "lease_not_released", { lease: fence?.lease ?? null, message: String(error) });
     }
-    if (!released) return this.#remove(session_id, lease);
-    return released.catch((error) => this.#logNotReleased(fence, error)).then(() =>
-      this.#remove(session_id, lease)
-    );
-  }
-
-  #logNotReleased(fence: Fence | undefined, error: unknown): void {
-    this.#log("error", "lease_not_released", { lease: fence?.lease ?? null, message: String(error) });
+    this.#remove(session_id, lease);
   }
 
   #remove(session_id: string, lease: Lease): void {

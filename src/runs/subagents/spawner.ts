@@ -25,7 +25,6 @@ import type {
   SpawnResult,
   SpawnSession,
 } from "../../sdk/types.ts";
-import type { Awaitable } from "../../store/store.ts";
 import { checkTokenBudget, limitReached, runChildTurn } from "./turn.ts";
 import type { AgentPlans, ModuleReporter, RunnablePlan, RunsDeps } from "../ports.ts";
 import type { RunProjection } from "../run/run_projection.ts";
@@ -51,7 +50,7 @@ export interface SpawnerDeps {
   /** Returns the receiver of console lines of a sub-agent's modules in this process. */
   console(session_id: string): ModuleReporter["console"];
   /** Releases an acquired session. */
-  releaseSession(session_id: string): Awaitable<void>;
+  releaseSession(session_id: string): Promise<void>;
   /** Stores a sub-agent's session after its turn. */
   saveSession(child: EndedChild): Promise<void>;
 }
@@ -137,12 +136,8 @@ export class Spawner {
   }
 
   /** Cancels every running sub-agent and waits for its end. */
-  stop(): Promise<void> | void {
+  async stop(): Promise<void> {
     this.#stopped = true;
-    if (this.#running.size > 0) return this.#stopLive();
-  }
-
-  async #stopLive(): Promise<void> {
     while (this.#running.size > 0) {
       const running = [...this.#running];
       await Promise.allSettled(running.map(([session]) => session.cancel("immediate")));
