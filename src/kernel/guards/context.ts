@@ -35,11 +35,11 @@ export class ContextGuard implements ContextManager {
     session: SessionContext,
     context: ContextManager,
     injections: Injections,
-    duties: ContextGuardDeps,
+    deps: ContextGuardDeps,
   ) {
     this.#session = session;
     this.#injections = injections;
-    this.#deps = duties;
+    this.#deps = deps;
     this.#takes_frozen = context.takes_frozen === true;
     this.#setSystemPromptFactory = methodOf(context, "setSystemPromptFactory");
     this.#inner = {

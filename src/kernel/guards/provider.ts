@@ -57,9 +57,9 @@ export function guardProvider(
   session: SessionContext,
   provider: Provider,
   name: string,
-  duties: ProviderGuardDeps,
+  deps: ProviderGuardDeps,
 ): GuardedProvider {
-  const guard = new ProviderGuard(session, provider, name, duties);
+  const guard = new ProviderGuard(session, provider, name, deps);
   const loop: Complete = (request, options) => guard.completeForLoop(request, options);
   const inner: Complete = (request, options) => guard.completeForModule(request, options);
   return { loop: createHandle(guard, loop), inner: createHandle(guard, inner) };
@@ -127,11 +127,11 @@ class ProviderGuard {
   readonly #meter = new RequestMeter();
   #info: ProviderInfo | null = null;
 
-  constructor(session: SessionContext, provider: Provider, name: string, duties: ProviderGuardDeps) {
+  constructor(session: SessionContext, provider: Provider, name: string, deps: ProviderGuardDeps) {
     this.#session = session;
     this.#provider = provider;
     this.#name = name;
-    this.#deps = duties;
+    this.#deps = deps;
   }
 
   get name(): string {

@@ -12,8 +12,11 @@ import { recoveredResult } from "../session/turn_recovery.ts";
 import type { CallRecord } from "../session/turn_state.ts";
 import { CallDeadline } from "./call_deadline.ts";
 
-/** Emits and processes the `tool:pre` of a call when the loop did not; resolves once the gate is decided. */
-export type GateCall = (call: CallRecord) => Promise<void>;
+/** Collaborators of the guard. */
+export interface ToolGuardDeps {
+  /** Emits and processes the `tool:pre` of a call when the loop did not; resolves once the gate is decided. */
+  gateCall(call: CallRecord): Promise<void>;
+}
 
 /** Options of {@link ToolGuard}. */
 export interface ToolMount {
@@ -23,7 +26,7 @@ export interface ToolMount {
   name: string;
   /** Id of the module that mounted the tool. */
   module_id: string;
-  gate: GateCall;
+  contract: ToolGuardDeps;
 }
 
 /** A guarded tool: the only form in which loops, modules and guests receive a tool. */
@@ -39,15 +42,15 @@ export class ToolGuard implements Tool {
   readonly #session: SessionContext;
   readonly #tool: Tool;
   readonly #key: string;
-  readonly #gate: GateCall;
+  readonly #contract: ToolGuardDeps;
   readonly #module_id: string;
 
   /** Wraps `tool`. */
-  constructor(session: SessionContext, tool: Tool, { key, name, module_id, gate }: ToolMount) {
+  constructor(session: SessionContext, tool: Tool, { key, name, module_id, contract }: ToolMount) {
     this.#session = session;
     this.#tool = tool;
     this.#key = key;
-    this.#gate = gate;
+    this.#contract = contract;
     this.#module_id = module_id;
     this.name = name;
     this.description = typeof tool.description === "string" ? tool.description : "";
@@ -75,7 +78,7 @@ export class ToolGuard implements Tool {
     }
     const call = this.#callFor(input, context?.id);
     call.started = true;
-    await this.#gate(call);
+    await this.#contract.gateCall(call);
     if (call.gate !== "allowed") return toolFailure(`Denied by hook: ${call.reason}`, { type: "denied" });
     try {
       const known = recoveredResult(turn.recovered.get(call.id), this.name, this.idempotent);

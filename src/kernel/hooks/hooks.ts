@@ -76,11 +76,6 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     this.#handlers.remove(name);
   }
 
-  /** Removes all handlers. */
-  clear(): void {
-    this.#handlers.clear();
-  }
-
   /** Takes an event from its emitter to the log: see src/docs/architecture.md#the-way-of-one-event. */
   async emit(event: string, payload: JsonObject | null = null): Promise<Emission> {
     const preceding = this.#contract.before(event, payload);

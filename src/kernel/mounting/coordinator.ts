@@ -129,7 +129,7 @@ export class ModuleCoordinator implements Coordinator {
     if (facts !== null) {
       throw new PreampError("module_invalid", `Cannot mount "${mounted.name}" at ${mounted.point}: ${facts}`);
     }
-    this.#shared.guard(mounted, this.module_id)();
+    this.#shared.guarded_mounts.wrap(mounted, this.module_id)();
   }
 
   unmount(point: string, name?: string): Promise<void> {
@@ -222,7 +222,7 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission> {
-    return this.#shared.processHookResult(result, event, hook_name);
+    return this.#shared.actions.apply(result, event, hook_name);
   }
 
   sessionStatus(): Promise<SessionStatus> {
@@ -232,11 +232,14 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   requestCancel(immediate = false): void {
-    this.#shared.cancel(immediate ? "immediate" : "graceful");
+    const { cancellation, session: { host } } = this.#shared;
+    cancellation.cancel(immediate ? "immediate" : "graceful").catch((error) =>
+      host.warn("cancel_failed", errorMessage(error))
+    );
   }
 
   resetTurn(): void {
-    this.#shared.resetTurn();
+    this.#shared.injections.resetTurn();
   }
 
   toDict(): JsonObject {
@@ -285,7 +288,9 @@ export class ModuleCoordinator implements Coordinator {
     const draft = this.#draft;
     const { hooks } = this.#shared;
     if (!draft) return;
-    const publish = draft.mounted.map((mounted) => this.#shared.guard(rename(mounted), this.module_id));
+    const publish = draft.mounted.map((mounted) =>
+      this.#shared.guarded_mounts.wrap(rename(mounted), this.module_id)
+    );
     this.#draft = null;
     for (const publishOne of publish) publishOne();
     for (const entry of draft.handlers) {

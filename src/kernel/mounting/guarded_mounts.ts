@@ -37,32 +37,26 @@ export class GuardedMounts {
           mounts.orchestrator = mounted.module as Orchestrator;
         };
       case "context": {
-        const handle = new ContextGuard(session, mounted.module as ContextManager, this.#injections, {
-          emitResponse: () => contract.emitResponse(),
-          resultTextFor: (id, name) => contract.resultTextFor(id, name),
-        });
+        const handle = new ContextGuard(
+          session,
+          mounted.module as ContextManager,
+          this.#injections,
+          contract,
+        );
         return () => {
           this.#warnOfOverwrite(mounts.context, mounted, module_id);
           mounts.context = handle;
         };
       }
       case "providers": {
-        const { loop, inner } = guardProvider(session, mounted.module as Provider, name, {
-          beforeCall: (turn, provider) => contract.beforeCall(turn, provider),
-          emitResponse: () => contract.emitResponse(),
-        });
+        const { loop, inner } = guardProvider(session, mounted.module as Provider, name, contract);
         return () => this.#warnOfOverwrite(mounts.putProvider(name, loop, inner), mounted, module_id);
       }
       case "tools": {
         const tool = mounted.module as Tool;
         const advertised = this.#advertisedName(mounted, tool, module_id);
         this.#warnOfName(advertised);
-        const handle = new ToolGuard(session, tool, {
-          key: name,
-          name: advertised,
-          module_id,
-          gate: (call) => contract.gateCall(call),
-        });
+        const handle = new ToolGuard(session, tool, { key: name, name: advertised, module_id, contract });
         return () => this.#warnOfOverwrite(mounts.tools.put(name, handle), mounted, module_id);
       }
     }

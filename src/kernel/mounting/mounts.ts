@@ -104,14 +104,6 @@ export class Mounts {
     this.loop_providers.take(name);
     this.providers.take(name);
   }
-
-  /** Empties every mount point. */
-  clear(): void {
-    this.orchestrator = this.context = null;
-    for (const map of [this.tools, this.providers, this.loop_providers]) {
-      for (const name of map.names) map.take(name);
-    }
-  }
 }
 
 /**

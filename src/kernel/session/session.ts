@@ -3,40 +3,26 @@
  * part has a file of its own. Modules, time and storage come from the host (`host.ts`).
  */
 import { CancellationToken } from "../../sdk/cancellation.ts";
-import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { ErrorDetail, Message, MountPlan, Prompt } from "../../sdk/types.ts";
-import { LoopContract } from "../hooks/loop_contract.ts";
-import type { RunLimitGuard } from "../run_limits.ts";
-import { type KernelLimits, SessionContext } from "./session_context.ts";
 import type { ContextGuard } from "../guards/context.ts";
-import { withDeadline } from "../timeouts.ts";
-import { Hooks } from "../hooks/hooks.ts";
 import type { Host } from "../host.ts";
-import { Injections } from "../hooks/injections.ts";
-import { announceReady, type MountedModule, mountingOrder, mountModule } from "../mounting/mounting.ts";
-import { endGuests, runCleanups } from "../mounting/unmounting.ts";
-import { Mounts } from "../mounting/mounts.ts";
-import {
-  type CapabilityOptions,
-  frozenConfig,
-  initialCapabilities,
-  type SessionParts,
-} from "./session_parts.ts";
-import type { Outcome } from "./outcome.ts";
-import { HookActions } from "../hooks/hook_actions.ts";
-import { GuardedMounts } from "../mounting/guarded_mounts.ts";
-import { SessionState } from "./session_state.ts";
 import { describeMounted, type MountedDescriptors } from "../mounting/mount_descriptors.ts";
-import { SessionCancellation } from "./session_cancellation.ts";
+import { announceReady, type MountedModule, mountingOrder, mountModule } from "../mounting/mounting.ts";
+import type { Mounts } from "../mounting/mounts.ts";
+import { endGuests, runCleanups } from "../mounting/unmounting.ts";
+import type { RunLimitGuard } from "../run_limits.ts";
+import { withDeadline } from "../timeouts.ts";
+import type { Outcome } from "./outcome.ts";
 import { createTurn, runTurn, type TurnOptions } from "./run_turn.ts";
-import { TurnTracker } from "./turn_tracker.ts";
+import { type KernelLimits, SessionContext } from "./session_context.ts";
+import { createParts, type PartsOptions, type SessionParts } from "./session_parts.ts";
+import { SessionState } from "./session_state.ts";
 
 /** Options of {@link Session}. */
-export interface SessionOptions extends CapabilityOptions {
+export interface SessionOptions extends PartsOptions {
   plan: MountPlan;
-  /** The plan as its author wrote it; modules receive it as `coordinator.config`. */
-  written?: JsonObject;
   host: Host;
   run_limits: RunLimitGuard;
   limits: KernelLimits;
@@ -68,12 +54,7 @@ export class Session {
   readonly cancellation: CancellationToken;
   readonly #options: SessionOptions;
   readonly #session: SessionContext;
-  readonly #tracker: TurnTracker;
-  readonly #injections: Injections;
-  readonly #contract: LoopContract;
-  readonly #cancelling: SessionCancellation;
-  readonly #mounts = new Mounts();
-  readonly #shared: SessionParts;
+  #parts: SessionParts;
   #modules: MountedModule[] = [];
   #initialized: Promise<void> | null = null;
   #announced = false;
@@ -85,47 +66,17 @@ export class Session {
     const { plan, host } = options;
     this.#options = options;
     this.cancellation = options.cancellation ?? new CancellationToken();
-    const parent_id = options.parent_id ?? null;
-    const state = new SessionState(options.session_state ?? {}, options.limits.max_session_state_bytes);
-    const session = this.#session = new SessionContext(
+    this.#session = new SessionContext(
       host,
       plan,
       options.session_id,
-      parent_id,
-      state,
+      options.parent_id ?? null,
+      new SessionState(options.session_state ?? {}, options.limits.max_session_state_bytes),
       options.run_limits,
       this.cancellation,
       options.limits,
     );
-    const cancelling = this.#cancelling = new SessionCancellation(session);
-    const mounts = this.#mounts;
-    const tracker = this.#tracker = new TurnTracker(session, mounts);
-    const injections = this.#injections = new Injections(session);
-    const actions = new HookActions(session, tracker, injections, mounts);
-    const contract = this.#contract = new LoopContract({
-      session,
-      mounts,
-      actions,
-      tracker,
-      cancellation: cancelling,
-    });
-    const guarded_mounts = new GuardedMounts(session, mounts, injections, contract);
-    const hooks = session.hooks = new Hooks(session, tracker, contract);
-    this.#shared = {
-      session,
-      hooks,
-      mounts,
-      config: frozenConfig(options.written),
-      capabilities: initialCapabilities(options, session),
-      contributors: new Map(),
-      cleanups: [],
-      guests: [],
-      guard: (mounted, module_id) => guarded_mounts.wrap(mounted, module_id),
-      processHookResult: (result, event, hook_name) => actions.apply(result, event, hook_name),
-      cancel: (mode) =>
-        void cancelling.cancel(mode).catch((error) => host.warn("cancel_failed", errorMessage(error))),
-      resetTurn: () => injections.resetTurn(),
-    };
+    this.#parts = createParts(this.#session, options);
   }
 
   /** Id of the session. */
@@ -140,7 +91,7 @@ export class Session {
 
   /** Whether the orchestrator supports `resume`. */
   get resumable(): boolean {
-    return this.#mounts.orchestrator?.resumable === true;
+    return this.#parts.mounts.orchestrator?.resumable === true;
   }
 
   /** Id and iteration of the running turn, as an entry has them. */
@@ -158,17 +109,17 @@ export class Session {
 
   /** Descriptions of the mounted tools and providers, from which a replay creates stubs. */
   get descriptors(): MountedDescriptors {
-    return describeMounted(this.#mounts);
+    return describeMounted(this.#parts.mounts);
   }
 
   /** Returns a capability that a module published, or null. */
   getCapability(name: string): unknown {
-    return this.#shared.capabilities.get(name) ?? null;
+    return this.#parts.capabilities.get(name) ?? null;
   }
 
   /** Event and module of each handler that was never called. */
   get unheard_handlers(): { event: string; module_id: string | undefined }[] {
-    return this.#shared.hooks.unheard();
+    return this.#parts.hooks.unheard();
   }
 
   /**
@@ -194,7 +145,7 @@ export class Session {
 
   /** Registers a contributor on behalf of the runtime, replacing an earlier one with the same name. */
   contribute(channel: string, name: string, callback: () => unknown): void {
-    const { contributors } = this.#shared;
+    const { contributors } = this.#parts;
     const list = contributors.get(channel) ?? [];
     contributors.set(channel, [...list.filter((entry) => entry.name !== name), { name, callback }]);
   }
@@ -224,7 +175,7 @@ export class Session {
    * none.
    */
   async modelsOf(names: readonly string[]): Promise<string[]> {
-    const { providers } = this.#mounts;
+    const { providers } = this.#parts.mounts;
     const name = names.find((candidate) => providers.get(candidate) !== undefined);
     const models = name === undefined ? [] : await providers.get(name)!.listModels();
     return models.flatMap((model) => isObject(model) && typeof model.id === "string" ? [model.id] : []);
@@ -232,8 +183,8 @@ export class Session {
 
   /** Largest context window of the mounted providers, in tokens; null when no provider states one. */
   get context_window(): number | null {
-    const windows = this.#mounts.providers.names
-      .map((name) => this.#mounts.providers.get(name)!.getInfo().defaults.context_window)
+    const windows = this.#parts.mounts.providers.names
+      .map((name) => this.#parts.mounts.providers.get(name)!.getInfo().defaults.context_window)
       .filter((tokens) => typeof tokens === "number");
     return windows.length === 0 ? null : Math.max(...windows);
   }
@@ -246,26 +197,14 @@ export class Session {
     return this.#initialized ??= this.#initialize();
   }
 
-  /** Removes everything that modules mounted and registered. */
-  #reset(): void {
-    const { mounts, hooks, capabilities, contributors } = this.#shared;
-    mounts.clear();
-    hooks.clear();
-    capabilities.clear();
-    for (const [name, value] of initialCapabilities(this.#options, this.#session)) {
-      capabilities.set(name, value);
-    }
-    contributors.clear();
-    this.#modules = [];
-  }
-
   async #initialize(): Promise<void> {
     try {
       await this.#mountAll();
     } catch (error) {
       this.#initialized = null;
-      await runCleanups(this.#shared);
-      this.#reset();
+      await runCleanups(this.#parts);
+      this.#parts = createParts(this.#session, this.#options);
+      this.#modules = [];
       throw error;
     }
   }
@@ -274,12 +213,12 @@ export class Session {
     const { plan, host, history, parent_id } = this.#options;
     const skipped: ErrorDetail[] = [];
     for (const spec of mountingOrder(plan)) {
-      const outcome = await mountModule(this.#shared, spec);
+      const outcome = await mountModule(this.#parts, spec);
       if ("skipped" in outcome) skipped.push(outcome.skipped);
       else this.#modules.push(outcome);
     }
-    if (this.#mounts.providers.names.length === 0) throw noProvider(skipped);
-    await announceReady(this.#shared, this.#modules);
+    if (this.#parts.mounts.providers.names.length === 0) throw noProvider(skipped);
+    await announceReady(this.#parts, this.#modules);
     if (history && history.length > 0) await this.#context.load(history);
     if (parent_id && !this.#options.continued) {
       await this.#session.hooks.emit("session:fork", {
@@ -312,9 +251,9 @@ export class Session {
   async #execute(prompt: Prompt, options: TurnOptions): Promise<Outcome> {
     const session = this.#session;
     if (this.#executed) this.cancellation.reset();
-    if (!this.cancellation.is_cancelled) this.#tracker.reset();
+    if (!this.cancellation.is_cancelled) this.#parts.tracker.reset();
     this.#executed = true;
-    this.#injections.resetTurn();
+    this.#parts.injections.resetTurn();
     const disarm = session.armStepSignal();
     session.run_limits.start();
     try {
@@ -322,14 +261,7 @@ export class Session {
       session.turn = createTurn(session, prompt, options);
       // a session without an orchestrator is not initialised
       const { coordinator } = this.#modules.find((module) => module.spec.type === "orchestrator")!;
-      const parts = {
-        session,
-        tracker: this.#tracker,
-        contract: this.#contract,
-        mounts: this.#mounts,
-        coordinator,
-      };
-      return await runTurn(session.turn, parts, options);
+      return await runTurn(session.turn, { ...this.#parts, coordinator }, options);
     } finally {
       session.turn = null;
       disarm();
@@ -354,7 +286,7 @@ export class Session {
     const { metadata, raw } = this.#options.plan.session;
     return {
       ...(metadata && Object.keys(metadata).length > 0 ? { metadata } : {}),
-      ...(raw ? { raw: this.#shared.config } : {}),
+      ...(raw ? { raw: this.#parts.config } : {}),
     };
   }
 
@@ -375,12 +307,12 @@ export class Session {
 
   /** Cancels the turn; emits `cancel:requested` at the first request only. */
   cancel(mode: "graceful" | "immediate"): Promise<void> {
-    return this.#cancelling.cancel(mode);
+    return this.#parts.cancellation.cancel(mode);
   }
 
   /** Emits `cancel:requested` of a session whose parent was cancelled. */
   emitCancelRequested(): Promise<void> {
-    return this.#cancelling.emitRequested();
+    return this.#parts.cancellation.emitRequested();
   }
 
   /**
@@ -393,23 +325,23 @@ export class Session {
     if (this.#initialized === null) return; // never initialised
     const { hooks } = this.#session;
     await hooks.emit("session:end", { session_id: this.session_id, status });
-    const { ran, failed } = await runCleanups(this.#shared);
+    const { ran, failed } = await runCleanups(this.#parts);
     await hooks.emit("session:cleanup", { ran, failed });
     await this.#session.writeState();
   }
 
   /** Stops the guests of a session without running its cleanups, for example after a replay. */
   async abandon(): Promise<void> {
-    await endGuests(this.#shared);
+    await endGuests(this.#parts);
   }
 
   get #context(): ContextGuard {
-    return this.#mounts.context as ContextGuard;
+    return this.#parts.mounts.context as ContextGuard;
   }
 
   /** Mount points of the session. */
   get mounts(): Mounts {
-    return this.#mounts;
+    return this.#parts.mounts;
   }
 }
 

@@ -103,13 +103,14 @@ export class SessionContext {
    * must wait until the entry is durable.
    */
   write(event: string, data: JsonObject, verdict?: Verdict): Promise<void> | void {
-    const { turn } = this;
+    const turn = this.turn?.is_over ? null : this.turn;
     const entry = draftEntry(event, this.session_id, data, {
       parent_id: this.parent_id,
-      ...turn?.fields,
+      turn_id: turn?.id,
+      iteration: turn?.iteration,
       verdict,
     });
-    if (turn) turn.is_over = turn.ended && turn.completed !== null;
+    if (turn?.ended) turn.is_over = turn.completed !== null;
     if (isBarrier(entry)) {
       const earlier = this.writeState();
       if (earlier) return earlier.then(() => this.host.record(entry));

@@ -1,9 +1,15 @@
-/** The parts of a session that its modules share through their coordinators. */
+/** The parts of a session, which its modules share through their coordinators. */
 import { deepFreeze, type JsonObject, toPlainObject } from "../../sdk/json.ts";
-import type { Cleanup, Emission } from "../../sdk/types.ts";
-import type { Hooks } from "../hooks/hooks.ts";
+import type { Cleanup } from "../../sdk/types.ts";
+import { HookActions } from "../hooks/hook_actions.ts";
+import { Hooks } from "../hooks/hooks.ts";
+import { Injections } from "../hooks/injections.ts";
+import { LoopContract } from "../hooks/loop_contract.ts";
+import { GuardedMounts } from "../mounting/guarded_mounts.ts";
+import { Mounts } from "../mounting/mounts.ts";
+import { SessionCancellation } from "./session_cancellation.ts";
 import type { SessionContext } from "./session_context.ts";
-import type { Mounted, Mounts } from "../mounting/mounts.ts";
+import { TurnTracker } from "./turn_tracker.ts";
 
 /** Parts of a session that its modules share. */
 export interface SessionParts {
@@ -19,11 +25,39 @@ export interface SessionParts {
    * call another module.
    */
   readonly guests: (() => Promise<void>)[];
-  /** Wraps a mounted object in its guard; the returned function publishes the guard and cannot fail. */
-  guard(mounted: Mounted, module_id: string): () => void;
-  processHookResult(result: Emission, event: string, hook_name?: string): Promise<Emission>;
-  resetTurn(): void;
-  cancel(mode: "graceful" | "immediate"): void;
+  readonly guarded_mounts: GuardedMounts;
+  readonly actions: HookActions;
+  readonly injections: Injections;
+  readonly tracker: TurnTracker;
+  readonly contract: LoopContract;
+  readonly cancellation: SessionCancellation;
+}
+
+/** Creates the parts of a session, with nothing mounted. */
+export function createParts(session: SessionContext, options: PartsOptions): SessionParts {
+  const mounts = new Mounts();
+  const tracker = new TurnTracker(session, mounts);
+  const injections = new Injections(session);
+  const actions = new HookActions(session, tracker, injections, mounts);
+  const cancellation = new SessionCancellation(session);
+  const contract = new LoopContract({ session, mounts, actions, tracker, cancellation });
+  const hooks = session.hooks = new Hooks(session, tracker, contract);
+  return {
+    session,
+    hooks,
+    mounts,
+    tracker,
+    injections,
+    actions,
+    cancellation,
+    contract,
+    guarded_mounts: new GuardedMounts(session, mounts, injections, contract),
+    config: frozenConfig(options.written),
+    capabilities: initialCapabilities(options, session),
+    contributors: new Map(),
+    cleanups: [],
+    guests: [],
+  };
 }
 
 /** Usage of one answered request, with the number of messages in the history at that time. */
@@ -32,8 +66,10 @@ export interface LoggedUsage {
   readonly input_tokens: number;
 }
 
-/** Options of {@link initialCapabilities}. */
-export interface CapabilityOptions {
+/** Options of {@link createParts}. */
+export interface PartsOptions {
+  /** The plan as its author wrote it; modules receive it as `coordinator.config`. */
+  written?: JsonObject;
   /** Usage that providers reported in earlier runs, for the context's token counter. */
   usages?: readonly LoggedUsage[];
   /** Capabilities that exist before the first module is mounted, such as `session.spawn`. */
@@ -44,7 +80,7 @@ export interface CapabilityOptions {
 const frozen_configs = new WeakMap<JsonObject, JsonObject>();
 
 /** Returns a frozen copy of the written plan, which modules receive as `coordinator.config`. */
-export function frozenConfig(written: JsonObject = {}): JsonObject {
+function frozenConfig(written: JsonObject = {}): JsonObject {
   let config = frozen_configs.get(written);
   if (config) return config;
   config = deepFreeze(toPlainObject(written));
@@ -56,8 +92,8 @@ export function frozenConfig(written: JsonObject = {}): JsonObject {
  * Returns the capabilities that exist before any module is mounted: the session's own, and those of its
  * options.
  */
-export function initialCapabilities(
-  { usages, capabilities }: CapabilityOptions,
+function initialCapabilities(
+  { usages, capabilities }: PartsOptions,
   session: SessionContext,
 ): Map<string, unknown> {
   const { host } = session;

@@ -1,14 +1,8 @@
-import { HookActions } from "../../../src/kernel/hooks/hook_actions.ts";
-import { Hooks } from "../../../src/kernel/hooks/hooks.ts";
-import { Injections } from "../../../src/kernel/hooks/injections.ts";
-import { LoopContract } from "../../../src/kernel/hooks/loop_contract.ts";
 import type { DraftEntry, Host } from "../../../src/kernel/host.ts";
-import { Mounts } from "../../../src/kernel/mounting/mounts.ts";
 import { RunLimitGuard } from "../../../src/kernel/run_limits.ts";
-import { SessionCancellation } from "../../../src/kernel/session/session_cancellation.ts";
 import { SessionContext } from "../../../src/kernel/session/session_context.ts";
+import { createParts } from "../../../src/kernel/session/session_parts.ts";
 import { SessionState } from "../../../src/kernel/session/session_state.ts";
-import { TurnTracker } from "../../../src/kernel/session/turn_tracker.ts";
 import { CancellationToken } from "../../../src/sdk/cancellation.ts";
 import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
 import type { HookResult, JsonObject } from "../../../src/sdk/types.ts";
@@ -42,12 +36,7 @@ function registry(changes: Partial<Host> = {}, hook_timeout_s = 30) {
     new CancellationToken(),
     { ...KERNEL_LIMITS, hook_timeout_s },
   );
-  const mounts = new Mounts();
-  const tracker = new TurnTracker(session, mounts);
-  const actions = new HookActions(session, tracker, new Injections(session), mounts);
-  const cancellation = new SessionCancellation(session);
-  const contract = new LoopContract({ session, mounts, actions, tracker, cancellation });
-  const hooks = session.hooks = new Hooks(session, tracker, contract);
+  const { hooks } = createParts(session, {});
   return { hooks, clock, entries, warnings };
 }
 
