@@ -135,11 +135,9 @@ export interface RequestOptions {
 /** Stores the conversation and returns the messages of each request. */
 export interface ContextManager {
   /**
-   * Optional: true when `addMessage` accepts the frozen message of the log. Otherwise each message is a copy
-   * that it may change.
+   * Appends a message; never refuses a tool result because of its size. The message is that of the log and
+   * frozen: copy it to change it.
    */
-  readonly takes_frozen?: boolean;
-  /** Appends a message; never refuses a tool result because of its size. */
   addMessage(message: Message): Promise<void>;
   /** Resolves to a view that fits one request. Never changes the stored messages. */
   getMessagesForRequest(options?: RequestOptions): Promise<Message[]>;

@@ -24,8 +24,8 @@ export interface CallDeadlineOptions {
 /** The deadline of one call. */
 export class CallDeadline {
   readonly #options: CallDeadlineOptions;
-  #controller: AbortController | null = null;
-  readonly #onStep = (): void => this.#controller?.abort(this.#options.step.reason);
+  readonly #controller = new AbortController();
+  readonly #onStep = (): void => this.#controller.abort(this.#options.step.reason);
   #stop_timer: (() => void) | null = null;
   #left_ms: number;
   #started_at = 0;
@@ -35,20 +35,14 @@ export class CallDeadline {
   constructor(options: CallDeadlineOptions) {
     this.#options = options;
     this.#left_ms = options.timeout_ms;
-  }
-
-  /** Aborts when the call must end. Created on first use, because most calls finish without using it. */
-  get signal(): AbortSignal {
-    return this.#aborter.signal;
-  }
-
-  get #aborter(): AbortController {
-    if (this.#controller) return this.#controller;
-    const controller = this.#controller = new AbortController();
-    const { step } = this.#options;
+    const { step } = options;
     if (step.aborted) this.#onStep();
     else step.addEventListener("abort", this.#onStep, { once: true });
-    return controller;
+  }
+
+  /** Aborts when the call must end. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
   }
 
   /**
@@ -85,14 +79,14 @@ export class CallDeadline {
   stop(): void {
     this.#stopClock();
     this.#started = false;
-    if (this.#controller) this.#options.step.removeEventListener("abort", this.#onStep);
+    this.#options.step.removeEventListener("abort", this.#onStep);
   }
 
   #startClock(): void {
     const { clock, timeout_ms, onTimeout } = this.#options;
     if (!this.#started || timeout_ms <= 0 || this.#pauses > 0 || this.#stop_timer !== null) return;
     this.#started_at = clock.monotonic();
-    this.#stop_timer = later(clock, this.#left_ms, () => this.#aborter.abort(onTimeout()));
+    this.#stop_timer = later(clock, this.#left_ms, () => this.#controller.abort(onTimeout()));
   }
 
   #stopClock(): void {

@@ -1,6 +1,6 @@
 /** The guard around a context manager: logs every write, and keeps each tool call followed by its result. */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { deepFreeze, toPlain, toPlainObject } from "../../sdk/json.ts";
+import { deepFreeze, toFrozenObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type { ContextManager, JsonObject, Message, RequestOptions } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";
@@ -26,7 +26,6 @@ export class ContextGuard implements ContextManager {
     "addMessage" | "getMessagesForRequest" | "getMessages" | "setMessages" | "clear",
     Method
   >;
-  readonly #takes_frozen: boolean;
   readonly #setSystemPromptFactory: Method | undefined;
   #count = 0;
   readonly #calls = new PendingCalls();
@@ -40,7 +39,6 @@ export class ContextGuard implements ContextManager {
     this.#session = session;
     this.#injections = injections;
     this.#deps = deps;
-    this.#takes_frozen = context.takes_frozen === true;
     this.#setSystemPromptFactory = methodOf(context, "setSystemPromptFactory");
     this.#inner = {
       addMessage: requireMethod(context, "addMessage"),
@@ -61,19 +59,15 @@ export class ContextGuard implements ContextManager {
    * stored. Results are stored in call order; a second result of the same call is dropped.
    */
   async addMessage(message: Message): Promise<void> {
-    const starting = this.#session.beginTurn();
-    if (starting) await starting;
+    await this.#session.beginTurn();
     const plain = toMessage(message);
     if (plain.role === "tool") return await this.#addResult(plain);
-    const reporting = plain.role === "assistant" ? this.#deps.emitResponse() : undefined;
-    if (reporting) await reporting;
+    if (plain.role === "assistant") await this.#deps.emitResponse();
     if (this.#calls.any) {
       if (plain.role !== "assistant" || this.#isRunning()) return this.#injections.defer(plain);
       await this.closeCalls(); // the model was called again: no results will follow
     }
-    await this.#store(plain); // perf: as #add, without its promise
-    const stored = this.#log(plain);
-    if (stored) await stored;
+    await this.#add(plain);
     if (plain.role === "assistant") this.#calls.expect(plain);
   }
 
@@ -98,12 +92,11 @@ export class ContextGuard implements ContextManager {
     const refusals: { error: unknown }[] = [];
     for (const result of results) {
       try {
-        await this.#store(result);
+        await this.#inner.addMessage(result);
       } catch (error) {
         refusals.push({ error });
       }
-      const stored = this.#log(result);
-      if (stored) await stored;
+      await this.#log(result);
     }
     return refusals;
   }
@@ -115,18 +108,13 @@ export class ContextGuard implements ContextManager {
     );
   }
 
-  async #add(plain: Message): Promise<void> {
-    await this.#store(plain);
-    const stored = this.#log(plain);
-    if (stored) await stored;
-  }
-
-  #store(message: Message): unknown {
-    return this.#inner.addMessage(this.#takes_frozen ? deepFreeze(message) : toPlainObject(message));
+  async #add(message: Message): Promise<void> {
+    await this.#inner.addMessage(message);
+    await this.#log(message);
   }
 
   #log(message: Message): Promise<void> | void {
-    return this.#session.write("context:message", { index: this.#count++, message: deepFreeze(message) });
+    return this.#session.write("context:message", { index: this.#count++, message });
   }
 
   async #addDeferred(): Promise<void> {
@@ -183,7 +171,7 @@ export class ContextGuard implements ContextManager {
 
   /** Sets the history of a continued session without logging it again. */
   async load(messages: readonly Message[]): Promise<void> {
-    await this.#inner.setMessages(messages.map((message) => toPlainObject(message)));
+    await this.#inner.setMessages(messages.map((message) => toFrozenObject(message) as unknown as Message));
     this.#count = messages.length;
     this.#calls.expect({ role: "assistant", content: "" });
     for (const message of messages) {
@@ -281,7 +269,7 @@ function requireMethod(context: ContextManager, name: string): Method {
   return method;
 }
 
-/** Returns a message as plain data with a role, and with a string or blocks as content. */
+/** Returns a message as frozen plain data with a role, and with a string or blocks as content. */
 function toMessage(message: unknown): Message {
   const plain = toPlainObject(message) as unknown as Message & JsonObject;
   plain.role ??= "user";
@@ -289,5 +277,5 @@ function toMessage(message: unknown): Message {
   if (typeof content !== "string" && !Array.isArray(content)) {
     plain.content = content === undefined || content === null ? "" : JSON.stringify(content);
   }
-  return plain;
+  return deepFreeze(plain);
 }

@@ -56,7 +56,8 @@ export class PendingCalls {
    */
   closeAll(textOf: (id: string, name: string) => string): Message[] {
     const results = [...this.#waiting].map(([id, name]): Message =>
-      this.#early.get(id) ?? { role: "tool", tool_call_id: id, name, content: textOf(id, name) }
+      this.#early.get(id) ??
+        Object.freeze({ role: "tool", tool_call_id: id, name, content: textOf(id, name) })
     );
     for (const { tool_call_id } of results) this.#answered.add(String(tool_call_id));
     this.#waiting.clear();

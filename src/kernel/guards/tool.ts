@@ -127,12 +127,12 @@ export class ToolGuard implements Tool {
     });
     session.cancellation.registerToolStart(call.id, call.name);
     try {
-      const call_context = new CallContext(
-        call.id,
-        session.session_id,
-        deadline,
-        (text) => this.#progress(call, text, context),
-      );
+      const call_context: ToolCallContext = {
+        id: call.id,
+        session_id: session.session_id,
+        signal: deadline.signal,
+        progress: (text) => this.#progress(call, text, context),
+      };
       const returned = this.#tool.execute(toPlainObject(call.input), call_context);
       if (!isThenable(returned)) return this.#bounded(toToolResult(returned));
       return this.#bounded(toToolResult(await deadline.wait(returned)));
@@ -171,34 +171,6 @@ export class ToolGuard implements Tool {
     const code = errorCode(error);
     return Object.assign(new Error(message), { name: errorName(error) }, code === undefined ? {} : { code });
   }
-}
-
-/** Context of one tool call. A class, because of its accessor: see src/docs/performance.md#closures. */
-class CallContext implements ToolCallContext {
-  readonly #deadline: CallDeadline;
-
-  constructor(
-    readonly id: string,
-    readonly session_id: string,
-    deadline: CallDeadline,
-    readonly progress: (text: string) => void,
-  ) {
-    this.#deadline = deadline;
-    Object.defineProperty(this, "signal", CallContext.#SIGNAL);
-  }
-
-  /**
-   * An own field, so that `{ ...context }` contains it; one getter for all instances, so that they share a
-   * shape.
-   */
-  declare readonly signal: AbortSignal;
-
-  static readonly #SIGNAL: PropertyDescriptor & ThisType<CallContext> = {
-    enumerable: true,
-    get() {
-      return this.#deadline.signal;
-    },
-  };
 }
 
 /**

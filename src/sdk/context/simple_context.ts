@@ -116,11 +116,6 @@ export class SimpleContext implements ContextManager {
     this.#usage = new ReportedUsage(coordinator, config.token_meter === "calibrated");
   }
 
-  /** False in a derived class with its own `addMessage`, which may change its argument. */
-  get takes_frozen(): boolean {
-    return this.addMessage === SimpleContext.prototype.addMessage;
-  }
-
   /** Size of the last view. */
   get status(): ContextStatus {
     return { ...this.#status, level: this.#view.level, compactions: this.#view.compactions };
