@@ -5,6 +5,7 @@
 import type { DraftEntry, Entry } from "../../kernel/host.ts";
 import { eventsWith } from "../../sdk/events.ts";
 import { isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
+import { cancelledCallText } from "../../sdk/tools.ts";
 import type { Clock, Emission } from "../../sdk/types.ts";
 import type { SecretSink } from "../ports.ts";
 import { LOOP_SEED } from "../../sdk/guest_ids.ts";
@@ -367,7 +368,7 @@ export class Sequencer {
     if (this.#waiting.some(({ entry }) => isSame(entry, next))) return this.#acceptWaiting(next);
     if (this.#used.has(next)) return false; // the session is about to emit it
     const following = recorded.find(next.seq, (entry) => recorded.sourceOf(entry) === "session");
-    const went_on = following !== undefined && !AFTER_CANCEL.has(following.event);
+    const went_on = next.turn_id !== undefined && following !== undefined && !followsCancel(following);
     const there = this.#waiting.some(({ entry }) => following !== undefined && isSame(entry, following));
     if (went_on && !there && this.#given_up !== next) return this.#waitForSession(next);
     session.cancel(next.data.state === "immediate" ? "immediate" : "graceful");
@@ -442,6 +443,18 @@ export class Sequencer {
       if (this.#options.clock.endLateSleep()) this.#startSleepTimer();
     }, () => {}); // as above
   }
+}
+
+/**
+ * Returns whether a turn that was cancelled emits this entry next: an end event, the end of a sub-agent that
+ * was cancelled with it, or the result of a call that was.
+ */
+function followsCancel({ event, data }: Entry): boolean {
+  if (AFTER_CANCEL.has(event)) return true;
+  if (event === "task:agent_completed") return data.status === "cancelled";
+  const { message } = data;
+  return event === "context:message" && isObject(message) && message.role === "tool" &&
+    message.content === cancelledCallText(String(message.name));
 }
 
 /** Returns whether an emitted entry corresponds to a recorded one, regardless of its data. */
