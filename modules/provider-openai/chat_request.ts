@@ -14,10 +14,12 @@ import {
 import {
   accepts,
   effortOf,
+  fileName,
   functionParameters,
   nativeType,
   type RequestOptions,
   samplingOf,
+  textOfFile,
   toolChoiceOf,
   traitsOf,
 } from "./request_options.ts";
@@ -142,6 +144,8 @@ function markOf({ cache }: TextPart | MediaPart, marks: boolean) {
 function contentOf(part: TextPart | MediaPart, marks: boolean, degradations: Degradations): Content {
   if (part.type === "text") return textContent(part, marks);
   const { type, media_type, data, url, file_id, name } = part;
+  const content = textOfFile(part);
+  if (content !== undefined) return { type: "text", text: content, ...markOf(part, marks) };
   const data_url = data === undefined ? undefined : `data:${media_type};base64,${data}`;
   if (type === "image") {
     const source = data_url ?? url;
@@ -151,7 +155,7 @@ function contentOf(part: TextPart | MediaPart, marks: boolean, degradations: Deg
   } else if (data_url !== undefined) {
     return {
       type: "file",
-      file: { filename: name ?? "file.pdf", file_data: data_url },
+      file: { filename: fileName(part), file_data: data_url },
       ...markOf(part, marks),
     };
   } else if (file_id !== undefined) return { type: "file", file: { file_id }, ...markOf(part, marks) };

@@ -110,7 +110,8 @@ const MAX_MESSAGE = 2000;
 
 /** Returns the message of an answer without an error object, often a page of another server. */
 function unstated(message: string, status: unknown): string {
-  const text = message.length > 300 ? `${message.slice(0, 300)} …` : message;
+  const body = message.startsWith(`${status} `) ? message.slice(4) : message; // the client adds the status
+  const text = body.length > 300 ? `${body.slice(0, 300)} …` : body;
   return status === 404 ? `${text}; check base_url: most servers need a path such as /v1` : text;
 }
 

@@ -1,6 +1,6 @@
 /** Parts of a request that both APIs share: what a model accepts, tools, the choice among them. */
 import { isObject, type JsonObject, type JsonSchema, type ToolSpec } from "preamp";
-import type { CallSettings, Degradations } from "preamp/provider";
+import type { CallSettings, Degradations, MediaPart } from "preamp/provider";
 
 /** Settings of the plan that change requests. */
 export interface RequestOptions {
@@ -94,6 +94,22 @@ export function effortOf(
   if (traitsOf(model).reasoning || !options.own_host) return reasoning_effort;
   degradations.add(`reasoning_effort ${reasoning_effort}`, `${model} does not reason`);
   return undefined;
+}
+
+/** Returns a file of text as text, with its name; undefined for other files, which both APIs take as they are. */
+export function textOfFile({ type, media_type = "", data, name }: MediaPart): string | undefined {
+  if (type !== "file" || data === undefined || !media_type.startsWith("text/")) return undefined;
+  try {
+    const text = new TextDecoder().decode(Uint8Array.fromBase64(data));
+    return `<file${name === undefined ? "" : ` name=${JSON.stringify(name)}`}>\n${text}\n</file>`;
+  } catch {
+    return undefined; // not base64: the API refuses it
+  }
+}
+
+/** Returns a name for a file that has none; the API recognises PDF files by their name. */
+export function fileName({ name, media_type = "" }: MediaPart): string {
+  return name ?? (media_type === "" || media_type === "application/pdf" ? "file.pdf" : "file");
 }
 
 /** Returns the type of a native tool, or undefined for a function. */

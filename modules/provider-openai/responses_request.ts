@@ -14,10 +14,12 @@ import {
 } from "preamp/provider";
 import {
   effortOf,
+  fileName,
   functionParameters,
   nativeType,
   type RequestOptions,
   samplingOf,
+  textOfFile,
   toolChoiceOf,
   traitsOf,
 } from "./request_options.ts";
@@ -103,7 +105,9 @@ function outputItem(part: ToolResultPart, marks: boolean): Item {
 function contentOf(part: TextPart | MediaPart, marks: boolean): Content {
   const mark = marks && part.cache ? { prompt_cache_breakpoint: { mode: "explicit" as const } } : {};
   if (part.type === "text") return { type: "input_text", text: part.text, ...mark };
-  const { media_type, data, url, file_id, name } = part;
+  const { media_type, data, url, file_id } = part;
+  const content = textOfFile(part);
+  if (content !== undefined) return { type: "input_text", text: content, ...mark };
   const data_url = data === undefined ? undefined : `data:${media_type};base64,${data}`;
   if (part.type === "image") {
     const image_url = data_url ?? url;
@@ -115,7 +119,7 @@ function contentOf(part: TextPart | MediaPart, marks: boolean): Content {
     };
   }
   const source = data_url !== undefined
-    ? { filename: name ?? "file.pdf", file_data: data_url }
+    ? { filename: fileName(part), file_data: data_url }
     : url !== undefined
     ? { file_url: url }
     : { file_id: file_id ?? null };

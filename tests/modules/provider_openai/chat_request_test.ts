@@ -186,6 +186,21 @@ Deno.test("toRequest() names the address of a file that the API does not take", 
   assertEquals(degradation?.requested, `file ${url}`);
 });
 
+Deno.test("toRequest() sends a file of text as text", () => {
+  const content = [
+    { type: "document", source: { type: "text", data: "ünï" }, title: "a.txt" },
+    { type: "file", file: { filename: "b.csv", file_data: "data:text/csv;base64,YSxi" } },
+  ];
+  const text = '<file name="a.txt">\nünï\n</file>';
+  const table = '<file name="b.csv">\na,b\n</file>';
+  assertEquals(bodyOf([{ role: "user", content }], {}, LOCAL).messages, [
+    { role: "user", content: `${text}\n\n${table}` },
+  ]);
+  assertEquals(bodyOf([{ role: "user", content }]).input, [
+    { role: "user", content: [{ type: "input_text", text }, { type: "input_text", text: table }] },
+  ]);
+});
+
 Deno.test("toRequest() marks the end of cached prefixes", () => {
   const cached = { cache_control: { type: "ephemeral" } };
   const prompt_cache_breakpoint = { mode: "explicit" };

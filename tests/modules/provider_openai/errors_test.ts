@@ -55,7 +55,10 @@ const ANSWERS: Record<
   "a wrong path": [
     404,
     "404 page not found",
-    { type: "NotFoundError", message: /check base_url: most servers need a path such as \/v1$/ },
+    {
+      type: "NotFoundError",
+      message: /^404 page not found; check base_url: most servers need a path such as \/v1$/,
+    },
   ],
   "a rate limit": [
     429,
