@@ -33,6 +33,7 @@ export class AnswerCollector {
   readonly #options: AnswerOptions;
   readonly #content: ContentBlock[] = [];
   readonly #calls: ToolCall[] = [];
+  readonly #ids = new Set<unknown>();
   /** The last block while it may be extended. */
   #open: OpenBlock | undefined;
   #finish_reason: string | undefined;
@@ -117,8 +118,9 @@ export class AnswerCollector {
   }
 
   #addCall(fields: JsonObject, extra: JsonObject = {}): void {
-    const repeated = this.#calls.some(({ id }) => id === fields.id);
+    const repeated = this.#ids.has(fields.id);
     const call = parseToolCall(repeated ? { ...fields, id: undefined } : fields);
+    this.#ids.add(call.id);
     this.#open = undefined;
     this.#calls.push(call);
     const { id, name, arguments: input } = call;

@@ -1,5 +1,5 @@
 /** The Gemini API (`generateContent`) through the vendor's client, without the client's own retries and loops. */
-import { isObject } from "preamp";
+import { type Degradation, isObject } from "preamp";
 import type {
   Backend,
   BackendAnswer,
@@ -65,8 +65,17 @@ async function send(client: Client, { body }: WireRequest, io: CallIo): Promise<
     if (io.onDelta) {
       for await (const chunk of await client.models.generateContentStream(parameters)) collector.add(chunk);
     } else collector.add(await client.models.generateContent(parameters));
-    return collector.finish();
+    const answer = collector.finish();
+    const degradation = otherModel(bareId(model), answer.model);
+    return degradation ? { ...answer, degradation } : answer;
   });
+}
+
+/** Returns that another model answered, such as the successor of a retired one. An alias may mean any model. */
+function otherModel(requested: string, actual: string | undefined): Degradation | undefined {
+  if (actual === undefined || !/^gemini-\d/.test(requested)) return undefined;
+  if (actual.startsWith(requested) || requested.startsWith(actual)) return undefined;
+  return { requested, actual, reason: "Gemini answered with another model" };
 }
 
 function functionNames(config: GenerateContentConfig): string[] {

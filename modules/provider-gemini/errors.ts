@@ -16,7 +16,7 @@ const MAX_MESSAGE_CHARS = 500;
 const TOO_LONG = /input token count .{1,40}exceeds the maximum number of tokens/i;
 const BAD_KEY = /api key (not valid|expired|not found)|API_KEY_INVALID/i;
 /** Quotas that a minute's wait does not restore: of a day, or none at all. */
-const USED_UP = /per.?day|limit: 0\b|credits? (are|is) depleted|spend/i;
+const USED_UP = /per.?day|limit: 0\b|credits? (are|is) depleted|\bspend/i;
 /** A rate limit without details. */
 const VAGUE_LIMIT = /resource (has been )?exhausted/i;
 

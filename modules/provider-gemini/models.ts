@@ -37,6 +37,8 @@ export function bareId(model: string): string {
 
 /** A model with prices by the first day on which they hold, such as `2026-12-01`, oldest first. */
 interface PricedModel extends Omit<KnownModel, "prices"> {
+  /** Last day of the model: later, requests are answered by another one at its prices. */
+  readonly until?: string;
   readonly prices: readonly (readonly [from: string, prices: Prices])[];
 }
 
@@ -103,12 +105,14 @@ const MODELS: readonly PricedModel[] = [
     id: "gemini-2.5-pro",
     display_name: "Gemini 2.5 Pro",
     ...SIZES,
+    until: "2026-11-30",
     prices: fixed("1.25", "0.125", "10"),
     long_prices: { above_tokens: 200_000, prices: prices("2.50", "0.25", "15") },
   },
   {
     id: "gemini-2.5-flash",
     display_name: "Gemini 2.5 Flash",
+    until: "2026-11-30",
     ...SIZES,
     prices: fixed("0.30", "0.03", "2.50"),
   },
@@ -123,7 +127,7 @@ const MODELS: readonly PricedModel[] = [
 /** Returns the known models with the prices of a day. */
 export function knownModels(now: Date): KnownModel[] {
   const day = now.toISOString().slice(0, 10);
-  return MODELS.map(({ prices, ...model }) => {
+  return MODELS.filter(({ until = day }) => day <= until).map(({ prices, until: _, ...model }) => {
     const [, current] = prices.findLast(([from]) => from <= day) ?? [];
     const capabilities = thinkingOf(model.id) === "none" ? [] : ["thinking"];
     return { ...model, capabilities, ...(current ? { prices: current } : {}) };

@@ -15,6 +15,7 @@ export class AnswerCollector {
   readonly #onDelta: ((delta: StreamDelta) => void) | undefined;
   readonly #content: ContentBlock[] = [];
   readonly #calls: ToolCall[] = [];
+  readonly #ids = new Set<unknown>();
   /** The last object; it has the counters. */
   #last: JsonObject | undefined;
   #model: string | undefined;
@@ -39,9 +40,9 @@ export class AnswerCollector {
 
   /** Adds a call: `{id?, function: {name, arguments}}`. */
   addCall({ id, function: fields }: JsonObject): void {
-    const repeated = this.#calls.some((call) => call.id === id);
     const { name, arguments: args } = isObject(fields) ? fields : {};
-    const call = parseToolCall({ id: repeated ? undefined : id, name, arguments: args });
+    const call = parseToolCall({ id: this.#ids.has(id) ? undefined : id, name, arguments: args });
+    this.#ids.add(call.id);
     this.#calls.push(call);
     const block = { type: "tool_call", id: call.id, name: call.name, input: call.arguments };
     this.#content.push(block);

@@ -4,6 +4,7 @@ import type { Backend, BackendAnswer, CallIo, ListedModel, WireRequest } from "p
 import { AnswerCollector } from "./answer.ts";
 import { malformedCall, toConnectionError, toServerError } from "./errors.ts";
 import { readObjects } from "./lines.ts";
+import type { OllamaMessage } from "./messages.ts";
 import { type RequestContext, type RequestSettings, toRequest } from "./request.ts";
 
 /** Where the server is. */
@@ -57,8 +58,7 @@ async function send(server: ServerAddress, request: WireRequest, io: CallIo): Pr
 function truncationOf({ messages, options }: JsonObject, { usage }: BackendAnswer): Degradation | undefined {
   const num_ctx = isObject(options) ? Number(options.num_ctx) : 0;
   if (!usage || usage.input_tokens > num_ctx) return undefined;
-  const texts = (messages as JsonObject[]).map(({ content, tool_calls = [] }) => [content, tool_calls]);
-  const chars = JSON.stringify(texts).length;
+  const chars = (messages as OllamaMessage[]).reduce((sum, { content }) => sum + content.length, 0);
   if (chars <= num_ctx * MAX_TOKEN_CHARS) return undefined;
   return {
     requested: `a request of ${chars} characters`,

@@ -88,4 +88,6 @@ Deno.test("knownModels() has the prices of a day", () => {
   });
   assertEquals(priceOf("2026-12-01T00:00:00Z", "gemini-4-argon")?.input, "4");
   assertEquals(priceOf("2027-01-01T00:00:00Z", "gemini-3.8-flash")?.output, "7.50");
+  assertEquals(priceOf("2026-11-30T00:00:00Z", "gemini-2.5-pro")?.input, "1.25");
+  assertEquals(priceOf("2026-12-01T00:00:00Z", "gemini-2.5-pro"), undefined);
 });

@@ -363,6 +363,19 @@ Deno.test("complete() gives calls without an id one of their own", async () => {
   assertEquals(answer.content.map(({ id }: ContentBlock) => id), ids);
 });
 
+Deno.test("complete() reports that another model answered", async () => {
+  const answers: [modelVersion: string, actual: string | undefined][] = [
+    ["gemini-3.8-flash", undefined],
+    ["gemini-3.8-flash-001", undefined],
+    ["gemini-4-argon", "gemini-4-argon"],
+  ];
+  for (const [modelVersion, actual] of answers) {
+    const body = response([{ text: "x" }], "STOP", { modelVersion });
+    const { answer } = await complete(() => Response.json(body), false);
+    assertEquals([answer.model, answer.degradation?.actual], [modelVersion, actual]);
+  }
+});
+
 const REASONS: readonly [reason: string, parts: JsonObject[], expected: string][] = [
   ["STOP", [{ text: "x" }], "stop"],
   ["STOP", [], "stop"],

@@ -240,7 +240,7 @@ Deno.test("complete() notices that a server left messages out", async () => {
   const long = { role: "user" as const, content: "word ".repeat(2000) };
   const { answer } = await complete(() => Response.json(chunk({ content: "x" }, "stop")), false, [], long);
   assertEquals(answer.degradation, {
-    requested: "a request of 10009 characters",
+    requested: "a request of 10000 characters",
     actual: "10 tokens of it",
     reason: "the server left messages out: num_ctx is 1000, see context_window",
   });
