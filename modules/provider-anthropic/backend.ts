@@ -90,7 +90,10 @@ async function send({ body }: WireRequest, io: CallIo, settings: ProviderSetting
 }
 
 function checked(value: unknown): WireMessage {
-  if (isObject(value) && Array.isArray(value.content) && isObject(value.usage)) {
+  const isBlock = (block: unknown) => isObject(block) && typeof block.type === "string";
+  if (
+    isObject(value) && Array.isArray(value.content) && value.content.every(isBlock) && isObject(value.usage)
+  ) {
     return value as unknown as WireMessage;
   }
   throw new LLMError("LLMError", "Cannot read the answer: it is no message of the Messages API");

@@ -3,14 +3,14 @@ import type { Anthropic } from "@anthropic-ai/sdk";
 import { type ContentBlock, isObject, type JsonObject, LLMError, parseToolCall, type ToolCall } from "preamp";
 import type { AnswerUsage, BackendAnswer, CallIo } from "preamp/provider";
 
-const FINISH_REASONS: Readonly<Record<string, string>> = {
-  end_turn: "stop",
-  stop_sequence: "stop",
-  tool_use: "tool_calls",
-  max_tokens: "length",
-  model_context_window_exceeded: "length",
-  refusal: "content_filter",
-};
+const FINISH_REASONS: ReadonlyMap<unknown, string> = new Map([
+  ["end_turn", "stop"],
+  ["stop_sequence", "stop"],
+  ["tool_use", "tool_calls"],
+  ["max_tokens", "length"],
+  ["model_context_window_exceeded", "length"],
+  ["refusal", "content_filter"],
+]);
 
 /** A message whose blocks are plain data. */
 export interface WireMessage {
@@ -31,7 +31,7 @@ export function toAnswer(messages: readonly WireMessage[]): BackendAnswer {
   return {
     content,
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
-    finish_reason: FINISH_REASONS[stop_reason ?? ""] ?? stop_reason ?? "stop",
+    finish_reason: FINISH_REASONS.get(stop_reason) ?? String(stop_reason ?? "stop"),
     usage: usageOf(messages),
     ...(model === undefined ? {} : { model }),
     metadata: { ...(id ? { response_id: id } : {}), ...(stop_details ? { stop_details } : {}) },
@@ -90,34 +90,37 @@ export async function readStream(
   for await (const event of events) {
     switch (event.type) {
       case "message_start": {
+        if (!isObject(event.message)) throw broken("message_start has no message");
         const { id, model, usage } = event.message;
         Object.assign(message, { id, model, usage: { ...usage } });
         break;
       }
       case "content_block_start": {
-        const block = { ...event.content_block } as unknown as JsonObject;
-        message.content[event.index] = block;
-        startBlock(block, offset + event.index, onDelta);
+        const { index, content_block } = event;
+        if (index !== message.content.length || !isObject(content_block)) {
+          throw broken("its blocks are not in order");
+        }
+        const block = { ...content_block } as JsonObject;
+        message.content.push(block);
+        startBlock(block, offset + index, onDelta);
         break;
       }
       case "content_block_delta": {
         const block = message.content[event.index];
-        if (!block) throw broken("a delta came before its block");
+        if (!block || !isObject(event.delta)) throw broken("a delta came before its block");
         addDelta(block, event.delta, { index: offset + event.index, inputs, onDelta });
         break;
       }
       case "message_delta":
-        message.stop_reason = event.delta.stop_reason;
-        message.stop_details = event.delta.stop_details;
-        Object.assign(message.usage, withoutNulls(event.usage as unknown as JsonObject));
+        message.stop_reason = event.delta?.stop_reason ?? null;
+        message.stop_details = event.delta?.stop_details;
+        Object.assign(message.usage, withoutNulls({ ...event.usage }));
         break;
       case "message_stop":
         ended = true;
     }
   }
   if (!ended) throw broken("it has no message_stop");
-  // a gap would be a block that never started
-  if (Array.from(message.content).includes(undefined as never)) throw broken("a block is missing");
   for (const [block, text] of inputs) block.input = block.type === "tool_use" ? text || {} : parse(text);
   return message;
 }
@@ -150,12 +153,16 @@ function addDelta(
   { index, inputs, onDelta }: Target,
 ): void {
   switch (delta.type) {
-    case "text_delta":
-      block.text = `${block.text ?? ""}${delta.text}`;
-      return onDelta({ block_index: index, block_type: "text", delta: delta.text });
-    case "thinking_delta":
-      block.thinking = `${block.thinking ?? ""}${delta.thinking}`;
-      return onDelta({ block_index: index, block_type: "thinking", delta: delta.thinking });
+    case "text_delta": {
+      const text = textOfDelta(block, "text", delta.text);
+      block.text = `${block.text ?? ""}${text}`;
+      return onDelta({ block_index: index, block_type: "text", delta: text });
+    }
+    case "thinking_delta": {
+      const text = textOfDelta(block, "thinking", delta.thinking);
+      block.thinking = `${block.thinking ?? ""}${text}`;
+      return onDelta({ block_index: index, block_type: "thinking", delta: text });
+    }
     case "signature_delta":
       block.signature = delta.signature;
       return;
@@ -168,6 +175,12 @@ function addDelta(
         onDelta({ block_index: index, block_type: "tool_call", delta: delta.partial_json });
       }
   }
+}
+
+/** Returns the text of a delta. @throws {LLMError} `StreamError` if it is not text, or of another kind than its block. */
+function textOfDelta(block: JsonObject, kind: string, text: unknown): string {
+  if (block.type !== kind || typeof text !== "string") throw broken("a delta does not fit its block");
+  return text;
 }
 
 function withoutNulls(fields: JsonObject): JsonObject {

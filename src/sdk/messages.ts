@@ -301,7 +301,8 @@ export function sentTokens(usage: unknown): number {
 }
 
 function count(value: unknown): number {
-  return typeof value === "number" && value > 0 && Number.isFinite(value) ? Math.trunc(value) : 0;
+  if (typeof value !== "number" || !(value > 0) || !Number.isFinite(value)) return 0;
+  return Math.min(Math.trunc(value), Number.MAX_SAFE_INTEGER);
 }
 
 function decimal(value: unknown): string | null {

@@ -487,3 +487,79 @@ Deno.test("requests have the key and no header from variables of the process", a
     Deno.env.delete("ANTHROPIC_CUSTOM_HEADERS");
   }
 });
+
+const START = event({ type: "message_start", message: message([], { stop_reason: null }) });
+const END = event({ type: "message_stop" });
+const TEXT_BLOCK = { type: "text", text: "" };
+const textDelta = (index: number, text: unknown) =>
+  event({ type: "content_block_delta", index, delta: { type: "text_delta", text } });
+const blockStart = (index: number, content_block: unknown) =>
+  event({ type: "content_block_start", index, content_block });
+
+/** Streams that no server of the API sends. */
+const ODD: Readonly<Record<string, readonly string[]>> = {
+  "a block with a huge index": [START, blockStart(1e9, TEXT_BLOCK), END],
+  "a negative index": [START, blockStart(-1, TEXT_BLOCK), END],
+  "the same block twice": [
+    START,
+    blockStart(0, TEXT_BLOCK),
+    textDelta(0, "a"),
+    blockStart(0, TEXT_BLOCK),
+    END,
+  ],
+  "a delta without a block": [START, textDelta(0, "a"), END],
+  "a delta of another kind": [
+    START,
+    blockStart(0, { type: "tool_use", id: "a", name: "b" }),
+    textDelta(0, "a"),
+    END,
+  ],
+  "a delta that is not text": [START, blockStart(0, TEXT_BLOCK), textDelta(0, 7), END],
+  "a block that is null": [START, blockStart(0, null), END],
+  "a message that is null": [event({ type: "message_start", message: null }), END],
+  "a page of HTML": ["<!doctype html><p>Sign in"],
+  "nothing": [],
+};
+
+for (const [name, events] of Object.entries(ODD)) {
+  Deno.test(`complete() refuses a stream with ${name}`, async () => {
+    const error = await complete(() => sse(events), true).then(() => null, (thrown) => thrown);
+    assertEquals(error?.type, "StreamError");
+  });
+}
+
+const MESSAGES_OF_OTHERS: readonly unknown[] = [null, [], "text", {}, { content: [] }, {
+  content: [null],
+  usage: {},
+}];
+
+for (const value of MESSAGES_OF_OTHERS) {
+  Deno.test(`complete() refuses the answer ${JSON.stringify(value)}`, async () => {
+    const error = await complete(() => Response.json(value), false).then(() => null, (thrown) => thrown);
+    assertEquals(error?.message, "Cannot read the answer: it is no message of the Messages API");
+  });
+}
+
+Deno.test("complete() reads a stream with CRLF, comments, several data lines, and fields it does not know", async () => {
+  const odd = messageEvents([
+    ...blockEvents(0, { ...TEXT_BLOCK, new_field: 1 }, [{ type: "text_delta", text: "Hi", more: 1 }]),
+    event({ type: "event_of_tomorrow", index: 0 }),
+  ], "end_turn").map((text) => `: comment\nid: 7\nretry: 10\n${text}`.replaceAll("\n", "\r\n"));
+  const { answer, deltas } = await complete(() => sse(["\ufeff", ...odd].slice(1)), true);
+  assertEquals([answer.content.map(({ text }) => text), deltas.length], [["Hi"], 1]);
+});
+
+Deno.test("complete() makes whole numbers of a usage, and knows no words of objects", async () => {
+  const usage = {
+    input_tokens: 1.7,
+    output_tokens: -3,
+    cache_read_input_tokens: 1e300,
+    output_tokens_details: 7,
+  };
+  const whole = message([{ type: "text", text: "x" }], { usage, stop_reason: "constructor" });
+  const { answer } = await complete(() => Response.json(whole), false, {
+    prices: { input: "1", output: "1" },
+  });
+  assertEquals(answer.finish_reason, "constructor");
+  assertEquals(answer.usage?.cost_usd, "9007199254.740991");
+});

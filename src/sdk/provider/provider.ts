@@ -3,7 +3,13 @@ import type { Coordinator } from "../contracts.ts";
 import { errorMessage } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
 import { LLMError, type LLMErrorOptions } from "../llm_errors.ts";
-import type { ChatRequest, ChatResponse, ContentBlock, ResponseFormat, Usage } from "../messages.ts";
+import {
+  type ChatRequest,
+  type ChatResponse,
+  type ContentBlock,
+  type ResponseFormat,
+  Usage,
+} from "../messages.ts";
 import { sumCostUsd } from "../money.ts";
 import { type CompleteOptions, type ModelInfo, type Provider, ProviderInfo } from "../providers.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
@@ -327,8 +333,7 @@ export class BackendProvider implements Provider {
 
   #usageOf({ usage }: BackendAnswer, model: string): Usage | undefined {
     if (!usage) return undefined;
-    const { input_tokens, output_tokens, cache_write_tokens = 0 } = usage;
-    const counts = { ...usage, total_tokens: input_tokens + cache_write_tokens + output_tokens };
+    const counts = Usage(usage); // whole numbers, whatever the server reports
     return { ...counts, cost_usd: this.#table.costOf(model, counts) };
   }
 }

@@ -145,9 +145,14 @@ export function readSettings(config: JsonObject, definition: ProviderDefinition)
       }
     },
   );
-  const { base_url, models = [] } = settings;
-  const address = base_url === undefined ? {} : { base_url: base_url.replace(/\/+$/, "") };
-  return { ...settings, models, ...address, config: settings as unknown as JsonObject };
+  const { base_url, api_key, models = [] } = settings;
+  return {
+    ...settings,
+    models,
+    ...(base_url === undefined ? {} : { base_url: base_url.replace(/\/+$/, "") }),
+    ...(api_key === undefined ? {} : { api_key: api_key.trim() }), // a key from a file ends with a line break
+    config: settings as unknown as JsonObject,
+  };
 }
 
 function isAddress(text: string): boolean {

@@ -72,6 +72,8 @@ class Builder {
   /** Results by the id of their call, in order. */
   readonly #results = new Map<string, OpenResult[]>();
   readonly #used_ids = new Set<string>();
+  /** Number of the last replacement by the id that it replaces. */
+  readonly #repeated = new Map<string, number>();
   /** Calls of the last turn, whose results are added before anything else. */
   #open: OpenCall[] = [];
 
@@ -203,7 +205,11 @@ class Builder {
   #newId(id: string): string {
     const base = id.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, 56) || "call";
     let unique = /^[a-zA-Z0-9_-]{1,64}$/.test(id) ? id : base;
-    for (let count = 2; this.#used_ids.has(unique); count++) unique = `${base}_${count}`;
+    while (this.#used_ids.has(unique)) {
+      const count = (this.#repeated.get(base) ?? 1) + 1;
+      this.#repeated.set(base, count);
+      unique = `${base}_${count}`;
+    }
     this.#used_ids.add(unique);
     return unique;
   }
