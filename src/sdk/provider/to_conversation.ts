@@ -52,10 +52,11 @@ export function toConversation(messages: readonly Message[], provider: string): 
   };
 }
 
-/** A result that was not assigned to a call yet. */
-interface OpenResult {
-  readonly at: number;
-  readonly message: Message;
+/** The results with one id, by their places in the history. */
+interface Results {
+  readonly places: number[];
+  /** Index of the first result that no call has passed. */
+  next: number;
 }
 
 /** A call and the message with its result. */
@@ -69,8 +70,10 @@ class Builder {
   readonly #messages: readonly Message[];
   readonly #provider: string;
   readonly #turns: { role: "user" | "assistant"; parts: (UserPart | AssistantPart)[] }[] = [];
-  /** Results by the id of their call, in order. */
-  readonly #results = new Map<string, OpenResult[]>();
+  /** Results by the id of their call. */
+  readonly #results = new Map<string, Results>();
+  /** Places of results that have a call. */
+  readonly #taken = new Set<number>();
   readonly #used_ids = new Set<string>();
   /** Number of the last replacement by the id that it replaces. */
   readonly #repeated = new Map<string, number>();
@@ -83,9 +86,9 @@ class Builder {
     messages.forEach((message, at) => {
       const id = resultId(message);
       if (id === undefined) return;
-      const list = this.#results.get(id);
-      if (list) list.push({ at, message });
-      else this.#results.set(id, [{ at, message }]);
+      const results = this.#results.get(id);
+      if (results) results.places.push(at);
+      else this.#results.set(id, { places: [at], next: 0 });
     });
   }
 
@@ -155,15 +158,18 @@ class Builder {
   /** Returns the first result of this id after the call, which no other call has. */
   #takeResult(id: string, at: number): Message | undefined {
     const results = this.#results.get(id);
-    const index = results?.findIndex((result) => result.at > at) ?? -1;
-    return index === -1 ? undefined : results!.splice(index, 1)[0]!.message;
+    if (!results) return undefined;
+    const { places } = results;
+    while (results.next < places.length && places[results.next]! < at) results.next++;
+    const place = places[results.next++];
+    if (place === undefined) return undefined;
+    this.#taken.add(place);
+    return this.#messages[place];
   }
 
+  /** Adds a result without a call as text. */
   #addOrphan(message: Message, at: number): void {
-    const open = this.#results.get(resultId(message) ?? "");
-    const index = open?.findIndex((result) => result.at === at) ?? -1;
-    if (resultId(message) !== undefined && index === -1) return; // it has a call
-    open?.splice(index, 1);
+    if (this.#taken.has(at)) return;
     const output = resultContent(message.content);
     const label = text(`Result of the tool ${validName(message.name)}:`);
     const parts = typeof output === "string" ? textPart(output) : output;
