@@ -27,7 +27,6 @@ export async function mountProvider(
     () => ({ cost_usd: provider.cost_usd }),
   );
   await coordinator.mount("providers", provider, definition.id);
-  return { name: moduleOf(definition), provides: [definition.id] };
 }
 
 function missingKey(definition: ProviderDefinition, { base_url }: ProviderSettings): string {
