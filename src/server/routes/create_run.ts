@@ -10,7 +10,7 @@ import type { Handler, HandlerContext, ServerState } from "../context.ts";
 import { jsonResponse, textResponse } from "../responses.ts";
 import { lastEventId } from "../streaming/sse.ts";
 import { parsePrefer, type Preferences, preferredType } from "../negotiation.ts";
-import { checkBody, checkQuery, validateCommonRequest } from "../body/validation.ts";
+import { checkBody, checkQuery, type Query, validateCommonRequest } from "../body/validation.ts";
 
 const FORMS = ["application/json", "text/plain", "text/event-stream"] as const;
 
@@ -211,26 +211,33 @@ async function readRunRequest(
   const { body, server } = context.env;
   const query = await checkQuery("CreateRunQuery", context.req.raw.url);
   const document = await readDocument(context.req.raw, body, server.clock);
-  const fields = fieldsOf(document, query.prompt);
+  const fields = fieldsOf(document, query);
   const { background = false, ...request } = validateCommonRequest(fields) ??
     await checkBody("RunRequest", fields);
   return { request, background };
 }
 
-/** Returns the fields of a request; the prompt comes from the query if the body has none. */
-function fieldsOf(document: Awaited<ReturnType<typeof readDocument>>, prompt: string | undefined): unknown {
+/** Returns the fields of a request: those of the query, and those of the body. */
+function fieldsOf(
+  document: Awaited<ReturnType<typeof readDocument>>,
+  query: Query<"CreateRunQuery">,
+): unknown {
   if (document.kind === "plan") {
-    if (prompt === undefined) {
+    if (query.prompt === undefined) {
       const message = "Cannot start a run: the body is a plan, so the URL needs ?prompt=: received none";
       throw documentError("request_invalid", "the request", [{ path: "prompt", message }]);
     }
-    return { prompt, plan: document.text };
+    return { ...query, plan: document.text };
   }
   const { data } = document;
-  if (prompt === undefined || !isObject(data)) return data;
-  if (!Object.hasOwn(data, "prompt")) return { ...data, prompt };
-  const message = "Cannot read prompt: it must be in the body or in the query: received both";
-  throw documentError("request_invalid", "the request", [{ path: "prompt", message }]);
+  if (!isObject(data)) return data;
+  const twice = Object.keys(query).filter((key) => Object.hasOwn(data, key));
+  if (twice.length === 0) return Object.keys(query).length === 0 ? data : { ...data, ...query };
+  const details = twice.map((path) => ({
+    path,
+    message: `Cannot read ${path}: it must be in the body or in the query: received both`,
+  }));
+  throw documentError("request_invalid", "the request", details);
 }
 
 /** Reads the `Idempotency-Key` header: printable ASCII. The maximum of 255 characters bounds memory. */

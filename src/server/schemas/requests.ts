@@ -155,6 +155,7 @@ const seq = z.int().min(0);
 export const QUERIES = {
   CreateRunQuery: z.strictObject({
     prompt: z.string().exactOptional().meta({ description: "the prompt, if the body is a plan" }),
+    model: model.exactOptional(),
   }),
   ListRunsQuery: z.strictObject({
     session_id: z.string().min(1).exactOptional(),
