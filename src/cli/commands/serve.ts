@@ -58,7 +58,10 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const log = createLog(format, io.err, secrets);
   for (const message of settings.warnings) log.note("warning", "settings", { message });
   const { policy } = settings;
-  const options = await serverOptions(settings, secrets, log);
+  const [options] = await Promise.all([
+    serverOptions(settings, secrets, log),
+    import("../../app/create_services.ts"), // loaded while the store is opened by its worker
+  ]);
   const preamp = createPreamp({
     ...options,
     authenticate: authenticateOf(auth, policy),
