@@ -95,6 +95,35 @@ export async function lockPlan(
   return kept ? lockOver(fresh, kept) : fresh;
 }
 
+/** A plan and the bundles of its modules from URLs, those of its agents included. */
+export interface FetchedPlan {
+  plan: AuthorisedPlan;
+  modules: { spec: ModuleSpec; bundle: ModuleBundle }[];
+}
+
+/**
+ * Fetches, verifies and bundles a plan's modules; executes none. Lock and pins hold as in a run.
+ *
+ * @throws {PreampError} as {@link explain}.
+ */
+export async function fetchPlan(
+  input: LockedInput,
+  caller: Caller,
+  { plans, loading }: Pick<ExplainDeps, "plans" | "loading">,
+  base_url?: string,
+): Promise<FetchedPlan> {
+  const authorised = await plans.authoriseAll(input, caller, base_url);
+  const modules = modulesOf(authorised);
+  const bundles = await fetchAll(modules, loading);
+  return {
+    plan: authorised.plan,
+    modules: modules.flatMap(({ spec }, index) => {
+      const bundle = bundles[index];
+      return bundle ? [{ spec, bundle }] : [];
+    }),
+  };
+}
+
 /**
  * Resolves to the differences of two plans. Authorises and fetches nothing. @throws {PreampError} as
  * `Plans.compiled`.

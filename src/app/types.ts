@@ -1,6 +1,7 @@
 /** The interface of the runtime to server, CLI and library. */
 import type { PlanDiff } from "../plan/diff_module.ts";
 import type { Explanation } from "../plan/explain.ts";
+import type { RefusedImport } from "../loader/types.ts";
 import type { Lock } from "../plan/lock.ts";
 import type { Caller, Runs } from "../runs/types.ts";
 import type { SystemReport } from "./system_report.ts";
@@ -55,6 +56,36 @@ export type LockedInput = PlanInput & { lock?: JsonObject; model?: string };
 /** A plan to compare, and the URL of its file. */
 export type ComparedInput = PlanInput & { base_url?: string };
 
+/** The files between which a plan is vendored. */
+export interface VendorFiles {
+  /** URL of the plan's file. */
+  base_url: string;
+  /** URL of the file that the vendored plan is for. */
+  target_url: string;
+}
+
+/** A plan whose modules are files beside it. Paths are relative to its folder. */
+export interface Vendored {
+  /** The plan with its sources rewritten. */
+  plan: JsonObject;
+  modules: VendoredModule[];
+  /** Texts of `system: {file}`, with the URLs to copy them from. */
+  files: { path: string; url: string }[];
+}
+
+/** A module as a file of a vendored plan. */
+export interface VendoredModule {
+  module: string;
+  /** Such as `modules/tool-clock.js`. */
+  path: string;
+  /** URL of its entry file, from which it was bundled. */
+  url: string;
+  integrity: string;
+  code: string;
+  /** Imports that throw when the module executes them. */
+  imports_refused: readonly RefusedImport[];
+}
+
 /** Body of `GET /readyz`. */
 export interface Readiness {
   ok: boolean;
@@ -84,6 +115,11 @@ export interface Runtime {
     explain(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<Explanation>;
     /** Returns the lock of the plan's modules as they are now, merged over `input.lock`. Executes nothing. */
     lock(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<Lock>;
+    /**
+     * Returns the plan with its modules as bundles for a file in another folder. Fetches its modules, executes nothing.
+     * Throws like a run before it starts.
+     */
+    vendor(input: LockedInput, caller: Caller, files: VendorFiles): Promise<Vendored>;
     /** Returns what `to` widens and narrows. Fetches nothing. */
     diff(from: ComparedInput, to: ComparedInput, caller: Caller): Promise<PlanDiff>;
     list(): Promise<NamedPlan[]>;

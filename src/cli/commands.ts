@@ -34,6 +34,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     async () => (await import("./commands/plan_lock.ts")).command,
   ),
   entry(
+    "plan vendor",
+    "write a plan with its modules as bundles beside it",
+    async () => (await import("./commands/plan_vendor.ts")).command,
+  ),
+  entry(
     "plan diff",
     "compare two plans: what the second one widens and narrows",
     async () => (await import("./commands/plan_diff.ts")).command,

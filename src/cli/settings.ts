@@ -7,6 +7,7 @@ import { didYouMean } from "../sdk/did_you_mean.ts";
 import { entriesOfKeys } from "../policy/api_keys.ts";
 import { policyFromData } from "../policy/parse_policy.ts";
 import type { Policy } from "../policy/policy.ts";
+import { isFolderPath } from "../policy/rules.ts";
 import {
   type OutsideSetting,
   policySettings,
@@ -130,7 +131,10 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
   checkValues(flags, (path) => `--${usedAlias(args, path) ?? path}`);
   checkValues(variables, (path) => variableInUse(path, io));
   const document = await reading;
-  const data = mergePlans(mergePlans(document.data, variables), flags);
+  const [settings, ...overrides] = [document.data, variables, flags].map((layer, index) =>
+    withInlineUrls(layer, index === 0 ? document.base : io.cwd)
+  );
+  const data = overrides.reduce(mergePlans, settings!); // three layers
   const policy = policyFromData(data);
   const api_keys = (io.env("PREAMP_API_KEYS") ?? "").split(",").map((key) => key.trim()).filter((key) =>
     key !== ""
@@ -150,6 +154,22 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
     api_keys,
     warnings: unknownVariables(candidates),
   };
+}
+
+/** Returns settings whose folders in `modules.inline` are URLs, those of `policies` included. */
+function withInlineUrls(data: JsonObject, base: URL): JsonObject {
+  const result = { ...data };
+  if (isObject(data.modules) && Array.isArray(data.modules.inline)) {
+    const inline = data.modules.inline.map((entry) => isFolderPath(entry) ? locate(entry, base).href : entry);
+    result.modules = { ...data.modules, inline };
+  }
+  if (isObject(data.policies)) {
+    const policies = Object.entries(data.policies).map((
+      [name, policy],
+    ) => [name, isObject(policy) ? withInlineUrls(policy, base) : policy]);
+    result.policies = Object.fromEntries(policies);
+  }
+  return result;
 }
 
 /** Returns the store that a valid setting names. */

@@ -21,6 +21,7 @@ export const PAGES: readonly Page[] = [
   { name: "context", summary: "tune memory: budgets, compaction, token counting" },
   { name: "security", summary: "know what a plan may touch, what a sandbox enforces, and what it does not" },
   { name: "operating", summary: "run a server: settings, keys, limits, logs, shutdown" },
+  { name: "deploy", summary: "deploy an agent: vendored plans, Deno Deploy, containers, systemd" },
   { name: "settings", summary: "look up a setting of `preamp.yaml`" },
   { name: "performance", summary: "know what costs time and memory, and how to measure it" },
   { name: "glossary", summary: "look up a word" },

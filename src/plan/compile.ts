@@ -4,7 +4,7 @@
  */
 import type { PlanCache } from "./cache.ts";
 import { checkPlan } from "./check/check.ts";
-import type { FileReference } from "./check/check_system.ts";
+import { type FileReference, systemFileUrl } from "./check/check_system.ts";
 import { documentError, type Locate, toDetail, toWarning, type WarningDetail } from "./check/findings.ts";
 import type { PlanEnvReference } from "./env.ts";
 import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "./parse/document_limits.ts";
@@ -138,16 +138,10 @@ async function readFile(
   locate: Locate | undefined,
 ): Promise<string> {
   const path = [...owner, "system", "file"];
-  const escaped = file.replaceAll("\\", "/").replaceAll("%", "%25").replaceAll("?", "%3F").replaceAll(
-    "#",
-    "%23",
-  );
   let cause: unknown;
   let fact = "it cannot be read";
   try {
-    const text = await options.readText?.(
-      new URL(file.startsWith("file:") ? file : escaped, options.base_url).href,
-    );
+    const text = await options.readText?.(systemFileUrl(file, options.base_url));
     const { max_bytes } = options.limits ?? DOCUMENT_LIMITS;
     if (text !== undefined && !exceedsBytes(text, max_bytes)) return text;
     if (text !== undefined) fact = `it has more than ${max_bytes} bytes`;

@@ -21,6 +21,7 @@ import {
   type Rules,
   seconds,
   storeName,
+  trustedPrefixes,
   urlPrefixes,
   whole,
   words,
@@ -87,7 +88,7 @@ export const SECTIONS: {
   },
   modules: {
     allow: urlPrefixes("URLs that the plans of callers may load modules from"),
-    inline: urlPrefixes("URLs of modules that run in the server's process, without a sandbox"),
+    inline: trustedPrefixes("URLs of modules that run in the server's process, without a sandbox"),
     frozen: flag(false, "Refuses modules that neither the plan nor its lock pins"),
     private_hosts: hosts("Private and loopback hosts that modules may be fetched from"),
     esm_host: esmHost("Server of npm: and jsr: packages as ES modules"),

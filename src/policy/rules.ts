@@ -144,6 +144,21 @@ export function urlPrefixes(meaning: string): Rule<string[]> {
   };
 }
 
+/** Returns the rule of a list of URL prefixes and folders of this machine. */
+export function trustedPrefixes(meaning: string): Rule<string[]> {
+  return {
+    ...urlPrefixes(meaning),
+    range:
+      'a list of https://, http:// or file:// URLs without a query, folders such as ./vendor/, or "data:"',
+    read: (value, path, findings) => readEntries(value, path, findings, isFolderPath),
+  };
+}
+
+/** Returns whether an entry is a path: `./x`, `../x` or `/x`. Settings resolve it to a URL before it is used. */
+export function isFolderPath(entry: string): boolean {
+  return /^\.{0,2}\//.test(entry);
+}
+
 /** Returns the rule of a list of hosts. */
 export function hosts(meaning: string): Rule<string[]> {
   return { form: "list", default: [], meaning, range: "a list of host or host:port", read: readHosts };
@@ -208,6 +223,16 @@ function readCallerPermissions(
 }
 
 function readPrefixes(value: unknown, path: Path, findings: Findings): string[] | undefined {
+  return readEntries(value, path, findings, () => false);
+}
+
+/** Reads a list of URL prefixes, and of other entries that `isMore` accepts. */
+function readEntries(
+  value: unknown,
+  path: Path,
+  findings: Findings,
+  isMore: (entry: string) => boolean,
+): string[] | undefined {
   const list = texts(
     value,
     path,
@@ -219,7 +244,7 @@ function readPrefixes(value: unknown, path: Path, findings: Findings): string[] 
     const web = url && (url.protocol === "https:" || url.protocol === "http:") && !url.username &&
       !url.password &&
       url.search === "" && url.hash === "";
-    if (entry === "data:" || web || url?.protocol === "file:") return;
+    if (entry === "data:" || web || url?.protocol === "file:" || isMore(entry)) return;
     const message =
       `Cannot read a prefix: must be an https:// or http:// URL without query, or "data:": received ${
         describe(entry)

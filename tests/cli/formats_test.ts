@@ -37,6 +37,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
   "plan check": ["base.yaml"],
   "plan explain": ["base.yaml"],
   "plan lock": ["base.yaml"],
+  "plan vendor": ["base.yaml"],
   "plan diff": ["base.yaml", "merged.yaml"],
   "plan hash": ["base.yaml"],
   "module list": [],

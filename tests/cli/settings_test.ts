@@ -46,6 +46,29 @@ Deno.test("readSettings() takes --frozen and --behind-proxy as flags without a v
   assertEquals(await read_both(["--listen.behind_proxy", "true"]), [false, true]);
 });
 
+Deno.test("readSettings() resolves folders of modules.inline from preamp.yaml, or from the working directory", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const config = `${folder}/preamp.yaml`;
+    await Deno.writeTextFile(
+      config,
+      `modules: {inline: [./own/, /abs/, "https://a.example/"]}\npolicies: {small: {modules: {inline: [../up/]}}}`,
+    );
+    const { policy } = await read(["--config", config]);
+    assertEquals(policy.modules.inline, [`file://${folder}/own/`, "file:///abs/", "https://a.example/"]);
+    assertEquals(policy.policies.small?.modules?.inline, [`file://${folder.replace(/[^/]*$/, "up/")}`]);
+    const flag = await read(["--config", config, "--modules.inline", "./own/"]);
+    assertEquals(flag.policy.modules.inline, [new URL("own/", EMPTY).href]);
+    await assertRejects(
+      () => read(["--modules.allow", "./own/"]),
+      Error,
+      "must be an https:// or http:// URL",
+    );
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("readSettings() hashes keys and warns of unknown variables", async () => {
   const { policy, api_keys, warnings } = await read([], {
     PREAMP_API_KEYS: " k1 ,k2,",

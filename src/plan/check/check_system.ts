@@ -60,3 +60,13 @@ export function checkSystem(
   }
   return undefined;
 }
+
+/** Returns the URL of the file of `system: {file}`: a path relative to the plan's file, or a `file:` URL. */
+export function systemFileUrl(file: string, base_url: string | undefined): string {
+  if (file.startsWith("file:")) return new URL(file).href;
+  const escaped = file.replaceAll("\\", "/").replaceAll("%", "%25").replaceAll("?", "%3F").replaceAll(
+    "#",
+    "%23",
+  );
+  return new URL(escaped, base_url).href;
+}

@@ -36,7 +36,7 @@ const FIRST = [...new Set(COMMANDS.map(({ name }) => name.split(" ")[0]))];
 const CASES: readonly [line: string[], words: readonly unknown[]][] = [
   [[""], FIRST],
   [["ru"], ["run"]],
-  [["plan", ""], ["check", "explain", "lock", "diff", "hash"]],
+  [["plan", ""], ["check", "explain", "lock", "vendor", "diff", "hash"]],
   [["plan", "d"], ["diff"]],
   [["run", "--out"], ["--output-format"]],
   [["run", "--output-format", ""], ["text", "json", "json-trace"]],
