@@ -16,7 +16,7 @@ import { AnswerBlocks } from "./answer_blocks.ts";
 import { ChatAnswer } from "./chat_answer.ts";
 import { chatRequest } from "./chat_request.ts";
 import { toError } from "./errors.ts";
-import { refusedParameter, refusesReasoning } from "./refused_parameters.ts";
+import { refusedParameter, refusesReasoning, statedOutputLimit } from "./refused_parameters.ts";
 import type { RequestOptions } from "./request_options.ts";
 import { ResponsesAnswer } from "./responses_answer.ts";
 import { responsesRequest } from "./responses_request.ts";
@@ -29,6 +29,9 @@ const NO_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** Maximum parameters that one attempt learns to leave out. */
 const MAX_CORRECTIONS = 5;
+
+/** Minimum of the Responses API; with less room there is no answer. */
+const MIN_OUTPUT_TOKENS = 16;
 
 /** Marks reasoning that the server cannot read, among the refused parameters. */
 const REASONING_ITEMS = "reasoning items";
@@ -69,9 +72,12 @@ class OpenAIBackend implements Backend {
     );
   }
 
-  /** Sends a request. A parameter that the server refuses is left out, now and in later requests. */
+  /**
+   * Sends a request. A parameter that the server refuses is left out, now and in later requests. A maximum of
+   * the answer that is too large for the server is lowered.
+   */
   async send(request: WireRequest, io: CallIo): Promise<BackendAnswer> {
-    const call = request.context as CallSettings; // set by toRequest
+    let call = request.context as CallSettings; // set by toRequest
     // an earlier attempt may have found parameters that the server refuses
     let current = this.#refusedOf(call.model).size === 0 ? request : this.toRequest(call);
     for (let corrections = 0;; corrections++) {
@@ -79,7 +85,11 @@ class OpenAIBackend implements Backend {
         const answer = await this.#sendOnce(current.body, call, io);
         return current.degradation ? { ...answer, degradation: current.degradation } : answer;
       } catch (error) {
-        if (corrections >= MAX_CORRECTIONS || !this.#learn(error, current.body, call.model)) throw error;
+        if (corrections >= MAX_CORRECTIONS) throw error;
+        const limit = statedOutputLimit(error);
+        const isLower = limit !== undefined && limit >= MIN_OUTPUT_TOKENS && limit < call.max_output_tokens;
+        if (isLower) call = { ...call, max_output_tokens: limit };
+        else if (!this.#learn(error, current.body, call.model)) throw error;
         current = this.toRequest(call);
       }
     }

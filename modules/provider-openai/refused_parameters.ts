@@ -25,11 +25,22 @@ const OPTIONAL: Readonly<Record<string, string>> = {
 const REFUSAL =
   /unsupported|not supported|does not support|unknown|unrecognized|unexpected|not (?:allowed|permitted|available)|unavailable|extra (?:inputs|fields)|must be verified/i;
 
-/** Returns the parameter of a body that a server refused as such, or undefined. */
-export function refusedParameter(error: unknown, body: JsonObject): string | undefined {
+/** Maximum characters of a message that are read. */
+const MAX_MESSAGE = 2000;
+
+/** Returns the error object of a refused request and its message; undefined for other errors. */
+function refusalOf(error: unknown): { stated: JsonObject; message: string } | undefined {
   if (!isObject(error) || error.status !== 400 && error.status !== 422) return undefined;
   const stated = isObject(error.error) ? error.error : {};
   const message = typeof stated.message === "string" ? stated.message : JSON.stringify(stated);
+  return { stated, message: message.slice(0, MAX_MESSAGE) };
+}
+
+/** Returns the parameter of a body that a server refused as such, or undefined. */
+export function refusedParameter(error: unknown, body: JsonObject): string | undefined {
+  const refusal = refusalOf(error);
+  if (!refusal) return undefined;
+  const { stated, message } = refusal;
   const code = typeof stated.code === "string" ? stated.code : "";
   if (!REFUSAL.test(`${code} ${message}`)) return undefined;
   const names = typeof stated.param === "string" ? [stated.param] : mentioned(message);
@@ -62,4 +73,23 @@ export function refusesReasoning(error: unknown, { input }: JsonObject): boolean
   const isRefusal = code === "invalid_encrypted_content" ||
     /encrypted content .{0,80}could not be/i.test(String(message));
   return isRefusal && input.some((item) => isObject(item) && item.type === "reasoning");
+}
+
+/** Messages about an answer that may not be as long as requested: its maximum, or window and request (vLLM). */
+const OUTPUT_LIMITS: readonly RegExp[] = [
+  /supports at most (\d+) completion tokens/i, // OpenAI
+  /max(?:_completion)?_tokens\W.{0,60}less than or equal to \W?(\d+)/i, // Groq
+  /valid range of max_tokens is \[1, (\d+)\]/i, // DeepSeek
+  /max_tokens.{0,60}is too large.*\(\d+ > (\d+) - (\d+)\)/is, // vLLM
+];
+
+/** Returns the maximum tokens of an answer that a server states, or undefined for other errors. */
+export function statedOutputLimit(error: unknown): number | undefined {
+  const refusal = refusalOf(error);
+  if (!refusal) return undefined;
+  for (const pattern of OUTPUT_LIMITS) {
+    const [, limit, used = "0"] = pattern.exec(refusal.message) ?? [];
+    if (limit !== undefined) return Math.max(0, Number(limit) - Number(used));
+  }
+  return undefined;
 }

@@ -224,6 +224,39 @@ Deno.test("a server that knows another name of the maximum of tokens gets it", a
   ]);
 });
 
+/** Messages of servers about `max_tokens`, with the maximum that each states. */
+const OUTPUT_LIMITS: readonly (readonly [message: string, limit: number])[] = [
+  ["max_tokens is too large: 4096. This model supports at most 2048 completion tokens.", 2048],
+  ["`max_tokens` must be less than or equal to `2048`, the maximum value for `max_tokens`", 2048],
+  ["Invalid max_tokens value, the valid range of max_tokens is [1, 2048]", 2048],
+  [
+    "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context length is 4096 " +
+    "tokens and your request has 50 input tokens (4096 > 4096 - 50).",
+    4046,
+  ],
+];
+
+Deno.test("a maximum of the answer that is too large for the server is lowered to what it states", async () => {
+  for (const [message, limit] of OUTPUT_LIMITS) {
+    await using local = await mounted(({ body }) =>
+      Number(body.max_tokens) > limit
+        ? Response.json({ error: { message, type: "invalid_request_error" } }, { status: 400 })
+        : Response.json(completion({ content: "Hi" }))
+    );
+    await local.ask("Hi");
+    assertEquals(local.requests.map(({ body }) => body.max_tokens), [4096, limit]);
+  }
+});
+
+Deno.test("a request that leaves no room for an answer is too long", async () => {
+  const message =
+    "'max_tokens' is too large: 4096. This model's maximum context length is 4096 tokens and your " +
+    "request has 4090 input tokens (4096 > 4096 - 4090).";
+  await using local = await mounted(() => Response.json({ error: { message } }, { status: 400 }));
+  const error = await local.ask("Hi").catch((error) => error);
+  assertEquals([error.type, local.requests.length], ["ContextLengthError", 1]);
+});
+
 Deno.test("what a server refuses is known to the next attempt, and to calls at the same time", async () => {
   const error = { message: "Unsupported parameter", param: "temperature", code: "unsupported_parameter" };
   let limited = true;
