@@ -28,7 +28,7 @@ export function createBackend({ api_key = "", base_url, config }: ProviderSettin
     apiKey: api_key,
     httpOptions: {
       apiVersion: typeof api_version === "string" ? api_version : "v1beta",
-      ...(base_url === undefined ? {} : { baseUrl: base_url }),
+      ...(base_url === undefined ? {} : { baseUrl: base_url.replace(/\/v1(alpha|beta)?$/, "") }),
     },
   });
   const settings: RequestSettings = {

@@ -89,6 +89,11 @@ export class AnswerCollector {
 
 /** Returns the tokens; the server leaves `prompt_eval_count` out when it counted nothing. */
 function usageOf({ prompt_eval_count, eval_count }: JsonObject): AnswerUsage | undefined {
-  if (typeof prompt_eval_count !== "number") return undefined;
-  return { input_tokens: prompt_eval_count, output_tokens: typeof eval_count === "number" ? eval_count : 0 };
+  return isCount(prompt_eval_count)
+    ? { input_tokens: prompt_eval_count, output_tokens: isCount(eval_count) ? eval_count : 0 }
+    : undefined;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
 }

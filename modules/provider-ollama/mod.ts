@@ -75,7 +75,7 @@ export function mount(coordinator: Coordinator, config: JsonObject = {}): Promis
 
 /**
  * Returns the URL of a server. `OLLAMA_HOST` may be a host alone, have no port, or be the address on which the
- * server listens, such as `0.0.0.0`.
+ * server listens, such as `0.0.0.0`; a URL may end with the path of an API.
  */
 function urlOf(host: string): string {
   const has_scheme = host.includes("://");
@@ -85,5 +85,5 @@ function urlOf(host: string): string {
   if (!has_scheme && !/:\d+$/.test(url.origin) && !/:80$/.test(host)) url.port = "11434";
   if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1";
   if (url.hostname === "[::]") url.hostname = "[::1]";
-  return url.href.replace(/\/+$/, "");
+  return url.href.replace(/\/+$/, "").replace(/\/(api|v1)$/, ""); // of Ollama's own and of OpenAI's API
 }

@@ -66,7 +66,7 @@ Deno.test("the key is in a header only, and variables of the process change no r
   Deno.env.set("GOOGLE_GENAI_USE_VERTEXAI", "true");
   try {
     const coordinator = new TestCoordinator();
-    await gemini.mount(coordinator, config);
+    await gemini.mount(coordinator, { ...config, base_url: `${server.url}/v1beta/` });
     await coordinator.providers.gemini!.complete({ messages: [{ role: "user", content: "Hello" }] });
     const { path, headers, body } = server.requests.at(-1)!;
     assertEquals(path, "/v1beta/models/gemini-3.8-flash:generateContent");

@@ -54,6 +54,8 @@ const ADDRESSES = [
   `0.0.0.0:${port}`,
   `:${port}`,
   `http://0.0.0.0:${port}/`,
+  `${server.url}/api`,
+  `${server.url}/v1/`,
   ` localhost:${port} `,
 ];
 
