@@ -46,10 +46,6 @@ export const module: ModuleInfo = {
   mount_point: "providers",
   description: "Models of Google through the Gemini API",
   config_schema: providerConfigSchema(DEFINITION),
-  permissions: {
-    net: ["generativelanguage.googleapis.com"],
-    env: ["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-  },
 };
 
 /**

@@ -63,7 +63,6 @@ export const module: ModuleInfo = {
   mount_point: "providers",
   description: "Local models through the API of an Ollama server",
   config_schema: providerConfigSchema(DEFINITION),
-  permissions: { net: ["127.0.0.1:11434"], env: ["OLLAMA_API_KEY", "OLLAMA_HOST"] },
 };
 
 /** Mounts the provider as `ollama`. */
