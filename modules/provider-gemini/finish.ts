@@ -68,8 +68,8 @@ function messageIn(tail: string): string {
 
 /** Returns the function that is named in the message of an unreadable call, such as `print(default_api.add(`. */
 function calledTool(message: string, tools: readonly string[]): string | undefined {
-  const words = message.match(/[\w-]+/g) ?? [];
-  return words.find((word) => tools.includes(word));
+  const [, call = ""] = /^(?:Malformed function call:)?(.*)/is.exec(message) ?? [];
+  return call.match(/[\w-]+/g)?.find((word) => tools.includes(word));
 }
 
 function suffix(message: string): string {

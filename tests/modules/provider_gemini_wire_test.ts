@@ -416,7 +416,8 @@ Deno.test("complete() makes a call that the model can correct of one that the AP
   const finishMessage = "Malformed function call: print(default_api.lookup(key='a)";
   const chunk = response([{ text: "hm", thought: true }], "MALFORMED_FUNCTION_CALL");
   Object.assign((chunk.candidates as JsonObject[])[0]!, { finishMessage });
-  const { answer } = await complete(() => sse([chunk]), true);
+  const call_tool = { ...TOOL, name: "call" };
+  const { answer } = await complete(() => sse([chunk]), true, [call_tool, TOOL]);
   const [call] = answer.tool_calls;
   assertEquals(answer.finish_reason, "tool_calls");
   assertEquals([call.name, call.arguments], ["lookup", {}]);
