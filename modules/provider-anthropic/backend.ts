@@ -114,29 +114,35 @@ async function listModels(io: CallIo, settings: ProviderSettings): Promise<Liste
 }
 
 /** Statuses of errors that a stream reports after its response began with 200. */
-const STREAM_STATUS: Readonly<Record<string, number>> = {
-  invalid_request_error: 400,
-  authentication_error: 401,
-  billing_error: 402,
-  permission_error: 403,
-  not_found_error: 404,
-  request_too_large: 413,
-  rate_limit_error: 429,
-  api_error: 500,
-  timeout_error: 504,
-  overloaded_error: 529,
-};
+const STREAM_STATUS: ReadonlyMap<unknown, number> = new Map([
+  ["invalid_request_error", 400],
+  ["authentication_error", 401],
+  ["billing_error", 402],
+  ["permission_error", 403],
+  ["not_found_error", 404],
+  ["request_too_large", 413],
+  ["rate_limit_error", 429],
+  ["api_error", 500],
+  ["timeout_error", 504],
+  ["overloaded_error", 529],
+]);
 
 function toError(error: unknown): LLMError {
   if (!(error instanceof Error)) return toLLMError(error);
   const { status, type, headers } = error as { status?: number; type?: string | null; headers?: unknown };
-  const message = messageOf(error as unknown as JsonObject) ?? error.message;
-  const status_code = status ?? STREAM_STATUS[type ?? ""];
+  const status_code = status ?? STREAM_STATUS.get(type);
   if (status_code === undefined && error instanceof SyntaxError) {
     return new LLMError("StreamError", "Cannot read the stream of the answer: it is not JSON", {
       cause: error,
     });
   }
+  if (status_code === undefined && error.cause instanceof Error) {
+    // the client says only "Connection error."
+    return new LLMError("NetworkError", `Cannot reach the API: ${rootMessage(error.cause)}`, {
+      cause: error,
+    });
+  }
+  const message = messageOf(error as unknown as JsonObject) ?? error.message;
   return toLLMError({ name: error.name, message, headers, status: status_code }, { cause: error });
 }
 
@@ -146,4 +152,8 @@ function messageOf({ error }: JsonObject): string | undefined {
   return isObject(inner) && typeof inner.message === "string" && inner.message !== ""
     ? inner.message
     : undefined;
+}
+
+function rootMessage({ cause, message }: Error): string {
+  return cause instanceof Error ? rootMessage(cause) : message;
 }

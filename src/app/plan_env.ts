@@ -36,9 +36,9 @@ export interface LookUps {
 }
 
 /**
- * Returns a module's config with the values of its variables, typed by its schema, and with the key and
- * the address of a built-in provider that the plan does not state. Registers its secrets: each text value of a variable, and
- * fields with the names of secrets.
+ * Returns a module's config with the values of its variables, typed by its schema, and with the key and the
+ * address of a built-in provider that the plan does not state. Registers its secrets: each text value of a
+ * variable, and fields with the names of secrets.
  *
  * @param schema The schema of a built-in module; undefined for others.
  */

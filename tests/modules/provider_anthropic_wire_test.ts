@@ -3,7 +3,7 @@ import type { JsonObject, Message, ToolSpec } from "preamp";
 import { type CallSettings, toConversation, type WireRequest } from "preamp/provider";
 import { TestCoordinator } from "preamp/testing";
 import { toRequest } from "../../modules/provider-anthropic/to_request.ts";
-import { assertEquals } from "../assert.ts";
+import { assertEquals, assertMatch } from "../assert.ts";
 import { ANTHROPIC, blockEvents, event, message, messageEvents } from "./providers/anthropic_wire.ts";
 import { fakeServer } from "./providers/fake_server.ts";
 import { mount } from "../../modules/provider-anthropic/mod.ts";
@@ -562,4 +562,19 @@ Deno.test("complete() makes whole numbers of a usage, and knows no words of obje
   });
   assertEquals(answer.finish_reason, "constructor");
   assertEquals(answer.usage?.cost_usd, "9007199254.740991");
+});
+
+Deno.test("complete() says which address cannot be reached, and why", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr;
+  listener.close(); // nothing listens there now
+  const coordinator = new TestCoordinator();
+  await mount(coordinator, { api_key: "k", base_url: `http://127.0.0.1:${port}`, max_retries: 0 });
+  const call = coordinator.providers.anthropic!.complete({ messages: [USER] });
+  const error = await call.then(() => null, (thrown) => thrown);
+  assertEquals([error.type, error.retryable], ["NetworkError", true]);
+  assertMatch(
+    error.message,
+    new RegExp(`^Cannot reach the API: .*127\\.0\\.0\\.1:${port}.*Connection refused`, "s"),
+  );
 });
