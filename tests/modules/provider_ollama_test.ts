@@ -56,7 +56,7 @@ const ADDRESSES = [
   `http://0.0.0.0:${port}/`,
   `${server.url}/api`,
   `${server.url}/v1/`,
-  ` localhost:${port} `,
+  ` 127.0.0.1:${port} `,
 ];
 
 for (const base_url of ADDRESSES) {
