@@ -33,7 +33,7 @@ export interface Settings {
   /** Files of source overrides. For a module in several files the first file applies. */
   sources: readonly SourcesFile[];
   /**
-   * The store. `auto`: a file in `home` where runs shall last, else memory. The path of a SQLite file is absolute.
+   * The store. `auto`: a file in `home` where runs shall last, else memory. The path of a file is absolute.
    */
   store: StoreName | "auto" | "memory";
   /** The keys of `PREAMP_API_KEYS`. They are secrets. */
@@ -78,7 +78,7 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
       name: "store",
       value: "STORE",
       help:
-        "memory, sqlite:PATH or postgres://…; default sqlite:~/.preamp/preamp.db (run: memory without --session)",
+        "memory, sqlite:PATH, postgres://… or kv; default sqlite:~/.preamp/preamp.db (run: memory without --session)",
     },
     { name: "frozen", help: "refuse modules by URL that neither the plan nor its lock pins" },
   ];
@@ -177,7 +177,9 @@ function storeOf(setting: string, base: URL): Settings["store"] {
   if (setting === "auto" || setting === "memory") return setting;
   const name = parseStoreName(setting);
   if (name === null) throw new UsageError("Cannot use the setting store: its URL is not valid"); // may have a password
-  return name.kind === "sqlite" ? { ...name, path: filePath(locate(name.path, base)) } : name;
+  const is_path = name.kind === "sqlite" ||
+    name.kind === "kv" && name.path !== null && !/^https?:/.test(name.path) && name.path !== ":memory:";
+  return is_path ? { ...name, path: filePath(locate(name.path!, base)) } : name; // only such names are paths
 }
 
 function aliasOf(path: string): string {

@@ -40,7 +40,7 @@ export function lastingStore({ store, home }: Settings): StoreName {
     return { kind: "sqlite", path: filePath(new URL("preamp.db", home)) };
   }
   throw new UsageError(
-    "Cannot find the store: name one with --store, such as sqlite:preamp.db or postgres://HOST/DATABASE",
+    "Cannot find the store: name one with --store, such as sqlite:preamp.db, postgres://HOST/DATABASE or kv",
   );
 }
 

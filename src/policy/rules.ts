@@ -292,8 +292,8 @@ export function originIn(text: string): string | undefined {
 }
 
 /** Texts of lasting stores: `src/store/open_store.ts` opens them. */
-const STORE = /^(sqlite:.|postgres(ql)?:\/\/[^/])/;
-const STORE_FORMS = "sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE";
+const STORE = /^(sqlite:.|postgres(ql)?:\/\/[^/]|kv$|kv:.)/;
+const STORE_FORMS = "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, kv, kv:PATH or kv:URL";
 
 function readStore(value: unknown, path: Path, findings: Findings): string | undefined {
   const store = text(value, path, findings);

@@ -32,6 +32,10 @@ export async function openMaintenance(name: StoreName): Promise<Maintenance> {
     const { openPostgresMaintenance } = await import("./postgres/maintenance.ts");
     return await openPostgresMaintenance(name.url);
   }
+  if (name.kind === "kv") {
+    const { openKvMaintenance } = await import("./kv/maintenance.ts");
+    return await openKvMaintenance(name.path);
+  }
   const { openSqliteMaintenance } = await import("./sqlite/maintenance.ts");
   return await openSqliteMaintenance(name.path);
 }

@@ -1,0 +1,253 @@
+/**
+ * A store in Deno KV: a local file, a database attached to Deno Deploy, or a remote one. A commit is one atomic operation.
+ * Leases expire by the clocks of the processes, which must not differ by seconds.
+ */
+import { errorMessage } from "../../sdk/errors.ts";
+import { decodeCursor, encodeCursor } from "../cursor.ts";
+import { decodeRecord } from "../rows.ts";
+import type { Change, Fence, ListOptions, LogEntry, Store, VersionedRecord } from "../store.ts";
+import { repeat, tryCommit, write } from "./atomic.ts";
+import { readContent } from "./blobs.ts";
+import { commit, isExpired } from "./commit.ts";
+import { KvChanges } from "./kv_changes.ts";
+import {
+  keys,
+  LAYOUT_VERSION,
+  type LeaseValue,
+  type LogValue,
+  type RecordValue,
+  type SegmentValue,
+} from "./keys.ts";
+import { purge } from "./purge.ts";
+
+/** Options of {@link openKvStore}. */
+export interface KvStoreOptions {
+  /** Returns milliseconds since the epoch. Default: the clock of this process. */
+  now?: () => number;
+}
+
+/** Milliseconds that entries may wait for the next commit. */
+const BUFFER_MS = 10;
+const PURGE_EVERY_MS = 60_000;
+/** Keys of one `getMany`. */
+const READS = 10;
+/** Attempts to read a text that was replaced while it was read. */
+const ATTEMPTS = 5;
+
+/**
+ * Opens a database.
+ *
+ * @param path A file, an `https://` URL of KV Connect, or null: the attached database, else the default file.
+ * @throws {Error} when it cannot be opened, or a newer program wrote it.
+ */
+export async function openKvStore(path: string | null, options: KvStoreOptions = {}): Promise<Store> {
+  const { kv } = await openKv(path);
+  return new KvStore(kv, options.now ?? Date.now);
+}
+
+/** Opens a database, and writes the version of its layout into a new one. `found` is 0 for a new one. */
+export async function openKv(path: string | null): Promise<{ kv: Deno.Kv; found: number }> {
+  if (typeof Deno.openKv !== "function") {
+    throw new Error(
+      'this process has no Deno KV: start it with --unstable-kv, or list "kv" under "unstable" in deno.json',
+    );
+  }
+  const kv = await Deno.openKv(path ?? undefined);
+  try {
+    const { value } = await kv.get<number>(keys.version());
+    if (value !== null && value > LAYOUT_VERSION) {
+      throw new Error(
+        `the database has version ${value}, and this program knows version ${LAYOUT_VERSION}: use the newer program`,
+      );
+    }
+    if (value === null) await write(kv, (atomic) => atomic.set(keys.version(), LAYOUT_VERSION));
+    return { kv, found: value ?? 0 };
+  } catch (error) {
+    kv.close();
+    throw error;
+  }
+}
+
+class KvStore implements Store {
+  readonly kind = "kv";
+  readonly buffer_ms = BUFFER_MS;
+  readonly #kv: Deno.Kv;
+  readonly #now: () => number;
+  readonly #changes: KvChanges;
+  readonly #purging: ReturnType<typeof setInterval>;
+  #purge: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(kv: Deno.Kv, now: () => number) {
+    this.#kv = kv;
+    this.#now = now;
+    this.#changes = new KvChanges(kv);
+    // a failed purge is tried again: what has expired counts as deleted anyway
+    this.#purging = setInterval(() => {
+      this.#purge ??= purge(kv, now()).catch(() => {}).finally(() => this.#purge = undefined);
+    }, PURGE_EVERY_MS);
+    Deno.unrefTimer(this.#purging);
+  }
+
+  async commit(changes: readonly Change[], fence?: Fence): Promise<void> {
+    await commit(this.#kv, changes, fence, this.#now);
+    this.#changes.notify();
+  }
+
+  async entries(log: string, after: number, limit: number): Promise<readonly LogEntry[] | null> {
+    for (let attempt = 1;; attempt++) {
+      const { value: head } = await this.#kv.get<LogValue>(keys.log(log));
+      if (!head || isExpired(head, this.#now())) return null;
+      if (after >= head.last_seq || limit <= 0) return [];
+      const found = await this.#segments(head.id, after, limit);
+      if (found || attempt === ATTEMPTS) return found;
+    }
+  }
+
+  /** Resolves to entries of a log; null if they were deleted meanwhile. */
+  async #segments(id: string, after: number, limit: number): Promise<LogEntry[] | null> {
+    const prefix = keys.segments(id);
+    const containing = this.#kv.list({ prefix, end: keys.segment(id, after + 2) }, {
+      reverse: true,
+      limit: 1,
+    });
+    const { value: first } = await containing.next();
+    if (!first) return null;
+    const found: LogEntry[] = [];
+    const list = this.#kv.list<SegmentValue>({ prefix, start: first.key }, {
+      batchSize: Math.min(limit, 16),
+    });
+    for await (const { key, value: { content } } of list) {
+      const text = await readContent(this.#kv, content);
+      if (text === null) return null;
+      const entries: LogEntry[] = JSON.parse(text);
+      const first_seq = Number(key.at(-1));
+      found.push(...entries.slice(Math.max(0, after + 1 - first_seq)));
+      if (found.length >= limit) return found.slice(0, limit);
+    }
+    return found.length === 0 ? null : found;
+  }
+
+  async get(kind: string, key: string): Promise<VersionedRecord | null> {
+    for (let attempt = 1;; attempt++) {
+      const { value } = await this.#kv.get<RecordValue>(keys.record(kind, key));
+      const found = await this.#decode(kind, value);
+      if (found !== "replaced" || attempt === ATTEMPTS) return found === "replaced" ? null : found;
+    }
+  }
+
+  async #decode(kind: string, value: RecordValue | null): Promise<VersionedRecord | null | "replaced"> {
+    if (!value || isExpired(value, this.#now())) return null;
+    const { content, order, ...row } = value;
+    const json = await readContent(this.#kv, content);
+    return json === null ? "replaced" : decodeRecord({ ...row, kind, json, id: order });
+  }
+
+  async list(
+    kind: string,
+    { namespace, where = {}, limit, cursor }: ListOptions,
+  ): Promise<{ records: VersionedRecord[]; next_cursor: string | null }> {
+    const fields = Object.entries(where);
+    // the longest value is the most selective one: an id and not a status
+    const [field] = fields.toSorted(([, a], [, b]) => b.length - a.length);
+    const prefix = keys.list(kind, namespace, field);
+    const before = cursor === undefined ? null : decodeCursor(cursor);
+    const selector = before ? { prefix, end: [...prefix, before.created_ms, before.order] } : { prefix };
+    const index = this.#kv.list<string[]>(selector, { reverse: true, batchSize: Math.min(limit + 1, 500) });
+    const records: VersionedRecord[] = [];
+    const positions: { created_ms: number; order: number }[] = [];
+    const take = async (some: Deno.KvEntry<string[]>[]) => {
+      const values = await this.#kv.getMany<RecordValue[]>(
+        some.map(({ value }) => keys.record(kind, value[1] ?? "")),
+      );
+      for (const [at, { value }] of values.entries()) {
+        const [created_ms, order] = some[at]!.key.slice(-2) as [number, number]; // as indexKeys wrote it
+        if (value?.created_ms !== created_ms || value.order !== order || value.namespace !== namespace) {
+          continue;
+        }
+        const stored = value.index_json === null ? {} : JSON.parse(value.index_json);
+        if (!fields.every(([name, text]) => stored[name] === text)) continue;
+        const record = await this.#decode(kind, value);
+        const found = record === "replaced" ? await this.get(kind, value.key) : record;
+        if (!found) continue;
+        records.push(found);
+        positions.push({ created_ms, order });
+      }
+    };
+    const some: Deno.KvEntry<string[]>[] = [];
+    for await (const entry of index) {
+      if (some.push(entry) === READS) await take(some.splice(0));
+      if (records.length > limit) break;
+    }
+    if (records.length <= limit && some.length > 0) await take(some);
+    const more = records.length > limit;
+    return {
+      records: records.slice(0, limit),
+      next_cursor: more ? encodeCursor(positions[limit - 1]!) : null,
+    };
+  }
+
+  async acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
+    const key = keys.lease(lease);
+    const token_key = keys.token(lease);
+    return await repeat(async () => {
+      const [held, fence] = await this.#kv.getMany<[LeaseValue, number]>([key, token_key]);
+      const now_ms = this.#now();
+      const is_own = held.value?.owner === owner;
+      if (held.value && !is_own && held.value.until_ms > now_ms) return null;
+      // a token is never used again, so that an old fence stays invalid
+      const token = is_own && fence.value !== null ? fence.value : randomToken();
+      const value: LeaseValue = { owner, until_ms: now_ms + ttl_ms };
+      const atomic = this.#kv.atomic().check(held, fence).set(key, value);
+      if (token !== fence.value) atomic.set(token_key, token);
+      return await tryCommit(atomic) && token;
+    });
+  }
+
+  async renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
+    const key = keys.lease(lease);
+    const result = await repeat(async () => {
+      const held = await this.#kv.get<LeaseValue>(key);
+      if (held.value?.owner !== owner) return "lost";
+      const value: LeaseValue = { owner, until_ms: this.#now() + ttl_ms };
+      return await tryCommit(this.#kv.atomic().check(held).set(key, value)) && "renewed";
+    });
+    return result === "renewed";
+  }
+
+  async release(lease: string, owner: string): Promise<void> {
+    const key = keys.lease(lease);
+    await repeat(async () => {
+      const held = await this.#kv.get<LeaseValue>(key);
+      if (held.value?.owner !== owner) return true;
+      return await tryCommit(this.#kv.atomic().check(held).delete(key).delete(keys.token(lease)));
+    });
+  }
+
+  changed(signal: AbortSignal): Promise<void> {
+    return this.#changes.changed(signal);
+  }
+
+  async ready(): Promise<{ ok: boolean; reason?: string }> {
+    try {
+      await this.#kv.get(keys.version());
+      return { ok: true };
+    } catch (error) {
+      return { ok: false, reason: `store not reachable: ${errorMessage(error)}` };
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearInterval(this.#purging);
+    await this.#changes.close();
+    await this.#purge;
+    this.#kv.close();
+  }
+}
+
+function randomToken(): number {
+  const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
+  return (high % 2 ** 20) * 2 ** 32 + low;
+}

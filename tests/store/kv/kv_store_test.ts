@@ -1,0 +1,162 @@
+import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
+import { openKvMaintenance } from "../../../src/store/kv/maintenance.ts";
+import { openKvStore } from "../../../src/store/kv/kv_store.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { testStore } from "../../contracts/store.ts";
+
+testStore("KvStore", async () => {
+  const clock = new FakeClock();
+  const now = () => clock.now();
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/kv.db`;
+  const store = await openKvStore(path, { now });
+  const close = store.close.bind(store);
+  store.close = async () => {
+    await close();
+    await Deno.remove(folder, { recursive: true });
+  };
+  return { store, advance: (ms) => clock.advance(ms), another: () => openKvStore(path, { now }) };
+});
+
+/** Calls `body` with the path of a new database. */
+async function withFile(body: (path: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await body(`${folder}/kv.db`);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function using(path: string, body: (store: Store) => Promise<void>): Promise<void> {
+  const store = await openKvStore(path);
+  try {
+    await body(store);
+  } finally {
+    await store.close();
+  }
+}
+
+const big = "é".repeat(400_000); // 800 kB
+const put = (key: string, text = "", expires_ms?: number) => ({
+  put: {
+    kind: "run",
+    key,
+    namespace: "a",
+    value: { key, text },
+    index: { status: "open" },
+    ...(expires_ms ? { expires_ms } : {}),
+  },
+});
+
+/** Resolves to the second parts of all keys, with their numbers. */
+async function keysOf(path: string): Promise<Record<string, number>> {
+  const kv = await Deno.openKv(path);
+  const counts: Record<string, number> = {};
+  for await (const { key } of kv.list({ prefix: ["preamp"] })) {
+    const name = String(key[1]);
+    counts[name] = (counts[name] ?? 0) + 1;
+  }
+  kv.close();
+  return counts;
+}
+
+Deno.test("a commit beyond the size of an atomic operation is atomic, and what it replaces is deleted by vacuum", () =>
+  withFile(async (path) => {
+    const entries = Array.from(
+      { length: 3_000 },
+      (_, index) => ({ seq: index + 1, text: "x".repeat(1_000) }),
+    );
+    await using(path, async (store) => {
+      await store.commit([put("a", big), put("b", big), { append: "log", after: 0, entries }]);
+      assertEquals([
+        (await store.get("run", "b"))?.value,
+        (await store.entries("log", 1_998, 3))?.map(({ seq }) => seq),
+      ], [
+        { key: "b", text: big },
+        [1_999, 2_000, 2_001],
+      ]);
+      assertEquals((await store.entries("log", 0, 5_000))?.length, 3_000);
+      await assertRejects(async () => await store.commit([put("c", big), { ...put("a", big), expect: 7 }]));
+      await store.commit([put("a"), { deleteLog: "log" }]);
+      assertEquals([await store.get("run", "c"), await store.entries("log", 0, 1)], [null, null]);
+    });
+    const maintenance = await openKvMaintenance(path);
+    const { bytes, ...state } = await maintenance.state();
+    assertEquals(state, { problems: [], version: 1, records: 2, logs: 0, entries: 0 });
+    assert(bytes > 800_000 && bytes < 801_000);
+    await maintenance.vacuum(Date.now());
+    await maintenance.close();
+    const { changed: _, ...counts } = await keysOf(path);
+    assertEquals(counts, { blob: 14, by: 2, list: 2, record: 2, version: 1 });
+  }));
+
+Deno.test("vacuum deletes expired records and logs, their index, and nothing else", () =>
+  withFile(async (path) => {
+    await using(path, async (store) => {
+      await store.commit([put("old", "", 1), put("kept", "", Date.now() + 60_000)]);
+      await store.commit([{ append: "old", after: 0, entries: [{ seq: 1 }] }, {
+        expireLog: "old",
+        at_ms: 1,
+      }]);
+      await store.commit([{ append: "kept", after: 0, entries: [{ seq: 1 }, { seq: 2 }] }]);
+    });
+    const maintenance = await openKvMaintenance(path);
+    assertEquals(maintenance.opened_version, 1);
+    await maintenance.vacuum(Date.now());
+    const { bytes: _, ...state } = await maintenance.state();
+    assertEquals(state, { problems: [], version: 1, records: 1, logs: 1, entries: 2 });
+    await maintenance.close();
+    const { changed: __, ...counts } = await keysOf(path);
+    assertEquals(counts, { by: 1, expires: 1, list: 1, log: 1, record: 1, segment: 1, version: 1 });
+  }));
+
+Deno.test("store check finds a lost segment and a lost part of a value", () =>
+  withFile(async (path) => {
+    await using(path, async (store) => {
+      await store.commit([put("a", big), { append: "log", after: 0, entries: [{ seq: 1 }] }]);
+    });
+    const kv = await Deno.openKv(path);
+    for await (const { key } of kv.list({ prefix: ["preamp"] })) {
+      if (key[1] === "segment" || key[1] === "blob" && key[3] === 3) await kv.delete(key);
+    }
+    kv.close();
+    const maintenance = await openKvMaintenance(path);
+    const { problems } = await maintenance.state();
+    assertEquals(problems, ["the value of record a is not complete", "log log has 0 of 1 entries"]);
+    await maintenance.close();
+  }));
+
+Deno.test("a commit with more changes than an atomic operation takes is refused and writes nothing", () =>
+  withFile((path) =>
+    using(path, async (store) => {
+      const changes = Array.from({ length: 1_100 }, (_, index) => put(`r${index}`));
+      const error = await assertRejects(async () => await store.commit(changes));
+      assertEquals((error as unknown as { code: string }).code, "storage_full");
+      assertEquals((await store.list("run", { namespace: "a", limit: 10 })).records, []);
+    })
+  ));
+
+Deno.test("openKvStore() refuses a database of a newer version", () =>
+  withFile(async (path) => {
+    const kv = await Deno.openKv(path);
+    await kv.set(["preamp", "version"], 99);
+    kv.close();
+    await assertRejects(() => openKvStore(path), Error, "the database has version 99");
+  }));
+
+Deno.test("changed() of a KV store resolves soon after another process commits", () =>
+  withFile((path) =>
+    using(path, async (store) => {
+      const other = await openKvStore(path);
+      const stop = new AbortController();
+      const waiting = store.changed!(stop.signal);
+      await other.commit([put("x")]);
+      await waiting;
+      const aborted = store.changed!(stop.signal);
+      stop.abort();
+      await aborted;
+      await other.close();
+    })
+  ));
