@@ -123,7 +123,7 @@ Deno.test("preamp serve refuses a store that it cannot open, with the reason and
     const [store, reason] of [
       ["sqlite:/proc/none/x.db", "Cannot use the store sqlite:/proc/none/x.db: "],
       ["postgres://ada:hunter2@127.0.0.1:1/x", "Cannot use the store postgres://127.0.0.1:1/x: "],
-      ["kv:x", "must be auto, memory, sqlite:PATH or postgres://"],
+      ["redis:x", "must be auto, memory, sqlite:PATH, postgres://"],
     ] as const
   ) {
     const { code, stderr } = await runProgram(["serve", "--store", store]);
@@ -146,6 +146,15 @@ Deno.test("two servers on one SQLite file: a run whose server is killed is finis
     const flags = ["--store", `sqlite:${folder}/runs.db`];
     const one = await startServer(flags, { env: KEYS });
     await using two = await startServer(flags, { env: KEYS });
+    await checkTakeOver(one, [two]);
+  }));
+
+Deno.test("two servers on one file of Deno KV: shared runs, and a run whose server is killed is finished by the other", () =>
+  inFolder(async (folder) => {
+    const flags = ["--store", `kv:${folder}/runs.db`];
+    const one = await startServer(flags, { env: KEYS });
+    await using two = await startServer(flags, { env: KEYS });
+    await checkSharedRuns(one, two);
     await checkTakeOver(one, [two]);
   }));
 
