@@ -14,7 +14,8 @@ export {
   rankProviders,
 } from "./loop/provider_selection.ts";
 export { injectionMessage, placeInjections, ToolListBuilder } from "./loop/chat_request.ts";
-export { createLoop, type LoopConfig } from "./loop/loop.ts";
+export { createLoop } from "./loop/loop.ts";
+export type { LoopConfig } from "./loop/loop_config.ts";
 export { type SelectingParts, type Selection, selectTool } from "./loop/tool_selection.ts";
 export { type Standing, standingOf } from "./loop/resume_point.ts";
 export { SteeringQueue } from "./loop/steering.ts";

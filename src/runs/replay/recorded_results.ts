@@ -108,3 +108,19 @@ export function answersOf(recorded: RecordedEvents, from: number, data: JsonObje
   );
   return decided ? (decided.data.decisions as unknown[]).filter(isObject) : [];
 }
+
+/**
+ * Returns the text of a steering message and of those queued with it; none when an earlier entry was queued
+ * with it.
+ */
+export function steeringTexts({ seq, data }: Entry, recorded: RecordedEvents): string[] {
+  const steering = recorded.all(({ event }) => event === "orchestrator:steering_injected");
+  const before = steering.findLast((entry) => entry.seq < seq);
+  if (before && Number(before.data.queued_remaining) > 0) return [];
+  const queued = Number(data.queued_remaining);
+  const later = steering.filter((entry) => entry.seq > seq).slice(0, queued).map((entry) => entry.data);
+  const texts = [data, ...later].map(({ content }) => String(content));
+  // the process ended before the others were recorded
+  while (texts.length <= queued) texts.push("(steering message that was not recorded)");
+  return texts;
+}

@@ -8,11 +8,12 @@ import { isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import { cancelledCallText } from "../../sdk/tools.ts";
 import type { Clock, Emission } from "../../sdk/types.ts";
 import type { SecretSink } from "../ports.ts";
-import { LOOP_SEED } from "../../sdk/guest_ids.ts";
 import { REDACTED } from "../../policy/redact.ts";
 import type { Difference } from "../types.ts";
 import { type DifferencePlace, firstDifference, type IgnoredFields } from "./compare.ts";
-import { answersOf, emissionOf } from "./recorded_results.ts";
+import { answersOf, emissionOf, steeringTexts } from "./recorded_results.ts";
+import { RecordedIds } from "./recorded_ids.ts";
+import { ReplayTimers } from "./replay_timers.ts";
 import type { VirtualClock } from "./virtual_clock.ts";
 import { callOf, type RecordedEvents } from "./recorded_events.ts";
 
@@ -41,13 +42,6 @@ interface Waiting {
   readonly resolve: () => void;
 }
 
-/** Milliseconds without progress after which the replay reports a difference. */
-const NO_PROGRESS_TIMEOUT_MS = 2_000;
-/**
- * Milliseconds to wait for an entry that the session may or may not emit, and for sleeps of uncertain end.
- */
-const SETTLE_DELAY_MS = 20;
-
 /** Events of which several can be in progress at once: an early one waits for its recorded place. */
 const PARALLEL_EVENTS = eventsWith("parallel");
 
@@ -63,23 +57,31 @@ export class Sequencer {
   readonly #reaching = new Map<number, (() => void)[]>();
   readonly #sessions = new Map<string, ReplayedSession>();
   readonly #used = new Set<Entry>();
-  /** Session id → ids that the session generated or the recording names. */
-  readonly #ids = new Map<string, Set<string>>();
+  readonly #ids = new RecordedIds();
   /** Ids of sessions that have ended. */
   readonly #ended = new Set<string>();
   readonly #begun_agents = new Set<Entry>();
   readonly #finished = Promise.withResolvers<Difference | null>();
   readonly #stopped = new AbortController();
   #position = 0;
-  #generated_ids = 0;
-  #settle_timer: AbortController | null = null;
+  readonly #timers: ReplayTimers;
   /** The entry whose session was waited for long enough. */
   #given_up: Entry | null = null;
-  #progress_timer: AbortController | null = null;
-  #sleep_timer: AbortController | null = null;
 
   constructor(options: SequencerOptions) {
     this.#options = options;
+    this.#timers = new ReplayTimers(options.real_clock, options.clock, {
+      onSettled: (next) => {
+        if (this.#next !== next) return;
+        this.#given_up = next;
+        this.#advance();
+      },
+      onNoProgress: (next) => {
+        const [waiting] = this.#waiting;
+        const replayed = waiting ? this.#comparable(waiting.entry) : null;
+        this.#reportDifference(next, { path: "", recorded: comparableEntry(next), replayed });
+      },
+    });
     this.#ignored = JSON.stringify(options.entries).includes(REDACTED) ? "redacted" : "clock";
   }
 
@@ -170,25 +172,7 @@ export class Sequencer {
 
   /** Returns the id that a session generated at this place of the recorded run. */
   newId(prefix: string, recorded: RecordedEvents): string {
-    const taken = this.#usedIdsOf(recorded.session_id);
-    if (prefix === LOOP_SEED) {
-      const seed = recorded.seedAfter(this.#position, taken);
-      if (seed !== null) {
-        taken.add(seed);
-        return `${prefix}_${seed}`;
-      }
-    }
-    const id = recorded.idAfter(this.#position, prefix, taken);
-    if (id === null) return `${prefix}_replay${++this.#generated_ids}`; // no entry names it
-    // an attempt that failed at once left no entry with its id: the next attempt asks for it again
-    if (prefix !== "req") taken.add(id);
-    return id;
-  }
-
-  #usedIdsOf(session_id: string): Set<string> {
-    let ids = this.#ids.get(session_id);
-    if (!ids) this.#ids.set(session_id, ids = new Set());
-    return ids;
+    return this.#ids.newId(prefix, recorded, this.#position);
   }
 
   /** Ends a session. A recorded entry that it has not emitted is a difference. */
@@ -219,11 +203,13 @@ export class Sequencer {
   }
 
   #advance(): void {
-    this.#settle_timer?.abort();
+    this.#timers.stopSettling();
     for (let next = this.#next; next && !this.#stopped.signal.aborted; next = this.#next) {
       if (!this.#step(next)) break;
     }
-    this.#startProgressTimer();
+    const next = this.#next;
+    if (next && !this.#stopped.signal.aborted) this.#timers.awaitProgress(next);
+    else this.#timers.stop();
   }
 
   /** Processes the next entry. Returns false when a session must act first. */
@@ -280,9 +266,7 @@ export class Sequencer {
     const { entries, clock, onEntry } = this.#options;
     this.#position++;
     onEntry(entry);
-    for (const id of [entry.data.request_id, entry.data.approval_id, entry.turn_id]) {
-      if (typeof id === "string") this.#usedIdsOf(entry.session_id).add(id);
-    }
+    this.#ids.markUsed(entry);
     const following = entries[this.#position];
     clock.follow(Date.parse(entry.ts), Date.parse((following ?? entry).ts));
     this.#resumeReached();
@@ -301,24 +285,7 @@ export class Sequencer {
   /** Repeats a steering message and those queued with it, unless an earlier entry has repeated them. */
   #steer(steered: Entry): void {
     const session = this.#sessionOf(steered);
-    if (!session) return;
-    const { recorded } = session;
-    const { seq, data } = steered;
-    const before = recorded.all((entry) =>
-      entry.event === "orchestrator:steering_injected" && entry.seq < seq
-    )
-      .at(-1);
-    if (before && Number(before.data.queued_remaining) > 0) return;
-    const later = recorded.all((entry) =>
-      entry.event === "orchestrator:steering_injected" && entry.seq > seq
-    );
-    const queued = Number(data.queued_remaining);
-    const texts = [data, ...later.slice(0, queued).map((entry) => entry.data)].map(({ content }) =>
-      String(content)
-    );
-    // the process ended before the others were recorded
-    while (texts.length <= queued) texts.push("(steering message that was not recorded)");
-    for (const text of texts) session.steer(text);
+    for (const text of session ? steeringTexts(steered, session.recorded) : []) session!.steer(text);
   }
 
   /** Compares the keys of orchestrator and context; plays back the keys of other modules. */
@@ -383,12 +350,7 @@ export class Sequencer {
 
   /** Waits a short time for the session to emit an entry. */
   #waitForSession(next: Entry): false {
-    const timer = this.#settle_timer = new AbortController();
-    this.#options.real_clock.after(SETTLE_DELAY_MS, timer.signal).then(() => {
-      if (this.#next !== next) return;
-      this.#given_up = next;
-      this.#advance();
-    }, () => {}); // the session emitted it
+    this.#timers.settle(next);
     return false;
   }
 
@@ -412,36 +374,10 @@ export class Sequencer {
   }
 
   #finish(difference: Difference | null): void {
-    this.#settle_timer?.abort();
-    this.#progress_timer?.abort();
-    this.#sleep_timer?.abort();
+    this.#timers.stop();
     this.#stopped.abort();
     for (const { resolve } of this.#waiting.splice(0)) resolve();
     this.#finished.resolve(difference);
-  }
-
-  /** Reports a difference when no session makes progress. */
-  #startProgressTimer(): void {
-    this.#progress_timer?.abort();
-    const next = this.#next;
-    if (!next || this.#stopped.signal.aborted) return;
-    const timer = this.#progress_timer = new AbortController();
-    this.#options.real_clock.after(NO_PROGRESS_TIMEOUT_MS, timer.signal).then(() => {
-      const [waiting] = this.#waiting;
-      const replayed = waiting ? this.#comparable(waiting.entry) : null;
-      this.#reportDifference(next, { path: "", recorded: comparableEntry(next), replayed });
-    }, () => {}); // a session made progress
-    this.#startSleepTimer();
-  }
-
-  /** Ends a sleep whose recorded end is uncertain when nothing else happens. */
-  #startSleepTimer(): void {
-    this.#sleep_timer?.abort();
-    if (this.#settle_timer?.signal.aborted === false) return;
-    const timer = this.#sleep_timer = new AbortController();
-    this.#options.real_clock.after(SETTLE_DELAY_MS, timer.signal).then(() => {
-      if (this.#options.clock.endLateSleep()) this.#startSleepTimer();
-    }, () => {}); // as above
   }
 }
 

@@ -7,34 +7,31 @@ import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import { withAbort } from "../../kernel/timeouts.ts";
 import type { Host } from "../../kernel/host.ts";
 import { Session } from "../../kernel/session/session.ts";
-import { count, type Counters, emptyCounters } from "../../sdk/session_counters.ts";
-import { sumCostUsd } from "../../sdk/money.ts";
+import { count } from "../../sdk/session_counters.ts";
 import type { MountedDescriptors } from "../../kernel/mounting/mount_descriptors.ts";
-import { childPlan, SELF } from "../../plan/child_plan.ts";
-import { preferenceProblem, preferProvider } from "../../plan/provider_preferences.ts";
 import { combineLimits } from "../../policy/combine_limits.ts";
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import { type JsonObject, toPlain } from "../../sdk/json.ts";
-import type {
-  Clock,
-  ModelRoleResolver,
-  ProviderPreference,
-  ResumeSession,
-  SpawnRequest,
-  SpawnResult,
-  SpawnSession,
-} from "../../sdk/types.ts";
+import type { JsonObject } from "../../sdk/json.ts";
+import type { Clock, ResumeSession, SpawnRequest, SpawnResult, SpawnSession } from "../../sdk/types.ts";
 import { checkTokenBudget, limitReached, runChildTurn } from "./turn.ts";
 import type { AgentPlans, ModuleReporter, RunnablePlan, RunsDeps } from "../ports.ts";
 import type { RunProjection } from "../run/run_projection.ts";
 import type { AgentInput } from "../types.ts";
 import { lastRunOf } from "../session_status.ts";
-import type { EndedChild, SavedSession } from "../storage/session_store.ts";
+import type { EndedChild } from "../storage/session_store.ts";
+import {
+  type ChildSessions,
+  type Parent,
+  type Planned,
+  planSubAgent,
+  type Usage,
+  usageOf,
+} from "./planning.ts";
 import { readResumeRequest, readSpawnRequest } from "./request.ts";
 
 /** Collaborators of {@link Spawner}. */
-export interface SpawnerDeps {
+export interface SpawnerDeps extends ChildSessions {
   readonly deps: Pick<RunsDeps, "newId" | "clock">;
   /** Kernel limits of the run. */
   readonly limits: KernelLimits;
@@ -42,45 +39,10 @@ export interface SpawnerDeps {
   host(ready: RunnablePlan, session_id: string): Host;
   /** The run's projection. */
   readonly projection: Pick<RunProjection, "historyOf" | "usagesOf" | "rememberedOf" | "continueFrom">;
-  /**
-   * Acquires the session of an earlier sub-agent for this run. @throws {PreampError} `not_found`,
-   * `session_busy`.
-   */
-  acquireSession(session_id: string, parent_id: string): Promise<SavedSession>;
   /** Returns the receiver of console lines of a sub-agent's modules in this process. */
   console(session_id: string): ModuleReporter["console"];
-  /** Releases an acquired session. */
-  releaseSession(session_id: string): Promise<void>;
   /** Stores a sub-agent's session after its turn. */
   saveSession(child: EndedChild): Promise<void>;
-}
-
-/** Usage of a sub-agent over all of its turns in this run, and that of its own sub-agents. */
-interface Usage {
-  readonly counters: Counters;
-  readonly children: Map<string, Usage>;
-}
-
-/** A session that spawns sub-agents. */
-interface Parent {
-  readonly session: Session;
-  readonly ready: RunnablePlan;
-  readonly agents: AgentPlans;
-  readonly limitGuard: RunLimitGuard;
-  /** 0 for the run's own session. */
-  readonly depth: number;
-  /** Session id of a sub-agent → its usage in this run. */
-  readonly children: Map<string, Usage>;
-}
-
-/** A sub-agent that is ready to run. */
-interface Planned {
-  readonly session_id: string;
-  readonly agent: string;
-  readonly ready: RunnablePlan;
-  /** Whether its overlay sets limits of its own. */
-  readonly limited: boolean;
-  readonly saved: SavedSession | null;
 }
 
 /** Facts of a sub-agent's turn, known once it has begun. */
@@ -198,7 +160,7 @@ export class Spawner {
 
   /** Plans a sub-agent. Stops waiting, for example for a download, when the run must end. */
   async #planUntilStopped(parent: Parent, request: SpawnRequest, session_id: string): Promise<Planned> {
-    const planning = this.#plan(parent, request, session_id);
+    const planning = planSubAgent(parent, request, session_id, this.#deps);
     const stop = AbortSignal.any([parent.session.cancellation.any_signal, parent.limitGuard.signal]);
     try {
       return await withAbort(planning, stop);
@@ -207,49 +169,8 @@ export class Spawner {
       planning.then(
         // the spawn has failed: release the session
         async ({ saved }) => saved && await this.#deps.releaseSession(session_id),
-      ).catch(() => {}); // #plan() released the session itself
+      ).catch(() => {}); // planSubAgent() released the session itself
       this.#checkMayStart(parent);
-      throw error;
-    }
-  }
-
-  /** Merges, compiles and authorises the plan; for an existing session, authorises its plan again. */
-  async #plan(parent: Parent, request: SpawnRequest, session_id: string): Promise<Planned> {
-    if (request.session_id !== undefined) return await this.#planAgain(parent, request, session_id);
-    const { agent = SELF, exclude_tools, inherit_tools, provider_preferences = [] } = request;
-    const child = childPlan(parent.ready.compiled.written, agent, {
-      ...(exclude_tools ? { exclude_tools } : {}),
-      ...(inherit_tools ? { inherit_tools } : {}),
-      metadata: { ...request.metadata, agent, depth: parent.depth + 1 },
-    });
-    const preferences = [
-      ...provider_preferences,
-      ...child.preferences,
-      ...await preferencesOfRoles(parent.session, child.model_roles),
-    ];
-    const preferred = await preferProvider(
-      child.written,
-      preferences,
-      (names) => parent.session.modelsOf(names),
-    );
-    const ready = await loadedPlan(parent.agents, preferred ?? child.written);
-    return { session_id, agent, ready, limited: Object.keys(child.limits).length > 0, saved: null };
-  }
-
-  async #planAgain(parent: Parent, request: SpawnRequest, session_id: string): Promise<Planned> {
-    const saved = await this.#deps.acquireSession(session_id, parent.session.session_id);
-    try {
-      const { provider_preferences = [] } = request;
-      const preferred = await preferProvider(
-        saved.plan,
-        provider_preferences,
-        (names) => parent.session.modelsOf(names),
-      );
-      const ready = await loadedPlan(parent.agents, preferred ?? saved.plan);
-      const { agent = SELF, limited = false } = saved.spawned ?? {};
-      return { session_id, agent, ready, limited, saved };
-    } catch (error) {
-      await this.#deps.releaseSession(session_id);
       throw error;
     }
   }
@@ -397,54 +318,8 @@ function inputOf(
   };
 }
 
-/** Compiles and authorises a plan, and fetches its modules. */
-async function loadedPlan(agents: AgentPlans, written: JsonObject): Promise<RunnablePlan> {
-  const ready = await agents.child(written);
-  await ready.load?.();
-  return ready;
-}
-
 /** Returns the limits of an overlay: at most the parent's, and counted within what the parent has left. */
 export function childRunLimits(within: RunLimitGuard, ready: RunnablePlan, clock: Clock): RunLimitGuard {
   const { limits } = combineLimits(within.limits, { plan: ready.limits });
   return new RunLimitGuard({ limits, cost_limit_is_set: ready.cost_is_asked_for, clock, parent: within });
-}
-
-/** Returns the usage of a sub-agent. At the first call, contributes its cost to the parent's cost. */
-function usageOf(parent: Session, children: Map<string, Usage>, session_id: string): Usage {
-  const known = children.get(session_id);
-  if (known) return known;
-  const usage: Usage = { counters: emptyCounters(), children: new Map() };
-  children.set(session_id, usage);
-  parent.contribute("session.cost", `delegate:${session_id}`, () => ({ cost_usd: costOf(usage) }));
-  return usage;
-}
-
-function costOf({ counters, children }: Usage): string | null {
-  return sumCostUsd([counters.cost_usd, ...[...children.values()].map(costOf)]);
-}
-
-/**
- * Resolves to the providers of the first role that the session's `model_role_resolver` knows. Empty when
- * there is no resolver or it knows none.
- *
- * @throws {PreampError} `module_invalid` when the resolver returns an invalid value; also rethrows its
- * errors.
- */
-async function preferencesOfRoles(
-  session: Session,
-  roles: readonly string[],
-): Promise<readonly ProviderPreference[]> {
-  const resolver = session.getCapability("model_role_resolver");
-  if (typeof resolver !== "function") return [];
-  for (const role of roles) {
-    // a module published it as a resolver; the result is checked below
-    const answer: unknown = await (resolver as ModelRoleResolver)(role);
-    if (answer === null || answer === undefined) continue;
-    const preferences = toPlain(answer);
-    const problem = preferenceProblem(preferences, `model_role "${role}"`);
-    if (problem !== null) throw new PreampError("module_invalid", `Cannot resolve ${problem}`);
-    return preferences as unknown as ProviderPreference[]; // checked by preferenceProblem()
-  }
-  return [];
 }

@@ -64,3 +64,20 @@ function storedCall({ id, name, arguments: args, invalid_arguments }: ToolCall):
   const stored = { id, name, tool: name, arguments: args };
   return invalid_arguments === undefined ? stored : Object.assign(stored, { invalid_arguments });
 }
+
+/** Maximum code points of `response_preview` in `prompt:complete`. */
+const PREVIEW_LENGTH = 200;
+
+/**
+ * Returns the data of `prompt:complete`: the beginning of a text and its length in code points. Splits only the beginning, because the text
+ * may be long.
+ */
+export function previewOf(text: string): JsonObject {
+  const pairs = text.match(SURROGATE_PAIRS)?.length ?? 0;
+  const response_preview = text.length <= PREVIEW_LENGTH
+    ? text
+    : [...text.slice(0, 2 * PREVIEW_LENGTH)].slice(0, PREVIEW_LENGTH).join("");
+  return { response_preview, length: text.length - pairs };
+}
+
+const SURROGATE_PAIRS = /[\ud800-\udbff][\udc00-\udfff]/g;

@@ -33,22 +33,13 @@ export class CallThrottle {
   }
 
   /**
-   * Waits until the next call may start; returns undefined if it may start now. A cancellation ends the wait
-   * early without an error.
+   * Waits until the next call may start. A cancellation ends the wait early without an error.
    */
-  waitForSlot(deps: ThrottleDeps, iteration: number): Promise<void> | undefined {
-    const { coordinator } = deps;
-    if (this.#min_ms === 0 || this.#last_ms === null || !coordinator) return undefined;
-    const elapsed_ms = Math.max(0, Math.round(coordinator.clock.monotonic() - this.#last_ms));
-    return elapsed_ms < this.#min_ms ? this.#wait(deps.hooks, coordinator, elapsed_ms, iteration) : undefined;
-  }
-
-  async #wait(
-    hooks: HookRegistry,
-    { clock, cancellation }: Coordinator,
-    elapsed_ms: number,
-    iteration: number,
-  ): Promise<void> {
+  async waitForSlot({ hooks, coordinator }: ThrottleDeps, iteration: number): Promise<void> {
+    if (this.#min_ms === 0 || this.#last_ms === null || !coordinator) return;
+    const { clock, cancellation } = coordinator;
+    const elapsed_ms = Math.max(0, Math.round(clock.monotonic() - this.#last_ms));
+    if (elapsed_ms >= this.#min_ms) return;
     const next_ms = clock.monotonic() - elapsed_ms + this.#min_ms;
     await hooks.emit("orchestrator:rate_limit_delay", {
       delay_ms: this.#min_ms - elapsed_ms,

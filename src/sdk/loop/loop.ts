@@ -12,17 +12,10 @@ import type {
 } from "../contracts.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
 import type { JsonObject } from "../json.ts";
-import {
-  type ChatRequest,
-  type ChatResponse,
-  type Message,
-  type Prompt,
-  type ResponseFormat,
-  textOf,
-} from "../messages.ts";
+import { type ChatRequest, type ChatResponse, type Message, type Prompt, textOf } from "../messages.ts";
 import type { Provider } from "../providers.ts";
 import type { Tool, ToolCall } from "../tools.ts";
-import { assistantMessage, isCut, withoutCalls } from "./assistant_message.ts";
+import { assistantMessage, isCut, previewOf, withoutCalls } from "./assistant_message.ts";
 import { type FailedCall, isCancellation, ModelCalls } from "./model_call.ts";
 import { CallThrottle } from "./call_throttle.ts";
 import { unfitError } from "./provider_errors.ts";
@@ -33,35 +26,7 @@ import { selectTool } from "./tool_selection.ts";
 import { standingOf } from "./resume_point.ts";
 import { SteeringQueue } from "./steering.ts";
 import { runToolCalls } from "./tool_calls.ts";
-
-/** Configuration of a loop. */
-export interface LoopConfig {
-  /** Name in `orchestrator:complete`. */
-  orchestrator: string;
-  /** Model calls of a turn before the wrap-up; −1 = one less than the run's limit. */
-  max_iterations: number;
-  /** Maximum of concurrent tool calls. */
-  max_parallel_tools: number;
-  /** Whether steering texts may join a running turn. */
-  steering: boolean;
-  /** Name of the provider to prefer. */
-  default_provider?: string;
-  /**
-   * Fallbacks for a provider that fails with a retryable failure: names in order, true for every other
-   * provider; default none.
-   */
-  fallback?: boolean | readonly string[];
-  /** Attempts after the first one, for providers that do not retry themselves; default 2. */
-  max_retries?: number;
-  /** Milliseconds from the end of a model call to the next; default 0. */
-  min_delay_between_calls_ms?: number;
-  /** Required form of the final answer. The loop checks it and asks for a correction at most twice. */
-  response_format?: ResponseFormat;
-  /** Whether hooks at `tool:selecting` may change or deny a call. */
-  selects_tools?: boolean;
-  /** Fields of every request: `temperature`, `reasoning_effort`, `max_output_tokens`, … */
-  request: JsonObject;
-}
+import type { LoopConfig } from "./loop_config.ts";
 
 /** Default number of attempts after the first one. */
 const DEFAULT_MAX_RETRIES = 2;
@@ -179,7 +144,7 @@ class TurnRun {
   async #begin(): Promise<void> {
     const { hooks, context, prompt } = this.#inputs;
     const emitted = await hooks.emit("prompt:submit", { prompt });
-    const submitted = isNoop(emitted) ? emitted : await this.#process(emitted, "prompt:submit");
+    const submitted = await this.#process(emitted, "prompt:submit");
     if (submitted.action === "deny") return this.#deny(submitted);
     this.#addPending(submitted.injections);
     const final_prompt = (submitted.modified ? submitted.data.prompt : prompt) as Prompt; // a hook may change the prompt
@@ -210,8 +175,7 @@ class TurnRun {
     const { throttle, hooks } = this.#inputs;
     while (this.#iteration < this.#max_iterations) {
       if (this.#cancelled) return this.#cancel();
-      const pause = throttle.waitForSlot({ hooks, coordinator: this.#coordinator }, this.#iteration + 1);
-      if (pause) await pause;
+      await throttle.waitForSlot({ hooks, coordinator: this.#coordinator }, this.#iteration + 1);
       if (this.#cancelled) return this.#cancel();
       if (this.#inputs.queue.size > 0) await this.#steer();
       const response = await this.#request(false);
@@ -296,7 +260,7 @@ class TurnRun {
     const iteration = ++this.#iteration;
     const data: JsonObject = { provider: name, iteration };
     const emitted = await hooks.emit("provider:request", max_reached ? { ...data, max_reached } : data);
-    const gated = isNoop(emitted) ? emitted : await this.#process(emitted, "provider:request");
+    const gated = await this.#process(emitted, "provider:request");
     if (gated.action === "deny") return this.#denyRequest(gated);
     this.#addPending(gated.injections);
     const injections = this.#pending.splice(0);
@@ -353,7 +317,7 @@ class TurnRun {
         : {}),
       session_id: this.#coordinator?.session_id ?? "",
       signal: cancellation?.signal ?? new AbortController().signal,
-      process: (emission, event) => isNoop(emission) ? emission : this.#process(emission, event),
+      process: (emission, event) => this.#process(emission, event),
       keep: (injections) => this.#addPending(injections),
     });
     for (const message of messages) await context.addMessage(message);
@@ -427,6 +391,7 @@ class TurnRun {
   }
 
   async #process(emission: Emission, event: string): Promise<Emission> {
+    if (isNoop(emission)) return emission;
     if (this.#coordinator) return await this.#coordinator.processHookResult(emission, event);
     return emission.action === "ask_user"
       ? { ...emission, action: "deny", reason: "No approval system available" }
@@ -437,23 +402,6 @@ class TurnRun {
     return this.#coordinator?.newId(prefix) ?? `${prefix}_${crypto.randomUUID()}`;
   }
 }
-
-/** Maximum code points of `response_preview` in `prompt:complete`. */
-const PREVIEW_LENGTH = 200;
-
-/**
- * Returns the beginning of a text and its length in code points. Splits only the beginning, because the text
- * may be long.
- */
-function previewOf(text: string): JsonObject {
-  const pairs = text.match(SURROGATE_PAIRS)?.length ?? 0;
-  const response_preview = text.length <= PREVIEW_LENGTH
-    ? text
-    : [...text.slice(0, 2 * PREVIEW_LENGTH)].slice(0, PREVIEW_LENGTH).join("");
-  return { response_preview, length: text.length - pairs };
-}
-
-const SURROGATE_PAIRS = /[\ud800-\udbff][\udc00-\udfff]/g;
 
 /** Returns whether an emission asks for nothing, so that there is nothing to process or await. */
 function isNoop(emission: Emission): boolean {

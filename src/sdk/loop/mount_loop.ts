@@ -9,7 +9,8 @@ import type { JsonObject } from "../json.ts";
 import type { ResponseFormat } from "../messages.ts";
 import { loopConfigSchema, type LoopSchemaDefaults } from "./config_schema.ts";
 import { parseResponseFormat } from "./response_format.ts";
-import { createLoop, type LoopConfig } from "./loop.ts";
+import { createLoop } from "./loop.ts";
+import type { LoopConfig } from "./loop_config.ts";
 import { SteeringQueue } from "./steering.ts";
 
 /** Defaults of a built-in loop. */

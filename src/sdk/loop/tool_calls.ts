@@ -34,7 +34,7 @@ export interface ToolBatch {
   /** Selects a call before its gate; absent unless the loop lets hooks do so. */
   select?(call: ToolCall): Promise<Selection>;
   /** Carries out an emission and resolves to it; a question is then answered. */
-  process(emission: Emission, event: string): Promise<Emission> | Emission;
+  process(emission: Emission, event: string): Promise<Emission>;
   /** Receives ephemeral injections for the next request. */
   keep(injections: readonly Injection[]): void;
 }
@@ -114,10 +114,9 @@ async function gatedAnswerOf(call: ToolCall, batch: ToolBatch): Promise<Answer> 
     return { content: `Denied by hook: ${pre.reason}` };
   }
   const tool = findTool(batch.tools, call.name);
-  const checked = tool
-    ? refusalOf(call, tool, input, pre.modified)
+  const refusal = tool
+    ? await refusalOf(call, tool, input, pre.modified)
     : { type: "tool_not_found", msg: `Tool '${call.name}' not found` };
-  const refusal = checked instanceof Promise ? await checked : checked;
   if (!tool || refusal) {
     const unapproved: Emission = {
       ...pre,
@@ -128,8 +127,7 @@ async function gatedAnswerOf(call: ToolCall, batch: ToolBatch): Promise<Answer> 
     await hooks.emit("tool:error", { ...facts, error: refusal });
     return { content: `Error: ${refusal!.msg}` };
   }
-  const processed = batch.process(pre, "tool:pre");
-  const settled = processed instanceof Promise ? await processed : processed;
+  const settled = await batch.process(pre, "tool:pre");
   batch.keep(settled.injections);
   if (settled.action === "deny") return { content: `Denied by hook: ${settled.reason}` };
   return await run(call, tool, input, facts, batch);
@@ -147,13 +145,13 @@ interface Refusal {
   msg: string;
 }
 
-/** Returns why a call must not run, or null. A promise when its arguments are checked elsewhere. */
-function refusalOf(
+/** Resolves to why a call must not run, or to null. */
+async function refusalOf(
   call: ToolCall,
   tool: Tool,
   input: JsonObject,
   modified: boolean,
-): Promise<Refusal | null> | Refusal | null {
+): Promise<Refusal | null> {
   if (call.invalid_arguments !== undefined && !modified) {
     return {
       type: "tool_input_invalid",
@@ -162,22 +160,17 @@ function refusalOf(
       }`,
     };
   }
-  const refuse = (found: readonly string[]) => {
-    const problems = [...found]; // throws when the result is not a list
+  try {
+    const problems = [...await inputProblems(tool, input)]; // throws when the result is not a list
     return problems.length === 0 ? null : {
       type: "tool_input_invalid",
       msg: `Invalid arguments for tool '${call.name}': ${problems.join("; ")}`,
     };
-  };
-  const unchecked = (error: unknown) => ({ // a sandboxed tool checks itself, and may hang or be gone
-    type: toolErrorType(error),
-    msg: `Cannot check the arguments of tool '${call.name}': ${errorMessage(error)}`,
-  });
-  try {
-    const problems = inputProblems(tool, input);
-    return problems instanceof Promise ? problems.then(refuse).catch(unchecked) : refuse(problems);
-  } catch (error) {
-    return unchecked(error);
+  } catch (error) { // a sandboxed tool checks itself, and may hang or be gone
+    return {
+      type: toolErrorType(error),
+      msg: `Cannot check the arguments of tool '${call.name}': ${errorMessage(error)}`,
+    };
   }
 }
 
@@ -211,8 +204,7 @@ async function run(
     };
   }
   const post = await batch.hooks.emit("tool:post", { ...facts, result: plainResult(result) });
-  const processed = batch.process(post, "tool:post");
-  batch.keep((processed instanceof Promise ? await processed : processed).injections);
+  batch.keep((await batch.process(post, "tool:post")).injections);
   return { content: serializeOutput(changedResult(result, post) ?? result) };
 }
 

@@ -1,0 +1,148 @@
+/** Plans sub-agents: merges, compiles and authorises their plans. */
+import type { RunLimitGuard } from "../../kernel/run_limits.ts";
+import type { Session } from "../../kernel/session/session.ts";
+import { childPlan, SELF } from "../../plan/child_plan.ts";
+import { preferenceProblem, preferProvider } from "../../plan/provider_preferences.ts";
+import { PreampError } from "../../sdk/errors.ts";
+import { type JsonObject, toPlain } from "../../sdk/json.ts";
+import { sumCostUsd } from "../../sdk/money.ts";
+import { type Counters, emptyCounters } from "../../sdk/session_counters.ts";
+import type { ModelRoleResolver, ProviderPreference, SpawnRequest } from "../../sdk/types.ts";
+import type { AgentPlans, RunnablePlan } from "../ports.ts";
+import type { SavedSession } from "../storage/session_store.ts";
+
+/** Sessions of earlier sub-agents. */
+export interface ChildSessions {
+  /**
+   * Acquires the session of an earlier sub-agent for this run. @throws {PreampError} `not_found`,
+   * `session_busy`.
+   */
+  acquireSession(session_id: string, parent_id: string): Promise<SavedSession>;
+  /** Releases an acquired session. */
+  releaseSession(session_id: string): Promise<void>;
+}
+
+/** Usage of a sub-agent over all of its turns in this run, and that of its own sub-agents. */
+export interface Usage {
+  readonly counters: Counters;
+  readonly children: Map<string, Usage>;
+}
+
+/** A session that spawns sub-agents. */
+export interface Parent {
+  readonly session: Session;
+  readonly ready: RunnablePlan;
+  readonly agents: AgentPlans;
+  readonly limitGuard: RunLimitGuard;
+  /** 0 for the run's own session. */
+  readonly depth: number;
+  /** Session id of a sub-agent → its usage in this run. */
+  readonly children: Map<string, Usage>;
+}
+
+/** A sub-agent that is ready to run. */
+export interface Planned {
+  readonly session_id: string;
+  readonly agent: string;
+  readonly ready: RunnablePlan;
+  /** Whether its overlay sets limits of its own. */
+  readonly limited: boolean;
+  readonly saved: SavedSession | null;
+}
+
+/** Merges, compiles and authorises the plan; for an existing session, authorises its plan again. */
+export async function planSubAgent(
+  parent: Parent,
+  request: SpawnRequest,
+  session_id: string,
+  sessions: ChildSessions,
+): Promise<Planned> {
+  if (request.session_id !== undefined) return await planAgain(parent, request, session_id, sessions);
+  const { agent = SELF, exclude_tools, inherit_tools, provider_preferences = [] } = request;
+  const child = childPlan(parent.ready.compiled.written, agent, {
+    ...(exclude_tools ? { exclude_tools } : {}),
+    ...(inherit_tools ? { inherit_tools } : {}),
+    metadata: { ...request.metadata, agent, depth: parent.depth + 1 },
+  });
+  const preferences = [
+    ...provider_preferences,
+    ...child.preferences,
+    ...await preferencesOfRoles(parent.session, child.model_roles),
+  ];
+  const preferred = await preferProvider(
+    child.written,
+    preferences,
+    (names) => parent.session.modelsOf(names),
+  );
+  const ready = await loadedPlan(parent.agents, preferred ?? child.written);
+  return { session_id, agent, ready, limited: Object.keys(child.limits).length > 0, saved: null };
+}
+
+async function planAgain(
+  parent: Parent,
+  request: SpawnRequest,
+  session_id: string,
+  sessions: ChildSessions,
+): Promise<Planned> {
+  const saved = await sessions.acquireSession(session_id, parent.session.session_id);
+  try {
+    const { provider_preferences = [] } = request;
+    const preferred = await preferProvider(
+      saved.plan,
+      provider_preferences,
+      (names) => parent.session.modelsOf(names),
+    );
+    const ready = await loadedPlan(parent.agents, preferred ?? saved.plan);
+    const { agent = SELF, limited = false } = saved.spawned ?? {};
+    return { session_id, agent, ready, limited, saved };
+  } catch (error) {
+    await sessions.releaseSession(session_id);
+    throw error;
+  }
+}
+
+/** Compiles and authorises a plan, and fetches its modules. */
+async function loadedPlan(agents: AgentPlans, written: JsonObject): Promise<RunnablePlan> {
+  const ready = await agents.child(written);
+  await ready.load?.();
+  return ready;
+}
+
+/**
+ * Resolves to the providers of the first role that the session's `model_role_resolver` knows. Empty when
+ * there is no resolver or it knows none.
+ *
+ * @throws {PreampError} `module_invalid` when the resolver returns an invalid value; also rethrows its
+ * errors.
+ */
+async function preferencesOfRoles(
+  session: Session,
+  roles: readonly string[],
+): Promise<readonly ProviderPreference[]> {
+  const resolver = session.getCapability("model_role_resolver");
+  if (typeof resolver !== "function") return [];
+  for (const role of roles) {
+    // a module published it as a resolver; the result is checked below
+    const answer: unknown = await (resolver as ModelRoleResolver)(role);
+    if (answer === null || answer === undefined) continue;
+    const preferences = toPlain(answer);
+    const problem = preferenceProblem(preferences, `model_role "${role}"`);
+    if (problem !== null) throw new PreampError("module_invalid", `Cannot resolve ${problem}`);
+    return preferences as unknown as ProviderPreference[]; // checked by preferenceProblem()
+  }
+  return [];
+}
+
+/** Returns the usage of a sub-agent. At the first call, contributes its cost to the parent's cost. */
+export function usageOf(parent: Session, children: Map<string, Usage>, session_id: string): Usage {
+  const known = children.get(session_id);
+  if (known) return known;
+  const usage: Usage = { counters: emptyCounters(), children: new Map() };
+  children.set(session_id, usage);
+  parent.contribute("session.cost", `delegate:${session_id}`, () => ({ cost_usd: costOf(usage) }));
+  return usage;
+}
+
+function costOf({ counters, children }: Usage): string | null {
+  return sumCostUsd([counters.cost_usd, ...[...children.values()].map(costOf)]);
+}
