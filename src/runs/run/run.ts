@@ -3,7 +3,6 @@
  * when it starts; `run/session_host.ts` connects its sessions to the log.
  */
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
-import { allows } from "../../sdk/hook_actions.ts";
 import { draftEntry } from "../../kernel/host.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import type { RecoveredTurn } from "../../kernel/session/turn_recovery.ts";
@@ -17,59 +16,24 @@ import { timestamp } from "../../sdk/timestamp.ts";
 import type { Message, Prompt } from "../../sdk/types.ts";
 import type { Change, Fence } from "../../store/store.ts";
 import { ApprovalQueue } from "./approvals.ts";
-import type { RunnablePlan, RunsDeps, SecretSink, ServiceLimits } from "../ports.ts";
+import type { RunsDeps, SecretSink, ServiceLimits } from "../ports.ts";
 import { RunProjection } from "./run_projection.ts";
-import {
-  hasStarted,
-  type OrphanedRun,
-  requestOf,
-  stateAfter,
-  turnStateOf,
-  usedBefore,
-} from "../scheduler/crash_state.ts";
-import { inputOf, recordChange } from "../storage/run_record.ts";
+import { hasStarted, type OrphanedRun, stateAfter } from "../scheduler/crash_state.ts";
+import { recordChange } from "../storage/run_record.ts";
 import { failedOutcome } from "./outcomes.ts";
 import { RunLog } from "./run_log.ts";
-import { inputChange, type StoredInput } from "../storage/run_input.ts";
+import { InputRecord } from "./input_record.ts";
+import { announceRecovery, type RestoredParts, restoreRun } from "./recovered_run.ts";
+import type { NewRun } from "./run_options.ts";
+import { RunWaiters } from "./run_waiters.ts";
 import { SessionHosts } from "./session_host.ts";
 import type { Counters } from "../../sdk/session_counters.ts";
 import { type LastRun, lastRunOf } from "../session_status.ts";
 import type { EndedChild, SavedSession } from "../storage/session_store.ts";
 import { Spawner } from "../subagents/spawner.ts";
-import type {
-  Approval,
-  Caller,
-  CreateOptions,
-  RememberedApproval,
-  Run,
-  RunHandle,
-  RunRequest,
-  RunStatus,
-} from "../types.ts";
+import type { Approval, RememberedApproval, Run, RunHandle } from "../types.ts";
 
 const DAY_MS = 86_400_000;
-
-/** The state of a turn that the run continues: from an entry of another run, or from before a crash. */
-export interface ResumeOptions {
-  /** Completed iterations of the turn. */
-  iteration: number;
-}
-
-/** Options of a run that depend on the request. */
-export interface NewRun {
-  /** The run of a crashed process that this one continues. */
-  orphan?: OrphanedRun;
-  /** The turn that the run continues. Absent: the prompt starts a new turn. */
-  resume?: ResumeOptions;
-  caller: Caller;
-  request: RunRequest;
-  createOptions: CreateOptions;
-  ready: RunnablePlan;
-  run_id: string;
-  session_id: string;
-  /** The session before this run; null for a new one. */
-  saved: SavedSession | null;
-}
 
 /** Options of {@link ActiveRun}. */
 export interface ActiveRunOptions extends NewRun {
@@ -101,7 +65,7 @@ export class ActiveRun implements RunHandle {
   readonly #spawner: Spawner;
   readonly #hosts: SessionHosts;
   readonly #ended = Promise.withResolvers<Run>();
-  readonly #watchers = new Set<() => void>();
+  readonly #waiters: RunWaiters;
   #session: Session;
   /** Whether the session was initialised; only then it is stored at the end. */
   #has_begun = false;
@@ -114,8 +78,7 @@ export class ActiveRun implements RunHandle {
   #accepted = false;
   /** State of the turn that a crashed process left. */
   #recovered: RecoveredTurn | null = null;
-  /** The run's stored input, once its session is initialised. */
-  #input: StoredInput | null = null;
+  readonly #input: InputRecord;
 
   constructor(options: ActiveRunOptions) {
     const { deps, ready, run_id, session_id, saved, caller } = options;
@@ -138,6 +101,7 @@ export class ActiveRun implements RunHandle {
       remembered: (orphan?.input ?? saved)?.remembered,
       counters: saved?.counters,
     });
+    this.#waiters = new RunWaiters(this.#projection);
     this.log = new RunLog({
       run_id,
       store: deps.store,
@@ -166,7 +130,7 @@ export class ActiveRun implements RunHandle {
       secrets: this.#secrets,
       session: () => this.#session,
       accept: () => this.#accept(),
-      notify: () => this.#notify(),
+      notify: () => this.#waiters.notify(),
     });
     this.#spawner = new Spawner({
       deps,
@@ -181,23 +145,20 @@ export class ActiveRun implements RunHandle {
       releaseSession: (id) => options.releaseChildSession(id),
       saveSession: (child) => this.#saveChild(child),
     });
-    if (orphan) this.#restore(orphan);
+    this.#input = new InputRecord({ run: this, store: deps.store, fence: options.fence });
+    if (orphan) {
+      this.#accepted = true;
+      this.#recovered = restoreRun(orphan, this.#parts);
+      if (this.#projection.status !== "queued") this.#input.restore(orphan.input);
+    }
     this.#session = orphan && this.#projection.status !== "queued"
       ? this.#recoveredSession(orphan)
       : this.#newSession(saved);
   }
 
-  /** Restores the run from the log of the crashed process. */
-  #restore({ input, entries }: OrphanedRun): void {
-    for (const entry of entries) this.#projection.add(entry);
-    this.log.continueAfter(entries);
-    this.#accepted = true;
-    this.#input = this.#projection.status === "queued" ? null : input;
-    this.#recovered = turnStateOf(entries, this.session_id, input.resume);
-    this.#limitGuard.restore(usedBefore(this.#projection, entries, this.#recovered));
-    for (const { status, id } of this.#projection.approvals) {
-      if (status === "pending") this.approvalQueue.expect(id);
-    }
+  get #parts(): RestoredParts {
+    const { session_id, log, approvalQueue } = this;
+    return { session_id, log, approvalQueue, projection: this.#projection, limitGuard: this.#limitGuard };
   }
 
   #recoveredSession({ input, entries }: OrphanedRun): Session {
@@ -230,12 +191,9 @@ export class ActiveRun implements RunHandle {
    */
   async #saveChild(child: EndedChild): Promise<void> {
     const { deps, childSessionChange, fence } = this.options;
-    if (this.#input && child.input) {
-      this.#input = { ...this.#input, agents: [...this.#input.agents ?? [], child.input] };
-    }
-    const input = this.#input ? [inputChange(this.#input, true)] : [];
     try {
-      await deps.store.commit([childSessionChange(this, child), ...input], fence());
+      const changes = [childSessionChange(this, child), ...this.#input.addAgent(child.input)];
+      await deps.store.commit(changes, fence());
     } catch (error) {
       this.#hosts.warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
     }
@@ -279,44 +237,16 @@ export class ActiveRun implements RunHandle {
   }
 
   async #begin(): Promise<void> {
-    if (this.options.orphan) await this.#announceRecovery(this.options.orphan);
+    const { orphan } = this.options;
+    if (orphan) await announceRecovery(orphan, this.#parts, this.#hosts);
     else if (this.#accepted) await this.#hosts.status({ status: "running" });
     else await this.#start("running");
     await this.options.ready.load?.();
     await this.#session.initialize();
     this.#has_begun = true;
     // a queued run was accepted before its session was initialised
-    if (this.#input === null) await this.#storeInput();
+    if (!this.#input.is_known) await this.#input.store(this.#session.descriptors);
     if (this.#requested_stop !== null) await this.#session.cancel(this.#requested_stop);
-  }
-
-  /**
-   * Records that the run continues in this process. Denies the open questions of its sub-agents, which do not
-   * continue.
-   */
-  async #announceRecovery({ entries }: OrphanedRun): Promise<void> {
-    await this.#hosts.status({ ...this.#currentStatus, resumed: true });
-    for (const approval of this.#projection.approvals) {
-      const { id, session_id, tool_name, tool_call_id, args_hash, options } = approval;
-      if (approval.status !== "pending" || session_id === this.session_id) continue;
-      const answer = await this.approvalQueue.drop(requestOf(approval), "its sub-agent was interrupted");
-      const question = entries.find(({ data }) => data.approval_id === id);
-      const decision = { approval_id: id, tool_name, tool_call_id, args_hash, ...answer };
-      const event = allows(answer.decision, options) ? "approval:granted" : "approval:denied";
-      const { parent_id = null, turn_id, iteration } = question ?? {};
-      await this.#hosts.record(draftEntry(event, session_id, decision, { parent_id, turn_id, iteration }));
-    }
-  }
-
-  /** Status of a recovered run: it still awaits an approval, or it is running. */
-  get #currentStatus(): { status: RunStatus } {
-    return { status: this.#projection.status === "awaiting_approval" ? "awaiting_approval" : "running" };
-  }
-
-  /** Stores the run's input, now that its modules are mounted and described. */
-  async #storeInput(): Promise<void> {
-    this.#input = inputOf(this, this.#session.descriptors);
-    await this.options.deps.store.commit([inputChange(this.#input, true)], this.options.fence());
   }
 
   async #start(status: "queued" | "running"): Promise<void> {
@@ -328,10 +258,6 @@ export class ActiveRun implements RunHandle {
       limits: { ...ready.limits },
       metadata: request.metadata ?? {},
     }));
-  }
-
-  #notify(): void {
-    for (const notify of [...this.#watchers]) notify();
   }
 
   async #accept(): Promise<void> {
@@ -347,9 +273,8 @@ export class ActiveRun implements RunHandle {
     const { deps, with_run, sessionChange, fence } = this.options;
     // a queued run must not change the session: another run uses it
     const queued = this.#projection.status === "queued";
-    const input = inputOf(this, queued ? null : this.#session.descriptors);
-    if (!queued) this.#input = input;
-    const changes = queued ? [inputChange(input, true)] : [inputChange(input, true), sessionChange(this)];
+    const input = this.#input.open(queued ? null : this.#session.descriptors);
+    const changes = queued ? [input] : [input, sessionChange(this)];
     try {
       await this.log.accept((appended) =>
         deps.store.commit([appended, recordChange(this), ...changes, ...with_run], fence())
@@ -408,12 +333,15 @@ export class ActiveRun implements RunHandle {
     this.#hosts.close();
     await this.#hosts.contextRecorded;
     const run = this.#projection.end(this.#redacted(outcome), timestamp(deps.clock.now()));
+    const expires_ms = deps.clock.now() + this.#limits.log_days * DAY_MS;
     try {
       await this.log.end(
         draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
         () => [
           recordChange(this),
-          ...(this.#accepted ? this.#expiryChanges() : []),
+          ...(this.#accepted
+            ? [this.#input.close(expires_ms), { expireLog: this.id, at_ms: expires_ms }]
+            : []),
           ...(this.#has_begun ? [sessionChange(this)] : []),
         ],
       );
@@ -424,16 +352,7 @@ export class ActiveRun implements RunHandle {
     this.approvalQueue.close();
     this.log.close();
     this.#ended.resolve(this.current());
-    this.#notify();
-  }
-
-  /** Returns the changes that make log and input expire after the retention time. */
-  #expiryChanges(): Change[] {
-    const at_ms = this.options.deps.clock.now() + this.#limits.log_days * DAY_MS;
-    return [
-      inputChange(this.#input ?? inputOf(this, null), false, at_ms),
-      { expireLog: this.id, at_ms },
-    ];
+    this.#waiters.notify();
   }
 
   #redacted(outcome: Outcome): Outcome {
@@ -500,28 +419,12 @@ export class ActiveRun implements RunHandle {
   }
 
   settled(until: "end" | "attention"): Promise<Run> {
-    if (until === "end") return this.#ended.promise;
-    return this.#waitUntil(() => this.#projection.status === "awaiting_approval").then(() => this.current());
-  }
-
-  /** Resolves when `holds` returns true, or when the run has ended. */
-  #waitUntil(holds: () => boolean): Promise<void> {
-    return new Promise((resolve) => {
-      const check = () => {
-        if (!holds() && this.current().ended_at === null) return;
-        this.#watchers.delete(check);
-        resolve();
-      };
-      this.#watchers.add(check);
-      check();
-    });
+    return until === "end" ? this.#ended.promise : this.#waiters.untilAttention();
   }
 
   /** Resolves to an approval once its answer is in the log. */
-  async decided(approval_id: string): Promise<Approval> {
-    const find = () => this.#projection.approvals.find((approval) => approval.id === approval_id);
-    await this.#waitUntil(() => find()?.status !== "pending");
-    return { ...find()! };
+  decided(approval_id: string): Promise<Approval> {
+    return this.#waiters.untilDecided(approval_id);
   }
 
   /** Cancels the run and denies its open questions. */
@@ -540,17 +443,14 @@ export class ActiveRun implements RunHandle {
    */
   async steer(text: string): Promise<void> {
     if (this.#ending) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
-    if (this.#projection.status === "queued") {
-      throw new PreampError(
-        "not_steerable",
-        "Cannot steer the run: it waits for its session and has not started",
-      );
-    }
     const steer = this.#session.getCapability("session.steer");
-    if (typeof steer !== "function") {
+    const queued = this.#projection.status === "queued";
+    if (queued || typeof steer !== "function") {
       throw new PreampError(
         "not_steerable",
-        "Cannot steer the run: its orchestrator does not support steering; use loop-streaming",
+        queued
+          ? "Cannot steer the run: it waits for its session and has not started"
+          : "Cannot steer the run: its orchestrator does not support steering; use loop-streaming",
       );
     }
     await steer(text); // a promise if the loop is sandboxed

@@ -5,7 +5,8 @@
 import type { Entry } from "../../kernel/host.ts";
 import { errorCode, errorMessage } from "../../sdk/errors.ts";
 import type { RunsDeps } from "../ports.ts";
-import type { ActiveRun, NewRun } from "../run/run.ts";
+import type { ActiveRun } from "../run/run.ts";
+import type { NewRun } from "../run/run_options.ts";
 import { inputChange, inputDeletion, openInputs, type StoredInput } from "../storage/run_input.ts";
 import type { SavedSession, SessionStore } from "../storage/session_store.ts";
 import type { SessionLeases } from "./session_leases.ts";

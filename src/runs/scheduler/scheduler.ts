@@ -12,7 +12,8 @@ import { printableId } from "../../process/ids.ts";
 import { Recovery } from "./recovery.ts";
 import { ReleasingMap } from "./releasing_map.ts";
 import { cancelledOutcome } from "../run/outcomes.ts";
-import { ActiveRun, type NewRun, type ResumeOptions } from "../run/run.ts";
+import { ActiveRun } from "../run/run.ts";
+import type { NewRun, ResumeOptions } from "../run/run_options.ts";
 import {
   callerOfPlan,
   savedChild,

@@ -7,7 +7,7 @@ import type { Message, Prompt } from "../../sdk/types.ts";
 import { type ForkPoint, withAnswers } from "./fork.ts";
 import { RunProjection } from "../run/run_projection.ts";
 import type { Recording } from "../types.ts";
-import type { ResumeOptions } from "../run/run.ts";
+import type { ResumeOptions } from "../run/run_options.ts";
 
 /** A point of a run to continue from. */
 export interface RerunPoint extends ForkPoint {
