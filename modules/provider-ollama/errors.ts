@@ -2,6 +2,7 @@
 import {
   classifyLLMError,
   errorMessage,
+  errorName,
   isObject,
   type JsonObject,
   LLMError,
@@ -28,7 +29,9 @@ export function toConnectionError(cause: unknown, url: string): LLMError {
   const reason = errorMessage(cause instanceof Error && cause.cause ? cause.cause : cause);
   if (!REFUSED.test(reason)) {
     const message = `Cannot reach Ollama at ${url}: ${reason.slice(0, MAX_MESSAGE_CHARS)}`;
-    return new LLMError("NetworkError", message, { cause });
+    // a missing permission does not pass
+    const type = errorName(cause) === "NotCapable" ? "ConfigurationError" : "NetworkError";
+    return new LLMError(type, message, { cause });
   }
   const hint = "start it with `ollama serve`, or set base_url or the variable OLLAMA_HOST";
   const message = `Cannot reach Ollama at ${url}: nothing listens there; ${hint}`;

@@ -1,5 +1,5 @@
 /** `provider-gemini` over its own client: the provider contract, models, and the key. */
-import { assertEquals } from "../assert.ts";
+import { assertEquals, assertMatch } from "../assert.ts";
 import { TestCoordinator, testProvider } from "preamp/testing";
 import * as gemini from "../../modules/provider-gemini/mod.ts";
 import { knownModels } from "../../modules/provider-gemini/models.ts";
@@ -90,4 +90,35 @@ Deno.test("knownModels() has the prices of a day", () => {
   assertEquals(priceOf("2027-01-01T00:00:00Z", "gemini-3.8-flash")?.output, "7.50");
   assertEquals(priceOf("2026-11-30T00:00:00Z", "gemini-2.5-pro")?.input, "1.25");
   assertEquals(priceOf("2026-12-01T00:00:00Z", "gemini-2.5-pro"), undefined);
+});
+
+Deno.test("a server that cannot be reached is reported with the reason", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr;
+  listener.close();
+  const coordinator = new TestCoordinator();
+  await gemini.mount(coordinator, { api_key: "k", base_url: `http://127.0.0.1:${port}`, max_retries: 0 });
+  const error = await coordinator.providers.gemini!.complete({ messages: [{ role: "user", content: "Hi" }] })
+    .then(() => null, (thrown) => thrown);
+  assertEquals([error.type, error.retryable], ["NetworkError", true]);
+  assertMatch(error.message, /^Cannot reach the Gemini API: .*refused/i);
+});
+
+Deno.test("a server that this process may not reach is not tried again", async () => {
+  const coordinator = new TestCoordinator();
+  await gemini.mount(coordinator, { api_key: "k", base_url: "http://127.0.0.1:1" });
+  const original = globalThis.fetch;
+  globalThis.fetch = () => Promise.reject(new Deno.errors.NotCapable("Requires net access"));
+  try {
+    const error = await coordinator.providers.gemini!.complete({
+      messages: [{ role: "user", content: "Hi" }],
+    })
+      .then(() => null, (thrown) => thrown);
+    assertEquals([error.type, error.message], [
+      "ConfigurationError",
+      "Cannot reach the Gemini API: Requires net access",
+    ]);
+  } finally {
+    globalThis.fetch = original;
+  }
 });

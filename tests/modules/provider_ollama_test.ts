@@ -94,3 +94,22 @@ Deno.test("the key goes to the server that base_url names", async () => {
   assertEquals(headers.get("authorization"), "Bearer sk-test");
   assertEquals(JSON.stringify(body).includes("sk-test"), false);
 });
+
+Deno.test("a server that this process may not reach is not tried again", async () => {
+  const coordinator = new TestCoordinator();
+  await ollama.mount(coordinator, config);
+  const original = globalThis.fetch;
+  globalThis.fetch = () => Promise.reject(new Deno.errors.NotCapable("Requires net access"));
+  try {
+    const error = await coordinator.providers.ollama!.complete({
+      messages: [{ role: "user", content: "Hi" }],
+    })
+      .then(() => null, (thrown) => thrown);
+    assertEquals([error.type, error.message], [
+      "ConfigurationError",
+      `Cannot reach Ollama at ${server.url}: Requires net access`,
+    ]);
+  } finally {
+    globalThis.fetch = original;
+  }
+});
