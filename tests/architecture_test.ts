@@ -19,8 +19,21 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   sandbox: ["text", "process", "sdk", "policy"],
   store: ["text", "process", "sdk"],
   runs: ["text", "process", "sdk", "kernel", "plan", "policy", "store"],
-  app: ["text", "process", "sdk", "kernel", "plan", "policy", "loader", "sandbox", "store", "runs"],
-  server: ["docs", "text", "process", "sdk", "plan", "policy", "runs"],
+  telemetry: ["sdk", "store"],
+  app: [
+    "text",
+    "process",
+    "sdk",
+    "kernel",
+    "plan",
+    "policy",
+    "loader",
+    "sandbox",
+    "store",
+    "runs",
+    "telemetry",
+  ],
+  server: ["docs", "text", "process", "sdk", "plan", "policy", "runs", "telemetry"],
   cli: [
     "docs",
     "text",
@@ -39,7 +52,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Folder of src → folders of which it may import only types. */
-const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = { server: ["app", "kernel", "store"] };
+const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
+  server: ["app", "kernel", "store"],
+  telemetry: ["kernel", "runs"],
+};
 
 /** Files that may create objects of all folders: the entry point of the library. */
 const COMPOSES: ReadonlySet<string> = new Set(["src/server/mod.ts"]);

@@ -7,6 +7,8 @@ import { processRedactor, Redactor } from "../policy/redact.ts";
 import { newId } from "../process/ids.ts";
 import { RunService } from "../runs/service.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { runObservers } from "../telemetry/observe_runs.ts";
 import type { Store } from "../store/store.ts";
 import { LazyLoader } from "./lazy_loader.ts";
 import type { ModuleTable } from "./module_table.ts";
@@ -27,6 +29,7 @@ export interface ServiceDeps {
   sources: readonly SourcesFile[];
   env: (name: string) => string | undefined;
   secrets: readonly string[] | Redactor;
+  metrics: Metrics | null;
   log: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
 }
 
@@ -43,13 +46,13 @@ export interface Services {
 
 /** Creates the services. */
 export function createServices(
-  { policy, modules, basePath, clock, store, env, secrets, ...rest }: ServiceDeps,
+  { policy, modules, basePath, clock, store, env, secrets, metrics, ...rest }: ServiceDeps,
 ): Services {
   const redactor = secrets instanceof Redactor ? secrets : processRedactor(secrets);
   const log: ServiceDeps["log"] = (level, event, facts) =>
     rest.log(level, event, redactor.redactValues(facts));
   const loading = new LazyLoader({ cache_dir: rest.home && new URL("cache/", rest.home) });
-  const sandboxing = new LazySandbox({ policy, log });
+  const sandboxing = new LazySandbox({ policy, metrics, log });
   const plans = new Plans({
     policy,
     named: new NamedPlans(rest.plans),
@@ -59,6 +62,7 @@ export function createServices(
     sandboxing,
     sources: new SourceOverrides(rest.sources, policy.modules.esm_host),
   });
+  const observe = runObservers(metrics);
   const runs = new RunService({
     store,
     basePath,
@@ -67,6 +71,7 @@ export function createServices(
     newId,
     ready: (request, caller, base_url) => plans.ready(request, caller, base_url),
     secrets: () => redactor.child(),
+    ...(observe ? { observe } : {}),
     log,
   });
   if (store.kind !== "memory") runs.shareStore(); // a memory store ends with its process

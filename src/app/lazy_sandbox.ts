@@ -9,11 +9,14 @@ import type { GuestSlots } from "../sandbox/tiers/guest_semaphore.ts";
 import { hostTiers, type TierReport } from "../sandbox/tiers/isolation_tiers.ts";
 import type { JsonObject, ModuleSpec } from "../sdk/types.ts";
 import type { ModuleReporter } from "../runs/ports.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 
 /** Collaborators of `LazySandbox`. */
 export interface LazySandboxDeps {
   /** The server's policy, which limits the number of guests. */
   policy: Policy;
+  /** Receives the numbers of guests. Default: nothing does. */
+  metrics?: Metrics | null;
   log: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
 }
 
@@ -63,13 +66,19 @@ export class LazySandbox {
 
   async #make(): Promise<Sandbox> {
     const { Sandbox } = await import("../sandbox/sandbox.ts");
-    const { policy, log } = this.#options;
+    const { policy, metrics, log } = this.#options;
     const { max_guests } = policy.isolation;
-    return this.#made = new Sandbox({
+    const made = this.#made = new Sandbox({
       max_guests,
       usual: guestLimits(policy),
+      onExit: (tier, cause) => metrics?.record("preamp_guests_ended_total", { tier, cause }),
       log: (level, event, facts) => log(level, event, facts),
     });
+    metrics?.watch(
+      "preamp_guests",
+      () => Object.entries(made.guests_by_tier).map(([tier, value]) => ({ labels: { tier }, value })),
+    );
+    return made;
   }
 
   /** Ends the warm guests, if there are any. */

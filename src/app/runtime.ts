@@ -9,6 +9,8 @@ import { systemClock } from "../process/system_clock.ts";
 import type { Runs } from "../runs/types.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import { MemoryStore } from "../store/memory.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { observedStore } from "../telemetry/observed_store.ts";
 import type { Store } from "../store/store.ts";
 import {
   bundlerProcess,
@@ -57,6 +59,8 @@ export interface RuntimeConfig {
   basePath?: string;
   /** Default: the clock of the process. */
   clock?: Clock;
+  /** Receives the metrics of runs, guests and the store. Closed with the runtime. Default: nothing does. */
+  metrics?: Metrics;
   /** Structured log of the process. Default: none. */
   log?: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
 }
@@ -66,15 +70,29 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const policy = config.policy ?? defaultPolicy();
   const clock = config.clock ?? systemClock();
   const { plans = null, home = null, sources = [], env = readEnv, secrets = [], log = () => {} } = config;
-  const { basePath = "" } = config;
-  const store = config.store ?? memoryStore(policy, clock, log);
+  const { basePath = "", metrics = null } = config;
+  const opened = config.store ?? memoryStore(policy, clock, log);
+  const store = metrics ? observedStore(opened, metrics) : opened;
   const modules = createModuleTable(config.modules);
   let services: Promise<Services> | undefined;
   let draining = false;
 
   const open = () =>
     services ??= import("./create_services.ts").then(({ createServices }) =>
-      createServices({ policy, modules, basePath, clock, store, plans, home, sources, env, secrets, log })
+      createServices({
+        policy,
+        modules,
+        basePath,
+        clock,
+        store,
+        plans,
+        home,
+        sources,
+        env,
+        secrets,
+        metrics,
+        log,
+      })
     );
 
   const explaining = () => import("./explain.ts");
@@ -125,6 +143,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
     async close() {
       if (services) await (await services).close();
       await store.close();
+      metrics?.close();
     },
   };
 }

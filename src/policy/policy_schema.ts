@@ -79,6 +79,9 @@ export const SECTIONS: {
     log_days: whole(30, "Days that the log of a run is kept after the run has ended"),
     idempotency_hours: whole(24, "Hours that an Idempotency-Key is remembered"),
   },
+  metrics: {
+    open: flag(false, "Answers GET /metrics without a key, for a server that only trusted machines reach"),
+  },
   rates: {
     requests_per_minute: whole(600, "Requests that one key may send in a minute; 0 = no limit", { min: 0 }),
     runs_per_minute: whole(120, "Runs that one key may start in a minute; 0 = no limit", { min: 0 }),

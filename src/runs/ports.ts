@@ -1,6 +1,6 @@
 /** Interfaces that `runs` needs from outside: the store, prepared plans, modules. `src/app` provides them. */
 import type { KernelLimits } from "../kernel/session/session_context.ts";
-import type { OpenedModule } from "../kernel/host.ts";
+import type { Entry, OpenedModule } from "../kernel/host.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import type { ConsoleLevel } from "../sdk/console.ts";
 import type { Clock, JsonObject, ModuleSpec, RunLimits } from "../sdk/types.ts";
@@ -110,6 +110,18 @@ export interface ServiceLimits extends KernelLimits, LogLimits, PageLimits {
   idempotency_hours: number;
 }
 
+/** Observes one run, for metrics and traces. Must not throw. */
+export interface RunObserver {
+  /** Context of the run in a distributed trace, for `run:start` (W3C Trace Context). */
+  readonly traceparent?: string;
+  /** Receives entries in the order of the log, after they are stored. */
+  stored(entries: readonly Entry[]): void;
+  /** Called once, after the last entry; also when the end of the run could not be stored. */
+  ended(): void;
+  /** Executes modules of the run within its trace context. Absent: the run has none. */
+  within?<T>(body: () => Promise<T>): Promise<T>;
+}
+
 /** Collaborators of {@link RunService}. */
 export interface RunsDeps {
   readonly store: Store;
@@ -122,6 +134,10 @@ export interface RunsDeps {
   /** Prepares the plan of a request. `base_url`: base of relative sources of an operator's plan. */
   ready(request: RunRequest, caller: Caller, base_url: string | undefined): Promise<RunnablePlan>;
   secrets(): SecretSink;
+  /**
+   * Creates the observer of a run. `earlier`: entries from before a crash. Absent: runs are not observed.
+   */
+  observe?(run: { id: string; earlier: readonly Entry[] }): RunObserver;
   /** Writes a structured line to the process log. */
   log(level: "info" | "warning" | "error", event: string, facts: JsonObject): void;
 }

@@ -2,7 +2,7 @@
 import type { AnswerBounds } from "../sdk/answer_bounds.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
 import type { ModuleType } from "../sdk/types.ts";
-import type { Channel } from "./channel.ts";
+import type { Channel, GuestExit } from "./channel.ts";
 import { GuestConnection } from "./guest/guest_connection.ts";
 import { type GuestGrant, guestGrant } from "./tiers/worker_permissions.ts";
 import { type OpenedGuest, openGuestModule } from "./guest/guest_module.ts";
@@ -29,6 +29,8 @@ export interface SandboxOptions {
   readonly usual: GuestLimits;
   /** Number of warm children of each kind. Default 1. */
   readonly spares?: number;
+  /** Called when a guest has exited. */
+  onExit?(tier: GuestTier, cause: GuestExit["cause"]): void;
   /** Writes to the structured log of the process. */
   log(level: "info" | "warning" | "error", event: string, facts: Record<string, unknown>): void;
 }
@@ -56,6 +58,7 @@ export class Sandbox {
   readonly #slots: GuestSemaphore;
   readonly #pool: WarmPool<GuestProcess>;
   readonly #ending = new Set<Promise<void>>();
+  readonly #running: Record<GuestTier, number> = { worker: 0, process: 0 };
   #abandoned = 0;
 
   constructor(options: SandboxOptions) {
@@ -82,6 +85,11 @@ export class Sandbox {
   /** Number of running guests. */
   get guests(): number {
     return this.#slots.used;
+  }
+
+  /** Number of running guests in each tier. */
+  get guests_by_tier(): Readonly<Record<GuestTier, number>> {
+    return this.#running;
   }
 
   /** Returns the slots of a session that may have at most `max_guests` guests. */
@@ -156,7 +164,12 @@ export class Sandbox {
       release();
       throw unavailable(module, tier, errorMessage(error), error);
     }
-    void channel.exited.then(release);
+    this.#running[tier]++;
+    void channel.exited.then(({ cause }) => {
+      release();
+      this.#running[tier]--;
+      this.#options.onExit?.(tier, cause);
+    });
     void channel.stopped.then((stopped) => {
       if (!stopped) this.#abandoned++;
     });

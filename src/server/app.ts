@@ -5,6 +5,7 @@ import type { Runtime } from "../app/types.ts";
 import { DOCUMENT_LIMITS } from "../plan/parse/document_limits.ts";
 import { type SystemClock, systemClock } from "../process/system_clock.ts";
 import { PreampError } from "../sdk/errors.ts";
+import { Metrics } from "../telemetry/metrics.ts";
 import {
   type ConnectionInfo,
   DisposerSet,
@@ -13,6 +14,7 @@ import {
   type ServerState,
 } from "./context.ts";
 import { type Log, logError, logRequests } from "./middleware/access_log.ts";
+import { observeRequests } from "./middleware/observe_requests.ts";
 import { ANONYMOUS, type Authenticate, requireKey } from "./middleware/require_key.ts";
 import { checkHost, type Hosts } from "./middleware/check_host.ts";
 import { allowOrigins } from "./middleware/cors.ts";
@@ -20,6 +22,7 @@ import { encodeText } from "./middleware/encode_text.ts";
 import { type BoundsOf, limitRequests, limitRuns } from "./middleware/limit_caller.ts";
 import { answerProblems } from "./problems.ts";
 import { ROUTES } from "./route_table.ts";
+import { METRICS_PATH } from "./routes/meta.ts";
 import type { Route } from "./routes/route.ts";
 
 /** The HTTP API as a function from request to response. */
@@ -58,6 +61,10 @@ export interface AppOptions {
   bounds?: BoundsOf;
   /** Milliseconds for reading a body; default 10,000. */
   body_deadline_ms?: number;
+  /** Counts requests, for `GET /metrics`. Default: metrics of this app only. */
+  metrics?: Metrics;
+  /** Answers `GET /metrics` without a key. Default false. */
+  open_metrics?: boolean;
   /** Receives one record for each request, and one for an error after the response started. */
   log?: Log;
   /** Default: the system clock. */
@@ -74,6 +81,7 @@ export function createApp(options: AppOptions): App {
   const { runtime, authenticate, bounds, log, basePath = "", clock = systemClock() } = options;
   const hosts = options.hosts ?? [];
   const origins = options.cors?.origins ?? [];
+  const { metrics = new Metrics(), open_metrics = false } = options;
   const server: ServerState = {
     runtime,
     basePath,
@@ -87,13 +95,16 @@ export function createApp(options: AppOptions): App {
     streams: new DisposerSet(),
     waiting: new DisposerSet(),
     logError: logError(log, clock),
+    metrics,
   };
+  metrics.watch("preamp_event_streams", () => [{ labels: {}, value: server.streams.size }]);
 
   // The trie router is built in 1 ms. Hono's default router takes 5 ms, since it compiles the routes into a
   // regular expression, and saves 0.3 µs for each request.
   const app = new HonoBase<{ Bindings: RequestContext }>({ router: new TrieRouter() });
 
   // Steps of every request, the outermost first.
+  app.use(observeRequests(metrics, clock));
   app.use(logRequests(log, clock));
   app.use(encodeText);
   if (origins.length > 0) app.use(allowOrigins(origins));
@@ -105,7 +116,12 @@ export function createApp(options: AppOptions): App {
   const starting = limitRuns(bounds, clock);
   for (const routes of Map.groupBy(ROUTES, ({ path }) => path).values()) {
     const paths = pathPatterns(routes[0]!.path, basePath); // a group has a route
-    if (!routes[0]!.open) app.on("ALL", paths, ...keyed);
+    const { path, open } = routes[0]!;
+    app.on("ALL", paths, ({ env }, next) => {
+      env.route = path;
+      return next();
+    });
+    if (!open && !(open_metrics && path === METRICS_PATH)) app.on("ALL", paths, ...keyed);
     for (const { method, starts_run, handle } of routes) {
       if (starts_run) app.on(method, paths, starting);
       app.on(method, paths, (context) => handle(context, context.env.caller ?? ANONYMOUS));

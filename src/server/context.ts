@@ -6,6 +6,7 @@ import type { SystemClock } from "../process/system_clock.ts";
 import type { Caller } from "../runs/types.ts";
 import type { ErrorCode } from "../sdk/errors.ts";
 import type { BodyLimits } from "./body/read_bytes.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import type { LoggedError } from "./log_line.ts";
 
 /** State shared by all requests. */
@@ -23,6 +24,7 @@ export interface ServerState {
   readonly waiting: DisposerSet;
   /** Logs an error that occurred after the response started. */
   logError(context: RequestContext, error: unknown): void;
+  readonly metrics: Metrics;
 }
 
 /** The connection of a request; compatible with `Deno.ServeHandlerInfo`. */
@@ -38,6 +40,8 @@ export interface RequestContext {
   readonly method: string;
   /** Path without query, for the log: at most 1,024 characters. */
   readonly path: string;
+  /** Path of the route, such as `/v1/runs/{id}`; null for a path without a route. */
+  route: string | null;
   /** False for a request that a program made itself, without a socket. */
   readonly over_connection: boolean;
   /** Null until the key is checked. */
@@ -61,6 +65,7 @@ export function newRequestContext(
     request_id: newId("req"),
     method,
     path: pathOf(url),
+    route: null,
     over_connection: connection?.remoteAddr !== undefined,
     caller: null,
     body: server.body,

@@ -19,6 +19,7 @@ import { documentLimits, type Policy, policyFor } from "../policy/policy.ts";
 import { defaultPolicy } from "../policy/policy_schema.ts";
 import { processRedactor, Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
+import { Metrics } from "../telemetry/metrics.ts";
 import { type App, createApp } from "./app.ts";
 import { createDefaultLog, type Log } from "./middleware/access_log.ts";
 import type { Hosts } from "./middleware/check_host.ts";
@@ -38,7 +39,7 @@ export { defaultPolicy, policyFromData };
 export type { Caller, InProcessModule, Policy, Runtime, RuntimeConfig };
 
 /** Options of {@link createPreamp}: the runtime's configuration and those of the HTTP API. */
-export interface PreampOptions extends Omit<RuntimeConfig, "log"> {
+export interface PreampOptions extends Omit<RuntimeConfig, "log" | "metrics"> {
   /**
    * Finds the caller of a key. Default: the policy's `auth.keys`; without keys, only open routes answer.
    * Null: keys are not checked.
@@ -84,11 +85,13 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
   const secrets = config.secrets instanceof Redactor ? config.secrets : processRedactor(config.secrets ?? []);
   const defaults = createDefaultLog(secrets);
   const { cors = policy.cors, log = defaults.request, runtime_log = defaults.runtime } = config;
+  const metrics = new Metrics();
   const runtime = createRuntime({
     ...config,
     policy,
     basePath,
     secrets,
+    metrics,
     log: runtime_log ?? (() => {}),
   });
   const app = createApp({
@@ -98,6 +101,8 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
     cors,
     basePath,
     bounds: callerBounds(policy),
+    metrics,
+    open_metrics: policy.metrics.open,
     ...(log ? { log } : {}),
   });
   const close = () => runtime.close();

@@ -153,6 +153,12 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
       return response.headers.get("access-control-allow-origin") ?? error.code;
     },
   },
+  "metrics.open": {
+    value: true,
+    seen: 200,
+    usual: 401,
+    look: async (server) => (await server.send("GET /metrics", undefined, { authorization: "" })).status,
+  },
   "store_limits.max_entries": {
     value: 5,
     seen: "log_expired",

@@ -12,7 +12,7 @@ Deno.test("an unknown path is 404 and a wrong method 405 with Allow", async () =
     "/v1/runs/x/y",
     "/v1/plans/nothing",
     "/docs/",
-    "/metrics",
+    "/v1/metrics",
     "/openai/v1/models",
   ];
   for (const path of unknown) assertEquals(await problemOf(await send(`GET ${path}`)), "404 not_found");
@@ -38,6 +38,9 @@ Deno.test("HEAD answers each route as GET does, without a body", async () => {
         get.headers.set("content-length", String(new TextEncoder().encode(text).length)); // as Deno sends it
       }
       get.headers.set("preamp-request-id", head.headers.get("preamp-request-id") ?? "");
+      if (path === "/metrics") { // the second request has counted the first
+        for (const { headers } of [head, get]) headers.delete("content-length");
+      }
       assertEquals([...head.headers], [...get.headers], path);
     }
   }

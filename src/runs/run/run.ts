@@ -16,7 +16,7 @@ import { timestamp } from "../../sdk/timestamp.ts";
 import type { Message, Prompt } from "../../sdk/types.ts";
 import type { Change, Fence } from "../../store/store.ts";
 import { ApprovalQueue } from "./approvals.ts";
-import type { RunsDeps, SecretSink, ServiceLimits } from "../ports.ts";
+import type { RunObserver, RunsDeps, SecretSink, ServiceLimits } from "../ports.ts";
 import { RunProjection } from "./run_projection.ts";
 import { hasStarted, type OrphanedRun, stateAfter } from "../scheduler/crash_state.ts";
 import { recordChange } from "../storage/run_record.ts";
@@ -64,6 +64,7 @@ export class ActiveRun implements RunHandle {
   readonly #limitGuard: RunLimitGuard;
   readonly #spawner: Spawner;
   readonly #hosts: SessionHosts;
+  readonly #observer: RunObserver | undefined;
   readonly #ended = Promise.withResolvers<Run>();
   readonly #waiters: RunWaiters;
   #session: Session;
@@ -102,6 +103,7 @@ export class ActiveRun implements RunHandle {
       counters: saved?.counters,
     });
     this.#waiters = new RunWaiters(this.#projection);
+    this.#observer = deps.observe?.({ id: run_id, earlier: orphan?.entries ?? [] });
     this.log = new RunLog({
       run_id,
       store: deps.store,
@@ -110,6 +112,7 @@ export class ActiveRun implements RunHandle {
       limits,
       fence: options.fence,
       secrets: this.#secrets,
+      onStored: this.#observer && ((entries) => this.#observer?.stored(entries)),
       onFull: (limit) =>
         this.#limitGuard.stopFor(
           limit,
@@ -224,16 +227,17 @@ export class ActiveRun implements RunHandle {
   /** Initialises the session. Resolves once the run exists; on rejection nothing is stored. */
   async begin(): Promise<void> {
     try {
-      await this.#captureConsole(() => this.#begin());
+      await this.#execute(() => this.#begin());
     } catch (error) {
       throw this.#secrets.redactError(error);
     }
   }
 
-  /** Logs the console output of modules in this process with the run's ids. */
-  #captureConsole<T>(body: () => Promise<T>): Promise<T> {
+  /** Executes modules of the run: in its trace context, and logs their console output with the run's ids. */
+  #execute<T>(body: () => Promise<T>): Promise<T> {
     const { ready, session_id } = this.options;
-    return ready.withConsole?.(this.#hosts.reporterOf(session_id).console, body) ?? body();
+    const captured = () => ready.withConsole?.(this.#hosts.reporterOf(session_id).console, body) ?? body();
+    return this.#observer?.within?.(captured) ?? captured();
   }
 
   async #begin(): Promise<void> {
@@ -257,6 +261,7 @@ export class ActiveRun implements RunHandle {
       lock_hash: ready.lock_hash,
       limits: { ...ready.limits },
       metadata: request.metadata ?? {},
+      ...(this.#observer?.traceparent === undefined ? {} : { traceparent: this.#observer.traceparent }),
     }));
   }
 
@@ -289,7 +294,7 @@ export class ActiveRun implements RunHandle {
   async run(prompt: Prompt): Promise<void> {
     let outcome: Outcome;
     try {
-      outcome = await this.#captureConsole(() => this.#session.execute(prompt, this.#turnOptions()));
+      outcome = await this.#execute(() => this.#session.execute(prompt, this.#turnOptions()));
     } catch (error) {
       outcome = failedOutcome(error);
     }
@@ -326,7 +331,7 @@ export class ActiveRun implements RunHandle {
       if (this.#has_begun) {
         await warnOfUnheardHandlers(this.#session, (code, message) => this.#hosts.warn(code, message));
       }
-      await this.#captureConsole(() => this.#session.cleanup(outcome.status));
+      await this.#execute(() => this.#session.cleanup(outcome.status));
     } catch (error) {
       this.#hosts.warn("cleanup_failed", errorMessage(error));
     }
@@ -351,6 +356,7 @@ export class ActiveRun implements RunHandle {
     }
     this.approvalQueue.close();
     this.log.close();
+    this.#observer?.ended();
     this.#ended.resolve(this.current());
     this.#waiters.notify();
   }

@@ -23,6 +23,8 @@ export interface RunLogOptions {
   fence: () => Fence | undefined;
   /** Redacts the data of entries. */
   secrets: SecretSink;
+  /** Receives entries after they are stored. */
+  onStored?: ((entries: readonly Entry[]) => void) | undefined;
   /** Called once when the log is full. */
   onFull: (limit: keyof LogLimits) => void;
 }
@@ -252,6 +254,7 @@ export class RunLog {
 
   #markStored(entries: readonly Entry[]): void {
     this.#stored += entries.length;
+    this.#options.onStored?.(entries);
     this.wake();
   }
 

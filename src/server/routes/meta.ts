@@ -1,5 +1,6 @@
 /** Handlers of `/`, `/healthz`, `/readyz`, `/openapi.json` and the schema of events. */
 import type { Handler } from "../context.ts";
+import { METRICS_TYPE } from "../../telemetry/metrics.ts";
 import { jsonResponse, textResponse } from "../responses.ts";
 import { preferredType } from "../negotiation.ts";
 import { escapeHtml } from "../../text/escape.ts";
@@ -21,6 +22,16 @@ export const readiness: Handler = async (context) => {
 
 /** Handles `GET /v1/system`: what this process and its host support. */
 export const system: Handler = async (context) => jsonResponse(await context.env.server.runtime.system());
+
+/** Path of the metrics. */
+export const METRICS_PATH = "/metrics";
+
+/** Handles `GET /metrics`: values for Prometheus. */
+export const metrics: Handler = async (context) =>
+  textResponse(await context.env.server.metrics.text(), 200, {
+    "content-type": METRICS_TYPE,
+    "cache-control": "no-store",
+  });
 
 /** Handles `GET /openapi.json`. */
 export const openApi: Handler = async (context) => {
@@ -138,6 +149,14 @@ export const META_ROUTES: readonly Route[] = [
       503: { description: "not ready", content: { "application/json": "Readiness" } },
     },
     handle: readiness,
+  },
+  {
+    method: "GET",
+    path: METRICS_PATH,
+    id: "metrics",
+    summary: "Metrics in the text format of Prometheus; without a key if the setting metrics.open is true",
+    answers: { 200: { description: "the metrics", content: { "text/plain": null } } },
+    handle: metrics,
   },
   {
     method: "GET",

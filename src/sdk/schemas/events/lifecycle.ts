@@ -33,6 +33,9 @@ export const LIFECYCLE = {
       max_duration_s: z.number(),
     }),
     metadata: fields,
+    traceparent: text.optional().meta({
+      description: "Span of the run in a distributed trace (W3C Trace Context)",
+    }),
   }),
   "run:status": payload("The run waits for a person, continues, or was recovered after a crash.", {
     status,

@@ -1,0 +1,165 @@
+/** Reads the log entries of runs as they are stored, and records metrics. */
+import type { Entry } from "../kernel/host.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import { LLM_ERROR_TYPES } from "../sdk/llm_errors.ts";
+import { BoundedLabel } from "./bounded_label.ts";
+import type { Metrics } from "./metrics.ts";
+
+/** Names of the built-in providers. Plans may add providers with names of their own. */
+const PROVIDERS = ["anthropic", "gemini", "mock", "ollama", "openai", "replay"];
+const MAX_OTHER_PROVIDERS = 32;
+const MAX_STOP_REASONS = 64;
+const OPEN = ["queued", "running", "awaiting_approval"] as const;
+
+const TOKENS = [
+  ["input", "input_tokens"],
+  ["output", "output_tokens"],
+  ["cache_read", "cache_read_tokens"],
+  ["cache_write", "cache_write_tokens"],
+  ["reasoning", "reasoning_tokens"],
+] as const;
+
+/** Records the metrics of all runs of a process. */
+export class RunsMetrics {
+  readonly metrics: Metrics;
+  readonly provider: BoundedLabel = new BoundedLabel(PROVIDERS, MAX_OTHER_PROVIDERS);
+  readonly error: BoundedLabel = new BoundedLabel(["ok", ...LLM_ERROR_TYPES], 0);
+  readonly stop_reason: BoundedLabel = new BoundedLabel([], MAX_STOP_REASONS);
+  readonly #open = new Set<RunMetrics>();
+
+  constructor(metrics: Metrics) {
+    this.metrics = metrics;
+    metrics.watch("preamp_runs", () => {
+      const statuses = [...this.#open].map(({ status }) => status);
+      return OPEN.map((status) => ({
+        labels: { status },
+        value: statuses.filter((one) => one === status).length,
+      }));
+    });
+  }
+
+  /** Creates the reader of one run. */
+  run(): RunMetrics {
+    return new RunMetrics(this, this.#open);
+  }
+}
+
+/** Records the metrics of one run. */
+class RunMetrics {
+  readonly #runs: RunsMetrics;
+  readonly #open: Set<RunMetrics>;
+  /** Start of open calls in milliseconds since the epoch: of a session's model call, and of tool calls. */
+  readonly #started = new Map<string, number>();
+  /** Status of the run while it is open. */
+  status = "running";
+
+  constructor(runs: RunsMetrics, open: Set<RunMetrics>) {
+    this.#runs = runs;
+    this.#open = open;
+  }
+
+  /** Reads entries in the order of the log. */
+  stored(entries: readonly Entry[]): void {
+    for (const entry of entries) this.#read(entry);
+  }
+
+  /** The run has ended; also called when its end could not be stored. */
+  ended(): void {
+    this.#open.delete(this);
+  }
+
+  #read(entry: Entry): void {
+    const { data } = entry;
+    switch (entry.event) {
+      case "run:start":
+      case "run:status":
+        this.status = String(data.status);
+        this.#open.add(this);
+        break;
+      case "run:end":
+        if (isObject(data.run)) this.#readRun(data.run);
+        break;
+      case "provider:request":
+        this.#started.set(entry.session_id, Date.parse(entry.ts));
+        break;
+      case "provider:response":
+        this.#endModelCall(entry, "ok");
+        if (isObject(data.usage)) this.#readUsage(data.provider, data.usage);
+        break;
+      case "provider:error":
+        this.#endModelCall(entry, isObject(data.error) ? data.error.type : undefined);
+        break;
+      case "provider:retry":
+        this.#runs.metrics.record("preamp_model_retries_total", {
+          provider: this.#runs.provider.value(data.provider),
+        });
+        break;
+      case "tool:pre":
+        this.#started.set(callKey(entry), Date.parse(entry.ts));
+        if (entry.verdict?.action === "deny") this.#endToolCall(entry, "denied");
+        break;
+      case "approval:granted": // the wait for a person is not part of the call
+        if (this.#started.has(callKey(entry))) this.#started.set(callKey(entry), Date.parse(entry.ts));
+        break;
+      case "approval:denied":
+        this.#endToolCall(entry, "denied");
+        break;
+      case "tool:post":
+        this.#endToolCall(entry, isObject(data.result) && data.result.success === false ? "failed" : "ok");
+        break;
+      case "tool:error":
+        this.#endToolCall(entry, "error");
+        break;
+    }
+  }
+
+  #readRun({ status, stop_reason, created_at, ended_at }: JsonObject): void {
+    const { metrics, stop_reason: reasons } = this.#runs;
+    const labels = { status: String(status) };
+    const seconds = Math.max(0, Date.parse(String(ended_at)) - Date.parse(String(created_at))) / 1000;
+    metrics.record("preamp_run_duration_seconds", labels, seconds);
+    metrics.record("preamp_runs_ended_total", { ...labels, stop_reason: reasons.value(stop_reason) });
+  }
+
+  #endModelCall({ session_id, ts, data }: Entry, outcome: unknown): void {
+    const { metrics, provider, error } = this.#runs;
+    const seconds = this.#secondsSince(session_id, ts) ?? 0; // a module's own call has no request
+    metrics.record("preamp_model_call_duration_seconds", {
+      provider: provider.value(data.provider),
+      outcome: error.value(outcome),
+    }, seconds);
+  }
+
+  #readUsage(name: unknown, usage: JsonObject): void {
+    const { metrics } = this.#runs;
+    const provider = this.#runs.provider.value(name);
+    for (const [kind, field] of TOKENS) {
+      const tokens = usage[field];
+      if (typeof tokens === "number" && tokens > 0) {
+        metrics.record("preamp_model_tokens_total", { provider, kind }, tokens);
+      }
+    }
+    const cost = Number(usage.cost_usd ?? 0); // a sum for watching; the exact one is in the log
+    if (cost > 0) metrics.record("preamp_model_cost_usd_total", { provider }, cost);
+  }
+
+  /** Records the end of a tool call, once. */
+  #endToolCall(entry: Entry, outcome: "ok" | "failed" | "error" | "denied"): void {
+    const seconds = this.#secondsSince(callKey(entry), entry.ts);
+    if (seconds === null && outcome !== "error") return; // an error may precede the start: a call of an unknown tool
+    this.#runs.metrics.record("preamp_tool_call_duration_seconds", { outcome }, seconds ?? 0);
+  }
+
+  /** Returns the seconds since the start of an open call, and closes it; null without such a call. */
+  #secondsSince(key: string, ts: string): number | null {
+    const started = this.#started.get(key);
+    if (started === undefined) return null;
+    this.#started.delete(key);
+    return Math.max(0, Date.parse(ts) - started) / 1000;
+  }
+}
+
+/** Returns a key for a tool call: ids of calls are unique in one session only. */
+function callKey({ session_id, data }: Entry): string {
+  return `${session_id} ${data.tool_call_id}`;
+}

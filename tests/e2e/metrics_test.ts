@@ -1,0 +1,32 @@
+import { assert, assertEquals } from "../assert.ts";
+import { startServer } from "./program.ts";
+
+const PLAN = {
+  session: { orchestrator: "loop-basic", context: "context-simple" },
+  providers: [{ module: "provider-mock", config: { responses: ["hello"] } }],
+};
+
+Deno.test("serve counts runs and requests for GET /metrics, which needs a key", async () => {
+  await using server = await startServer();
+  assertEquals((await server.post("/v1/runs", { prompt: "hi", plan: PLAN })).status, 200);
+  const closed = await fetch(`${server.url}/metrics`);
+  assertEquals((await closed.json()).error.code, "unauthorized");
+  const text = await (await server.fetch("/metrics")).text();
+  const lines = text.split("\n").filter((line) =>
+    /^preamp_(http\w+_count|runs_ended_total|model\w+_count)/.test(line)
+  );
+  assertEquals(lines, [
+    'preamp_http_request_duration_seconds_count{method="POST",route="/v1/runs",status="200"} 1',
+    'preamp_http_request_duration_seconds_count{method="GET",route="/metrics",status="401"} 1',
+    'preamp_runs_ended_total{status="completed",stop_reason="end_turn"} 1',
+    'preamp_model_call_duration_seconds_count{provider="mock",outcome="ok"} 1',
+  ]);
+  assert(text.includes('preamp_store_commit_duration_seconds_count{store="sqlite",outcome="ok"}'), text);
+});
+
+Deno.test("serve --metrics.open true answers GET /metrics without a key", async () => {
+  await using server = await startServer(["--metrics.open", "true"]);
+  const response = await fetch(`${server.url}/metrics`);
+  assert((await response.text()).includes("process_resident_memory_bytes "));
+  assertEquals(response.status, 200);
+});
