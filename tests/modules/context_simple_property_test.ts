@@ -1,11 +1,11 @@
 /**
- * `context-simple` over random histories: the guarantees of src/docs/context.md hold for every one: 100,000 histories,
- * their seed printed. `PROPERTY_SEED=1 PROPERTY_RUNS=500 deno test …` runs others, or fewer.
+ * `context-simple` over random histories: the guarantees of src/docs/context.md hold for every one of them, in
+ * `deno task test` for 100,000. `PROPERTY_SEED=1 PROPERTY_RUNS=500 deno test …` tries others.
  */
 import fc from "fast-check";
 import { errorCode, type Message, toPlainObject } from "preamp";
 import { assert, assertEquals } from "../assert.ts";
-import { propertyOptions } from "./context_simple_seed.ts";
+import { propertyOptions } from "../support/properties.ts";
 import {
   addAll,
   answer,
@@ -129,7 +129,7 @@ Deno.test("every view of every random history obeys the invariants or is a conte
         "the history changed",
       );
     }),
-    propertyOptions(100_000),
+    propertyOptions(1000, 100_000),
   );
 });
 
@@ -161,7 +161,7 @@ Deno.test("while a history grows each view begins with the one before, but for t
         );
       },
     ),
-    propertyOptions(8000),
+    propertyOptions(200, 8000),
   );
 });
 
@@ -184,7 +184,7 @@ Deno.test("the same history and budgets give the same views, and a restart in th
       assertEquals(second.status().compactions, first.status().compactions);
       assertEquals(second.state, first.state);
     }),
-    propertyOptions(4000),
+    propertyOptions(100, 4000),
   );
 });
 
