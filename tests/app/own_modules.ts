@@ -1,6 +1,7 @@
-/** Runs plans whose modules are files that a test writes, in each tier that modules can run in. */
+/** Runs plans whose modules are files that a test writes, in each tier that modules can run in, one run at a time. */
 import { assertEquals } from "../assert.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
+import type { Runtime } from "../../src/app/types.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import type { Caller, Run } from "../../src/runs/types.ts";
@@ -11,6 +12,8 @@ export const TIERS = ["inline", "worker", "process"] as const;
 
 const OPERATOR: Caller = { name: "terminal", namespace: "x", origin: "operator" };
 
+type Tier = (typeof TIERS)[number];
+
 /** Result of a run. */
 export interface RunResult {
   readonly run: Run;
@@ -19,22 +22,25 @@ export interface RunResult {
   readonly logged: readonly { level: string; event: string; facts: JsonObject }[];
 }
 
-/**
- * Runs a plan with files of these names, in a tier, and replays the run, which must be equal. Rejects like `runs.create`.
- * @param env Variables that the plan may name.
- */
-export async function runWithFiles(
-  tier: (typeof TIERS)[number],
-  files: Readonly<Record<string, string>>,
-  parts: JsonObject,
-  env: Readonly<Record<string, string>> = {},
-): Promise<RunResult> {
-  const folder = await Deno.makeTempDir();
-  const base_url = `file://${folder}/`;
+/** Logs and environment of the run under way. */
+let logged: { level: string; event: string; facts: JsonObject }[] = [];
+let variables: Readonly<Record<string, string>> = {};
+
+/** The runtimes of a test file, one for each tier: the bundler and the sandboxes are started once. */
+const runtimes = new Map<Tier, Runtime>();
+const root = Deno.makeTempDirSync();
+
+Deno.test.afterAll(async () => {
+  for (const runtime of runtimes.values()) await runtime.close();
+  await Deno.remove(root, { recursive: true });
+});
+
+function runtimeOf(tier: Tier): Runtime {
+  const opened = runtimes.get(tier);
+  if (opened) return opened;
   const { isolation, modules, ...base } = defaultPolicy();
-  const logged: { level: string; event: string; facts: JsonObject }[] = [];
   const runtime = createRuntime({
-    env: (name) => env[name],
+    env: (name) => variables[name],
     log: (level, event, facts) => void logged.push({ level, event, facts }),
     policy: {
       ...base,
@@ -43,21 +49,35 @@ export async function runWithFiles(
         load_timeout_s: 120, // `deno test` checks the types of a guest's program first
         urls_from_operator: tier === "inline" ? "worker" : tier,
       },
-      modules: { ...modules, inline: tier === "inline" ? [base_url] : [] },
+      modules: { ...modules, inline: tier === "inline" ? [`file://${root}/`] : [] },
     },
   });
-  try {
-    for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(`${folder}/${name}`, text);
-    const session = { orchestrator: "loop-basic", context: "context-simple" };
-    const plan = { session, providers: ["provider-mock"], ...parts };
-    const handle = await runtime.runs.create({ prompt: "go", plan }, OPERATOR, { base_url });
-    const run = await handle.settled("end");
-    const entries = await runtime.runs.events(OPERATOR, run.id, { limit: Number.MAX_SAFE_INTEGER });
-    const result = { run, entries, logged: [...logged] };
-    assertEquals(await runtime.runs.replay(OPERATOR, run.id), { equal: true });
-    return result;
-  } finally {
-    await runtime.close();
-    await Deno.remove(folder, { recursive: true });
-  }
+  runtimes.set(tier, runtime);
+  return runtime;
+}
+
+/**
+ * Runs a plan with files of these names, in a tier, and replays the run, which must be equal. Rejects like `runs.create`.
+ * @param env Variables that the plan may name.
+ */
+export async function runWithFiles(
+  tier: Tier,
+  files: Readonly<Record<string, string>>,
+  parts: JsonObject,
+  env: Readonly<Record<string, string>> = {},
+): Promise<RunResult> {
+  const folder = await Deno.makeTempDir({ dir: root });
+  const base_url = `file://${folder}/`;
+  const runtime = runtimeOf(tier);
+  logged = [];
+  variables = env;
+  for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(`${folder}/${name}`, text);
+  const session = { orchestrator: "loop-basic", context: "context-simple" };
+  const plan = { session, providers: ["provider-mock"], ...parts };
+  const handle = await runtime.runs.create({ prompt: "go", plan }, OPERATOR, { base_url });
+  const run = await handle.settled("end");
+  const entries = await runtime.runs.events(OPERATOR, run.id, { limit: Number.MAX_SAFE_INTEGER });
+  const result = { run, entries, logged: [...logged] };
+  assertEquals(await runtime.runs.replay(OPERATOR, run.id), { equal: true });
+  return result;
 }
