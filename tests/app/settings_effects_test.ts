@@ -7,6 +7,9 @@ import { allSettings } from "../../src/policy/policy_settings.ts";
 import { OVERLAY_SECTIONS } from "../../src/policy/policy_schema.ts";
 import type { JsonObject } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
+import { cli } from "../../src/cli/mod.ts";
+import { fakeIo } from "../cli/fake_io.ts";
+import { until } from "../support/clock.ts";
 import { runProgram, startProgram, startServer } from "../e2e/program.ts";
 import { serveFiles } from "../loader/support.ts";
 import {
@@ -141,6 +144,12 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
       const { port } = listener.addr as Deno.NetAddr;
       const { code, stderr } = await runProgram(["serve", "--listen.port", String(port)]);
       assertEquals([code, stderr.includes(`127.0.0.1:${port}: the port is already in use`)], [1, true]);
+    },
+  },
+  "listen.behind_proxy": {
+    async look_at_program() {
+      const usual = await listenersOf([]);
+      assertEquals([usual, await listenersOf(["--listen.behind_proxy", "true"])], [1, 0]);
     },
   },
   "cors.origins": {
@@ -571,6 +580,28 @@ async function spawned(server: SettingServer): Promise<number> {
     }),
   );
   return (await server.entries(run, "task:agent_spawned")).length;
+}
+
+/** Serves for a moment; resolves to how many listeners were opened beside the HTTP server's. */
+async function listenersOf(flags: readonly string[]): Promise<number> {
+  const { listen } = Deno;
+  let count = 0;
+  Object.assign(Deno, {
+    listen(options: Deno.TcpListenOptions) {
+      count++;
+      return listen(options);
+    },
+  });
+  const io = fakeIo();
+  try {
+    const done = cli(["serve", "--port", "0", ...flags], io);
+    await until(() => io.stdout.includes("http://"));
+    io.stop();
+    await done;
+  } finally {
+    Object.assign(Deno, { listen });
+  }
+  return count;
 }
 
 Deno.test("every setting has a row that shows its effect", () => {

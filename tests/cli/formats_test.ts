@@ -56,6 +56,9 @@ const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
   "source add": ["tool-x", "./tool.ts"],
   "source remove": ["tool-x"],
   "source list": [],
+  "provider list": [],
+  "provider models": ["mock"],
+  "provider test": ["mock"],
   "version": [],
   "help": [],
 };
