@@ -15,7 +15,7 @@ import * as r1_tool from "../fixtures/r1/myname_tool.ts";
 import * as r2_placeholder from "../fixtures/r2/placeholder.ts";
 import * as r2_tool from "../fixtures/r2/my_tool.ts";
 import * as r3_tool from "../fixtures/r3/my_tool.ts";
-import { REAL_PROVIDERS } from "../modules/providers/real_providers.ts";
+import { configOn, fakeVendor, VENDORS } from "../modules/providers/fake_vendor.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 
 type Mount = (coordinator: Coordinator, config: JsonObject) => unknown;
@@ -310,10 +310,10 @@ const CONFIGS: Record<string, JsonObject> = {
 
 Deno.test("the built-in modules have no error", async () => {
   for (const id of BUILTIN_IDS) {
-    // a provider of a vendor has no server here: only its structure can be checked
-    const structure_only = REAL_PROVIDERS.has(id);
-    const config = CONFIGS[id] ?? (structure_only ? { api_key: "sk-test" } : {});
-    const found = await findings(await builtinModule(id), { id, config, structure_only });
+    const vendor = VENDORS[id];
+    await using server = vendor && fakeVendor(vendor, [{ text: ["Hello."] }]);
+    const config = server ? configOn(server.url, vendor!) : CONFIGS[id] ?? {};
+    const found = await findings(await builtinModule(id), { id, config, structure_only: false });
     assertEquals(found, [], id);
   }
 });

@@ -5,7 +5,7 @@ import type { Caller } from "../../src/runs/types.ts";
 import { errorCode, errorMessage } from "../../src/sdk/errors.ts";
 import { isObject, type JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { REAL_PROVIDERS } from "./providers/real_providers.ts";
+import { VENDORS } from "./providers/fake_vendor.ts";
 
 const FOLDER = new URL("../../modules/", import.meta.url);
 const OPERATOR: Caller = { name: "cli", namespace: "test", origin: "operator" };
@@ -41,7 +41,7 @@ function assertNeedsKey(error: unknown): void {
 for await (const { name: id, isDirectory } of Deno.readDir(FOLDER)) {
   if (!isDirectory) continue;
   for (const [index, block] of (await blocksOf(id)).entries()) {
-    const runs = !REAL_PROVIDERS.has(id);
+    const runs = VENDORS[id] === undefined;
     const title = `plan ${index + 1}, is valid without warnings${runs ? " and runs" : ""}`;
     Deno.test(`modules/${id}/README.md, ${title}`, async () => {
       const folder = await Deno.realPath(await Deno.makeTempDir());

@@ -34,15 +34,15 @@ export function providerOf(plan: JsonObject): string {
   return String(isObject(first) ? first.module : first);
 }
 
+/** Returns the config of a vendor's provider for a server at this address. */
+export function configOn(url: string, vendor: Vendor): JsonObject {
+  return { ...vendor.config, api_key: "sk-test", base_url: url + (vendor.base_path ?? "") };
+}
+
 /** Returns the plan with its first provider on another server. */
 export function onServer(plan: JsonObject, vendor: Vendor, url: string): JsonObject {
   const [first, ...others] = plan.providers as JsonObject[];
   const entry = isObject(first) ? first : { module: first };
-  const config = {
-    ...(isObject(entry.config) ? entry.config : {}),
-    ...vendor.config,
-    api_key: "sk-test",
-    base_url: url + (vendor.base_path ?? ""),
-  };
+  const config = { ...(isObject(entry.config) ? entry.config : {}), ...configOn(url, vendor) };
   return { ...plan, providers: [{ ...entry, config }, ...others] };
 }
