@@ -10,6 +10,7 @@ import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { type FileServer, serveFiles } from "../loader/support.ts";
 import { refusal } from "../plan/support.ts";
 import { bodyOf, problemOf } from "../support/http.ts";
+import { testWithUnitPermissions } from "../support/permissions.ts";
 
 const OPERATOR: Caller = { name: "terminal", namespace: "local", origin: "operator" };
 const CALLER: Caller = { name: "key:k", namespace: "k", origin: "caller" };
@@ -62,48 +63,51 @@ async function withServer(
 
 const codes = (flags: readonly { code: string }[]) => flags.map(({ code }) => code);
 
-Deno.test("explain() reports every file and the wanted, asked and granted permissions, and runs nothing", () =>
-  withServer(async (server, runtime) => {
-    const plan = planOf(server, {}, {
-      permissions: { net: ["a.example.com"], sys: true, env: ["PREAMP_X"] },
-      config: { t: "${TOKEN}" },
-    });
-    const result = await runtime.plans.explain({ plan }, OPERATOR);
-    const tool = result.modules.find(({ path }) => path === "tools[0]")!;
-    assertEquals(tool.files.map(({ url }) => url.slice(server.url.length)), [
-      "data.json",
-      "lib/help.ts",
-      "tool.ts",
-    ]);
-    assertEquals(tool.files.map(({ bytes }) => bytes > 0), [true, true, true]);
-    assertMatch(tool.integrity ?? "", /^sha256-/);
-    assertEquals([tool.version, tool.description, result.modules[0]?.version], ["1.2.3", null, "1.0.0"]);
-    assertEquals(tool.permissions, {
-      wanted: { net: ["a.example.com"], env: ["T"] },
-      asked: { net: ["a.example.com"], sys: true, env: ["PREAMP_X"] },
-      granted: { env: ["PREAMP_X"] },
-      refused: { net: ["a.example.com"], sys: true },
-    });
-    assertEquals(result.env, ["TOKEN"]);
-    assertEquals(result.deno_flags, [
-      `--allow-net=127.0.0.1:${server.port},a.example.com`,
-      "--allow-env=PREAMP_X,TOKEN",
-      "--allow-sys",
-    ]);
-    assertEquals(codes(result.red_flags), [
-      "source_http",
-      "source_unpinned",
-      "permission_all_sys",
-      "permission_refused",
-      "permission_refused",
-    ]);
-    assertEquals(result.warnings.map(({ code, path }) => [code, path]), [[
-      "permission_not_granted",
-      "tools[0]",
-    ]]);
-    assertEquals(result.limits.max_cost_usd, "0.1");
-    assertEquals(result.modules.filter(({ url }) => url === null).map(({ files }) => files), [[], [], []]);
-  }));
+testWithUnitPermissions(
+  "explain() reports every file and the wanted, asked and granted permissions, and runs nothing",
+  () =>
+    withServer(async (server, runtime) => {
+      const plan = planOf(server, {}, {
+        permissions: { net: ["a.example.com"], sys: true, env: ["PREAMP_X"] },
+        config: { t: "${TOKEN}" },
+      });
+      const result = await runtime.plans.explain({ plan }, OPERATOR);
+      const tool = result.modules.find(({ path }) => path === "tools[0]")!;
+      assertEquals(tool.files.map(({ url }) => url.slice(server.url.length)), [
+        "data.json",
+        "lib/help.ts",
+        "tool.ts",
+      ]);
+      assertEquals(tool.files.map(({ bytes }) => bytes > 0), [true, true, true]);
+      assertMatch(tool.integrity ?? "", /^sha256-/);
+      assertEquals([tool.version, tool.description, result.modules[0]?.version], ["1.2.3", null, "1.0.0"]);
+      assertEquals(tool.permissions, {
+        wanted: { net: ["a.example.com"], env: ["T"] },
+        asked: { net: ["a.example.com"], sys: true, env: ["PREAMP_X"] },
+        granted: { env: ["PREAMP_X"] },
+        refused: { net: ["a.example.com"], sys: true },
+      });
+      assertEquals(result.env, ["TOKEN"]);
+      assertEquals(result.deno_flags, [
+        `--allow-net=127.0.0.1:${server.port},a.example.com`,
+        "--allow-env=PREAMP_X,TOKEN",
+        "--allow-sys",
+      ]);
+      assertEquals(codes(result.red_flags), [
+        "source_http",
+        "source_unpinned",
+        "permission_all_sys",
+        "permission_refused",
+        "permission_refused",
+      ]);
+      assertEquals(result.warnings.map(({ code, path }) => [code, path]), [[
+        "permission_not_granted",
+        "tools[0]",
+      ]]);
+      assertEquals(result.limits.max_cost_usd, "0.1");
+      assertEquals(result.modules.filter(({ url }) => url === null).map(({ files }) => files), [[], [], []]);
+    }),
+);
 
 Deno.test("explain() of a cached graph makes no request", () =>
   withServer(async (server, runtime) => {

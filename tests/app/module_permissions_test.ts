@@ -18,6 +18,7 @@ import type { ModuleSpec } from "../../src/sdk/plan.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { refusal } from "../plan/support.ts";
 import { BUILTINS, policyWith } from "../policy/support.ts";
+import { testWithUnitPermissions } from "../support/permissions.ts";
 
 /** A folder with a file, a folder with a file beside it, and links; its real path. */
 async function withFolder(use: (folder: string) => Promise<void>): Promise<void> {
@@ -156,20 +157,23 @@ Deno.test("a worker without grants can access nothing", () =>
     assertEquals(answers.includes("granted"), false);
   }));
 
-Deno.test("effectiveGrantOf() drops entries that this process lacks or that cannot be determined", () =>
-  withFolder(async (folder) => {
-    const judged = await judge({ net: true, read: ["dangling/x", "data/f/below"], sys: ["hostname"] }, {
-      folder,
-    });
-    const { granted, dropped } = effectiveGrantOf(judged.spec, judged);
-    assertEquals(new Set(Object.values(granted)), new Set([false]));
-    assertEquals(dropped, [
-      { permission: "net", entry: true, by: "process" },
-      { permission: "read", entry: "dangling/x", by: "process" },
-      { permission: "read", entry: "data/f/below", by: "process" },
-      { permission: "sys", entry: "hostname", by: "process" },
-    ]);
-  }));
+testWithUnitPermissions(
+  "effectiveGrantOf() drops entries that this process lacks or that cannot be determined",
+  () =>
+    withFolder(async (folder) => {
+      const judged = await judge({ net: true, read: ["dangling/x", "data/f/below"], sys: ["hostname"] }, {
+        folder,
+      });
+      const { granted, dropped } = effectiveGrantOf(judged.spec, judged);
+      assertEquals(new Set(Object.values(granted)), new Set([false]));
+      assertEquals(dropped, [
+        { permission: "net", entry: true, by: "process" },
+        { permission: "read", entry: "dangling/x", by: "process" },
+        { permission: "read", entry: "data/f/below", by: "process" },
+        { permission: "sys", entry: "hostname", by: "process" },
+      ]);
+    }),
+);
 
 Deno.test("authorise() accepts a caller's narrower entries, and refuses a link that leads outside of the policy's paths", () =>
   withFolder(async (folder) => {

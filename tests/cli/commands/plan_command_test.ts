@@ -2,6 +2,7 @@
 import { cli } from "../../../src/cli/mod.ts";
 import { wrapText } from "../../../src/cli/terminal/format.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
+import { testWithUnitPermissions } from "../../support/permissions.ts";
 import { type FakeIo, fakeIo, type FakeIoOptions } from "../fake_io.ts";
 
 const TOOL = `import { help } from "./help.ts";
@@ -49,33 +50,36 @@ async function inFolder(use: (folder: Workspace) => Promise<void>): Promise<void
   }
 }
 
-Deno.test("plan explain prints modules, files, permissions and red flags, and exits 0", () =>
-  inFolder(async ({ run, read }) => {
-    const { code, stdout, stderr } = await run(["plan", "explain", "plan.yaml"]);
-    assertEquals([code, stderr], [0, ""]);
-    for (
-      const text of [
-        "plan.yaml",
-        "./tool.ts",
-        "./help.ts",
-        "a.example.com",
-        "permission_run",
-      ]
-    ) {
-      assertStringIncludes(stdout, text);
-    }
-    assertMatch(
-      stdout,
-      /^deno flags {2}--allow-net=a\.example\.com --allow-read=\.\/help\.ts,\.\/tool\.ts$/m,
-    );
-    assertMatch(stdout, /^ {12}--allow-run=git$/m);
-    assertMatch(stdout, /^tool-x +tool +process +2 files +\d+ B +2$/m);
-    assertMatch(stdout, /^ {2}net +a\.example\.com +a\.example\.com +- +a\.example\.com$/m);
-    const bytes = new TextEncoder().encode(await read("tool.ts"));
-    const sha256 = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
-    assertStringIncludes(stdout, sha256);
-    for (const line of stdout.split("\n")) assert(line.length <= 80, line);
-  }));
+testWithUnitPermissions(
+  "plan explain prints modules, files, permissions and red flags, and exits 0",
+  () =>
+    inFolder(async ({ run, read }) => {
+      const { code, stdout, stderr } = await run(["plan", "explain", "plan.yaml"]);
+      assertEquals([code, stderr], [0, ""]);
+      for (
+        const text of [
+          "plan.yaml",
+          "./tool.ts",
+          "./help.ts",
+          "a.example.com",
+          "permission_run",
+        ]
+      ) {
+        assertStringIncludes(stdout, text);
+      }
+      assertMatch(
+        stdout,
+        /^deno flags {2}--allow-net=a\.example\.com --allow-read=\.\/help\.ts,\.\/tool\.ts$/m,
+      );
+      assertMatch(stdout, /^ {12}--allow-run=git$/m);
+      assertMatch(stdout, /^tool-x +tool +process +2 files +\d+ B +2$/m);
+      assertMatch(stdout, /^ {2}net +a\.example\.com +a\.example\.com +- +a\.example\.com$/m);
+      const bytes = new TextEncoder().encode(await read("tool.ts"));
+      const sha256 = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex();
+      assertStringIncludes(stdout, sha256);
+      for (const line of stdout.split("\n")) assert(line.length <= 80, line);
+    }),
+);
 
 Deno.test("plan explain prints the object of the API as JSON, also of merged plans", () =>
   inFolder(async ({ run, write }) => {
