@@ -10,6 +10,7 @@ import { assertEquals } from "../assert.ts";
 import { cli } from "../../src/cli/mod.ts";
 import { fakeIo } from "../cli/fake_io.ts";
 import { until } from "../support/clock.ts";
+import { someOf } from "../support/cases.ts";
 import { runProgram, startProgram, startServer } from "../e2e/program.ts";
 import { serveFiles } from "../loader/support.ts";
 import {
@@ -608,28 +609,30 @@ Deno.test("every setting has a row that shows its effect", () => {
   assertEquals(Object.keys(EFFECTS).sort(), allSettings().map(({ path }) => path).sort());
 });
 
+const tests: [name: string, run: () => Promise<void>][] = [];
 for (const { path, for_keys } of allSettings()) {
   const effect = EFFECTS[path];
   if (effect === undefined) continue; // reported above
   if ("look_at_program" in effect) {
-    Deno.test(`${path} has an effect`, effect.look_at_program);
+    tests.push([`${path} has an effect`, effect.look_at_program]);
     continue;
   }
   const { value, beside = {}, seen, usual, look, plans = null } = effect;
   const per_key = for_keys === undefined &&
     OVERLAY_SECTIONS.some((section) => path.startsWith(`${section}.`));
   for (const where of per_key ? ["server", "key"] as const : ["server"] as const satisfies readonly Where[]) {
-    Deno.test(`${path} has an effect${where === "key" ? " in the policy of a key" : ""}`, async () => {
+    tests.push([`${path} has an effect${where === "key" ? " in the policy of a key" : ""}`, async () => {
       await using server = serverWith(path, value, where, { beside, plans });
       assertEquals(await look(server), seen);
-    });
+    }]);
   }
   if (usual === undefined) continue;
-  Deno.test(`${path} has another effect by default`, async () => {
+  tests.push([`${path} has another effect by default`, async () => {
     await using server = serverWith(path, undefined, "server", { beside, plans });
     assertEquals(await look(server), usual);
-  });
+  }]);
 }
+for (const [name, run] of someOf(tests, 50)) Deno.test(name, run);
 
 Deno.test("everything that these tests started has ended", async () => {
   await FILES[Symbol.asyncDispose]();

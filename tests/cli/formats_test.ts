@@ -56,9 +56,6 @@ const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
   "source add": ["tool-x", "./tool.ts"],
   "source remove": ["tool-x"],
   "source list": [],
-  "provider list": [],
-  "provider models": ["mock"],
-  "provider test": ["mock"],
   "version": [],
   "help": [],
 };

@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import { errorCode, type Message, toPlainObject } from "preamp";
 import { assert, assertEquals } from "../assert.ts";
-import { propertyOptions } from "../support/properties.ts";
+import { propertyOptions } from "../support/cases.ts";
 import {
   addAll,
   answer,

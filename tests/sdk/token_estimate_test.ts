@@ -91,7 +91,7 @@ Deno.test("estimateTokens() accepts any UTF-16 and returns the same whole number
     fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => {
       const tokens = estimateTokens(text);
       assertEquals(estimateTokens(text), tokens);
-      assert(Number.isInteger(tokens) && tokens >= text.length / 8 && tokens <= text.length * 2 + 1);
+      assert(Number.isInteger(tokens) && tokens >= text.length / 8 && tokens <= text.length * 3);
     }),
     { numRuns: 2000 },
   );

@@ -55,7 +55,8 @@ function freePort(): number {
 
 async function run(program: string, args: string[]): Promise<void> {
   const command = [`${POSTGRES}/${program}`, ...args];
-  const [first, ...rest] = Deno.uid() === 0
+  const { uid } = await Deno.stat(await Deno.makeTempFile()); // Deno.uid() needs a permission of its own
+  const [first, ...rest] = uid === 0
     ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", ...command]
     : command;
   const { success, stderr } = await new Deno.Command(first!, {
