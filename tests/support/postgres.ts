@@ -34,6 +34,8 @@ export async function startPostgres(): Promise<Database> {
   const folder = await Deno.makeTempDir({ prefix: "preamp-postgres-" });
   const port = freePort();
   await Deno.chmod(folder, 0o777);
+  const { uid } = await Deno.stat(folder); // of this process: Deno.uid() needs a permission of its own
+  const run = (program: string, args: string[]) => runProgram(program, args, uid === 0);
   await run("initdb", ["-D", `${folder}/data`, "-A", "trust", "-U", "preamp", "--no-sync"]);
   const settings = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off`;
   await run("pg_ctl", ["-D", `${folder}/data`, "-o", settings, "-l", `${folder}/log`, "-w", "start"]);
@@ -53,10 +55,9 @@ function freePort(): number {
   return port;
 }
 
-async function run(program: string, args: string[]): Promise<void> {
+async function runProgram(program: string, args: string[], as_root: boolean): Promise<void> {
   const command = [`${POSTGRES}/${program}`, ...args];
-  const { uid } = await Deno.stat(await Deno.makeTempFile()); // Deno.uid() needs a permission of its own
-  const [first, ...rest] = uid === 0
+  const [first, ...rest] = as_root
     ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", ...command]
     : command;
   const { success, stderr } = await new Deno.Command(first!, {
