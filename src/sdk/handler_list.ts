@@ -78,11 +78,6 @@ export class HandlerList {
     this.#remove((registration) => registration.name === name);
   }
 
-  /** Removes all handlers. */
-  clear(): void {
-    this.#remove(() => true);
-  }
-
   #remove(matches: (registration: Registration) => boolean): void {
     this.#registrations = this.#registrations.filter((registration) => !matches(registration));
     this.#matches.clear();
