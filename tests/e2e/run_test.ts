@@ -129,7 +129,7 @@ Deno.test("wrong usage exits 2, writes nothing to stdout and suggests a correcti
     [["run", "-p", "nowhere.yaml", "hi"], "no such file\n"],
     [["run", "-p", "plans/minimal.yml", "hi"], 'no such file; did you mean "plans/minimal.yaml"?'],
     [["run", "-p", "plans", "hi"], "folder"],
-    [["run", "--session", "ses_1", "hi"], "memory"],
+    [["run", "--store", "memory", "--session", "ses_1", "hi"], "leave out --store memory"],
     [["run", "--output-format", "xml", "hi"], "json-trace"],
     [["plan", "check"], "no file"],
     [["plan", "check", "--json=yes", "x.yaml"], "takes no value"],
