@@ -5,8 +5,19 @@
  *   deno serve … main.ts            the HTTP API on the address of `deno serve`; keys come from PREAMP_API_KEYS
  */
 import type { EmbeddedServer } from "./src/cli/deno_serve.ts";
+import { isHosted } from "./src/cli/hosted.ts";
 import { cli } from "./src/cli/mod.ts";
 import { systemIo } from "./src/cli/terminal/io.ts";
+
+/** Oldest version of Deno that has everything this program uses. */
+const OLDEST = [2, 6] as const;
+
+const [major = 0, minor = 0] = Deno.version.deno.split(".").map(Number);
+if (major < OLDEST[0] || major === OLDEST[0] && minor < OLDEST[1]) {
+  throw new Error(
+    `Preamp needs Deno ${OLDEST.join(".")} or later, and this is ${Deno.version.deno}: run deno upgrade`,
+  );
+}
 
 // The compiled program starts itself for its child processes.
 if (Deno.build.standalone && Deno.args[0] === "child") {
@@ -16,15 +27,25 @@ if (Deno.build.standalone && Deno.args[0] === "child") {
 
 let server: Promise<EmbeddedServer> | undefined;
 
-/** Answers a request; the first one creates the server. */
-async function fetch(request: Request, info?: Deno.ServeHandlerInfo): Promise<Response> {
+/** Resolves to the server; the first call creates it, and a later one tries again if that failed. */
+async function openServer(): Promise<EmbeddedServer> {
   server ??= import("./src/cli/deno_serve.ts").then(({ openEmbedded }) => openEmbedded());
   try {
-    return await (await server).fetch(request, info);
+    return await server;
   } catch (error) {
-    server = undefined; // retried on the next request
+    server = undefined;
     throw error;
   }
+}
+
+/** Answers a request. */
+async function fetch(request: Request, info?: Deno.ServeHandlerInfo): Promise<Response> {
+  return await (await openServer()).fetch(request, info);
+}
+
+// Deno Deploy finds scheduled work when it loads this file, and calls it in one of its instances.
+if (Deno.args.length === 0 && typeof Deno.cron === "function" && isHosted(systemIo())) {
+  Deno.cron("preamp-resume", "* * * * *", async () => await (await openServer()).resume());
 }
 
 /** Prints the usage when `deno run` got no arguments, as `preamp` does. */

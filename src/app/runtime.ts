@@ -136,6 +136,11 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
         now: () => clock.now(),
       });
     },
+    async resume(max_ms) {
+      const { runs } = await open();
+      await runs.recover();
+      await runs.idle(max_ms);
+    },
     async drain(grace_ms) {
       draining = true;
       await (await open()).runs.drain(grace_ms);

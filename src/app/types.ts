@@ -135,6 +135,11 @@ export interface Runtime {
   ready(): Promise<Readiness>;
   /** Returns what this process and its host support. */
   system(): Promise<SystemReport>;
+  /**
+   * Continues the runs of processes that ended, if the store outlives them, and resolves when no run is active here, after
+   * `max_ms` milliseconds at the latest.
+   */
+  resume(max_ms: number): Promise<void>;
   /** Stops accepting runs, ends the streams, and waits up to `grace_ms` for runs to reach a durable state. */
   drain(grace_ms: number): Promise<void>;
   close(): Promise<void>;

@@ -1,6 +1,10 @@
 /**
  * The server under `deno serve main.ts` and Deno Deploy, which choose the address. Settings come from variables and
  * `preamp.yaml`. Without configured keys every route that needs a key answers 401.
+ *
+ * A host that starts the program as Deno Deploy does may stop it whenever its responses are silent, and its disk does not
+ * last: there, waiting responses send a byte every few seconds, runs are kept in the database of the host, and the log goes
+ * to the console. See src/docs/deploy.md#deno-deploy.
  */
 import { processRedactor } from "../policy/redact.ts";
 import { errorMessage } from "../sdk/errors.ts";
@@ -8,7 +12,8 @@ import { createRuntime } from "../app/runtime.ts";
 import { createApp, createPreamp, type Preamp } from "../server/mod.ts";
 import { readArguments } from "./arguments.ts";
 import { serverOptions } from "./server_options.ts";
-import { type Io, systemIo } from "./terminal/io.ts";
+import { consoleOutput, hostedStore, isHosted } from "./hosted.ts";
+import { type Output, systemIo } from "./terminal/io.ts";
 import { createLog } from "./log.ts";
 import { logNodeWarnings, logStrayOutput } from "./stray_output.ts";
 import { readSettings, type Settings } from "./settings.ts";
@@ -16,9 +21,16 @@ import { readSettings, type Settings } from "./settings.ts";
 /** Milliseconds that runs have to stop on a shutdown signal. Deno Deploy allows 5 s for the whole process. */
 const GRACE_MS = 3_000;
 
+/** Milliseconds between the bytes of a waiting response on a host that stops silent processes; Deno Deploy waits for 5 s. */
+const HEARTBEAT_MS = 3_000;
+/** Milliseconds that {@link EmbeddedServer.resume} waits for the runs that it continued: until the next call. */
+const RESUME_MS = 58_000;
+
 /** A server whose requests come from `deno serve` or Deno Deploy. */
 export interface EmbeddedServer {
   readonly fetch: Preamp["fetch"];
+  /** Continues the runs of processes that ended; resolves when they have ended, after 58 s at the latest. */
+  resume(): Promise<void>;
   /** Ends streams and runs, and flushes the log. */
   stop(): Promise<void>;
 }
@@ -26,20 +38,28 @@ export interface EmbeddedServer {
 /** Creates the server. It logs JSON lines to stderr. With invalid settings it answers 500 and logs the reason. */
 export async function openEmbedded(): Promise<EmbeddedServer> {
   const io = systemIo();
+  const hosted = isHosted(io);
+  const output = hosted ? consoleOutput() : io.err;
   let settings: Settings;
   try {
     settings = await readSettings(readArguments([], []), io);
   } catch (error) {
-    return unusable(io, error);
+    return unusable(output, error);
   }
   const secrets = processRedactor(settings.api_keys);
-  const log = createLog("json", io.err, secrets);
+  const log = createLog("json", output, secrets);
   logStrayOutput(log);
   await logNodeWarnings(log);
   for (const message of settings.warnings) log.note("warning", "settings", { message });
-  const preamp = createPreamp(await serverOptions(settings, secrets, log));
+  const found = hosted ? { ...settings, store: hostedStore(settings, io) } : settings;
+  const options = await serverOptions(found, secrets, log);
+  const background = !hosted || options.store !== undefined;
+  const preamp = createPreamp({ ...options, background, ...(hosted ? { heartbeat_ms: HEARTBEAT_MS } : {}) });
+  const { isolation } = await preamp.runtime.ready();
+  log.note("info", "serving", { store: options.store?.kind ?? "memory", background, isolation });
   return {
     fetch: preamp.fetch,
+    resume: () => preamp.runtime.resume(RESUME_MS),
     async stop() {
       try {
         await preamp.drain(GRACE_MS);
@@ -51,8 +71,8 @@ export async function openEmbedded(): Promise<EmbeddedServer> {
 }
 
 /** Creates a server that only says that the process is up; other requests answer 500 and log the reason. */
-function unusable(io: Io, error: unknown): EmbeddedServer {
-  const log = createLog("json", io.err);
+function unusable(output: Output, error: unknown): EmbeddedServer {
+  const log = createLog("json", output);
   const failure = new Error(`Cannot use the settings: ${errorMessage(error)}`, { cause: error });
   const { fetch } = createApp({
     runtime: { ...createRuntime(), ready: () => Promise.reject(failure) },
@@ -62,5 +82,5 @@ function unusable(io: Io, error: unknown): EmbeddedServer {
     hosts: "any",
     log: (record) => log.request(record),
   });
-  return { fetch, stop: () => Promise.resolve(log.flush()) };
+  return { fetch, resume: () => Promise.reject(failure), stop: () => Promise.resolve(log.flush()) };
 }

@@ -313,6 +313,11 @@ export class RunService implements Runs {
     return this.#scheduler.recover();
   }
 
+  /** Resolves to true when the runs that are active now have ended, to false after `timeout_ms`. */
+  idle(timeout_ms: number): Promise<boolean> {
+    return this.#scheduler.idle(timeout_ms);
+  }
+
   /**
    * Continues the runs of crashed processes, and carries out the commands of other processes, until the service is
    * closed.

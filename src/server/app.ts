@@ -65,6 +65,13 @@ export interface AppOptions {
   metrics?: Metrics;
   /** Answers `GET /metrics` without a key. Default false. */
   open_metrics?: boolean;
+  /**
+   * Milliseconds after which a response that waits sends a byte that changes nothing, for hosts that stop an idle process: a
+   * comment, an empty line, or a space before JSON. Default: comments of event streams only, every 15 s.
+   */
+  heartbeat_ms?: number;
+  /** Whether a run may continue without an open request. Default true; false for a host that stops idle processes. */
+  background?: boolean;
   /** Receives one record for each request, and one for an error after the response started. */
   log?: Log;
   /** Default: the system clock. */
@@ -92,6 +99,8 @@ export function createApp(options: AppOptions): App {
       plan: DOCUMENT_LIMITS,
     },
     max_page_limit: MAX_PAGE_LIMIT,
+    heartbeat_ms: options.heartbeat_ms ?? null,
+    background: options.background ?? true,
     streams: new DisposerSet(),
     waiting: new DisposerSet(),
     logError: logError(log, clock),

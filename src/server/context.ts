@@ -18,6 +18,10 @@ export interface ServerState {
   /** Limits of a body and of a page for requests without a caller. */
   readonly body: BodyLimits;
   readonly max_page_limit: number;
+  /** Milliseconds of silence of a response that waits; null: the default of each kind of response. */
+  readonly heartbeat_ms: number | null;
+  /** Whether a run may continue without an open request. */
+  readonly background: boolean;
   /** Open streams; ended when the server stops. */
   readonly streams: DisposerSet;
   /** Requests that wait for a run; answered with 202 when the server stops. */

@@ -57,6 +57,10 @@ export interface PreampOptions extends Omit<RuntimeConfig, "log" | "metrics"> {
    * Requests without the prefix are answered too, since Hono's `mount()` removes it. Default none.
    */
   basePath?: string;
+  /** As in {@link AppOptions}. */
+  heartbeat_ms?: number;
+  /** As in {@link AppOptions}. */
+  background?: boolean;
   /**
    * Receives one record for each request. Default: failed requests are logged to stderr as JSON. Null: no
    * log.
@@ -103,6 +107,8 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
     bounds: callerBounds(policy),
     metrics,
     open_metrics: policy.metrics.open,
+    ...(config.heartbeat_ms === undefined ? {} : { heartbeat_ms: config.heartbeat_ms }),
+    ...(config.background === undefined ? {} : { background: config.background }),
     ...(log ? { log } : {}),
   });
   const close = () => runtime.close();

@@ -13,7 +13,8 @@ export function textResponse(text: string, status: number, headers: Record<strin
   return new Response(bytes, { status, headers: { ...headers, "content-length": String(bytes.length) } });
 }
 
-const JSON_HEADERS = {
+/** Headers of every JSON response. */
+export const JSON_HEADERS = {
   "content-type": "application/json",
   "cache-control": "no-store",
   "x-content-type-options": "nosniff",

@@ -1,6 +1,8 @@
 /** `deno serve main.ts` and `deno run main.ts`: the module without a command line. Always from source. */
 import { assertEquals, assertStringIncludes } from "../assert.ts";
-import { ROOT, Tail } from "./program.ts";
+import { serveFiles } from "../loader/support.ts";
+import { POSTGRES, startPostgres } from "../support/postgres.ts";
+import { ROOT, runProgram, Tail } from "./program.ts";
 
 const PERMISSIONS = ["--no-prompt", "--allow-net", "--allow-read", "--allow-env"];
 
@@ -145,3 +147,152 @@ Deno.test("deno run main.ts without arguments prints the usage and exits 2", asy
   assertEquals(code, 2);
   assertStringIncludes(new TextDecoder().decode(stderr), "Usage: preamp");
 });
+
+/** What a request sends besides its body. */
+const SENDS = { authorization: "Bearer a-key", "content-type": "application/json" };
+
+/** A plan whose model takes `delay_ms` before its tool shouts. */
+const slowPlan = (delay_ms: number, source: string) => ({
+  session: { orchestrator: "loop-basic", context: "context-simple" },
+  providers: [{
+    module: "provider-mock",
+    config: {
+      responses: [{ tool_calls: [{ name: "shout", arguments: { text: "hi" } }] }, {
+        text: "Done.",
+        delay_ms,
+      }],
+    },
+  }],
+  tools: [{ module: "tool-shout", source }],
+});
+
+const SHOUT = `export function mount(coordinator) {
+  const execute = (input) => Promise.resolve({ success: true, output: input.text.toUpperCase() });
+  const input_schema = { type: "object", properties: { text: { type: "string" } }, required: ["text"] };
+  coordinator.mount("tools", { name: "shout", description: "Shouts", input_schema, execute });
+}`;
+
+/**
+ * Calls `body` with a program that was started as Deno Deploy starts it, by DENO_AUTO_SERVE and without unstable features, whose
+ * named plan \`default\` is vendored from a server that has ended.
+ */
+async function withHosted(
+  env: Record<string, string>,
+  body: (served: Served, folder: string) => Promise<void>,
+  flags: readonly string[] = [],
+): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    {
+      await using server = serveFiles({ "shout.js": SHOUT });
+      const plan = JSON.stringify(slowPlan(7_000, `${server.url}shout.js`));
+      await Deno.writeTextFile(`${folder}/default.json`, plan);
+      const vendored = await runProgram(["plan", "vendor", "default.json", "-o", "plans"], { cwd: folder });
+      assertEquals(vendored.code, 0, vendored.stderr);
+    }
+    const manifest = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
+    const own = Object.entries<string>(manifest.imports)
+      .map(([name, target]) => [name, target.replace(/^\.\//, `file://${ROOT}`)]);
+    const config = { imports: Object.fromEntries(own), compilerOptions: manifest.compilerOptions };
+    await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(config));
+    const host = { DENO_AUTO_SERVE: "1", DENO_SERVE_ADDRESS: "tcp:127.0.0.1:0", PREAMP_API_KEYS: "a-key" };
+    const settings = { PREAMP_PLANS: `${folder}/plans`, PREAMP_MODULES_INLINE: `${folder}/plans/modules/` };
+    const command = [
+      "run",
+      "--no-prompt",
+      "--allow-all",
+      "--no-lock",
+      "--config",
+      `${folder}/deno.json`,
+      ...flags,
+    ];
+    await withServed(
+      { PREAMP_HOME: folder, ...host, ...settings, ...env },
+      (served) => body(served, folder),
+      command,
+    );
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Reads a body; resolves to its text, and to the longest silence in milliseconds. */
+async function readTimed(response: Response): Promise<{ text: string; silence_ms: number }> {
+  const decoder = new TextDecoder();
+  let [text, silence_ms, last] = ["", 0, performance.now()];
+  for await (const chunk of response.body ?? []) {
+    silence_ms = Math.max(silence_ms, performance.now() - last);
+    last = performance.now();
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return { text, silence_ms: Math.max(silence_ms, performance.now() - last) };
+}
+
+Deno.test("as on Deno Deploy: a vendored plan answers, and no response is silent for 4 s", () =>
+  withHosted({}, async ({ url, output }) => {
+    const post = (accept: string) =>
+      fetch(`${url}/v1/runs`, {
+        method: "POST",
+        headers: { ...SENDS, accept },
+        body: JSON.stringify({ prompt: "hello" }),
+      });
+    const began = performance.now();
+    const [json, sse] = await Promise.all([post("application/json"), post("text/event-stream")]);
+    assertEquals(performance.now() - began < 6_000, true);
+    const ndjson = await fetch(`${url}/v1/runs/${sse.headers.get("preamp-run-id")}/events`, {
+      headers: { ...SENDS, accept: "application/x-ndjson" },
+    });
+    const read = await Promise.all([json, sse, ndjson].map(readTimed));
+    assertEquals(read.map(({ silence_ms }) => silence_ms < 4_000), [true, true, true]);
+    const run = JSON.parse(read[0]!.text);
+    assertEquals([json.status, run.status, run.output_text], [200, "completed", "Done."]);
+    assertEquals(run.isolation["tool-shout"], "inline");
+    assertStringIncludes(read[1]!.text, ": ping\n\n");
+    assertStringIncludes(read[1]!.text, '"output":"HI"');
+    assertStringIncludes(read[2]!.text, "\n\n");
+
+    const refused = await fetch(`${url}/v1/runs`, {
+      method: "POST",
+      headers: { ...SENDS, prefer: "respond-async" },
+      body: JSON.stringify({ prompt: "hello" }),
+    });
+    const { error } = await refused.json();
+    assertEquals([refused.status, error.code], [403, "forbidden"]);
+    assertStringIncludes(error.message, "Cannot start a run in the background");
+
+    const lines = output().split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
+    const { store, background, isolation } = lines.find(({ code }) => code === "serving");
+    assertEquals([store, background, isolation.process], ["memory", false, true]);
+    assertStringIncludes(isolation.worker, "worker-options");
+  }));
+
+Deno.test("as on Deno Deploy: with a database, runs continue in the background", () =>
+  withHosted({}, async (_, folder) => {
+    await withHosted({ PREAMP_STORE: `kv:${folder}/kv.db` }, async ({ url }) => {
+      const response = await fetch(`${url}/v1/runs`, {
+        method: "POST",
+        headers: { ...SENDS, prefer: "respond-async" },
+        body: JSON.stringify({ prompt: "hello" }),
+      });
+      assertEquals([response.status, (await response.json()).status], [202, "running"]);
+    }, ["--unstable-kv", "--unstable-cron"]);
+  }));
+
+Deno.test({
+  name: "as on Deno Deploy: the store is the database of DATABASE_URL",
+  ignore: POSTGRES === null,
+  async fn() {
+    await using database = await startPostgres();
+    await withHosted({ DATABASE_URL: database.url }, async ({ url, output }) => {
+      assertEquals(await statusOf(`${url}/readyz`), 200);
+      assertStringIncludes(output(), '"store":"postgres","background":true');
+    });
+  },
+});
+
+Deno.test("as on Deno Deploy: a DATABASE_URL of another database is refused, without its text", () =>
+  withHosted({ DATABASE_URL: "mysql://ada:hunter2@127.0.0.1/x" }, async ({ url, output }) => {
+    assertEquals(await statusOf(`${url}/v1/runs`, SENDS), 500);
+    assertStringIncludes(output(), "Cannot use DATABASE_URL: must be postgres://");
+    assertEquals(output().includes("hunter2"), false);
+  }));

@@ -360,12 +360,13 @@ export class RunScheduler {
     this.#draining = true;
     this.#recovery.stop();
     for (const run of this.#leases.runs) await run.cancel("graceful", "the server is stopping");
-    if (await this.#waitUntilIdle(grace_ms * 0.6)) return;
+    if (await this.idle(grace_ms * 0.6)) return;
     for (const run of this.#leases.runs) await run.cancel("immediate", "the server is stopping");
-    await this.#waitUntilIdle(grace_ms * 0.4);
+    await this.idle(grace_ms * 0.4);
   }
 
-  async #waitUntilIdle(timeout_ms: number): Promise<boolean> {
+  /** Resolves to true when the runs that are active now have ended, to false after `timeout_ms`. */
+  async idle(timeout_ms: number): Promise<boolean> {
     const timer = new AbortController();
     const idle = Promise.allSettled([...this.#executing]).then(() => true);
     const timeout = this.#deps.clock.after(timeout_ms, timer.signal).then(() => false, () => true);

@@ -51,9 +51,22 @@ function workerTier(): TierAnswer {
   if (typeof Worker !== "function") return missing("this host has no workers");
   if (Deno.build.standalone) return { available: true };
   const [major = 0, minor = 0] = Deno.version.deno.split(".").map(Number);
-  // before 2.8 the option ends the process if its flag is missing, and the flag cannot be queried
-  if (major > 2 || (major === 2 && minor >= 6)) return { available: true };
-  return missing(`permissions of workers need Deno 2.6 or later: this is ${Deno.version.deno}`);
+  if (major < 2 || (major === 2 && minor < 6)) {
+    return missing(`permissions of workers need Deno 2.6 or later: this is ${Deno.version.deno}`);
+  }
+  return hasUnstableOptions() ? { available: true } : missing(
+    'permissions of workers need "worker-options" and "kv" under "unstable" in deno.json, and this host does not show whether it ' +
+      "applies them",
+  );
+}
+
+/**
+ * Returns whether this process has the unstable features that deno.json lists. A missing flag ends the process, and it cannot
+ * be queried; so `Deno.openKv`, of the same list, shows it. A host that provides `Deno.cron`, which is not listed, provides both
+ * by itself, so that it shows nothing there.
+ */
+function hasUnstableOptions(): boolean {
+  return typeof Deno.openKv === "function" && typeof Deno.cron !== "function";
 }
 
 function processTier(): TierAnswer {

@@ -9,6 +9,7 @@ import { eventStream } from "../streaming/run_events.ts";
 import type { Handler, HandlerContext, ServerState } from "../context.ts";
 import { jsonResponse, textResponse } from "../responses.ts";
 import { lastEventId } from "../streaming/sse.ts";
+import { withHeartbeat } from "../streaming/waiting_json.ts";
 import { parsePrefer, type Preferences, preferredType } from "../negotiation.ts";
 import { checkBody, checkQuery, type Query, validateCommonRequest } from "../body/validation.ts";
 
@@ -22,6 +23,7 @@ export const createRun: Handler = async (context, caller) => {
   const prefer = parsePrefer(headers.get("prefer"));
   const key = idempotencyKey(headers.get("idempotency-key"));
   const { request, background } = await readRunRequest(context);
+  checkBackground(server, background || prefer.respond_async || request.if_busy === "queue");
   const disconnect = request.on_disconnect === "cancel" ? new ClientDisconnect() : null;
   const options: CreateOptions = {};
   if (key !== null) options.idempotency = { key, body_hash: canonicalHash({ request, background }) };
@@ -68,7 +70,23 @@ async function answerStarted(
   }
   const wait = { server, disconnect };
   if (form === "text/plain" && !background && !prefer.respond_async) return await answerText(handle, wait);
-  return await answerRun(handle, { ...prefer, respond_async: background || prefer.respond_async }, wait);
+  const answer = answerRun(handle, { ...prefer, respond_async: background || prefer.respond_async }, wait);
+  const { heartbeat_ms, clock } = server;
+  return await withHeartbeat(answer, { heartbeat_ms, clock, headers: { "preamp-run-id": handle.id } });
+}
+
+/**
+ * Refuses a run that would continue without an open request, where the host stops idle processes and nothing outlives them.
+ *
+ * @throws {PreampError} `forbidden`.
+ */
+function checkBackground({ background }: ServerState, asked: boolean): void {
+  if (background || !asked) return;
+  throw new PreampError(
+    "forbidden",
+    "Cannot start a run in the background: this host may stop the server between requests, and its runs are kept in memory; " +
+      "wait for the answer or read the stream, or have the operator attach a database (preamp docs deploy)",
+  );
 }
 
 /** Starts a run and answers as `Accept` and `Prefer` request. */
@@ -80,6 +98,7 @@ export async function answerNewRun(
   const { headers } = context.req.raw;
   const form = preferredType(headers.get("accept"), FORMS);
   const prefer = parsePrefer(headers.get("prefer"));
+  checkBackground(context.env.server, prefer.respond_async);
   return await answerStarted(context, caller, await start(), {
     form,
     prefer,

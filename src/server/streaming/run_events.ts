@@ -37,12 +37,9 @@ export function eventStream(context: RequestContext, caller: Caller, options: Ev
   const stream = entryStream<Entry>({
     follow: (signal) => server.runtime.runs.follow(caller, options.run_id, { after: options.after, signal }),
     frame: sse ? frameEntry : (entry) => `${JSON.stringify(entry)}\n`,
-    ...(sse
-      ? {
-        opening: sseRetry(RETRY_MS),
-        ping: { text: SSE_PING, every_ms: PING_MS },
-        closingFrame: sseRetry(RETRY_MS),
-      }
+    ...(sse ? { opening: sseRetry(RETRY_MS), closingFrame: sseRetry(RETRY_MS) } : {}),
+    ...(sse || server.heartbeat_ms !== null
+      ? { ping: { text: sse ? SSE_PING : "\n", every_ms: server.heartbeat_ms ?? PING_MS } }
       : {}),
     clock: server.clock,
     onEnd(reason, error) {

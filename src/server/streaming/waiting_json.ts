@@ -1,0 +1,49 @@
+/** A JSON response that sends white space while it waits, for hosts that stop a process whose responses are silent. */
+import type { SystemClock } from "../../process/system_clock.ts";
+import { JSON_HEADERS } from "../responses.ts";
+
+const encoder = new TextEncoder();
+
+/** Options of {@link withHeartbeat}. */
+export interface HeartbeatOptions {
+  /** Milliseconds between two spaces; null: the response is returned when it is there. */
+  readonly heartbeat_ms: number | null;
+  readonly clock: SystemClock;
+  /** Headers of a response that began before it was known. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/**
+ * Resolves to a response that is there within `heartbeat_ms`, unchanged. Otherwise resolves to a response with status 200 whose
+ * body begins with spaces and continues with the body of the late one; its status is lost, and an error ends the connection.
+ */
+export async function withHeartbeat(
+  response: Promise<Response>,
+  { heartbeat_ms, clock, headers }: HeartbeatOptions,
+): Promise<Response> {
+  if (heartbeat_ms === null) return await response;
+  let late: Response | undefined;
+  const settled = response.then((found) => {
+    late = found;
+  });
+  settled.catch(() => {}); // thrown below, or to the reader of the body
+  const beat = async () => {
+    const timer = new AbortController();
+    const silence = clock.after(heartbeat_ms, timer.signal).then(() => {}, () => {});
+    await Promise.race([settled, silence]);
+    timer.abort();
+  };
+  await beat();
+  if (late) return late;
+  let begun = false;
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      if (begun && !late) await beat();
+      begun = true; // the silence before the first space was as long as allowed
+      if (!late) return controller.enqueue(encoder.encode(" "));
+      controller.enqueue(await late.bytes());
+      controller.close();
+    },
+  }, { highWaterMark: 0 });
+  return new Response(body, { headers: { ...JSON_HEADERS, ...headers } });
+}
