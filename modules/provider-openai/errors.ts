@@ -151,9 +151,10 @@ function transportError(error: unknown): LLMError {
     return new LLMError("LLMTimeoutError", "The server did not answer in time", { cause: error });
   }
   if (error instanceof APIConnectionError) {
-    return new LLMError("NetworkError", `Cannot connect to the server: ${rootMessage(error)}`, {
-      cause: error,
-    });
+    const root = rootOf(error);
+    // the process itself may not connect to the server
+    const type = root instanceof Error && root.name === "NotCapable" ? "ConfigurationError" : "NetworkError";
+    return new LLMError(type, `Cannot connect to the server: ${errorMessage(root)}`, { cause: error });
   }
   if (error instanceof SyntaxError) {
     return new LLMError("StreamError", "The server's answer is not valid JSON", { cause: error });
@@ -163,10 +164,10 @@ function transportError(error: unknown): LLMError {
   return toLLMError(error);
 }
 
-/** Returns the message of the innermost cause: the outer ones only say that a request failed. */
-function rootMessage(error: unknown): string {
+/** Returns the innermost cause: the outer ones only say that a request failed. */
+function rootOf(error: unknown): unknown {
   const cause = isObject(error) ? error.cause : undefined;
-  return cause === undefined ? errorMessage(error) : rootMessage(cause);
+  return cause === undefined ? error : rootOf(cause);
 }
 
 function shouldRetry(error: unknown, status: number | null): boolean | undefined {

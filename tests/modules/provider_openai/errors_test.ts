@@ -1,6 +1,8 @@
 /** Errors of OpenAI and of servers with its API, as the provider rejects with them. */
 import { assertEquals, assertMatch } from "../../assert.ts";
 import type { JsonObject, LLMError } from "preamp";
+import { TestCoordinator } from "preamp/testing";
+import { mount } from "../../../modules/provider-openai/mod.ts";
 import { mounted } from "./kit.ts";
 import { chatChunks, chunk, outputMessage, response, responseEvents, sse } from "./wire.ts";
 
@@ -298,4 +300,17 @@ Deno.test("a server that is not there is a NetworkError that names its address",
   const error = await failureOf(() => Response.json(outputMessage("")), { base_url });
   assertEquals([error.type, error.retryable], ["NetworkError", true]);
   assertMatch(error.message, /^Cannot connect to the server: .*127\.0\.0\.1/);
+});
+
+Deno.test({
+  name: "a server that the process may not connect to is an error of the configuration",
+  permissions: { net: false, read: true, env: true },
+  fn: async () => {
+    const coordinator = new TestCoordinator();
+    await mount(coordinator, { base_url: "http://127.0.0.1:59999/v1" });
+    const request = { messages: [{ role: "user" as const, content: "Hi" }] };
+    const error: LLMError = await coordinator.providers.openai!.complete(request).catch((error) => error);
+    assertEquals([error.type, error.retryable], ["ConfigurationError", false]);
+    assertMatch(error.message, /^Cannot connect to the server: Requires net access to "127\.0\.0\.1:59999"/);
+  },
 });
