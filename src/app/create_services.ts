@@ -9,6 +9,7 @@ import { RunService } from "../runs/service.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { runObservers } from "../telemetry/observe_runs.ts";
+import type { Tracing } from "../telemetry/tracing.ts";
 import type { Store } from "../store/store.ts";
 import { LazyLoader } from "./lazy_loader.ts";
 import type { ModuleTable } from "./module_table.ts";
@@ -30,6 +31,7 @@ export interface ServiceDeps {
   env: (name: string) => string | undefined;
   secrets: readonly string[] | Redactor;
   metrics: Metrics | null;
+  tracing: Tracing | null;
   log: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
 }
 
@@ -46,7 +48,7 @@ export interface Services {
 
 /** Creates the services. */
 export function createServices(
-  { policy, modules, basePath, clock, store, env, secrets, metrics, ...rest }: ServiceDeps,
+  { policy, modules, basePath, clock, store, env, secrets, metrics, tracing, ...rest }: ServiceDeps,
 ): Services {
   const redactor = secrets instanceof Redactor ? secrets : processRedactor(secrets);
   const log: ServiceDeps["log"] = (level, event, facts) =>
@@ -62,7 +64,7 @@ export function createServices(
     sandboxing,
     sources: new SourceOverrides(rest.sources, policy.modules.esm_host),
   });
-  const observe = runObservers(metrics);
+  const observe = runObservers(metrics, tracing);
   const runs = new RunService({
     store,
     basePath,

@@ -10,6 +10,7 @@ import type { Runs } from "../runs/types.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import { MemoryStore } from "../store/memory.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { OpenTelemetry } from "../telemetry/open_telemetry.ts";
 import { observedStore } from "../telemetry/observed_store.ts";
 import type { Store } from "../store/store.ts";
 import {
@@ -61,6 +62,8 @@ export interface RuntimeConfig {
   clock?: Clock;
   /** Receives the metrics of runs, guests and the store. Closed with the runtime. Default: nothing does. */
   metrics?: Metrics;
+  /** Makes the spans of runs. Default: with the policy's `tracing.content`. */
+  tracing?: OpenTelemetry;
   /** Structured log of the process. Default: none. */
   log?: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
 }
@@ -71,6 +74,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const clock = config.clock ?? systemClock();
   const { plans = null, home = null, sources = [], env = readEnv, secrets = [], log = () => {} } = config;
   const { basePath = "", metrics = null } = config;
+  const { tracing = new OpenTelemetry(policy.tracing) } = config;
   const opened = config.store ?? memoryStore(policy, clock, log);
   const store = metrics ? observedStore(opened, metrics) : opened;
   const modules = createModuleTable(config.modules);
@@ -78,8 +82,8 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   let draining = false;
 
   const open = () =>
-    services ??= import("./create_services.ts").then(({ createServices }) =>
-      createServices({
+    services ??= Promise.all([import("./create_services.ts"), tracing.load()]).then(([app, tracing]) =>
+      app.createServices({
         policy,
         modules,
         basePath,
@@ -91,6 +95,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
         env,
         secrets,
         metrics,
+        tracing,
         log,
       })
     );

@@ -82,6 +82,12 @@ export const SECTIONS: {
   metrics: {
     open: flag(false, "Answers GET /metrics without a key, for a server that only trusted machines reach"),
   },
+  tracing: {
+    content: flag(
+      false,
+      "Adds prompts, answers, and inputs and outputs of tools to spans; secrets are redacted",
+    ),
+  },
   rates: {
     requests_per_minute: whole(600, "Requests that one key may send in a minute; 0 = no limit", { min: 0 }),
     runs_per_minute: whole(120, "Runs that one key may start in a minute; 0 = no limit", { min: 0 }),

@@ -137,7 +137,7 @@ export interface RunsDeps {
   /**
    * Creates the observer of a run. `earlier`: entries from before a crash. Absent: runs are not observed.
    */
-  observe?(run: { id: string; earlier: readonly Entry[] }): RunObserver;
+  observe?(run: { id: string; session_id: string; earlier: readonly Entry[] }): RunObserver;
   /** Writes a structured line to the process log. */
   log(level: "info" | "warning" | "error", event: string, facts: JsonObject): void;
 }

@@ -6,6 +6,7 @@ import { DOCUMENT_LIMITS } from "../plan/parse/document_limits.ts";
 import { type SystemClock, systemClock } from "../process/system_clock.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { Metrics } from "../telemetry/metrics.ts";
+import type { OpenTelemetry } from "../telemetry/open_telemetry.ts";
 import {
   type ConnectionInfo,
   DisposerSet,
@@ -63,6 +64,8 @@ export interface AppOptions {
   body_deadline_ms?: number;
   /** Counts requests, for `GET /metrics`. Default: metrics of this app only. */
   metrics?: Metrics;
+  /** Names the spans of requests. Default: they are not named. */
+  tracing?: OpenTelemetry;
   /** Answers `GET /metrics` without a key. Default false. */
   open_metrics?: boolean;
   /**
@@ -113,7 +116,7 @@ export function createApp(options: AppOptions): App {
   const app = new HonoBase<{ Bindings: RequestContext }>({ router: new TrieRouter() });
 
   // Steps of every request, the outermost first.
-  app.use(observeRequests(metrics, clock));
+  app.use(observeRequests(metrics, options.tracing, clock));
   app.use(logRequests(log, clock));
   app.use(encodeText);
   if (origins.length > 0) app.use(allowOrigins(origins));

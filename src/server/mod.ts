@@ -20,6 +20,7 @@ import { defaultPolicy } from "../policy/policy_schema.ts";
 import { processRedactor, Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
 import { Metrics } from "../telemetry/metrics.ts";
+import { OpenTelemetry } from "../telemetry/open_telemetry.ts";
 import { type App, createApp } from "./app.ts";
 import { createDefaultLog, type Log } from "./middleware/access_log.ts";
 import type { Hosts } from "./middleware/check_host.ts";
@@ -39,7 +40,7 @@ export { defaultPolicy, policyFromData };
 export type { Caller, InProcessModule, Policy, Runtime, RuntimeConfig };
 
 /** Options of {@link createPreamp}: the runtime's configuration and those of the HTTP API. */
-export interface PreampOptions extends Omit<RuntimeConfig, "log" | "metrics"> {
+export interface PreampOptions extends Omit<RuntimeConfig, "log" | "metrics" | "tracing"> {
   /**
    * Finds the caller of a key. Default: the policy's `auth.keys`; without keys, only open routes answer.
    * Null: keys are not checked.
@@ -90,12 +91,14 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
   const defaults = createDefaultLog(secrets);
   const { cors = policy.cors, log = defaults.request, runtime_log = defaults.runtime } = config;
   const metrics = new Metrics();
+  const tracing = new OpenTelemetry(policy.tracing);
   const runtime = createRuntime({
     ...config,
     policy,
     basePath,
     secrets,
     metrics,
+    tracing,
     log: runtime_log ?? (() => {}),
   });
   const app = createApp({
@@ -106,6 +109,7 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
     basePath,
     bounds: callerBounds(policy),
     metrics,
+    tracing,
     open_metrics: policy.metrics.open,
     ...(config.heartbeat_ms === undefined ? {} : { heartbeat_ms: config.heartbeat_ms }),
     ...(config.background === undefined ? {} : { background: config.background }),

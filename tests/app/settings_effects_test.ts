@@ -13,6 +13,7 @@ import { until } from "../support/clock.ts";
 import { someOf } from "../support/cases.ts";
 import { runProgram, startProgram, startServer } from "../e2e/program.ts";
 import { serveFiles } from "../loader/support.ts";
+import { receiveSpans } from "../support/otlp_receiver.ts";
 import {
   calling,
   dataUrl,
@@ -168,6 +169,21 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
     seen: 200,
     usual: 401,
     look: async (server) => (await server.send("GET /metrics", undefined, { authorization: "" })).status,
+  },
+  "tracing.content": {
+    async look_at_program() {
+      for (const content of ["true", "false"]) {
+        await using receiver = receiveSpans();
+        const env = { ...receiver.env, PREAMP_TRACING_CONTENT: content };
+        await runProgram(["run", "What is 6 x 7?"], { env });
+        const agents = receiver.spans.filter(({ name }) => name === "invoke_agent");
+        assertEquals(
+          agents.map(({ attributes }) => "gen_ai.input.messages" in attributes),
+          agents.map(() => content === "true"),
+        );
+        assertEquals(agents.length > 0, true);
+      }
+    },
   },
   "store_limits.max_entries": {
     value: 5,

@@ -103,7 +103,7 @@ export class ActiveRun implements RunHandle {
       counters: saved?.counters,
     });
     this.#waiters = new RunWaiters(this.#projection);
-    this.#observer = deps.observe?.({ id: run_id, earlier: orphan?.entries ?? [] });
+    this.#observer = deps.observe?.({ id: run_id, session_id, earlier: orphan?.entries ?? [] });
     this.log = new RunLog({
       run_id,
       store: deps.store,

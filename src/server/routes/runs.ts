@@ -71,7 +71,9 @@ export const decideApproval: Handler = async (context, caller) => {
   const { body, server: { runtime, clock } } = context.env;
   const decision = await checkBody("ApprovalAnswer", await readJsonBody(context.req.raw, body, clock));
   const approval_id = context.req.param("approval_id") ?? "";
-  return jsonResponse(await runtime.runs.decide(caller, pathId(context), approval_id, decision));
+  const run_id = pathId(context);
+  const approval = await runtime.runs.decide(caller, run_id, approval_id, decision);
+  return jsonResponse(approval, 200, { "preamp-run-id": run_id });
 };
 
 /** Routes of runs and their approvals. */

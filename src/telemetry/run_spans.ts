@@ -1,0 +1,232 @@
+/**
+ * Reads the log entries of a run as they are stored, and makes its spans: `invoke_agent` for the run and its
+ * sub-agents, `chat` for model calls, `execute_tool` for tool calls. Times are those of the entries.
+ */
+import {
+  type Attributes,
+  type Context,
+  context,
+  type Link,
+  type Span,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Tracer,
+} from "@opentelemetry/api";
+import type { Entry } from "../kernel/host.ts";
+import { isObject } from "../sdk/json.ts";
+import {
+  answerAttributes,
+  contentAttribute,
+  promptAttribute,
+  providerName,
+  usageAttributes,
+} from "./span_attributes.ts";
+
+/** Options of {@link RunSpans}. */
+export interface RunSpansOptions {
+  readonly tracer: Tracer;
+  readonly run_id: string;
+  readonly session_id: string;
+  readonly links: Link[];
+  /** Whether spans have prompts, answers, and inputs and outputs of tools. */
+  readonly content: boolean;
+}
+
+/** The spans of one run. */
+export class RunSpans {
+  readonly #options: RunSpansOptions;
+  readonly #root: Span;
+  /** Open spans of sessions, model calls and tool calls by {@link sessionKey}, {@link chatKey} and {@link callKey}. */
+  readonly #open = new Map<string, Span>();
+
+  /** Starts the span of the run, as a child of the active one. */
+  constructor(options: RunSpansOptions) {
+    this.#options = options;
+    const { tracer, run_id, session_id, links } = options;
+    const attributes = { ...agentAttributes(session_id), "preamp.run.id": run_id };
+    this.#root = tracer.startSpan("invoke_agent", { kind: SpanKind.INTERNAL, attributes, links });
+    this.#open.set(sessionKey(session_id), this.#root);
+  }
+
+  /** The span of the run. */
+  get span(): Span {
+    return this.#root;
+  }
+
+  /** The context of the span of the run. */
+  get context(): SpanContext {
+    return this.#root.spanContext();
+  }
+
+  /** Reads entries in the order of the log. */
+  read(entries: readonly Entry[]): void {
+    for (const entry of entries) this.#read(entry);
+  }
+
+  /** Ends all spans that are still open. */
+  end(): void {
+    for (const key of [...this.#open.keys()].reverse()) this.#end(key, new Date(), {}, "interrupted");
+  }
+
+  #read(entry: Entry): void {
+    const { event, data, session_id } = entry;
+    const { content } = this.#options;
+    switch (event) {
+      case "execution:start":
+        if (content) this.#open.get(sessionKey(session_id))?.setAttributes(promptAttribute(data.prompt));
+        break;
+      case "run:end":
+        return this.#endRun(entry);
+      case "provider:request":
+        return this.#startChat(entry);
+      case "llm:request":
+        return this.#nameModel(entry, "gen_ai.request.model");
+      case "llm:response":
+        return this.#nameModel(entry, "gen_ai.response.model");
+      case "provider:retry":
+        this.#open.get(chatKey(session_id))?.addEvent("provider:retry", {
+          "error.type": String(data.error_type),
+          "preamp.attempt": Number(data.attempt),
+        }, timeOf(entry));
+        break;
+      case "provider:response":
+        if (!this.#open.has(chatKey(session_id))) this.#startChat(entry); // a module's own call
+        return this.#endAt(entry, chatKey(session_id), {
+          ...usageAttributes(data.usage),
+          ...answerAttributes(data.response, content),
+        });
+      case "provider:error":
+        return this.#endAt(entry, chatKey(session_id), {}, typeOf(data.error));
+      case "tool:pre":
+        return this.#startTool(entry);
+      case "tool:post":
+        return this.#endAt(
+          entry,
+          callKey(entry),
+          content ? contentAttribute("gen_ai.tool.call.result", data.result) : {},
+          isObject(data.result) && data.result.success === false ? "tool_failed" : undefined,
+        );
+      case "tool:error":
+        return this.#endAt(entry, callKey(entry), {}, typeOf(data.error));
+      case "approval:required":
+      case "approval:granted":
+        this.#open.get(callKey(entry))?.addEvent(event, {}, timeOf(entry));
+        break;
+      case "approval:denied":
+        return this.#endAt(entry, callKey(entry), {}, "denied");
+      case "task:agent_spawned":
+      case "task:agent_resumed":
+        return this.#startAgent(entry);
+      case "task:agent_completed": {
+        const failure = data.status === "failed" && isObject(data.error)
+          ? String(data.error.code)
+          : undefined;
+        const attributes = { "preamp.run.status": String(data.status) };
+        return this.#endAt(entry, sessionKey(data.sub_session_id), attributes, failure);
+      }
+    }
+  }
+
+  /** Starts a span below the span of a call, else of a session, else of the run. */
+  #start(entry: Entry, key: string, name: string, kind: SpanKind, attributes: Attributes): void {
+    const parent = (key.startsWith("session") ? this.#open.get(callKey(entry)) : undefined) ??
+      this.#open.get(sessionKey(entry.session_id)) ?? this.#root;
+    const below: Context = trace.setSpan(context.active(), parent);
+    const options = { kind, attributes, startTime: timeOf(entry) };
+    this.#open.set(key, this.#options.tracer.startSpan(name, options, below));
+  }
+
+  #startChat(entry: Entry): void {
+    const { data, session_id } = entry;
+    this.#start(entry, chatKey(session_id), "chat", SpanKind.CLIENT, {
+      "gen_ai.operation.name": "chat",
+      "gen_ai.provider.name": providerName(data.provider),
+      "gen_ai.conversation.id": session_id,
+    });
+  }
+
+  #nameModel({ session_id, data }: Entry, attribute: string): void {
+    const { model } = data;
+    const span = this.#open.get(chatKey(session_id));
+    if (!span || typeof model !== "string") return;
+    span.setAttribute(attribute, model);
+    if (attribute === "gen_ai.request.model") span.updateName(`chat ${model}`);
+  }
+
+  #startTool(entry: Entry): void {
+    const { data, session_id, verdict } = entry;
+    this.#start(entry, callKey(entry), `execute_tool ${data.tool_name}`, SpanKind.INTERNAL, {
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.tool.name": String(data.tool_name),
+      "gen_ai.tool.call.id": String(data.tool_call_id),
+      "gen_ai.conversation.id": session_id,
+      ...(this.#options.content ? contentAttribute("gen_ai.tool.call.arguments", data.tool_input) : {}),
+    });
+    if (verdict?.action === "deny") this.#endAt(entry, callKey(entry), {}, "denied");
+  }
+
+  #startAgent(entry: Entry): void {
+    const { agent, sub_session_id } = entry.data;
+    const named = typeof agent === "string";
+    const name = named ? `invoke_agent ${agent}` : "invoke_agent";
+    this.#start(entry, sessionKey(sub_session_id), name, SpanKind.INTERNAL, {
+      ...agentAttributes(String(sub_session_id)),
+      ...(named ? { "gen_ai.agent.name": agent } : {}),
+      "preamp.run.id": this.#options.run_id,
+    });
+  }
+
+  #endRun(entry: Entry): void {
+    const { run } = entry.data;
+    const key = sessionKey(this.#options.session_id);
+    if (!isObject(run)) return this.#endAt(entry, key, {});
+    this.#endAt(entry, key, {
+      "preamp.run.status": String(run.status),
+      ...(typeof run.stop_reason === "string" ? { "preamp.run.stop_reason": run.stop_reason } : {}),
+      ...usageAttributes(run.usage),
+    }, isObject(run.error) ? String(run.error.code) : undefined);
+  }
+
+  #endAt(entry: Entry, key: string, attributes: Attributes, failure?: string): void {
+    this.#end(key, timeOf(entry), attributes, failure);
+  }
+
+  #end(key: string, time: Date, attributes: Attributes, failure: string | undefined): void {
+    const span = this.#open.get(key);
+    if (!span) return;
+    this.#open.delete(key);
+    span.setAttributes(attributes);
+    if (failure !== undefined) {
+      span.setAttribute("error.type", failure);
+      span.setStatus({ code: SpanStatusCode.ERROR });
+    }
+    span.end(time);
+  }
+}
+
+function agentAttributes(session_id: string): Attributes {
+  return { "gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": session_id };
+}
+
+function typeOf(error: unknown): string {
+  return isObject(error) && typeof error.type === "string" ? error.type : "error";
+}
+
+function timeOf({ ts }: Entry): Date {
+  return new Date(ts);
+}
+
+function sessionKey(session_id: unknown): string {
+  return `session ${session_id}`;
+}
+
+function chatKey(session_id: string): string {
+  return `chat ${session_id}`;
+}
+
+/** Returns a key for a tool call: ids of calls are unique in one session only. */
+function callKey({ session_id, data }: Entry): string {
+  return `call ${session_id} ${data.tool_call_id}`;
+}
