@@ -7,6 +7,7 @@ import { allSettings } from "../../src/policy/policy_settings.ts";
 import { OVERLAY_SECTIONS } from "../../src/policy/policy_schema.ts";
 import type { JsonObject } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
+import { waitFor } from "preamp/testing";
 import { cli } from "../../src/cli/mod.ts";
 import { fakeIo } from "../cli/fake_io.ts";
 import { until } from "../support/clock.ts";
@@ -17,6 +18,7 @@ import { receiveSpans } from "../support/otlp_receiver.ts";
 import {
   calling,
   dataUrl,
+  type Json,
   planOf,
   sandboxed,
   serverWith,
@@ -472,8 +474,10 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
     usual: [],
     async look(server) {
       const run = await server.run(ASKING);
-      if (run.status === "awaiting_approval") await new Promise((resolve) => setTimeout(resolve, 300));
-      return (await server.entries(run, "approval:denied")).map(({ decision }) => decision);
+      const denied = () => server.entries(run, "approval:denied");
+      const [{ timeout_s }] = await server.entries(run, "approval:required") as [Json];
+      if (timeout_s < 1) await waitFor(async () => (await denied()).length > 0, { timeout_ms: 30_000 });
+      return (await denied()).map(({ decision }) => decision);
     },
   },
   "limits.cleanup_timeout_s": {

@@ -19,6 +19,7 @@ const BENCHES: readonly (readonly [name: string, ...flags: string[]])[] = [
   ["context"],
   ["loader"],
   ["sandbox"],
+  ["inputs"],
 ];
 
 const names = BENCHES.map(([name]) => name);

@@ -4,10 +4,9 @@
  * hundred cost what the second hundred did.
  */
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
-import type { ChatRequest, ContextManager, Message, Provider } from "preamp";
+import type { ChatRequest, Message, Provider } from "preamp";
 import { assertToolPairs } from "preamp/testing";
 import { mount } from "../../modules/context-simple/mod.ts";
-import type { SimpleContext } from "preamp/context";
 import { kit, tool } from "../kernel/kit.ts";
 import { assert, assertEquals } from "../assert.ts";
 
@@ -43,10 +42,9 @@ function tokensOf(message: Message): number {
   return tokens;
 }
 
-Deno.test("a run of 2,000 iterations never exceeds a window of 32,000 tokens, never breaks a pair, keeps its prefix, and stays as cheap", async () => {
-  const times: number[] = [];
+Deno.test("a run of 2,000 iterations never exceeds a window of 32,000 tokens, never breaks a pair, and keeps its prefix", async () => {
   let [kept, last, largest]: [number, Message[], number] = [0, [], 0];
-  const changes: number[] = [];
+  let changes = 0;
 
   function look({ messages }: ChatRequest): number {
     const own = messages.filter((message) => message.metadata?.source !== "context-compaction");
@@ -54,7 +52,7 @@ Deno.test("a run of 2,000 iterations never exceeds a window of 32,000 tokens, ne
     const tokens = messages.reduce((sum, message) => sum + tokensOf(message), 0);
     largest = Math.max(largest, tokens);
     if (last.every((message, index) => message === own[index])) kept++;
-    else changes.push(times.length);
+    else changes++;
     last = own;
     return tokens;
   }
@@ -81,13 +79,7 @@ Deno.test("a run of 2,000 iterations never exceeds a window of 32,000 tokens, ne
     },
   };
   const { session, of } = kit({
-    context: {
-      mount: async (coordinator, config) => {
-        await mount(coordinator, config);
-        timeRequests(coordinator.context as SimpleContext, times);
-      },
-      id: "context-simple",
-    },
+    context: { mount, id: "context-simple" },
     providers: [provider],
     tools: [tool("read", (input) => resultOf(Number(input.turn)))],
     loop: { max_iterations: TURNS + 1 },
@@ -98,24 +90,6 @@ Deno.test("a run of 2,000 iterations never exceeds a window of 32,000 tokens, ne
   assert(largest <= WINDOW - 1000, `${largest} tokens`);
   const compactions = of("context:compaction").length;
   assert(compactions > 10, `${compactions} compactions: the window must be used up`);
-  assertEquals(changes.length, compactions, "only a compaction changes the prefix");
+  assertEquals(changes, compactions, "only a compaction changes the prefix");
   assert(kept / TURNS >= 0.95, `${kept} of ${TURNS} views begin with the one before`);
-  // medians exclude compactions and slow moments of the machine
-  const [early, late] = [middle(times.slice(100, 300)), middle(times.slice(-200))];
-  assert(late <= early * 3, `${late * 1000} µs against ${early * 1000} µs at turn 100`);
 });
-
-/** Records the milliseconds of every view. */
-function timeRequests(context: ContextManager, times: number[]): void {
-  const view = context.getMessagesForRequest.bind(context);
-  context.getMessagesForRequest = async (options) => {
-    const start = performance.now();
-    const messages = await view(options);
-    times.push(performance.now() - start);
-    return messages;
-  };
-}
-
-function middle(values: readonly number[]): number {
-  return values.toSorted((one, other) => one - other)[values.length >> 1] ?? NaN;
-}

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { assert, assertEquals } from "../assert.ts";
+import { propertyOptions } from "../support/cases.ts";
 import { deepFreeze, isObject, type JsonObject } from "../../src/sdk/json.ts";
 import { filterAgents, mergeAll, mergePlans } from "../../src/plan/merge.ts";
 
@@ -206,7 +207,7 @@ Deno.test("mergePlans() never loses what the parent denies, for any child", () =
       const kept = denials(mergePlans(parent, child));
       for (const denial of denials(parent)) assert(kept.includes(denial), `${denial} was lost`);
     }),
-    { numRuns: 500 },
+    propertyOptions(100, 1000),
   );
 });
 

@@ -1,7 +1,11 @@
+import { waitFor } from "preamp/testing";
 import { type ChildOptions, spawnChild } from "../../src/process/spawn_child.ts";
 import { withLimits } from "../../src/process/system_limits.ts";
 import { LateError, within } from "../../src/process/within.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
+
+/** The end of a process that is not a child cannot be awaited: it is looked for, as long as a busy machine may need. */
+const WAIT = { timeout_ms: 30_000 };
 
 /** Starts a shell script; `$$` is its process id. */
 function script(text: string, more: Partial<ChildOptions> = {}) {
@@ -19,7 +23,7 @@ function isAlive(pid: number): boolean {
 
 /** Resolves when the child has written this much to stderr. */
 async function stderrOf(child: { readonly stderr: string }, length = 1): Promise<string> {
-  while (child.stderr.length < length) await new Promise((resolve) => setTimeout(resolve, 5));
+  await waitFor(() => child.stderr.length >= length, WAIT);
   return child.stderr;
 }
 
@@ -48,7 +52,7 @@ for (
     assertEquals(pids.map(isAlive), [true, true]);
     const { signal } = await child.close();
     assertEquals(signal, "SIGKILL");
-    while (pids.some(isAlive)) await new Promise((resolve) => setTimeout(resolve, 5));
+    assert(await waitFor(() => !pids.some(isAlive), WAIT));
   });
 }
 
@@ -56,7 +60,7 @@ Deno.test("a child that exits by itself takes what it started with it", async ()
   const child = script("sleep 60 & echo $! >&2", { env: { PATH: "/usr/bin:/bin" }, group: true });
   const pid = Number(await stderrOf(child));
   assertEquals((await child.status).code, 0);
-  while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert(await waitFor(() => !isAlive(pid), WAIT));
   await child.close();
 });
 

@@ -363,7 +363,7 @@ function guests(lab: Lab, tier: GuestTier, bundles: Map<string, Promise<Code>>):
 Deno.test("a run of guests has the log of the same run inline, in every tier", async (t) => {
   await using lab = new Lab();
   const bundles = new Map<string, Promise<Code>>();
-  for (const [name, scenario] of someOf(Object.entries(SCENARIOS), 6)) {
+  for (const [name, scenario] of someOf(Object.entries(SCENARIOS), 3)) {
     const { tiers = ["worker"] } = scenario;
     await t.step(`${name}: ${tiers.join(", ")}`, async () => {
       const expected = await played(scenario, inline());

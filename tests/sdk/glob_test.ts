@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { compileGlob, hasWildcard } from "../../src/sdk/glob.ts";
-import { assert, assertEquals } from "../assert.ts";
+import { assertEquals } from "../assert.ts";
+import { GLOBS } from "../support/hostile_inputs.ts";
 
 Deno.test("compileGlob() matches whole texts by *, ? and \\", () => {
   const cases: [string, string, boolean][] = [
@@ -55,19 +56,9 @@ Deno.test("compileGlob() agrees with the definition of a glob", () => {
   }));
 });
 
-for (
-  const [name, pattern, text] of [
-    ["many stars", "*a".repeat(127) + "*b", "a".repeat(32_768)],
-    ["one long segment", `*${"a".repeat(254)}b`, "a".repeat(32_768)],
-    ["a segment of question marks", `*${"?".repeat(254)}b`, "a".repeat(32_768)],
-  ] as const
-) {
+for (const [name, { pattern, text }] of Object.entries(GLOBS)) {
   Deno.test(`compileGlob() takes at most pattern × text steps: ${name}`, () => {
-    const glob = compileGlob(pattern);
-    const started = performance.now();
-    assertEquals(glob(text), false);
-    const elapsed_ms = performance.now() - started;
-    assert(elapsed_ms < 2_000, `took ${elapsed_ms} ms`); // about 20 ms; exponential time would never end
+    assertEquals(compileGlob(pattern)(text), false); // exponential time would never end
   });
 }
 

@@ -222,9 +222,7 @@ Deno.test("createPreamp().drain() sends streams the end of their runs and waitin
   const text = stream.text();
   const waiting = preamp.send("POST /v1/runs", body);
   while ((await bodyOf(await preamp.send("GET /v1/runs"), "RunList")).data.length < 2);
-  const started = performance.now();
   await preamp.drain(1_000);
-  assertEquals(performance.now() - started < 10_000, true);
   assertEquals(/\nevent: run:end\ndata: .*"status":"cancelled".*\n\n$/.test(await text), true);
   assertEquals((await bodyOf(await waiting, "Run")).status, "cancelled");
 });

@@ -1,3 +1,4 @@
+import { waitFor } from "preamp/testing";
 import { createHash } from "node:crypto";
 import { READY_ID } from "../../../src/loader/bundler/bundler_messages.ts";
 import {
@@ -108,7 +109,7 @@ for (
 Deno.test("an idle child is stopped after a while, and started again when it is needed", async () => {
   const bundler = createBundlerProcess({ start: startOf("answer(id);"), idle_ms: 20 });
   const first = await pidOf(bundler.bundle(requestOf(""), clientOf("a")));
-  while (isAlive(first)) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert(await waitFor(() => !isAlive(first), { timeout_ms: 30_000 }));
   assert(await pidOf(bundler.bundle(requestOf(""), clientOf("b"))) !== first);
   await bundler.close();
 });
