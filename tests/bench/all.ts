@@ -16,6 +16,7 @@ const BENCHES: readonly (readonly [name: string, ...flags: string[]])[] = [
   ["tools"],
   ["events"],
   ["memory", "--v8-flags=--expose-gc"],
+  ["garbage", "--v8-flags=--expose-gc"],
   ["context"],
   ["loader"],
   ["sandbox"],

@@ -1,6 +1,6 @@
 /**
  * Inputs: ms to read inputs on which a careless reader takes minutes; the time to find the last of 200 keys against the first;
- * a compiled plan against the time of its hash. Exits with 1 when a time is ten times its usual value or more.
+ * a compiled plan against the time of its hash; memory to refuse a compressed module. Exits with 1 above a bound.
  *
  *   deno run -A tests/bench/inputs_bench.ts
  */
@@ -12,7 +12,9 @@ import { parsePlanText } from "../../src/plan/parse/parse.ts";
 import { hashKey, KeyRing } from "../../src/policy/api_keys.ts";
 import { compileGlob } from "../../src/sdk/glob.ts";
 import { LLMError, overflowOf } from "../../src/sdk/llm_errors.ts";
+import { contextOf, loaderOf, serveFiles, specOf } from "../loader/support.ts";
 import {
+  compressedZeros,
   GLOBS,
   MODULE_CODES,
   OVERFLOW_MESSAGES,
@@ -88,6 +90,16 @@ const { hash, cold, warm } = await compare(40, {
 add("compile a small plan, against its hash", cold / hash, 10, "×");
 add("the same from the cache", warm / hash, 1, "×");
 
-print(tableOf(["what", "time", "at most", ""], rows));
+const bomb = await compressedZeros(512);
+await using server = serveFiles({
+  "bomb.ts": () => new Response(bomb, { headers: { "content-encoding": "gzip" } }),
+});
+await using loader = loaderOf();
+const before = Deno.memoryUsage().rss;
+const refused = await loader.graph(specOf(`${server.url}bomb.ts`), contextOf()).then(() => false, () => true);
+if (!refused) throw new Error("Cannot measure: the module must be refused");
+add("memory to refuse a module of 512 MB", (Deno.memoryUsage().rss - before) / 1e6, 32, "MB");
+
+print(tableOf(["what", "figure", "at most", ""], rows));
 report("inputs", figures);
 if (exceeded) Deno.exit(1);

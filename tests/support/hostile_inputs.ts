@@ -90,3 +90,15 @@ export const OVERFLOW_MESSAGES: readonly string[] = [
   "1 tokens > ",
   "1".repeat(50),
 ].map((part) => part.repeat(200_000));
+
+/** Resolves to a file of zeros of this size, compressed with gzip to a thousandth. */
+export async function compressedZeros(megabytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  let sent = 0;
+  const zeros = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull(controller) {
+      controller.enqueue(new Uint8Array(1 << 20));
+      if (++sent === megabytes) controller.close();
+    },
+  });
+  return await new Response(zeros.pipeThrough(new CompressionStream("gzip"))).bytes();
+}

@@ -1,6 +1,6 @@
 import { DeferredFlush } from "../../../src/runs/run/deferred_flush.ts";
 import { ReleasingMap } from "../../../src/runs/scheduler/releasing_map.ts";
-import { assert, assertEquals } from "../../assert.ts";
+import { assertEquals } from "../../assert.ts";
 
 Deno.test("ReleasingMap.items are the values that were set and not deleted, oldest first", () => {
   const roster = new ReleasingMap<{ id: number }>();
@@ -39,19 +39,4 @@ Deno.test("DeferredFlush.schedule() waits for the buffer time of the store", asy
   late.schedule();
   late.cancel();
   assertEquals(late.pending, false);
-});
-
-Deno.test("an ended run is freed by minor garbage collections, except for what is stored, with ten at once", async () => {
-  const { stdout, stderr, success } = await new Deno.Command(Deno.execPath(), {
-    args: [
-      "run",
-      "--no-prompt",
-      "--v8-flags=--expose-gc",
-      `--config=${new URL("../../../deno.json", import.meta.url).pathname}`,
-      new URL("left_behind.ts", import.meta.url).href,
-    ],
-  }).output();
-  assert(success, new TextDecoder().decode(stderr));
-  const kb = Number(new TextDecoder().decode(stdout));
-  assert(kb > 1 && kb < 18, `a run of one answer leaves ${kb} KB that only a full collection frees`);
 });

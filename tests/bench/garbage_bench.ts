@@ -1,7 +1,12 @@
-/** Prints how many KB of a short run survive minor garbage collections. Needs `--expose-gc`. */
+/**
+ * Garbage: KB of a short run that only a full garbage collection frees. Exits with 1 above 18 KB.
+ *
+ *   deno run -A --v8-flags=--expose-gc tests/bench/garbage_bench.ts
+ */
 import { getHeapSpaceStatistics } from "node:v8";
-import { createRuntime } from "../../../src/app/runtime.ts";
-import type { Caller } from "../../../src/runs/types.ts";
+import { createRuntime } from "../../src/app/runtime.ts";
+import type { Caller } from "../../src/runs/types.ts";
+import { print, report } from "./figures.ts";
 
 const CALLER: Caller = { name: "test", namespace: "test", origin: "operator" };
 const PLAN = {
@@ -9,6 +14,7 @@ const PLAN = {
   providers: [{ module: "provider-mock", config: { response: "Hello." } }],
 };
 const AT_ONCE = 10;
+const MOST_KB = 18;
 
 const runtime = createRuntime();
 const { gc } = globalThis as unknown as { gc(options?: { type: "minor" }): void }; // defined by the flag
@@ -35,5 +41,7 @@ gc();
 const before = oldBytes();
 for (let index = 0; index < 10; index++) await round();
 const kb = (oldBytes() - before) / (10 * AT_ONCE * 5) / 1024;
-await Deno.stdout.write(new TextEncoder().encode(String(kb)));
 await runtime.close();
+print(`a run of one answer leaves ${kb.toFixed(1)} KB, at most ${MOST_KB} KB`);
+report("garbage", { kb });
+if (kb > MOST_KB) Deno.exit(1);
