@@ -138,9 +138,9 @@ function toError(error: unknown): LLMError {
   }
   if (status_code === undefined && error.cause instanceof Error) {
     // the client says only "Connection error."
-    return new LLMError("NetworkError", `Cannot reach the API: ${rootMessage(error.cause)}`, {
-      cause: error,
-    });
+    const { name, message } = rootOf(error.cause);
+    const type = name === "NotCapable" ? "ConfigurationError" : "NetworkError";
+    return new LLMError(type, `Cannot reach the API: ${message}`, { cause: error });
   }
   const message = messageOf(error as unknown as JsonObject) ?? error.message;
   return toLLMError({ name: error.name, message, headers, status: status_code }, { cause: error });
@@ -154,6 +154,6 @@ function messageOf({ error }: JsonObject): string | undefined {
     : undefined;
 }
 
-function rootMessage({ cause, message }: Error): string {
-  return cause instanceof Error ? rootMessage(cause) : message;
+function rootOf(error: Error): Error {
+  return error.cause instanceof Error ? rootOf(error.cause) : error;
 }

@@ -578,3 +578,20 @@ Deno.test("complete() says which address cannot be reached, and why", async () =
     new RegExp(`^Cannot reach the API: .*127\\.0\\.0\\.1:${port}.*Connection refused`, "s"),
   );
 });
+
+Deno.test("complete() does not try again what this process may not do", async () => {
+  const coordinator = new TestCoordinator();
+  await mount(coordinator, { api_key: "k", base_url: "http://127.0.0.1:1234" });
+  const original = globalThis.fetch;
+  globalThis.fetch = () => Promise.reject(new Deno.errors.NotCapable("Requires net access"));
+  try {
+    const call = coordinator.providers.anthropic!.complete({ messages: [USER] });
+    const error = await call.then(() => null, (thrown) => thrown);
+    assertEquals([error.type, error.message], [
+      "ConfigurationError",
+      "Cannot reach the API: Requires net access",
+    ]);
+  } finally {
+    globalThis.fetch = original;
+  }
+});
