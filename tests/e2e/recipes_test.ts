@@ -68,11 +68,10 @@ Deno.test({
     try {
       await Deno.chown(data, 10001, 10001);
       const binary = await Deno.realPath(BINARY!.startsWith("/") ? BINARY! : ROOT + BINARY);
-      const script =
-        `mount --bind "$2" "$2" && mkdir -p /run/preamp-test && cp "$1" /run/preamp-test/preamp &&
-        chmod 755 /run/preamp-test/preamp && mount -t tmpfs -o mode=1777 tmpfs /tmp && mount -o remount,bind,ro / &&
+      const script = `mount --bind "$2" "$2" && cp "$1" "$2/preamp" && chmod 755 "$2/preamp" &&
+        mount -t tmpfs -o mode=1777 tmpfs /tmp && mount -o remount,bind,ro / && ! touch /etc/preamp-test 2>/dev/null &&
         cd "$2" && exec setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all \\
-        env -i PREAMP_HOME="$2" PATH=/usr/bin:/bin /run/preamp-test/preamp "$\{@:3}"`;
+        env -i PREAMP_HOME="$2" PATH=/usr/bin:/bin "$2/preamp" "$\{@:3}"`;
       const run = (...words: string[]) =>
         new Deno.Command("/usr/bin/unshare", {
           args: ["--mount", "bash", "-c", script, "sh", binary, data, ...words],
