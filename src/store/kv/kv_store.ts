@@ -75,6 +75,7 @@ class KvStore implements Store {
   readonly #now: () => number;
   readonly #changes: KvChanges;
   readonly #purging: ReturnType<typeof setInterval>;
+  readonly #working = new Set<Promise<unknown>>();
   #purge: Promise<void> | undefined;
   #closed = false;
 
@@ -89,12 +90,53 @@ class KvStore implements Store {
     Deno.unrefTimer(this.#purging);
   }
 
-  async commit(changes: readonly Change[], fence?: Fence): Promise<void> {
-    await commit(this.#kv, changes, fence, this.#now);
-    this.#changes.notify();
+  commit(changes: readonly Change[], fence?: Fence): Promise<void> {
+    return this.#track(async () => {
+      await commit(this.#kv, changes, fence, this.#now);
+      this.#changes.notify();
+    });
   }
 
-  async entries(log: string, after: number, limit: number): Promise<readonly LogEntry[] | null> {
+  entries(log: string, after: number, limit: number): Promise<readonly LogEntry[] | null> {
+    return this.#track(() => this.#entries(log, after, limit));
+  }
+
+  get(kind: string, key: string): Promise<VersionedRecord | null> {
+    return this.#track(() => this.#get(kind, key));
+  }
+
+  list(
+    kind: string,
+    options: ListOptions,
+  ): Promise<{ records: VersionedRecord[]; next_cursor: string | null }> {
+    return this.#track(() => this.#list(kind, options));
+  }
+
+  acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
+    return this.#track(() => this.#acquire(lease, owner, ttl_ms));
+  }
+
+  renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
+    return this.#track(() => this.#renew(lease, owner, ttl_ms));
+  }
+
+  release(lease: string, owner: string): Promise<void> {
+    return this.#track(() => this.#release(lease, owner));
+  }
+
+  /** Calls `work`; {@link close} waits for it. */
+  async #track<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closed) throw new Error("Cannot use the store: it is closed");
+    const working = work();
+    this.#working.add(working);
+    try {
+      return await working;
+    } finally {
+      this.#working.delete(working);
+    }
+  }
+
+  async #entries(log: string, after: number, limit: number): Promise<readonly LogEntry[] | null> {
     for (let attempt = 1;; attempt++) {
       const { value: head } = await this.#kv.get<LogValue>(keys.log(log));
       if (!head || isExpired(head, this.#now())) return null;
@@ -128,7 +170,7 @@ class KvStore implements Store {
     return found.length === 0 ? null : found;
   }
 
-  async get(kind: string, key: string): Promise<VersionedRecord | null> {
+  async #get(kind: string, key: string): Promise<VersionedRecord | null> {
     for (let attempt = 1;; attempt++) {
       const { value } = await this.#kv.get<RecordValue>(keys.record(kind, key));
       const found = await this.#decode(kind, value);
@@ -143,7 +185,7 @@ class KvStore implements Store {
     return json === null ? "replaced" : decodeRecord({ ...row, kind, json, id: order });
   }
 
-  async list(
+  async #list(
     kind: string,
     { namespace, where = {}, limit, cursor }: ListOptions,
   ): Promise<{ records: VersionedRecord[]; next_cursor: string | null }> {
@@ -168,7 +210,7 @@ class KvStore implements Store {
         const stored = value.index_json === null ? {} : JSON.parse(value.index_json);
         if (!fields.every(([name, text]) => stored[name] === text)) continue;
         const record = await this.#decode(kind, value);
-        const found = record === "replaced" ? await this.get(kind, value.key) : record;
+        const found = record === "replaced" ? await this.#get(kind, value.key) : record;
         if (!found) continue;
         records.push(found);
         positions.push({ created_ms, order });
@@ -187,7 +229,7 @@ class KvStore implements Store {
     };
   }
 
-  async acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
+  async #acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
     const key = keys.lease(lease);
     const token_key = keys.token(lease);
     return await repeat(async () => {
@@ -204,7 +246,7 @@ class KvStore implements Store {
     });
   }
 
-  async renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
+  async #renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
     const key = keys.lease(lease);
     const result = await repeat(async () => {
       const held = await this.#kv.get<LeaseValue>(key);
@@ -215,7 +257,7 @@ class KvStore implements Store {
     return result === "renewed";
   }
 
-  async release(lease: string, owner: string): Promise<void> {
+  async #release(lease: string, owner: string): Promise<void> {
     const key = keys.lease(lease);
     await repeat(async () => {
       const held = await this.#kv.get<LeaseValue>(key);
@@ -241,6 +283,7 @@ class KvStore implements Store {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#purging);
+    await Promise.allSettled([...this.#working]);
     await this.#changes.close();
     await this.#purge;
     this.#kv.close();

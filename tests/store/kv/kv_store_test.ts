@@ -160,3 +160,18 @@ Deno.test("changed() of a KV store resolves soon after another process commits",
       await other.close();
     })
   ));
+
+Deno.test("KvStore completes the calls that were made before close() and refuses later ones", () =>
+  withFile(async (path) => {
+    const store = await openKvStore(path);
+    await store.acquire("lease", "me", 60_000);
+    const calls = [
+      ...Array.from({ length: 20 }, (_, n) => store.commit([put(`r${n}`)])),
+      store.release("lease", "me"),
+    ];
+    const closed = store.close();
+    await Promise.all(calls);
+    await closed;
+    await assertRejects(async () => await store.get("run", "r1"), Error, "it is closed");
+    await using(path, async (again) => assert(await again.get("run", "r19")));
+  }));
