@@ -7,7 +7,7 @@ import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { MemoryStore } from "../../src/store/memory.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
-import { addAll, groups, user } from "./context_simple_kit.ts";
+import { addAll, groups, user } from "../support/context.ts";
 
 testContext("context-persistent", () => contextPersistent);
 

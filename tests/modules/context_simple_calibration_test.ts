@@ -4,7 +4,7 @@ import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { Calibration } from "../../src/sdk/context/token_calibration.ts";
 import { assert, assertEquals } from "../assert.ts";
 import heldOut from "../fixtures/o200k_held_out.json" with { type: "json" };
-import { addAll, answer, groups, open, system, tokensOf, user, words } from "./context_simple_kit.ts";
+import { addAll, answer, groups, open, system, tokensOf, user, words } from "../support/context.ts";
 
 /** Returns o200k's count of messages: text, calls, and the same overhead as the estimate's. */
 function o200k(messages: readonly Message[]): number {

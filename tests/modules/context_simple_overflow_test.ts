@@ -2,7 +2,7 @@
 import type { ContextOverflow, JsonObject, Message, Provider } from "preamp";
 import { PreampError, toolTokens } from "preamp";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
-import { addAll, assertView, groups, open, system, tokensOf, user } from "./context_simple_kit.ts";
+import { addAll, assertView, groups, open, system, tokensOf, user } from "../support/context.ts";
 
 const UNKNOWN: ContextOverflow = { limit_tokens: null, requested_tokens: null };
 

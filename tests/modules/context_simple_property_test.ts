@@ -19,7 +19,7 @@ import {
   user,
   withoutNotice,
   words,
-} from "./context_simple_kit.ts";
+} from "../support/context.ts";
 
 const SCRIPTS = [
   "word and word ",

@@ -15,7 +15,7 @@ import {
   user,
   withoutNotice,
   words,
-} from "./context_simple_kit.ts";
+} from "../support/context.ts";
 
 const RECALL = { recall: true };
 

@@ -1,6 +1,6 @@
-/** Tests of `context-simple`: budget, compaction, notice, repair, restart. */
+/** Views and compactions of `context-simple`; the parts of its views have tests in tests/sdk/context. */
 import { CONFIG_SCHEMA, parseConfig } from "preamp/context";
-import { errorCode, type JsonObject, type Message, messageTokens, toolTokens } from "preamp";
+import { errorCode, type JsonObject, type Message, messageTokens } from "preamp";
 import { withDefaults } from "../../src/sdk/config.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import {
@@ -9,15 +9,13 @@ import {
   assertView,
   group,
   groups,
-  isNotice,
   open,
-  providerOf,
   system,
   tokensOf,
   user,
   withoutNotice,
   words,
-} from "./context_simple_kit.ts";
+} from "../support/context.ts";
 
 const QUIET = { compaction_notice_enabled: false };
 
@@ -197,120 +195,6 @@ Deno.test("getMessagesForRequest() begins with the view before it, byte for byte
   assertEquals(status().compactions, 1);
 });
 
-Deno.test("the budget is window - half of max_output - 4096 - tool schemas - injections, with the full reserve if configured", async () => {
-  const provider = providerOf(100_000, 4096);
-  const { context, status, answered } = await open();
-  await reportedUsage(context, answered);
-  await context.getMessagesForRequest({ provider });
-  assertEquals(status().budget, 100_000 - 2048 - 4096);
-  const tools = [{ name: "calculator", description: "adds", parameters: { type: "object" } }];
-  const injections = [user("a reminder")];
-  await context.getMessagesForRequest({ provider, tools, injections });
-  assertEquals(status().budget, 93_856 - toolTokens(tools) - tokensOf(injections));
-  const full = await open({ output_reserve_fraction: 1 });
-  await reportedUsage(full.context, full.answered);
-  await full.context.getMessagesForRequest({ provider });
-  assertEquals(full.status().budget, 100_000 - 4096 - 4096);
-});
-
-Deno.test("the margin of the budget is a tenth of the window until a usage was reported", async () => {
-  const { context, status, answered } = await open();
-  await context.getMessagesForRequest({ provider: providerOf(100_000, 4096) });
-  assertEquals(status().budget, 100_000 - 2048 - 10_000);
-  await reportedUsage(context, answered);
-  await context.getMessagesForRequest({ provider: providerOf(100_000, 4096) });
-  assertEquals(status().budget, 100_000 - 2048 - 4096);
-  const exact = await open({ token_meter: "exact" });
-  await exact.context.getMessagesForRequest({ provider: providerOf(100_000, 4096) });
-  assertEquals(exact.status().budget, 100_000 - 2048 - 4096);
-});
-
-/** A first request that the provider answered with its usage. */
-async function reportedUsage(
-  context: Awaited<ReturnType<typeof open>>["context"],
-  answered: Awaited<ReturnType<typeof open>>["answered"],
-): Promise<void> {
-  await context.addMessage(user("hello"));
-  const view = await context.getMessagesForRequest({ token_budget: 1000 });
-  answered(tokensOf(view));
-}
-
-Deno.test("the margin is a tenth of a small window, and a part remains of a window smaller than its answers", async () => {
-  const { context, status } = await open();
-  await context.getMessagesForRequest({ provider: providerOf(10_000, 1000) });
-  assertEquals(status().budget, 10_000 - 500 - 1000);
-  await context.getMessagesForRequest({ provider: providerOf(4000, 16_000) });
-  assertEquals(status().budget, 1000);
-});
-
-Deno.test("token_budget wins over the provider, and a configured max_tokens limits the provider's window", async () => {
-  const provider = providerOf(100_000, 4096);
-  const { context, status } = await open({ max_tokens: 50_000 });
-  await context.getMessagesForRequest({ provider, token_budget: 70_000 });
-  assertEquals(status().budget, 70_000);
-  await context.getMessagesForRequest({ provider });
-  assertEquals(status().budget, 50_000);
-  const { context: free, status: freeStatus, answered } = await open();
-  await reportedUsage(free, answered);
-  await free.getMessagesForRequest({ provider: providerOf(1_000_000, 4096) });
-  assertEquals(freeStatus().budget, 1_000_000 - 2048 - 4096, "the default of max_tokens is not a limit");
-});
-
-Deno.test("the budget comes from max_tokens when the provider's info fails", async () => {
-  const provider = {
-    ...providerOf(0, 0),
-    getInfo: () => {
-      throw new Error("not yet");
-    },
-  };
-  const { context, status } = await open({ max_tokens: 1234 });
-  await context.getMessagesForRequest({ provider });
-  assertEquals(status().budget, 1234);
-});
-
-Deno.test("a compacted view ends with a user-role notice that is not in the history, and has none while calls run", async () => {
-  const { context } = await open();
-  await addAll(context, [user("hi"), ...groups(40, 300)]);
-  const token_budget = 8000;
-  const view = await context.getMessagesForRequest({ token_budget });
-  assertEquals(view.at(-1)?.role, "user");
-  assertEquals(view.at(-1)?.metadata, { source: "context-compaction", ephemeral: true });
-  assertEquals(view.filter(isNotice).length, 1);
-  assert(!(await context.getMessages()).some(isNotice));
-  await addAll(context, group({ running: null }));
-  assert(!(await context.getMessagesForRequest({ token_budget })).some(isNotice));
-  await context.addMessage({ role: "tool", tool_call_id: "running", content: "done" });
-  assert(isNotice((await context.getMessagesForRequest({ token_budget })).at(-1)));
-});
-
-Deno.test("the notice follows compaction_notice_verbosity and is absent below its level", async () => {
-  const text = async (config: Record<string, unknown>) => {
-    const { context } = await open(config);
-    await addAll(context, [user("hi"), ...groups(40, 300)]);
-    return (await context.getMessagesForRequest({ token_budget: 8000 })).filter(isNotice).map((each) =>
-      String(each.content)
-    );
-  };
-  const [minimal, normal, verbose] = await Promise.all(
-    ["minimal", "normal", "verbose"].map((word) => text({ compaction_notice_verbosity: word })),
-  );
-  assert((minimal?.[0]?.length ?? 0) < (normal?.[0]?.length ?? 0));
-  assertStringIncludes(normal?.[0] ?? "", "messages left out");
-  assertStringIncludes(verbose?.[0] ?? "", "of 8");
-  assertEquals(await text({ compaction_notice_min_level: 8 }), []);
-  assertEquals(await text({ compaction_notice_enabled: false }), []);
-});
-
-Deno.test("getMessagesForRequest() warns and still compacts when the notice's reserve is the whole budget", async () => {
-  const { context, dataOf, status } = await open({ compaction_notice_token_reserve: 5000 });
-  const history = [user("hi"), ...groups(40, 300)];
-  await addAll(context, history);
-  const view = await context.getMessagesForRequest({ token_budget: 4000 });
-  assertView(view, history, 4000);
-  assertEquals(status().compactions, 1);
-  assertEquals(dataOf("user:notification").map((data) => data.level), ["warning"]);
-});
-
 Deno.test("setMessages() and getMessages() are a round trip of copies, clear() empties", async () => {
   const { context } = await open();
   const history = [system("s"), user("hi"), ...groups(2, 10)];
@@ -419,72 +303,6 @@ Deno.test("a hook that adds messages and asks for a view during a compaction eve
   assertEquals(withoutNotice(view).at(-1)?.content, "backed up");
 });
 
-Deno.test("a loaded transcript whose call has no answer gets one in the view once something follows it", async () => {
-  const { context } = await open();
-  const broken = [user("hi"), ...group({ a: "fine", b: null }), user("still there?")];
-  await context.setMessages(broken);
-  const view = await context.getMessagesForRequest();
-  assertView(view, broken, 100_000);
-  assertEquals(view.map((message) => message.tool_call_id ?? message.role), [
-    "user",
-    "assistant",
-    "a",
-    "b",
-    "user",
-  ]);
-  assertStringIncludes(String(view[3]?.content), "interrupted");
-  assertEquals(await context.getMessages(), broken, "the history stays as it was");
-});
-
-Deno.test("calls at the end of a loaded transcript are left to be answered, and a late answer takes its place", async () => {
-  const { context } = await open();
-  await context.setMessages([user("hi"), ...group({ a: null, b: null })]);
-  assertEquals((await context.getMessagesForRequest()).length, 2);
-  await context.addMessage({ role: "tool", tool_call_id: "b", content: "second" });
-  await context.addMessage(user("meanwhile"));
-  await context.addMessage({ role: "tool", tool_call_id: "a", content: "first" });
-  const view = await context.getMessagesForRequest();
-  assertEquals(view.slice(2).map((message) => message.content), ["first", "second", "meanwhile"]);
-});
-
-Deno.test("getMessagesForRequest() leaves out results that answer no call and answers given twice", async () => {
-  const { context } = await open();
-  const stray: Message = { role: "tool", tool_call_id: "unknown", content: "?" };
-  await addAll(context, [stray, user("hi"), ...group({ a: "one" }), {
-    role: "tool",
-    tool_call_id: "a",
-    content: "again",
-  }]);
-  assertEquals((await context.getMessagesForRequest()).map((message) => message.content).slice(2), ["one"]);
-});
-
-Deno.test("getMessagesForRequest() pairs results with the latest call when providers use the same ids again", async () => {
-  const { context } = await open();
-  const history = [user("hi"), ...group({ call_0: "first" }), ...group({ call_0: "second" }), user("end")];
-  await addAll(context, history);
-  assertEquals(await context.getMessagesForRequest(), history);
-});
-
-Deno.test("getMessagesForRequest() mends broken messages in the view and leaves out those without a role", async () => {
-  const { context } = await open();
-  const broken = [{}, null, "text", { role: "critic", content: "x" }, {
-    role: "user",
-    content: null,
-    _seq: 3,
-  }, {
-    role: "assistant",
-    content: { type: "text", text: "one block" },
-    tool_calls: "none",
-  }, { role: "user", content: ["plain", { type: "text", text: "block" }, 7] }];
-  await addAll(context, broken);
-  assertEquals((await context.getMessages()).length, broken.length);
-  assertEquals(await context.getMessagesForRequest(), [
-    { role: "user", content: "" },
-    { role: "assistant", content: [{ type: "text", text: "one block" }] },
-    { role: "user", content: [{ type: "text", text: "plain" }, { type: "text", text: "block" }] },
-  ]);
-});
-
 Deno.test("getMessagesForRequest() squeezes the last results just as far as they must when nothing else is left", async () => {
   const { context } = await open({ max_tool_result_bytes: null });
   const history = [user("hi"), ...group({ a: words(20_000), b: words(500) })];
@@ -502,63 +320,6 @@ Deno.test("a reminder of a hook does not count as the last human message", async
   await addAll(context, [user("hi"), ...groups(30, 300), user(question), ...groups(30, 300, "b"), reminder]);
   const view = await context.getMessagesForRequest({ token_budget: 5000 });
   assert(view.some((message) => message.content === question));
-});
-
-Deno.test("session_state is written with a compaction only, and a restarted session gives the same view byte for byte", async () => {
-  const { context, state } = await open();
-  const first = [system("s"), user("hi"), ...groups(60, 300), user(words(100)), answer("ok"), user("more")];
-  await addAll(context, first);
-  await context.getMessagesForRequest({ token_budget: 100_000 });
-  assertEquals(state, {});
-  await context.getMessagesForRequest({ token_budget: 6000 });
-  await addAll(context, groups(3, 50, "later"));
-  const kept = JSON.parse(JSON.stringify(state));
-  const view = await context.getMessagesForRequest({ token_budget: 6000 });
-  assertEquals(state, kept);
-
-  const again = await open({}, { state: kept });
-  await again.context.setMessages(await context.getMessages());
-  assertEquals(
-    JSON.stringify(await again.context.getMessagesForRequest({ token_budget: 6000 })),
-    JSON.stringify(view),
-  );
-  assertEquals(again.dataOf("context:compaction"), []);
-  assertEquals(again.status().compactions, 1);
-});
-
-Deno.test("decisions of another history are ignored", async () => {
-  const { context, state } = await open();
-  await addAll(context, [user("hi"), ...groups(60, 300)]);
-  await context.getMessagesForRequest({ token_budget: 6000 });
-  const other = [user("something else"), ...groups(60, 30, "other")];
-  const again = await open({}, { state });
-  await again.context.setMessages(other);
-  assertEquals(await again.context.getMessagesForRequest({ token_budget: 100_000 }), other);
-  for (
-    const garbage of [7, {}, { version: 1, removed: "all" }, {
-      version: 1,
-      messages: 1,
-      fingerprint: 0,
-      removed: [[0]],
-    }]
-  ) {
-    const third = await open({}, { state: { "context-simple": garbage } });
-    await third.context.setMessages(other);
-    assertEquals(await third.context.getMessagesForRequest({ token_budget: 100_000 }), other);
-  }
-});
-
-Deno.test("a compaction stands when session_state is full, and warns that it lasts for this run only", async () => {
-  const state = new Proxy({}, {
-    set() {
-      throw new RangeError("Cannot set session_state: a session keeps at most 65536 bytes");
-    },
-  });
-  const { context, dataOf } = await open({}, { state });
-  const history = [user("hi"), ...groups(60, 300)];
-  await addAll(context, history);
-  assertView(await context.getMessagesForRequest({ token_budget: 6000 }), history, 6000);
-  assertEquals(dataOf("user:notification").length, 1);
 });
 
 for (

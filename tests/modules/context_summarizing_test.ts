@@ -6,7 +6,7 @@ import * as contextSummarizing from "../../modules/context-summarizing/mod.ts";
 import { chunksOf } from "../../modules/context-summarizing/chunks.ts";
 import { estimateTokens } from "preamp";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
-import { addAll, assertView, groups, system, tokensOf, user, withoutNotice } from "./context_simple_kit.ts";
+import { addAll, assertView, groups, system, tokensOf, user, withoutNotice } from "../support/context.ts";
 
 testContext("context-summarizing", () => contextSummarizing);
 

@@ -8,7 +8,7 @@ import { methodOf } from "../../../src/sdk/snake_case_aliases.ts";
 import { objectProxy } from "../../../src/sandbox/guest/guest_proxies.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
 import type { Module, ModuleType, StreamDelta, ToolCallContext, ToolResult } from "../../../src/sdk/types.ts";
-import { assert, assertEquals, assertMatch, assertRejects, assertStrictEquals } from "../../assert.ts";
+import { assert, assertEquals, assertRejects, assertStrictEquals } from "../../assert.ts";
 import { Lab, type OpenOptions, ROOMY } from "../support.ts";
 
 /** A module that is mounted on a coordinator of its own, or on a given one. */
@@ -34,95 +34,6 @@ async function mounted(
 const toolOf = (body: string) =>
   `export const mount = (coordinator, config) => coordinator.mount("tools", { name: "t", description: "d",
      execute: async (input, call) => { ${body} } });`;
-
-Deno.test("a guest receives its session, its own config and grant, and of the plan only the names of modules", async () => {
-  await using lab = new Lab();
-  const code = toolOf(`const { session_id, parent_id, limits } = coordinator;
-    return { session_id, parent_id, limits, config: coordinator.config, own: config, dict: coordinator.toDict(),
-      state: { ...coordinator.session_state }, now: Math.round(coordinator.clock.now() / 3.6e6), ids: [coordinator.newId("x"), coordinator.newId("x")] }`);
-  const clock = new FakeClock();
-  const { call } = await mounted(lab, code, {
-    config: { mine: 1 },
-    coordinator: {
-      ...{ clock, session_id: "ses_7", parent_id: "ses_1", limits: { max_tool_calls: 7 } },
-      session_state: { kept: [1] },
-      config: {
-        session: {
-          orchestrator: { module: "loop", source: "https://x/y?token=s3cret", config: { key: "s3cret" } },
-          context: "context-simple",
-          debug: true,
-          injection_size_limit: 5,
-          metadata: { owner: "s3cret" },
-        },
-        system: "s3cret",
-        providers: [{
-          module: "p",
-          instance_id: "p2",
-          source: "git+https://s3cret",
-          config: { api_key: "s3cret" },
-        }],
-        tools: [
-          "t",
-          { module: "u", config: { k: "s3cret" }, permissions: { read: ["/s3cret"] } },
-          { module: "guest", config: { mine: "s3cret" }, permissions: { net: ["a.example"] } },
-        ],
-        agents: { a: { system: "s3cret", description: "Helps" }, b: {} },
-        limits: { max_tool_calls: 7 },
-      },
-    },
-  });
-  const output = await call("t") as JsonObject;
-  const { ids, dict, limits, ...rest } = output;
-  assertEquals((limits as JsonObject).max_tool_calls, 7);
-  assertEquals(new Set(ids as string[]).size, 2);
-  assertEquals((dict as JsonObject).tools, ["t"]);
-  assertEquals(rest, {
-    ...{ session_id: "ses_7", parent_id: "ses_1", own: { mine: 1 }, state: { kept: [1] } },
-    now: Math.round(clock.now() / 3.6e6),
-    config: {
-      session: {
-        ...{ debug: true, injection_size_limit: 5 },
-        orchestrator: { module: "loop" },
-        context: { module: "context-simple" },
-      },
-      providers: [{ module: "p", instance_id: "p2" }],
-      tools: [
-        { module: "t" },
-        { module: "u" },
-        { module: "guest", config: { mine: 1 }, permissions: { net: ["a.example"] } },
-      ],
-      agents: { a: { description: "Helps" }, b: {} },
-      limits: { max_tool_calls: 7 },
-    },
-  });
-  assert(!JSON.stringify(output).includes("s3cret"));
-});
-
-Deno.test("a guest reads the variables it was granted, and nothing else of its process", async () => {
-  await using lab = new Lab();
-  const names = ["PREAMP_TEST_ONE", "PREAMP_TEST_TWO", "PREAMP_OTHER", "HOME", "PATH", "DENO_DIR"];
-  for (const name of names.slice(0, 3)) Deno.env.set(name, `value of ${name}`);
-  const code = toolOf(
-    `const read = (name) => { try { return Deno.env.get(name) ?? null } catch (error) { return error.name } };
-    const found = Object.fromEntries(input.names.map((name) => [name, read(name)]));
-    try { found["*"] = Deno.env.toObject() } catch (error) { found["*"] = error.name }
-    return found`,
-  );
-  const refused = { HOME: "NotCapable", PATH: "NotCapable", DENO_DIR: "NotCapable", "*": "NotCapable" };
-  const nothing = Object.fromEntries(names.map((name) => [name, "NotCapable"]));
-  for (const tier of ["worker", "process"] as const) {
-    const none = await mounted(lab, code, { tier });
-    assertEquals(await none.call("t", { names }), { ...nothing, "*": "NotCapable" }, tier);
-    const some = await mounted(lab, code, { tier, grant: { env: ["PREAMP_TEST_ONE", "PREAMP_TEST_TWO"] } });
-    assertEquals(await some.call("t", { names }), {
-      ...refused,
-      PREAMP_TEST_ONE: "value of PREAMP_TEST_ONE",
-      PREAMP_TEST_TWO: "value of PREAMP_TEST_TWO",
-      PREAMP_OTHER: "NotCapable",
-    }, tier);
-  }
-  for (const name of names.slice(0, 3)) Deno.env.delete(name);
-});
 
 Deno.test("what a guest's mount returns is read as inline", async () => {
   await using lab = new Lab();
@@ -476,111 +387,6 @@ Deno.test("a module acts only while it is called", async () => {
   ]);
   assertEquals(coordinator.getCapability("late"), null);
   assertEquals(coordinator.hooks.getEvents("late:event"), []);
-});
-
-/** A module that counts its calls, dies on demand, and does everything that is to be done again. */
-const MORTAL = `
-  let count = 0;
-  export const mount = async (c) => {
-    c.session_state.mounts = (c.session_state.mounts ?? 0) + 1;
-    const first = c.session_state.mounts === 1;
-    await c.mount("tools", { name: "count", description: "d", execute: () => ++count });
-    await c.mount("tools", { name: "die", description: "d", execute: () => "x".repeat(300_000) });
-    if (first) await c.mount("tools", { name: "once", description: "d", execute: () => "once" });
-    c.hooks.register("ask:mounts", () => ({ action: "continue", data: { mounts: c.session_state.mounts } }));
-    c.registerCapability("count", () => count);
-    c.registerContributor("counts", "me", () => count);
-    c.registerCleanup(() => c.hooks.emit("cleaned", {}));
-    return { name: "m", provides: [], cleanup: () => { c.session_state.cleaned = count } };
-  };
-  export const onSessionReady = (c) => { c.hooks.register("late", () => ({ action: "continue", data: { ready: true } })) };`;
-
-Deno.test("a guest that died is started again, and everything of it stands where it stood", async () => {
-  await using lab = new Lab();
-  const { module, coordinator, returned, call } = await mounted(lab, MORTAL, { name: "mortal" });
-  await methodOf(module, "onSessionReady")!(coordinator);
-  assertEquals([await call("count"), await call("count"), await call("once")], [1, 2, "once"]);
-  const codeOf = async (name: string) => ((await assertRejects(() => call(name))) as { code?: string }).code;
-  assertEquals(await codeOf("die"), "tool_output_exceeded");
-  assertEquals(lab.warnings, []);
-  // two at once: one start
-  assertEquals((await Promise.all([call("count"), call("count")])).sort(), [1, 2]);
-  assertEquals(lab.warnings.map(({ code }) => code), ["module_restarted"]);
-  assertMatch(
-    lab.warnings[0]!.message,
-    /^Module "mortal" is restarted \(1 of 3\): its answer has more than/,
-  );
-  assertEquals(coordinator.session_state.mounts, 2);
-  assertEquals(await codeOf("once"), "tool_crashed");
-  assertEquals((await coordinator.hooks.emitAndCollect("ask:mounts", {})).length, 1);
-  assertEquals(await coordinator.hooks.emitAndCollect("late", {}), [{ ready: true }]);
-  assertEquals(await (coordinator.getCapability("count") as () => unknown)(), 2);
-  assertEquals(await coordinator.collectContributions("counts"), [2]);
-  await (returned as { cleanup(): Promise<void> }).cleanup();
-  assertEquals(coordinator.session_state.cleaned, 2);
-  assertEquals(await coordinator.cleanup(), { ran: 1, failed: [] });
-  assertEquals(coordinator.hooks.getEvents("cleaned").length, 1);
-  for (const nth of [2, 3]) {
-    assertEquals(await codeOf("die"), "tool_output_exceeded");
-    assertEquals(await call("count"), 1);
-    assertEquals(lab.warnings.length, nth);
-  }
-  assertEquals(await codeOf("die"), "tool_output_exceeded");
-  assertEquals(await codeOf("count"), "tool_output_exceeded");
-  assertEquals([lab.warnings.length, lab.sandbox.guests], [3, 0]);
-});
-
-Deno.test("a restarted guest has its returned instance and its context again, with the conversation", async () => {
-  await using lab = new Lab();
-  const { returned } = await mounted(
-    lab,
-    `export const mount = () => ({ name: "t", description: "d", execute: ({ die }) => die ? "x".repeat(300_000) : "alive" })`,
-  );
-  const execute = methodOf(returned, "execute")!;
-  await assertRejects(async () => await execute({ die: true }));
-  assertEquals((await execute({}) as ToolResult).output, "alive");
-  const { coordinator } = await mounted(
-    lab,
-    `export const mount = (c) => { let messages = []; let factory = null;
-       c.registerCapability("die", () => "x".repeat(2_000_000));
-       return c.mount("context", { addMessage(m) { messages.push(m) }, getMessages: () => messages, setMessages(m) { messages = m }, clear() { messages = [] },
-         setSystemPromptFactory(given) { factory = given },
-         getMessagesForRequest: async () => [...factory ? [{ role: "system", content: await factory() }] : [], ...messages] }) };`,
-    { type: "context" },
-  );
-  const context = coordinator.context!;
-  await context.setMessages([{ role: "user", content: "before" }]);
-  await context.clear();
-  await context.setMessages([{ role: "user", content: "one" }]);
-  await context.addMessage({ role: "assistant", content: "two" });
-  context.setSystemPromptFactory!(() => "the system's");
-  await context.getMessages();
-  await assertRejects(() => (coordinator.getCapability("die") as () => Promise<unknown>)());
-  assertEquals((await context.getMessagesForRequest()).map(({ content }) => content), [
-    "the system's",
-    "one",
-    "two",
-  ]);
-});
-
-Deno.test("a guest that dies while it is mounted, or whose session is over, is not started again", async () => {
-  await using lab = new Lab();
-  const module = await lab.open(
-    `export const mount = (c) => c.mount("tools", { name: "t", description: "d", execute() {}, native_specs: { p: { s: "x".repeat(200_000) } } })`,
-  );
-  assertMatch(
-    (await assertRejects(async () => await module.mount(new TestCoordinator(), {}))).message,
-    /description and schema have/,
-  );
-  const flooding = await lab.open(
-    `export const mount = () => ({ cleanup() {}, data: "x".repeat(1_000_000) })`,
-  );
-  await assertRejects(async () => await flooding.mount(new TestCoordinator(), {}));
-  const { call } = await mounted(lab, toolOf(`return 1`));
-  assertEquals(await call("t"), 1);
-  await lab.end();
-  assertEquals(((await assertRejects(() => call("t"))) as { code?: string }).code, "tool_crashed");
-  assertEquals([lab.warnings, lab.sandbox.guests], [[], 0]);
 });
 
 Deno.test("Sandbox.open() fails with what the top level threw, and keeps no guest", async () => {
