@@ -4,7 +4,7 @@ import type { Runtime } from "../src/app/types.ts";
 import type { Caller, Run } from "../src/runs/types.ts";
 import { ERRORS } from "../src/sdk/error_codes.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "./assert.ts";
-import { refusal } from "./plan/support.ts";
+import { refusal } from "./support/plans.ts";
 import { fakeVendor, onServer, VENDORS } from "./modules/providers/fake_vendor.ts";
 import { CHAT } from "./modules/provider_openai/vendors.ts";
 import { parseDocument } from "../src/plan/parse/parse.ts";

@@ -3,7 +3,7 @@ import { createRuntime } from "../../src/app/runtime.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { assertEquals, assertStringIncludes } from "../assert.ts";
-import { refusal } from "../plan/support.ts";
+import { refusal } from "../support/plans.ts";
 
 const CALLER: Caller = { name: "key:ci", namespace: "ns", origin: "caller" };
 

@@ -7,8 +7,8 @@ import type { Caller } from "../../src/runs/types.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { createApp } from "../../src/server/app.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { type FileServer, serveFiles } from "../loader/support.ts";
-import { refusal } from "../plan/support.ts";
+import { type FileServer, serveFiles } from "../support/loader.ts";
+import { refusal } from "../support/plans.ts";
 import { bodyOf, problemOf } from "../support/http.ts";
 import { testWithUnitPermissions } from "../support/permissions.ts";
 

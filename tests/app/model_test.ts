@@ -5,7 +5,7 @@ import type { Caller, Run, RunRequest } from "../../src/runs/types.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type { Coordinator, JsonObject } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
-import { refusal } from "../plan/support.ts";
+import { refusal } from "../support/plans.ts";
 
 const CALLER: Caller = { name: "key:a", namespace: "a", origin: "caller" };
 const OPERATOR: Caller = { name: "terminal", namespace: "local", origin: "operator" };

@@ -16,8 +16,8 @@ import { pathsBeside } from "../../src/policy/paths.ts";
 import type { Permissions } from "../../src/sdk/contracts.ts";
 import type { ModuleSpec } from "../../src/sdk/plan.ts";
 import { assert, assertEquals } from "../assert.ts";
-import { refusal } from "../plan/support.ts";
-import { BUILTINS, policyWith } from "../policy/support.ts";
+import { refusal } from "../support/plans.ts";
+import { BUILTINS, policyWith } from "../support/policies.ts";
 import { testWithUnitPermissions } from "../support/permissions.ts";
 
 /** A folder with a file, a folder with a file beside it, and links; its real path. */

@@ -1,6 +1,6 @@
 import { NamedPlans } from "../../src/app/named_plans.ts";
 import { assertEquals } from "../assert.ts";
-import { refusal } from "../plan/support.ts";
+import { refusal } from "../support/plans.ts";
 
 Deno.test("get() of an unknown plan suggests the nearest name", async () => {
   const folder = await Deno.makeTempDir();

@@ -1,7 +1,7 @@
 /** A module from a file is mounted with a config that its schema accepts, with defaults, in every tier. */
-import { refusal } from "../plan/support.ts";
+import { refusal } from "../support/plans.ts";
 import { assertEquals } from "../assert.ts";
-import { runWithFiles, TIERS } from "./own_modules.ts";
+import { runWithFiles, TIERS } from "../support/own_modules.ts";
 
 const SCHEMA = {
   type: "object",

@@ -1,6 +1,6 @@
 /** A provider of a module author on `mountProvider` of `preamp/provider`, in each tier. */
 import { assertEquals } from "../assert.ts";
-import { runWithFiles, TIERS } from "./own_modules.ts";
+import { runWithFiles, TIERS } from "../support/own_modules.ts";
 
 const PROVIDER = `
 import { LLMError, toLLMError } from "preamp";

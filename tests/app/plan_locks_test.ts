@@ -2,7 +2,7 @@
 import { hashLock, Locks } from "../../src/app/plan_locks.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { refusal } from "../plan/support.ts";
+import { refusal } from "../support/plans.ts";
 
 const A = `sha256-${"A".repeat(43)}=`;
 const B = `sha256-${"A".repeat(42)}E=`;

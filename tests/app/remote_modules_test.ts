@@ -8,8 +8,8 @@ import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
 import type { ModuleSpec } from "../../src/sdk/plan.ts";
 import { assertEquals } from "../assert.ts";
-import { contextOf } from "../loader/support.ts";
-import { refusal } from "../plan/support.ts";
+import { contextOf } from "../support/loader.ts";
+import { refusal } from "../support/plans.ts";
 
 function specOf(name: string): ModuleSpec {
   const url = `https://m.example/${name}.ts`;

@@ -1,7 +1,7 @@
 /** Runs whose modules are all loaded from files replay as they were recorded, in every tier. */
 import { assertEquals } from "../assert.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
-import { runWithFiles, TIERS } from "./own_modules.ts";
+import { runWithFiles, TIERS } from "../support/own_modules.ts";
 
 const MODULES = new URL("../../modules/", import.meta.url);
 

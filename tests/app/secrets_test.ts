@@ -1,7 +1,7 @@
 /** A secret of a plan appears nowhere in the output of a run, wherever its modules put it, in any tier. */
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { errorCode, errorMessage } from "../../src/sdk/errors.ts";
-import { runWithFiles, TIERS } from "./own_modules.ts";
+import { runWithFiles, TIERS } from "../support/own_modules.ts";
 
 const SECRET = 's3cret/"key"\\with\u001b[2J+漢字';
 

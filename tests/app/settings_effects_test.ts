@@ -9,11 +9,11 @@ import type { JsonObject } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
 import { waitFor } from "preamp/testing";
 import { cli } from "../../src/cli/mod.ts";
-import { fakeIo } from "../cli/fake_io.ts";
+import { fakeIo } from "../support/io.ts";
 import { until } from "../support/clock.ts";
 import { someOf } from "../support/cases.ts";
 import { runProgram, startProgram, startServer } from "../e2e/program.ts";
-import { serveFiles } from "../loader/support.ts";
+import { serveFiles } from "../support/loader.ts";
 import { receiveSpans } from "../support/otlp_receiver.ts";
 import {
   calling,

@@ -1,7 +1,7 @@
 /** Tests of the process that validates a module: timeouts and protocol errors. */
 import { validateInProcess } from "../../src/app/validation/process.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { contextOf, loaderOf, specOf } from "../loader/support.ts";
+import { contextOf, loaderOf, specOf } from "../support/loader.ts";
 
 async function outcomeOf(code: string, step_ms = 500) {
   await using loader = loaderOf();

@@ -12,7 +12,7 @@ import { parsePlanText } from "../../src/plan/parse/parse.ts";
 import { hashKey, KeyRing } from "../../src/policy/api_keys.ts";
 import { compileGlob } from "../../src/sdk/glob.ts";
 import { LLMError, overflowOf } from "../../src/sdk/llm_errors.ts";
-import { contextOf, loaderOf, serveFiles, specOf } from "../loader/support.ts";
+import { contextOf, loaderOf, serveFiles, specOf } from "../support/loader.ts";
 import {
   compressedZeros,
   GLOBS,

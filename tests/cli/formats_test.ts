@@ -2,7 +2,7 @@
 import { cli } from "../../src/cli/mod.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
-import { type FakeIo, fakeIo } from "./fake_io.ts";
+import { type FakeIo, fakeIo } from "../support/io.ts";
 
 const SESSION = "session: {orchestrator: loop-streaming, context: context-simple}\n";
 const FILES: Readonly<Record<string, string>> = {

@@ -2,7 +2,7 @@ import { readArguments } from "../../src/cli/arguments.ts";
 import { policySettings } from "../../src/policy/policy_settings.ts";
 import { policyFlags, readSettings, settingFlags } from "../../src/cli/settings.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
-import { fakeIo } from "./fake_io.ts";
+import { fakeIo } from "../support/io.ts";
 
 const OWN = settingFlags(["host", "port", "plans", "store", "frozen", "behind-proxy"]);
 const FLAGS = [...OWN, ...policyFlags(OWN)];

@@ -1,7 +1,7 @@
 /** Sub-agents through the real program: over HTTP with an approval answered from elsewhere, and on the command line. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { runProgram, startServer } from "./program.ts";
-import { readSse } from "./sse.ts";
+import { readSse } from "../support/sse.ts";
 
 const script = (...responses: unknown[]) => ({ module: "provider-mock", config: { responses } });
 

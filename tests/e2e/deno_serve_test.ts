@@ -1,6 +1,6 @@
 /** `deno serve main.ts` and `deno run main.ts`: the module without a command line. Always from source. */
 import { assertEquals, assertStringIncludes } from "../assert.ts";
-import { serveFiles } from "../loader/support.ts";
+import { serveFiles } from "../support/loader.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { ROOT, runProgram, Tail } from "./program.ts";
 

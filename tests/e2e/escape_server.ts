@@ -1,5 +1,5 @@
 /** The one server that all attacks are sent to, what is asked of it afterwards, and the modules beside it. */
-import { type FileServer, serveFiles } from "../loader/support.ts";
+import { type FileServer, serveFiles } from "../support/loader.ts";
 import { ESCAPE_KINDS } from "./escape_kinds.ts";
 import { BYSTANDER_ENV, escapePlan } from "./escape_plans.ts";
 import { type EscapeSite, openEscapeSite } from "./escape_site.ts";

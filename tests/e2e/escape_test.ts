@@ -9,7 +9,7 @@ import { escapePlan } from "./escape_plans.ts";
 import { type EscapeServer, planName, startEscapeServer } from "./escape_server.ts";
 import type { Json } from "./program.ts";
 import { aliveOf, descendantsOf, descriptorsOf, residentBytes } from "./processes.ts";
-import { readSse } from "./sse.ts";
+import { readSse } from "../support/sse.ts";
 
 const AT_ONCE = 8;
 /** Of spare children that wait at one time and not at another: three pipes and the process itself, of three. */

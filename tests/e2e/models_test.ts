@@ -7,7 +7,7 @@ import { fakeVendor } from "../modules/providers/fake_vendor.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { type Json, runProgram, startServer } from "./program.ts";
 import { KEY, type Wire, WIRES } from "./provider_wires.ts";
-import { readSse } from "./sse.ts";
+import { readSse } from "../support/sse.ts";
 
 const PROMPT = "What is 6 × 7, and 1 + 1?";
 

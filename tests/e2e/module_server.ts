@@ -1,5 +1,5 @@
 /** A local server of modules: the fixtures, as if they were somebody's site, and whatever a test adds. */
-import { type FileServer, serveFiles } from "../loader/support.ts";
+import { type FileServer, serveFiles } from "../support/loader.ts";
 import { ROOT } from "./program.ts";
 
 /** Folder → name it is served under. */

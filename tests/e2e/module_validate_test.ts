@@ -1,6 +1,6 @@
 /** `preamp module validate | bundle | hash` as a process, on files and URLs: hostile modules cost their author an error alone. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { serveFiles } from "../loader/support.ts";
+import { serveFiles } from "../support/loader.ts";
 import { type Json, ROOT, runProgram } from "./program.ts";
 
 const TOOL = `export const module = { id: "tool-x", type: "tool", version: "1.0.0" };

@@ -1,6 +1,6 @@
 /** Modules by URL in the real process: what runs, what is refused before a packet or before anything of it executes. */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import type { FileServer } from "../loader/support.ts";
+import type { FileServer } from "../support/loader.ts";
 import { planOfFive, serveModules } from "./module_server.ts";
 import { type Ended, type Json, runProgram, type ServerProgram, startServer } from "./program.ts";
 

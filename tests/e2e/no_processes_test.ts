@@ -1,6 +1,6 @@
 /** The server without permission to start processes: what it still loads, and what it says of the rest. */
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { serveFiles } from "../loader/support.ts";
+import { serveFiles } from "../support/loader.ts";
 import { type Json, ROOT, runProgram } from "./program.ts";
 
 /** Runs a command with every permission but `run`. */

@@ -1,6 +1,6 @@
 /** `preamp plan vendor`: a plan whose modules come from a server runs without that server, bundler and child processes. */
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { serveFiles } from "../loader/support.ts";
+import { serveFiles } from "../support/loader.ts";
 import { type Json, ROOT, runProgram } from "./program.ts";
 
 /** A tool of two files with an import that is refused. */

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { runProgram, startServer } from "./program.ts";
 import { shell } from "./shell.ts";
-import { readSse } from "./sse.ts";
+import { readSse } from "../support/sse.ts";
 
 const PLAN = `
 session: {orchestrator: loop-streaming, context: context-simple}

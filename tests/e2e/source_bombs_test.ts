@@ -1,7 +1,7 @@
 /** Modules that break a bundler, sent to a server by a caller: what others send is loaded all the same. */
 import { assertEquals } from "../assert.ts";
 import { DEEP } from "../loader/bundler/source_bombs.ts";
-import { serveFiles } from "../loader/support.ts";
+import { serveFiles } from "../support/loader.ts";
 import { type ServerProgram, startServer } from "./program.ts";
 
 async function explain(server: ServerProgram, source: string): Promise<unknown[]> {

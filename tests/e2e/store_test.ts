@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { type Json, runProgram, type ServerProgram, startServer } from "./program.ts";
-import { readSse } from "./sse.ts";
+import { readSse } from "../support/sse.ts";
 
 const KEYS = { PREAMP_API_KEYS: "one-key-for-all-servers" };
 const AUTHORIZED = { authorization: `Bearer ${KEYS.PREAMP_API_KEYS}` };

@@ -5,7 +5,7 @@
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { createHash } from "node:crypto";
 import { startServer } from "./program.ts";
-import { readSse } from "./sse.ts";
+import { readSse } from "../support/sse.ts";
 
 const PLAN = {
   session: { orchestrator: "loop-streaming", context: "context-simple" },

@@ -6,7 +6,7 @@ import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { RequestMeter } from "../../src/sdk/token_estimate.ts";
 import type { Message } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { kit, type KitOptions, type TestModule, tool } from "./kit.ts";
+import { kit, type KitOptions, type TestModule, tool } from "../support/sessions.ts";
 
 const CONTEXT: TestModule = { ...contextSimple, id: "context-simple" };
 

@@ -2,7 +2,7 @@
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type { ChatRequest, CompleteOptions, Coordinator, Provider } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
-import { kit, type TestModule } from "./kit.ts";
+import { kit, type TestModule } from "../support/sessions.ts";
 
 const USAGE = { input_tokens: 100, output_tokens: 10, cost_usd: "0.25" };
 

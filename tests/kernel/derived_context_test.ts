@@ -1,7 +1,7 @@
 import { parseConfig, SimpleContext } from "../../src/sdk/context.ts";
 import type { Message } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
-import { kit } from "./kit.ts";
+import { kit } from "../support/sessions.ts";
 
 Deno.test("a context derived from SimpleContext may store other messages than the log", async () => {
   class Loud extends SimpleContext {

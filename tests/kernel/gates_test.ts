@@ -4,7 +4,7 @@ import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type { ApprovalRequest } from "../../src/kernel/host.ts";
 import type { HookResult, JsonObject } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
-import { type Answer, calls, hook, kit, type KitOptions, tool, until } from "./kit.ts";
+import { type Answer, calls, hook, kit, type KitOptions, tool, until } from "../support/sessions.ts";
 
 const ASK: HookResult = { action: "ask_user", approval_prompt: "Allow t?" };
 

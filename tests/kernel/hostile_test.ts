@@ -9,7 +9,7 @@ import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type { Outcome } from "../../src/kernel/session/outcome.ts";
 import type { ContextManager, JsonObject, Message, Orchestrator, Provider } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { calls, hook, type Kit, kit, type KitOptions, nextTurn, tool } from "./kit.ts";
+import { calls, hook, type Kit, kit, type KitOptions, nextTurn, tool } from "../support/sessions.ts";
 
 const trap = new Proxy({}, {
   get(_, key) {

@@ -6,7 +6,7 @@ import { readConfig } from "../../src/sdk/config.ts";
 import { ToolResult } from "../../src/sdk/tools.ts";
 import type { PreampError } from "../../src/sdk/errors.ts";
 import type { Coordinator, JsonObject, Module, ModuleInfo, Orchestrator, Tool } from "../../src/sdk/types.ts";
-import { calls, hook, kit, type TestModule, tool, until } from "./kit.ts";
+import { calls, hook, kit, type TestModule, tool, until } from "../support/sessions.ts";
 
 const orchestrator: Orchestrator = {
   execute: (_prompt, _context, _providers, _tools, _hooks) => Promise.resolve("done"),

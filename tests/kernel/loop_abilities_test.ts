@@ -5,7 +5,7 @@ import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";
 import { MockProvider, type ScriptStep } from "../../src/sdk/testing/mock_provider.ts";
 import { ProviderInfo } from "../../src/sdk/providers.ts";
 import type { JsonObject, Module } from "../../src/sdk/types.ts";
-import { calls, hook, type Kit, kit, type KitOptions, tool, until } from "./kit.ts";
+import { calls, hook, type Kit, kit, type KitOptions, tool, until } from "../support/sessions.ts";
 
 const SLOW_DOWN: ScriptStep = {
   error: { type: "RateLimitError", message: "slow down", status_code: 429, retry_after: 2 },

@@ -6,7 +6,7 @@ import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { type ToolCallContext, ToolResult } from "../../src/sdk/tools.ts";
 import type { HookResult, JsonObject, Message, Orchestrator, Provider } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
-import { calls, hook, kit, type TestModule, tool, until } from "./kit.ts";
+import { calls, hook, kit, type TestModule, tool, until } from "../support/sessions.ts";
 
 const START = ["execution:start", "prompt:submit", "context:message"];
 const TEXT = [

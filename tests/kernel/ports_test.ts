@@ -20,7 +20,7 @@ import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type { JsonObject, Message, Module } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { calls, hook, kit, type TestModule, tool } from "./kit.ts";
+import { calls, hook, kit, type TestModule, tool } from "../support/sessions.ts";
 
 /**
  * Returns a ported module with a config and an id. Ports declare only the members of the coordinator that

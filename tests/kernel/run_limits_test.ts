@@ -4,7 +4,7 @@ import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type { HookRegistry, JsonObject, RunLimits, Usage } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
-import { calls, hook, kit, tool, until } from "./kit.ts";
+import { calls, hook, kit, tool, until } from "../support/sessions.ts";
 
 const LIMITS: RunLimits = {
   max_iterations: 2,

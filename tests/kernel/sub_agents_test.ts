@@ -6,7 +6,7 @@ import { CancellationToken } from "../../src/sdk/cancellation.ts";
 import { errorCode } from "../../src/sdk/errors.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import type { RunLimits, Usage } from "../../src/sdk/types.ts";
-import { kit, listContext, nextTurn, tool, until } from "./kit.ts";
+import { kit, listContext, nextTurn, tool, until } from "../support/sessions.ts";
 
 const LIMITS: RunLimits = {
   max_iterations: 4,

@@ -1,7 +1,7 @@
 import { formatLock, lockOf, parseLock } from "../../src/plan/lock.ts";
 import type { Bundler } from "../../src/loader/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "./support.ts";
+import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../support/loader.ts";
 import { createBundlerProcess } from "../../src/loader/bundler/bundler_process.ts";
 import { integrityOf, manifestOf } from "../../src/loader/integrity.ts";
 

@@ -1,7 +1,7 @@
 import { errorLocation } from "../../src/loader/link.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
-import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "./support.ts";
+import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../support/loader.ts";
 import type { PreampError } from "../../src/sdk/errors.ts";
 
 /** One bundler for the file: each start of it costs half a second. */

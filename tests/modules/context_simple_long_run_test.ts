@@ -7,7 +7,7 @@ import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import type { ChatRequest, Message, Provider } from "preamp";
 import { assertToolPairs } from "preamp/testing";
 import { mount } from "../../modules/context-simple/mod.ts";
-import { kit, tool } from "../kernel/kit.ts";
+import { kit, tool } from "../support/sessions.ts";
 import { assert, assertEquals } from "../assert.ts";
 
 const TURNS = 2000;

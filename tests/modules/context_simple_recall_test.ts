@@ -1,7 +1,7 @@
 /** `context-simple`: reading back what a view left out; cache breakpoints; the system prompt factory. */
 import type { JsonObject, Message, Provider, Tool } from "preamp";
 import * as contextSimple from "../../modules/context-simple/mod.ts";
-import { calls, kit } from "../kernel/kit.ts";
+import { calls, kit } from "../support/sessions.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import {
   addAll,

@@ -1,6 +1,6 @@
 import type { JsonObject, Tool } from "preamp";
 import { assertEquals, assertStringIncludes } from "../assert.ts";
-import { fakeCoordinator } from "./fake_coordinator.ts";
+import { fakeCoordinator } from "../support/coordinator.ts";
 import { mount } from "../../modules/hooks-approval/mod.ts";
 
 async function mounted(rules?: unknown, tools: Partial<Tool>[] = []) {

@@ -1,6 +1,6 @@
 import type { JsonObject } from "preamp";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
-import { type Fake, fakeCoordinator } from "./fake_coordinator.ts";
+import { type Fake, fakeCoordinator } from "../support/coordinator.ts";
 import { Redactor } from "../../src/policy/redact.ts";
 import { mount, onSessionReady } from "../../modules/hooks-logging/mod.ts";
 

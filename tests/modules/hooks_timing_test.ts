@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "../assert.ts";
-import { fakeCoordinator } from "./fake_coordinator.ts";
+import { fakeCoordinator } from "../support/coordinator.ts";
 import { mount } from "../../modules/hooks-timing/mod.ts";
 
 async function mounted(config: Record<string, unknown> = { debug: true }) {

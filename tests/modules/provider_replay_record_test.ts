@@ -5,7 +5,7 @@ import { LLMError } from "../../src/sdk/llm_errors.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type { Coordinator, JsonObject } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { refusal } from "../plan/support.ts";
+import { refusal } from "../support/plans.ts";
 
 const OPERATOR: Caller = { name: "terminal", namespace: "local", origin: "operator" };
 const SECRET = "sk-live-0123456789abcdef";

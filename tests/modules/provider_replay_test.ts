@@ -1,8 +1,8 @@
 import * as providerReplay from "../../modules/provider-replay/mod.ts";
 import type { JsonObject } from "../../src/sdk/types.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
-import { kit, type KitOptions } from "../kernel/kit.ts";
-import type { Service } from "../runs/kit.ts";
+import { kit, type KitOptions } from "../support/sessions.ts";
+import type { Service } from "../support/runs.ts";
 import { builtin, play, SCENARIOS } from "../runs/scenarios.ts";
 
 async function eventsOf(name: string): Promise<{ events: JsonObject[]; service: Service }> {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { call, fakeCoordinator } from "./fake_coordinator.ts";
+import { call, fakeCoordinator } from "../support/coordinator.ts";
 import { module, mount } from "../../modules/tool-calculator/mod.ts";
 import { formatNumber } from "../../modules/tool-calculator/evaluate.ts";
 

@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { mount } from "../../modules/tool-task/mod.ts";
 import type { JsonObject, SpawnRequest, SpawnResult } from "preamp";
-import { type Fake, fakeCoordinator } from "./fake_coordinator.ts";
+import { type Fake, fakeCoordinator } from "../support/coordinator.ts";
 
 const PLAN: JsonObject = { agents: { triage: { description: "Sorts tickets" }, plain: {} } };
 

@@ -1,5 +1,5 @@
 import { assertEquals, assertStringIncludes } from "../assert.ts";
-import { call, type Fake, fakeCoordinator } from "./fake_coordinator.ts";
+import { call, type Fake, fakeCoordinator } from "../support/coordinator.ts";
 import { mount } from "../../modules/tool-todo/mod.ts";
 
 const LIST = [

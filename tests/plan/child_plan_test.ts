@@ -9,7 +9,7 @@ import {
 import { formatPath, parsePath } from "../../src/sdk/value_path.ts";
 import { deepFreeze, type JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
-import { detailAt, GOOD, refusal } from "./support.ts";
+import { detailAt, GOOD, refusal } from "../support/plans.ts";
 import fc from "fast-check";
 
 const PARENT: JsonObject = deepFreeze({

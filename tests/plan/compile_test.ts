@@ -3,7 +3,7 @@ import { PlanCache } from "../../src/plan/cache.ts";
 import { type CompiledPlan, compilePlan, hashPlan } from "../../src/plan/compile.ts";
 import { formatDetail } from "../../src/plan/check/findings.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
-import { detailAt, GOOD, refusal } from "./support.ts";
+import { detailAt, GOOD, refusal } from "../support/plans.ts";
 
 /** A plan with a known hash. */
 const TRACE = `

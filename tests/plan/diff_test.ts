@@ -3,7 +3,7 @@ import { type ComparedPlan, diffPlans } from "../../src/plan/diff.ts";
 import type { PlanDiff } from "../../src/plan/diff_module.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals } from "../assert.ts";
-import { GOOD } from "./support.ts";
+import { GOOD } from "../support/plans.ts";
 import * as fc from "fast-check";
 
 function plan(more: JsonObject = {}): Promise<ComparedPlan> {

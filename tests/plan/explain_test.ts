@@ -11,7 +11,7 @@ import type { Permissions } from "../../src/sdk/contracts.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import type { ModuleSpec } from "../../src/sdk/plan.ts";
 import { assertEquals } from "../assert.ts";
-import { GOOD } from "./support.ts";
+import { GOOD } from "../support/plans.ts";
 
 const LIMITS = {
   max_iterations: 1,

@@ -9,7 +9,7 @@ import {
 } from "../../src/plan/lock.ts";
 import { parseSource } from "../../src/plan/source/source.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
-import { detailAt, refusal } from "./support.ts";
+import { detailAt, refusal } from "../support/plans.ts";
 
 const INTEGRITY = `sha256-${"A".repeat(43)}=`;
 const SHA = "0".repeat(64);

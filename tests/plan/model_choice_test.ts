@@ -1,7 +1,7 @@
 import { readModelChoice, withModel } from "../../src/plan/model_choice.ts";
 import { readModelName } from "../../src/plan/model_name.ts";
 import { assertEquals } from "../assert.ts";
-import { refusal } from "./support.ts";
+import { refusal } from "../support/plans.ts";
 
 const MODULES = new Set(["provider-anthropic", "provider-mock", "provider-ollama", "tool-todo"]);
 const SESSION = { orchestrator: "loop-streaming", context: "context-simple" };

@@ -2,7 +2,8 @@ import { PERMISSION_NAMES } from "../../src/plan/check/check_permissions.ts";
 import { noPermissions } from "../../src/plan/permissions/grants.ts";
 import { fullPermissions } from "../../src/policy/effective_permissions.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { BUILTINS, detailAt, judge, policyWith, refusal } from "./support.ts";
+import { BUILTINS, judge, policyWith } from "../support/policies.ts";
+import { detailAt, refusal } from "../support/plans.ts";
 
 Deno.test("authorise() gives a plain plan the policy's limits, inline modules and no permissions", async () => {
   const grants = await judge({ tools: ["tool-calculator"], limits: { max_tool_calls: 5 } });

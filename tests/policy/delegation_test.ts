@@ -9,7 +9,8 @@ import { excessPermissions } from "../../src/policy/effective_permissions.ts";
 import { authoriseWithin, grantedAnywhere } from "../../src/policy/delegation.ts";
 import { errorCode } from "../../src/sdk/errors.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
-import { BUILTINS, refusal } from "./support.ts";
+import { BUILTINS } from "../support/policies.ts";
+import { refusal } from "../support/plans.ts";
 
 const HOSTS = ["a.example", "b.example", "*.example", "a.example:443"];
 const PATHS = ["/data", "/tmp", "/data/in"];

@@ -4,7 +4,7 @@ import { documentLimits, policyFor } from "../../src/policy/policy.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { policySettings, settingsToData } from "../../src/policy/policy_settings.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { detailAt, refusal } from "./support.ts";
+import { detailAt, refusal } from "../support/plans.ts";
 
 /** A policy that sets every documented key. */
 const DOCUMENT = `

@@ -3,7 +3,7 @@ import { authorise, type Tier } from "../../src/policy/authorise.ts";
 import type { Origin } from "../../src/policy/plan_trust.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
-import { refusal } from "../plan/support.ts";
+import { refusal } from "../support/plans.ts";
 
 const BUILTINS = new Set(["loop-streaming", "context-simple", "provider-mock"]);
 const URL_SOURCE = "https://own.example/modules/mod.ts";

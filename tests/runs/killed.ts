@@ -6,7 +6,7 @@ import type { Run } from "../../src/runs/types.ts";
 import type { MemoryStore } from "../../src/store/memory.ts";
 import type { Change, Fence, ListOptions, LogEntry, Store, VersionedRecord } from "../../src/store/store.ts";
 import { assert, assertEquals } from "../assert.ts";
-import { CALLER, type Service, service } from "./kit.ts";
+import { CALLER, type Service, service } from "../support/runs.ts";
 import { type Outside, runToEnd, type Scenario } from "./scenarios.ts";
 
 /** A process's connection to a store that outlives it. After entry `last` of a run, the process is dead. */

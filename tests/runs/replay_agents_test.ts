@@ -13,9 +13,9 @@ import {
   script,
   sum,
   tasks,
-} from "./agents_kit.ts";
+} from "../support/sub_agents.ts";
 import { again, MortalStore, runUntilGone } from "./killed.ts";
-import { replayed } from "./kit.ts";
+import { replayed } from "../support/runs.ts";
 
 interface Family {
   plan: JsonObject;

@@ -1,7 +1,7 @@
 /** Replay of recovered runs: killed after each of their entries, recovered, replayed. */
 import { assertEquals } from "../assert.ts";
 import { someOf } from "../support/cases.ts";
-import { replayed } from "./kit.ts";
+import { replayed } from "../support/runs.ts";
 import { killAndResume } from "./killed.ts";
 import { play, SCENARIOS } from "./scenarios.ts";
 

@@ -3,8 +3,8 @@ import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { withAnswers } from "../../src/runs/storage/fork.ts";
 import type { Recording } from "../../src/runs/types.ts";
 import type { ContextManager, Prompt } from "../../src/sdk/types.ts";
-import { tool } from "../kernel/kit.ts";
-import { CALLER, replayed, type Service, service, type TestPlan } from "./kit.ts";
+import { tool } from "../support/sessions.ts";
+import { CALLER, replayed, type Service, service, type TestPlan } from "../support/runs.ts";
 import { mock, play, runToEnd, type Scenario, SCENARIOS } from "./scenarios.ts";
 
 for (const [name, scenario] of Object.entries(SCENARIOS)) {

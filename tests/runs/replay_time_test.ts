@@ -4,7 +4,7 @@ import { VirtualClock } from "../../src/runs/replay/virtual_clock.ts";
 import { createLoop } from "../../src/sdk/loop/loop.ts";
 import type { Orchestrator } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
-import { CALLER, immediate, replayed } from "./kit.ts";
+import { CALLER, immediate, replayed } from "../support/runs.ts";
 import { play, type Scenario, SCENARIOS } from "./scenarios.ts";
 
 /** Milliseconds of delay before an entry, alternating. */

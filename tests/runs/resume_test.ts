@@ -8,8 +8,8 @@ import type { ContextManager, JsonObject, Message, Prompt, Provider, Tool } from
 import type { Run } from "../../src/runs/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { someOf } from "../support/cases.ts";
-import { tool } from "../kernel/kit.ts";
-import { CALLER, replayed, service, type TestPlan } from "./kit.ts";
+import { tool } from "../support/sessions.ts";
+import { CALLER, replayed, service, type TestPlan } from "../support/runs.ts";
 import { again, killAndResume, MortalStore, type Resumed, runUntilGone } from "./killed.ts";
 import { mock, play, runToEnd, type Scenario, SCENARIOS } from "./scenarios.ts";
 

@@ -11,8 +11,8 @@ import * as toolTodo from "../../modules/tool-todo/mod.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import type { Run, RunRequest } from "../../src/runs/types.ts";
 import type { JsonObject, Module } from "../../src/sdk/types.ts";
-import { hook, type TestModule, tool } from "../kernel/kit.ts";
-import { CALLER, type Service, service, type TestPlan } from "./kit.ts";
+import { hook, type TestModule, tool } from "../support/sessions.ts";
+import { CALLER, type Service, service, type TestPlan } from "../support/runs.ts";
 
 /** One scenario. */
 export interface Scenario {

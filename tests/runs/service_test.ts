@@ -7,7 +7,7 @@ import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type { HookResult, JsonObject } from "../../src/sdk/types.ts";
 import { ConflictError } from "../../src/store/store.ts";
 import { assert, assertEquals, assertMatch, assertNotEquals, assertRejects } from "../assert.ts";
-import { calls, hook, nextTurn, tool, until } from "../kernel/kit.ts";
+import { calls, hook, nextTurn, tool, until } from "../support/sessions.ts";
 import {
   CALLER,
   immediate,
@@ -16,7 +16,7 @@ import {
   SlowStore,
   STRANGER,
   type TestPlan,
-} from "./kit.ts";
+} from "../support/runs.ts";
 
 async function codeOf(run: () => Promise<unknown>): Promise<string> {
   return (await assertRejects(run) as PreampError).code;

@@ -1,8 +1,8 @@
 import { SessionStatus } from "../../src/sdk/session_status.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assertEquals } from "../assert.ts";
-import { hook, tool } from "../kernel/kit.ts";
-import { CALLER, service, type TestPlan } from "./kit.ts";
+import { hook, tool } from "../support/sessions.ts";
+import { CALLER, service, type TestPlan } from "../support/runs.ts";
 import { mock, runToEnd } from "./scenarios.ts";
 
 const call = (name: string, id: string) => ({ name, arguments: {}, id });

@@ -4,7 +4,17 @@
  */
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import type { JsonObject, Message, Module } from "../../src/sdk/types.ts";
-import { agentsKit, CALLER, names, planOf, resultsOf, script, sessionOf, sum, tasks } from "./agents_kit.ts";
+import {
+  agentsKit,
+  CALLER,
+  names,
+  planOf,
+  resultsOf,
+  script,
+  sessionOf,
+  sum,
+  tasks,
+} from "../support/sub_agents.ts";
 
 const HELPER = { providers: [script("helped", "again", "more")] };
 const ASK_HELPER = tasks({ agent: "helper", instruction: "x" });

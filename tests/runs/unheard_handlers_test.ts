@@ -2,8 +2,8 @@ import { CANONICAL_EVENTS } from "../../src/sdk/events.ts";
 import { EVENT_DATA } from "../../src/sdk/schemas/events.ts";
 import type { HookHandler } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
-import { tool } from "../kernel/kit.ts";
-import { service, type TestPlan } from "./kit.ts";
+import { tool } from "../support/sessions.ts";
+import { service, type TestPlan } from "../support/runs.ts";
 import { mock, runToEnd } from "./scenarios.ts";
 
 /** Runs a plan whose hook has handlers for these events; returns its warnings as `code: message`. */

@@ -15,7 +15,7 @@ import type { JsonObject } from "../../src/sdk/json.ts";
 import { errorMessage } from "../../src/sdk/errors.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { someOf } from "../support/cases.ts";
-import { type Code, Lab } from "./support.ts";
+import { type Code, Lab } from "../support/sandbox.ts";
 
 /** How a suite is run on a subject. */
 interface SuiteRun {

@@ -8,8 +8,8 @@ import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import type { Module } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
-import { kit, listContext } from "../kernel/kit.ts";
-import { Lab } from "./support.ts";
+import { kit, listContext } from "../support/sessions.ts";
+import { Lab } from "../support/sandbox.ts";
 
 /** A tool module; `onSessionReady` does all that it can do with a coordinator, and emits what it saw as `suite:report`. */
 const SUBJECT = `

@@ -9,8 +9,8 @@ import type { Module, ModuleType } from "../../src/sdk/types.ts";
 import type { GuestTier } from "../../src/sandbox/tiers/isolation_tiers.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { someOf } from "../support/cases.ts";
-import { type Answer, type Kit, kit, type KitOptions, type TestModule } from "../kernel/kit.ts";
-import { type Code, Lab } from "./support.ts";
+import { type Answer, type Kit, kit, type KitOptions, type TestModule } from "../support/sessions.ts";
+import { type Code, Lab } from "../support/sandbox.ts";
 
 /** A module of a plan: a file of this repository, or code; and its config. */
 interface Part {

@@ -16,6 +16,7 @@ import type { AnswerName } from "../../src/server/routes/route.ts";
 import { ANSWERS } from "../../src/server/schemas/responses.ts";
 import type { LogRecord } from "../../src/server/middleware/access_log.ts";
 import { FakeSystemClock } from "./clock.ts";
+import { readSse } from "./sse.ts";
 
 /** The plan of a run without tools. */
 export const PLAN = {
@@ -187,13 +188,9 @@ export async function problemOf(response: Response): Promise<string> {
   return `${response.status} ${body.error.code}`;
 }
 
-/** Parses SSE bytes as specified by WHATWG HTML §9.2.6, for events of one data line. */
+/** Resolves to the events of a stream, when it has ended. */
 export async function readEvents(
-  body: ReadableStream<Uint8Array>,
-): Promise<{ id: string; event: string; data: string }[]> {
-  const text = await new Response(body).text();
-  return text.split("\n\n").filter((block) => block.includes("data: ")).map((block) => {
-    const fields = Object.fromEntries(block.split("\n").map((line) => line.split(/: (.*)/s).slice(0, 2)));
-    return { id: fields.id, event: fields.event, data: fields.data };
-  });
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+): Promise<{ id: string | null; event: string; data: string }[]> {
+  return await Array.fromAsync(readSse(new Response(body)));
 }

@@ -2,7 +2,7 @@
 import { cli } from "../../../src/cli/mod.ts";
 import { COMMANDS } from "../../../src/cli/commands.ts";
 import { assertEquals, assertStringIncludes } from "../../assert.ts";
-import { fakeIo } from "../fake_io.ts";
+import { fakeIo } from "../../support/io.ts";
 
 const installed = async (shell: string): Promise<boolean> => {
   try {

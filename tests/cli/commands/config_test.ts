@@ -4,7 +4,7 @@ import { reportError } from "../../../src/cli/errors.ts";
 import { readArguments } from "../../../src/cli/arguments.ts";
 import { exampleDocument, referencePage } from "../../../src/policy/reference.ts";
 import type { Command } from "../../../src/cli/command.ts";
-import { fakeIo } from "../fake_io.ts";
+import { fakeIo } from "../../support/io.ts";
 
 async function run(command: Command, words: readonly string[], stdin = "") {
   const io = fakeIo({ stdin, cwd: new URL("../../fixtures/r0/", import.meta.url) });

@@ -3,7 +3,7 @@ import { cli } from "../../../src/cli/mod.ts";
 import { wrapText } from "../../../src/cli/terminal/format.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
 import { testWithUnitPermissions } from "../../support/permissions.ts";
-import { type FakeIo, fakeIo, type FakeIoOptions } from "../fake_io.ts";
+import { type FakeIo, fakeIo, type FakeIoOptions } from "../../support/io.ts";
 
 const TOOL = `import { help } from "./help.ts";
 throw new Error("it ran");

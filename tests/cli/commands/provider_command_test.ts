@@ -1,7 +1,7 @@
 import { cli } from "../../../src/cli/mod.ts";
 import { EXIT } from "../../../src/cli/errors.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
-import { fakeIo } from "../fake_io.ts";
+import { fakeIo } from "../../support/io.ts";
 
 const KEY = "sk-ant-0123456789-secret";
 

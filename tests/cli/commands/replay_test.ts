@@ -2,7 +2,7 @@
 import { cli } from "../../../src/cli/mod.ts";
 import { EXIT } from "../../../src/cli/errors.ts";
 import { assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
-import { fakeIo } from "../fake_io.ts";
+import { fakeIo } from "../../support/io.ts";
 
 const PLAN = `
 session: {orchestrator: loop-streaming, context: context-simple}

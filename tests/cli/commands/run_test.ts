@@ -2,7 +2,7 @@ import { cli } from "../../../src/cli/mod.ts";
 import { EXIT, exitOfCode, exitOfStatus } from "../../../src/cli/errors.ts";
 import { cutToWidth } from "../../../src/cli/terminal/format.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
-import { fakeIo } from "../fake_io.ts";
+import { fakeIo } from "../../support/io.ts";
 
 const ASKING = `
 session: {orchestrator: loop-streaming, context: context-simple}

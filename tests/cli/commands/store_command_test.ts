@@ -1,7 +1,7 @@
 import { EXIT } from "../../../src/cli/errors.ts";
 import { cli } from "../../../src/cli/mod.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
-import { fakeIo } from "../fake_io.ts";
+import { fakeIo } from "../../support/io.ts";
 
 const SECRET = "sk-ant-0123456789-secret";
 

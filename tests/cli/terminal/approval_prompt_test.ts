@@ -2,7 +2,7 @@ import { askAt, decisionOf } from "../../../src/cli/terminal/approval_prompt.ts"
 import type { Approval } from "../../../src/runs/types.ts";
 import { plainProgress, type Progress } from "../../../src/cli/terminal/progress_lines.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
-import { fakeIo } from "../fake_io.ts";
+import { fakeIo } from "../../support/io.ts";
 
 const APPROVAL: Approval = {
   id: "apr_1",

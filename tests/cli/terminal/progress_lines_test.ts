@@ -3,7 +3,7 @@ import { dollars, duration, formatValue, plainProgress } from "../../../src/cli/
 import type { Entry } from "../../../src/kernel/host.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
 import { assert, assertEquals } from "../../assert.ts";
-import { fakeIo } from "../fake_io.ts";
+import { fakeIo } from "../../support/io.ts";
 
 let seq = 0;
 function entry(event: string, data: JsonObject, ms = 0, verdict?: Entry["verdict"]): Entry {

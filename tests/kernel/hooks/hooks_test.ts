@@ -7,7 +7,7 @@ import { CancellationToken } from "../../../src/sdk/cancellation.ts";
 import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
 import type { HookResult, JsonObject } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
-import { KERNEL_LIMITS, LIMITS, planOf } from "../kit.ts";
+import { KERNEL_LIMITS, LIMITS, planOf } from "../../support/sessions.ts";
 
 /** Creates the registry of a session with a fake clock and no modules; `entries` lists what was logged. */
 function registry(changes: Partial<Host> = {}, hook_timeout_s = 30) {

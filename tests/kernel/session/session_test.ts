@@ -5,7 +5,7 @@ import { MockContextManager } from "../../../src/sdk/testing/mock_context.ts";
 import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
 import type { Coordinator, HookRegistry, JsonObject, Message } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
-import { calls, hook, kit, nextTurn, type TestModule, tool, until } from "../kit.ts";
+import { calls, hook, kit, nextTurn, type TestModule, tool, until } from "../../support/sessions.ts";
 
 const contents = (messages: readonly Message[]) =>
   messages.map((

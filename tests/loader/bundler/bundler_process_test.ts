@@ -10,8 +10,8 @@ import { ownEnv } from "../../../src/process/own_program.ts";
 import { type Child, spawnChild } from "../../../src/process/spawn_child.ts";
 import type { BundlerClient, BundleRequest } from "../../../src/loader/types.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
-import { refusal } from "../../plan/support.ts";
-import { leastPause } from "../support.ts";
+import { refusal } from "../../support/plans.ts";
+import { leastPause } from "../../support/loader.ts";
 
 function requestOf(source: string, url = "https://h.test/mod.ts"): BundleRequest {
   const bytes = new TextEncoder().encode(source);

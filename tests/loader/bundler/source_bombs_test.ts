@@ -7,7 +7,15 @@ import type { Bundler } from "../../../src/loader/types.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { someOf } from "../../support/cases.ts";
 import { DEEP, LARGE } from "./source_bombs.ts";
-import { contextOf, leastPause, loaderOf, policyOf, refusal, serveFiles, specOf } from "../support.ts";
+import {
+  contextOf,
+  leastPause,
+  loaderOf,
+  policyOf,
+  refusal,
+  serveFiles,
+  specOf,
+} from "../../support/loader.ts";
 
 const GOOD = "export const mount = () => 1;";
 

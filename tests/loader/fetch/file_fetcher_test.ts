@@ -4,7 +4,7 @@ import type { PreampError } from "../../../src/sdk/errors.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { makeCertificate } from "./certificate.ts";
 import { compressedZeros } from "../../support/hostile_inputs.ts";
-import { policyOf, refusal, serveFiles } from "../support.ts";
+import { policyOf, refusal, serveFiles } from "../../support/loader.ts";
 import type { Policy } from "../../../src/policy/policy.ts";
 
 const SHA_HELLO = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";

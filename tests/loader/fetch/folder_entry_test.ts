@@ -2,7 +2,7 @@ import { lockOf } from "../../../src/plan/lock.ts";
 import { createBundlerProcess } from "../../../src/loader/bundler/bundler_process.ts";
 import type { Bundler } from "../../../src/loader/types.ts";
 import { assertEquals, assertMatch } from "../../assert.ts";
-import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../support.ts";
+import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../../support/loader.ts";
 
 const shared = createBundlerProcess();
 const bundler: Bundler = {

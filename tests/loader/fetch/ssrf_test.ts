@@ -1,6 +1,6 @@
 import { createLoader } from "../../../src/loader/loader.ts";
 import { assert, assertEquals } from "../../assert.ts";
-import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../support.ts";
+import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../../support/loader.ts";
 import { hostSpellings } from "./spellings.ts";
 import { findImports } from "../../../src/loader/bundler/imports.ts";
 import type { Bundler } from "../../../src/loader/types.ts";

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { checkPlan } from "../../../src/plan/check/check.ts";
 import { formatPath } from "../../../src/sdk/value_path.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
-import { GOOD } from "../support.ts";
+import { GOOD } from "../../support/plans.ts";
 
 /** Errors of a plan: `path code`, or the code alone for the plan itself. */
 function failed(value: unknown): string[] {

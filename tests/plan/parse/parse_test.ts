@@ -5,7 +5,7 @@ import { readJson } from "../../../src/plan/parse/json_tree.ts";
 import { parsePlanText, withPlaces } from "../../../src/plan/parse/parse.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
 import { PLAN_TEXTS } from "../../support/hostile_inputs.ts";
-import { detailAt, refusal } from "../support.ts";
+import { detailAt, refusal } from "../../support/plans.ts";
 import fc from "fast-check";
 
 const KIB = 1024;

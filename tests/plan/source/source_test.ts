@@ -2,7 +2,7 @@ import { formatPath } from "../../../src/sdk/value_path.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { parseSource } from "../../../src/plan/source/source.ts";
 import { checkPlan } from "../../../src/plan/check/check.ts";
-import { GOOD } from "../support.ts";
+import { GOOD } from "../../support/plans.ts";
 
 const BASE = "file:///srv/plans/support.yaml";
 

@@ -3,9 +3,9 @@ import * as hooksApproval from "../../../modules/hooks-approval/mod.ts";
 import type { Entry } from "../../../src/kernel/host.ts";
 import type { ApprovalOption, JsonObject } from "../../../src/sdk/types.ts";
 import { assert, assertEquals } from "../../assert.ts";
-import { hook, tool } from "../../kernel/kit.ts";
-import { agentsKit, planOf, script, sum, tasks } from "../agents_kit.ts";
-import { CALLER, replayed, type Service, service, type TestPlan } from "../kit.ts";
+import { hook, tool } from "../../support/sessions.ts";
+import { agentsKit, planOf, script, sum, tasks } from "../../support/sub_agents.ts";
+import { CALLER, replayed, type Service, service, type TestPlan } from "../../support/runs.ts";
 import { MortalStore, runUntilGone } from "../killed.ts";
 import { builtin, mock, runToEnd } from "../scenarios.ts";
 

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../../src/sdk/types.ts";
 import { MemoryStore } from "../../../src/store/memory.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { assertEquals } from "../../assert.ts";
-import { until } from "../../kernel/kit.ts";
+import { until } from "../../support/sessions.ts";
 
 const RUN = {} as ActiveRun; // never used
 

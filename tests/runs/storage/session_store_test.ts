@@ -5,8 +5,8 @@ import type { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
 import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
 import type { Message } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
-import { calls, hook, nextTurn, tool, until } from "../../kernel/kit.ts";
-import { CALLER, service, type ServiceOptions, SlowStore, type TestPlan } from "../kit.ts";
+import { calls, hook, nextTurn, tool, until } from "../../support/sessions.ts";
+import { CALLER, service, type ServiceOptions, SlowStore, type TestPlan } from "../../support/runs.ts";
 
 /** Resolves to the code that `run` rejects with. */
 async function codeOf(run: () => Promise<unknown>): Promise<string> {

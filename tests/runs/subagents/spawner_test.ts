@@ -4,7 +4,17 @@
  */
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import type { JsonObject, Message, Module, Tool } from "../../../src/sdk/types.ts";
-import { agentsKit, CALLER, names, planOf, resultsOf, script, sessionOf, sum, tasks } from "../agents_kit.ts";
+import {
+  agentsKit,
+  CALLER,
+  names,
+  planOf,
+  resultsOf,
+  script,
+  sessionOf,
+  sum,
+  tasks,
+} from "../../support/sub_agents.ts";
 
 const HELPER = { description: "Helps", system: "You help.", providers: [script(sum("6*7"), "It is 42.")] };
 const ASK_HELPER = tasks({ agent: "helper", instruction: "What is 6 × 7?" });

@@ -9,7 +9,7 @@ import { objectProxy } from "../../../src/sandbox/guest/guest_proxies.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
 import type { Module, ModuleType, StreamDelta, ToolCallContext, ToolResult } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertStrictEquals } from "../../assert.ts";
-import { Lab, type OpenOptions, ROOMY } from "../support.ts";
+import { Lab, type OpenOptions, ROOMY } from "../../support/sandbox.ts";
 
 /** A module that is mounted on a coordinator of its own, or on a given one. */
 async function mounted(

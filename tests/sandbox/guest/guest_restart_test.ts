@@ -4,7 +4,7 @@ import { methodOf } from "../../../src/sdk/snake_case_aliases.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
 import type { ToolCallContext, ToolResult } from "../../../src/sdk/types.ts";
 import { assertEquals, assertMatch, assertRejects } from "../../assert.ts";
-import { Lab, type OpenOptions } from "../support.ts";
+import { Lab, type OpenOptions } from "../../support/sandbox.ts";
 
 /** A module that is mounted on a coordinator of its own, or on a given one. */
 async function mounted(

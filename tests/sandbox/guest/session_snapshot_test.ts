@@ -4,7 +4,7 @@ import { TestCoordinator, type TestCoordinatorOptions } from "../../../src/sdk/t
 import type { JsonObject } from "../../../src/sdk/json.ts";
 import type { ToolCallContext, ToolResult } from "../../../src/sdk/types.ts";
 import { assert, assertEquals } from "../../assert.ts";
-import { Lab, type OpenOptions } from "../support.ts";
+import { Lab, type OpenOptions } from "../../support/sandbox.ts";
 
 /** A module that is mounted on a coordinator of its own, or on a given one. */
 async function mounted(

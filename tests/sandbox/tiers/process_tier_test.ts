@@ -4,7 +4,7 @@ import { guestGrant } from "../../../src/sandbox/tiers/worker_permissions.ts";
 import { type GuestProcess, startGuestProcess } from "../../../src/sandbox/tiers/process_tier.ts";
 import { hostTiers } from "../../../src/sandbox/tiers/isolation_tiers.ts";
 import { assertEquals, assertRejects, assertStrictEquals } from "../../assert.ts";
-import { ROOMY } from "../support.ts";
+import { ROOMY } from "../../support/sandbox.ts";
 
 const ENDED = { cause: "ended", detail: "done" } as const;
 

@@ -4,7 +4,7 @@ import type { Tool } from "../../../src/sdk/types.ts";
 import { errorMessage } from "../../../src/sdk/errors.ts";
 import { assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import { someOf } from "../../support/cases.ts";
-import { Lab } from "../support.ts";
+import { Lab } from "../../support/sandbox.ts";
 
 /** Built-ins that are replaced, by their holder; what they are replaced with is {@link PATCHES}. */
 const BUILT_INS: Readonly<Record<string, readonly string[]>> = {

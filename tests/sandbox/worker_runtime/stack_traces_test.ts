@@ -1,7 +1,7 @@
 /** What a module sees of a stack: its own frames, never where the server's files are. */
 import { createTestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";
-import { Lab } from "../support.ts";
+import { Lab } from "../../support/sandbox.ts";
 
 /** Ways in which a module may look at a stack; each gives texts to `see`. */
 const LOOKS = `

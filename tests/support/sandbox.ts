@@ -5,7 +5,7 @@ import { type GuestLimits, Sandbox } from "../../src/sandbox/sandbox.ts";
 import type { GuestSlots } from "../../src/sandbox/tiers/guest_semaphore.ts";
 import type { GuestTier } from "../../src/sandbox/tiers/isolation_tiers.ts";
 import { createLoader, type Loader } from "../../src/loader/loader.ts";
-import { contextOf, specOf } from "../loader/support.ts";
+import { contextOf, specOf } from "./loader.ts";
 
 /** Limits that no test comes near unless it means to. */
 export const ROOMY: GuestLimits = {

@@ -55,7 +55,7 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
         );
       },
     },
-    cwd: options.cwd ?? new URL("../../", import.meta.url),
+    cwd: options.cwd ?? new URL("../..", import.meta.url),
     env: (name) => env[name],
     variables: () => Object.keys(env),
     monotonic: () => now_ms,

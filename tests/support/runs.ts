@@ -25,7 +25,7 @@ import type {
   Store,
   VersionedRecord,
 } from "../../src/store/store.ts";
-import { planOf, type PlanOptions } from "../kernel/kit.ts";
+import { planOf, type PlanOptions } from "./sessions.ts";
 
 /** A plan of these tests. */
 export interface TestPlan extends PlanOptions {

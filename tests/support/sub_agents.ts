@@ -16,9 +16,9 @@ import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { JsonObject, Module } from "../../src/sdk/types.ts";
 import { MemoryStore } from "../../src/store/memory.ts";
-import { CALLER } from "./kit.ts";
+import { CALLER } from "./runs.ts";
 
-export { CALLER } from "./kit.ts";
+export { CALLER } from "./runs.ts";
 
 /** Options of {@link agentsKit}. */
 export interface AgentsKitOptions {

@@ -5,8 +5,6 @@ import { authorise, type AuthoriseOptions, type Grants } from "../../src/policy/
 import type { Policy } from "../../src/policy/policy.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 
-export { detailAt, refusal } from "../plan/support.ts";
-
 export const BUILTINS: ReadonlySet<string> = new Set([
   "loop-streaming",
   "context-simple",

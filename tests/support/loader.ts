@@ -5,7 +5,7 @@ import type { Policy } from "../../src/policy/policy.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { parseSource } from "../../src/plan/source/source.ts";
 
-export { refusal } from "../plan/support.ts";
+export { refusal } from "./plans.ts";
 
 /** What a path answers: text, or whatever a handler makes. */
 export type Answer = string | Uint8Array<ArrayBuffer> | ((request: Request) => Response | Promise<Response>);
