@@ -1,4 +1,4 @@
-/** Shared by the tests of `context-simple`: a mounted context with its events, message builders, and the rules of every view. */
+/** A mounted context with its events, message builders, and the rules of every view. */
 import type { ContextManager, Coordinator, HookHandler, JsonObject, Message, Provider, Tool } from "preamp";
 import { estimateTokens, messageTokens } from "preamp";
 import { mount } from "../../modules/context-simple/mod.ts";

@@ -1,4 +1,4 @@
-/** The outside of a command, made by the test: text in, text out, signals by hand. */
+/** A terminal for tests of commands: text in, text out, signals from the test. */
 import type { Io, Output } from "../../src/cli/terminal/io.ts";
 
 /** What a fake outside is made of. */

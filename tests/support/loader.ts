@@ -1,4 +1,4 @@
-/** What the loader tests share: a server that counts, a context, a bundler for all tests of a file. */
+/** For tests of the loader: a server that counts, a context, a bundler for all tests of a file. */
 import { createLoader, type Loader, type LoaderOptions } from "../../src/loader/loader.ts";
 import type { LoadContext, LoadSpec } from "../../src/loader/types.ts";
 import type { Policy } from "../../src/policy/policy.ts";

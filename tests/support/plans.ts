@@ -1,4 +1,4 @@
-/** Shared by the tests of plans: errors with their details, and a valid plan. */
+/** A valid plan, and the error of a refused one with its details. */
 import { assert } from "../assert.ts";
 import { type ErrorDetail, PreampError } from "../../src/sdk/errors.ts";
 

@@ -1,4 +1,4 @@
-/** Shared by the tests of policies. */
+/** Policies with changed sections, and plans that are authorised under them. */
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { type CompiledPlan, compilePlan } from "../../src/plan/compile.ts";
 import { authorise, type AuthoriseOptions, type Grants } from "../../src/policy/authorise.ts";

@@ -1,4 +1,4 @@
-/** What the sandbox tests share: a sandbox that ends what it started, modules as bundles, and modules that are written in place. */
+/** For tests of sandboxes: a sandbox that ends what it started, modules as bundles, and modules that are written in place. */
 import type { Module, ModuleType } from "../../src/sdk/types.ts";
 import type { GuestGrant } from "../../src/sandbox/tiers/worker_permissions.ts";
 import { type GuestLimits, Sandbox } from "../../src/sandbox/sandbox.ts";
