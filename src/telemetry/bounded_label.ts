@@ -25,3 +25,8 @@ export class BoundedLabel {
     return text;
   }
 }
+
+/** Returns a value of a log entry if it is a text, else an empty one. Modules may emit any JSON. */
+export function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}

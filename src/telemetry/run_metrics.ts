@@ -2,7 +2,7 @@
 import type { Entry } from "../kernel/host.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { LLM_ERROR_TYPES } from "../sdk/llm_errors.ts";
-import { BoundedLabel } from "./bounded_label.ts";
+import { BoundedLabel, textOf } from "./bounded_label.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Names of the built-in providers. Plans may add providers with names of their own. */
@@ -10,6 +10,7 @@ const PROVIDERS = ["anthropic", "gemini", "mock", "ollama", "openai", "replay"];
 const MAX_OTHER_PROVIDERS = 32;
 const MAX_STOP_REASONS = 64;
 const OPEN = ["queued", "running", "awaiting_approval"] as const;
+const ENDED = ["completed", "incomplete", "denied", "cancelled", "failed"];
 
 const TOKENS = [
   ["input", "input_tokens"],
@@ -24,6 +25,7 @@ export class RunsMetrics {
   readonly metrics: Metrics;
   readonly provider: BoundedLabel = new BoundedLabel(PROVIDERS, MAX_OTHER_PROVIDERS);
   readonly error: BoundedLabel = new BoundedLabel(["ok", ...LLM_ERROR_TYPES], 0);
+  readonly status: BoundedLabel = new BoundedLabel(ENDED, 0);
   readonly stop_reason: BoundedLabel = new BoundedLabel([], MAX_STOP_REASONS);
   readonly #open = new Set<RunMetrics>();
 
@@ -73,7 +75,7 @@ class RunMetrics {
     switch (entry.event) {
       case "run:start":
       case "run:status":
-        this.status = String(data.status);
+        this.status = textOf(data.status);
         this.#open.add(this);
         break;
       case "run:end":
@@ -114,9 +116,9 @@ class RunMetrics {
   }
 
   #readRun({ status, stop_reason, created_at, ended_at }: JsonObject): void {
-    const { metrics, stop_reason: reasons } = this.#runs;
-    const labels = { status: String(status) };
-    const seconds = Math.max(0, Date.parse(String(ended_at)) - Date.parse(String(created_at))) / 1000;
+    const { metrics, status: statuses, stop_reason: reasons } = this.#runs;
+    const labels = { status: statuses.value(status) };
+    const seconds = Math.max(0, Date.parse(textOf(ended_at)) - Date.parse(textOf(created_at))) / 1000;
     metrics.record("preamp_run_duration_seconds", labels, seconds);
     metrics.record("preamp_runs_ended_total", { ...labels, stop_reason: reasons.value(stop_reason) });
   }
@@ -139,7 +141,7 @@ class RunMetrics {
         metrics.record("preamp_model_tokens_total", { provider, kind }, tokens);
       }
     }
-    const cost = Number(usage.cost_usd ?? 0); // a sum for watching; the exact one is in the log
+    const cost = Number(textOf(usage.cost_usd)); // a sum for watching; the exact one is in the log
     if (cost > 0) metrics.record("preamp_model_cost_usd_total", { provider }, cost);
   }
 
@@ -161,5 +163,5 @@ class RunMetrics {
 
 /** Returns a key for a tool call: ids of calls are unique in one session only. */
 function callKey({ session_id, data }: Entry): string {
-  return `${session_id} ${data.tool_call_id}`;
+  return `${session_id} ${textOf(data.tool_call_id)}`;
 }

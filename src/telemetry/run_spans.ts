@@ -16,6 +16,7 @@ import {
 } from "@opentelemetry/api";
 import type { Entry } from "../kernel/host.ts";
 import { isObject } from "../sdk/json.ts";
+import { textOf } from "./bounded_label.ts";
 import {
   answerAttributes,
   contentAttribute,
@@ -87,8 +88,8 @@ export class RunSpans {
         return this.#nameModel(entry, "gen_ai.response.model");
       case "provider:retry":
         this.#open.get(chatKey(session_id))?.addEvent("provider:retry", {
-          "error.type": String(data.error_type),
-          "preamp.attempt": Number(data.attempt),
+          "error.type": textOf(data.error_type),
+          "preamp.attempt": typeof data.attempt === "number" ? data.attempt : 0,
         }, timeOf(entry));
         break;
       case "provider:response":
@@ -121,9 +122,9 @@ export class RunSpans {
         return this.#startAgent(entry);
       case "task:agent_completed": {
         const failure = data.status === "failed" && isObject(data.error)
-          ? String(data.error.code)
+          ? textOf(data.error.code)
           : undefined;
-        const attributes = { "preamp.run.status": String(data.status) };
+        const attributes = { "preamp.run.status": textOf(data.status) };
         return this.#endAt(entry, sessionKey(data.sub_session_id), attributes, failure);
       }
     }
@@ -157,10 +158,10 @@ export class RunSpans {
 
   #startTool(entry: Entry): void {
     const { data, session_id, verdict } = entry;
-    this.#start(entry, callKey(entry), `execute_tool ${data.tool_name}`, SpanKind.INTERNAL, {
+    this.#start(entry, callKey(entry), `execute_tool ${textOf(data.tool_name)}`, SpanKind.INTERNAL, {
       "gen_ai.operation.name": "execute_tool",
-      "gen_ai.tool.name": String(data.tool_name),
-      "gen_ai.tool.call.id": String(data.tool_call_id),
+      "gen_ai.tool.name": textOf(data.tool_name),
+      "gen_ai.tool.call.id": textOf(data.tool_call_id),
       "gen_ai.conversation.id": session_id,
       ...(this.#options.content ? contentAttribute("gen_ai.tool.call.arguments", data.tool_input) : {}),
     });
@@ -172,7 +173,7 @@ export class RunSpans {
     const named = typeof agent === "string";
     const name = named ? `invoke_agent ${agent}` : "invoke_agent";
     this.#start(entry, sessionKey(sub_session_id), name, SpanKind.INTERNAL, {
-      ...agentAttributes(String(sub_session_id)),
+      ...agentAttributes(textOf(sub_session_id)),
       ...(named ? { "gen_ai.agent.name": agent } : {}),
       "preamp.run.id": this.#options.run_id,
     });
@@ -183,10 +184,10 @@ export class RunSpans {
     const key = sessionKey(this.#options.session_id);
     if (!isObject(run)) return this.#endAt(entry, key, {});
     this.#endAt(entry, key, {
-      "preamp.run.status": String(run.status),
+      "preamp.run.status": textOf(run.status),
       ...(typeof run.stop_reason === "string" ? { "preamp.run.stop_reason": run.stop_reason } : {}),
       ...usageAttributes(run.usage),
-    }, isObject(run.error) ? String(run.error.code) : undefined);
+    }, isObject(run.error) ? textOf(run.error.code) : undefined);
   }
 
   #endAt(entry: Entry, key: string, attributes: Attributes, failure?: string): void {
@@ -219,7 +220,7 @@ function timeOf({ ts }: Entry): Date {
 }
 
 function sessionKey(session_id: unknown): string {
-  return `session ${session_id}`;
+  return `session ${textOf(session_id)}`;
 }
 
 function chatKey(session_id: string): string {
@@ -228,5 +229,5 @@ function chatKey(session_id: string): string {
 
 /** Returns a key for a tool call: ids of calls are unique in one session only. */
 function callKey({ session_id, data }: Entry): string {
-  return `call ${session_id} ${data.tool_call_id}`;
+  return `call ${session_id} ${textOf(data.tool_call_id)}`;
 }

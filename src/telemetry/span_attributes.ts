@@ -1,6 +1,7 @@
 /** Attributes of spans from data of log entries, as OpenTelemetry's semantic conventions for generative AI name them. */
 import type { Attributes } from "@opentelemetry/api";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import { textOf } from "./bounded_label.ts";
 
 /** Names of providers in the conventions, where they differ from ours. */
 const PROVIDER_NAMES: Readonly<Record<string, string>> = { gemini: "gcp.gemini" };
@@ -9,7 +10,8 @@ const MAX_CONTENT_CHARS = 16 * 1024;
 
 /** Returns the name of a provider in the conventions. */
 export function providerName(name: unknown): string {
-  return PROVIDER_NAMES[String(name)] ?? String(name);
+  const own = textOf(name);
+  return Object.hasOwn(PROVIDER_NAMES, own) ? PROVIDER_NAMES[own]! : own; // checked
 }
 
 /** Returns the attributes of a model call's or a run's usage. The conventions count cache writes as input. */
@@ -59,7 +61,7 @@ function partsOf(content: unknown): JsonObject[] {
   if (typeof content === "string") return [{ type: "text", content }];
   if (!Array.isArray(content)) return [];
   return content.filter(isObject).filter(({ type }) => type !== "tool_call").map((block) =>
-    block.type === "text" ? { type: "text", content: String(block.text) } : { type: String(block.type) }
+    block.type === "text" ? { type: "text", content: textOf(block.text) } : { type: textOf(block.type) }
   );
 }
 
@@ -67,8 +69,8 @@ function callsOf(calls: unknown): JsonObject[] {
   if (!Array.isArray(calls)) return [];
   return calls.filter(isObject).map(({ id, name, arguments: input }) => ({
     type: "tool_call",
-    id: String(id),
-    name: String(name),
+    id: textOf(id),
+    name: textOf(name),
     arguments: isObject(input) ? input : {},
   }));
 }

@@ -2,6 +2,7 @@
 import { context, type Link, type SpanContext, trace, type Tracer } from "@opentelemetry/api";
 import type { Entry } from "../kernel/host.ts";
 import type { RunObserver } from "../runs/ports.ts";
+import { textOf } from "./bounded_label.ts";
 import { RunSpans } from "./run_spans.ts";
 
 /** Ended runs whose spans requests are still linked to. */
@@ -75,7 +76,7 @@ function traceparentOf({ traceId, spanId, traceFlags }: SpanContext): string {
 }
 
 function spanContextOf(traceparent: unknown): SpanContext | null {
-  const match = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(String(traceparent));
+  const match = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(textOf(traceparent));
   if (!match) return null;
   const [, traceId = "", spanId = "", flags = ""] = match;
   return { traceId, spanId, traceFlags: parseInt(flags, 16), isRemote: true };
