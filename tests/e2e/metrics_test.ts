@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "../assert.ts";
+import { dataUrl, toolModule } from "../app/settings_kit.ts";
 import { startServer } from "./program.ts";
 
 const PLAN = {
@@ -29,4 +30,29 @@ Deno.test("serve --metrics.open true answers GET /metrics without a key", async 
   const response = await fetch(`${server.url}/metrics`);
   assert((await response.text()).includes("process_resident_memory_bytes "));
   assertEquals(response.status, 200);
+});
+
+Deno.test("serve counts sandboxes by tier and by the cause of their end", async () => {
+  await using server = await startServer(["--modules.allow", "data:"]);
+  const plan = {
+    ...PLAN,
+    providers: [{
+      module: "provider-mock",
+      config: { responses: [{ tool_calls: [{ name: "t" }] }, "done"] },
+    }],
+    tools: [{ module: "tool-t", source: dataUrl(toolModule("t", "return 1;")) }],
+  };
+  const run = (await server.post("/v1/runs", { prompt: "go", plan })).body;
+  assertEquals(run.status, "completed");
+  let lines: string[] = [];
+  for (let tries = 0; tries < 100 && !lines.some((line) => line.includes("_ended_total")); tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const text = await (await server.fetch("/metrics")).text();
+    lines = text.split("\n").filter((line) => line.startsWith("preamp_guests"));
+  }
+  assertEquals(lines, [
+    'preamp_guests{tier="worker"} 0',
+    'preamp_guests{tier="process"} 0',
+    'preamp_guests_ended_total{tier="process",cause="ended"} 1',
+  ]);
 });

@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "../assert.ts";
 import { type OtlpReceiver, type ReceivedSpan, receiveSpans, treeOf } from "../support/otlp_receiver.ts";
+import { configOn, fakeVendor, VENDORS } from "../modules/providers/fake_vendor.ts";
 import { runProgram, startServer } from "./program.ts";
 
 /** A program that was not compiled with `OTEL_DENO=true` sends no spans; src/docs/operating.md#tracing. */
@@ -218,3 +219,30 @@ Deno.test({
     assert(!JSON.stringify(receiver.spans).includes("abcdefghijklmnop"), input);
   },
 });
+
+for (const [module, vendor] of Object.entries(VENDORS)) {
+  Deno.test({
+    name: `${module}: requests to the vendor continue the trace, and the span has the model`,
+    ignore,
+    async fn() {
+      await using receiver = receiveSpans();
+      await using server = fakeVendor(vendor, [{ text: ["hello"] }]);
+      const folder = await Deno.makeTempDir();
+      const plan = { session: SESSION, providers: [{ module, config: configOn(server.url, vendor) }] };
+      await Deno.writeTextFile(`${folder}/traced.yaml`, JSON.stringify(plan));
+      {
+        await using preamp = await startServer(["--plans", folder], { env: receiver.env });
+        const headers = { traceparent: `00-${TRACE}-${PARENT}-01` };
+        const request = { prompt: "go", plan_ref: "traced" };
+        const { body } = await preamp.post("/v1/runs", request, headers);
+        assertEquals(body.status, "completed", JSON.stringify(body));
+      }
+      await Deno.remove(folder, { recursive: true });
+      const sent = server.requests.map(({ headers }) => headers.get("traceparent")?.split("-")[1]);
+      assertEquals(sent, server.requests.map(() => TRACE));
+      const [chat] = receiver.spans.filter(({ name }) => name.startsWith("chat "));
+      assert(chat);
+      assertEquals(chat.name, `chat ${chat.attributes["gen_ai.request.model"]}`);
+    },
+  });
+}
