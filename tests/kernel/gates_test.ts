@@ -1,9 +1,7 @@
-import { canonicalHash } from "../../src/sdk/digest.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
-import type { ApprovalRequest } from "../../src/kernel/host.ts";
 import type { HookResult, JsonObject } from "../../src/sdk/types.ts";
-import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { type Answer, calls, hook, kit, type KitOptions, tool, until } from "../support/sessions.ts";
 
 const ASK: HookResult = { action: "ask_user", approval_prompt: "Allow t?" };
@@ -25,144 +23,6 @@ function asking(answers: readonly Answer[], result: HookResult = ASK, more: KitO
   return { ...made, inputs, lastResult };
 }
 
-const AROUND = [
-  ...["execution:start", "prompt:submit", "context:message", "provider:request", "content_block:start"],
-  ...["content_block:end", "provider:response", "context:message", "tool:pre"],
-];
-const REST = [
-  ...[
-    "context:message",
-    "provider:request",
-    "content_block:start",
-    "content_block:delta",
-    "content_block:end",
-  ],
-  ...["provider:response", "context:message", "prompt:complete", "execution:end", "orchestrator:complete"],
-];
-
-Deno.test("a granted call runs after its approval, bound to its arguments", async () => {
-  const { run, turn, data, of, inputs } = asking(["allow"]);
-  assertEquals((await run()).status, "completed");
-  assertEquals(inputs, [{ a: 1 }]);
-  assertEquals(turn(), [...AROUND, "approval:required", "approval:granted", "tool:post", ...REST]);
-  assertEquals(of("tool:pre")[0]?.verdict, { action: "ask_user", hook_name: "test-hook" });
-  const args_hash = canonicalHash({ a: 1 });
-  assertEquals(data("approval:required"), [{
-    approval_id: "apr_1",
-    tool_name: "t",
-    tool_call_id: "c1",
-    tool_input: { a: 1 },
-    args_hash,
-    action: "execute",
-    risk_level: "high",
-    prompt: "Allow t?",
-    options: ["Allow", "Deny"],
-    default: "deny",
-    expires_at: "2026-01-01T00:05:00.000Z",
-    hook_name: "test-hook",
-  }]);
-  assertEquals(data("approval:granted"), [{
-    approval_id: "apr_1",
-    tool_name: "t",
-    tool_call_id: "c1",
-    args_hash,
-    decision: "allow",
-    reason: null,
-    decided_by: "tester",
-  }]);
-});
-
-Deno.test("a call that needs approval is denied when no person can be asked", async () => {
-  const { run, turn, data, inputs, lastResult } = asking(["unavailable"]);
-  assertEquals((await run()).status, "completed");
-  assertEquals(inputs, []);
-  assertEquals(turn(), [...AROUND, "approval:required", "approval:denied", ...REST]);
-  assertEquals(lastResult(), "Denied by hook: No approval system available");
-  assertEquals([data("approval:denied")[0]?.decision, data("approval:denied")[0]?.reason], [
-    "deny",
-    "No approval system available",
-  ]);
-});
-
-Deno.test("allow, allow once and allow always allow in upper and lower case; every other word denies", async () => {
-  for (const word of ["Allow", "ALLOW ALWAYS", "Allow once", "allow"]) {
-    const { run, inputs } = asking([word]);
-    await run();
-    assertEquals(inputs.length, 1, word);
-  }
-  for (const word of ["Deny", "Yes", "deny", "", "allowed"]) {
-    const { run, inputs, turn, lastResult } = asking([word]);
-    assertEquals((await run()).status, "completed");
-    assertEquals(inputs, []);
-    assertEquals(turn(), [...AROUND, "approval:required", "approval:denied", ...REST]);
-    assertEquals(lastResult(), "Denied by hook: User denied: Allow t?");
-  }
-});
-
-Deno.test("an option may state its effect", async () => {
-  const options = [{ label: "Go ahead", effect: "allow" as const }, {
-    label: "Allow",
-    effect: "deny" as const,
-  }];
-  const result: HookResult = { ...ASK, approval_options: options };
-  const go = asking(["go ahead"], result);
-  await go.run();
-  assertEquals(go.inputs.length, 1);
-  assertEquals(go.data("approval:required")[0]?.options, options);
-  const no = asking(["Allow"], result);
-  await no.run();
-  assertEquals(no.inputs, []);
-});
-
-Deno.test("an approval without an answer in time has the default decision", async () => {
-  for (const approval_default of ["allow", "deny"] as const) {
-    const { run, clock, turn, data, inputs, lastResult } = asking(["never"], {
-      ...ASK,
-      approval_timeout: 0.05,
-      approval_default,
-    });
-    const done = run();
-    await until(() => data("approval:required").length === 1);
-    await clock.advance(49);
-    assertEquals(turn(), [...AROUND, "approval:required"]);
-    await clock.advance(1);
-    assertEquals((await done).status, "completed");
-    const event = approval_default === "allow" ? "approval:granted" : "approval:denied";
-    assertEquals(data(event)[0]?.decision, "timeout");
-    assertEquals(data(event)[0]?.decided_by, null);
-    assertEquals(inputs.length, approval_default === "allow" ? 1 : 0);
-    if (approval_default === "deny") {
-      assertEquals(turn(), [...AROUND, "approval:required", "approval:denied", ...REST]);
-      assertEquals(lastResult(), "Denied by hook: Approval timeout - denied by default: Allow t?");
-    }
-    assertEquals(clock.pending, 0);
-  }
-});
-
-Deno.test("the reason of a denial contains at most 200 characters of the prompt", async () => {
-  const { run, lastResult } = asking(["no"], { ...ASK, approval_prompt: "🙂".repeat(500) });
-  await run();
-  assertEquals(lastResult(), `Denied by hook: User denied: ${"🙂".repeat(200)}...`);
-});
-
-Deno.test("an approval system that fails denies, whatever the default, and is a warning", async () => {
-  const { run, inputs, turn, warnings } = asking([() => {
-    throw new Error("no line");
-  }], { ...ASK, approval_default: "allow" });
-  assertEquals((await run()).status, "completed");
-  assertEquals(inputs, []);
-  assertEquals(turn(), [...AROUND, "approval:required", "approval:denied", ...REST]);
-  assertEquals(warnings, [{ code: "approval_failed", message: "no line" }]);
-});
-
-Deno.test("an approval timeout of any size is lowered to one year", async () => {
-  const { run, data } = asking(["allow"], { ...ASK, approval_timeout: 1e300 }, {
-    kernel: { approval_timeout: 1e300 },
-  });
-  assertEquals((await run()).status, "completed");
-  assertEquals(data("approval:required")[0]?.expires_at, "2027-01-01T00:00:00.000Z");
-});
-
 for (
   const [what, asked, allowed, expires_at, warned] of [
     ["that of the server when the hook states none", undefined, 60, "2026-01-01T00:01:00.000Z", 0],
@@ -178,31 +38,6 @@ for (
     assertEquals(warnings.filter(({ code }) => code === "approval_timeout_lowered").length, warned);
   });
 }
-
-Deno.test("an approval is for the input after the hooks, and exactly this input runs", async () => {
-  const inputs: JsonObject[] = [];
-  const requests: ApprovalRequest[] = [];
-  const { run } = kit({
-    providers: [[calls(["t", { path: "a" }]), "done"]],
-    tools: [tool("t", (input) => inputs.push(input))],
-    hooks: [
-      hook(
-        "tool:pre",
-        (_event, data) => ({ action: "modify", data: { ...data, tool_input: { path: "b" } } }),
-      ),
-      hook("tool:pre", () => ASK, { priority: 5 }),
-    ],
-    answers: [(request) => {
-      requests.push(request);
-      return { decision: "allow" };
-    }],
-  });
-  await run();
-  assertEquals(requests.map((request) => [request.tool_input, request.args_hash]), [
-    [{ path: "b" }, canonicalHash({ path: "b" })],
-  ]);
-  assertEquals(inputs, [{ path: "b" }]);
-});
 
 Deno.test("a loop that changes an emission changes neither the verdict nor the input", async () => {
   const inputs: JsonObject[] = [];
@@ -252,49 +87,6 @@ Deno.test("a loop that changes an emission changes neither the verdict nor the i
   await run();
   assertEquals([inputs, asked], [[{ path: "/tmp" }], 1]);
   assertEquals(messages().length, 1);
-});
-
-Deno.test("the time that a person takes to answer does not count for the run", async () => {
-  const { run, clock, data } = asking(["never"], {
-    ...ASK,
-    approval_timeout: 3600,
-    approval_default: "allow",
-  }, {
-    limits: { max_duration_s: 60 },
-    kernel: { approval_timeout: 3600 },
-  });
-  const done = run();
-  await until(() => data("approval:required").length === 1);
-  await clock.advance(3_600_000);
-  assertEquals((await done).status, "completed");
-  assertEquals(clock.pending, 0);
-});
-
-Deno.test("an approval at prompt:submit is for the event's data, and decides about the turn", async () => {
-  for (const word of ["allow", "no"]) {
-    const provider = new MockProvider();
-    const { run, data, turn } = kit({
-      providers: [provider],
-      hooks: [hook("prompt:submit", () => ({ action: "ask_user", approval_prompt: "Say this?" }))],
-      answers: [word],
-    });
-    const outcome = await run();
-    const [required] = data("approval:required");
-    assertEquals([required?.tool_name, required?.tool_input, required?.action], [
-      null,
-      null,
-      "prompt:submit",
-    ]);
-    assertEquals(provider.call_count, word === "allow" ? 1 : 0);
-    assertEquals(outcome.status, word === "allow" ? "completed" : "denied");
-    if (word === "no") {
-      assertEquals(outcome.error, { code: "denied", message: "User denied: Say this?" });
-      assertEquals(turn(), [
-        ...["execution:start", "prompt:submit", "approval:required", "approval:denied"],
-        ...["execution:end", "orchestrator:complete"],
-      ]);
-    }
-  }
 });
 
 Deno.test("a denied prompt stays denied, whatever the loop emits next", async () => {
@@ -436,128 +228,6 @@ Deno.test("a hook that fails at a gate denies the call, and the turn continues",
     /^Denied by hook: Hook "test-hook" failed: .*no answer within 100 ms$/,
   );
   assertEquals(of("tool:pre")[0]?.verdict?.action, "deny");
-});
-
-Deno.test("an injection longer than the limit in code points is refused", async () => {
-  for (const text of ["x".repeat(11), "🙂".repeat(11)]) {
-    const { run, data, messages } = kit({
-      session: { injection_size_limit: 10 },
-      hooks: [hook("prompt:submit", () => ({ action: "inject_context", context_injection: text }))],
-    });
-    const outcome = await run();
-    assertEquals([outcome.status, outcome.error?.message], [
-      "denied",
-      "Context injection exceeds 10 characters",
-    ]);
-    assertEquals(data("policy:violation"), [
-      { kind: "injection_size", hook_name: "test-hook", limit: 10, actual: 11 },
-    ]);
-    assertEquals(messages(), []);
-  }
-  const fits = kit({
-    session: { injection_size_limit: 10 },
-    hooks: [hook("prompt:submit", () => ({ action: "inject_context", context_injection: "🙂".repeat(10) }))],
-  });
-  assertEquals((await fits.run()).status, "completed");
-  assertEquals(fits.data("policy:violation"), []);
-});
-
-Deno.test("an injection over the budget is a warning, dropped or refused, as the plan states", async () => {
-  const inject = hook(
-    "prompt:submit",
-    () => ({ action: "inject_context", context_injection: "x".repeat(40) }),
-  );
-  const modes = [["warn", 1, "completed"], ["drop", 0, "completed"], ["error", 0, "denied"]] as const;
-  for (const [injection_budget_mode, stored, status] of modes) {
-    const { run, data, messages } = kit({
-      session: { injection_budget_per_turn: 2, injection_budget_mode },
-      hooks: [inject],
-    });
-    assertEquals((await run()).status, status);
-    assertEquals(data("policy:violation"), [
-      { kind: "injection_budget", hook_name: "test-hook", limit: 2, actual: 10 },
-    ]);
-    assertEquals(messages().filter((message) => message.metadata?.source === "hook").length, stored);
-  }
-});
-
-Deno.test("the injection budget is for one turn", async () => {
-  const { run, data } = kit({
-    session: { injection_budget_per_turn: 10 },
-    hooks: [hook("prompt:submit", () => ({ action: "inject_context", context_injection: "x".repeat(40) }))],
-  });
-  await run();
-  await run();
-  assertEquals(data("policy:violation"), []);
-});
-
-Deno.test("without limits in the plan, injections over the documented limits only emit a warning, and with null none", async () => {
-  const inject = hook(
-    "prompt:submit",
-    () => ({ action: "inject_context", context_injection: "x".repeat(50_000) }),
-  );
-  const violations = async (session: NonNullable<KitOptions["session"]>) => {
-    const { run, data } = kit({ session, hooks: [inject] });
-    assertEquals((await run()).status, "completed");
-    return data("policy:violation").map((violation) => [violation.kind, violation.limit]);
-  };
-  assertEquals(await violations({}), [["injection_size", 10_240], ["injection_budget", 10_000]]);
-  assertEquals(await violations({ injection_size_limit: null, injection_budget_per_turn: null }), []);
-});
-
-Deno.test("an injection is sanitised before it is measured, stored or emitted", async () => {
-  for (const ephemeral of [false, true]) {
-    const provider = new MockProvider();
-    const { run } = kit({
-      session: { injection_size_limit: 3 },
-      providers: [provider],
-      hooks: [
-        hook(
-          "prompt:submit",
-          () => ({ action: "inject_context", context_injection: "a\u0000b\u009fc", ephemeral }),
-        ),
-      ],
-    });
-    assertEquals((await run()).status, "completed");
-    const contents = provider.requests[0]!.messages.map((message) => message.content);
-    assert(contents.includes("abc"), JSON.stringify(contents));
-  }
-});
-
-Deno.test("a stored injection has its source in the metadata", async () => {
-  const { run, messages } = kit({
-    hooks: [hook("prompt:submit", () => ({
-      action: "inject_context",
-      context_injection: "be kind",
-      context_injection_role: "user",
-    }))],
-  });
-  await run();
-  assertEquals(messages()[0], {
-    role: "user",
-    content: "be kind",
-    metadata: {
-      source: "hook",
-      hook_name: "test-hook",
-      event: "prompt:submit",
-      timestamp: "2026-01-01T00:00:00.000Z",
-    },
-  });
-});
-
-Deno.test("an ephemeral injection counts for the budget", async () => {
-  const { run, data, messages } = kit({
-    session: { injection_budget_per_turn: 2 },
-    hooks: [
-      hook(
-        "prompt:submit",
-        () => ({ action: "inject_context", context_injection: "x".repeat(40), ephemeral: true }),
-      ),
-    ],
-  });
-  await run();
-  assertEquals(data("policy:violation").length, 1);
-  assertEquals(messages().length, 2);
 });
 
 Deno.test("a hook's user message is emitted with its level and source, with any action", async () => {
@@ -715,42 +385,6 @@ for (
     });
   }
 }
-
-Deno.test("the input in the question to a person and the input that runs are one frozen object", async () => {
-  let asked: ApprovalRequest | undefined;
-  const options = [{ label: "Yes", effect: "allow" as const }];
-  const { run, inputs } = asking([(request) => {
-    asked = request;
-    return { decision: "Yes" };
-  }], { ...ASK, approval_options: options });
-  await run();
-  const frozen = [asked, asked?.tool_input, asked?.options, asked?.options[0]].map(Object.isFrozen);
-  assertEquals([frozen, inputs], [[true, true, true, true], [{ a: 1 }]]);
-});
-
-Deno.test("a gate that is emitted again during an approval is decided again", async () => {
-  let again = true;
-  const made = asking(["allow", "deny"], ASK, {
-    hooks: [
-      hook("tool:pre", () => ASK),
-      (coordinator) => {
-        coordinator.hooks.register("approval:required", async (_event, data) => {
-          if (!again) return;
-          again = false;
-          const { tool_call_id } = data;
-          await coordinator.hooks.emit("tool:pre", {
-            tool_name: "t",
-            tool_call_id,
-            tool_input: { evil: true },
-          });
-        });
-      },
-    ],
-  });
-  await made.run();
-  assertEquals(made.asked.map(({ tool_input }) => tool_input), [{ a: 1 }, { evil: true }]);
-  assertEquals(made.inputs, []);
-});
 
 Deno.test("a handler of a runtime event that fails does not deny", async () => {
   const made = asking(["allow"], ASK, {

@@ -1,11 +1,9 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
-import { NO_TOOL_MOUNTED } from "../../src/kernel/mounting/mount_diagnosis.ts";
 import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { readConfig } from "../../src/sdk/config.ts";
-import { ToolResult } from "../../src/sdk/tools.ts";
 import type { PreampError } from "../../src/sdk/errors.ts";
-import type { Coordinator, JsonObject, Module, ModuleInfo, Orchestrator, Tool } from "../../src/sdk/types.ts";
+import type { Coordinator, JsonObject, Module, ModuleInfo, Orchestrator } from "../../src/sdk/types.ts";
 import { calls, hook, kit, type TestModule, tool, until } from "../support/sessions.ts";
 
 const orchestrator: Orchestrator = {
@@ -89,72 +87,6 @@ Deno.test("initialize() fails when the plan names no provider and no other modul
     }],
   });
   assertEquals((await other.run()).status, "completed");
-});
-
-Deno.test("cleanup() calls the function that mount returned once, and waits for it", async () => {
-  const { session, clock, data } = kit({
-    tools: [
-      async (coordinator) => {
-        await coordinator.mount("tools", tool("a"));
-        return async () => {
-          await clock.after(5);
-          ran.push("async");
-        };
-      },
-      async (coordinator) => {
-        await coordinator.mount("tools", tool("b"));
-        return () => void ran.push("sync");
-      },
-      async (coordinator) => {
-        await coordinator.mount("tools", tool("c"));
-        return () => Promise.resolve().then(() => ran.push("promise"));
-      },
-    ],
-  });
-  const ran: string[] = [];
-  await session.initialize();
-  const cleaned = session.cleanup("completed");
-  await until(() => clock.pending > 0);
-  assertEquals(data("session:cleanup"), []);
-  await clock.advance(5);
-  await cleaned;
-  await session.cleanup("completed");
-  assertEquals(ran, ["promise", "sync", "async"]);
-  assertEquals(data("session:cleanup"), [{ ran: 3, failed: [] }]);
-});
-
-Deno.test("cleanup() runs cleanups in reverse order, also after one that fails or hangs", async () => {
-  const ran: string[] = [];
-  const at = (name: string, cleanup: () => unknown): TestModule => async (coordinator) => {
-    await coordinator.mount("tools", tool(name));
-    coordinator.registerCleanup(() => {
-      ran.push(name);
-      return cleanup();
-    });
-  };
-  const { session, clock, data } = kit({
-    tools: [
-      at("a", () => {}),
-      at("b", () => {
-        throw new Error("stuck door");
-      }),
-      at("c", () => new Promise(() => {})),
-    ],
-  });
-  await session.initialize();
-  const cleaned = session.cleanup("completed");
-  await until(() => clock.pending > 0);
-  await clock.advance(10_000);
-  await cleaned;
-  assertEquals(ran, ["c", "b", "a"]);
-  assertEquals(data("session:cleanup"), [{
-    ran: 1,
-    failed: [
-      { module_id: "tool-2", error: "not finished within 10 s" },
-      { module_id: "tool-1", error: "stuck door" },
-    ],
-  }]);
-  assertEquals(clock.pending, 0);
 });
 
 Deno.test("mount may return metadata; a name in provides that is not mounted is a warning", async () => {
@@ -322,149 +254,6 @@ Deno.test("modules are mounted in the order of the plan, hooks last, or first wi
   assertEquals(await order(true), ["orchestrator", "context", "hook", "provider", "tool"]);
 });
 
-Deno.test("a tool module that mounts nothing is skipped with the message NO_TOOL_MOUNTED", async () => {
-  assertEquals(
-    NO_TOOL_MOUNTED,
-    "protocol_compliance: No tool was mounted and mount() did not return a Tool instance",
-  );
-  for (const returned of [null, undefined, 7, { what: "ever" }, { name: "x", provides: [] }]) {
-    const { session, data } = kit({ tools: [() => returned as unknown as null] });
-    await session.initialize();
-    const [skipped] = data("module:skipped");
-    assertEquals([skipped?.reason, skipped?.message], ["protocol_compliance", NO_TOOL_MOUNTED]);
-  }
-});
-
-Deno.test("a tool that always fails is mounted", async () => {
-  const { session } = kit({
-    tools: [
-      tool("my_tool", () => Promise.resolve(ToolResult({ success: false, output: "Not yet implemented" }))),
-    ],
-  });
-  await session.initialize();
-  assertEquals(session.mounts.tools.names, ["my_tool"]);
-});
-
-Deno.test("a tool with an invalid shape is skipped, or mounted when the failed check is a warning", async () => {
-  const shapes: [object, boolean, RegExp?][] = [
-    [{ name: "t", description: "d" }, false, /tool_execute: execute must be a function/],
-    [{ ...tool("t"), name: "" }, false, /tool_name: name must be a non-empty string: received ""/],
-    [{ ...tool("t"), description: "" }, true],
-    [{ ...tool("t"), input_schema: "text" }, true],
-    [
-      {
-        ...tool("t"),
-        get description(): string {
-          throw new Error("no words");
-        },
-      },
-      false,
-      /description could not be read: no words/,
-    ],
-    [
-      {
-        ...tool("t"),
-        get risk(): "low" {
-          throw new Error("no risk");
-        },
-      },
-      false,
-      /no risk/,
-    ],
-    [
-      {
-        ...tool("t"),
-        get_schema: () => {
-          throw new Error("no schema");
-        },
-      },
-      false,
-      /no schema/,
-    ],
-  ];
-  for (const [shape, fits, words] of shapes) {
-    const { session, data } = kit({
-      tools: [async (coordinator) => await coordinator.mount("tools", shape, "t"), tool("other")],
-    });
-    await session.initialize();
-    assertEquals(session.mounts.tools.names, fits ? ["t", "other"] : ["other"]);
-    if (words) assertMatch(String(data("module:skipped")[0]?.message), words);
-  }
-});
-
-Deno.test("a tool without a schema is mounted with an empty object schema, one with get_schema() with its result", async () => {
-  const schema = { type: "object", properties: { a: { type: "string" } } };
-  const provider = new MockProvider({ responses: ["done"] });
-  const { run } = kit({
-    providers: [provider],
-    tools: [tool("plain"), { ...tool("spoken"), get_schema: () => schema } as Tool],
-  });
-  await run();
-  assertEquals(provider.requests[0]!.tools?.map((spec) => spec.parameters), [
-    { type: "object", properties: {} },
-    schema,
-  ]);
-});
-
-Deno.test("a module that mounts nothing and returns a cleanup is skipped as not configured and cleaned up", async () => {
-  let cleaned = 0;
-  const { session, data } = kit({ tools: [() => () => void cleaned++] });
-  await session.initialize();
-  const [skipped] = data("module:skipped");
-  assertEquals(skipped?.reason, "not_configured");
-  assertMatch(String(skipped?.message), /may be conditional/);
-  assertEquals(cleaned, 1);
-});
-
-Deno.test("the object that get_info of a provider returns is accepted with id and display_name, else an error", async () => {
-  const provider = (get_info: () => unknown) => ({
-    name: "p",
-    get_info,
-    list_models: () => Promise.resolve([]),
-    complete: () => Promise.resolve({ content: "hi" }),
-    parse_tool_calls: () => [],
-  });
-  const shapes: [() => unknown, boolean][] = [
-    [() => ({ id: "p", display_name: "P" }), true],
-    [() => ({ display_name: "P" }), false],
-    [() => "p", false],
-    [() => null, false],
-    [() => {
-      throw new Error("later");
-    }, true],
-  ];
-  for (const [get_info, fits] of shapes) {
-    const { session } = kit({
-      providers: [["done"], async (coordinator) => await coordinator.mount("providers", provider(get_info))],
-    });
-    await session.initialize();
-    assertEquals(session.mounts.providers.names, fits ? ["mock", "p"] : ["mock"]);
-  }
-});
-
-Deno.test("an orchestrator may declare fewer parameters than it is called with", async () => {
-  for (const execute of [() => "x", (_prompt: unknown) => "x"]) {
-    const { session } = kit({
-      orchestrator: async (coordinator) => await coordinator.mount("orchestrator", { execute }),
-    });
-    await session.initialize();
-  }
-});
-
-Deno.test("a context must have all five methods", async () => {
-  const { session } = kit({
-    context: async (coordinator) => {
-      const { addMessage, getMessagesForRequest, getMessages, clear } = MockContextManager.prototype;
-      await coordinator.mount("context", { addMessage, getMessagesForRequest, getMessages, clear });
-    },
-  });
-  await assertRejects(
-    () => session.initialize(),
-    Error,
-    "context_set_messages: setMessages must be a function",
-  );
-});
-
 Deno.test("a hook module that registers nothing is skipped", async () => {
   const { session, data } = kit({ hooks: [() => null, () => ({ name: "hook", provides: [] })] });
   await session.initialize();
@@ -497,41 +286,6 @@ Deno.test("a module that returns {skipped} is skipped with that reason", async (
     "not_configured",
     "no licence",
   ]);
-});
-
-Deno.test("everything that a failing module mounted, registered and published is removed", async () => {
-  let heard = 0;
-  let cleaned = 0;
-  const { session, coordinator, run } = kit({
-    tools: [async (given) => {
-      await given.mount("tools", tool("half"));
-      given.hooks.register("prompt:submit", () => void heard++);
-      given.registerCapability("half", true);
-      given.registerContributor("c", "half", () => 1);
-      given.registerCleanup(() => cleaned++);
-      assertEquals(Object.keys(given.tools), ["half"]);
-      throw new Error("then it broke");
-    }],
-  });
-  await run();
-  assertEquals(session.mounts.tools.names, []);
-  assertEquals([heard, cleaned, coordinator().getCapability("half")], [0, 1, null]);
-  assertEquals(await coordinator().collectContributions("c"), []);
-});
-
-Deno.test("an invalid object of another type fails the module that mounts it, not the session", async () => {
-  const { session, data } = kit({
-    tools: [
-      async (coordinator) => {
-        await coordinator.mount("tools", tool("t"));
-        await coordinator.mount("context", { addMessage() {} });
-      },
-      tool("good"),
-    ],
-  });
-  await session.initialize();
-  assertEquals(session.mounts.tools.names, ["good"]);
-  assertMatch(String(data("module:skipped")[0]?.message), /context_get_messages/);
 });
 
 Deno.test("mount() after the start checks and guards the object, which is available immediately", async () => {
@@ -647,6 +401,7 @@ const gateThen = (then: () => unknown): Module["mount"] => (coordinator) => {
 const throwing = () => {
   throw new Error("out of order");
 };
+
 const info = { id: "hooks-g", type: "hook" as const };
 
 for (
