@@ -72,6 +72,8 @@ interface Import {
   readonly specifier: string;
   /** Whether it imports only types. */
   readonly types: boolean;
+  /** Whether it is an `import()`, which loads the file when it runs. */
+  readonly late: boolean;
 }
 
 interface SourceFile {
@@ -105,15 +107,15 @@ function visit({ path, text }: SourceFile, visitor: Visitor): void {
 
 function importsOf(file: SourceFile): Import[] {
   const imports: Import[] = [];
-  const add = (source: unknown, types: boolean) => {
+  const add = (source: unknown, types: boolean, late = false) => {
     const value = textOf(source);
-    if (typeof value === "string") imports.push({ specifier: value, types });
+    if (typeof value === "string") imports.push({ specifier: value, types, late });
   };
   visit(file, {
     ImportDeclaration: (node) => add(node.source, node.importKind === "type"),
     ExportAllDeclaration: (node) => add(node.source, node.exportKind === "type"),
     ExportNamedDeclaration: (node) => add(node.source, node.exportKind === "type"),
-    ImportExpression: (node) => add(node.source, false),
+    ImportExpression: (node) => add(node.source, false, true),
   });
   return imports;
 }
@@ -142,12 +144,12 @@ Deno.test("importsOf() sees every form of import and nothing else", () => {
     export type { E } from "./e.ts"; const f = await import("./f.ts"); // import "./no.ts"
     const g = 'import "./no.ts"'; export const h = 1;`;
   assertEquals(importsOf({ path: "x.ts", text }), [
-    { specifier: "./a.ts", types: false },
-    { specifier: "./b.ts", types: true },
-    { specifier: "./c.ts", types: false },
-    { specifier: "./d.ts", types: false },
-    { specifier: "./e.ts", types: true },
-    { specifier: "./f.ts", types: false },
+    { specifier: "./a.ts", types: false, late: false },
+    { specifier: "./b.ts", types: true, late: false },
+    { specifier: "./c.ts", types: false, late: false },
+    { specifier: "./d.ts", types: false, late: false },
+    { specifier: "./e.ts", types: true, late: false },
+    { specifier: "./f.ts", types: false, late: true },
   ]);
 });
 
@@ -170,6 +172,38 @@ Deno.test("folders of src import in the directions of src/docs/architecture.md",
   }
   assertEquals(wrong, []);
 });
+
+Deno.test("no file imports itself through other files, not even for types", () => {
+  const graph = new Map([...OURS, ...MODULES].map((file) => [
+    file.path,
+    importsOf(file).filter(({ late }) => !late).map(({ specifier }) => reach(file.path, specifier)),
+  ]));
+  assertEquals(circlesIn(graph), []);
+});
+
+Deno.test("circlesIn() returns the files of a circle in order, and nothing for other graphs", () => {
+  const graph = new Map([["a", ["b", "c"]], ["b", ["c"]], ["c", ["d"]], ["d", ["b"]]]);
+  assertEquals(circlesIn(graph), [["b", "c", "d"]]);
+  assertEquals(circlesIn(new Map([["a", ["b", "c"]], ["b", ["c"]], ["c", []]])), []);
+});
+
+/** Returns the circles that a depth-first walk finds; a graph without circles has none. */
+function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[][] {
+  const circles: string[][] = [];
+  const done = new Set<string>();
+  const path: string[] = [];
+  const visit = (file: string) => {
+    const start = path.indexOf(file);
+    if (start >= 0) return void circles.push(path.slice(start));
+    if (done.has(file)) return;
+    path.push(file);
+    graph.get(file)?.forEach(visit);
+    path.pop();
+    done.add(file);
+  };
+  [...graph.keys()].forEach(visit);
+  return circles;
+}
 
 Deno.test("every folder of src is in the table", () => {
   const folders = [...Deno.readDirSync(new URL("src/", ROOT))].filter((entry) => entry.isDirectory);

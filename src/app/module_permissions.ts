@@ -1,8 +1,12 @@
 /**
  * Computes the effective permissions of a plan's modules with the real file system and process permissions.
  */
+import type { LoadContext } from "../loader/types.ts";
+import type { CompiledPlan } from "../plan/compile.ts";
+import type { WarningDetail } from "../plan/check/findings.ts";
 import { askedOf } from "../plan/explain.ts";
 import { parsePath, pathText } from "../plan/permissions/file_path.ts";
+import type { Grants } from "../policy/authorise.ts";
 import type { Origin } from "../policy/plan_trust.ts";
 import { pathsBeside, type RealPath, type Resolve } from "../policy/paths.ts";
 import {
@@ -13,7 +17,18 @@ import {
 } from "../policy/effective_permissions.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 import { grantedToProcess } from "./process_permissions.ts";
-import type { AuthorisedPlan } from "./plan_service.ts";
+
+/** A plan that the policy allows. */
+export interface AuthorisedPlan {
+  compiled: CompiledPlan;
+  /** Warnings about the plan, including its configs. */
+  warnings: readonly WarningDetail[];
+  origin: Origin;
+  grants: Grants;
+  /** Context in which the loader loads the plan's modules. */
+  context: LoadContext;
+  base_url?: string;
+}
 
 /** The parts of an authorised plan that its modules' grants depend on. */
 export type GrantingPlan = Pick<AuthorisedPlan, "compiled" | "grants" | "origin" | "base_url">;

@@ -5,7 +5,7 @@ import { authoriseAgents } from "./agent_plans.ts";
 import { checkConfigs, checkOpened, checkVariables, schemaOf } from "./check_configs.ts";
 import type { LazyLoader } from "./lazy_loader.ts";
 import type { LazySandbox } from "./lazy_sandbox.ts";
-import { grantOf, grantPaths } from "./module_permissions.ts";
+import { type AuthorisedPlan, grantOf, grantPaths } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
 import type { NamedPlans } from "./named_plans.ts";
 import { expandConfig, type LookUp, unsetVariables } from "./plan_env.ts";
@@ -51,18 +51,6 @@ export interface PlansDeps {
   sandboxing: LazySandbox;
   /** Overrides of the sources in an operator's plans. */
   sources: SourceOverrides;
-}
-
-/** A plan that the policy allows. */
-export interface AuthorisedPlan {
-  compiled: CompiledPlan;
-  /** Warnings about the plan, including its configs. */
-  warnings: readonly WarningDetail[];
-  origin: Origin;
-  grants: Grants;
-  /** Context in which the loader loads the plan's modules. */
-  context: LoadContext;
-  base_url?: string;
 }
 
 /** Options of `Plans.authorise`. */

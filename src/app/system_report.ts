@@ -1,32 +1,8 @@
 /** Describes this process and its host for operators: `preamp doctor` and `GET /v1/system`. Never contains a value of a variable. */
 import manifest from "../../deno.json" with { type: "json" };
-import type { Readiness } from "./types.ts";
-
-/** Description of this process and its host. */
-export interface SystemReport {
-  /** Whether there is no warning. */
-  ok: boolean;
-  /** What limits this process, each with what to do about it; empty if nothing does. */
-  warnings: string[];
-  /** Versions of Preamp, Deno and V8, the platform, and whether the program is compiled. */
-  version: { preamp: string; deno: string; v8: string; target: string; compiled: boolean };
-  /** The store, and whether it answers now. */
-  store: { kind: string; ok: boolean; reason?: string };
-  isolation: Readiness["isolation"];
-  bundler: Readiness["bundler"];
-  /** Deno's permissions of this process; `partial`: granted for some values only. */
-  permissions: Record<PermissionName, "granted" | "partial" | "denied">;
-  /** Credential variables of the providers, and whether they are set. */
-  variables: { name: string; set: boolean }[];
-  /** Time of this process, UTC. */
-  clock: string;
-  /** Bytes: of this process, and of the host (null where this process may not read them). */
-  memory: { rss_bytes: number; total_bytes: number | null; available_bytes: number | null };
-}
+import type { Readiness, SystemReport } from "./types.ts";
 
 /** Kinds of Deno's permissions. */
-export type PermissionName = typeof PERMISSIONS[number];
-
 const PERMISSIONS = ["net", "read", "write", "env", "run", "sys", "ffi", "import"] as const;
 
 /** Facts that a report needs from outside. */

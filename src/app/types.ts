@@ -4,7 +4,6 @@ import type { Explanation } from "../plan/explain.ts";
 import type { RefusedImport } from "../loader/types.ts";
 import type { Lock } from "../plan/lock.ts";
 import type { Caller, Runs } from "../runs/types.ts";
-import type { SystemReport } from "./system_report.ts";
 import type { ErrorCode, ErrorDetail, JsonObject, ModuleInfo } from "../sdk/types.ts";
 
 /** Result of `check`. An invalid plan is a normal result. */
@@ -101,6 +100,31 @@ export interface Readiness {
    * then.
    */
   bundler: true | string;
+}
+
+/** Description of this process and its host. */
+export interface SystemReport {
+  /** Whether there is no warning. */
+  ok: boolean;
+  /** What limits this process, each with what to do about it; empty if nothing does. */
+  warnings: string[];
+  /** Versions of Preamp, Deno and V8, the platform, and whether the program is compiled. */
+  version: { preamp: string; deno: string; v8: string; target: string; compiled: boolean };
+  /** The store, and whether it answers now. */
+  store: { kind: string; ok: boolean; reason?: string };
+  isolation: Readiness["isolation"];
+  bundler: Readiness["bundler"];
+  /** Deno's permissions of this process; `partial`: granted for some values only. */
+  permissions: Record<
+    "net" | "read" | "write" | "env" | "run" | "sys" | "ffi" | "import",
+    "granted" | "partial" | "denied"
+  >;
+  /** Credential variables of the providers, and whether they are set. */
+  variables: { name: string; set: boolean }[];
+  /** Time of this process, UTC. */
+  clock: string;
+  /** Bytes: of this process, and of the host (null where this process may not read them). */
+  memory: { rss_bytes: number; total_bytes: number | null; available_bytes: number | null };
 }
 
 /** The result of `createRuntime`. */

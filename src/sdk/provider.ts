@@ -27,7 +27,13 @@ export type {
   UserPart,
 } from "./provider/conversation.ts";
 export { Degradations } from "./provider/degradations.ts";
-export type { Credential, KnownModel, ProviderDefaults, ProviderDefinition } from "./provider/definition.ts";
+export type {
+  Credential,
+  KnownModel,
+  ProviderDefaults,
+  ProviderDefinition,
+  ProviderSettings,
+} from "./provider/definition.ts";
 export { mountProvider } from "./provider/mount_provider.ts";
-export { providerConfigSchema, type ProviderSettings } from "./provider/settings.ts";
+export { providerConfigSchema } from "./provider/settings.ts";
 export { type ConversationResult, toConversation } from "./provider/to_conversation.ts";

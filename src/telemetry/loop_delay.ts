@@ -1,5 +1,5 @@
 /** Measures how late the event loop runs timers. `monitorEventLoopDelay` of Deno 2.9 does not see a busy loop. */
-import type { GaugeValue } from "./metrics.ts";
+import type { GaugeValue } from "./metric_table.ts";
 
 /** Milliseconds between measurements. */
 const EVERY_MS = 250;

@@ -98,3 +98,16 @@ export type GaugeName = NamesOf<"gauge">;
 
 /** The labels of a metric with their values. */
 export type Labels<Name extends MetricName> = Readonly<Record<Table[Name]["labels"][number], string>>;
+
+/** A value of a counter or histogram. */
+export interface Sample {
+  readonly name: RecordedName;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** A gauge's value. */
+export interface GaugeValue {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}

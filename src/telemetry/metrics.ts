@@ -2,22 +2,9 @@
  * Receives what the parts of a server report. Recording only appends to a buffer: prom-client is imported, and
  * the buffer is counted, on a scrape or when the buffer is full.
  */
-import type { GaugeName, Labels, RecordedName } from "./metric_table.ts";
+import type { GaugeName, GaugeValue, Labels, RecordedName, Sample } from "./metric_table.ts";
 import { LoopDelay } from "./loop_delay.ts";
 import type { Prometheus } from "./prometheus.ts";
-
-/** A value of a counter or histogram. */
-export interface Sample {
-  readonly name: RecordedName;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-}
-
-/** A gauge's value. */
-export interface GaugeValue {
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-}
 
 /** Content type of {@link Metrics.text}. */
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";

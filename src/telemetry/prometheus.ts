@@ -1,7 +1,13 @@
 /** Counts samples and formats them as Prometheus's text. The only file that imports prom-client. */
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { type GaugeName, type MetricDefinition, METRICS, type RecordedName } from "./metric_table.ts";
-import type { GaugeValue, Sample } from "./metrics.ts";
+import {
+  type GaugeName,
+  type GaugeValue,
+  type MetricDefinition,
+  METRICS,
+  type RecordedName,
+  type Sample,
+} from "./metric_table.ts";
 
 /** The values of the counters and histograms of one server. */
 export class Prometheus {

@@ -1,6 +1,6 @@
 /** `preamp doctor`: describes this process and its host as a server would find them. */
 import { createRuntime } from "../../app/runtime.ts";
-import type { SystemReport } from "../../app/system_report.ts";
+import type { SystemReport } from "../../app/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";

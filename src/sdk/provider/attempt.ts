@@ -3,7 +3,7 @@ import type { Clock } from "../contracts.ts";
 import { LLMError } from "../llm_errors.ts";
 import type { StreamDelta } from "../messages.ts";
 import type { CallIo } from "./backend.ts";
-import type { ProviderSettings } from "./settings.ts";
+import type { ProviderSettings } from "./definition.ts";
 
 /** Reason of the abort after the end of an attempt. perf: without one, each abort creates an error with a stack. */
 const ENDED = "the attempt has ended";

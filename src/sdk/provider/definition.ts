@@ -3,7 +3,6 @@ import type { JsonObject, JsonSchema } from "../json.ts";
 import type { ConfigField } from "../providers.ts";
 import type { Prices } from "../prices.ts";
 import type { Backend } from "./backend.ts";
-import type { ProviderSettings } from "./settings.ts";
 
 /** A model that a module knows. */
 export interface KnownModel {
@@ -45,6 +44,52 @@ export interface ProviderDefaults {
   readonly first_byte_timeout_s?: number;
   /** Seconds between two chunks of a response; default 30. */
   readonly idle_timeout_s?: number;
+}
+
+/** Settings of a provider, with defaults. */
+export interface ProviderSettings {
+  /** Model of requests that do not name one. */
+  readonly model: string;
+  /** Key of the vendor's API; undefined when the provider works without one. */
+  readonly api_key?: string;
+  /** Address of the API without a trailing slash; undefined: the vendor's own. */
+  readonly base_url?: string;
+  /** Preference among providers; lower is preferred. */
+  readonly priority?: number;
+  /** Sampling temperature. */
+  readonly temperature?: number;
+  /** Nucleus sampling. */
+  readonly top_p?: number;
+  /** Reasoning effort, such as `low`. */
+  readonly reasoning_effort?: string;
+  /** Tokens for reasoning. */
+  readonly thinking_budget?: number;
+  /** Maximum tokens of an answer, as configured. */
+  readonly max_output_tokens?: number;
+  /** Window of the model, as configured. */
+  readonly context_window?: number;
+  /** Prices of the configured model. */
+  readonly prices?: Prices;
+  /** Models of the config. */
+  readonly models: readonly ({ readonly id: string } & Partial<KnownModel>)[];
+  /** Attempts after the first one. */
+  readonly max_retries: number;
+  /** Seconds of one attempt. */
+  readonly timeout_s: number;
+  /** Seconds until the first byte of a response. */
+  readonly first_byte_timeout_s: number;
+  /** Seconds between two chunks of a streamed response. */
+  readonly idle_timeout_s: number;
+  /** Concurrent calls with the same key in this process; 0 = no limit. */
+  readonly max_concurrent: number;
+  /** Milliseconds between the starts of two calls with the same key; 0 = none. */
+  readonly min_delay_ms: number;
+  /** Maximum bytes of one response. */
+  readonly max_response_bytes: number;
+  /** Whether `llm:request` and `llm:response` contain the bodies. */
+  readonly raw: boolean;
+  /** The whole config with defaults, for settings of one vendor. */
+  readonly config: JsonObject;
 }
 
 /** Definition of a provider module. */

@@ -3,7 +3,7 @@ import type { ModelInfo } from "../providers.ts";
 import type { Usage } from "../messages.ts";
 import { costOf, type Prices } from "../prices.ts";
 import type { KnownModel, ProviderDefinition } from "./definition.ts";
-import type { ProviderSettings } from "./settings.ts";
+import type { ProviderSettings } from "./definition.ts";
 
 /** Facts about one model. */
 export interface ModelFacts {

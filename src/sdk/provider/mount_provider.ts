@@ -3,7 +3,8 @@ import type { Coordinator, MountReturn } from "../contracts.ts";
 import type { JsonObject } from "../json.ts";
 import { needsKey, type ProviderDefinition } from "./definition.ts";
 import { BackendProvider } from "./provider.ts";
-import { type ProviderSettings, readSettings } from "./settings.ts";
+import type { ProviderSettings } from "./definition.ts";
+import { readSettings } from "./settings.ts";
 
 /**
  * Mounts a provider with the settings of a plan, and contributes its cost to `session.cost`. Without a key

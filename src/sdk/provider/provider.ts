@@ -20,7 +20,7 @@ import type { Repair } from "./conversation.ts";
 import { needsKey, type ProviderDefinition } from "./definition.ts";
 import { tryUntilAnswered } from "./retries.ts";
 import { ModelTable } from "./model_table.ts";
-import type { ProviderSettings } from "./settings.ts";
+import type { ProviderSettings } from "./definition.ts";
 import { toConversation } from "./to_conversation.ts";
 
 /** Least characters of a key; local servers take any text, such as `none`. */
