@@ -14,13 +14,7 @@ import { hashLock, Locks } from "./plan_locks.ts";
 import { isOfUrl, UrlModules, urlSpecs } from "./remote_modules.ts";
 import { rewrittenSources, type SourceOverrides } from "./source_overrides.ts";
 import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
-import type { LoadContext } from "../loader/types.ts";
-import {
-  documentError,
-  toDetail,
-  toWarning as toWarningDetail,
-  type WarningDetail,
-} from "../plan/check/findings.ts";
+import { documentError, toDetail, toWarning as toWarningDetail } from "../plan/check/findings.ts";
 import type { Findings } from "../sdk/findings.ts";
 import { agentNames, childPlan } from "../plan/child_plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
