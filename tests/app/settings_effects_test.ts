@@ -475,8 +475,9 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
     async look(server) {
       const run = await server.run(ASKING);
       const denied = () => server.entries(run, "approval:denied");
-      const [{ timeout_s }] = await server.entries(run, "approval:required") as [Json];
-      if (timeout_s < 1) await waitFor(async () => (await denied()).length > 0, { timeout_ms: 30_000 });
+      const [{ expires_at }] = await server.entries(run, "approval:required") as [Json];
+      const soon = Date.parse(expires_at) < Date.now() + 10_000; // by default it is 300 s
+      if (soon) await waitFor(async () => (await denied()).length > 0, { timeout_ms: 30_000 });
       return (await denied()).map(({ decision }) => decision);
     },
   },
