@@ -150,7 +150,8 @@ export async function startServer(
   const timer = setTimeout(() => program.kill("SIGKILL"), START_MS);
   const greeting = await program.stdout.until((text) => text.includes("curl "));
   clearTimeout(timer);
-  const url = greeting.split("\n", 1)[0] ?? "";
+  // a server on every address of this machine is reached by loopback, the only one that tests may use
+  const url = (greeting.split("\n", 1)[0] ?? "").replace("//0.0.0.0:", "//127.0.0.1:");
   if (!url.startsWith("http://")) {
     await program[Symbol.asyncDispose]();
     throw new Error(
