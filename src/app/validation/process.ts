@@ -30,8 +30,11 @@ export interface ProcessOptions {
 /** Timeout of the child's start in milliseconds; a cold cache on a slow machine needs long. */
 const START_MS = 60_000;
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
-/** Limits of the child: more than a module has in a session by default. */
-const LIMITS = { memory_mb: 1_024, cpu_s: 30 };
+/**
+ * Limits of the child: more than a module has in a session by default. A worker that the module starts reserves about a
+ * gigabyte of them.
+ */
+const LIMITS = { memory_mb: 2_048, cpu_s: 30 };
 
 /**
  * Validates a module in a child process.
