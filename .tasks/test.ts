@@ -23,7 +23,8 @@ const GATES: readonly (readonly string[])[] = [
 /** Checks the types of all files; it uses one core, so that the suites begin meanwhile. */
 const TYPES: readonly string[] = ["check", "--quiet", ...SOURCES];
 const SUITES = ["unit:kernel", "unit:rest", "unit:docs"];
-const SLOW_SUITES = ["e2e"];
+/** The escape suite measures times, so it runs alone. */
+const SLOW_SUITES = ["e2e", "e2e:escape"];
 
 interface Count {
   passed: number;
