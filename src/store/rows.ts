@@ -1,4 +1,5 @@
 /** Records and changes as rows: JSON becomes text, so that a store writes it without knowing its shape. */
+import { encodeCursor } from "./cursor.ts";
 import type { Change, StoredRecord, VersionedRecord } from "./store.ts";
 
 /** A record as a row; JSON columns are texts. */
@@ -14,9 +15,9 @@ export interface RecordRow {
   readonly expires_ms: number | null;
 }
 
-/** A record that was read. `id` orders records of the same millisecond. */
+/** A record that was read. `id` orders records of the same millisecond; drivers return large ones as text. */
 export interface StoredRow extends RecordRow {
-  readonly id: number;
+  readonly id: number | string;
   readonly created_ms: number;
   readonly version: number;
 }
@@ -58,5 +59,22 @@ export function decodeRecord(row: StoredRow): VersionedRecord {
     created_ms,
     ...(expires_ms === null ? {} : { expires_ms }),
     version,
+  };
+}
+
+/**
+ * Returns a page of a list.
+ *
+ * @param rows The rows in the order of the list: one more than `limit` when there is another page.
+ */
+export function pageOf(
+  rows: readonly StoredRow[],
+  limit: number,
+): { records: VersionedRecord[]; next_cursor: string | null } {
+  const page = rows.slice(0, limit);
+  const last = rows.length > limit ? page.at(-1) : undefined;
+  return {
+    records: page.map(decodeRecord),
+    next_cursor: last ? encodeCursor({ created_ms: last.created_ms, order: Number(last.id) }) : null,
   };
 }

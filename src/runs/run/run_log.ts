@@ -8,6 +8,7 @@ import { timestamp } from "../../sdk/timestamp.ts";
 import type { Clock } from "../../sdk/types.ts";
 import { estimateJsonBytes } from "../../sdk/json_size.ts";
 import type { Awaitable, Change, Fence, Store } from "../../store/store.ts";
+import { Waiters } from "../../store/waiters.ts";
 import type { LogLimits, SecretSink } from "../ports.ts";
 import { DELTA, DeltaBuffer } from "./delta_buffer.ts";
 import type { RunProjection } from "./run_projection.ts";
@@ -64,7 +65,7 @@ class Pauses {
 export class RunLog {
   readonly #options: RunLogOptions;
   readonly #deltas: DeltaBuffer;
-  readonly #readers = new Set<() => void>();
+  readonly #readers = new Waiters();
   #seq = 0;
   #stored = 0;
   #pending: Entry[] = [];
@@ -260,10 +261,7 @@ export class RunLog {
 
   /** Wakes every waiting reader. */
   wake(): void {
-    if (this.#readers.size === 0) return;
-    const readers = [...this.#readers];
-    this.#readers.clear();
-    for (const resolve of readers) resolve();
+    this.#readers.wakeAll();
   }
 
   /** Closes the log: no entry follows. */
@@ -284,14 +282,6 @@ export class RunLog {
   /** Resolves when an entry after `after` is stored, the log is closed, or `signal` aborts. */
   async changed(after: number, signal?: AbortSignal): Promise<void> {
     if (this.#stored > after || this.#closed || signal?.aborted) return;
-    await new Promise<void>((resolve) => {
-      const wake = () => {
-        this.#readers.delete(wake);
-        signal?.removeEventListener("abort", wake);
-        resolve();
-      };
-      this.#readers.add(wake);
-      signal?.addEventListener("abort", wake, { once: true });
-    });
+    await this.#readers.wait(signal);
   }
 }

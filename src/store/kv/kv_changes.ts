@@ -1,4 +1,5 @@
 /** Wakes readers when another process has changed the database, by watching one key that every process writes. */
+import { Waiters } from "../waiters.ts";
 import { keys } from "./keys.ts";
 
 /** Milliseconds that commits of this process share one notification. */
@@ -10,7 +11,7 @@ const POLL_MS = 500;
 export class KvChanges {
   readonly #kv: Deno.Kv;
   readonly #origin = crypto.randomUUID();
-  readonly #waiting = new Set<() => void>();
+  readonly #waiters = new Waiters();
   #watching: ReadableStreamDefaultReader<unknown> | null = null;
   #timer: ReturnType<typeof setTimeout> | null = null;
   #sending: Promise<unknown> = Promise.resolve();
@@ -36,17 +37,7 @@ export class KvChanges {
   async changed(signal: AbortSignal): Promise<void> {
     if (signal.aborted || this.#closed) return;
     if (this.#watching === null) this.#watch();
-    await new Promise<void>((resolve) => {
-      const wake = () => {
-        clearTimeout(timer);
-        signal.removeEventListener("abort", wake);
-        this.#waiting.delete(wake);
-        resolve();
-      };
-      const timer = setTimeout(wake, POLL_MS);
-      this.#waiting.add(wake);
-      signal.addEventListener("abort", wake, { once: true });
-    });
+    await this.#waiters.wait(signal, POLL_MS);
   }
 
   async #watch(): Promise<void> {
@@ -56,7 +47,7 @@ export class KvChanges {
       for (;;) {
         const { done, value } = await reader.read();
         if (done) break;
-        if (value[0].value?.origin !== this.#origin) this.#wake();
+        if (value[0].value?.origin !== this.#origin) this.#waiters.wakeAll();
       }
     } catch {
       // the connection was lost: the next wait watches again
@@ -64,15 +55,11 @@ export class KvChanges {
     this.#watching = null;
   }
 
-  #wake(): void {
-    for (const wake of [...this.#waiting]) wake();
-  }
-
   /** Ends every wait. */
   async close(): Promise<void> {
     this.#closed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#wake();
+    this.#waiters.wakeAll();
     await this.#watching?.cancel().catch(() => {}); // it may have failed
     await this.#sending;
   }

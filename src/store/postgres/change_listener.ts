@@ -1,4 +1,5 @@
 /** Wakes readers when another process has changed the database, by Postgres' notifications. */
+import { Waiters } from "../waiters.ts";
 import { type Client, type ConnectionSettings, createClient } from "./driver.ts";
 
 /** Channel of the notifications; the payload names the process that sent it. */
@@ -15,7 +16,7 @@ export class ChangeListener {
   /** Name of this process in notifications. */
   readonly origin = crypto.randomUUID();
   readonly #settings: ConnectionSettings;
-  readonly #waiting = new Set<() => void>();
+  readonly #waiters = new Waiters();
   #client: Client | null = null;
   #closed = false;
 
@@ -28,17 +29,7 @@ export class ChangeListener {
   async changed(signal: AbortSignal): Promise<void> {
     if (signal.aborted || this.#closed) return;
     if (this.#client === null) this.#listen();
-    await new Promise<void>((resolve) => {
-      const wake = () => {
-        clearTimeout(timer);
-        signal.removeEventListener("abort", wake);
-        this.#waiting.delete(wake);
-        resolve();
-      };
-      const timer = setTimeout(wake, POLL_MS);
-      this.#waiting.add(wake);
-      signal.addEventListener("abort", wake, { once: true });
-    });
+    await this.#waiters.wait(signal, POLL_MS);
   }
 
   /** Connects. A lost connection is opened again by the next wait, which begins within a second. */
@@ -50,19 +41,15 @@ export class ChangeListener {
     client.on("error", lose);
     client.on("end", lose);
     client.on("notification", ({ payload }) => {
-      if (payload !== this.origin) this.#wake();
+      if (payload !== this.origin) this.#waiters.wakeAll();
     });
     client.connect().then(() => client.query(`LISTEN ${CHANNEL}`)).catch(lose);
-  }
-
-  #wake(): void {
-    for (const wake of [...this.#waiting]) wake();
   }
 
   /** Ends every wait and the connection. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#wake();
+    this.#waiters.wakeAll();
     await this.#client?.end().catch(() => {}); // it may not be connected yet
   }
 }

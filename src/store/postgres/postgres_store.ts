@@ -3,8 +3,15 @@
  * transaction. Leases expire by the clock of the database, so the clocks of the machines may differ.
  */
 import { PreampError } from "../../sdk/errors.ts";
-import { decodeCursor, encodeCursor } from "../cursor.ts";
-import { decodeRecord, encodeChange, type EncodedChange, type RecordRow, type StoredRow } from "../rows.ts";
+import { decodeCursor } from "../cursor.ts";
+import {
+  decodeRecord,
+  encodeChange,
+  type EncodedChange,
+  pageOf,
+  type RecordRow,
+  type StoredRow,
+} from "../rows.ts";
 import {
   type Change,
   ConflictError,
@@ -193,12 +200,7 @@ class PostgresStore implements Store {
        ORDER BY created_ms DESC, id DESC LIMIT $7`,
       [this.#time, kind, namespace, fields, after?.created_ms ?? null, after?.order ?? null, limit + 1],
     );
-    const page = rows.slice(0, limit);
-    const last = rows.length > limit ? page.at(-1) : undefined;
-    return {
-      records: page.map((row) => decodeRecord(row as StoredRow)),
-      next_cursor: last ? encodeCursor({ created_ms: last.created_ms, order: Number(last.id) }) : null,
-    };
+    return pageOf(rows as StoredRow[], limit);
   }
 
   async acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {

@@ -3,7 +3,7 @@
  * durable when it resolves (write-ahead log, `synchronous=FULL`).
  */
 import { PreampError } from "../../sdk/errors.ts";
-import { decodeCursor, encodeCursor } from "../cursor.ts";
+import { decodeCursor } from "../cursor.ts";
 import {
   type Change,
   ConflictError,
@@ -13,7 +13,8 @@ import {
   type Store,
   type VersionedRecord,
 } from "../store.ts";
-import { decodeRecord, encodeChange, type StoredRow } from "../rows.ts";
+import { decodeRecord, encodeChange, pageOf, type StoredRow } from "../rows.ts";
+import { Waiters } from "../waiters.ts";
 import { createPrivateFile } from "./private_file.ts";
 import type { FromWorker, Operation, Outcome, ToWorker } from "./protocol.ts";
 
@@ -57,7 +58,7 @@ class SqliteStore implements Store {
   #running: readonly Call[] | null = null;
   #opened: PromiseWithResolvers<void> = Promise.withResolvers();
   #closed: PromiseWithResolvers<void> | null = null;
-  readonly #watchers = new Set<() => void>();
+  readonly #waiters = new Waiters();
 
   constructor(now: () => number) {
     this.#now = now;
@@ -102,12 +103,7 @@ class SqliteStore implements Store {
     const after = cursor === undefined ? null : decodeCursor(cursor);
     const query = { kind, namespace, where, limit, after };
     const rows = await this.#call({ kind: "list", query }) as StoredRow[];
-    const page = rows.slice(0, limit);
-    const last = rows.length > limit ? page.at(-1) : undefined;
-    return {
-      records: page.map(decodeRecord),
-      next_cursor: last ? encodeCursor({ created_ms: last.created_ms, order: last.id }) : null,
-    };
+    return pageOf(rows, limit);
   }
 
   acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
@@ -133,17 +129,9 @@ class SqliteStore implements Store {
 
   async changed(signal: AbortSignal): Promise<void> {
     if (signal.aborted || this.#closed) return;
-    if (this.#watchers.size === 0) this.#post({ watch: true });
-    await new Promise<void>((resolve) => {
-      const wake = () => {
-        signal.removeEventListener("abort", wake);
-        this.#watchers.delete(wake);
-        resolve();
-      };
-      this.#watchers.add(wake);
-      signal.addEventListener("abort", wake, { once: true });
-    });
-    if (this.#watchers.size === 0 && !this.#closed) this.#post({ watch: false });
+    if (this.#waiters.size === 0) this.#post({ watch: true });
+    await this.#waiters.wait(signal);
+    if (this.#waiters.size === 0 && !this.#closed) this.#post({ watch: false });
   }
 
   async close(): Promise<void> {
@@ -177,7 +165,7 @@ class SqliteStore implements Store {
     else if ("outcomes" in message) {
       this.#finishBatch((call, index) => settle(call, message.outcomes[index]!)); // one for each operation
     } else if ("failed" in message) this.#fail(message.failed, message.full);
-    else if ("changed" in message) [...this.#watchers].forEach((wake) => wake());
+    else if ("changed" in message) this.#waiters.wakeAll();
     else {
       this.#worker.terminate();
       this.#closed?.resolve();
