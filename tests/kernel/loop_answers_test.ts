@@ -2,38 +2,10 @@
 import { LLMError } from "../../src/sdk/llm_errors.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
-import type { JsonObject, Message } from "../../src/sdk/types.ts";
+import type { JsonObject } from "../../src/sdk/types.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { calls, hook, kit, type TestModule, tool } from "../support/sessions.ts";
-
-const START = ["execution:start", "prompt:submit", "context:message"];
-
-const TEXT = [
-  "provider:request",
-  "content_block:start",
-  "content_block:delta",
-  "content_block:end",
-  "provider:response",
-  "context:message",
-];
-
-const CALL = [
-  "provider:request",
-  "content_block:start",
-  "content_block:end",
-  "provider:response",
-  "context:message",
-];
-
-const END = ["prompt:complete", "execution:end", "orchestrator:complete"];
-
-const brief = (messages: readonly Message[]) =>
-  messages.map((
-    { role, content },
-  ) => [
-    role,
-    typeof content === "string" ? content : content.map((block) => block.text ?? block.type).join(),
-  ]);
+import { brief, CALL, END, START, TEXT } from "../support/turn_events.ts";
 
 Deno.test("the provider of lowest priority answers; unset is 100, ties go to the first", async () => {
   const asked = async (priorities: (number | undefined)[], loop: JsonObject = {}) => {

@@ -1,38 +1,10 @@
 import { createLoop } from "../../src/sdk/loop/loop.ts";
 import { ProviderInfo } from "../../src/sdk/providers.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
-import type { JsonObject, Message, Orchestrator, Provider } from "../../src/sdk/types.ts";
+import type { JsonObject, Orchestrator, Provider } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";
 import { calls, hook, kit, tool, until } from "../support/sessions.ts";
-
-const START = ["execution:start", "prompt:submit", "context:message"];
-
-const TEXT = [
-  "provider:request",
-  "content_block:start",
-  "content_block:delta",
-  "content_block:end",
-  "provider:response",
-  "context:message",
-];
-
-const CALL = [
-  "provider:request",
-  "content_block:start",
-  "content_block:end",
-  "provider:response",
-  "context:message",
-];
-
-const END = ["prompt:complete", "execution:end", "orchestrator:complete"];
-
-const brief = (messages: readonly Message[]) =>
-  messages.map((
-    { role, content },
-  ) => [
-    role,
-    typeof content === "string" ? content : content.map((block) => block.text ?? block.type).join(),
-  ]);
+import { brief, CALL, END, START, TEXT } from "../support/turn_events.ts";
 
 Deno.test("prompt:complete counts code points and splits none of them", async () => {
   for (

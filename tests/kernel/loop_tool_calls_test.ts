@@ -5,35 +5,7 @@ import { type ToolCallContext, ToolResult } from "../../src/sdk/tools.ts";
 import type { HookResult, JsonObject, Message } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { calls, hook, kit, tool, until } from "../support/sessions.ts";
-
-const START = ["execution:start", "prompt:submit", "context:message"];
-
-const TEXT = [
-  "provider:request",
-  "content_block:start",
-  "content_block:delta",
-  "content_block:end",
-  "provider:response",
-  "context:message",
-];
-
-const CALL = [
-  "provider:request",
-  "content_block:start",
-  "content_block:end",
-  "provider:response",
-  "context:message",
-];
-
-const END = ["prompt:complete", "execution:end", "orchestrator:complete"];
-
-const brief = (messages: readonly Message[]) =>
-  messages.map((
-    { role, content },
-  ) => [
-    role,
-    typeof content === "string" ? content : content.map((block) => block.text ?? block.type).join(),
-  ]);
+import { brief, CALL, END, START, TEXT } from "../support/turn_events.ts";
 
 Deno.test("two calls of one answer run in parallel, with results in call order", async () => {
   const running: string[] = [];

@@ -1,12 +1,11 @@
 /** `provider-openai` against aimock, whose answers and faults others wrote, through both APIs. */
 import { type ChaosConfig, LLMock } from "@copilotkit/aimock";
-import type { ChatRequest, JsonObject, LLMError, Provider, StreamDelta } from "preamp";
+import type { Provider } from "preamp";
 import { FakeClock, TestCoordinator } from "preamp/testing";
 import { assert, assertEquals } from "../../assert.ts";
 import { mount } from "../../../modules/provider-openai/mod.ts";
+import { ask, failureOf, shape } from "../providers/aimock.ts";
 import { joined } from "./kit.ts";
-
-const TOOLS = [{ name: "lookup", parameters: { type: "object", properties: { key: { type: "string" } } } }];
 
 /** Calls `body` with a provider of each API whose server is aimock, with its answers. */
 async function withMock(
@@ -44,21 +43,6 @@ async function withMock(
   }
 }
 
-/** Resolves to the answer, whole and streamed; both must be equal but for generated ids. */
-async function ask(provider: Provider, question: string) {
-  const request: ChatRequest = { messages: [{ role: "user", content: question }], tools: TOOLS };
-  const whole = await provider.complete(request);
-  const deltas: StreamDelta[] = [];
-  const streamed = await provider.complete(request, { onDelta: (delta) => deltas.push(delta) });
-  assertEquals(shape(streamed.content), shape(whole.content));
-  assertEquals(streamed.finish_reason, whole.finish_reason);
-  return { answer: streamed, deltas };
-}
-
-function shape(content: readonly JsonObject[]): unknown[] {
-  return content.map(({ type, text, thinking, name, input }) => [type, text ?? thinking ?? name, input]);
-}
-
 Deno.test("aimock's text and reasoning are read", () =>
   withMock(async (provider) => {
     const { answer, deltas } = await ask(provider, "greet");
@@ -86,8 +70,7 @@ Deno.test("aimock's calls are read", () =>
 
 Deno.test("aimock's errors are read", () =>
   withMock(async (provider) => {
-    const request: ChatRequest = { messages: [{ role: "user", content: "limit" }] };
-    const error: LLMError = await provider.complete(request).catch((error) => error);
+    const error = await failureOf(provider, "limit", false);
     assertEquals([error.type, error.message, error.retry_after], ["RateLimitError", "Slow down", 9]);
   }));
 
@@ -103,13 +86,9 @@ for (const [chaos, types] of FAULTS) {
   Deno.test(`aimock's fault ${Object.keys(chaos)} is a ${types.join(" or ")}`, () =>
     withMock(async (provider, mock) => {
       mock.setChaos(chaos);
-      for (const onDelta of [undefined, () => {}]) {
-        const request: ChatRequest = { messages: [{ role: "user", content: "greet" }] };
-        const error = await provider.complete(request, onDelta ? { onDelta } : {}).then(
-          () => assert(false, "the call must fail"),
-          (error: LLMError) => error,
-        );
-        assert(types.includes(error!.type), `${error!.type}: ${error!.message}`);
+      for (const stream of [false, true]) {
+        const error = await failureOf(provider, "greet", stream);
+        assert(types.includes(error.type), `${error.type}: ${error.message}`);
       }
     }));
 }

@@ -36,7 +36,7 @@ async function withMock(
 }
 
 /** Resolves to the answer, whole and streamed; both must be equal but for generated ids. */
-async function ask(provider: Provider, question: string) {
+export async function ask(provider: Provider, question: string) {
   const request: ChatRequest = { messages: [{ role: "user", content: question }], tools: TOOLS };
   const whole = await provider.complete(request);
   const deltas: StreamDelta[] = [];
@@ -46,11 +46,13 @@ async function ask(provider: Provider, question: string) {
   return { answer: streamed, deltas };
 }
 
-function shape(content: readonly JsonObject[]): unknown[] {
+/** Returns type, text or name, and input of each block. */
+export function shape(content: readonly JsonObject[]): unknown[] {
   return content.map(({ type, text, thinking, name, input }) => [type, text ?? thinking ?? name, input]);
 }
 
-async function failureOf(provider: Provider, question: string, stream: boolean): Promise<LLMError> {
+/** Resolves to the error of a call that must fail. */
+export async function failureOf(provider: Provider, question: string, stream: boolean): Promise<LLMError> {
   const request: ChatRequest = { messages: [{ role: "user", content: question }] };
   const outcome = await provider.complete(request, stream ? { onDelta: () => {} } : {}).then(
     () => null,

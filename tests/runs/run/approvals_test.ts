@@ -1,34 +1,9 @@
 /** Questions of a run to people, and their answers. */
 import type { Approval } from "../../../src/runs/types.ts";
-import type { PreampError } from "../../../src/sdk/errors.ts";
-import type { HookResult, JsonObject } from "../../../src/sdk/types.ts";
-import { assert, assertEquals, assertRejects } from "../../assert.ts";
-import { calls, hook, tool, until } from "../../support/sessions.ts";
-import { CALLER, service, type ServiceOptions, SlowStore, type TestPlan } from "../../support/runs.ts";
-
-async function codeOf(run: () => Promise<unknown>): Promise<string> {
-  return (await assertRejects(run) as PreampError).code;
-}
-
-const asking = (result: Partial<HookResult> & JsonObject = {}): TestPlan => ({
-  providers: [[calls(["t", { a: 1 }]), "done"]],
-  tools: [tool("t")],
-  hooks: [
-    hook("tool:pre", () => ({ action: "ask_user", approval_prompt: "Allow t?", ...result }) as HookResult),
-  ],
-});
-
-const plain = (value: unknown) => JSON.parse(JSON.stringify(value));
-
-/** A run that awaits approval, and its approval. */
-async function waiting(plan: TestPlan = asking(), options: ServiceOptions = {}) {
-  const made = service({ plans: { asking: plan }, ...options });
-  const handle = await made.post("asking");
-  const { approvals: [approval] } = await handle.settled("attention");
-  const decide = (decision: string, more: { reason?: string; args_hash?: string } = {}, id = approval!.id) =>
-    made.runs.decide(CALLER, handle.id, id, { decision, ...more });
-  return { ...made, handle, approval: approval!, decide };
-}
+import { assert, assertEquals } from "../../assert.ts";
+import { calls, until } from "../../support/sessions.ts";
+import { CALLER, service, SlowStore } from "../../support/runs.ts";
+import { asking, codeOf, plain, waiting } from "../../support/asking_runs.ts";
 
 Deno.test("decide() grants an approval: the run continues, the resource has who and when", async () => {
   const { decide, handle, approval, runs, clock } = await waiting();
