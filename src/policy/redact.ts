@@ -6,6 +6,7 @@
  */
 import { type ErrorCode, errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import { eventsWith } from "../sdk/events.ts";
+import { isClean, markedBytes, setClean } from "../sdk/frozen_data.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { ITEM_BYTES, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "../sdk/json_size.ts";
 import { formsOf } from "./secret_encodings.ts";
@@ -74,6 +75,9 @@ export function processRedactor(secrets: Iterable<string>): Redactor {
   return new Redactor(secrets, { max_values: MAX_RUN_SECRETS });
 }
 
+/** Number of the last list of values that any redactor searches for. */
+let last_search = 0;
+
 /** Options of a redactor. */
 export interface RedactorOptions {
   /** Redactor that receives every secret too. */
@@ -89,6 +93,8 @@ export class Redactor {
   /** Values that are never removed. */
   readonly #permanent: ReadonlySet<string>;
   #needles: string[] = [];
+  /** Number of the list of {@link #needles}; marked data remembers which list was not found in it. */
+  #search = 0;
   #cut: ((text: string) => number) | undefined;
 
   /** Creates a redactor with secrets that are never removed. */
@@ -118,6 +124,7 @@ export class Redactor {
       if (!this.#permanent.has(oldest)) this.#forms.delete(oldest);
     }
     this.#cut = undefined;
+    this.#search = ++last_search;
     // longest first: a secret that contains another is replaced as a whole
     this.#needles = [...new Set([...this.#forms.values()].flat())].sort((a, b) => b.length - a.length);
   }
@@ -209,6 +216,15 @@ export class Redactor {
   #weigh(value: unknown, isSecret: FieldTest): number {
     if (typeof value === "string") return this.#holds(value) ? NaN : value.length + MARKS_BYTES;
     if (typeof value !== "object" || value === null) return SCALAR_BYTES;
+    if (isSecret !== isNoSecretField) return this.#weighParts(value, isSecret);
+    const known = markedBytes(value);
+    if (known >= 0 && (this.#needles.length === 0 || isClean(value, this.#search))) return known;
+    const bytes = this.#weighParts(value, isSecret);
+    if (!Number.isNaN(bytes)) setClean(value, this.#search);
+    return bytes;
+  }
+
+  #weighParts(value: object, isSecret: FieldTest): number {
     let bytes = MARKS_BYTES;
     if (Array.isArray(value)) {
       for (let index = 0; index < value.length; index++) {

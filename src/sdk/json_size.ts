@@ -1,4 +1,5 @@
 /** Estimates the size of JSON data in bytes, for limits that need no exact number. */
+import { markedBytes } from "./frozen_data.ts";
 
 /** Bytes of a number, a boolean or null with the separators around it; an assumed average. */
 export const SCALAR_BYTES = 8;
@@ -18,6 +19,8 @@ export const ITEM_BYTES = 1;
 export function estimateJsonBytes(value: unknown): number {
   if (typeof value === "string") return value.length + MARKS_BYTES;
   if (typeof value !== "object" || value === null) return SCALAR_BYTES;
+  const known = markedBytes(value);
+  if (known >= 0) return known;
   return Array.isArray(value) ? listBytes(value) : objectBytes(value as Record<string, unknown>); // an object, just checked
 }
 

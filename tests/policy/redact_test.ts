@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
 import { isSecretKey, REDACTED, Redactor } from "../../src/policy/redact.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
+import { toFrozenObject } from "../../src/sdk/json.ts";
 import { estimateJsonBytes } from "../../src/sdk/json_size.ts";
 
 const SECRET = "s3cr3t/Key+with=odd&chars";
@@ -129,6 +130,20 @@ Deno.test("Redactor.held() counts the characters that may begin a secret, and ne
   assertEquals(redactor.held("x abcdefxy"), 8, "a whole secret lies across the beginning of another");
   assertEquals(new Redactor().held("abc"), 0);
   assert(new Redactor(["aaaaaa"]).held("a".repeat(10_000)) < 100, "however long the text is");
+});
+
+Deno.test("weighEvent() finds a secret in frozen data that was clean before the secret was registered", () => {
+  const text = toFrozenObject({ text: `a ${SECRET} b` });
+  const data = toFrozenObject({ message: text });
+  const bytes = estimateJsonBytes(data);
+  const other = new Redactor(["another secret"]);
+  const redactor = other.child();
+  assertEquals(redactor.weighEvent("context:message", data), bytes);
+  redactor.add(SECRET);
+  assertEquals(redactor.weighEvent("context:message", data), NaN);
+  assertEquals(redactor.weighEvent("context:message", toFrozenObject({ again: [text] })), NaN);
+  assertEquals(other.weighEvent("context:message", data), NaN); // a child's secrets reach its parent
+  assertEquals(new Redactor(["another secret"]).weighEvent("context:message", data), bytes);
 });
 
 Deno.test("weighEvent() is weigh() for what redactEvent() does not change, else NaN", () => {

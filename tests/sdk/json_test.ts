@@ -9,6 +9,7 @@ import {
   toPlainObject,
 } from "../../src/sdk/json.ts";
 import { canonicalHash } from "../../src/sdk/digest.ts";
+import { estimateJsonBytes } from "../../src/sdk/json_size.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";
 
 Deno.test("toPlain() converts as documented", () => {
@@ -149,6 +150,28 @@ Deno.test("toFrozenObject() returns a plain frozen object itself, and a frozen c
     assert(Object.isFrozen(frozen));
   }
   assert(!Object.isFrozen(inside));
+});
+
+Deno.test("toFrozenObject() shares the parts that it returned before, and copies all others", () => {
+  const call = toFrozenObject({ query: "x", at: { line: 1 } });
+  const twin = deepFreeze({ query: "x", at: { line: 1 } });
+  const event = toFrozenObject({ call, calls: [call], twin });
+  assert(event.call === call && (event.calls as unknown[])[0] === call);
+  assert(event.twin !== twin);
+  assertEquals(event, { call, calls: [call], twin });
+  const copy = toPlainObject(event) as { call: { query: string } };
+  copy.call.query = "y";
+  assertEquals(call.query, "x");
+});
+
+Deno.test("toFrozenObject() knows the estimated size of what it returns", () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.jsonValue(), (first, second) => {
+      const shared = toFrozenObject({ first });
+      const frozen = toFrozenObject({ shared, again: [shared], second });
+      assertEquals(estimateJsonBytes(frozen), estimateJsonBytes(JSON.parse(JSON.stringify(frozen))));
+    }),
+  );
 });
 
 function frozenCycle(): object {

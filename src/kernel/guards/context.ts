@@ -1,8 +1,8 @@
 /** The guard around a context manager: logs every write, and keeps each tool call followed by its result. */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { deepFreeze, toFrozenObject, toPlain, toPlainObject } from "../../sdk/json.ts";
+import { toFrozenObject, toPlain } from "../../sdk/json.ts";
 import { methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
-import type { ContextManager, JsonObject, Message, RequestOptions } from "../../sdk/types.ts";
+import type { ContextManager, Message, RequestOptions } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { Injections } from "../hooks/injections.ts";
 import { PendingCalls } from "./pending_calls.ts";
@@ -271,11 +271,15 @@ function requireMethod(context: ContextManager, name: string): Method {
 
 /** Returns a message as frozen plain data with a role, and with a string or blocks as content. */
 function toMessage(message: unknown): Message {
-  const plain = toPlainObject(message) as unknown as Message & JsonObject;
-  plain.role ??= "user";
-  const { content } = plain;
-  if (typeof content !== "string" && !Array.isArray(content)) {
-    plain.content = content === undefined || content === null ? "" : JSON.stringify(content);
+  const plain = toFrozenObject(message);
+  const { role, content } = plain;
+  if (role !== undefined && role !== null && (typeof content === "string" || Array.isArray(content))) {
+    return plain as unknown as Message;
   }
-  return deepFreeze(plain);
+  const text = content === undefined || content === null ? "" : content;
+  return toFrozenObject({
+    ...plain,
+    role: role ?? "user",
+    content: typeof text === "string" || Array.isArray(text) ? text : JSON.stringify(text),
+  }) as unknown as Message;
 }

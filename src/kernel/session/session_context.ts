@@ -2,7 +2,7 @@
  * State and collaborators that all parts of one session share. Its only behaviour is to append entries to the
  * log.
  */
-import { type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
+import { type JsonObject, toFrozenObject } from "../../sdk/json.ts";
 import type { CancellationToken, Emission, HookRegistry, MountPlan } from "../../sdk/types.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
 import { draftEntry, type Host, isBarrier, type Verdict } from "../host.ts";
@@ -99,8 +99,8 @@ export class SessionContext {
   }
 
   /**
-   * Appends an entry. `data` is plain and becomes the entry's own. Returns a promise only when the caller
-   * must wait until the entry is durable.
+   * Appends an entry; `data` is frozen plain data, or nothing else refers to it. Returns a promise only when
+   * the caller must wait until the entry is durable.
    */
   write(event: string, data: JsonObject, verdict?: Verdict): Promise<void> | void {
     const turn = this.turn?.is_over ? null : this.turn;
@@ -132,8 +132,8 @@ export class SessionContext {
    * them.
    */
   writeEmission(event: string, emission: Emission, emitted: JsonObject): Promise<void> | void {
-    const data = emission.data === emitted ? toPlainObject(emitted) : withoutEnvelope(emission.data, emitted);
-    return this.write(event, data, verdictOf(emission));
+    const data = emission.data === emitted ? emitted : withoutEnvelope(emission.data, emitted);
+    return this.write(event, toFrozenObject(data), verdictOf(emission));
   }
 }
 
@@ -155,7 +155,7 @@ const ENVELOPE_FIELDS: ReadonlySet<string> = new Set([
 function withoutEnvelope(payload: JsonObject, emitted: JsonObject): JsonObject {
   const data: JsonObject = {};
   for (const key in payload) { // plain: it inherits nothing
-    if (!ENVELOPE_FIELDS.has(key) || Object.hasOwn(emitted, key)) data[key] = toPlain(payload[key]);
+    if (!ENVELOPE_FIELDS.has(key) || Object.hasOwn(emitted, key)) data[key] = payload[key];
   }
   return data;
 }
