@@ -86,6 +86,11 @@ export function noopEmission(data: JsonObject): Emission {
   };
 }
 
+/** Returns whether nothing has to be carried out for an emission; its data may be modified. */
+export function isNoop({ action, user_messages, injections }: Emission): boolean {
+  return action === "continue" && user_messages.length === 0 && injections.length === 0;
+}
+
 /**
  * Runs the handlers in order, each with its own copy of `data`, and resolves to the combined result. Never
  * rejects and never changes `data`, which must be JSON-safe ({@link toPlainObject}).

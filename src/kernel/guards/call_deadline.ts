@@ -2,7 +2,7 @@
  * The deadline of one tool call. Its clock is paused while a sub-agent of the call runs, because the
  * sub-agent has limits of its own and may wait for a person.
  */
-import { later, settlesSoon, withAbort, withGrace } from "../timeouts.ts";
+import { later } from "../timeouts.ts";
 import type { HostClock } from "../host.ts";
 
 /** Options of {@link CallDeadline}. */
@@ -25,11 +25,13 @@ export interface CallDeadlineOptions {
 export class CallDeadline {
   readonly #options: CallDeadlineOptions;
   readonly #controller = new AbortController();
-  readonly #onStep = (): void => this.#controller.abort(this.#options.step.reason);
+  readonly #onStep = (): void => this.#abort(this.#options.step.reason);
+  /** Rejects the promise of {@link wait}; null before the call waits. */
+  #abandon: ((reason: unknown) => void) | null = null;
+  /** Stops the timer of the deadline, or of the time to end after an abort. */
   #stop_timer: (() => void) | null = null;
   #left_ms: number;
   #started_at = 0;
-  #started = false;
   #pauses = 0;
 
   constructor(options: CallDeadlineOptions) {
@@ -37,7 +39,7 @@ export class CallDeadline {
     this.#left_ms = options.timeout_ms;
     const { step } = options;
     if (step.aborted) this.#onStep();
-    else step.addEventListener("abort", this.#onStep, { once: true });
+    else step.addEventListener("abort", this.#onStep, ONCE);
   }
 
   /** Aborts when the call must end. */
@@ -45,27 +47,20 @@ export class CallDeadline {
     return this.#controller.signal;
   }
 
-  /**
-   * Settles as the call does, or rejects when the call must end first. A call that settles within a few
-   * microtasks needs no timer.
-   */
-  async wait<T>(promise: PromiseLike<T>): Promise<T> {
-    const pending = Promise.resolve(promise); // a module may return any thenable
-    if (!this.#options.step.aborted && await settlesSoon(pending)) return await pending;
-    this.#started = true;
-    this.#startClock();
-    try {
-      return await withAbort(pending, this.signal);
-    } catch (error) {
-      if (!this.signal.aborted || this.#pauses === 0) throw error;
-      return await withGrace(pending, this.signal, this.#options.grace_ms, this.#options.clock);
-    }
+  /** Settles as the call does, or rejects when the call must end first. */
+  wait<T>(call: PromiseLike<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#abandon = reject;
+      Promise.resolve(call).then(resolve, reject); // a module may return any thenable
+      if (this.signal.aborted) this.#end();
+      else this.#startClock();
+    });
   }
 
   /** Stops the clock until the returned function is called. Pauses may overlap. */
   pause(): () => void {
     this.#pauses++;
-    this.#stopClock();
+    if (!this.signal.aborted) this.#stopClock();
     let paused = true;
     return () => {
       if (!paused) return;
@@ -77,16 +72,32 @@ export class CallDeadline {
 
   /** Removes the timer and the listener after the call has ended. */
   stop(): void {
-    this.#stopClock();
-    this.#started = false;
+    this.#stop_timer?.();
+    this.#abandon = this.#stop_timer = null;
     this.#options.step.removeEventListener("abort", this.#onStep);
+  }
+
+  #abort(reason: unknown): void {
+    if (this.signal.aborted) return;
+    if (this.#stop_timer !== null) this.#stopClock();
+    this.#controller.abort(reason);
+    this.#end();
+  }
+
+  /** Abandons an aborted call that waits, at once or after the time that a sub-agent has to end. */
+  #end(): void {
+    const { clock, grace_ms } = this.#options;
+    const abandon = () => this.#abandon?.(this.signal.reason);
+    if (this.#pauses === 0) abandon();
+    else if (this.#abandon !== null) this.#stop_timer = later(clock, grace_ms, abandon);
   }
 
   #startClock(): void {
     const { clock, timeout_ms, onTimeout } = this.#options;
-    if (!this.#started || timeout_ms <= 0 || this.#pauses > 0 || this.#stop_timer !== null) return;
+    const is_waiting = this.#abandon !== null && !this.signal.aborted;
+    if (!is_waiting || timeout_ms <= 0 || this.#pauses > 0 || this.#stop_timer !== null) return;
     this.#started_at = clock.monotonic();
-    this.#stop_timer = later(clock, this.#left_ms, () => this.#controller.abort(onTimeout()));
+    this.#stop_timer = later(clock, this.#left_ms, () => this.#abort(onTimeout()));
   }
 
   #stopClock(): void {
@@ -96,3 +107,5 @@ export class CallDeadline {
     this.#left_ms = Math.max(0, this.#left_ms - (this.#options.clock.monotonic() - this.#started_at));
   }
 }
+
+const ONCE = { once: true } as const;

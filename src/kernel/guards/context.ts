@@ -59,10 +59,14 @@ export class ContextGuard implements ContextManager {
    * stored. Results are stored in call order; a second result of the same call is dropped.
    */
   async addMessage(message: Message): Promise<void> {
-    await this.#session.beginTurn();
+    const begun = this.#session.beginTurn();
+    if (begun) await begun;
     const plain = toMessage(message);
     if (plain.role === "tool") return await this.#addResult(plain);
-    if (plain.role === "assistant") await this.#deps.emitResponse();
+    if (plain.role === "assistant") {
+      const reported = this.#deps.emitResponse();
+      if (reported) await reported;
+    }
     if (this.#calls.any) {
       if (plain.role !== "assistant" || this.#isRunning()) return this.#injections.defer(plain);
       await this.closeCalls(); // the model was called again: no results will follow
@@ -78,25 +82,26 @@ export class ContextGuard implements ContextManager {
     }
     if (!this.#calls.has(id)) await this.#add(plain); // the result of an unknown call
     else {
-      const [refusal] = await this.#addResults(this.#calls.addResult(id, plain));
-      if (refusal) throw refusal.error;
+      const refusals = await this.#addResults(this.#calls.addResult(id, plain));
+      if (refusals) throw refusals[0];
     }
     if (!this.#calls.any && this.#injections.has_deferred) await this.#addDeferred();
   }
 
   /**
-   * Stores and logs results; returns the errors of the context manager. The log has all results, because it
-   * is the history.
+   * Stores and logs results; resolves to the errors of the context manager, or to null. The log has all
+   * results, because it is the history.
    */
-  async #addResults(results: readonly Message[]): Promise<{ error: unknown }[]> {
-    const refusals: { error: unknown }[] = [];
+  async #addResults(results: readonly Message[]): Promise<unknown[] | null> {
+    let refusals: unknown[] | null = null;
     for (const result of results) {
       try {
         await this.#inner.addMessage(result);
       } catch (error) {
-        refusals.push({ error });
+        (refusals ??= []).push(error);
       }
-      await this.#log(result);
+      const stored = this.#log(result);
+      if (stored) await stored;
     }
     return refusals;
   }
@@ -110,7 +115,8 @@ export class ContextGuard implements ContextManager {
 
   async #add(message: Message): Promise<void> {
     await this.#inner.addMessage(message);
-    await this.#log(message);
+    const stored = this.#log(message);
+    if (stored) await stored;
   }
 
   #log(message: Message): Promise<void> | void {
@@ -125,7 +131,7 @@ export class ContextGuard implements ContextManager {
   async closeCalls(): Promise<void> {
     if (!this.#calls.any) return;
     const results = this.#calls.closeAll((id, name) => this.#deps.resultTextFor(id, name));
-    for (const { error } of await this.#addResults(results)) {
+    for (const error of await this.#addResults(results) ?? []) {
       this.#session.host.warn("context_failed", errorMessage(error));
     }
     await this.#addDeferred();

@@ -6,86 +6,82 @@
 import { isObject } from "../../sdk/json.ts";
 import type { Message } from "../../sdk/types.ts";
 
+interface PendingCall {
+  readonly id: string;
+  readonly name: string;
+  /** The result; it waits here for the results of earlier calls. Null: none arrived. */
+  result: Message | null;
+}
+
+const NO_CALLS: ReadonlyMap<string, PendingCall> = new Map();
+
 /** Pending tool calls of one assistant message. */
 export class PendingCalls {
-  /** Id → tool name, in call order. */
-  #waiting = new Map<string, string>();
-  #answered = new Set<string>();
-  /** Results that arrived before the result of an earlier call. */
-  readonly #early = new Map<string, Message>();
+  #by_id = NO_CALLS;
+  /** The calls in order; those before `#next` have a stored result. */
+  #calls: readonly PendingCall[] = [];
+  #next = 0;
 
   /** Starts over with the calls of an assistant message. */
   expect(message: Message): void {
-    this.#waiting = callsOf(message);
-    this.#answered = new Set();
-    this.#early.clear();
+    this.#by_id = callsOf(message);
+    this.#calls = this.#by_id === NO_CALLS ? [] : [...this.#by_id.values()];
+    this.#next = 0;
   }
 
   /** Whether any call has no stored result. */
   get any(): boolean {
-    return this.#waiting.size > 0;
+    return this.#next < this.#calls.length;
   }
 
   /** Returns whether this call is pending. */
   has(id: string): boolean {
-    return this.#waiting.has(id);
+    return this.#by_id.has(id) && !this.isAnswered(id);
   }
 
   /** Returns whether this call has a result. */
   isAnswered(id: string): boolean {
-    return this.#answered.has(id);
+    const call = this.#by_id.get(id);
+    return call !== undefined && call.result !== null;
   }
 
   /** Adds the result of a pending call; returns the results that can be stored now, in call order. */
   addResult(id: string, result: Message): Message[] {
-    this.#answered.add(id);
-    this.#early.set(id, result);
+    this.#by_id.get(id)!.result = result; // pending, so it is known
     const ready: Message[] = [];
-    for (const waiting of [...this.#waiting.keys()]) {
-      const message = this.#early.get(waiting);
-      if (!message) break;
-      this.#forget(waiting);
-      ready.push(message);
+    for (; this.#next < this.#calls.length; this.#next++) {
+      const { result } = this.#calls[this.#next]!; // below the length
+      if (result === null) break;
+      ready.push(result);
     }
     return ready;
   }
 
   /**
-   * Ends all pending calls; returns the result of each, with the text of `textOf` for a call without a
-   * result.
+   * Ends all pending calls; returns the results that were not stored, with the text of `textOf` for a call
+   * without a result.
    */
   closeAll(textOf: (id: string, name: string) => string): Message[] {
-    const results = [...this.#waiting].map(([id, name]): Message =>
-      this.#early.get(id) ??
-        Object.freeze({ role: "tool", tool_call_id: id, name, content: textOf(id, name) })
-    );
-    for (const { tool_call_id } of results) this.#answered.add(String(tool_call_id));
-    this.#waiting.clear();
-    this.#early.clear();
-    return results;
-  }
-
-  #forget(id: string): void {
-    this.#waiting.delete(id);
-    this.#early.delete(id);
+    const open = this.#calls.slice(this.#next);
+    this.#next = this.#calls.length;
+    for (const call of open) {
+      const { id, name } = call;
+      call.result ??= Object.freeze({ role: "tool", tool_call_id: id, name, content: textOf(id, name) });
+    }
+    return open.map(({ result }) => result!); // just set
   }
 }
 
-/**
- * Returns the calls of an assistant message, id → tool name: from `tool_calls`, else from its content blocks.
- */
-function callsOf(message: Message): Map<string, string> {
-  const calls = new Map<string, string>();
-  if (Array.isArray(message.tool_calls)) {
-    for (const call of message.tool_calls) {
-      if (isObject(call)) calls.set(String(call.id), String(call.name ?? call.tool));
-    }
-  } else if (Array.isArray(message.content)) {
-    for (const block of message.content) {
-      if (isObject(block) && (block.type === "tool_call" || block.type === "tool_use")) {
-        calls.set(String(block.id), String(block.name));
-      }
-    }
-  }
-  return calls;
+/** Returns the calls of an assistant message by id: from `tool_calls`, else from its content blocks. */
+function callsOf({ tool_calls, content }: Message): ReadonlyMap<string, PendingCall> {
+  const listed = Array.isArray(tool_calls)
+    ? tool_calls.filter(isObject)
+    : Array.isArray(content)
+    ? content.filter((block) => isObject(block) && (block.type === "tool_call" || block.type === "tool_use"))
+    : [];
+  if (listed.length === 0) return NO_CALLS;
+  return new Map(listed.map((call) => {
+    const id = String(call.id);
+    return [id, { id, name: String(call.name ?? call.tool), result: null }];
+  }));
 }

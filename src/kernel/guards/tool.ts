@@ -3,13 +3,13 @@
  * deadline.
  */
 import { errorCode, errorMessage, errorName, PreampError } from "../../sdk/errors.ts";
-import { deepFreeze, isObject, jsonEqual, toPlainObject } from "../../sdk/json.ts";
+import { deepFreeze, isObject, jsonEqual, toFrozenObject, toPlainObject } from "../../sdk/json.ts";
 import { inputSchemaOf } from "../../sdk/snake_case_aliases.ts";
 import { serializeOutput, toolFailure, ToolResult, toToolResult } from "../../sdk/tools.ts";
 import type { JsonObject, JsonSchema, RiskLevel, Tool, ToolCallContext } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import { recoveredResult } from "../session/turn_recovery.ts";
-import type { CallRecord } from "../session/turn_state.ts";
+import type { CallRecord, Turn } from "../session/turn_state.ts";
 import { CallDeadline } from "./call_deadline.ts";
 
 /** Collaborators of the guard. */
@@ -72,23 +72,24 @@ export class ToolGuard implements Tool {
   }
 
   async execute(input: JsonObject, context?: ToolCallContext): Promise<ToolResult> {
-    const { turn } = this.#session;
+    const session = this.#session;
+    const { turn } = session;
     if (turn === null) {
       throw new PreampError("internal", `Cannot execute tool "${this.name}": no turn is running`);
     }
-    const call = this.#callFor(input, context?.id);
+    const call = this.#callFor(turn, input, context?.id);
     call.started = true;
-    await this.#contract.gateCall(call);
+    if (call.gate === "pending") await this.#contract.gateCall(call);
     if (call.gate !== "allowed") return toolFailure(`Denied by hook: ${call.reason}`, { type: "denied" });
     try {
       const known = recoveredResult(turn.recovered.get(call.id), this.name, this.idempotent);
-      if (known === undefined) this.#session.run_limits.countToolCall();
+      if (known === undefined) session.run_limits.countToolCall();
       const result = known ?? await this.#run(call, context);
       call.settled = { result };
       return result;
     } catch (error) {
       turn.limit ??= limitOf(error);
-      const at = this.#session.error_locators.get(this.#module_id)?.(error);
+      const at = session.error_locators.get(this.#module_id)?.(error);
       if (at !== undefined) call.error_location = at;
       const thrown = this.#brief(error);
       call.settled = { error: thrown };
@@ -99,9 +100,8 @@ export class ToolGuard implements Tool {
   /**
    * Returns the model's call that this execution belongs to; an input that no gate has seen is a new call.
    */
-  #callFor(input: JsonObject, id: string | undefined): CallRecord {
-    const turn = this.#session.turn!;
-    const plain = toPlainObject(input);
+  #callFor(turn: Turn, input: JsonObject, id: string | undefined): CallRecord {
+    const plain = toFrozenObject(input);
     const isMatch = (record: CallRecord) =>
       !record.started && (record.name === this.name || record.name === this.#key) &&
       (jsonEqual(plain, record.input) || jsonEqual(plain, record.requested_input));
@@ -113,34 +113,36 @@ export class ToolGuard implements Tool {
 
   async #run(call: CallRecord, context: ToolCallContext | undefined): Promise<ToolResult> {
     const session = this.#session;
-    const { tool_timeout_s, cleanup_timeout_s } = session.limits;
-    const deadline = call.deadline = new CallDeadline({
-      clock: session.host.clock,
-      timeout_ms: tool_timeout_s * 1000,
-      grace_ms: cleanup_timeout_s * 1000,
-      step: session.step_signal,
-      onTimeout: () =>
-        new PreampError(
-          "tool_timeout",
-          `Cannot wait for tool "${call.name}": no result within ${tool_timeout_s} s`,
-        ),
-    });
+    const deadline = call.deadline = this.#deadlineOf(call);
     session.cancellation.registerToolStart(call.id, call.name);
     try {
-      const call_context: ToolCallContext = {
+      const returned = this.#tool.execute(toPlainObject(call.input), {
         id: call.id,
         session_id: session.session_id,
         signal: deadline.signal,
         progress: (text) => this.#progress(call, text, context),
-      };
-      const returned = this.#tool.execute(toPlainObject(call.input), call_context);
-      if (!isThenable(returned)) return this.#bounded(toToolResult(returned));
-      return this.#bounded(toToolResult(await deadline.wait(returned)));
+      });
+      return this.#bounded(toToolResult(isThenable(returned) ? await deadline.wait(returned) : returned));
     } finally {
       deadline.stop();
       call.deadline = null;
       session.cancellation.registerToolComplete(call.id);
     }
+  }
+
+  #deadlineOf({ name }: CallRecord): CallDeadline {
+    const { limits: { tool_timeout_s, cleanup_timeout_s }, host, step_signal } = this.#session;
+    return new CallDeadline({
+      clock: host.clock,
+      timeout_ms: tool_timeout_s * 1000,
+      grace_ms: cleanup_timeout_s * 1000,
+      step: step_signal,
+      onTimeout: () =>
+        new PreampError(
+          "tool_timeout",
+          `Cannot wait for tool "${name}": no result within ${tool_timeout_s} s`,
+        ),
+    });
   }
 
   #progress(call: CallRecord, text: string, context: ToolCallContext | undefined): void {

@@ -4,6 +4,7 @@
  * src/docs/architecture.md#guards.
  */
 import { eventsWith } from "../../sdk/events.ts";
+import { isNoop } from "../../sdk/hook_chain.ts";
 import { toPlain, toPlainObject } from "../../sdk/json.ts";
 import type { ApprovalQuestion, Emission, JsonObject, Tool } from "../../sdk/types.ts";
 import type { SessionContext } from "./session_context.ts";
@@ -202,10 +203,6 @@ function withDeclared(payload: JsonObject, tool: Tool | undefined): JsonObject {
     ...(risk === "low" ? {} : { risk }),
     ...(requires_approval ? { requires_approval } : {}),
   };
-}
-
-function isNoop({ action, user_messages, injections }: Emission): boolean {
-  return action === "continue" && user_messages.length === 0 && injections.length === 0;
 }
 
 function snapshot(emission: Emission): Emission {

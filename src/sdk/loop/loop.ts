@@ -10,6 +10,7 @@ import type {
   Orchestrator,
   RequestOptions,
 } from "../contracts.ts";
+import { isNoop } from "../hook_chain.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
 import type { JsonObject } from "../json.ts";
 import { type ChatRequest, type ChatResponse, type Message, type Prompt, textOf } from "../messages.ts";
@@ -401,11 +402,6 @@ class TurnRun {
   #newId(prefix: string): string {
     return this.#coordinator?.newId(prefix) ?? `${prefix}_${crypto.randomUUID()}`;
   }
-}
-
-/** Returns whether an emission asks for nothing, so that there is nothing to process or await. */
-function isNoop(emission: Emission): boolean {
-  return emission.action === "continue" && emission.user_messages.length === 0;
 }
 
 /** Result of one provider call; null when the request was denied. */

@@ -3,6 +3,7 @@
  * result, and results are in call order, whichever call finishes first.
  */
 import { errorCode, errorMessage, errorName } from "../errors.ts";
+import { isNoop } from "../hook_chain.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
 import { isObject, jsonEqual, type JsonObject, toPlain } from "../json.ts";
 import type { Message } from "../messages.ts";
@@ -93,44 +94,77 @@ interface Answer {
   limited?: boolean;
 }
 
-function answerOf(call: ToolCall, batch: ToolBatch): Promise<Answer> {
-  return batch.select ? selectedAnswerOf(batch.select(call), batch) : gatedAnswerOf(call, batch);
-}
-
-async function selectedAnswerOf(selecting: Promise<Selection>, batch: ToolBatch): Promise<Answer> {
-  const selection = await selecting;
-  if ("denied" in selection) return { content: `Denied by hook: ${selection.denied}` };
-  return await gatedAnswerOf(selection.call, batch);
-}
-
-async function gatedAnswerOf(call: ToolCall, batch: ToolBatch): Promise<Answer> {
+async function answerOf(requested: ToolCall, batch: ToolBatch): Promise<Answer> {
+  const selection = batch.select && await batch.select(requested);
+  if (selection && "denied" in selection) return { content: `Denied by hook: ${selection.denied}` };
+  const call = selection ? selection.call : requested;
   const { hooks, parallel_group_id } = batch;
-  const named = { tool_name: call.name, tool_call_id: call.id };
-  const pre = await hooks.emit("tool:pre", { ...named, tool_input: call.arguments, parallel_group_id });
-  const input = isObject(pre.data.tool_input) ? pre.data.tool_input : call.arguments;
-  const facts = { ...named, tool_input: input, parallel_group_id };
+  const { id: tool_call_id, name: tool_name } = call;
+  const gated = { tool_name, tool_call_id, tool_input: call.arguments, parallel_group_id };
+  const pre = await hooks.emit("tool:pre", gated);
   if (pre.action === "deny") {
-    batch.keep((await batch.process(pre, "tool:pre")).injections);
+    await apply(pre, "tool:pre", batch);
     return { content: `Denied by hook: ${pre.reason}` };
   }
-  const tool = findTool(batch.tools, call.name);
-  const refusal = tool
-    ? await refusalOf(call, tool, input, pre.modified)
-    : { type: "tool_not_found", msg: `Tool '${call.name}' not found` };
-  if (!tool || refusal) {
-    const unapproved: Emission = {
-      ...pre,
-      action: pre.action === "ask_user" ? "inject_context" : pre.action,
-      approval: null,
-    };
-    batch.keep((await batch.process(unapproved, "tool:pre")).injections);
-    await hooks.emit("tool:error", { ...facts, error: refusal });
-    return { content: `Error: ${refusal!.msg}` };
+  const tool_input = isObject(pre.data.tool_input) ? pre.data.tool_input : call.arguments;
+  const tool = findTool(batch.tools, tool_name);
+  const checking = refusalOf(call, tool, tool_input, pre.modified);
+  const refusal = checking instanceof Promise ? await checking : checking;
+  if (tool === undefined || refusal !== null) {
+    await apply(withoutQuestion(pre), "tool:pre", batch);
+    await hooks.emit("tool:error", { ...gated, tool_input, error: refusal });
+    return { content: `Error: ${refusal?.msg}` };
   }
-  const settled = await batch.process(pre, "tool:pre");
-  batch.keep(settled.injections);
-  if (settled.action === "deny") return { content: `Denied by hook: ${settled.reason}` };
-  return await run(call, tool, input, facts, batch);
+  if (!isNoop(pre)) {
+    const settled = await apply(pre, "tool:pre", batch);
+    if (settled.action === "deny") return { content: `Denied by hook: ${settled.reason}` };
+  }
+  return await execute(call, tool, { ...gated, tool_input }, batch);
+}
+
+/** Executes an allowed call; `facts` are the fields that `tool:post` and `tool:error` repeat. */
+async function execute(call: ToolCall, tool: Tool, facts: CallFacts, batch: ToolBatch): Promise<Answer> {
+  const { hooks, signal, session_id } = batch;
+  let result: ToolResult;
+  try {
+    const context = { id: call.id, signal, session_id, progress: ignoreProgress };
+    result = toToolResult(await tool.execute(facts.tool_input, context));
+  } catch (error) {
+    if (signal.aborted) return cancelled(call);
+    const failure = { type: toolErrorType(error), msg: errorMessage(error) };
+    await apply(await hooks.emit("tool:error", { ...facts, error: failure }), "tool:error", batch);
+    return {
+      content: `Error executing tool: ${failure.msg}`,
+      limited: errorCode(error) === "limit_reached",
+    };
+  }
+  const plain = plainResult(result);
+  const post = await hooks.emit("tool:post", { ...facts, result: plain });
+  if (!isNoop(post)) await apply(post, "tool:post", batch);
+  return { content: serializeOutput(changedResult(plain, post) ?? result) };
+}
+
+/** Fields of a call in its events. */
+interface CallFacts {
+  tool_name: string;
+  tool_call_id: string;
+  tool_input: JsonObject;
+  parallel_group_id: string;
+}
+
+/** The guard of a tool reports progress to the session. */
+function ignoreProgress(): void {}
+
+/** Carries out what hooks asked for; resolves to the emission after a question was answered. */
+async function apply(emission: Emission, event: string, { process, keep }: ToolBatch): Promise<Emission> {
+  const settled = await process(emission, event);
+  keep(settled.injections);
+  return settled;
+}
+
+/** Returns an emission without its question: a call that cannot run needs no approval. */
+function withoutQuestion(pre: Emission): Emission {
+  return { ...pre, action: pre.action === "ask_user" ? "inject_context" : pre.action, approval: null };
 }
 
 /** Returns the tool with this mount name, else with this `name`. */
@@ -145,67 +179,46 @@ interface Refusal {
   msg: string;
 }
 
-/** Resolves to why a call must not run, or to null. */
-async function refusalOf(
+/** Returns why a call must not run, or null; a promise when the tool itself checks its input. */
+function refusalOf(
   call: ToolCall,
-  tool: Tool,
+  tool: Tool | undefined,
   input: JsonObject,
   modified: boolean,
-): Promise<Refusal | null> {
-  if (call.invalid_arguments !== undefined && !modified) {
-    return {
-      type: "tool_input_invalid",
-      msg: `Arguments of tool '${call.name}' must be a JSON object: received ${
-        call.invalid_arguments.slice(0, 200)
-      }`,
-    };
+): Refusal | null | Promise<Refusal | null> {
+  const { name, invalid_arguments } = call;
+  if (tool === undefined) return { type: "tool_not_found", msg: `Tool '${name}' not found` };
+  if (invalid_arguments !== undefined && !modified) {
+    const received = invalid_arguments.slice(0, 200);
+    return invalidInput(`Arguments of tool '${name}' must be a JSON object: received ${received}`);
   }
   try {
-    const problems = [...await inputProblems(tool, input)]; // throws when the result is not a list
-    return problems.length === 0 ? null : {
-      type: "tool_input_invalid",
-      msg: `Invalid arguments for tool '${call.name}': ${problems.join("; ")}`,
-    };
-  } catch (error) { // a sandboxed tool checks itself, and may hang or be gone
-    return {
-      type: toolErrorType(error),
-      msg: `Cannot check the arguments of tool '${call.name}': ${errorMessage(error)}`,
-    };
+    const problems = inputProblems(tool, input);
+    if (!(problems instanceof Promise)) return inputRefusal(name, problems);
+    return problems.then((found) => inputRefusal(name, found)).catch((error) =>
+      uncheckedRefusal(name, error)
+    );
+  } catch (error) {
+    return uncheckedRefusal(name, error);
   }
 }
 
-async function run(
-  call: ToolCall,
-  tool: Tool,
-  input: JsonObject,
-  facts: JsonObject,
-  batch: ToolBatch,
-): Promise<Answer> {
-  let result: ToolResult;
-  try {
-    result = toToolResult(
-      await tool.execute(input, {
-        id: call.id,
-        signal: batch.signal,
-        session_id: batch.session_id,
-        progress: () => {},
-      }),
-    );
-  } catch (error) {
-    if (batch.signal.aborted) return cancelled(call);
-    const post = await batch.hooks.emit("tool:error", {
-      ...facts,
-      error: { type: toolErrorType(error), msg: errorMessage(error) },
-    });
-    batch.keep((await batch.process(post, "tool:error")).injections);
-    return {
-      content: `Error executing tool: ${errorMessage(error)}`,
-      limited: errorCode(error) === "limit_reached",
-    };
-  }
-  const post = await batch.hooks.emit("tool:post", { ...facts, result: plainResult(result) });
-  batch.keep((await batch.process(post, "tool:post")).injections);
-  return { content: serializeOutput(changedResult(result, post) ?? result) };
+/** @throws when a tool that checks its own input returned no list. */
+function inputRefusal(name: string, problems: readonly string[]): Refusal | null {
+  if (problems.length === 0) return null;
+  return invalidInput(`Invalid arguments for tool '${name}': ${[...problems].join("; ")}`);
+}
+
+/** A sandboxed tool checks itself, and may hang or be gone. */
+function uncheckedRefusal(name: string, error: unknown): Refusal {
+  return {
+    type: toolErrorType(error),
+    msg: `Cannot check the arguments of tool '${name}': ${errorMessage(error)}`,
+  };
+}
+
+function invalidInput(msg: string): Refusal {
+  return { type: "tool_input_invalid", msg };
 }
 
 /** Returns the `error.type` of `tool:error` for an error that a tool threw. */
@@ -223,9 +236,9 @@ function plainResult(result: ToolResult): JsonObject {
 }
 
 /** Returns the result with which a hook replaced the tool's, or null; compared by value. */
-function changedResult(result: ToolResult, post: Emission): ToolResult | null {
-  if (!post.modified || jsonEqual(post.data.result, plainResult(result))) return null;
+function changedResult(result: JsonObject, post: Emission): ToolResult | null {
   const changed = post.data.result;
+  if (!post.modified || jsonEqual(changed, result)) return null;
   if (isObject(changed) && ("success" in changed || "output" in changed || "error" in changed)) {
     return ToolResult({
       success: changed.success !== false,
@@ -233,7 +246,7 @@ function changedResult(result: ToolResult, post: Emission): ToolResult | null {
       error: isObject(changed.error) ? changed.error : null,
     });
   }
-  return ToolResult({ success: result.success, output: changed });
+  return ToolResult({ success: result.success === true, output: changed });
 }
 
 /** Returns the result of a call that was cancelled before it finished. */
