@@ -16,23 +16,15 @@ import type { ModuleSpec } from "../sdk/plan.ts";
 import type { ModuleTable } from "./module_table.ts";
 import type { LookUp } from "./plan_env.ts";
 
-/** Cache of findings. A plan that is posted again compiles to the same object. */
-const checked = new WeakMap<CompiledPlan, Findings>();
-
 /**
- * Returns findings about the configs of a plan's built-in modules as written; loads those modules. Modules
+ * Resolves to findings about the configs of a plan's built-in modules as written; loads those modules. Modules
  * from URLs are checked when their code runs: see {@link checkOpened}.
  */
-export function checkConfigs(compiled: CompiledPlan, modules: ModuleTable): Findings | Promise<Findings> {
-  return checked.get(compiled) ?? checkWritten(compiled, modules);
-}
-
-async function checkWritten(compiled: CompiledPlan, modules: ModuleTable): Promise<Findings> {
+export async function checkConfigs(compiled: CompiledPlan, modules: ModuleTable): Promise<Findings> {
   const findings = new Findings();
   for (const { spec, schema } of await schemasOf(compiled, modules)) {
     checkWrittenConfig(spec.config, schema, configPath(spec, compiled.written), findings);
   }
-  checked.set(compiled, findings);
   return findings;
 }
 

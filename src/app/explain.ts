@@ -52,7 +52,7 @@ export async function explain(
   base_url?: string,
 ): Promise<Explanation> {
   const authorised = await plans.authoriseAll(input, caller, base_url);
-  const { compiled, warnings, grants, context, base_url: from } = authorised.plan;
+  const { compiled, template: { warnings }, grants, context, base_url: from } = authorised.plan;
   const modules = modulesOf(authorised);
   const bundles = await fetchAll(modules, loading);
   const { lock } = context;

@@ -3,11 +3,11 @@
  */
 import type { LoadContext } from "../loader/types.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import type { WarningDetail } from "../plan/check/findings.ts";
 import { askedOf } from "../plan/explain.ts";
 import { parsePath, pathText } from "../plan/permissions/file_path.ts";
 import type { Grants } from "../policy/authorise.ts";
 import type { Origin } from "../policy/plan_trust.ts";
+import type { Policy } from "../policy/policy.ts";
 import { pathsBeside, type RealPath, type Resolve } from "../policy/paths.ts";
 import {
   type EffectiveGrant,
@@ -16,14 +16,17 @@ import {
   type GuestPermissions,
 } from "../policy/effective_permissions.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
+import type { PlanTemplate } from "./plan_template.ts";
 import { grantedToProcess } from "./process_permissions.ts";
 
 /** A plan that the policy allows. */
 export interface AuthorisedPlan {
   compiled: CompiledPlan;
-  /** Warnings about the plan, including its configs. */
-  warnings: readonly WarningDetail[];
+  /** What all runs of the plan share. */
+  template: PlanTemplate;
   origin: Origin;
+  /** Policy of the caller. */
+  policy: Policy;
   grants: Grants;
   /** Context in which the loader loads the plan's modules. */
   context: LoadContext;

@@ -2,7 +2,7 @@
 import type { CompiledPlan } from "../plan/compile.ts";
 import { type EnvReference, expandEnv } from "../plan/env.ts";
 import { typeVariables } from "../plan/typed_env.ts";
-import { specsOf } from "../policy/authorise.ts";
+import { type Grants, specsOf } from "../policy/authorise.ts";
 import { isSecretKey } from "../policy/redact.ts";
 import type { SecretSink } from "../runs/ports.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
@@ -27,6 +27,11 @@ function unsetInAgents({ plan, env }: CompiledPlan, lookup: LookUp): EnvReferenc
   return expandEnv(plan.agents, lookup, "agents").missing.filter(({ path }) => places.has(path));
 }
 
+/** Returns a lookup of the variables that a plan may read. */
+export function readableVariables({ mayReadEnv }: Pick<Grants, "mayReadEnv">, env: LookUp): LookUp {
+  return (name) => mayReadEnv(name) ? env(name) : undefined;
+}
+
 /** Lookups of a plan's variables. */
 export interface LookUps {
   /** For `${VAR}` in the plan: what its origin may read. */
@@ -46,7 +51,7 @@ export function expandConfig(
   spec: ModuleSpec,
   schema: JsonObject | undefined,
   { plan: lookup, keys }: LookUps,
-  secrets: SecretSink,
+  secrets: Pick<SecretSink, "register">,
 ): JsonObject {
   const defaults = schema ? defaultsOf(spec.config, schema, keys) : undefined;
   if (defaults === undefined && isEmpty(spec.config)) return {}; // most modules have none
@@ -99,7 +104,7 @@ function isEmpty(config: JsonObject): boolean {
 }
 
 /** Registers the values of fields with the names of secrets, because a module may copy them elsewhere. */
-function registerSecrets(value: unknown, secrets: SecretSink): void {
+function registerSecrets(value: unknown, secrets: Pick<SecretSink, "register">): void {
   if (Array.isArray(value)) { for (const item of value) registerSecrets(item, secrets); }
   if (!isObject(value)) return;
   for (const [key, item] of Object.entries(value)) {

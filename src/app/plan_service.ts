@@ -2,47 +2,34 @@
  * Turns the plan of a request into a runnable one: finds, checks and authorises it, and opens its modules.
  */
 import { authoriseAgents } from "./agent_plans.ts";
-import { checkConfigs, checkOpened, checkVariables, schemaOf } from "./check_configs.ts";
-import type { LazyLoader } from "./lazy_loader.ts";
-import type { LazySandbox } from "./lazy_sandbox.ts";
-import { type AuthorisedPlan, grantOf, grantPaths } from "./module_permissions.ts";
-import type { ModuleTable } from "./module_table.ts";
+import { checkVariables } from "./check_configs.ts";
+import { type AuthorisedPlan, grantPaths } from "./module_permissions.ts";
 import type { NamedPlans } from "./named_plans.ts";
-import { expandConfig, type LookUp, unsetVariables } from "./plan_env.ts";
+import { readableVariables, unsetVariables } from "./plan_env.ts";
+import { acceptConfigs, codeOf, detailsOf, located, withPlacesIn } from "./plan_errors.ts";
 import { PlanFinder, type ResolvedPlan } from "./plan_finder.ts";
-import { hashLock, Locks } from "./plan_locks.ts";
-import { isOfUrl, UrlModules, urlSpecs } from "./remote_modules.ts";
+import { Locks } from "./plan_locks.ts";
+import { createTemplate, type PlanTemplate } from "./plan_template.ts";
+import { ReadyPlan, type ReadyPlanDeps } from "./ready_plan.ts";
 import { rewrittenSources, type SourceOverrides } from "./source_overrides.ts";
 import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
-import { documentError, toDetail, toWarning as toWarningDetail } from "../plan/check/findings.ts";
-import type { Findings } from "../sdk/findings.ts";
+import { toDetail } from "../plan/check/findings.ts";
 import { agentNames, childPlan } from "../plan/child_plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import { type Lock, lockFromData } from "../plan/lock.ts";
-import { LockLookup } from "../plan/lock_lookup.ts";
-import { withPlaces } from "../plan/parse/parse.ts";
-import { authorise, type Grants, specsOf } from "../policy/authorise.ts";
+import { lockFromData } from "../plan/lock.ts";
+import { authorise, type Grants } from "../policy/authorise.ts";
 import { authoriseWithin } from "../policy/delegation.ts";
-import type { Origin } from "../policy/plan_trust.ts";
 import { documentLimits, type Policy, policyFor } from "../policy/policy.ts";
-import type { ModuleReporter, RunnablePlan, ServiceLimits } from "../runs/ports.ts";
-import type { Caller, RunRequest, Warning } from "../runs/types.ts";
-import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
+import type { RunnablePlan, ServiceLimits } from "../runs/ports.ts";
+import type { Caller, RunRequest } from "../runs/types.ts";
+import { errorCode } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import type { Module, ModuleSpec, RunLimits } from "../sdk/types.ts";
+import type { RunLimits } from "../sdk/types.ts";
 
 /** Collaborators of `Plans`. */
-export interface PlansDeps {
+export interface PlansDeps extends ReadyPlanDeps {
   policy: Policy;
   named: NamedPlans;
-  /** Modules that a plan can name by id. */
-  modules: ModuleTable;
-  /** Environment variables of the process. */
-  env: (name: string) => string | undefined;
-  /** Loads modules from URLs. */
-  loading: LazyLoader;
-  /** Runs modules in workers and child processes. */
-  sandboxing: LazySandbox;
   /** Overrides of the sources in an operator's plans. */
   sources: SourceOverrides;
 }
@@ -62,13 +49,10 @@ interface AuthoriseOptions {
 export class Plans {
   readonly #options: PlansDeps;
   readonly #finder: PlanFinder;
-  /** Plans whose agents may all run, with the policies that allow it. */
-  readonly #agentsAllowed = new WeakMap<CompiledPlan, Set<Policy>>();
-  /** perf: cache of the latest grants of a plan under a policy; authorising it takes 2 % of a short run. */
-  readonly #granted = new WeakMap<CompiledPlan, { origin: Origin; policy: Policy; grants: Grants }>();
+  /** Templates of the compiled plans that are in use. The origin of a compiled plan is always the same. */
+  readonly #templates = new WeakMap<CompiledPlan, PlanTemplate>();
   readonly #locks = new Locks();
-  readonly #policies = new Map<string | undefined, Policy>();
-  readonly #limits = new WeakMap<Policy, ServiceLimits>();
+  readonly #policies = new Map<string | undefined, { policy: Policy; limits: ServiceLimits }>();
 
   constructor(options: PlansDeps) {
     this.#options = options;
@@ -98,67 +82,12 @@ export class Plans {
 
   async #ready(found: ResolvedPlan, caller: Caller, options: AuthoriseOptions): Promise<RunnablePlan> {
     const authorised = await this.#compileAndAuthorise(found, caller, options);
-    const { compiled, grants, context, base_url, origin } = authorised;
-    const { lock } = context;
-    const policy = this.#policyOf(caller);
-    const { limits } = policy;
-    const specs = specsOf(compiled.plan);
-    let modules: UrlModules | undefined;
-    const urlModules = () => modules ??= this.#urlModules(authorised, policy, specs);
-    const lookups = { plan: this.#lookup(grants), keys: this.#options.env };
-    /**
-     * Configs that were expanded to register their secrets, by index of the spec. The first caller of
-     * `open` receives the config itself.
-     */
-    let expanded: (JsonObject | undefined)[] = [];
-    return {
-      compiled,
-      limits: grants.limits,
-      cost_is_asked_for: grants.cost_limit === "asked",
-      lock_hash: lock === undefined ? null : hashLock(lock),
-      warnings: [
-        ...authorised.warnings.map(toWarning),
-        ...unsetVariables(compiled, this.#options.env),
-        ...(lock === undefined ? [] : unlocked(specs, lock, base_url)),
-      ],
-      ...(base_url === undefined ? {} : { base_url }),
-      agents: {
-        origin,
-        max_depth: limits.max_depth,
-        max_sessions: limits.max_sessions,
-        child: (written) => this.#ready({ ...found, input: written }, caller, { within: authorised }),
-      },
-      registerSecrets: (secrets) => {
-        expanded = specs.map((spec) =>
-          expandConfig(spec, schemaOf(spec, this.#options.modules), lookups, secrets)
-        );
-      },
-      ...(specs.some(isOfUrl) ? { load: () => urlModules().load() } : {}),
-      ...(specs.some((spec) => isOfUrl(spec) && grants.tiers[spec.path] === "inline")
-        ? { withConsole: runWithConsole }
-        : {}),
-      open: (spec, secrets, callbacks) => {
-        const index = specs.indexOf(spec);
-        const config = expanded[index] ??
-          expandConfig(spec, schemaOf(spec, this.#options.modules), lookups, secrets);
-        if (index >= 0) expanded[index] = undefined; // the module may change it
-        return this.#open(spec, urlModules, config, { callbacks, found, written: compiled.written });
-      },
-    };
-  }
-
-  #urlModules(authorised: AuthorisedPlan, policy: Policy, specs: readonly ModuleSpec[]): UrlModules {
-    const { loading, sandboxing } = this.#options;
-    const { context, grants } = authorised;
-    return new UrlModules({
-      specs,
-      context,
-      policy,
-      loading,
-      sandboxing,
-      tierOf: ({ path }) => grants.tiers[path] ?? "process", // an unknown place gets the strongest tier
-      grantOf: (spec) => grantOf(spec, authorised),
-    });
+    return new ReadyPlan(
+      this.#options,
+      found,
+      authorised,
+      (written) => this.#ready({ ...found, input: written }, caller, { within: authorised }),
+    );
   }
 
   /**
@@ -212,38 +141,43 @@ export class Plans {
     caller: Caller,
     options: AuthoriseOptions,
   ): Promise<AuthorisedPlan> {
-    const { origin } = found;
+    const { origin, base_url } = found;
     const { within, ignore_lock } = options;
-    const compiled = await this.#finder.located(found);
+    const template = await this.#templateOf(found);
+    const { compiled } = template;
     const policy = this.#policyOf(caller);
-    const grants = this.#authorise(compiled, found, policy, options);
-    // perf: cached results are returned without a promise, so that a repeated plan does not wait
-    const checking = checkConfigs(compiled, this.#options.modules);
-    const configs = checking instanceof Promise ? await checking : checking;
-    acceptConfigs(configs, found);
-    const warnings = configs.warnings.length === 0
-      ? compiled.warnings
-      : [...compiled.warnings, ...configs.warnings.map((finding) => toWarningDetail(finding))];
+    const grants = this.#grantsOf(template, found, policy, options);
+    acceptConfigs(template.findings, found);
     if (compiled.env.length > 0) await this.#acceptVariables(compiled, found, grants);
-    const agents = within === undefined ? this.#authoriseAgents(compiled, found, policy, grants) : undefined;
-    if (agents) await agents;
-    const beside = found.base_url !== undefined && mayLoad(compiled) ? found.base_url : undefined;
-    const may_have_lock = !ignore_lock && (options.lock !== undefined || beside !== undefined);
-    const inherited = ignore_lock ? undefined : within?.context.lock;
-    const lock = inherited ?? (may_have_lock ? await this.#locks.find(options.lock, beside) : undefined);
-    const base = found.base_url === undefined ? {} : { base_url: found.base_url };
+    if (within === undefined && !template.agents_allowed.has(policy)) {
+      await this.#authoriseAgents(template, found, policy, grants);
+    }
+    const lock = ignore_lock
+      ? undefined
+      : within?.context.lock ?? await this.#lockOf(template, found, options);
+    const base = base_url === undefined ? {} : { base_url };
     const context = { origin, namespace: caller.namespace, policy, ...base, ...(lock ? { lock } : {}) };
-    return { compiled, warnings, grants, context, origin, ...base };
+    return { template, compiled, grants, policy, context, origin, ...base };
   }
 
-  #authorise(
-    compiled: CompiledPlan,
+  async #templateOf(found: ResolvedPlan): Promise<PlanTemplate> {
+    const compiled = await this.#finder.located(found);
+    const known = this.#templates.get(compiled);
+    if (known) return known;
+    const template = await createTemplate(compiled, this.#options.modules);
+    this.#templates.set(compiled, template);
+    return template;
+  }
+
+  #grantsOf(
+    { compiled, grants: known }: PlanTemplate,
     { origin, base_url }: Pick<ResolvedPlan, "origin" | "base_url">,
     policy: Policy,
     { limits, within }: { limits?: Partial<RunLimits>; within?: Pick<AuthorisedPlan, "grants"> },
   ): Grants {
-    const known = limits || within ? undefined : this.#granted.get(compiled);
-    if (known?.origin === origin && known.policy === policy) return known.grants;
+    const is_shared = limits === undefined && within === undefined;
+    const shared = is_shared ? known.get(policy) : undefined;
+    if (shared) return shared;
     const options = {
       origin,
       policy,
@@ -255,39 +189,27 @@ export class Plans {
     };
     if (within) return authoriseWithin(compiled, options, within.grants);
     const grants = authorise(compiled, options);
-    if (!limits) this.#granted.set(compiled, { origin, policy, grants });
+    if (is_shared) known.set(policy, grants);
     return grants;
   }
 
   /**
-   * Authorises agents once for each plan and policy, because a plan with many agents would pay at every
+   * Authorises the agents of a plan, once for each policy, because a plan with many agents would pay at every
    * run. Each agent is authorised again when it is spawned.
    */
-  #authoriseAgents(
-    compiled: CompiledPlan,
-    found: ResolvedPlan,
-    policy: Policy,
-    grants: Grants,
-  ): Promise<void> | void {
-    if (!this.#agentsAllowed.get(compiled)?.has(policy)) {
-      return this.#reauthorise(compiled, found, policy, grants);
-    }
-  }
-
-  async #reauthorise(
-    compiled: CompiledPlan,
+  async #authoriseAgents(
+    { compiled, agents_allowed }: PlanTemplate,
     found: ResolvedPlan,
     policy: Policy,
     grants: Grants,
   ): Promise<void> {
-    const allowed = this.#agentsAllowed.get(compiled) ?? new Set<Policy>();
     await authoriseAgents(compiled, async (written) => {
-      const child = await this.#finder.located({ ...found, input: written });
-      this.#authorise(child, found, policy, { within: { grants } });
-      acceptConfigs(await checkConfigs(child, this.#options.modules), found);
-      if (child.env.length > 0) await this.#acceptVariables(child, found, grants);
+      const child = await this.#templateOf({ ...found, input: written });
+      this.#grantsOf(child, found, policy, { within: { grants } });
+      acceptConfigs(child.findings, found);
+      if (child.compiled.env.length > 0) await this.#acceptVariables(child.compiled, found, grants);
     });
-    this.#agentsAllowed.set(compiled, allowed.add(policy));
+    agents_allowed.add(policy);
   }
 
   /**
@@ -295,56 +217,41 @@ export class Plans {
    * `plan_invalid`.
    */
   async #acceptVariables(compiled: CompiledPlan, found: ResolvedPlan, grants: Grants): Promise<void> {
-    acceptConfigs(await checkVariables(compiled, this.#options.modules, this.#lookup(grants)), found);
+    const { modules, env } = this.#options;
+    acceptConfigs(await checkVariables(compiled, modules, readableVariables(grants, env)), found);
   }
 
-  /** Returns the variables that a plan may read. */
-  #lookup(grants: Grants): LookUp {
-    return (name) => grants.mayReadEnv(name) ? this.#options.env(name) : undefined;
+  /** Returns the lock of a plan: that of the request, and the one beside the plan's file. */
+  #lockOf(
+    { may_load }: PlanTemplate,
+    { base_url }: ResolvedPlan,
+    { lock }: AuthoriseOptions,
+  ): ReturnType<Locks["find"]> | undefined {
+    const beside = may_load ? base_url : undefined;
+    return lock === undefined && beside === undefined ? undefined : this.#locks.find(lock, beside);
   }
 
   /**
    * Returns the policy of a caller. The loader caches by identity, so the same name gives the same object.
+   *
+   * @throws {PreampError} `forbidden` if its policy was removed.
    */
-  #policyOf({ policy: name }: Caller): Policy {
-    let policy = this.#policies.get(name);
-    if (!policy) this.#policies.set(name, policy = policyFor(this.#options.policy, name));
-    return policy;
+  #policyOf(caller: Caller): Policy {
+    return this.#policyAndLimitsOf(caller).policy;
+  }
+
+  #policyAndLimitsOf({ policy: name }: Caller): { policy: Policy; limits: ServiceLimits } {
+    let known = this.#policies.get(name);
+    if (!known) {
+      const policy = policyFor(this.#options.policy, name);
+      this.#policies.set(name, known = { policy, limits: { ...policy.limits, ...policy.retention } });
+    }
+    return known;
   }
 
   /** Returns the limits of a caller's runs. @throws {PreampError} `forbidden` if its policy was removed. */
   limitsOf(caller: Caller): ServiceLimits {
-    const policy = this.#policyOf(caller);
-    let limits = this.#limits.get(policy);
-    if (!limits) {
-      this.#limits.set(policy, limits = { ...policy.limits, ...policy.retention });
-    }
-    return limits;
-  }
-
-  #open(
-    spec: ModuleSpec,
-    urlModules: () => UrlModules,
-    config: JsonObject,
-    { callbacks, found, written }: { callbacks: ModuleReporter; found: ResolvedPlan; written: JsonObject },
-  ): ReturnType<RunnablePlan["open"]> {
-    const check = (module: Pick<Module, "module">) =>
-      acceptOpened(checkOpened(spec, module, config, written), found, callbacks.warn);
-    if (spec.source.kind !== "builtin") {
-      return urlModules().open(spec, callbacks).then((opened) => ({
-        ...opened,
-        config,
-        checkConfig: () => check(opened.module),
-      }));
-    }
-    const { modules } = this.#options;
-    const opened = { config, isolation: "inline", integrity: null } as const;
-    const module = modules.module(spec.module);
-    const stated = {}; // a built-in module has the program's version
-    if (module instanceof Promise) return module.then((loaded) => ({ ...opened, stated, module: loaded }));
-    return modules.isOwn(spec.module)
-      ? { ...opened, module, checkConfig: () => check(module) }
-      : { ...opened, stated, module };
+    return this.#policyAndLimitsOf(caller).limits;
   }
 
   /**
@@ -362,7 +269,7 @@ export class Plans {
    */
   async check(input: LockedInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
     let found: ResolvedPlan;
-    let compiled: CompiledPlan;
+    let template: PlanTemplate;
     try {
       found = await this.#finder.find(input, caller, options.base_url);
     } catch (error) {
@@ -370,29 +277,33 @@ export class Plans {
       return { ok: false, errors: detailsOf(error), ...codeOf(error), warnings: [] };
     }
     try {
-      compiled = await this.#finder.located(found);
+      template = await this.#templateOf(found);
     } catch (error) {
       return { ok: false, errors: detailsOf(error), ...codeOf(error), warnings: [] };
     }
-    const { plan_hash } = compiled;
-    const configs = await checkConfigs(compiled, this.#options.modules);
+    const { compiled, specs, findings } = template;
     const warnings = [
-      ...compiled.warnings,
-      ...await withPlacesIn(found, configs.warnings.map((finding) => toWarningDetail(finding))),
+      ...await withPlacesIn(found, template.warnings),
       ...unsetVariables(compiled, this.#options.env).map((warning) => ({ path: "", ...warning })),
     ];
-    const sources = rewrittenSources(specsOf(compiled.plan));
-    const common = { warnings, plan_hash, ...(sources.length > 0 ? { sources } : {}) };
-    const errors = await withPlacesIn(found, configs.errors.map((finding) => toDetail(finding)));
+    const sources = rewrittenSources(specs);
+    const common = {
+      warnings,
+      plan_hash: compiled.plan_hash,
+      ...(sources.length > 0 ? { sources } : {}),
+    };
+    const errors = await withPlacesIn(found, findings.errors.map((finding) => toDetail(finding)));
     let refused: Pick<PlanCheck, "code"> = errors.length > 0 ? { code: "plan_invalid" } : {};
     try {
       if (input.lock !== undefined) lockFromData(input.lock);
       const policy = this.#policyOf(caller);
-      const grants = this.#authorise(compiled, found, policy, {});
+      const grants = this.#grantsOf(template, found, policy, {});
       if (errors.length === 0) {
         if (compiled.env.length > 0) await this.#acceptVariables(compiled, found, grants);
         // inherited problems were reported for the plan itself
-        await this.#authoriseAgents(compiled, found, policy, grants);
+        if (!template.agents_allowed.has(policy)) {
+          await this.#authoriseAgents(template, found, policy, grants);
+        }
       }
     } catch (error) {
       errors.push(...detailsOf(await located(error, found)));
@@ -415,88 +326,4 @@ export class Plans {
     }
     return plans;
   }
-}
-
-/** Throws the errors in the configs of a plan's modules. @throws {PreampError} `plan_invalid`. */
-function acceptConfigs({ errors }: Findings, { name }: ResolvedPlan): void {
-  if (errors.length === 0) return;
-  const label = name === undefined ? "the plan" : `the plan "${name}"`;
-  throw documentError("plan_invalid", label, errors.map((finding) => toDetail(finding)));
-}
-
-/**
- * Returns the config to mount an opened module with, and reports its warnings.
- *
- * @throws {PreampError} as {@link acceptConfigs}.
- */
-function acceptOpened(
-  { findings, config }: ReturnType<typeof checkOpened>,
-  found: ResolvedPlan,
-  warn: (code: string, message: string) => void,
-): Promise<JsonObject> | JsonObject {
-  for (const { code, message, hint } of findings.warnings) {
-    warn(code, hint === undefined ? message : `${message} (${hint})`);
-  }
-  try {
-    acceptConfigs(findings, found);
-    return config;
-  } catch (error) {
-    return located(error, found).then((placed) => Promise.reject(placed));
-  }
-}
-
-/**
- * Implements {@link RunnablePlan.withConsole}. Imports its code for the first module that runs in this
- * process.
- */
-async function runWithConsole<T>(write: ModuleReporter["console"], body: () => Promise<T>): Promise<T> {
-  const { withModuleConsole } = await import("../loader/module_console.ts");
-  return await withModuleConsole(write, body);
-}
-
-/** Returns whether the plan or one of its agents may have modules from URLs. */
-function mayLoad({ plan, written }: CompiledPlan): boolean {
-  return specsOf(plan).some(isOfUrl) || agentNames(written).length > 0;
-}
-
-/** Adds the places of findings in the plan's text, if it has one. */
-async function withPlacesIn<T extends ErrorDetail>(
-  { input, limits }: ResolvedPlan,
-  details: readonly T[],
-): Promise<T[]> {
-  return typeof input === "string" ? await withPlaces(details, input, limits) : [...details];
-}
-
-/** Adds the places of findings in the plan's text to an error about the plan. */
-async function located(error: unknown, { input, limits }: ResolvedPlan): Promise<unknown> {
-  if (typeof input !== "string" || errorCode(error) === undefined) return error;
-  const { code, message, details, facts, cause } = error as PreampError; // an error with one of our codes
-  if (!Array.isArray(details) || details.length === 0) return error;
-  return new PreampError(code, message, { details: await withPlaces(details, input, limits), facts, cause });
-}
-
-function toWarning({ code, path, message }: { code: string; path: string; message: string }): Warning {
-  return path === "" ? { code, message } : { code, path, message };
-}
-
-function detailsOf(error: unknown): ErrorDetail[] {
-  if (errorCode(error) === undefined) throw error;
-  const { details, message } = error as PreampError;
-  return details.length > 0 ? [...details] : [{ path: "", message }];
-}
-
-function codeOf(error: unknown): Pick<PlanCheck, "code"> {
-  return { code: errorCode(error) as ErrorCode }; // `detailsOf` accepts errors with our codes only
-}
-
-/** Returns warnings about modules that the lock lacks, so that an outdated lock is noticed. */
-function unlocked(specs: readonly ModuleSpec[], lock: Lock, base_url: string | undefined): Warning[] {
-  const lookup = LockLookup.of(lock, base_url);
-  return urlSpecs(specs).filter(({ source, integrity }) =>
-    integrity === undefined && lookup.modulesOf(source).length === 0
-  ).map(({ path, module }) => ({
-    code: "module_not_locked",
-    path,
-    message: `The lock does not have module "${module}": run preamp plan lock`,
-  }));
 }

@@ -27,7 +27,7 @@ export interface RunnablePlan {
    * Fetches and verifies the modules that are not compiled in, without executing them. A failure leaves no
    * run.
    */
-  load?(): Promise<void>;
+  load?(): Promise<void> | void;
   /** Opens a module and expands its config. `reporter` receives the module's warnings and console lines. */
   open(spec: ModuleSpec, secrets: SecretSink, reporter: ModuleReporter): Promise<OpenedModule> | OpenedModule;
   /**

@@ -1,10 +1,6 @@
-import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
+import { assert, assertEquals } from "../assert.ts";
 import { BUILTIN_IDS, builtinModule } from "../../src/app/builtins.ts";
-import { createModuleTable } from "../../src/app/module_table.ts";
-import { checkConfigs } from "../../src/app/check_configs.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
-import { PlanCache } from "../../src/plan/cache.ts";
-import { type CompiledPlan, compilePlan } from "../../src/plan/compile.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
 import { isObject, type JsonObject } from "../../src/sdk/json.ts";
@@ -272,13 +268,6 @@ Deno.test("check() reports config errors together with the policy's reasons, and
   assertEquals(found.errors.map(({ path, line, hint }) => [path, line, hint]), [
     ["agents.a.tools[0].config.inherit_contxt", 4, 'did you mean "inherit_context"?'],
   ]);
-});
-
-Deno.test("checkConfigs() checks a plan once, however often it is posted", async () => {
-  const cache = new PlanCache<CompiledPlan>();
-  const compile = () => compilePlan(TEXT, { origin: "caller", cache });
-  const first = await checkConfigs(await compile(), createModuleTable());
-  assertStrictEquals(checkConfigs(await compile(), createModuleTable()), first);
 });
 
 function placesOf(details: { path: string; line: number; column: number; hint: string }[]): unknown[] {

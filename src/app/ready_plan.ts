@@ -1,0 +1,178 @@
+/** The plan of one run, with its modules. */
+import { checkOpened, schemaOf } from "./check_configs.ts";
+import { type AuthorisedPlan, grantOf } from "./module_permissions.ts";
+import type { ModuleTable } from "./module_table.ts";
+import type { LazyLoader } from "./lazy_loader.ts";
+import type { LazySandbox } from "./lazy_sandbox.ts";
+import { expandConfig, type LookUps, readableVariables, unsetVariables } from "./plan_env.ts";
+import { acceptConfigs, located } from "./plan_errors.ts";
+import type { ResolvedPlan } from "./plan_finder.ts";
+import { hashLock } from "./plan_locks.ts";
+import { openBuiltin } from "./plan_template.ts";
+import { isOfUrl, UrlModules, urlSpecs } from "./remote_modules.ts";
+import type { OpenedModule } from "../kernel/host.ts";
+import type { CompiledPlan } from "../plan/compile.ts";
+import type { Lock } from "../plan/lock.ts";
+import { LockLookup } from "../plan/lock_lookup.ts";
+import type { AgentPlans, ModuleReporter, RunnablePlan, SecretSink } from "../runs/ports.ts";
+import type { Warning } from "../runs/types.ts";
+import type { JsonObject } from "../sdk/json.ts";
+import type { Module, ModuleSpec, RunLimits } from "../sdk/types.ts";
+
+/** Collaborators of {@link ReadyPlan}. */
+export interface ReadyPlanDeps {
+  readonly modules: ModuleTable;
+  /** Environment variables of the process. */
+  readonly env: (name: string) => string | undefined;
+  readonly loading: LazyLoader;
+  readonly sandboxing: LazySandbox;
+}
+
+/** An authorised plan for one run. */
+export class ReadyPlan implements RunnablePlan {
+  readonly compiled: CompiledPlan;
+  readonly limits: RunLimits;
+  readonly cost_is_asked_for: boolean;
+  readonly lock_hash: string | null;
+  readonly warnings: readonly Warning[];
+  readonly base_url?: string;
+  readonly agents: AgentPlans;
+  readonly withConsole?: NonNullable<RunnablePlan["withConsole"]>;
+  readonly #deps: ReadyPlanDeps;
+  readonly #found: ResolvedPlan;
+  readonly #authorised: AuthorisedPlan;
+  readonly #lookups: LookUps;
+  #url_modules: UrlModules | undefined;
+  /**
+   * Configs that were expanded to register their secrets. The first caller of {@link open} receives the config
+   * itself.
+   */
+  readonly #expanded = new Map<ModuleSpec, JsonObject>();
+
+  /** @param child Implements {@link AgentPlans.child}. */
+  constructor(
+    deps: ReadyPlanDeps,
+    found: ResolvedPlan,
+    authorised: AuthorisedPlan,
+    child: AgentPlans["child"],
+  ) {
+    const { template, grants, policy, context, origin, base_url } = authorised;
+    const { lock } = context;
+    const { limits } = policy;
+    this.#deps = deps;
+    this.#found = found;
+    this.#authorised = authorised;
+    this.#lookups = { plan: readableVariables(grants, deps.env), keys: deps.env };
+    this.compiled = template.compiled;
+    this.limits = grants.limits;
+    this.cost_is_asked_for = grants.cost_limit === "asked";
+    this.lock_hash = lock === undefined ? null : hashLock(lock);
+    const unset = unsetVariables(template.compiled, deps.env);
+    const loose = lock === undefined ? [] : unlocked(template.specs, lock, base_url);
+    this.warnings = unset.length + loose.length === 0
+      ? template.run_warnings
+      : [...template.run_warnings, ...unset, ...loose];
+    if (base_url !== undefined) this.base_url = base_url;
+    this.agents = { origin, max_depth: limits.max_depth, max_sessions: limits.max_sessions, child };
+    if (template.specs.some((spec) => isOfUrl(spec) && grants.tiers[spec.path] === "inline")) {
+      this.withConsole = runWithConsole;
+    }
+  }
+
+  registerSecrets(secrets: SecretSink): void {
+    const { specs, opened } = this.#authorised.template;
+    for (const spec of specs) if (!opened.has(spec)) this.#expanded.set(spec, this.#expand(spec, secrets));
+  }
+
+  #expand(spec: ModuleSpec, secrets: SecretSink): JsonObject {
+    return expandConfig(spec, schemaOf(spec, this.#deps.modules), this.#lookups, secrets);
+  }
+
+  load(): Promise<void> | void {
+    if (this.#authorised.template.specs.some(isOfUrl)) return this.#urlModules().load();
+  }
+
+  #urlModules(): UrlModules {
+    const { template: { specs }, context, policy, grants } = this.#authorised;
+    return this.#url_modules ??= new UrlModules({
+      ...this.#deps,
+      specs,
+      context,
+      policy,
+      tierOf: ({ path }) => grants.tiers[path] ?? "process", // an unknown place gets the strongest tier
+      grantOf: (spec) => grantOf(spec, this.#authorised),
+    });
+  }
+
+  open(
+    spec: ModuleSpec,
+    secrets: SecretSink,
+    reporter: ModuleReporter,
+  ): Promise<OpenedModule> | OpenedModule {
+    const shared = this.#authorised.template.opened.get(spec);
+    if (shared) return shared;
+    const config = this.#expanded.get(spec) ?? this.#expand(spec, secrets);
+    this.#expanded.delete(spec); // the module may change it
+    if (isOfUrl(spec)) return this.#openUrl(spec, config, reporter);
+    const { modules } = this.#deps;
+    const module = modules.module(spec.module);
+    if (module instanceof Promise) return module.then((loaded) => openBuiltin(loaded, config));
+    if (!modules.isOwn(spec.module)) return openBuiltin(module, config);
+    return {
+      config,
+      isolation: "inline",
+      integrity: null,
+      module,
+      checkConfig: () => this.#checkOpened(spec, module, config, reporter),
+    };
+  }
+
+  async #openUrl(spec: ModuleSpec, config: JsonObject, reporter: ModuleReporter): Promise<OpenedModule> {
+    const opened = await this.#urlModules().open(spec, reporter);
+    return { ...opened, config, checkConfig: () => this.#checkOpened(spec, opened.module, config, reporter) };
+  }
+
+  /**
+   * Returns the config to mount an opened module with, and reports its warnings.
+   *
+   * @throws {PreampError} `plan_invalid`.
+   */
+  #checkOpened(
+    spec: ModuleSpec,
+    module: Pick<Module, "module">,
+    expanded: JsonObject,
+    { warn }: ModuleReporter,
+  ): Promise<JsonObject> | JsonObject {
+    const { findings, config } = checkOpened(spec, module, expanded, this.compiled.written);
+    for (const { code, message, hint } of findings.warnings) {
+      warn(code, hint === undefined ? message : `${message} (${hint})`);
+    }
+    try {
+      acceptConfigs(findings, this.#found);
+      return config;
+    } catch (error) {
+      return located(error, this.#found).then((placed) => Promise.reject(placed));
+    }
+  }
+}
+
+/**
+ * Implements {@link RunnablePlan.withConsole}. Imports its code for the first module that runs in this
+ * process.
+ */
+async function runWithConsole<T>(write: ModuleReporter["console"], body: () => Promise<T>): Promise<T> {
+  const { withModuleConsole } = await import("../loader/module_console.ts");
+  return await withModuleConsole(write, body);
+}
+
+/** Returns warnings about modules that the lock lacks, so that an outdated lock is noticed. */
+function unlocked(specs: readonly ModuleSpec[], lock: Lock, base_url: string | undefined): Warning[] {
+  const lookup = LockLookup.of(lock, base_url);
+  return urlSpecs(specs).filter(({ source, integrity }) =>
+    integrity === undefined && lookup.modulesOf(source).length === 0
+  ).map(({ path, module }) => ({
+    code: "module_not_locked",
+    path,
+    message: `The lock does not have module "${module}": run preamp plan lock`,
+  }));
+}
