@@ -38,7 +38,7 @@ export function toPlain(value: unknown): JsonValue {
 /** Returns {@link toPlain} of an object; any other value becomes `{}`. */
 export function toPlainObject(value: unknown): { [key: string]: JsonValue } {
   try {
-    if (flatBytes(value, false) >= 0) return { ...value as { [key: string]: JsonValue } };
+    if (isShallow(value, false)) return { ...value };
   } catch {
     // a field cannot be read: the slow path replaces only that field
   }
@@ -47,27 +47,23 @@ export function toPlainObject(value: unknown): { [key: string]: JsonValue } {
 }
 
 /**
- * Returns the estimated size of an object that a shallow copy copies whole, and -1 for any other value: it
- * holds only text, numbers, booleans and null. Many events do, and a shallow copy takes a third of the time.
+ * Returns whether a shallow copy of an object is a whole copy: it holds only text, numbers, booleans and
+ * null. Many events do, and a shallow copy takes a third of the time.
  *
  * @param or_marked Whether it may hold marked data too, which copies share.
  */
-function flatBytes(value: unknown, or_marked: boolean): number {
+function isShallow(value: unknown, or_marked: boolean): value is { [key: string]: JsonValue } {
   if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) {
-    return -1;
+    return false;
   }
-  let bytes = MARKS_BYTES;
   for (const key in value) {
     const item = (value as JsonObject)[key];
-    if (isDropped(key)) return -1;
-    bytes += key.length + KEY_BYTES;
-    if (typeof item === "string") bytes += item.length + MARKS_BYTES;
-    else if (typeof item === "boolean" || item === null) bytes += SCALAR_BYTES;
-    else if (typeof item === "number" && Number.isFinite(item)) bytes += SCALAR_BYTES;
-    else if (or_marked && typeof item === "object" && isMarked(item)) bytes += markedBytes(item);
-    else return -1;
+    if (isDropped(key)) return false;
+    if (typeof item === "string" || typeof item === "boolean" || item === null) continue;
+    if (typeof item === "number" && Number.isFinite(item)) continue;
+    if (!or_marked || typeof item !== "object" || !isMarked(item)) return false;
   }
-  return bytes;
+  return true;
 }
 
 /** Returns true for keys that could change a prototype; data never has them. */
@@ -264,15 +260,21 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
  */
 export function toFrozenObject(value: unknown): { readonly [key: string]: JsonValue } {
   if (typeof value !== "object" || value === null) return NO_FIELDS;
-  if (isMarked(value)) return value as { [key: string]: JsonValue };
+  const plain = copy(value, 0, null, true);
+  return isObject(plain) ? plain as { [key: string]: JsonValue } : NO_FIELDS;
+}
+
+/**
+ * Returns {@link toPlainObject} whose parts are frozen like those of {@link toFrozenObject}, and shared. For
+ * an object that has one owner, such as the data of an entry, this takes a quarter of the time.
+ */
+export function toOwnObject(value: unknown): { [key: string]: JsonValue } {
   try {
-    const bytes = flatBytes(value, true);
-    if (bytes >= 0) return freezeMarked({ ...value as { [key: string]: JsonValue } }, bytes);
+    if (isShallow(value, true)) return { ...value };
   } catch {
     // a field cannot be read: the slow path replaces only that field
   }
-  const plain = copy(value, 0, null, true);
-  return isObject(plain) ? plain as { [key: string]: JsonValue } : NO_FIELDS;
+  return { ...toFrozenObject(value) };
 }
 
 const NO_FIELDS: { readonly [key: string]: JsonValue } = freezeMarked({}, MARKS_BYTES);

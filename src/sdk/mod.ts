@@ -3,7 +3,18 @@
  *
  * @module
  */
-export * from "./json.ts";
+export {
+  canonicalJson,
+  deepFreeze,
+  isObject,
+  jsonEqual,
+  type JsonObject,
+  type JsonSchema,
+  type JsonValue,
+  toFrozenObject,
+  toPlain,
+  toPlainObject,
+} from "./json.ts";
 export {
   type ErrorCode,
   errorCode,

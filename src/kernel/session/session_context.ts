@@ -2,7 +2,7 @@
  * State and collaborators that all parts of one session share. Its only behaviour is to append entries to the
  * log.
  */
-import { type JsonObject, toFrozenObject } from "../../sdk/json.ts";
+import { type JsonObject, toOwnObject } from "../../sdk/json.ts";
 import type { CancellationToken, Emission, HookRegistry, MountPlan } from "../../sdk/types.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
 import { draftEntry, type Host, isBarrier, type Verdict } from "../host.ts";
@@ -99,8 +99,8 @@ export class SessionContext {
   }
 
   /**
-   * Appends an entry; `data` is frozen plain data, or nothing else refers to it. Returns a promise only when
-   * the caller must wait until the entry is durable.
+   * Appends an entry. `data` is plain and becomes the entry's own. Returns a promise only when the caller
+   * must wait until the entry is durable.
    */
   write(event: string, data: JsonObject, verdict?: Verdict): Promise<void> | void {
     const turn = this.turn?.is_over ? null : this.turn;
@@ -133,7 +133,7 @@ export class SessionContext {
    */
   writeEmission(event: string, emission: Emission, emitted: JsonObject): Promise<void> | void {
     const data = emission.data === emitted ? emitted : withoutEnvelope(emission.data, emitted);
-    return this.write(event, toFrozenObject(data), verdictOf(emission));
+    return this.write(event, toOwnObject(data), verdictOf(emission));
   }
 }
 

@@ -2,7 +2,7 @@
  * State of the running turn: the calls that the model requested, the decisions of the gates, the limit that
  * was reached. Guards and the turn tracker write it; guards and the outcome read it.
  */
-import { toPlainObject } from "../../sdk/json.ts";
+import { toFrozenObject } from "../../sdk/json.ts";
 import type { ChatResponse, Emission, JsonObject, Prompt, ToolResult, Usage } from "../../sdk/types.ts";
 
 /** A clock that can be paused, such as the deadline of a call that waits for a sub-agent. */
@@ -18,6 +18,8 @@ export interface CallRecord {
   name: string;
   /** Input that the model requested. */
   readonly requested_input: JsonObject;
+  /** Payload of the call's `tool:pre` while its handlers run; else null. */
+  payload: JsonObject | null;
   /** Emission of the call's `tool:pre`; null before. */
   pre: Emission | null;
   /** Input after the hooks; the tool is executed with this input only. */
@@ -118,11 +120,12 @@ export class Turn {
 
   /** Adds a call. */
   add(id: string, name: string, input: JsonObject): CallRecord {
-    const requested_input = toPlainObject(input); // a copy, so that no module changes it after the gate
+    const requested_input = toFrozenObject(input); // so that no module changes it after the gate
     const record: CallRecord = {
       id,
       name,
       requested_input,
+      payload: null,
       pre: null,
       input: requested_input,
       gate: "pending",

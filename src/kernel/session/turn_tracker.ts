@@ -5,7 +5,7 @@
  */
 import { eventsWith } from "../../sdk/events.ts";
 import { isNoop } from "../../sdk/hook_chain.ts";
-import { toPlain, toPlainObject } from "../../sdk/json.ts";
+import { toFrozenObject, toPlain } from "../../sdk/json.ts";
 import type { ApprovalQuestion, Emission, JsonObject, Tool } from "../../sdk/types.ts";
 import type { SessionContext } from "./session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
@@ -136,13 +136,8 @@ export class TurnTracker {
       tool_call_id: call.id,
       tool_input: input ?? call.requested_input,
     };
-    const payload = withDeclared(whole, this.#mounts.toolNamed(call.name));
-    this.#pending.set(payload, call);
-    return payload;
+    return call.payload = withDeclared(whole, this.#mounts.toolNamed(call.name));
   }
-
-  /** Payload → call, between `prepare` and `settle` of the same event. */
-  readonly #pending = new WeakMap<JsonObject, CallRecord>();
 
   /**
    * Records the decision of a gate, before its entry is appended. `prepared` is the object that {@link
@@ -162,7 +157,7 @@ export class TurnTracker {
         turn.request_denied = reason;
         break;
       case "tool:pre":
-        this.#settlePre(emission, prepared, reason);
+        this.#settlePre(turn, emission, prepared, reason);
         break;
     }
   }
@@ -179,13 +174,13 @@ export class TurnTracker {
     this.#noted.set(emission, { subject, verdict: snapshot(emission) });
   }
 
-  #settlePre(emission: Emission, prepared: JsonObject, reason: string | null): void {
-    const call = this.#pending.get(prepared);
+  #settlePre(turn: Turn, emission: Emission, prepared: JsonObject, reason: string | null): void {
+    const call = turn.calls.find(({ payload }) => payload === prepared);
     if (!call) return;
-    this.#pending.delete(prepared);
+    call.payload = null;
     call.pre = emission;
     const input = emission.data.tool_input;
-    call.input = isInput(input) ? toPlainObject(input) : call.requested_input; // a copy, so that no module changes it after the gate
+    call.input = isInput(input) ? toFrozenObject(input) : call.requested_input; // so that no module changes it after the gate
     if (reason !== null) {
       call.gate = "denied";
       call.reason = reason;

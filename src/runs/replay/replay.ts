@@ -58,7 +58,7 @@ class Replay {
   readonly #clock: VirtualClock;
   readonly #projection: RunProjection;
   /** Settles when the context manager's status is in the projection. */
-  #context_recorded = Promise.resolve();
+  #context_recorded: Promise<void> | void = undefined;
   readonly #sequencer: Sequencer;
   readonly #sessions = new Map<string, RunningSession>();
   /** Sub-agent sessions under replay → settled when each has ended. */

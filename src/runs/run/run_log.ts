@@ -234,23 +234,23 @@ export class RunLog {
     const [entries, bytes] = [this.#pending, this.#pending_bytes];
     this.#pending = [];
     this.#pending_bytes = 0;
-    const restore = (error: unknown) => {
-      this.#pending = [...entries, ...this.#pending];
-      this.#pending_bytes += bytes;
-      throw error;
-    };
     let done: Awaitable<void>;
     try {
       done = commit({ append: this.#options.run_id, after: this.#stored, entries, bytes });
     } catch (error) {
-      this.#pending = entries; // the store answered synchronously, so nothing was added meanwhile
-      this.#pending_bytes = bytes;
+      this.#restore(entries, bytes);
       return Promise.reject(error);
     }
     if (!done) return this.#markStored(entries);
-    return this.#flushing = done.then(() => this.#markStored(entries), restore).finally(() =>
-      this.#flushing = null
-    );
+    return this.#flushing = done.then(() => this.#markStored(entries), (error) => {
+      this.#restore(entries, bytes);
+      throw error;
+    }).finally(() => this.#flushing = null);
+  }
+
+  #restore(entries: readonly Entry[], bytes: number): void {
+    this.#pending = [...entries, ...this.#pending];
+    this.#pending_bytes += bytes;
   }
 
   #markStored(entries: readonly Entry[]): void {

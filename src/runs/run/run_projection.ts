@@ -310,24 +310,29 @@ function approvalOf(entry: Entry): Approval {
 
 /**
  * Records the context manager's status in the projection. Without one, records what the kernel measured.
- * Never rejects.
+ * Returns a promise that never rejects when the context manager is sandboxed.
  *
  * @param onError Called when the status could not be read.
  */
-export async function recordContextUsage(
+export function recordContextUsage(
   session: Session,
   projection: RunProjection,
   onError: (error: unknown) => void,
-): Promise<void> {
+): Promise<void> | void {
   const capability = session.getCapability("context.status");
-  const { context_usage } = session;
-  try {
-    const returned: unknown = typeof capability === "function" ? capability() : context_usage;
-    const status = returned instanceof Promise ? await returned : returned; // a promise if it is sandboxed
+  const record = (status: unknown) => {
     if (isObject(status)) projection.context = contextUsageOf(status);
-  } catch (error) {
+  };
+  const fail = (error: unknown) => {
     onError(error);
-    projection.context = context_usage;
+    projection.context = session.context_usage;
+  };
+  try {
+    const status: unknown = typeof capability === "function" ? capability() : session.context_usage;
+    if (status instanceof Promise) return status.then(record).catch(fail);
+    record(status);
+  } catch (error) {
+    fail(error);
   }
 }
 

@@ -53,7 +53,7 @@ export interface SessionHostsDeps {
 /** Makes the hosts of one run's sessions. */
 export class SessionHosts {
   readonly #deps: SessionHostsDeps;
-  #context_recorded = Promise.resolve();
+  #context_recorded: Promise<void> | void = undefined;
   #closed = false;
 
   constructor(deps: SessionHostsDeps) {
@@ -141,7 +141,7 @@ export class SessionHosts {
   }
 
   /** Settles when the status of a sandboxed context manager is recorded. */
-  get contextRecorded(): Promise<void> {
+  get contextRecorded(): Promise<void> | void {
     return this.#context_recorded;
   }
 
