@@ -18,33 +18,23 @@ export function later(clock: HostClock, ms: number, then: () => void): () => voi
   return () => timer.abort(STOPPED);
 }
 
-/**
- * Settles as `promise` does, or rejects with `onTimeout()` after `ms` milliseconds. A promise that settles
- * within a few microtasks needs no timer.
- */
-export async function withDeadline<T>(
+/** Settles as `promise` does, or rejects with `onTimeout()` after `ms` milliseconds. */
+export function withDeadline<T>(
   promise: PromiseLike<T>,
   ms: number,
   clock: HostClock,
   onTimeout: () => Error,
 ): Promise<T> {
-  const pending = Promise.resolve(promise); // a module may return any thenable
-  if (await settlesSoon(pending)) return pending;
-  return await new Promise<T>((resolve, reject) => {
+  return new Promise<T>((resolve, reject) => {
     const stop = later(clock, ms, () => reject(onTimeout()));
-    pending.then(resolve, reject).finally(stop);
+    Promise.resolve(promise).then((value) => { // a module may return any thenable
+      stop();
+      resolve(value);
+    }, (error) => {
+      stop();
+      reject(error);
+    });
   });
-}
-
-/** Resolves to whether a promise settles within four microtasks; then waiting for it needs no timer. */
-export async function settlesSoon(pending: Promise<unknown>): Promise<boolean> {
-  let settled = false;
-  const mark = () => {
-    settled = true;
-  };
-  pending.then(mark, mark);
-  for (let count = 0; count < 4 && !settled; count++) await null;
-  return settled;
 }
 
 /** Settles as `promise` does, or rejects with the signal's reason as soon as the signal aborts. */

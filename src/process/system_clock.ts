@@ -1,4 +1,5 @@
 /** The system clock. Deadlines use `monotonic` and timers; `now` is for display only. */
+import { later } from "./timer_queue.ts";
 
 /** A clock with timers. */
 export interface SystemClock {
@@ -13,12 +14,6 @@ export interface SystemClock {
   /** Calls `callback` once after about `ms` milliseconds; cannot be cancelled. For periodic checks. */
   tick(ms: number, callback: () => void): void;
 }
-
-/**
- * Maximum delay of one timer in milliseconds; `setTimeout` overflows at 2³¹, so a longer delay uses several
- * timers.
- */
-const LONGEST_MS = 2_147_483_647;
 
 /** Returns the system clock. */
 export function systemClock(): SystemClock {
@@ -39,18 +34,6 @@ function after(ms: number, signal?: AbortSignal): Promise<void> {
     };
     signal?.addEventListener("abort", stop, { once: true });
   });
-}
-
-function later(ms: number, callback: () => void): () => void {
-  let left = ms > 0 ? ms : 0;
-  let timer: ReturnType<typeof setTimeout>;
-  const step = () => {
-    const part = Math.min(left, LONGEST_MS);
-    left -= part;
-    timer = setTimeout(left > 0 ? step : callback, part);
-  };
-  step();
-  return () => clearTimeout(timer);
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Limits the time of a wait. */
+import { later } from "./timer_queue.ts";
 
 /** Thrown by {@link within}. */
 export class LateError extends Error {}
@@ -11,10 +12,10 @@ export async function within<T>(
 ): Promise<T> {
   promise.catch(() => {}); // not awaited after a timeout
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new LateError(message)), ms);
+  const cancel = later(ms, () => late.reject(new LateError(message)));
   try {
     return await Promise.race([promise, late.promise]);
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
 }

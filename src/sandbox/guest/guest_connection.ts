@@ -2,6 +2,7 @@
  * Host's end of the channel to a guest: opens calls, answers requests inside them, and ends a guest that breaks a rule. Knows
  * frames and limits; the {@link CallHost} of each call knows what the guest's requests mean.
  */
+import { later } from "../../process/timer_queue.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import { type Channel, exitError, type GuestExit } from "../channel.ts";
@@ -89,14 +90,14 @@ export class GuestConnection {
     this.#starting = { resolve, reject };
     this.#channel.watch(deadline_ms);
     this.#send({ t: "start", code, uses });
-    const timer = setTimeout(() => {
+    const cancel = later(deadline_ms, () => {
       const detail = `its top level was not done within ${deadline_ms / 1000} s`;
       this.#kill({ cause: "timeout", detail });
-    }, deadline_ms);
+    });
     try {
       return await promise;
     } finally {
-      clearTimeout(timer);
+      cancel();
     }
   }
 
@@ -318,18 +319,18 @@ function textOf(frame: ToGuest): string {
 /** Timers of one call; any of them ends the guest. */
 class CallTimers {
   readonly #expired: (detail: string) => void;
-  readonly #timers: ReturnType<typeof setTimeout>[] = [];
+  readonly #cancels: (() => void)[] = [];
 
   constructor(expired: (detail: string) => void) {
     this.#expired = expired;
   }
 
   after(ms: number, detail: string): void {
-    this.#timers.push(setTimeout(() => this.#expired(detail), ms));
+    this.#cancels.push(later(ms, () => this.#expired(detail)));
   }
 
   clear(): void {
-    for (const timer of this.#timers) clearTimeout(timer);
+    for (const cancel of this.#cancels) cancel();
   }
 }
 

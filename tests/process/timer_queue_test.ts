@@ -1,0 +1,57 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { later } from "../../src/process/timer_queue.ts";
+import { assertEquals } from "../assert.ts";
+
+function wait(ms: number): Promise<void> {
+  return new Promise((resolve) => void later(ms, resolve));
+}
+
+Deno.test("later() calls back in the order of the times, and of the calls for the same time", async () => {
+  const called: number[] = [];
+  const started = performance.now();
+  for (const ms of [30, 10, 20, 0, 25, 5, 15]) later(ms, () => called.push(ms));
+  await wait(30);
+  assertEquals([called, performance.now() - started >= 30], [[0, 5, 10, 15, 20, 25, 30], true]);
+});
+
+Deno.test("later() calls back once for each of many waits, and not for those that were cancelled", async () => {
+  const called: number[] = [];
+  const expected: number[] = [];
+  const cancels = Array.from({ length: 500 }, (_, index) => {
+    if (index % 3 !== 0) expected.push(index);
+    return later((index * 7919) % 23, () => called.push(index));
+  });
+  for (let index = 0; index < cancels.length; index += 3) cancels[index]!();
+  await wait(25);
+  for (const cancel of cancels) cancel(); // has no effect any more
+  assertEquals(called.sort((a, b) => a - b), expected);
+});
+
+Deno.test("later() ends a short wait that starts while a long one runs", async () => {
+  const cancel = later(60_000, () => {});
+  await wait(1);
+  cancel();
+});
+
+Deno.test("later() calls back for a wait that another callback starts or that is due with it", async () => {
+  const called: string[] = [];
+  const cancel = later(2, () => called.push("cancelled"));
+  later(1, () => {
+    cancel();
+    called.push("first");
+    later(0, () => called.push("third"));
+  });
+  later(1, () => called.push("second"));
+  await wait(10);
+  assertEquals(called, ["first", "second", "third"]);
+});
+
+Deno.test("later() calls back outside of the async context of the call that started the timer", async () => {
+  const context = new AsyncLocalStorage<string>();
+  const seen: unknown[] = [];
+  const cancel = context.run("another module", () => later(1, () => {}));
+  later(2, () => seen.push(context.getStore()));
+  await wait(3);
+  cancel();
+  assertEquals(seen, [undefined]);
+});
