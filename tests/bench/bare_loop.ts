@@ -2,15 +2,7 @@
 import { module as calculatorInfo, mount as mountCalculator } from "../../modules/tool-calculator/mod.ts";
 import { mount as mountProvider } from "../../modules/provider-mock/mod.ts";
 import { systemClock } from "../../src/process/system_clock.ts";
-import type {
-  Clock,
-  Coordinator,
-  JsonObject,
-  Message,
-  Provider,
-  Tool,
-  ToolSpec,
-} from "../../src/sdk/types.ts";
+import type { Coordinator, JsonObject, Message, Provider, Tool, ToolSpec } from "../../src/sdk/types.ts";
 import { toToolResult } from "../../src/sdk/tools.ts";
 
 /** The result of one bare run. */
@@ -61,15 +53,12 @@ export async function runBare(prompt: string, config: JsonObject): Promise<BareR
   }
 }
 
-/** Mounts the provider and the tool without a kernel; the loops of other libraries use them too. */
-export async function mountParts(
-  config: JsonObject,
-  clock: Clock = systemClock(),
-): Promise<{ provider: Provider; tool: Tool }> {
+/** Mounts the provider and the tool without a kernel. */
+async function mountParts(config: JsonObject): Promise<{ provider: Provider; tool: Tool }> {
   const mounted = new Map<string, object>();
   const coordinator = {
     session_state: {},
-    clock,
+    clock: systemClock(),
     getCapability: () => null,
     registerCapability: () => {},
     mount: (point: string, module: object) => Promise.resolve(void mounted.set(point, module)),

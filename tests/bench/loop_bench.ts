@@ -12,7 +12,7 @@ import { openPreampLoop } from "./preamp_loop.ts";
 const rounds = Number(Deno.args[0] ?? 9);
 
 await using preamp = await openPreampLoop();
-const { longest: _, ...figures } = await measureLoop(preamp.loop, { rounds, clock: preamp.clock });
+const figures = await measureLoop(preamp.loop, { rounds, clock: preamp.clock });
 const { per_iteration, deltas, ends } = figures;
 
 print(`Loop, processor time, median of ${rounds} rounds`);

@@ -4,7 +4,7 @@ import { runBare } from "./bare_loop.ts";
 import { median } from "./figures.ts";
 import { memoryNow } from "./heap.ts";
 import { ANSWER, DELTAS, type ProbeClock, PROMPT, scriptOf, STREAM } from "./loop_scripts.ts";
-import { middle, ratio, stopwatch, take, type Taken, takeTurns } from "./rounds.ts";
+import { middle, ratio, stopwatch, type Taken, takeTurns } from "./rounds.ts";
 
 /** A loop to measure. `run` executes one prompt with the calculator and a provider with this config. */
 export interface MeasuredLoop {
@@ -31,8 +31,6 @@ export interface Ends {
 
 /** The figures of a loop. */
 export interface LoopFigures {
-  /** Iterations of the longest run; fewer than a thousand when that would take too long. */
-  readonly longest: number;
   /** Iterations of a run → figures of one iteration. */
   readonly per_iteration: Readonly<Record<number, Compared>>;
   readonly ends: Ends;
@@ -53,14 +51,12 @@ export interface LoopOptions {
   rounds: number;
   /** The clock of the loop's provider. */
   clock: ProbeClock;
-  /** Maximum processor time of one run in ms; longer runs are cut. Default: no maximum. */
-  longest_run_ms?: number;
 }
 
 /** Iterations of a run, and runs that are timed together so that each time is many milliseconds long. */
-const SIZES: readonly (readonly [iterations: number, runs: number])[] = [[1, 50], [50, 10]];
-/** Possible lengths of the longest run, longest first; each has room for both ends. */
-const LENGTHS: readonly number[] = [1_000, 500, 200];
+const SIZES: readonly (readonly [iterations: number, runs: number])[] = [[1, 50], [50, 10], [1_000, 1]];
+/** Iterations of the longest run. */
+const LONGEST = 1_000;
 /** Factor by which the faster floor is repeated. */
 const FLOOR_TIMES = 10;
 /** Iterations at each end of a run that are compared. */
@@ -81,9 +77,8 @@ const MEMORY_RUNS = 3;
 export async function measureLoop(loop: MeasuredLoop, options: LoopOptions): Promise<LoopFigures> {
   const { rounds } = options;
   await warmUp(loop);
-  const longest = await longestOf(loop, options.longest_run_ms ?? Infinity);
   const per_iteration: Record<number, Compared> = {};
-  for (const [iterations, together] of [...SIZES, [longest, 1] as const]) {
+  for (const [iterations, together] of SIZES) {
     const config = scriptOf(iterations);
     const { floor, ours } = await takeTurns(rounds, {
       floor: () => repeat(together * FLOOR_TIMES, () => checkedBare(config, iterations)),
@@ -91,12 +86,12 @@ export async function measureLoop(loop: MeasuredLoop, options: LoopOptions): Pro
     });
     per_iteration[iterations] = compared(ours, floor, together * iterations);
   }
-  const ends = await endsOf(loop, options, longest);
+  const ends = await endsOf(loop, options);
   const { floor, ours } = await takeTurns(rounds, {
     floor: () => repeat(STREAMS * FLOOR_TIMES, checkedBareStream),
     ours: () => repeat(STREAMS, () => checkedStream(loop)),
   });
-  return { longest, per_iteration, ends, deltas: compared(ours, floor, STREAMS * DELTAS) };
+  return { per_iteration, ends, deltas: compared(ours, floor, STREAMS * DELTAS) };
 }
 
 /** Measures memory; no other work may run in the process. Needs `--v8-flags=--expose-gc`. */
@@ -147,24 +142,8 @@ async function warmUp(loop: MeasuredLoop): Promise<void> {
   }
 }
 
-/** Returns the longest length whose run stays within the maximum, extrapolated from short runs. */
-async function longestOf(loop: MeasuredLoop, longest_run_ms: number): Promise<number> {
-  const [cut, sample] = [LENGTHS.at(-1)!, 50]; // there is one
-  const time = async (iterations: number) => {
-    const config = scriptOf(iterations);
-    const run = () => checkedRun(loop, config, iterations);
-    await run(); // warms up
-    const [first, second] = [await take(run), await take(run)];
-    return Math.min(first.cpu_ms, second.cpu_ms);
-  };
-  const sample_ms = await time(sample);
-  const cut_ms = await time(cut);
-  const exponent = Math.max(1, Math.log(cut_ms / sample_ms) / Math.log(cut / sample));
-  return LENGTHS.find((length) => cut_ms * (length / cut) ** exponent <= longest_run_ms) ?? cut;
-}
-
-async function endsOf(loop: MeasuredLoop, { rounds, clock }: LoopOptions, longest: number): Promise<Ends> {
-  const config = scriptOf(longest, [0, END, longest - 1 - END, longest - 1]);
+async function endsOf(loop: MeasuredLoop, { rounds, clock }: LoopOptions): Promise<Ends> {
+  const config = scriptOf(LONGEST, [0, END, LONGEST - 1 - END, LONGEST - 1]);
   const [first, last]: [Taken[], Taken[]] = [[], []];
   for (let round = -1; round < rounds * END_TIMES; round++) {
     const laps: Taken[] = [];
@@ -173,7 +152,7 @@ async function endsOf(loop: MeasuredLoop, { rounds, clock }: LoopOptions, longes
       laps.push(lap());
       lap = stopwatch();
     };
-    await checkedRun(loop, config, longest);
+    await checkedRun(loop, config, LONGEST);
     const [, head, , tail] = laps; // before the first call, the head, the middle, the tail
     if (!head || !tail || laps.length !== 4) {
       throw new Error(`Cannot measure: the run must reach four probes: received ${laps.length}`);

@@ -4,9 +4,10 @@
  */
 import type { ChatResponse, CompleteOptions, Coordinator, JsonObject, Module, Provider, Tool } from "preamp";
 
-/** Argument of each call (200 bytes) and result of each call (1 KB). */
-const ARGUMENTS = { query: "a".repeat(180) };
-const RESULT = { success: true, output: "r".repeat(1_000), error: null };
+/** Argument of each call: 200 bytes with its name. */
+export const ARGUMENTS = { query: "a".repeat(180) };
+/** Result of each call: 1 KB. */
+export const RESULT = { success: true, output: "r".repeat(1_000), error: null };
 const USAGE = { input_tokens: 10, output_tokens: 5, total_tokens: 15, cost_usd: null };
 
 /** What the model does in one run. */
@@ -19,10 +20,17 @@ export interface Script {
   readonly deltas?: number;
 }
 
+const DELTA = "A delta of 20 chars ";
+
+/** Returns the text of a script's last answer. */
+export function answerOf({ deltas = 0 }: Script): string {
+  return deltas === 0 ? "It is 42." : DELTA.repeat(deltas);
+}
+
 /** Returns the model of one run. */
 export function scriptedProvider({ turns = 0, calls = 1, deltas = 0 }: Script): Provider {
   let answered = 0;
-  const text = deltas === 0 ? "It is 42." : "A delta of 20 chars ".repeat(deltas);
+  const text = answerOf({ deltas });
   return {
     name: "scripted",
     getInfo: () => ({
@@ -39,7 +47,7 @@ export function scriptedProvider({ turns = 0, calls = 1, deltas = 0 }: Script): 
       const index = answered++;
       if (index < turns) return Promise.resolve(callingAnswer(index, calls));
       for (let count = 0; count < deltas; count++) {
-        options?.onDelta?.({ block_index: 0, block_type: "text", delta: "A delta of 20 chars " });
+        options?.onDelta?.({ block_index: 0, block_type: "text", delta: DELTA });
       }
       return Promise.resolve({
         content: [{ type: "text", text }],

@@ -1,9 +1,9 @@
 /** AI SDK: `generateText` and `streamText` with a tool. */
 import { generateText, isStepCount, jsonSchema, type LanguageModel, streamText, tool } from "ai";
-import { systemClock } from "../../../../src/process/system_clock.ts";
-import { ProbeClock } from "../../loop_scripts.ts";
 import type { JsonObject } from "../../../../src/sdk/types.ts";
-import type { Contestant } from "./contestant.ts";
+import type { Script } from "../../modules/scripted.ts";
+import { PROMPT } from "../../run_scenarios.ts";
+import type { Contestant, Outcome } from "./contestant.ts";
 import { createParts, type Parts, type Reply } from "./parts.ts";
 
 type Model = Extract<LanguageModel, { specificationVersion: "v4" }>;
@@ -14,38 +14,34 @@ type StreamPart = Awaited<ReturnType<Model["doStream"]>>["stream"] extends Reada
 /** Maximum steps; no script has as many. */
 const STEPS = 10_000;
 
-/** Creates the loop. */
+/** Creates the contestant. */
 export function create(): Contestant {
-  const clock = new ProbeClock(systemClock());
-  return {
-    name: "AI SDK",
-    clock,
-    loop: {
-      async run(prompt, config) {
-        const parts = await createParts(config, clock);
-        const { text } = await generateText({ ...settingsOf(parts), prompt });
-        return parts.outcome(text);
-      },
-      async stream(prompt, config) {
-        const parts = await createParts(config, clock);
-        let [deltas, text] = [0, ""];
-        for await (const delta of streamText({ ...settingsOf(parts), prompt }).textStream) {
-          deltas++;
-          text += delta;
-        }
-        return { deltas, text };
-      },
-    },
-  };
+  return { name: "AI SDK", run: (script) => script.deltas ? stream(script) : generate(script) };
+}
+
+async function generate(script: Script): Promise<Outcome> {
+  const parts = createParts(script);
+  const { text } = await generateText({ ...settingsOf(parts), prompt: PROMPT });
+  return parts.outcome(text);
+}
+
+async function stream(script: Script): Promise<Outcome> {
+  const parts = createParts(script);
+  let [deltas, text] = [0, ""];
+  for await (const delta of streamText({ ...settingsOf(parts), prompt: PROMPT }).textStream) {
+    deltas++;
+    text += delta;
+  }
+  return parts.outcome(text, deltas);
 }
 
 function settingsOf(parts: Parts) {
-  const calculator = tool({
+  const noop = tool({
     description: parts.tool.description,
     inputSchema: jsonSchema<JsonObject>(parts.tool.schema),
-    execute: (input) => parts.tool.execute(input),
+    execute: () => parts.tool.execute(),
   });
-  return { model: modelOf(parts), tools: { calculator }, stopWhen: isStepCount(STEPS), maxRetries: 0 };
+  return { model: modelOf(parts), tools: { noop }, stopWhen: isStepCount(STEPS), maxRetries: 0 };
 }
 
 function modelOf(parts: Parts): Model {
@@ -77,11 +73,11 @@ function streamOf(parts: Parts): ReadableStream<StreamPart> {
 
 function contentOf({ text, calls }: Reply): Generated["content"] {
   if (calls.length === 0) return [{ type: "text", text }];
-  return calls.map(({ id, name, input }) => ({
+  return calls.map(({ id, name, json }) => ({
     type: "tool-call",
     toolCallId: id,
     toolName: name,
-    input: JSON.stringify(input),
+    input: json,
   }));
 }
 

@@ -5,54 +5,45 @@ import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
 import type { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager";
 import { tool } from "@langchain/core/tools";
 import { createReactAgent } from "@langchain/langgraph/prebuilt";
-import { systemClock } from "../../../../src/process/system_clock.ts";
-import { ProbeClock } from "../../loop_scripts.ts";
-import type { JsonObject } from "../../../../src/sdk/types.ts";
-import type { Contestant } from "./contestant.ts";
+import type { Script } from "../../modules/scripted.ts";
+import { PROMPT } from "../../run_scenarios.ts";
+import type { Contestant, Outcome } from "./contestant.ts";
 import { createParts, type Parts, type Reply } from "./parts.ts";
 
 /** Maximum supersteps, two for each iteration; no script has as many. */
 const RECURSION_LIMIT = 20_000;
 
-/** Creates the loop. */
+const INPUT = { messages: [{ role: "user", content: PROMPT }] };
+
+/** Creates the contestant. */
 export function create(): Contestant {
-  const clock = new ProbeClock(systemClock());
-  return {
-    name: "LangGraph",
-    clock,
-    loop: {
-      async run(prompt, config) {
-        const parts = await createParts(config, clock);
-        const { messages } = await agentOf(parts).invoke(inputOf(prompt), {
-          recursionLimit: RECURSION_LIMIT,
-        });
-        return parts.outcome(messages.at(-1)?.text ?? "");
-      },
-      async stream(prompt, config) {
-        const parts = await createParts(config, clock);
-        const options = { recursionLimit: RECURSION_LIMIT, streamMode: "messages" as const };
-        let [deltas, text] = [0, ""];
-        for await (const [message] of await agentOf(parts).stream(inputOf(prompt), options)) {
-          deltas++;
-          text += message.text;
-        }
-        return { deltas, text };
-      },
-    },
-  };
+  return { name: "LangGraph", run: (script) => script.deltas ? stream(script) : invoke(script) };
 }
 
-function inputOf(prompt: string) {
-  return { messages: [{ role: "user", content: prompt }] };
+async function invoke(script: Script): Promise<Outcome> {
+  const parts = createParts(script);
+  const { messages } = await agentOf(parts).invoke(INPUT, { recursionLimit: RECURSION_LIMIT });
+  return parts.outcome(messages.at(-1)?.text ?? "");
+}
+
+async function stream(script: Script): Promise<Outcome> {
+  const parts = createParts(script);
+  const options = { recursionLimit: RECURSION_LIMIT, streamMode: "messages" as const };
+  let [deltas, text] = [0, ""];
+  for await (const [message] of await agentOf(parts).stream(INPUT, options)) {
+    deltas++;
+    text += message.text;
+  }
+  return parts.outcome(text, deltas);
 }
 
 function agentOf(parts: Parts) {
-  const calculator = tool((input: JsonObject) => parts.tool.execute(input), {
+  const noop = tool(() => parts.tool.execute(), {
     name: parts.tool.name,
     description: parts.tool.description,
     schema: parts.tool.schema,
   });
-  return createReactAgent({ llm: new ScriptedModel(parts), tools: [calculator] });
+  return createReactAgent({ llm: new ScriptedModel(parts), tools: [noop] });
 }
 
 class ScriptedModel extends BaseChatModel {

@@ -10,46 +10,44 @@ import {
   tool,
   Usage,
 } from "@openai/agents";
-import { systemClock } from "../../../../src/process/system_clock.ts";
-import { ProbeClock } from "../../loop_scripts.ts";
-import type { JsonObject } from "../../../../src/sdk/types.ts";
-import type { Contestant } from "./contestant.ts";
+import type { Script } from "../../modules/scripted.ts";
+import { PROMPT } from "../../run_scenarios.ts";
+import type { Contestant, Outcome } from "./contestant.ts";
 import { createParts, type Parts, type Reply } from "./parts.ts";
 
 /** Maximum turns; no script has as many. */
 const TURNS = 10_000;
 
-/** Creates the loop. */
+/** Creates the contestant. */
 export function create(): Contestant {
   setTracingDisabled(true);
-  const clock = new ProbeClock(systemClock());
   const runner = new Runner({ tracingDisabled: true });
   return {
     name: "OpenAI Agents",
-    clock,
-    loop: {
-      async run(prompt, config) {
-        const parts = await createParts(config, clock);
-        const { finalOutput } = await runner.run(agentOf(parts), prompt, { maxTurns: TURNS });
-        return parts.outcome(finalOutput ?? "");
-      },
-      async stream(prompt, config) {
-        const parts = await createParts(config, clock);
-        const result = await runner.run(agentOf(parts), prompt, { maxTurns: TURNS, stream: true });
-        let [deltas, text] = [0, ""];
-        for await (const delta of result.toTextStream()) {
-          deltas++;
-          text += delta;
-        }
-        await result.completed;
-        return { deltas, text };
-      },
-    },
+    run: (script) => script.deltas ? stream(runner, script) : complete(runner, script),
   };
 }
 
+async function complete(runner: Runner, script: Script): Promise<Outcome> {
+  const parts = createParts(script);
+  const { finalOutput } = await runner.run(agentOf(parts), PROMPT, { maxTurns: TURNS });
+  return parts.outcome(finalOutput ?? "");
+}
+
+async function stream(runner: Runner, script: Script): Promise<Outcome> {
+  const parts = createParts(script);
+  const result = await runner.run(agentOf(parts), PROMPT, { maxTurns: TURNS, stream: true });
+  let [deltas, text] = [0, ""];
+  for await (const delta of result.toTextStream()) {
+    deltas++;
+    text += delta;
+  }
+  await result.completed;
+  return parts.outcome(text, deltas);
+}
+
 function agentOf(parts: Parts) {
-  const calculator = tool({
+  const noop = tool({
     name: parts.tool.name,
     description: parts.tool.description,
     parameters: {
@@ -60,9 +58,9 @@ function agentOf(parts: Parts) {
       ...parts.tool.schema,
     },
     strict: false,
-    execute: (input) => parts.tool.execute(input as JsonObject),
+    execute: () => parts.tool.execute(),
   });
-  return new Agent({ name: "bench", model: modelOf(parts), tools: [calculator] });
+  return new Agent({ name: "bench", model: modelOf(parts), tools: [noop] });
 }
 
 function modelOf(parts: Parts): Model {
@@ -115,11 +113,11 @@ function outputOf({ text, calls }: Reply): (AssistantMessageItem | FunctionCallI
       content: [{ type: "output_text", text }],
     }];
   }
-  return calls.map(({ id, name, input }) => ({
+  return calls.map(({ id, name, json }) => ({
     type: "function_call",
     callId: id,
     name,
     status: "completed",
-    arguments: JSON.stringify(input),
+    arguments: json,
   }));
 }

@@ -1,13 +1,18 @@
-/** The model and the tool of every loop: provider-mock and the calculator, called directly. */
-import { mountParts } from "../../bare_loop.ts";
-import type { ProbeClock } from "../../loop_scripts.ts";
-import type { ChatResponse, JsonObject, JsonSchema } from "../../../../src/sdk/types.ts";
-import { toToolResult } from "../../../../src/sdk/tools.ts";
+/** The model and the tool of every library: those of the scenarios, which do nothing, in a form that suits them all. */
+import type { JsonObject } from "../../../../src/sdk/types.ts";
+import { ARGUMENTS, noop, RESULT, type Script, scriptedProvider } from "../../modules/scripted.ts";
+import type { Outcome } from "./contestant.ts";
 
-/** One answer of the model, in a form that suits every library. */
+/** One answer of the model. */
 export interface Reply {
   readonly text: string;
-  readonly calls: readonly { readonly id: string; readonly name: string; readonly input: JsonObject }[];
+  readonly calls: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly input: JsonObject;
+    /** `input` as JSON, the form in which vendors send it. */
+    readonly json: string;
+  }[];
   readonly input_tokens: number;
   readonly output_tokens: number;
 }
@@ -16,52 +21,50 @@ export interface Reply {
 export interface Parts {
   /** Resolves to the next scripted answer; `onDelta` receives its text deltas. */
   reply(onDelta?: (delta: string) => void): Promise<Reply>;
-  /** Returns the outcome. @throws {Error} when the tool did not run once after each model call but the last. */
-  outcome(text: string): { iterations: number; text: string };
+  /** Returns what the run did. */
+  outcome(text: string, deltas?: number): Outcome;
   readonly tool: {
     readonly name: string;
     readonly description: string;
-    readonly schema: JsonSchema;
-    execute(input: JsonObject): Promise<string>;
+    readonly schema: JsonObject;
+    execute(): Promise<string>;
   };
 }
 
-/** Creates the model and the tool of one run. The model gets no history, because the script does not depend on it. */
-export async function createParts(config: JsonObject, clock: ProbeClock): Promise<Parts> {
-  const { provider, tool } = await mountParts(config, clock);
-  let [calls, executed] = [0, 0];
+const ARGUMENTS_JSON = JSON.stringify(ARGUMENTS);
+
+/** Creates the model and the tool of one run. */
+export function createParts(script: Script): Parts {
+  const provider = scriptedProvider(script);
+  let [answers, executed] = [0, 0];
   return {
     async reply(onDelta) {
-      calls++;
-      const response = await provider.complete({ messages: [] }, {
-        onDelta: ({ block_type, delta }) => {
-          if (block_type === "text" && delta !== undefined) onDelta?.(delta);
-        },
+      answers++;
+      const { content, tool_calls = [], usage } = await provider.complete({ messages: [] }, {
+        onDelta: ({ delta }) => onDelta?.(delta ?? ""),
       });
-      return replyOf(response);
+      const [block] = content;
+      return {
+        text: block?.type === "text" ? String(block.text) : "",
+        calls: tool_calls.map(({ id, name, arguments: input }) => ({
+          id,
+          name,
+          input,
+          json: ARGUMENTS_JSON,
+        })),
+        input_tokens: usage?.input_tokens ?? 0,
+        output_tokens: usage?.output_tokens ?? 0,
+      };
     },
-    outcome(text) {
-      if (executed === calls - 1) return { iterations: calls, text };
-      throw new Error(`Cannot measure: the tool must run ${calls - 1} times: received ${executed}`);
-    },
+    outcome: (text, deltas = 0) => ({ answers, executed, deltas, text }),
     tool: {
-      name: tool.name,
-      description: tool.description,
-      schema: tool.input_schema ?? {},
-      async execute(input) {
+      name: noop.name,
+      description: noop.description,
+      schema: noop.input_schema as JsonObject,
+      execute() {
         executed++;
-        return toToolResult(await tool.execute(input)).getSerializedOutput();
+        return Promise.resolve(RESULT.output);
       },
     },
-  };
-}
-
-function replyOf({ content, tool_calls, usage }: ChatResponse): Reply {
-  const [block] = content;
-  return {
-    text: block?.type === "text" ? String(block.text) : "",
-    calls: (tool_calls ?? []).map(({ id, name, arguments: input }) => ({ id, name, input })),
-    input_tokens: usage?.input_tokens ?? 0,
-    output_tokens: usage?.output_tokens ?? 0,
   };
 }
