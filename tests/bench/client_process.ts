@@ -1,4 +1,4 @@
-/** Sends requests from a separate process (`http_client.ts`) and measures their time. */
+/** Runs clients in separate processes, so that their work is not measured. */
 import { ROOT } from "./processes.ts";
 
 /** A request to send many times. */
@@ -15,38 +15,45 @@ export interface Load {
 
 /** Resolves to the milliseconds from the first request to the last answer. @throws {Error} when a response is not 200. */
 export async function sendRequests(load: Load): Promise<number> {
-  const { hostname, port, pathname } = new URL(load.url);
-  const headers = Object.entries({
+  const { ms, statuses } = await runClient<{ ms: number; statuses: Record<string, number> }>(
+    "http_client.ts",
+    load,
+    [load.requests, load.connections],
+  );
+  if (statuses["200"] === load.requests) return ms;
+  throw new Error(
+    `Cannot measure ${load.url}: every answer must be 200: received ${JSON.stringify(statuses)}`,
+  );
+}
+
+/** Runs a client of this folder with a file of the request's bytes, host, port and `args`. Resolves to its one JSON line. */
+export async function runClient<Figures>(
+  script: string,
+  { url, headers, body, folder }: Pick<Load, "url" | "headers" | "body" | "folder">,
+  args: readonly number[],
+): Promise<Figures> {
+  const { hostname, port, pathname } = new URL(url);
+  const all = Object.entries({
     host: `${hostname}:${port}`,
-    ...load.headers,
-    "content-length": String(new TextEncoder().encode(load.body).length),
+    ...headers,
+    "content-length": String(new TextEncoder().encode(body).length),
   });
-  const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join("");
-  const file = `${load.folder}/request.http`;
-  await Deno.writeTextFile(file, `POST ${pathname} HTTP/1.1\r\n${head}\r\n${load.body}`);
+  const head = all.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const file = `${folder}/request.http`;
+  await Deno.writeTextFile(file, `POST ${pathname} HTTP/1.1\r\n${head}\r\n${body}`);
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [
       "run",
       "--no-prompt",
       "--allow-net",
       "--allow-read",
-      `${ROOT}tests/bench/http_client.ts`,
+      `${ROOT}tests/bench/${script}`,
       file,
       hostname,
       port,
-      String(load.requests),
-      String(load.connections),
+      ...args.map(String),
     ],
   }).output();
-  if (code !== 0) throw new Error(`Cannot measure ${load.url}: ${new TextDecoder().decode(stderr)}`);
-  const { ms, statuses } = JSON.parse(new TextDecoder().decode(stdout)) as {
-    ms: number;
-    statuses: Record<string, number>;
-  };
-  if (statuses["200"] !== load.requests) {
-    throw new Error(
-      `Cannot measure ${load.url}: every answer must be 200: received ${JSON.stringify(statuses)}`,
-    );
-  }
-  return ms;
+  if (code !== 0) throw new Error(`Cannot measure ${url}: ${new TextDecoder().decode(stderr)}`);
+  return JSON.parse(new TextDecoder().decode(stdout)) as Figures;
 }

@@ -1,0 +1,47 @@
+/** A model that streams on a clock: each delta says its number and the time at which it was made. */
+import type { ChatResponse, CompleteOptions, Coordinator, JsonObject, ModuleInfo, Provider } from "preamp";
+
+/** Describes the module. */
+export const module: ModuleInfo = { id: "provider-clock", type: "provider", version: "1.0.0" };
+
+/** Mounts the model. Config: `deltas` of the answer, `interval_ms` between them. */
+export async function mount(coordinator: Coordinator, config: JsonObject): Promise<void> {
+  const provider = {
+    name: "clock",
+    getInfo: () => ({
+      id: "clock",
+      display_name: "Clock",
+      credential_env_vars: [],
+      capabilities: ["streaming"],
+      config_fields: [],
+      defaults: { context_window: 100_000_000, max_output_tokens: 1_000_000 },
+    }),
+    listModels: () => Promise.resolve([]),
+    parseToolCalls: (response: ChatResponse) => response.tool_calls ?? [],
+    complete: (_request: unknown, options?: CompleteOptions) =>
+      answer(Number(config.deltas), Number(config.interval_ms), options),
+  } as unknown as Provider;
+  await coordinator.mount("providers", provider, "clock");
+}
+
+async function answer(deltas: number, interval_ms: number, options?: CompleteOptions): Promise<ChatResponse> {
+  const start = performance.now();
+  let text = "";
+  for (let index = 0; index < deltas; index++) {
+    const wait = start + index * interval_ms - performance.now();
+    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+    const delta = markOf(index);
+    text += delta;
+    options?.onDelta?.({ block_index: 0, block_type: "text", delta });
+  }
+  return {
+    content: [{ type: "text", text }],
+    usage: { input_tokens: 10, output_tokens: deltas, total_tokens: 10 + deltas, cost_usd: null },
+    finish_reason: "stop",
+  } as unknown as ChatResponse;
+}
+
+/** Returns the text of a delta: its number and the microseconds of the machine's clock, such as `17@1764000000000123;`. */
+export function markOf(index: number): string {
+  return `${index}@${Math.round((performance.timeOrigin + performance.now()) * 1_000)};`;
+}
