@@ -1,4 +1,5 @@
 /** Runs clients in separate processes, so that their work is not measured. */
+import type { Sent } from "./http_client.ts";
 import { ROOT } from "./processes.ts";
 
 /** A request to send many times. */
@@ -13,16 +14,12 @@ export interface Load {
   folder: string;
 }
 
-/** Resolves to the milliseconds from the first request to the last answer. @throws {Error} when a response is not 200. */
-export async function sendRequests(load: Load): Promise<number> {
-  const { ms, statuses } = await runClient<{ ms: number; statuses: Record<string, number> }>(
-    "http_client.ts",
-    load,
-    [load.requests, load.connections],
-  );
-  if (statuses["200"] === load.requests) return ms;
+/** Sends the requests. Resolves to their times. @throws {Error} when a response is not 200. */
+export async function sendRequests(load: Load): Promise<Sent> {
+  const sent = await runClient<Sent>("http_client.ts", load, [load.requests, load.connections]);
+  if (sent.statuses["200"] === load.requests) return sent;
   throw new Error(
-    `Cannot measure ${load.url}: every answer must be 200: received ${JSON.stringify(statuses)}`,
+    `Cannot measure ${load.url}: every answer must be 200: received ${JSON.stringify(sent.statuses)}`,
   );
 }
 

@@ -87,7 +87,7 @@ async function floorProgram(url: string): Promise<Program> {
 
 /** Resolves to requests per second. */
 async function measure(url: string): Promise<number> {
-  const ms = await sendRequests({
+  const { ms } = await sendRequests({
     url: `${url}/v1/runs`,
     headers: headersOf(),
     body,

@@ -8,7 +8,14 @@
 import { runClient } from "./client_process.ts";
 import { type Cell, print, report, tableOf } from "./figures.ts";
 import type { Read } from "./live_streams_client.ts";
-import { processorMs, ROOT, type ServerProcess, startArguments, startServer } from "./processes.ts";
+import {
+  preampProgram,
+  processorMs,
+  type Program,
+  ROOT,
+  type ServerProcess,
+  startServer,
+} from "./processes.ts";
 
 const seconds = Number(Deno.args[0] ?? 60);
 const streams = Number(Deno.args[1] ?? 200);
@@ -34,6 +41,7 @@ const folder = await Deno.makeTempDir();
 try {
   await Deno.writeTextFile(`${folder}/clock.json`, JSON.stringify(PLAN));
   const floor = await measure({
+    command: Deno.execPath(),
     args: [
       "run",
       "--no-prompt",
@@ -43,20 +51,14 @@ try {
       `${interval_ms}`,
     ],
   });
-  const preamp = await measure({
-    args: [...await startArguments(), "--port", "0", "--no-auth", "--store", storeUrl(store)],
-    env: {
-      PREAMP_HOME: `${folder}/home`,
-      PREAMP_PLANS: folder,
-      PREAMP_MODULES_INLINE: MODULE,
-      PREAMP_LIMITS_MAX_CONCURRENT_RUNS: String(2 * streams),
-      PREAMP_LIMITS_MAX_RUNS_PER_KEY: String(2 * streams),
-      PREAMP_LIMITS_MAX_DURATION_S: String(seconds + 60),
-      PREAMP_RATES_REQUESTS_PER_MINUTE: "0",
-      PREAMP_RATES_RUNS_PER_MINUTE: "0",
-      NO_COLOR: "1",
-    },
-  });
+  const env = {
+    PREAMP_PLANS: folder,
+    PREAMP_MODULES_INLINE: MODULE,
+    PREAMP_LIMITS_MAX_DURATION_S: String(seconds + 60),
+  };
+  const preamp = await measure(
+    await preampProgram({ home: `${folder}/home`, store: storeUrl(store), env }),
+  );
   print(`${streams} streams of ${PER_SECOND} deltas/s for ${seconds} s, store ${store}`);
   print(tableOf(
     ["", "deltas", "lost", "reordered", "gaps", "p50 ms", "p99 ms", "max ms", "server's cores"],
@@ -82,8 +84,8 @@ function storeUrl(name: string): string {
   return name === "sqlite" ? `sqlite:${folder}/runs.db` : name;
 }
 
-async function measure(program: { args: string[]; env?: Record<string, string> }): Promise<Figures> {
-  await using server = await startServer({ command: Deno.execPath(), ...program });
+async function measure(program: Program): Promise<Figures> {
+  await using server = await startServer(program);
   const before = await processorMs(server.pid);
   const start = performance.now();
   const read = await readStreams(server);

@@ -111,6 +111,42 @@ export async function processorMs(pid: number): Promise<number | null> {
   }
 }
 
+/** Resolves to the processor time in ms of a process and its children; null where it cannot be measured. */
+export async function familyProcessorMs(pid: number): Promise<number | null> {
+  const own = await processorMs(pid);
+  if (own === null) return null;
+  const children = (await Deno.readTextFile(`/proc/${pid}/task/${pid}/children`)).split(" ").filter(Boolean);
+  const times = await Promise.all(children.map((child) => processorMs(Number(child))));
+  return times.reduce((sum: number, ms) => sum + (ms ?? 0), own); // null: a child that has ended meanwhile
+}
+
+/** Options of {@link preampProgram}. */
+export interface PreampOptions {
+  /** Folder of its data. */
+  home: string;
+  /** URL of its store. */
+  store: string;
+  /** Variables beside those that lift limits. */
+  env?: Record<string, string>;
+}
+
+/** Resolves to the command of `preamp serve` from source, without keys, rates and limits of runs at once. */
+export async function preampProgram({ home, store, env }: PreampOptions): Promise<Program> {
+  return {
+    command: Deno.execPath(),
+    args: [...await startArguments(), "--port", "0", "--no-auth", "--store", store],
+    env: {
+      PREAMP_HOME: home,
+      PREAMP_LIMITS_MAX_CONCURRENT_RUNS: "1000",
+      PREAMP_LIMITS_MAX_RUNS_PER_KEY: "1000",
+      PREAMP_RATES_REQUESTS_PER_MINUTE: "0",
+      PREAMP_RATES_RUNS_PER_MINUTE: "0",
+      NO_COLOR: "1",
+      ...env,
+    },
+  };
+}
+
 /** Resolves to the arguments of `deno task start`, which starts the program from source. */
 export async function startArguments(): Promise<string[]> {
   const config = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`)) as { tasks: { start: string } };

@@ -90,7 +90,7 @@ async function streamOf(url: string, plan: string): Promise<string> {
 
 async function measure(server: ServerProcess, plan: string): Promise<Figures> {
   const before = await processorMs(server.pid);
-  const ms = await sendRequests({
+  const { ms } = await sendRequests({
     url: `${server.url}/v1/runs`,
     headers: HEADERS,
     body: bodyOf(plan),

@@ -3,6 +3,8 @@
 export interface Database extends AsyncDisposable {
   /** URL of its database. */
   readonly url: string;
+  /** Its first process; the others are children of it. */
+  readonly pid: number;
 }
 
 /** Folder of Postgres' programs; null where it is not installed. */
@@ -29,17 +31,22 @@ function isFile(path: string): boolean {
   }
 }
 
-/** Starts a server with an empty database. Postgres refuses to run as root, so root starts it as `postgres`. */
-export async function startPostgres(): Promise<Database> {
+/**
+ * Starts a server with an empty database. Postgres refuses to run as root, so root starts it as `postgres`. With `durable` it
+ * writes to the disk before it answers, as it does by default elsewhere; tests do not need that.
+ */
+export async function startPostgres({ durable = false } = {}): Promise<Database> {
   const folder = await Deno.makeTempDir({ prefix: "preamp-postgres-" });
   const port = freePort();
   await Deno.chmod(folder, 0o777);
   const { uid } = await Deno.stat(folder); // of this process: Deno.uid() needs a permission of its own
   const run = (program: string, args: string[]) => runProgram(program, args, uid === 0);
   await run("initdb", ["-D", `${folder}/data`, "-A", "trust", "-U", "preamp", "--no-sync"]);
-  const settings = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off`;
+  const settings = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=${durable ? "on" : "off"}`;
   await run("pg_ctl", ["-D", `${folder}/data`, "-o", settings, "-l", `${folder}/log`, "-w", "start"]);
+  const [pid] = (await Deno.readTextFile(`${folder}/data/postmaster.pid`)).split("\n");
   return {
+    pid: Number(pid),
     url: `postgres://preamp@127.0.0.1:${port}/postgres`,
     async [Symbol.asyncDispose]() {
       await run("pg_ctl", ["-D", `${folder}/data`, "-m", "immediate", "-w", "stop"]);
