@@ -9,7 +9,7 @@
 const FOLLOWERS =
   "bcdgiklmnprstuvy aeijlouy aehiklortu aeiosu abcdefgilmnpqrstvxy aeiortu aehinru aeiot abcdefglmnoprstv es aei adefilostuy abeimops acdefgilnostuy bcdfgiklmnoprstuvw aeiloprtuy u acdegimnorstuy acehiklopstuy aehioprstuy abcdeilmnprst aeio aehi pt pr e";
 
-/** Cost of one character beyond Latin in hundredths of a token, up to and including the code unit. */
+/** Cost of one character beyond Latin in hundredths of a token, up to and including the last code unit. */
 const SCRIPTS: readonly (readonly [last: number, cost: number])[] = [
   [0x24f, 100], // control characters, signs of Latin-1
   [0x36f, 60], // phonetic letters, combining marks
@@ -47,13 +47,13 @@ const SCRIPTS: readonly (readonly [last: number, cost: number])[] = [
 const SPACE = 0, BREAK = 1, DIGIT = 2, MARK = 3, LOWER = 4, UPPER = 5, OTHER = 6;
 
 /** Pairs of punctuation marks that are one token in code, JSON and prose. */
-const USUAL_MARKS = new Set(
-  `": ", ," ], ." ): ); \${ [] ), () (" ") .# ', }, /* */ ". ./ "; ?: \`, => ). }" }' :/ '. '{ "^ /, \\" "{`
-    .split(" "),
-);
+const USUAL_MARKS =
+  `": ", ," ], ." ): ); \${ [] ), () (" ") .# ', }, /* */ ". ./ "; ?: \`, => ). }" }' :/ '. '{ "^ /, \\" "{`;
 
 /** Marks whose repetitions are one token, as in divider lines. */
 const DIVIDERS = "#*-./=_+%~";
+
+// perf: all costs below are looked up in tables of numbers, because every character of a run's history is counted
 
 /** Class of each UTF-16 code unit; beyond Latin all are `OTHER`. */
 const CLASSES = new Uint8Array(0x10000).fill(OTHER);
@@ -68,13 +68,36 @@ function classOf(code: number): number {
   return code >= 0xc0 ? LOWER : code > 0x20 && code < 0x7f ? MARK : OTHER;
 }
 
-/** Cost of each pair of plain letters in a word, at 32 × first + second, where `a` and `A` are 1. */
+/** Number of each letter: 1 to 26 for a plain one, large or small; 0 for an accented one. */
+const LETTERS = new Uint8Array(0x10000);
+for (let number = 1; number <= 26; number++) LETTERS[0x40 + number] = LETTERS[0x60 + number] = number;
+
+/** Cost of an accented letter. */
+const ACCENTED = 71;
+
+/** Cost of each pair of letters in a word, at 32 × number of the first + number of the second. */
 const PAIRS = new Uint8Array(32 * 32);
-for (const [first, followers] of FOLLOWERS.split(" ").entries()) {
-  for (let second = 1; second <= 26; second++) {
+for (const [first, followers] of ["", ...FOLLOWERS.split(" ")].entries()) {
+  PAIRS[32 * first] = ACCENTED;
+  for (let second = 1; second <= 26 && first > 0; second++) {
     const usual = followers.includes(String.fromCharCode(0x60 + second));
-    PAIRS[32 * (first + 1) + second] = usual ? 0 : 84;
+    PAIRS[32 * first + second] = usual ? 0 : 84;
   }
+}
+
+/** Cost of each pair of marks, at 128 × first + second. */
+const MARK_PAIRS = new Uint8Array(128 * 128).fill(75);
+for (const pair of USUAL_MARKS.split(" ")) MARK_PAIRS[128 * pair.charCodeAt(0) + pair.charCodeAt(1)] = 0;
+for (let code = 0; code < 128; code++) {
+  MARK_PAIRS[129 * code] = DIVIDERS.includes(String.fromCharCode(code)) ? 3 : 50;
+}
+
+/** Cost of each code unit that is a part of its own. */
+const COSTS = new Uint16Array(0x10000);
+let first = 0;
+for (const [last, cost] of SCRIPTS) {
+  COSTS.fill(cost, first, last + 1);
+  first = last + 1;
 }
 
 /** Returns the estimated tokens of a text: 0 for an empty one, never less than an eighth of its length. */
@@ -82,26 +105,29 @@ export function estimateTokens(text: string): number {
   const { length } = text;
   let sum = 0; // hundredths of a token
   let before = SPACE;
-  for (let index = 0; index < length;) {
+  let index = 0;
+  let code = length > 0 ? text.charCodeAt(0) : 0;
+  let kind = CLASSES[code] as number; // every code unit has a class
+  // each round takes one part; `code` and `kind` are then those of the character after it
+  while (index < length) {
     const start = index;
-    let code = text.charCodeAt(index++);
-    const kind = CLASSES[code] as number; // every code unit has a class
-    switch (kind) {
+    const part = kind;
+    switch (part) {
       case LOWER:
       case UPPER: {
         // a word of tokenizers: capitals, then small letters
-        let letter = plainLetter(code);
+        let letter = LETTERS[code] as number;
         let last = 0;
-        let next: number = kind;
-        if (letter === 0) sum += 71;
-        for (; index < length; index++) {
+        let next = part;
+        if (letter === 0) sum += ACCENTED;
+        while (++index < length) {
           code = text.charCodeAt(index);
-          const following = CLASSES[code] as number;
-          if (following < LOWER || following > next) break; // a capital after a small letter starts a word
-          next = following;
-          const second = plainLetter(code);
-          if (second === letter && letter === last) sum += 32; // "aaaa…" is cheaper than other rare pairs
-          else sum += second === 0 ? 71 : PAIRS[32 * letter + second] as number;
+          kind = CLASSES[code] as number;
+          if (kind < LOWER || kind > next) break; // a capital after a small letter starts a word
+          next = kind;
+          const second = LETTERS[code] as number;
+          // "aaaa…" is cheaper than other rare pairs
+          sum += second === letter && letter === last ? 32 : PAIRS[32 * letter + second] as number;
           last = letter;
           letter = second;
         }
@@ -111,42 +137,37 @@ export function estimateTokens(text: string): number {
         break;
       }
       case DIGIT:
-        while (index < length && index < start + 3 && classAt(text, index) === DIGIT) index++;
+        while (++index < length) {
+          kind = CLASSES[code = text.charCodeAt(index)] as number;
+          if (kind !== DIGIT || index === start + 3) break;
+        }
         sum += 150;
         break;
       case MARK:
         sum += before <= BREAK ? 136 : 66;
-        for (; index < length && classAt(text, index) === MARK; index++) {
-          const next = text.charCodeAt(index);
-          if (next === code) sum += DIVIDERS.includes(text.charAt(index)) ? 3 : 50;
-          else if (!USUAL_MARKS.has(text.slice(index - 1, index + 1))) sum += 75;
-          code = next;
+        while (++index < length) {
+          const first = code;
+          kind = CLASSES[code = text.charCodeAt(index)] as number;
+          if (kind !== MARK) break;
+          sum += MARK_PAIRS[128 * first + code] as number;
         }
         break;
       case SPACE:
       case BREAK: {
-        let breaks = kind;
-        for (; index < length && classAt(text, index) <= BREAK; index++) breaks |= classAt(text, index);
+        let breaks = part;
+        while (++index < length) {
+          kind = CLASSES[code = text.charCodeAt(index)] as number;
+          if (kind > BREAK) break;
+          breaks |= kind;
+        }
         sum += (breaks === BREAK ? 12 : 0) + 12 * (index - start - 1);
         break;
       }
       default:
-        sum += scriptCost(code);
+        sum += COSTS[code] as number;
+        if (++index < length) kind = CLASSES[code = text.charCodeAt(index)] as number;
     }
-    before = kind;
+    before = part;
   }
   return Math.ceil(Math.max(sum / 100, length / 8));
-}
-
-function classAt(text: string, index: number): number {
-  return CLASSES[text.charCodeAt(index)] as number;
-}
-
-/** Returns 1 to 26 for a plain letter, 0 for an accented one. */
-function plainLetter(code: number): number {
-  return code < 0x80 ? code & 0x1f : 0;
-}
-
-function scriptCost(code: number): number {
-  return SCRIPTS.find(([last]) => code <= last)?.[1] ?? 100;
 }
