@@ -1,7 +1,7 @@
 /**
  * Marks the frozen plain data that `toFrozenObject` creates. Marked data is recognised without a walk: it is
  * not copied, frozen or measured again, and not searched again for the same secrets, however many events,
- * messages and requests contain it.
+ * messages and requests contain it. The tokens of a marked message are counted once.
  */
 import { Object } from "./primordials.ts";
 
@@ -17,6 +17,8 @@ class Mark extends Argument {
   #bytes: number;
   /** Number of the search that found no secret in it; 0 = none. */
   #clean_in = 0;
+  /** Estimated tokens of a message; -1 = not counted. */
+  #tokens = -1;
 
   constructor(value: object, bytes: number) {
     super(value);
@@ -37,6 +39,14 @@ class Mark extends Argument {
 
   static setCleanIn(mark: Mark, search: number): void {
     mark.#clean_in = search;
+  }
+
+  static tokensOf(mark: Mark): number {
+    return mark.#tokens;
+  }
+
+  static setTokensOf(mark: Mark, tokens: number): void {
+    mark.#tokens = tokens;
   }
 }
 
@@ -68,4 +78,14 @@ export function isClean(value: object, search: number): boolean {
 /** Notes that a search found no secret in marked data; does nothing for other data. */
 export function setClean(value: object, search: number): void {
   if (Mark.isIn(value)) Mark.setCleanIn(value, search);
+}
+
+/** Returns the number of {@link setTokens}; -1 without one. */
+export function knownTokens(value: object): number {
+  return Mark.isIn(value) ? Mark.tokensOf(value) : -1;
+}
+
+/** Notes the estimated tokens of a marked message; does nothing for other data. */
+export function setTokens(value: object, tokens: number): void {
+  if (Mark.isIn(value)) Mark.setTokensOf(value, tokens);
 }

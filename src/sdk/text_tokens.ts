@@ -118,7 +118,7 @@ export function estimateTokens(text: string): number {
         // a word of tokenizers: capitals, then small letters
         let letter = LETTERS[code] as number;
         let last = 0;
-        let next = part;
+        let next: number = part;
         if (letter === 0) sum += ACCENTED;
         while (++index < length) {
           code = text.charCodeAt(index);
@@ -154,7 +154,7 @@ export function estimateTokens(text: string): number {
         break;
       case SPACE:
       case BREAK: {
-        let breaks = part;
+        let breaks: number = part;
         while (++index < length) {
           kind = CLASSES[code = text.charCodeAt(index)] as number;
           if (kind > BREAK) break;

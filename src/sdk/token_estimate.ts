@@ -1,4 +1,5 @@
 /** Estimates the tokens of messages, tool specifications and requests, without a tokenizer. */
+import { knownTokens, setTokens } from "./frozen_data.ts";
 import { isObject, type JsonObject } from "./json.ts";
 import type { Message, ToolSpec } from "./messages.ts";
 import { estimateTokens } from "./text_tokens.ts";
@@ -27,27 +28,16 @@ const MEDIA: ReadonlySet<unknown> = new Set([
 /** Counts the tokens of a text. */
 export type CountText = (text: string) => number;
 
-const known = new WeakMap<object, number>();
-
 /**
  * Returns the estimated tokens of one message: content, tool calls (counted once), name, and {@link
  * MESSAGE_OVERHEAD_TOKENS}. Media cost {@link MEDIA_BLOCK_TOKENS} each. Fields may be missing or of the wrong
- * type. The result is cached for frozen messages, unless `count` is another counter, such as a tokenizer.
+ * type. A message of the log is counted once, unless `count` is another counter, such as a tokenizer.
  */
 export function messageTokens(message: Message, count: CountText = estimateTokens): number {
-  if (count !== estimateTokens) return countMessage(message, count);
-  const kept = known.get(message);
-  if (kept !== undefined) return kept;
-  const tokens = countMessage(message, count);
-  if (isFrozenDeep(message)) known.set(message, tokens);
+  if (count !== estimateTokens || !isObject(message)) return countMessage(message, count);
+  let tokens = knownTokens(message);
+  if (tokens < 0) setTokens(message, tokens = countMessage(message, count));
   return tokens;
-}
-
-function isFrozenDeep(message: Message): boolean {
-  if (!isObject(message) || !Object.isFrozen(message)) return false;
-  const { content, tool_calls } = message;
-  return (typeof content !== "object" || Object.isFrozen(content)) &&
-    (tool_calls === undefined || Object.isFrozen(tool_calls));
 }
 
 function countMessage(message: Message, count: CountText): number {
@@ -168,4 +158,11 @@ export class RequestMeter {
     this.#tokens[index] = tokens;
     this.#messages[index] = isFrozenDeep(message) ? message : null; // an object that is not frozen is counted again
   }
+}
+
+function isFrozenDeep(message: Message): boolean {
+  if (!isObject(message) || !Object.isFrozen(message)) return false;
+  const { content, tool_calls } = message;
+  return (typeof content !== "object" || Object.isFrozen(content)) &&
+    (tool_calls === undefined || Object.isFrozen(tool_calls));
 }

@@ -3,7 +3,8 @@
  * Whether a message has one is decided in its first view and never changes, because moving marks would change
  * the cached prefix.
  */
-import { deepFreeze, isObject, type Message, methodOf } from "../mod.ts";
+import { isObject, type Message, methodOf } from "../mod.ts";
+import { frozenMessage } from "./frozen_message.ts";
 
 /** Capabilities of providers that support breakpoints, in `getInfo().capabilities`. */
 const CAPABILITIES: readonly string[] = ["cache_control", "prompt_caching"];
@@ -26,7 +27,7 @@ export function withBreakpoint(message: Message): Message {
   let copy = marked.get(message);
   if (!copy) {
     const metadata = { ...message.metadata, cache_control: { type: "ephemeral" } };
-    marked.set(message, copy = deepFreeze({ ...message, metadata }));
+    marked.set(message, copy = frozenMessage({ ...message, metadata }));
   }
   return copy;
 }

@@ -2,9 +2,10 @@
  * The history as requests see it: the transcript, the decisions of compactions, and the calibration.
  * Independent of hooks and of the storage of the history.
  */
-import { deepFreeze, type JsonObject, type Message } from "../mod.ts";
+import type { JsonObject, Message } from "../mod.ts";
 import { Calibration } from "./token_calibration.ts";
 import type { Config } from "./config.ts";
+import { frozenMessage } from "./frozen_message.ts";
 import { type Limits, type Proposal, proposeCompaction } from "./compaction_trigger.ts";
 import type { MessageVariants } from "./message_variants.ts";
 import { compactionNotice } from "./notice.ts";
@@ -158,7 +159,7 @@ export class CompactedView {
     if (saved.calibration) this.calibration.restore(saved.calibration);
     this.#apply(decisionsOf(saved, this.transcript));
     this.#fresh = [];
-    if (saved.lead) this.lead = deepFreeze(structuredClone(saved.lead));
+    if (saved.lead) this.lead = frozenMessage(saved.lead);
     return true;
   }
 

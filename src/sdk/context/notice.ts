@@ -2,7 +2,8 @@
  * Builds the notice that lists for the model what its view leaves out. It is the last message and a user
  * message: a system message, or a notice at the front, would change the cached prefix.
  */
-import { deepFreeze, type Message } from "../mod.ts";
+import type { Message } from "../mod.ts";
+import { frozenMessage } from "./frozen_message.ts";
 import type { NoticeVerbosity } from "./config.ts";
 import type { TokenTotals } from "./transcript.ts";
 
@@ -16,7 +17,7 @@ export function compactionNotice(
   verbosity: NoticeVerbosity,
   handles: string | null = null,
 ): Message {
-  return deepFreeze({
+  return frozenMessage({
     role: "user",
     content: textOf(totals, level, verbosity, handles),
     metadata: { source: "context-compaction", ephemeral: true },

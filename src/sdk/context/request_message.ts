@@ -2,15 +2,8 @@
  * Converts stored messages to valid messages of requests. History comes from loops, sandboxed modules and old
  * transcripts, so fields may be missing or of the wrong type. Every function is pure.
  */
-import {
-  type ContentBlock,
-  deepFreeze,
-  isObject,
-  type JsonObject,
-  type Message,
-  type Role,
-  toBlocks,
-} from "../mod.ts";
+import { type ContentBlock, isObject, type JsonObject, type Message, type Role, toBlocks } from "../mod.ts";
+import { frozenMessage } from "./frozen_message.ts";
 import { capped } from "./shorten.ts";
 
 const ROLES: ReadonlySet<unknown> = new Set<Role>([
@@ -50,7 +43,7 @@ export function toRequestMessage(stored: Message): Message | null {
   for (const key of Object.keys(fields)) if (key.startsWith("_")) delete message[key];
   if (calls) message.tool_calls = calls;
   else delete message.tool_calls;
-  return deepFreeze(message as Message); // role and content were checked above
+  return frozenMessage(message as Message); // role and content were checked above
 }
 
 function isMarked(fields: JsonObject): boolean {
@@ -99,7 +92,7 @@ export function capToolResult(
     );
   if (original_bytes === 0) return null;
   return {
-    message: deepFreeze({ ...message, content }),
+    message: frozenMessage({ ...message, content }),
     capped: { tool_call_id: String(message.tool_call_id ?? ""), original_bytes, kept_bytes: max_bytes },
   };
 }
@@ -160,7 +153,7 @@ export function isPinned(message: Message): boolean {
 
 /** Returns the result in a view for a call that never got one. */
 export function missingResult(call: CallName): Message {
-  return deepFreeze({
+  return frozenMessage({
     role: "tool",
     tool_call_id: call.id,
     name: call.name,

@@ -1,5 +1,6 @@
 /** Shortens tool results and user messages. Pure: the same message gives the same text. */
 import { isObject, type Message, messageTokens, textOf } from "../mod.ts";
+import { frozenMessage } from "./frozen_message.ts";
 
 /** Characters of a user message that are quoted in its stub. */
 const QUOTED_CHARS = 50;
@@ -32,7 +33,7 @@ export function truncated(message: Message, chars: number, handle: string | null
     : `context_recall("${handle}") reads all of it`;
   const marker = `[truncated: ~${grouped(original)} tokens - ${advice}] `;
   const body = text.length <= chars + tail ? text : `${headOf(text, chars)}...${tailOf(text, tail)}`;
-  const short = Object.freeze({ ...message, content: `${marker}${body}` });
+  const short = frozenMessage({ ...message, content: `${marker}${body}` });
   return messageTokens(short) < original ? short : null;
 }
 
@@ -45,7 +46,7 @@ export function stubbed(message: Message, handle: string | null = null): Message
   const attached = media === 0 ? "" : ` and ${media} attachment${media === 1 ? "" : "s"}`;
   const where = handle === null ? "" : ` - context_recall("${handle}") reads all of it`;
   const content = `[User message compacted - original: "${quote}..."${attached}${where}]`;
-  const stub = Object.freeze({ ...message, content });
+  const stub = frozenMessage({ ...message, content });
   return messageTokens(stub) < messageTokens(message) ? stub : null;
 }
 

@@ -6,7 +6,6 @@ import {
   type ContextManager,
   type ContextOverflow,
   type Coordinator,
-  deepFreeze,
   errorMessage,
   type JsonObject,
   type Message,
@@ -28,6 +27,7 @@ import {
 } from "./compaction_trigger.ts";
 import { LearnedLimits } from "./learned_limits.ts";
 import { MessageVariants } from "./message_variants.ts";
+import { frozenMessage } from "./frozen_message.ts";
 import { exactCounter } from "./token_counter.ts";
 import type { Capped } from "./request_message.ts";
 import { readSaved } from "./saved_compaction.ts";
@@ -372,7 +372,7 @@ async function promptOf(factory: SystemPromptFactory): Promise<Message> {
       `Cannot read the system prompt: the factory must return text: received ${typeof content}`,
     );
   }
-  return deepFreeze({ role: "system", content, metadata: { source: "factory" } });
+  return frozenMessage({ role: "system", content, metadata: { source: "factory" } });
 }
 
 const EVENTS = [
