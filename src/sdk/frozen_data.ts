@@ -6,7 +6,7 @@
 import { Object } from "./primordials.ts";
 
 /** A constructor that returns its argument, so that a derived class adds its private fields to any object. */
-class Argument {
+export class Argument {
   constructor(value: object) {
     return value;
   }

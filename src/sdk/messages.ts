@@ -233,6 +233,13 @@ export function ChatResponse(fields: unknown): ChatResponse {
   return toChatResponse(fields);
 }
 
+/** Returns the response itself if it has no field `tool_calls`, else a copy without it. */
+function withoutCalls(response: ChatResponse): ChatResponse {
+  if (!("tool_calls" in response)) return response;
+  const { tool_calls: _, ...rest } = response; // perf: not deleted, because that makes the object slow to copy
+  return rest as ChatResponse; // only an optional field was left out
+}
+
 function isAbsent(calls: unknown): boolean {
   return calls === undefined || Array.isArray(calls) && calls.length === 0;
 }
@@ -333,9 +340,9 @@ export function toChatResponse(
       }`,
     );
   }
-  const { tool_calls, ...fields } = value; // perf: left out here, because deleting it later makes the object slow to copy
+  const { tool_calls } = value;
   const response: ChatResponse = {
-    ...fields,
+    ...value,
     content: toBlocks(value.content ?? value.content_blocks ?? value.text),
   };
   let calls: unknown = tool_calls;
@@ -344,9 +351,10 @@ export function toChatResponse(
   }
   if ((calls as unknown[]).length === 0 && parseToolCalls) {
     // a provider parses calls in its own format
-    calls = parseToolCalls(isAbsent(tool_calls) ? response : { ...value, content: response.content });
+    calls = parseToolCalls(isAbsent(tool_calls) ? withoutCalls(response) : response);
   }
-  if (Array.isArray(calls) && calls.length > 0) response.tool_calls = calls.map(parseToolCall);
   if (isObject(value.usage)) response.usage = Usage(value.usage);
+  if (!Array.isArray(calls) || calls.length === 0) return withoutCalls(response);
+  response.tool_calls = calls.map(parseToolCall);
   return response;
 }

@@ -1,7 +1,7 @@
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type { HookResult, JsonObject } from "../../src/sdk/types.ts";
-import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
+import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { type Answer, calls, hook, kit, type KitOptions, tool, until } from "../support/sessions.ts";
 
 const ASK: HookResult = { action: "ask_user", approval_prompt: "Allow t?" };
@@ -62,8 +62,9 @@ Deno.test("a loop that changes an emission changes neither the verdict nor the i
           });
           pre.action = "continue";
           pre.approval = null;
-          (pre.data.tool_input as JsonObject).path = "/etc";
-          (call.arguments as JsonObject).path = "/etc";
+          // arguments are frozen; what is not must not count either
+          assert(!Reflect.set(call.arguments, "path", "/etc"), "the arguments can be changed");
+          Reflect.set(pre.data.tool_input as JsonObject, "path", "/etc");
           const run =
             (tools as Record<string, { execute: (input: JsonObject, call: JsonObject) => Promise<unknown> }>)
               .t!.execute;

@@ -2,11 +2,11 @@
  * The guard around a provider. Refuses a call that was cancelled, denied or over a limit; normalises each
  * answer and counts its usage.
  */
-import { checkAnswerBounds } from "../../sdk/answer_bounds.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { Argument } from "../../sdk/frozen_data.ts";
 import { statusOf, toLLMError } from "../../sdk/llm_errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
-import { sentTokens, toChatResponse, Usage } from "../../sdk/messages.ts";
+import { sentTokens } from "../../sdk/messages.ts";
 import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import { RequestMeter, toolTokens } from "../../sdk/token_estimate.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
@@ -14,26 +14,27 @@ import type {
   ChatRequest,
   ChatResponse,
   CompleteOptions,
-  ContentBlock,
   ModelInfo,
   Provider,
   ProviderInfo,
   StreamDelta,
   ToolCall,
+  Usage,
 } from "../../sdk/types.ts";
 import type { Reservation } from "../run_limits.ts";
 import { cancelledError, type SessionContext } from "../session/session_context.ts";
 import { withAbort } from "../timeouts.ts";
 import type { Turn } from "../session/turn_state.ts";
+import { type Answer, readAnswer } from "./provider_answer.ts";
 import { limitOf } from "./tool.ts";
 
 /** Collaborators of the guard. */
 export interface ProviderGuardDeps {
   /**
    * Runs the steps that the loop skipped before its model call: emits missing events, adds missing tool
-   * results, and decides both gates.
+   * results, and decides both gates. Returns nothing for a loop that skipped no step.
    */
-  beforeCall(turn: Turn, provider: string): Promise<void>;
+  beforeCall(turn: Turn, provider: string): Promise<void> | void;
   /** Emits `provider:response` for an answer that was not reported yet. */
   emitResponse(): Promise<unknown> | void;
 }
@@ -65,14 +66,36 @@ export function guardProvider(
   return { loop: createHandle(guard, loop), inner: createHandle(guard, inner) };
 }
 
-/** A call that has not ended. */
-interface OpenCall {
-  /** Usage of another provider that answered this call; null if none did. */
-  usage: Usage | null;
-}
+/**
+ * The key of a call. Only the called provider receives it, and may pass it on until the call ends; the calls of
+ * all others are counted. It is a plain object: with a reachable class, a module could create keys.
+ */
+class CallKey extends Argument {
+  #open = true;
+  /** Usage of another provider that answered the call. */
+  #usage: Usage | null = null;
 
-/** Calls that have not ended. Only the called provider receives the key; all other calls are counted. */
-const OPEN_CALLS = new WeakMap<object, OpenCall>();
+  static create(): CallKey {
+    return new CallKey({});
+  }
+
+  /** Whether a value is the key of a call that has not ended. */
+  static isOpen(value: unknown): value is CallKey {
+    return isObject(value) && #open in value && value.#open;
+  }
+
+  static setUsage(key: CallKey, usage: Usage): void {
+    key.#usage = usage;
+  }
+
+  static usageOf(key: CallKey): Usage | null {
+    return key.#usage;
+  }
+
+  static close(key: CallKey): void {
+    key.#open = false;
+  }
+}
 
 type Complete = (request: ChatRequest, options?: CompleteOptions) => Promise<ChatResponse>;
 
@@ -172,7 +195,8 @@ class ProviderGuard {
   async completeForLoop(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
     const session = this.#session;
     const turn = this.#requireTurn();
-    await this.#deps.beforeCall(turn, this.#name);
+    const skipped = this.#deps.beforeCall(turn, this.#name);
+    if (skipped) await skipped;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     const max_output_tokens = this.#maxOutputTokens(request);
     const message_tokens = this.#meter.count(request.messages);
@@ -181,13 +205,14 @@ class ProviderGuard {
     const budget = typeof window === "number" ? window - Math.trunc(max_output_tokens / 2) - tool_tokens : 0;
     session.request_size = { tokens: message_tokens, budget: Math.max(0, budget) };
     const reservation = this.#reserve(turn, message_tokens + tool_tokens, max_output_tokens);
-    const { response, usage } = await this.#call(turn, request, options, reservation, max_output_tokens);
+    const response = await this.#call(turn, request, options, reservation, max_output_tokens);
+    const { usage } = response;
     turn.answered++;
     turn.response = response;
     turn.response_usage = usage;
     session.last_usage = { answer: (session.last_usage?.answer ?? 0) + 1, input_tokens: sentTokens(usage) };
     turn.unreported_response = this.#name;
-    turn.expect(response.tool_calls ?? []);
+    turn.expect(response.tool_calls ?? NO_CALLS);
     try {
       settle(turn, reservation, usage);
     } catch (error) {
@@ -203,14 +228,16 @@ class ProviderGuard {
     const turn = this.#requireTurn();
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     const max_output_tokens = this.#maxOutputTokens(request);
-    const outer = options.call && OPEN_CALLS.get(options.call);
-    if (outer) return await this.#completeWithin(outer, turn, request, options, max_output_tokens);
+    if (CallKey.isOpen(options.call)) {
+      return await this.#completeWithin(options.call, turn, request, options, max_output_tokens);
+    }
     const reservation = this.#reserve(
       turn,
       new RequestMeter().count(request.messages) + toolTokens(request.tools),
       max_output_tokens,
     );
-    const { response, usage } = await this.#call(turn, request, options, reservation, max_output_tokens);
+    const response = await this.#call(turn, request, options, reservation, max_output_tokens);
+    const { usage } = response;
     const calls = (response.tool_calls?.length ?? 0) > 0;
     const data = { provider: this.#name, usage, tool_calls: calls, response: toPlain(response), inner: true };
     turn.inner_responses.add(data);
@@ -221,15 +248,15 @@ class ProviderGuard {
 
   /** Answers a call of another provider of the session. That call is reserved, counted and logged. */
   async #completeWithin(
-    outer: OpenCall,
+    outer: CallKey,
     turn: Turn,
     request: ChatRequest,
     options: CompleteOptions,
     max_output_tokens: number,
   ): Promise<ChatResponse> {
     const reserved: Reservation = { max_output_tokens, settle() {} };
-    const { response, usage } = await this.#call(turn, request, options, reserved, max_output_tokens);
-    outer.usage = usage;
+    const response = await this.#call(turn, request, options, reserved, max_output_tokens);
+    CallKey.setUsage(outer, response.usage);
     return response;
   }
 
@@ -258,26 +285,19 @@ class ProviderGuard {
     options: CompleteOptions,
     reservation: Reservation,
     requested_output_tokens: number,
-  ): Promise<{ response: ChatResponse; usage: Usage }> {
+  ): Promise<Answer> {
     const { max_output_tokens } = reservation;
     const lowered = max_output_tokens < requested_output_tokens ? { ...request, max_output_tokens } : request;
     const signal = joinSignals(this.#session, options.signal);
     const stream = options.onDelta ? new DeltaGate(options.onDelta) : null;
-    const open: OpenCall = { usage: null };
-    const call = {}; // a key alone: the provider must not set the usage
-    OPEN_CALLS.set(call, open);
+    const call = CallKey.create();
     try {
-      const answer = this.#provider.complete(
+      const pending = this.#provider.complete(
         lowered,
         stream ? { signal, call, onDelta: stream.onDelta } : { signal, call },
       );
-      const received = await withAbort(Promise.resolve(answer), signal);
-      checkAnswerBounds(received, this.#session.limits);
-      const normalised = toChatResponse(received, methodOf(this.#provider, "parseToolCalls"));
-      checkAnswerBounds(normalised, this.#session.limits); // the provider may find calls in its content
-      const response = withPairedCalls(this.#session, normalised);
-      const usage = response.usage = open.usage ?? response.usage ?? Usage({});
-      return { response, usage };
+      const received = await withAbort(Promise.resolve(pending), signal);
+      return readAnswer(this.#session, this.#provider, received, CallKey.usageOf(call));
     } catch (thrown) {
       reservation.settle(null);
       turn.limit ??= limitOf(thrown);
@@ -285,11 +305,13 @@ class ProviderGuard {
       const error = turn.provider_error = toTypedError(thrown, this.#name);
       throw error;
     } finally {
-      OPEN_CALLS.delete(call);
+      CallKey.close(call);
       stream?.close();
     }
   }
 }
+
+const NO_CALLS: readonly ToolCall[] = [];
 
 /**
  * Converts an error with an HTTP status, as vendors' SDKs throw it, to an LLM error, so that it is retried
@@ -364,53 +386,4 @@ function priorityOf(provider: Provider): number {
 function joinSignals(session: SessionContext, signal: AbortSignal | undefined): AbortSignal {
   if (signal === undefined || signal === session.cancellation.signal) return session.step_signal;
   return AbortSignal.any([session.step_signal, signal]);
-}
-
-/**
- * Returns an answer in which each call has a unique id and one block in the content. A loop that stores only
- * the content then still pairs calls with results.
- */
-function withPairedCalls(session: SessionContext, response: ChatResponse): ChatResponse {
-  const { tool_calls } = response;
-  if (!tool_calls || tool_calls.length === 0) return response;
-  const calls = uniqueIds(session, tool_calls);
-  response.tool_calls = calls;
-  const blocks = response.content.filter(isCallBlock);
-  if (
-    blocks.length === calls.length &&
-    blocks.every((block, index) => block.type === "tool_call" && block.id === calls[index]!.id)
-  ) {
-    return response;
-  }
-  const other_blocks = response.content.filter((block) => !isCallBlock(block));
-  const call_blocks = calls.map((call) => ({
-    type: "tool_call",
-    id: call.id,
-    name: call.name,
-    input: call.arguments,
-  }));
-  response.content = [...other_blocks, ...call_blocks];
-  return response;
-}
-
-function isCallBlock(block: ContentBlock): boolean {
-  return block.type === "tool_call" || block.type === "tool_use";
-}
-
-/** Returns calls with unique ids: an id that the model repeats within one answer is replaced. */
-function uniqueIds(session: SessionContext, calls: ToolCall[]): ToolCall[] {
-  const seen = new Set<string>();
-  if (calls.every((call) => !seen.has(call.id) && seen.add(call.id))) return calls;
-  seen.clear();
-  return calls.map((call) => {
-    if (!seen.has(call.id)) {
-      seen.add(call.id);
-      return call;
-    }
-    return parseToolCall({
-      id: session.host.newId("call"),
-      name: call.name,
-      arguments: call.invalid_arguments ?? call.arguments,
-    });
-  });
 }

@@ -117,9 +117,20 @@ export class LoopContract {
 
   /**
    * Runs before each model call: emits `prompt:submit` and `provider:request` and adds missing tool results
-   * if the loop skipped them.
+   * if the loop skipped them. Returns nothing for a loop that skipped no step.
    */
-  async beforeCall(turn: Turn, provider: string): Promise<void> {
+  beforeCall(turn: Turn, provider: string): Promise<void> | void {
+    if (!this.#isReadyToCall(turn)) return this.#completeSteps(turn, provider);
+  }
+
+  #isReadyToCall(turn: Turn): boolean {
+    return turn.unreported_response === null && !turn.calls.some(isUnreported) &&
+      (this.#mounts.context as ContextGuard | null)?.has_open_calls !== true &&
+      turn.started && turn.prompt_submitted && turn.prompt_gate?.processed !== false &&
+      turn.request_gate?.processed === true && !turn.requests_by_kernel;
+  }
+
+  async #completeSteps(turn: Turn, provider: string): Promise<void> {
     await this.settleAnswer(turn);
     await this.#beforeRequest(turn);
     if (turn.request_gate === null || turn.requests_by_kernel) {
