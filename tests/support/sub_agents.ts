@@ -107,6 +107,7 @@ function withModules(ready: RunnablePlan, options: AgentsKitOptions): RunnablePl
   const { agents } = ready;
   return {
     ...ready,
+    registerSecrets: (sink) => ready.registerSecrets(sink), // a method of a class, which the copy has not
     async open(spec, secrets, warn) {
       const opened = await ready.open(spec, secrets, warn);
       const mount = modules[spec.module];
