@@ -39,12 +39,6 @@ export interface SegmentValue {
   readonly content: Content;
 }
 
-/** A lease. Its token is in a key of its own, so that renewing the lease does not disturb commits. */
-export interface LeaseValue {
-  readonly owner: string;
-  readonly until_ms: number;
-}
-
 /** Deleted data whose parts are still there. */
 export interface GarbageValue {
   readonly what: "blob" | "log";
@@ -66,6 +60,7 @@ export const keys = {
   /** Blobs that no record or segment names yet. */
   pending: (id?: string) => id === undefined ? [ROOT, "pending"] : [ROOT, "pending", id],
   garbage: (id?: string) => id === undefined ? [ROOT, "garbage"] : [ROOT, "garbage", id],
+  /** A lease. Its token is in a key of its own, so that renewing the lease does not disturb commits. */
   lease: (name: string) => [ROOT, "lease", part(name)],
   token: (name: string) => [ROOT, "token", part(name)],
   /** Index of a list: all records of a namespace, or those with one field. */

@@ -1,29 +1,25 @@
 /**
  * A store in Deno KV: a local file, a database attached to Deno Deploy, or a remote one. A commit is one atomic operation.
- * Leases expire by the clocks of the processes, which must not differ by seconds.
+ * Leases are `observed_leases.ts`.
  */
 import { errorMessage } from "../../sdk/errors.ts";
 import { decodeCursor, encodeCursor } from "../cursor.ts";
+import { isSame, type LeaseAttempt, ObservedLeases, type StoredLease } from "../observed_leases.ts";
 import { decodeRecord } from "../rows.ts";
 import type { Change, Fence, ListOptions, LogEntry, Store, VersionedRecord } from "../store.ts";
 import { repeat, tryCommit, write } from "./atomic.ts";
 import { readContent } from "./blobs.ts";
 import { commit, isExpired } from "./commit.ts";
 import { KvChanges } from "./kv_changes.ts";
-import {
-  keys,
-  LAYOUT_VERSION,
-  type LeaseValue,
-  type LogValue,
-  type RecordValue,
-  type SegmentValue,
-} from "./keys.ts";
+import { keys, LAYOUT_VERSION, type LogValue, type RecordValue, type SegmentValue } from "./keys.ts";
 import { purge } from "./purge.ts";
 
 /** Options of {@link openKvStore}. */
 export interface KvStoreOptions {
   /** Returns milliseconds since the epoch. Default: the clock of this process. */
   now?: () => number;
+  /** Returns milliseconds that never go backwards, for leases. Default: `performance.now`. */
+  monotonic?: () => number;
 }
 
 /** Milliseconds that entries may wait for the next commit. */
@@ -42,7 +38,7 @@ const ATTEMPTS = 5;
  */
 export async function openKvStore(path: string | null, options: KvStoreOptions = {}): Promise<Store> {
   const { kv } = await openKv(path);
-  return new KvStore(kv, options.now ?? Date.now);
+  return new KvStore(kv, options.now ?? Date.now, options.monotonic ?? (() => performance.now()));
 }
 
 /** Opens a database, and writes the version of its layout into a new one. `found` is 0 for a new one. */
@@ -76,11 +72,13 @@ class KvStore implements Store {
   readonly #changes: KvChanges;
   readonly #purging: ReturnType<typeof setInterval>;
   readonly #working = new Set<Promise<unknown>>();
+  readonly #observed: ObservedLeases;
   #purge: Promise<void> | undefined;
   #closed = false;
 
-  constructor(kv: Deno.Kv, now: () => number) {
+  constructor(kv: Deno.Kv, now: () => number, monotonic: () => number) {
     this.#kv = kv;
+    this.#observed = new ObservedLeases(monotonic);
     this.#now = now;
     this.#changes = new KvChanges(kv);
     // a failed purge is tried again: what has expired counts as deleted anyway
@@ -113,7 +111,11 @@ class KvStore implements Store {
   }
 
   acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
-    return this.#track(() => this.#acquire(lease, owner, ttl_ms));
+    return this.#observed.acquire(
+      lease,
+      ttl_ms,
+      (expired) => this.#track(() => this.#acquire(lease, { owner, ttl_ms, expired })),
+    );
   }
 
   renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
@@ -229,41 +231,49 @@ class KvStore implements Store {
     };
   }
 
-  async #acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
+  async #acquire(
+    lease: string,
+    { owner, ttl_ms, expired }: { owner: string; ttl_ms: number; expired: StoredLease | null },
+  ): Promise<LeaseAttempt> {
     const key = keys.lease(lease);
     const token_key = keys.token(lease);
-    return await repeat(async () => {
-      const [held, fence] = await this.#kv.getMany<[LeaseValue, number]>([key, token_key]);
+    return await repeat<LeaseAttempt>(async () => {
+      const [held, fence] = await this.#kv.getMany<[StoredLease, number]>([key, token_key]);
       const now_ms = this.#now();
       const is_own = held.value?.owner === owner;
-      if (held.value && !is_own && held.value.until_ms > now_ms) return null;
+      if (held.value && !is_own && !isSame(expired, held.value)) {
+        return { held: held.value, late: held.value.until_ms <= now_ms };
+      }
       // a token is never used again, so that an old fence stays invalid
       const token = is_own && fence.value !== null ? fence.value : randomToken();
-      const value: LeaseValue = { owner, until_ms: now_ms + ttl_ms };
-      const atomic = this.#kv.atomic().check(held, fence).set(key, value);
+      const acquired: StoredLease = { owner, until_ms: now_ms + ttl_ms };
+      const atomic = this.#kv.atomic().check(held, fence).set(key, acquired);
       if (token !== fence.value) atomic.set(token_key, token);
-      return await tryCommit(atomic) && token;
+      return await tryCommit(atomic) && { acquired, token };
     });
   }
 
   async #renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
     const key = keys.lease(lease);
-    const result = await repeat(async () => {
-      const held = await this.#kv.get<LeaseValue>(key);
-      if (held.value?.owner !== owner) return "lost";
-      const value: LeaseValue = { owner, until_ms: this.#now() + ttl_ms };
-      return await tryCommit(this.#kv.atomic().check(held).set(key, value)) && "renewed";
+    const renewed = await repeat<StoredLease | null>(async () => {
+      const held = await this.#kv.get<StoredLease>(key);
+      if (held.value?.owner !== owner) return null;
+      const value: StoredLease = { owner, until_ms: this.#now() + ttl_ms };
+      return await tryCommit(this.#kv.atomic().check(held).set(key, value)) && value;
     });
-    return result === "renewed";
+    if (renewed) this.#observed.see(lease, renewed);
+    return renewed !== null;
   }
 
   async #release(lease: string, owner: string): Promise<void> {
     const key = keys.lease(lease);
+    this.#observed.forget(lease);
     await repeat(async () => {
-      const held = await this.#kv.get<LeaseValue>(key);
+      const held = await this.#kv.get<StoredLease>(key);
       if (held.value?.owner !== owner) return true;
       return await tryCommit(this.#kv.atomic().check(held).delete(key).delete(keys.token(lease)));
     });
+    this.#changes.notify(); // a run may wait for the lease
   }
 
   changed(signal: AbortSignal): Promise<void> {

@@ -226,6 +226,7 @@ class PostgresStore implements Store {
 
   async release(lease: string, owner: string): Promise<void> {
     await this.#query("DELETE FROM preamp.leases WHERE name = $1 AND owner = $2", [lease, owner]);
+    this.#notify(); // a run may wait for the lease
   }
 
   async ready(): Promise<{ ok: boolean; reason?: string }> {

@@ -4,6 +4,7 @@
  */
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { ConflictError, type Fence } from "../store.ts";
+import { isSame, type LeaseAttempt, type StoredLease } from "../observed_leases.ts";
 import type { EncodedChange, RecordRow, StoredRow } from "../rows.ts";
 import type { ListQuery, Operation, Outcome } from "./protocol.ts";
 import { migrate } from "./schema.ts";
@@ -279,19 +280,26 @@ export class SqliteDatabase {
     return rows as unknown as StoredRow[]; // the columns of the table
   }
 
-  #acquire({ lease, owner, ttl_ms }: Extract<Operation, { kind: "acquire" }>, now_ms: number): number | null {
-    const held = this.#first("SELECT owner, token, until_ms FROM leases WHERE name = ?", lease);
-    if (held && held.owner !== owner && Number(held.until_ms) > now_ms) return null;
-    const token = held?.owner === owner ? Number(held.token) : this.#nextToken();
+  #acquire(
+    { lease, owner, ttl_ms, expired }: Extract<Operation, { kind: "acquire" }>,
+    now_ms: number,
+  ): LeaseAttempt {
+    const row = this.#first("SELECT owner, token, until_ms FROM leases WHERE name = ?", lease);
+    const held = row && { owner: String(row.owner), until_ms: Number(row.until_ms) };
+    if (held && held.owner !== owner && !isSame(expired, held)) {
+      return { held, late: held.until_ms <= now_ms };
+    }
+    const token = held?.owner === owner ? Number(row!.token) : this.#nextToken();
+    const acquired = { owner, until_ms: now_ms + ttl_ms };
     this.#all(
       `INSERT INTO leases VALUES (?, ?, ?, ?)
        ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = excluded.token, until_ms = excluded.until_ms`,
       lease,
       owner,
       token,
-      now_ms + ttl_ms,
+      acquired.until_ms,
     );
-    return token;
+    return { acquired, token };
   }
 
   /** Returns a token that was never used before, so that an old fence stays invalid. */
@@ -299,14 +307,19 @@ export class SqliteDatabase {
     return Number(this.#first("UPDATE last_token SET token = token + 1 RETURNING token")!.token);
   }
 
-  #renew({ lease, owner, ttl_ms }: Extract<Operation, { kind: "renew" }>, now_ms: number): boolean {
+  /** Returns the renewed lease, or null when it was lost. */
+  #renew(
+    { lease, owner, ttl_ms }: Extract<Operation, { kind: "renew" }>,
+    now_ms: number,
+  ): StoredLease | null {
+    const until_ms = now_ms + ttl_ms;
     const row = this.#first(
       "UPDATE leases SET until_ms = ? WHERE name = ? AND owner = ? RETURNING token",
-      now_ms + ttl_ms,
+      until_ms,
       lease,
       owner,
     );
-    return row !== undefined;
+    return row === undefined ? null : { owner, until_ms };
   }
 
   /** Deletes expired logs and records, at most a thousand rows; returns whether more may be left. */

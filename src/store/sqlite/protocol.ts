@@ -1,6 +1,7 @@
 /** Messages between a SQLite store and its worker. JSON is sent as text: it is written and read once. */
 import type { CursorPosition } from "../cursor.ts";
 import type { EncodedChange } from "../rows.ts";
+import type { StoredLease } from "../observed_leases.ts";
 import type { Fence } from "../store.ts";
 
 /** A page of a list. */
@@ -18,7 +19,14 @@ export type Operation =
   | { readonly kind: "entries"; readonly log: string; readonly after: number; readonly limit: number }
   | { readonly kind: "get"; readonly record_kind: string; readonly key: string }
   | { readonly kind: "list"; readonly query: ListQuery }
-  | { readonly kind: "acquire"; readonly lease: string; readonly owner: string; readonly ttl_ms: number }
+  /** `expired`: a state in which the lease counts as expired. */
+  | {
+    readonly kind: "acquire";
+    readonly lease: string;
+    readonly owner: string;
+    readonly ttl_ms: number;
+    readonly expired: StoredLease | null;
+  }
   | { readonly kind: "renew"; readonly lease: string; readonly owner: string; readonly ttl_ms: number }
   | { readonly kind: "release"; readonly lease: string; readonly owner: string }
   | { readonly kind: "ready" };

@@ -1,6 +1,6 @@
 /**
  * A store in one SQLite file: lasts beyond the process, and several processes of one machine may share it. A commit is
- * durable when it resolves (write-ahead log, `synchronous=FULL`).
+ * durable when it resolves (write-ahead log, `synchronous=FULL`). Leases are `observed_leases.ts`.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import { decodeCursor } from "../cursor.ts";
@@ -13,6 +13,7 @@ import {
   type Store,
   type VersionedRecord,
 } from "../store.ts";
+import { type LeaseAttempt, ObservedLeases, type StoredLease } from "../observed_leases.ts";
 import { decodeRecord, encodeChange, pageOf, type StoredRow } from "../rows.ts";
 import { Waiters } from "../waiters.ts";
 import { createPrivateFile } from "./private_file.ts";
@@ -22,6 +23,8 @@ import type { FromWorker, Operation, Outcome, ToWorker } from "./protocol.ts";
 export interface SqliteStoreOptions {
   /** Milliseconds since the epoch; default `Date.now`. */
   now?: () => number;
+  /** Milliseconds that never go backwards, for leases; default `performance.now`. */
+  monotonic?: () => number;
 }
 
 /** Path of the worker's first file in the compiled program, relative to its main file. */
@@ -44,7 +47,7 @@ interface Call {
  */
 export async function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Promise<Store> {
   await createPrivateFile(path);
-  const store = new SqliteStore(options.now ?? Date.now);
+  const store = new SqliteStore(options.now ?? Date.now, options.monotonic ?? (() => performance.now()));
   await store.open(path);
   return store;
 }
@@ -59,9 +62,11 @@ class SqliteStore implements Store {
   #opened: PromiseWithResolvers<void> = Promise.withResolvers();
   #closed: PromiseWithResolvers<void> | null = null;
   readonly #waiters = new Waiters();
+  readonly #observed: ObservedLeases;
 
-  constructor(now: () => number) {
+  constructor(now: () => number, monotonic: () => number) {
     this.#now = now;
+    this.#observed = new ObservedLeases(monotonic);
     this.#worker = Deno.build.standalone
       ? new Worker(new URL(COMPILED, Deno.mainModule), { type: "module", name: "store" })
       : new Worker(new URL("./worker.ts", import.meta.url), { type: "module", name: "store" });
@@ -107,14 +112,21 @@ class SqliteStore implements Store {
   }
 
   acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
-    return this.#call({ kind: "acquire", lease, owner, ttl_ms }) as Promise<number | null>;
+    return this.#observed.acquire(
+      lease,
+      ttl_ms,
+      (expired) => this.#call({ kind: "acquire", lease, owner, ttl_ms, expired }) as Promise<LeaseAttempt>,
+    );
   }
 
-  renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
-    return this.#call({ kind: "renew", lease, owner, ttl_ms }) as Promise<boolean>;
+  async renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
+    const renewed = await this.#call({ kind: "renew", lease, owner, ttl_ms }) as StoredLease | null;
+    if (renewed) this.#observed.see(lease, renewed);
+    return renewed !== null;
   }
 
   async release(lease: string, owner: string): Promise<void> {
+    this.#observed.forget(lease);
     await this.#call({ kind: "release", lease, owner });
   }
 

@@ -3,6 +3,7 @@ import { openKvMaintenance } from "../../../src/store/kv/maintenance.ts";
 import { openKvStore } from "../../../src/store/kv/kv_store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { testLeaseClocks } from "../../contracts/leases.ts";
 import { testStore } from "../../contracts/store.ts";
 
 testStore("KvStore", async () => {
@@ -10,13 +11,17 @@ testStore("KvStore", async () => {
   const now = () => clock.now();
   const folder = await Deno.makeTempDir();
   const path = `${folder}/kv.db`;
-  const store = await openKvStore(path, { now });
+  const store = await openKvStore(path, { now, monotonic: now });
   const close = store.close.bind(store);
   store.close = async () => {
     await close();
     await Deno.remove(folder, { recursive: true });
   };
-  return { store, advance: (ms) => clock.advance(ms), another: () => openKvStore(path, { now }) };
+  return {
+    store,
+    advance: (ms) => clock.advance(ms),
+    another: () => openKvStore(path, { now, monotonic: now }),
+  };
 });
 
 /** Calls `body` with the path of a new database. */
@@ -28,6 +33,8 @@ async function withFile(body: (path: string) => Promise<void>): Promise<void> {
     await Deno.remove(folder, { recursive: true });
   }
 }
+
+testLeaseClocks("KvStore", (body) => withFile((path) => body((now) => openKvStore(path, { now }))));
 
 async function using(path: string, body: (store: Store) => Promise<void>): Promise<void> {
   const store = await openKvStore(path);

@@ -2,6 +2,7 @@ import pg from "pg";
 import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
 import { openPostgresStore } from "../../../src/store/postgres/postgres_store.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
+import { testLeaseClocks } from "../../contracts/leases.ts";
 import { testStore } from "../../contracts/store.ts";
 import { type Database, POSTGRES, startPostgres } from "../../support/postgres.ts";
 
@@ -24,6 +25,11 @@ if (POSTGRES === null) {
       advance: (ms) => clock.advance(ms),
       another: () => openPostgresStore(url, { now }),
     };
+  });
+
+  testLeaseClocks("PostgresStore", async (body) => {
+    const url = await emptyDatabase();
+    await body(() => openPostgresStore(url)); // the clock of the database decides, so there is no other to set
   });
 
   Deno.test("several processes may create the tables at once", async () => {

@@ -4,6 +4,7 @@ import { SqliteDatabase } from "../../../src/store/sqlite/database.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { testLeaseClocks } from "../../contracts/leases.ts";
 import { testStore } from "../../contracts/store.ts";
 
 testStore("SqliteStore", async () => {
@@ -11,13 +12,17 @@ testStore("SqliteStore", async () => {
   const now = () => clock.now();
   const folder = await Deno.makeTempDir();
   const path = `${folder}/store.db`;
-  const store = await openSqliteStore(path, { now });
+  const store = await openSqliteStore(path, { now, monotonic: now });
   const close = store.close.bind(store);
   store.close = async () => {
     await close();
     await Deno.remove(folder, { recursive: true });
   };
-  return { store, advance: (ms) => clock.advance(ms), another: () => openSqliteStore(path, { now }) };
+  return {
+    store,
+    advance: (ms) => clock.advance(ms),
+    another: () => openSqliteStore(path, { now, monotonic: now }),
+  };
 });
 
 const entries = (count: number) => Array.from({ length: count }, (_, index) => ({ seq: index + 1 }));
@@ -34,6 +39,8 @@ async function withFile(body: (path: string) => Promise<void>): Promise<void> {
     await Deno.remove(folder, { recursive: true });
   }
 }
+
+testLeaseClocks("SqliteStore", (body) => withFile((path) => body((now) => openSqliteStore(path, { now }))));
 
 async function using(path: string, body: (store: Store) => Promise<void>): Promise<void> {
   const store = await openSqliteStore(path);
