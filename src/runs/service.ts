@@ -45,7 +45,11 @@ export class RunService implements Runs {
   constructor(deps: RunsDeps) {
     this.#deps = deps;
     this.#sessions = new SessionStore(deps.store);
-    this.#scheduler = new RunScheduler(deps, this.#sessions);
+    this.#scheduler = new RunScheduler(deps, this.#sessions, {
+      awaitsApproval: async (stored) =>
+        (await this.#remote.currentRun(stored as unknown as Run)).status === "awaiting_approval",
+      cancel: (run_id, reason) => this.#cancelAnywhere(run_id, reason),
+    });
     this.#remote = new RemoteRuns(
       deps,
       (run_id) => this.#scheduler.activeRun(run_id) !== undefined,
@@ -150,6 +154,15 @@ export class RunService implements Runs {
     return await this.get(caller, run_id);
   }
 
+  /** Cancels a run of any process. */
+  async #cancelAnywhere(run_id: string, reason: string): Promise<void> {
+    const command: RunCommand = { kind: "cancel", mode: "graceful", reason };
+    const is_here = this.#scheduler.activeRun(run_id) !== undefined;
+    await (is_here ? this.#carryOut(run_id, command) : this.#remote.send(run_id, command)).catch((error) => {
+      if (!hasCode(error, "run_ended")) throw error; // it ended first, which is as good
+    });
+  }
+
   /**
    * Carries out a command for a run that has not ended, here or in the process that executes it.
    * @throws {PreampError} the error of the command, or `overloaded` when no process executes the run.
@@ -175,7 +188,7 @@ export class RunService implements Runs {
       );
       await active.decided(approval_id);
     } else if (active.current().status === "queued") await active.finish(cancelledOutcome());
-    else await active.cancel(command.mode);
+    else await active.cancel(command.mode, command.reason);
   }
 
   async approvals(caller: Caller, run_id: string): Promise<Approval[]> {
@@ -324,7 +337,7 @@ export class RunService implements Runs {
    */
   shareStore(): void {
     this.#scheduler.keepRecovering();
-    if (this.#remote.possible) this.#remote.start();
+    if (this.#remote.possible) this.#remote.start(() => this.#scheduler.checkQueues());
   }
 
   async #fork(caller: Caller, session_id: string, turn: number | undefined): Promise<SessionObject> {

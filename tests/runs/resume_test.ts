@@ -2,6 +2,7 @@
  * Recovery: kills the process after every entry of many scenarios. Another process recovers the run, and the
  * run ends as without the crash: no event twice, no tool call twice, one result for every call.
  */
+import { PreampError } from "../../src/sdk/errors.ts";
 import { entrySchemaOf } from "../../src/sdk/schemas/events.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import type { ContextManager, JsonObject, Message, Prompt, Provider, Tool } from "../../src/sdk/types.ts";
@@ -232,6 +233,29 @@ Deno.test("a run whose plan cannot be mounted any more ends failed and interrupt
   const run = await next.runs.get(CALLER, handle.id);
   assertEquals([run.status, run.error?.code], ["failed", "interrupted"]);
   assertEquals(await next.runs.recover(), []);
+});
+
+Deno.test("a run whose plan is refused after the crash ends failed and interrupted, and its session stays usable", async () => {
+  const { plan } = countingPlan();
+  const first = service({
+    plans: { plan },
+    store: (memory) => new MortalStore(memory, BEHIND.provider_request),
+  });
+  const handle = await first.post("plan");
+  await handle.settled("end");
+  await first.clock.advance(5_001);
+  const refused: TestPlan = { ...plan, refused: new PreampError("policy_refused", "no tools today") };
+  const next = service({ plans: { plan: refused }, beside: first });
+  assertEquals(await next.runs.recover(), [handle.id]);
+  const run = await next.runs.get(CALLER, handle.id);
+  assertEquals([run.status, run.stop_reason, run.error], ["failed", "error", {
+    code: "interrupted",
+    message: "Cannot continue the run: its process ended: no tools today",
+  }]);
+  assertEquals((await next.names(run.id)).at(-1), "run:end");
+  const { status } = await next.runs.sessions.get(CALLER, run.session_id);
+  assertEquals([status.status, await next.runs.recover()], ["failed", []]);
+  assertEquals((await next.finish("plain", { session_id: run.session_id })).status, "completed");
 });
 
 Deno.test("limits include what was used before the crash", async () => {

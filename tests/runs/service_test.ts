@@ -276,6 +276,19 @@ Deno.test("drain() refuses new runs, stops running ones, and cancels queued ones
   assertEquals([first.current().status, queued.current().status], ["cancelled", "cancelled"]);
 });
 
+Deno.test("close() resolves when the cancelled runs are stored", async () => {
+  const { post, runs, clock, logs, memory } = service({
+    plans: { slow: { providers: [[{ text: "slow", delay_ms: 60_000 }]] } },
+    store: (memory) => new SlowStore(memory),
+  });
+  const first = await post("slow");
+  const queued = await post("plain", { session_id: first.session_id, if_busy: "queue" });
+  await until(() => clock.pending > 1);
+  await runs.close();
+  const statuses = [first, queued].map(({ id }) => memory.get("run", id)?.value.status);
+  assertEquals([statuses, logs], [["cancelled", "cancelled"], []]);
+});
+
 Deno.test("a module that emits after the end changes nothing", async () => {
   let emit: (() => Promise<unknown>) | null = null;
   const { finish, entries, memory } = service({

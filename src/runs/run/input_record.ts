@@ -1,7 +1,7 @@
 /** The stored input of one run: see `storage/run_input.ts`. */
 import type { Change, Fence, Store } from "../../store/store.ts";
 import { inputChange, type StoredInput } from "../storage/run_input.ts";
-import { inputOf, type StoredRun } from "../storage/run_record.ts";
+import { inputOf, recordChange, type StoredRun } from "../storage/run_record.ts";
 import type { AgentInput } from "../types.ts";
 
 /** Collaborators of {@link InputRecord}. */
@@ -38,10 +38,10 @@ export class InputRecord {
     return inputChange(input, true);
   }
 
-  /** Stores the input, now that its modules are mounted and described. */
+  /** Stores the input and the state of a run that waited, now that its modules are mounted and described. */
   async store(descriptors: StoredInput["surface"]): Promise<void> {
-    const { store, fence } = this.#deps;
-    await store.commit([this.open(descriptors)], fence());
+    const { run, store, fence } = this.#deps;
+    await store.commit([this.open(descriptors), recordChange(run)], fence());
   }
 
   /** Adds the input of a sub-agent's turn; returns the change that stores both. */

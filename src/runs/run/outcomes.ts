@@ -17,3 +17,9 @@ export function failedOutcome(error: unknown, code = "internal"): Outcome {
 export function cancelledOutcome(): Outcome {
   return { status: "cancelled", stop_reason: "cancelled", output_text: "", output: [], error: null };
 }
+
+/** Returns the outcome of a run that a crashed process left and that cannot be continued. */
+export function interruptedOutcome(error: unknown): Outcome {
+  const message = `Cannot continue the run: its process ended: ${errorMessage(error)}`;
+  return { ...failedOutcome(error), error: { code: "interrupted", message } };
+}

@@ -14,13 +14,13 @@ import type { JsonObject } from "../../sdk/json.ts";
 import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Message, Prompt } from "../../sdk/types.ts";
-import type { Change, Fence } from "../../store/store.ts";
+import { type Change, ConflictError, type Fence } from "../../store/store.ts";
 import { ApprovalQueue } from "./approvals.ts";
 import type { RunObserver, RunsDeps, SecretSink, ServiceLimits } from "../ports.ts";
 import { RunProjection } from "./run_projection.ts";
 import { hasStarted, type OrphanedRun, stateAfter } from "../scheduler/crash_state.ts";
-import { recordChange } from "../storage/run_record.ts";
-import { failedOutcome } from "./outcomes.ts";
+import { DAY_MS, recordChange } from "../storage/run_record.ts";
+import { failedOutcome, interruptedOutcome } from "./outcomes.ts";
 import { RunLog } from "./run_log.ts";
 import { InputRecord } from "./input_record.ts";
 import { announceRecovery, type RestoredParts, restoreRun } from "./recovered_run.ts";
@@ -32,8 +32,6 @@ import { type LastRun, lastRunOf } from "../session_status.ts";
 import type { EndedChild, SavedSession } from "../storage/session_store.ts";
 import { Spawner } from "../subagents/spawner.ts";
 import type { Approval, RememberedApproval, Run, RunHandle } from "../types.ts";
-
-const DAY_MS = 86_400_000;
 
 /** Options of {@link ActiveRun}. */
 export interface ActiveRunOptions extends NewRun {
@@ -75,7 +73,7 @@ export class ActiveRun implements RunHandle {
   /** Whether the outcome is decided; entries of the clean-up still follow. */
   #ending = false;
   #outcome: Outcome | null = null;
-  #end_is_stored = false;
+  #end_is_unstored = false;
   #accepted = false;
   /** State of the turn that a crashed process left. */
   #recovered: RecoveredTurn | null = null;
@@ -218,10 +216,17 @@ export class ActiveRun implements RunHandle {
     this.#session = this.#newSession(saved);
   }
 
-  /** Records that the run waits for its session. From then on the run exists. */
-  async queue(): Promise<void> {
+  /** Records that the run waits for its session at this place of its queue. From then on the run exists. */
+  async queue(place: string): Promise<void> {
     await this.#start("queued");
-    await this.#accept();
+    await this.#accept(place);
+  }
+
+  /** Leaves a waiting run to other processes: records nothing more. */
+  handOver(): void {
+    this.#ending = true;
+    this.#hosts.close();
+    this.#close();
   }
 
   /** Initialises the session. Resolves once the run exists; on rejection nothing is stored. */
@@ -265,7 +270,8 @@ export class ActiveRun implements RunHandle {
     }));
   }
 
-  async #accept(): Promise<void> {
+  /** @param place Place in the queue of its session. Default: it has the session. */
+  async #accept(place?: string): Promise<void> {
     if (this.#accepted) return;
     if (this.options.resume && !this.#session.resumable) {
       throw new PreampError(
@@ -282,7 +288,7 @@ export class ActiveRun implements RunHandle {
     const changes = queued ? [input] : [input, sessionChange(this)];
     try {
       await this.log.accept((appended) =>
-        deps.store.commit([appended, recordChange(this), ...changes, ...with_run], fence())
+        deps.store.commit([appended, recordChange(this, place), ...changes, ...with_run], fence())
       );
     } catch (error) {
       this.#accepted = false;
@@ -311,8 +317,7 @@ export class ActiveRun implements RunHandle {
 
   /** Ends an orphaned run that cannot be continued. */
   async interrupt(error: unknown): Promise<void> {
-    const message = `Cannot continue the run: its process ended: ${errorMessage(error)}`;
-    await this.finish({ ...failedOutcome(error), error: { code: "interrupted", message } });
+    await this.finish(interruptedOutcome(error));
   }
 
   /** Ends a run that cannot start, such as a queued one whose modules are not available. */
@@ -350,10 +355,14 @@ export class ActiveRun implements RunHandle {
           ...(this.#has_begun ? [sessionChange(this)] : []),
         ],
       );
-      this.#end_is_stored = true;
     } catch (error) {
+      this.#end_is_unstored = !(error instanceof ConflictError); // otherwise another process continues the run
       deps.log("error", "run_end_not_stored", { run_id: this.id, message: errorMessage(error) });
     }
+    this.#close();
+  }
+
+  #close(): void {
     this.approvalQueue.close();
     this.log.close();
     this.#observer?.ended();
@@ -375,9 +384,14 @@ export class ActiveRun implements RunHandle {
     return this.#projection.approvals;
   }
 
-  /** Whether the end of the run is stored. */
-  get end_is_stored(): boolean {
-    return this.#end_is_stored;
+  /** Whether the run is stored. */
+  get is_accepted(): boolean {
+    return this.#accepted;
+  }
+
+  /** Whether only this object has the run's outcome, because its end could not be stored. */
+  get end_is_unstored(): boolean {
+    return this.#end_is_unstored;
   }
 
   /** Whether the outcome of the run is decided. */

@@ -1,15 +1,31 @@
 /**
  * Continues the runs of crashed processes. A run is recovered when it has not ended and the lease of its
- * session has expired. See src/docs/architecture.md#the-log-is-the-state.
+ * session, or its own lease while it waits, has expired. See src/docs/architecture.md#the-log-is-the-state.
  */
 import type { Entry } from "../../kernel/host.ts";
-import { errorCode, errorMessage } from "../../sdk/errors.ts";
-import type { RunsDeps } from "../ports.ts";
+import { draftEntry } from "../../kernel/host.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import type { JsonObject } from "../../sdk/json.ts";
+import { timestamp } from "../../sdk/timestamp.ts";
+import type { RunnablePlan, RunsDeps } from "../ports.ts";
+import { interruptedOutcome } from "../run/outcomes.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { NewRun } from "../run/run_options.ts";
-import { inputChange, inputDeletion, openInputs, type StoredInput } from "../storage/run_input.ts";
+import { lastRunOf } from "../session_status.ts";
+import {
+  inputChange,
+  inputDeletion,
+  loadOpenInput,
+  openInputs,
+  type StoredInput,
+} from "../storage/run_input.ts";
+import { DAY_MS, runRecordChange } from "../storage/run_record.ts";
 import type { SavedSession, SessionStore } from "../storage/session_store.ts";
+import type { Run } from "../types.ts";
+import type { OrphanedRun } from "./crash_state.ts";
+import { projectRun } from "./remote_runs.ts";
 import type { SessionLeases } from "./session_leases.ts";
+import type { SessionQueue } from "./session_queue.ts";
 
 /** Milliseconds between two searches for orphaned runs: half the duration of a lease. */
 const RECOVER_EVERY_MS = 2_500;
@@ -19,6 +35,7 @@ export interface RecoveryDeps {
   readonly deps: RunsDeps;
   readonly sessions: SessionStore;
   readonly leases: SessionLeases;
+  readonly queue: SessionQueue;
   /** Returns whether a run is active in this process. */
   isActive(run_id: string): boolean;
   newRun(options: NewRun): ActiveRun;
@@ -26,6 +43,13 @@ export interface RecoveryDeps {
   admit(run: ActiveRun): void;
   /** Executes a run that has begun, until its end. */
   execute(run: ActiveRun): void;
+  /** Waits with a run until its session is free. */
+  wait(run: ActiveRun): void;
+}
+
+/** A run whose process is gone, and the lease that was acquired for it. */
+interface Claim extends OrphanedRun {
+  release(): Promise<void>;
 }
 
 /** Finds orphaned runs and continues them in this process. */
@@ -38,20 +62,25 @@ export class Recovery {
   }
 
   /**
-   * Continues every run that has not ended and whose session has no lease.
-   * Resolves to the run ids once each run executes again, or has ended because it cannot be continued.
+   * Continues every run that has not ended and whose process is gone.
+   * Resolves to the run ids once each run executes again, waits for its session, or has ended because it cannot be
+   * continued.
    */
   async recover(): Promise<string[]> {
-    const { deps: { store, log }, leases, isActive } = this.#deps;
+    const { deps: { store, log }, isActive } = this.#deps;
+    const inputs = (await openInputs(store)).filter(({ run_id }) => !isActive(run_id));
+    // all at once: a store may need the duration of a lease to find out that it has expired
+    const claims = await Promise.allSettled(inputs.map((input) => this.#claim(input)));
     const recovered: string[] = [];
-    for (const input of await openInputs(store)) {
-      if (this.#stopped.signal.aborted || isActive(input.run_id) || leases.runIn(input.session_id)) continue;
+    for (const [index, { run_id }] of inputs.entries()) {
       try {
-        if (await this.#recoverRun(input)) recovered.push(input.run_id);
+        const claim = claims[index]!; // one for each input
+        if (claim.status === "rejected") throw claim.reason;
+        if (claim.value === null) continue;
+        await this.#recoverRun(claim.value);
+        recovered.push(run_id);
       } catch (error) {
-        // its process is alive, or another process was faster
-        if (errorCode(error) === "session_busy") continue;
-        log("error", "run_not_recovered", { run_id: input.run_id, message: errorMessage(error) });
+        log("error", "run_not_recovered", { run_id, message: errorMessage(error) });
       }
     }
     return recovered;
@@ -77,23 +106,84 @@ export class Recovery {
     this.#stopped.abort();
   }
 
-  async #recoverRun(input: StoredInput): Promise<boolean> {
-    const { deps, sessions, leases, newRun, admit, execute } = this.#deps;
-    const { run_id, session_id, caller } = input;
-    const log = await deps.store.entries(run_id, 0, Number.MAX_SAFE_INTEGER) as Entry[] | null;
-    if (log === null || log.at(-1)?.event === "run:end") {
-      await deps.store.commit([log === null ? inputDeletion(run_id) : inputChange(input, false)]);
-      return false;
+  /**
+   * Acquires the lease that the process of a run has while it is alive, and reads the run; resolves to null when the
+   * process is alive, or the run has ended.
+   */
+  async #claim({ run_id, session_id, surface }: StoredInput): Promise<Claim | null> {
+    const { leases, queue } = this.#deps;
+    if (this.#stopped.signal.aborted) return null;
+    if (surface === null) { // its session was not initialised: it waits, or was about to begin
+      if (!await queue.claim(run_id)) return null;
+      const claim = await this.#read(run_id, () => queue.disclaim(run_id));
+      if (claim === null || isWaiting(claim.entries)) return claim;
+      await claim.release();
     }
-    // a queued run's session may not exist yet
+    if (leases.has(session_id) || !await leases.acquire(session_id, null)) return null;
+    return await this.#read(run_id, () => leases.release(session_id));
+  }
+
+  /** Reads a run whose lease was acquired; releases it and resolves to null when the run has ended. */
+  async #read(run_id: string, release: () => Promise<void>): Promise<Claim | null> {
+    const { store } = this.#deps.deps;
+    try {
+      const input = await loadOpenInput(store, run_id);
+      if (input !== null) {
+        const entries = await store.entries(run_id, 0, Number.MAX_SAFE_INTEGER) as Entry[] | null;
+        if (entries !== null) return { input, entries, release };
+        await store.commit([inputDeletion(run_id)]);
+      }
+    } catch (error) {
+      await release();
+      throw error;
+    }
+    await release();
+    return null;
+  }
+
+  async #recoverRun(claim: Claim): Promise<void> {
+    const { leases, admit, execute, wait } = this.#deps;
+    const { input: { session_id }, entries, release } = claim;
+    let run: ActiveRun | null;
+    try {
+      run = await this.#restore(claim);
+    } catch (error) {
+      await release();
+      throw error;
+    }
+    if (run === null) return await release();
+    admit(run);
+    if (isWaiting(entries)) return wait(run);
+    leases.assign(session_id, run);
+    try {
+      await run.begin();
+    } catch (error) {
+      await run.interrupt(error);
+      return await release();
+    }
+    execute(run);
+  }
+
+  /** Creates the run of a crashed process in this one; ends it and resolves to null when its plan is not allowed any more. */
+  async #restore({ input, entries }: Claim): Promise<ActiveRun | null> {
+    const { deps, sessions, newRun } = this.#deps;
+    const { run_id, session_id, caller } = input;
+    // the session of a waiting run may be deleted
     const saved = await sessions.load(caller, session_id).catch(() => null);
     const origin = input.plan_origin;
-    const ready = await deps.ready(
-      { ...input.request, plan: input.plan, ...(input.plan_lock ? { lock: input.plan_lock } : {}) },
-      { ...caller, origin },
-      input.plan_base_url ?? undefined,
-    );
-    const run = newRun({
+    let ready: RunnablePlan;
+    try {
+      ready = await deps.ready(
+        { ...input.request, plan: input.plan, ...(input.plan_lock ? { lock: input.plan_lock } : {}) },
+        { ...caller, origin },
+        input.plan_base_url ?? undefined,
+      );
+    } catch (error) {
+      if (!(error instanceof PreampError)) throw error; // such as a network that is down: tried again
+      await this.#end({ input, entries }, saved, error);
+      return null;
+    }
+    return newRun({
       request: input.own_plan ? { ...input.request, plan: input.plan } : input.request,
       caller: input.own_plan ? { ...caller, origin } : caller,
       createOptions: {},
@@ -104,26 +194,38 @@ export class Recovery {
       // before the run
       saved: saved && input.surface !== null ? beforeRun(saved, input) : saved,
       ...(input.resume ? { resume: input.resume } : {}),
-      orphan: { input, entries: log },
+      orphan: { input, entries },
     });
-    await leases.acquire(session_id, run);
-    const appended = await deps.store.entries(run_id, log.length, 1);
-    // another process continued it before the lease was acquired
-    if (appended === null || appended.length > 0) {
-      await leases.release(session_id);
-      return false;
-    }
-    admit(run);
-    try {
-      await run.begin();
-    } catch (error) {
-      await run.interrupt(error);
-      await leases.release(session_id);
-      return true;
-    }
-    execute(run);
-    return true;
   }
+
+  /** Ends a run that cannot be restored. */
+  async #end({ input, entries }: OrphanedRun, saved: SavedSession | null, error: Error): Promise<void> {
+    const { deps: { store, clock, limitsOf }, sessions } = this.#deps;
+    const { run_id, session_id, caller } = input;
+    const record = await store.get("run", run_id);
+    if (record === null) return;
+    const now_ms = clock.now();
+    const outcome = interruptedOutcome(error);
+    const run = projectRun(record.value as unknown as Run, entries).end(outcome, timestamp(now_ms));
+    const draft = draftEntry("run:end", session_id, { run: run as unknown as JsonObject });
+    const entry: Entry = { ...draft, run_id, seq: entries.length + 1, ts: timestamp(now_ms) };
+    const expires_ms = now_ms + limitsOf(caller).log_days * DAY_MS;
+    await store.commit([
+      { append: run_id, after: entries.length, entries: [entry] },
+      runRecordChange(run, caller.namespace),
+      inputChange(input, false, expires_ms),
+      { expireLog: run_id, at_ms: expires_ms },
+      ...(saved && !isWaiting(entries)
+        ? [sessions.put(caller, { ...saved, last_run: lastRunOf(outcome) })]
+        : []),
+    ]);
+  }
+}
+
+/** Returns whether a run had not begun: it waited for its session. */
+function isWaiting(entries: readonly Entry[]): boolean {
+  const last = entries.findLast(({ event }) => event === "run:start" || event === "run:status");
+  return last?.data.status === "queued";
 }
 
 /** Returns a session as it was before a run began. */

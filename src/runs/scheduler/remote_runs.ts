@@ -12,7 +12,7 @@ import type { Run } from "../types.ts";
 
 /** A command for a run. */
 export type RunCommand =
-  | { readonly kind: "cancel"; readonly mode: "graceful" | "immediate" }
+  | { readonly kind: "cancel"; readonly mode: "graceful" | "immediate"; readonly reason?: string }
   | { readonly kind: "steer"; readonly text: string }
   | {
     readonly kind: "decide";
@@ -40,6 +40,8 @@ const NAMESPACE = "internal";
  * the runs of a crashed one.
  */
 const TIMEOUT_MS = 15_000;
+/** Milliseconds that a command is stored when its sender has died; the clocks of servers may differ by minutes. */
+const KEEP_MS = 3_600_000;
 /** Milliseconds between two looks at the store when no change is reported. */
 const LOOK_EVERY_MS = 1_000;
 /** Maximum commands of one look at the store. */
@@ -99,7 +101,7 @@ export class RemoteRuns {
     const { store, clock, newId } = this.#deps;
     const key = newId("cmd");
     const value: StoredCommand = { run_id, command };
-    const expires_ms = clock.now() + TIMEOUT_MS;
+    const expires_ms = clock.now() + KEEP_MS;
     await store.commit([{ put: recordOf(key, value, "open", expires_ms) }]);
     const timeout = new AbortController();
     void clock.after(TIMEOUT_MS, this.#stopped.signal).catch(() => {}).then(() => timeout.abort());
@@ -131,8 +133,8 @@ export class RemoteRuns {
     return undefined;
   }
 
-  /** Carries out commands of other processes until {@link stop}. */
-  start(): void {
+  /** Carries out commands of other processes until {@link stop}. `onChange`: called after each of their changes. */
+  start(onChange: () => void): void {
     const { signal } = this.#stopped;
     const { clock, log } = this.#deps;
     const repeat = async () => {
@@ -140,6 +142,7 @@ export class RemoteRuns {
         try {
           await this.#handleOpenCommands();
           await this.changed(signal);
+          onChange();
         } catch (error) {
           log("error", "run_commands_not_read", { message: errorMessage(error) });
           await clock.after(1_000, signal);

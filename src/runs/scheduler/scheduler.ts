@@ -3,10 +3,12 @@
  * key, a FIFO queue per busy session, and cancellation of all runs on shutdown. `run/run.ts` executes a run.
  */
 import { PreampError } from "../../sdk/errors.ts";
-import type { Prompt } from "../../sdk/types.ts";
+import type { JsonObject, Prompt } from "../../sdk/types.ts";
 import { Admission, type AdmissionSlot } from "./admission.ts";
 import type { RunsDeps } from "../ports.ts";
-import { SessionLeases } from "./session_leases.ts";
+import { HeldLeases } from "./held_leases.ts";
+import { busyError, SessionLeases } from "./session_leases.ts";
+import { SessionQueue } from "./session_queue.ts";
 import { Idempotency } from "./idempotency.ts";
 import { printableId } from "../../process/ids.ts";
 import { Recovery } from "./recovery.ts";
@@ -24,30 +26,53 @@ import {
 } from "../storage/session_store.ts";
 import type { Caller, CreateOptions, RunHandle, RunRequest } from "../types.ts";
 
+/** Milliseconds that `close` waits for the ends of cancelled runs. */
+const CLOSE_MS = 1_000;
+
+/** The runs of other processes that share the store. */
+export interface RunsElsewhere {
+  /** Resolves to whether a stored run, which has not ended, waits for an approval. */
+  awaitsApproval(stored: JsonObject): Promise<boolean>;
+  /** Cancels a run in any process. Resolves when the cancellation was requested, or the run has ended. */
+  cancel(run_id: string, reason: string): Promise<void>;
+}
+
 /** Starts the runs of this process and tracks them until they end. */
 export class RunScheduler {
   readonly #deps: RunsDeps;
   readonly #sessions: SessionStore;
   readonly #idempotency: Idempotency;
   readonly #runs = new ReleasingMap<ActiveRun>();
+  readonly #elsewhere: RunsElsewhere;
+  readonly #held: HeldLeases;
   readonly #leases: SessionLeases;
+  readonly #queue: SessionQueue;
   readonly #admission: Admission;
   readonly #recovery: Recovery;
-  /** Session id → settles when the last run of the session's queue has ended. */
-  readonly #queues = new Map<string, Promise<unknown>>();
   readonly #executing = new Set<Promise<void>>();
   #draining = false;
 
-  constructor(deps: RunsDeps, sessions: SessionStore) {
+  constructor(deps: RunsDeps, sessions: SessionStore, elsewhere: RunsElsewhere) {
     this.#deps = deps;
+    this.#elsewhere = elsewhere;
     this.#sessions = sessions;
     this.#idempotency = new Idempotency(deps.store);
-    this.#leases = new SessionLeases(deps.store, deps.newId("proc"), deps.log);
+    this.#held = new HeldLeases(deps.store, deps.newId("proc"), deps.log);
+    this.#leases = new SessionLeases(this.#held, (session_id) => this.#queue.check(session_id));
+    this.#queue = new SessionQueue({
+      deps,
+      held: this.#held,
+      leases: this.#leases,
+      start: (run) => this.#startWaiting(run),
+      hasEnded: (run_id) => this.#hasEnded(run_id),
+      interrupt: (run_id, by) => this.#elsewhere.cancel(run_id, `superseded by ${by.id}`),
+    });
     this.#admission = new Admission((caller) => deps.limitsOf(caller));
     this.#recovery = new Recovery({
       deps,
       sessions,
       leases: this.#leases,
+      queue: this.#queue,
       isActive: (run_id) => this.#runs.has(run_id),
       newRun: (options) => this.#newRun(options),
       admit: (run) => {
@@ -57,6 +82,11 @@ export class RunScheduler {
       execute: (run) => {
         this.#register(run);
         this.#execute(run);
+      },
+      wait: (run) => {
+        this.#queue.adopt(run);
+        this.#register(run);
+        this.#track(run.settled("end").then(() => {}));
       },
     });
   }
@@ -106,8 +136,7 @@ export class RunScheduler {
       );
       const run_id = this.#deps.newId("run");
       const run = this.#newRun({ request, caller, createOptions: options, ready, run_id, session_id, saved });
-      if (request.if_busy === "queue" && this.#mustQueue(session_id)) await this.#enqueue(run);
-      else await this.#beginInSession(run);
+      await this.#beginOrWait(run);
       this.#releaseSlotAtEnd(run, slot);
       return run;
     } catch (error) {
@@ -120,61 +149,94 @@ export class RunScheduler {
     run.settled("end").then(() => this.#admission.release(slot)); // never rejects
   }
 
-  #mustQueue(session_id: string): boolean {
+  /**
+   * Begins a run, or lets it wait for a session that is busy.
+   * @throws {PreampError} `session_busy`.
+   */
+  async #beginOrWait(run: ActiveRun): Promise<void> {
+    const { session_id, options: { request: { if_busy }, saved } } = run;
+    if (if_busy === "queue" && await this.#mustQueue(run)) return await this.#enqueue(run, false);
+    if (await this.#beginInSession(run)) return;
+    const { active } = await this.#queue.openRuns(run);
+    // such a run is superseded, whatever `if_busy` says
+    const supersedes = active !== undefined && await this.#elsewhere.awaitsApproval(active.value);
+    const is_agent = active === undefined && saved?.spawned !== undefined; // an agent of another server's run
+    const cancels = supersedes || if_busy === "cancel" && !is_agent;
+    if (!cancels && if_busy !== "queue") throw busyError(session_id, "another server has an active run");
+    await this.#enqueue(run, cancels);
+  }
+
+  async #mustQueue(run: ActiveRun): Promise<boolean> {
+    const { session_id, options: { saved } } = run;
     const active = this.#leases.runIn(session_id);
     // such a run is superseded, whatever `if_busy` says
     if (active) return active.current().status !== "awaiting_approval";
-    return this.#queues.has(session_id);
+    if (this.#queue.has(session_id)) return true;
+    if (!this.#is_shared || saved === null) return false;
+    return (await this.#queue.openRuns(run)).waiting.length > 0;
   }
 
   /**
-   * Acquires the session for a run. Supersedes a run that awaits approval; cancels or rejects for any other.
+   * Acquires the session for a run; resolves to false while another process has it. Supersedes a run of this process that
+   * awaits approval; cancels or rejects for any other.
    */
-  async #acquireSession(run: ActiveRun): Promise<void> {
+  async #acquireSession(run: ActiveRun): Promise<boolean> {
     const { id, session_id, options: { request } } = run;
-    for (
-      let active = this.#leases.runIn(session_id);
-      active;
-      active = this.#leases.runIn(session_id)
-    ) {
-      if (active.session_id !== session_id) {
-        throw new PreampError(
-          "session_busy",
-          `Cannot start a run in session "${session_id}": run "${active.id}" uses it as a sub-agent`,
-        );
+    while (this.#leases.has(session_id)) {
+      const active = this.#leases.runIn(session_id);
+      if (active && active.session_id !== session_id) {
+        throw busyError(session_id, `run "${active.id}" uses it as a sub-agent`);
       }
-      if (!active.ended) {
+      if (active && !active.ended) {
         const awaits_approval = active.current().status === "awaiting_approval";
         if (!awaits_approval && request.if_busy !== "cancel") {
-          throw new PreampError(
-            "session_busy",
-            `Cannot start a run in session "${session_id}": run "${active.id}" has not ended`,
-          );
+          throw busyError(session_id, `run "${active.id}" has not ended`);
         }
         await active.cancel("graceful", awaits_approval ? `superseded by ${id}` : "cancelled");
       }
       await this.#leases.whenReleased(session_id);
     }
     // no await since the check: other waiting runs will find this one
-    await this.#leases.acquire(session_id, run);
+    return await this.#leases.acquire(session_id, run);
   }
 
   /**
-   * Acquires the session and begins the run. `is_new`: the session is created with the run and need not be
-   * reloaded.
+   * Acquires the session and begins the run; resolves to false while a run of another process has the session. `is_new`:
+   * the session is created with the run and need not be reloaded.
    */
-  async #beginInSession(run: ActiveRun, is_new = false): Promise<void> {
-    await this.#acquireSession(run);
+  async #beginInSession(run: ActiveRun, is_new = false): Promise<boolean> {
+    if (!await this.#acquireSession(run)) return false;
     const { saved } = run.options;
     try {
-      if (saved !== null && !is_new) await this.#reloadSession(run, saved);
+      if (saved !== null && !is_new) {
+        if (await this.#hasOrphan(run)) {
+          await this.#leases.release(run.session_id);
+          return false;
+        }
+        await this.#reloadSession(run, saved);
+      }
       await run.begin();
     } catch (error) {
-      await this.#leases.release(run.session_id);
-      throw error;
+      if (!run.is_accepted) {
+        await this.#leases.release(run.session_id);
+        throw error;
+      }
+      await run.fail(error);
     }
     this.#register(run);
     this.#execute(run);
+    return true;
+  }
+
+  /** Resolves to whether a crashed process has left a run in the session, which is to be recovered first. */
+  async #hasOrphan(run: ActiveRun): Promise<boolean> {
+    if (!this.#is_shared) return false;
+    const { active } = await this.#queue.openRuns(run);
+    return active !== undefined && !this.#hasEnded(active.key);
+  }
+
+  #hasEnded(run_id: string): boolean {
+    return this.#runs.get(run_id)?.ended ?? false;
   }
 
   /** Starts a run in a new session. `resume`: continues a turn that another run began. */
@@ -205,7 +267,7 @@ export class RunScheduler {
         saved,
         ...(resume ? { resume } : {}),
       });
-      await this.#beginInSession(run, true);
+      if (!await this.#beginInSession(run, true)) throw busyError(session_id, "it is not new");
       this.#releaseSlotAtEnd(run, slot);
       return run;
     } catch (error) {
@@ -243,29 +305,19 @@ export class RunScheduler {
     run.continueFrom(now);
   }
 
-  async #enqueue(run: ActiveRun): Promise<void> {
-    const { session_id } = run;
-    // reported by that run
-    const before = (this.#queues.get(session_id) ?? this.#leases.whenReleased(session_id)).catch(() => {});
-    const stored = run.queue();
-    const turn = Promise.all([before, stored]).then(() => this.#executeQueued(run));
-    const tail = turn.finally(() => this.#queues.get(session_id) === tail && this.#queues.delete(session_id));
-    this.#queues.set(session_id, tail);
-    this.#track(tail.then(() => {}));
-    await stored;
+  async #enqueue(run: ActiveRun, ahead: boolean): Promise<void> {
+    await this.#queue.add(run, ahead);
     this.#register(run);
+    this.#track(run.settled("end").then(() => {}));
   }
 
-  /** Executes the first run of a queue once its session is free; resolves when the run has ended. */
-  async #executeQueued(run: ActiveRun): Promise<void> {
+  /** Begins a run that has waited; its session was acquired. */
+  async #startWaiting(run: ActiveRun): Promise<void> {
     const { session_id } = run;
-    while (this.#leases.runIn(session_id)) await this.#leases.whenReleased(session_id);
-    if (this.#draining) await run.finish(cancelledOutcome());
-    if (run.ended) return;
-    try {
-      await this.#leases.acquire(session_id, run);
-    } catch (error) {
-      return await run.fail(error);
+    if (this.#draining) {
+      if (this.#is_shared) run.handOver();
+      else await run.finish(cancelledOutcome());
+      return await this.#leases.release(session_id);
     }
     try {
       run.continueFrom(await this.#sessions.load(run.options.caller, session_id));
@@ -274,7 +326,7 @@ export class RunScheduler {
       await run.fail(error);
     }
     if (run.ended) await this.#leases.release(session_id);
-    else await this.#execute(run);
+    else void this.#execute(run);
   }
 
   #execute(run: ActiveRun): Promise<void> {
@@ -311,7 +363,7 @@ export class RunScheduler {
     return new ActiveRun({
       ...newRun,
       deps: this.#deps,
-      fence: () => this.#leases.fence(session_id),
+      fence: () => this.#queue.fence(run_id) ?? this.#leases.fence(session_id),
       acquireChildSession: (run, id, parent_id) => this.#acquireChildSession(caller, run, id, parent_id),
       releaseChildSession: (id) => this.#leases.release(id),
       childSessionChange: (run, child) =>
@@ -338,7 +390,9 @@ export class RunScheduler {
         `Cannot find session "${printableId(session_id)}" among this session's agents`,
       );
     }
-    await this.#leases.acquire(session_id, run);
+    if (!await this.#leases.acquire(session_id, run)) {
+      throw busyError(session_id, "another server has an active run");
+    }
     try {
       // another run may have changed it since it was read
       return await this.#sessions.load(caller, session_id);
@@ -351,14 +405,25 @@ export class RunScheduler {
   #register(run: ActiveRun): void {
     this.#runs.set(run.id, run);
     run.settled("end").then(() => {
-      if (run.end_is_stored) this.#runs.delete(run.id); // otherwise only this object has the run's outcome
+      if (!run.end_is_unstored) this.#runs.delete(run.id);
     });
+  }
+
+  /** Starts waiting runs whose session another process has released. */
+  checkQueues(): void {
+    void this.#queue.checkAll();
+  }
+
+  /** Whether other processes may share the store. */
+  get #is_shared(): boolean {
+    return this.#deps.store.changed !== undefined;
   }
 
   /** Stops accepting runs, lets running ones end for 60 % of `grace_ms`, then cancels them immediately. */
   async drain(grace_ms: number): Promise<void> {
     this.#draining = true;
     this.#recovery.stop();
+    await this.#queue.stop(this.#is_shared);
     for (const run of this.#leases.runs) await run.cancel("graceful", "the server is stopping");
     if (await this.idle(grace_ms * 0.6)) return;
     for (const run of this.#leases.runs) await run.cancel("immediate", "the server is stopping");
@@ -381,8 +446,11 @@ export class RunScheduler {
     return this.#draining;
   }
 
+  /** Cancels all runs at once, and waits a second for their ends to be stored unless they were drained before. */
   async close(): Promise<void> {
+    const was_drained = this.#draining;
     await this.drain(0);
-    this.#leases.close();
+    if (!was_drained) await this.idle(CLOSE_MS);
+    this.#held.close();
   }
 }

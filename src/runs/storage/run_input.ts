@@ -50,6 +50,12 @@ export async function loadInput(store: Store, run_id: string): Promise<StoredInp
   return record ? record.value as unknown as StoredInput : null;
 }
 
+/** Resolves to the input of a run that has not ended, otherwise to null. */
+export async function loadOpenInput(store: Store, run_id: string): Promise<StoredInput | null> {
+  const record = await store.get(KIND, keyOf(run_id));
+  return record?.index?.open === "true" ? record.value as unknown as StoredInput : null;
+}
+
 /** Resolves to the inputs of all runs that have not ended, oldest first. */
 export async function openInputs(store: Store): Promise<StoredInput[]> {
   const found: StoredInput[] = [];

@@ -6,6 +6,9 @@ import type { RunnablePlan } from "../ports.ts";
 import type { Caller, Run, RunRequest } from "../types.ts";
 import { originOfPlan, type SavedSession } from "./session_store.ts";
 
+/** Milliseconds of a day, the unit of `log_days`. */
+export const DAY_MS = 86_400_000;
+
 /** The members of a run that its records are made from. */
 export interface StoredRun {
   readonly id: string;
@@ -51,16 +54,28 @@ export function inputOf(run: StoredRun, descriptors: StoredInput["surface"]): St
   };
 }
 
-/** Returns the change that stores the run object, for lists and for other processes. */
-export function recordChange(active: StoredRun): Change {
-  const run = active.current();
+/**
+ * Returns the change that stores the run object, for lists and for other processes. `place`: place of a waiting run in
+ * the queue of its session.
+ */
+export function recordChange(active: StoredRun, place?: string): Change {
+  return runRecordChange(active.current(), active.options.caller.namespace, place);
+}
+
+/** Returns the change that stores a run object. */
+export function runRecordChange(run: Run, namespace: string, place?: string): Change {
   return {
     put: {
       kind: "run",
       key: run.id,
-      namespace: active.options.caller.namespace,
+      namespace,
       value: run as unknown as JsonObject,
-      index: { session_id: run.session_id, status: run.status, open: String(run.ended_at === null) },
+      index: {
+        session_id: run.session_id,
+        status: run.status,
+        open: String(run.ended_at === null),
+        ...(place === undefined ? {} : { place }),
+      },
       created_ms: Date.parse(run.created_at),
     },
   };

@@ -258,6 +258,50 @@ Deno.test("a store that fails ends the run, logs an error, and frees the session
   }
 });
 
+for (const waits of [false, true]) {
+  const which = waits ? "a queued run" : "a run";
+  Deno.test(`one failed commit, whichever it is: ${which} does not begin, or ends and frees its session`, async () => {
+    for (let at = 1, reached = true; reached; at++) {
+      let commits = 0;
+      const { post, clock, memory, runs, logs } = service({
+        plans: {
+          slow: { providers: [[{ text: "slow", delay_ms: 1_000 }]] },
+          p: { providers: [[calls(["t"]), "done"]], tools: [tool("t")] },
+        },
+        store: (memory) => {
+          const commit = memory.commit.bind(memory);
+          memory.commit = (changes, fence) => {
+            const is_counted = JSON.stringify(changes).includes(waits ? "run_2" : "run_1");
+            if (is_counted && ++commits === at) throw new Error("disk full");
+            return commit(changes, fence);
+          };
+          return new SlowStore(memory);
+        },
+      });
+      const first = waits ? await post("slow") : null;
+      if (first) await until(() => clock.pending > 1);
+      const fields = first ? { session_id: first.session_id, if_busy: "queue" as const } : {};
+      const handle = await post("p", fields).catch(() => null);
+      if (first) await clock.advance(1_000);
+      await first?.settled("end");
+      const run = await handle?.settled("end");
+      if (run && !logs.some(({ event }) => event === "run_end_not_stored")) {
+        const last = memory.entries(run.id, 0, 1_000)!.at(-1) as Entry;
+        assertEquals(
+          [memory.get("run", run.id)!.value.status, last.event],
+          [run.status, "run:end"],
+          String(at),
+        );
+      }
+      reached = commits >= at;
+      const session_id = first?.session_id ?? run?.session_id;
+      const next = await post("p", session_id ? { session_id, if_busy: "queue" } : {});
+      assertEquals((await next.settled("end")).status, "completed", String(at));
+      await runs.close();
+    }
+  });
+}
+
 Deno.test("the commit after a failed one stores its entries too: the log has no gap", async () => {
   const { post, entries } = service({
     plans: { p: { providers: [[calls(["t"]), "done"]], tools: [tool("t")] } },

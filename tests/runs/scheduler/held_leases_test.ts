@@ -1,14 +1,11 @@
-import { SessionLeases } from "../../../src/runs/scheduler/session_leases.ts";
-import type { ActiveRun } from "../../../src/runs/run/run.ts";
+import { HeldLeases } from "../../../src/runs/scheduler/held_leases.ts";
 import type { JsonObject } from "../../../src/sdk/types.ts";
 import { MemoryStore } from "../../../src/store/memory.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { assertEquals } from "../../assert.ts";
 import { until } from "../../support/sessions.ts";
 
-const RUN = {} as ActiveRun; // never used
-
-Deno.test("SessionLeases renews all leases at once, and reports only those that another process took", async () => {
+Deno.test("HeldLeases renews all leases at once, and reports only those that another process took", async () => {
   const answers = new Map<string, PromiseWithResolvers<boolean>>();
   const store: Store = new MemoryStore();
   store.renew = (lease) => {
@@ -18,17 +15,17 @@ Deno.test("SessionLeases renews all leases at once, and reports only those that 
   };
   const logged: [string, JsonObject][] = [];
   const { promise: tick, restore } = capturedInterval();
-  const leases = new SessionLeases(store, "here", (_level, event, facts) => logged.push([event, facts]));
+  const leases = new HeldLeases(store, "here", (_level, event, facts) => logged.push([event, facts]));
   try {
-    for (const id of ["kept", "released", "taken"]) await leases.acquire(id, RUN);
+    for (const id of ["kept", "released", "taken"]) await leases.acquire(id);
     (await tick)();
-    assertEquals([...answers.keys()], ["session/kept", "session/released", "session/taken"]);
+    assertEquals([...answers.keys()], ["kept", "released", "taken"]);
     await leases.release("released");
-    answers.get("session/kept")!.resolve(true);
-    answers.get("session/released")!.resolve(false); // its row was deleted meanwhile
-    answers.get("session/taken")!.resolve(false);
+    answers.get("kept")!.resolve(true);
+    answers.get("released")!.resolve(false); // its row was deleted meanwhile
+    answers.get("taken")!.resolve(false);
     await until(() => logged.length > 0);
-    assertEquals(logged, [["lease_lost", { lease: "session/taken" }]]);
+    assertEquals(logged, [["lease_lost", { lease: "taken" }]]);
   } finally {
     restore();
     leases.close();

@@ -1,0 +1,259 @@
+/**
+ * Runs that wait for their session. A waiting run is stored, with its place: the order holds for all servers that share
+ * the store. The server that accepted the run has a lease of it and starts it; when that server dies, another one
+ * acquires the lease and waits instead.
+ */
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import type { Fence, VersionedRecord } from "../../store/store.ts";
+import type { RunsDeps } from "../ports.ts";
+import type { ActiveRun } from "../run/run.ts";
+import { cancelledOutcome } from "../run/outcomes.ts";
+import type { HeldLeases } from "./held_leases.ts";
+import type { SessionLeases } from "./session_leases.ts";
+
+/** Collaborators of {@link SessionQueue}. */
+export interface SessionQueueDeps {
+  readonly deps: RunsDeps;
+  readonly held: HeldLeases;
+  readonly leases: SessionLeases;
+  /** Begins a run whose session was acquired. Resolves when it has begun or ended; never rejects. */
+  start(run: ActiveRun): Promise<void>;
+  /** Whether a run of this process has ended, although its end may not be stored. */
+  hasEnded(run_id: string): boolean;
+  /** Cancels the run that has the session, in any process. */
+  interrupt(run_id: string, by: ActiveRun): Promise<void>;
+}
+
+/** The open runs of a session, in all processes. */
+export interface OpenRuns {
+  /** The run that has the session. */
+  readonly active: VersionedRecord | undefined;
+  /** Waiting runs, in the order in which they start. */
+  readonly waiting: readonly VersionedRecord[];
+}
+
+/** Milliseconds between two looks at the queues after changes of other processes. */
+const LOOK_EVERY_MS = 100;
+/** Milliseconds after which a run that still has the session is cancelled again: its server may have died. */
+const INTERRUPT_EVERY_MS = 5_000;
+/** Maximum open runs of one session that are read. */
+const MAX_OPEN = 1_000;
+
+/** The waiting runs of this process. */
+export class SessionQueue {
+  readonly #deps: SessionQueueDeps;
+  /** Session id → run id → run. */
+  readonly #sessions = new Map<string, Map<string, ActiveRun>>();
+  /** Ids of the runs that wait, or are being stored as waiting. */
+  readonly #waiting = new Set<string>();
+  /** Session id → number of the last place that this process gave. */
+  readonly #last_place = new Map<string, number>();
+  readonly #checking = new Set<string>();
+  readonly #check_again = new Set<string>();
+  /** Ids of runs that were cancelled for a run that takes their session. */
+  readonly #interrupted = new Set<string>();
+  readonly #stopped = new AbortController();
+  #looking = false;
+  #look_again = false;
+
+  constructor(deps: SessionQueueDeps) {
+    this.#deps = deps;
+  }
+
+  /** Returns whether runs of this process wait for a session. */
+  has(session_id: string): boolean {
+    return this.#sessions.has(session_id);
+  }
+
+  /** Returns the fence of a waiting run; undefined for other runs. */
+  fence(run_id: string): Fence | undefined {
+    return this.#waiting.has(run_id) ? this.#deps.held.fence(leaseOf(run_id)) : undefined;
+  }
+
+  /** Reads the open runs of a session. */
+  async openRuns({ session_id, options: { caller } }: ActiveRun): Promise<OpenRuns> {
+    const { records } = await this.#deps.deps.store.list("run", {
+      namespace: caller.namespace,
+      where: { session_id, open: "true" },
+      limit: MAX_OPEN,
+    });
+    const is_waiting = ({ index }: VersionedRecord) => index?.status === "queued";
+    return {
+      active: records.findLast((record) => !is_waiting(record)),
+      waiting: records.filter(is_waiting).sort(byPlace),
+    };
+  }
+
+  /**
+   * Stores a new run as waiting; it starts when its session is free. `ahead`: it starts before the runs that wait
+   * already, and cancels the run that has the session.
+   */
+  async add(run: ActiveRun, ahead: boolean): Promise<void> {
+    const { session_id } = run;
+    await this.#deps.held.acquire(leaseOf(run.id));
+    this.#waiting.add(run.id);
+    try {
+      const { waiting } = await this.openRuns(run);
+      const numbers = waiting.map(({ index }) => numberOf(index?.place));
+      const number = Math.max(0, this.#last_place.get(session_id) ?? 0, ...numbers) + 1;
+      this.#last_place.set(session_id, number);
+      await run.queue(placeOf(number, ahead));
+    } catch (error) {
+      await this.disclaim(run.id);
+      throw error;
+    }
+    this.#wait(run);
+  }
+
+  /** Acquires a waiting run of another process; resolves to false while that process is alive. */
+  claim(run_id: string): Promise<boolean> {
+    return this.#deps.held.acquire(leaseOf(run_id));
+  }
+
+  /** Gives up a run that was claimed. */
+  async disclaim(run_id: string): Promise<void> {
+    this.#waiting.delete(run_id);
+    await this.#deps.held.release(leaseOf(run_id));
+  }
+
+  /** Waits with a run that was claimed. */
+  adopt(run: ActiveRun): void {
+    this.#waiting.add(run.id);
+    this.#wait(run);
+  }
+
+  #wait(run: ActiveRun): void {
+    const { id, session_id } = run;
+    let runs = this.#sessions.get(session_id);
+    if (!runs) this.#sessions.set(session_id, runs = new Map());
+    runs.set(id, run);
+    run.settled("end").then(async () => { // never rejects
+      this.#remove(run);
+      await this.disclaim(id);
+      this.check(session_id);
+    });
+    this.check(session_id);
+  }
+
+  #remove({ id, session_id }: ActiveRun): void {
+    this.#waiting.delete(id);
+    const runs = this.#sessions.get(session_id);
+    if (!runs?.delete(id) || runs.size > 0) return;
+    this.#sessions.delete(session_id);
+    this.#last_place.delete(session_id);
+  }
+
+  /** Checks every session with waiting runs, soon: another process has changed the store. */
+  async checkAll(): Promise<void> {
+    this.#look_again = true;
+    if (this.#looking) return;
+    this.#looking = true;
+    while (this.#look_again && this.#sessions.size > 0) {
+      this.#look_again = false;
+      for (const session_id of this.#sessions.keys()) this.check(session_id);
+      await this.#pause(LOOK_EVERY_MS);
+    }
+    this.#looking = false;
+  }
+
+  /** Starts the first run of a session's queue if it is one of this process and the session is free. */
+  check(session_id: string): void {
+    if (!this.#sessions.has(session_id) || this.#stopped.signal.aborted) return;
+    if (this.#checking.has(session_id)) {
+      this.#check_again.add(session_id);
+      return;
+    }
+    this.#checking.add(session_id);
+    this.#check(session_id).catch((error) => {
+      this.#deps.deps.log("error", "queue_not_read", { session_id, message: errorMessage(error) });
+    }).finally(() => {
+      this.#checking.delete(session_id);
+      if (this.#check_again.delete(session_id)) this.check(session_id);
+    });
+  }
+
+  async #check(session_id: string): Promise<void> {
+    const { leases, start, hasEnded } = this.#deps;
+    const runs = this.#sessions.get(session_id);
+    const [any] = runs?.values() ?? [];
+    if (!runs || !any) return;
+    const before = [...runs.values()];
+    const { active, waiting } = await this.openRuns(any);
+    await this.#dropLost(before, waiting);
+    const [first] = waiting;
+    const run = first && runs.get(first.key);
+    if (!run || run.ended) return; // the turn of another process
+    const is_busy = active !== undefined && !hasEnded(active.key);
+    if (is_busy || leases.has(session_id)) {
+      const blocking = is_busy ? active.key : leases.runIn(session_id)?.id;
+      if (isAhead(first.index?.place) && blocking !== undefined) this.#interrupt(blocking, run);
+      return;
+    }
+    if (this.#stopped.signal.aborted || !await leases.acquire(session_id, run)) return;
+    this.#remove(run);
+    await start(run);
+    await this.disclaim(run.id);
+  }
+
+  /** Ends runs that another process has taken over because this one did not renew their leases. */
+  async #dropLost(runs: readonly ActiveRun[], waiting: readonly VersionedRecord[]): Promise<void> {
+    const stored = new Set(waiting.map(({ key }) => key));
+    for (const run of runs) {
+      if (stored.has(run.id) || run.ended || run.current().status !== "queued") continue;
+      await run.fail(new PreampError("interrupted", "Another server has taken over the run"));
+    }
+  }
+
+  #interrupt(run_id: string, by: ActiveRun): void {
+    if (this.#interrupted.has(run_id)) return;
+    this.#interrupted.add(run_id);
+    this.#deps.interrupt(run_id, by).catch((error) => {
+      this.#deps.deps.log("error", "run_not_cancelled", { run_id, message: errorMessage(error) });
+    }).then(() => this.#pause(INTERRUPT_EVERY_MS)).then(() => {
+      this.#interrupted.delete(run_id);
+      this.check(by.session_id);
+    });
+  }
+
+  /** Resolves after `ms` milliseconds, or when the queue is stopped. */
+  #pause(ms: number): Promise<void> {
+    return this.#deps.deps.clock.after(ms, this.#stopped.signal).catch(() => {}); // stopped
+  }
+
+  /**
+   * Stops starting runs. `hand_over`: leaves the waiting ones to other processes, or to the next start of this one;
+   * otherwise cancels them.
+   */
+  async stop(hand_over: boolean): Promise<void> {
+    this.#stopped.abort();
+    const runs = [...this.#sessions.values()].flatMap((waiting) => [...waiting.values()]);
+    await Promise.all(runs.map(async (run) => {
+      if (hand_over) run.handOver();
+      else await run.finish(cancelledOutcome());
+      await this.disclaim(run.id);
+    }));
+  }
+}
+
+function leaseOf(run_id: string): string {
+  return `waiting/${run_id}`;
+}
+
+/** Returns a place whose texts sort in the order of the queue. */
+function placeOf(number: number, ahead: boolean): string {
+  return `${ahead ? "0" : "1"}-${String(number).padStart(12, "0")}`;
+}
+
+function isAhead(place: string | undefined): boolean {
+  return place?.startsWith("0-") ?? false;
+}
+
+function numberOf(place: string | undefined): number {
+  return Number(place?.slice(2) ?? 0);
+}
+
+/** Orders waiting runs; those that were stored at the same moment by their ids. */
+function byPlace(a: VersionedRecord, b: VersionedRecord): number {
+  const [first, second] = [`${a.index?.place ?? ""} ${a.key}`, `${b.index?.place ?? ""} ${b.key}`];
+  return first < second ? -1 : first > second ? 1 : 0;
+}

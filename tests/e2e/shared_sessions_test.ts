@@ -1,0 +1,140 @@
+/** One run at a time in a session that several servers use: waiting, cancelling, limits, and what a crash leaves. */
+import { assertEquals } from "../assert.ts";
+import { type Json, type ServerProgram, startServer } from "./program.ts";
+import { ASKING, begin, call, inFolder, KEYS, planOf, testOnStores, until } from "./shared_store.ts";
+
+const ended = ({ ended_at }: Json) => ended_at !== null;
+const calledTool = ({ tool_call_count }: Json) => tool_call_count === 1;
+
+/** Starts two servers on one store. */
+async function startTwo(flags: string[]): Promise<[ServerProgram, ServerProgram]> {
+  return await Promise.all([startServer(flags, { env: KEYS }), startServer(flags, { env: KEYS })]);
+}
+
+/** Starts a run in a new session, whose later model calls take `delay_ms`; resolves when the second one is under way. */
+async function occupy(
+  server: ServerProgram,
+  delay_ms: number,
+  tool_calls = 1,
+): Promise<{ id: string; session_id: string }> {
+  const id = await begin(server, planOf(delay_ms, tool_calls), { prompt: "first" });
+  const { session_id } = await until(server, id, calledTool);
+  return { id, session_id };
+}
+
+/** Resolves to the prompts of a session, in order. */
+async function promptsOf(server: ServerProgram, session_id: string): Promise<string[]> {
+  const { body } = await call(server, `/v1/sessions/${session_id}/messages`);
+  return body.data.filter(({ role }: Json) => role === "user").map(({ content }: Json) => content);
+}
+
+/** Resolves to the statuses of runs once all have ended. */
+async function statusesOf(server: ServerProgram, ids: readonly string[]): Promise<string[]> {
+  const runs = [];
+  for (const id of ids) runs.push(await until(server, id, ended));
+  return runs.map(({ status }) => status);
+}
+
+testOnStores(
+  "queued runs of both start one after the other, in the order of their creation",
+  async (flags) => {
+    const [one, two] = await startTwo(flags);
+    await using _one = one;
+    await using _two = two;
+    const { id, session_id } = await occupy(one, 1_500);
+    const ids = [id];
+    for (
+      const [server, prompt] of [[two, "second"], [one, "third"], [two, "fourth"], [two, "fifth"]] as const
+    ) {
+      ids.push(await begin(server, planOf(0), { prompt, session_id, if_busy: "queue" }));
+    }
+    const queued = await call(one, "/v1/runs?status=queued");
+    assertEquals(queued.body.data.map(({ id }: Json) => id), ids.slice(1).reverse());
+    const cancelled = await call(one, `/v1/runs/${ids[3]}/cancel`, {}); // waits on the other server
+    assertEquals([cancelled.status, cancelled.body.status], [200, "cancelled"]);
+    assertEquals(await statusesOf(one, ids), [
+      "completed",
+      "completed",
+      "completed",
+      "cancelled",
+      "completed",
+    ]);
+    assertEquals(await promptsOf(two, session_id), ["first", "second", "third", "fifth"]);
+    assertEquals((await call(one, "/v1/runs?status=queued")).body.data, []);
+  },
+);
+
+testOnStores("if_busy: cancel ends the run of the other, and starts before queued runs", async (flags) => {
+  const [one, two] = await startTwo(flags);
+  await using _one = one;
+  await using _two = two;
+  const { id, session_id } = await occupy(one, 1_500, 2);
+  const queued = await begin(one, planOf(0), { prompt: "later", session_id, if_busy: "queue" });
+  const replacing = await call(two, "/v1/runs", {
+    prompt: "now",
+    plan: planOf(0),
+    session_id,
+    if_busy: "cancel",
+  });
+  assertEquals([replacing.status, replacing.body.status], [200, "completed"], JSON.stringify(replacing.body));
+  assertEquals(await statusesOf(two, [id, queued]), ["cancelled", "completed"]);
+  assertEquals(await promptsOf(one, session_id), ["first", "now", "later"]);
+});
+
+testOnStores("a run that waits for an approval on the other is superseded", async (flags) => {
+  const [one, two] = await startTwo(flags);
+  await using _one = one;
+  await using _two = two;
+  const id = await begin(one, ASKING, { prompt: "first" });
+  const { session_id } = await until(two, id, ({ status }) => status === "awaiting_approval");
+  const next = await call(two, "/v1/runs", { prompt: "next", plan: planOf(0), session_id });
+  assertEquals([next.status, next.body.status], [200, "completed"], JSON.stringify(next.body));
+  assertEquals(await statusesOf(two, [id]), ["cancelled"]);
+  const log = await call(two, `/v1/runs/${id}/events`);
+  const denied = log.body.data.filter(({ event }: Json) => event === "approval:denied");
+  assertEquals(denied.map(({ data }: Json) => data.reason), [`superseded by ${next.body.id}`]);
+});
+
+testOnStores("a queued run survives the death of the server that accepted it", async (flags) => {
+  const [one, two] = await startTwo(flags);
+  await using _one = one;
+  const { id, session_id } = await occupy(one, 8_000);
+  const queued = await begin(two, planOf(0), { prompt: "second", session_id, if_busy: "queue" });
+  two.kill("SIGKILL");
+  await two.ended;
+  assertEquals(await statusesOf(one, [id, queued]), ["completed", "completed"]);
+  assertEquals(await promptsOf(one, session_id), ["first", "second"]);
+});
+
+testOnStores(
+  "a queued run starts when the run of a killed server was recovered and has ended",
+  async (flags) => {
+    const [one, two] = await startTwo(flags);
+    await using _two = two;
+    const { id, session_id } = await occupy(one, 2_000);
+    const queued = await begin(two, planOf(0), { prompt: "second", session_id, if_busy: "queue" });
+    const mine = await begin(one, planOf(0), { prompt: "third", session_id, if_busy: "queue" });
+    one.kill("SIGKILL");
+    await one.ended;
+    const busy = await call(two, "/v1/runs", { prompt: "never", plan: planOf(0), session_id });
+    assertEquals([busy.status, busy.body.error.code], [409, "session_busy"]);
+    assertEquals(await statusesOf(two, [id, queued, mine]), ["completed", "completed", "completed"]);
+    assertEquals(await promptsOf(two, session_id), ["first", "second", "third"]);
+  },
+);
+
+Deno.test("a queued run waits over a restart of its server", () =>
+  inFolder(async (folder) => {
+    const flags = ["--store", `sqlite:${folder}/runs.db`];
+    let ids: string[];
+    let session: string;
+    {
+      await using server = await startServer(flags, { env: KEYS });
+      const { id, session_id } = await occupy(server, 60_000);
+      ids = [id, await begin(server, planOf(0), { prompt: "second", session_id, if_busy: "queue" })];
+      session = session_id;
+    }
+    await using server = await startServer(flags, { env: KEYS });
+    assertEquals(await statusesOf(server, ids), ["cancelled", "completed"]);
+    assertEquals(await promptsOf(server, session), ["first", "second"]);
+  }));
