@@ -1,6 +1,7 @@
 /**
  * `deno task test`: runs every gate and every test, and prints one line with the total. `quick` (`deno task ok`)
- * leaves out the e2e tests, tries few of the cases of large tests, and stops at the first gate or suite that fails.
+ * leaves out `*_slow_test.ts` and the e2e tests, tries few of the cases of large tests, and stops at the first gate or
+ * suite that fails.
  */
 
 const SOURCES = ["main.ts", "src", "modules", "plans", "tests", ".tasks"];
@@ -20,11 +21,13 @@ const GATES: readonly (readonly string[])[] = [
     "src/sdk/testing.ts",
   ],
 ];
-/** Checks the types of all files; it uses one core, so that the suites begin meanwhile. */
-const TYPES: readonly string[] = ["check", "--quiet", ...SOURCES];
+/** Checks the types of all files and of the examples in the docs; it uses one core, so that all else runs meanwhile. */
+const TYPES: readonly string[] = ["check", "--doc", "--quiet", ...SOURCES, "README.md"];
 const SUITES = ["unit:kernel", "unit:rest", "unit:docs"];
+/** Their tests often wait for processes that they started, so more of them run at a time than there are cores. */
+const SLOW_SUITES = ["unit:slow", "e2e"];
 /** The escape suite measures times, so it runs alone. */
-const SLOW_SUITES = ["e2e", "e2e:escape"];
+const LONE_SUITES = ["e2e:escape"];
 
 interface Count {
   passed: number;
@@ -33,14 +36,15 @@ interface Count {
 
 const quick = Deno.args.includes("quick");
 const total: Count = { passed: 0, failed: 0 };
+const types = runGate(TYPES);
 for (const args of GATES) {
   if (quick && total.failed > 0) break;
   await runGate(args);
 }
-const types = quick && total.failed > 0 ? Promise.resolve() : runGate(TYPES);
-for (const suite of quick ? SUITES : [...SUITES, ...SLOW_SUITES]) {
+for (const suite of quick ? SUITES : [...SUITES, ...SLOW_SUITES, ...LONE_SUITES]) {
   if (quick && total.failed > 0) break;
-  const { success, text } = await run(["task", "--quiet", suite]);
+  const jobs = navigator.hardwareConcurrency + (SLOW_SUITES.includes(suite) ? 1 : 0);
+  const { success, text } = await run(["task", "--quiet", suite], { DENO_JOBS: String(jobs) });
   const count = summaryOf(text);
   // a file that cannot be loaded, or a suite that did not start, counts as one failure
   add(success || count.failed > 0 ? count : { ...count, failed: 1 });
@@ -65,11 +69,14 @@ function print(line: string): void {
 }
 
 /** Runs `deno …` and forwards its output; resolves to its stdout. */
-async function run(args: readonly string[]): Promise<{ success: boolean; text: string }> {
+async function run(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ success: boolean; text: string }> {
   const child = new Deno.Command(Deno.execPath(), {
     args: [...args],
     cwd: new URL("../", import.meta.url),
-    env: { NO_COLOR: "1", ...(quick ? {} : { PROPERTY_RUNS: "many" }) },
+    env: { NO_COLOR: "1", ...(quick ? {} : { PROPERTY_RUNS: "many" }), ...env },
     stdout: "piped",
     stderr: "inherit",
   }).spawn();

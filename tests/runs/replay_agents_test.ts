@@ -221,7 +221,7 @@ for (
     const entries = await kit.entries(run_id);
     const accepted = entries.findIndex(({ event }) => event === "session:start");
     const kills = Array.from({ length: entries.length - accepted }, (_, index) => accepted + index);
-    for (const last of someOf(kills, 8)) {
+    for (const last of someOf(kills, 4)) {
       const [next, id] = await killAndResume(family, last);
       assertEquals([last, await replayed(next, id)], [last, { equal: true }]);
     }

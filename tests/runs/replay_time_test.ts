@@ -4,6 +4,7 @@ import { VirtualClock } from "../../src/runs/replay/virtual_clock.ts";
 import { createLoop } from "../../src/sdk/loop/loop.ts";
 import type { Orchestrator } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
+import { someOf } from "../support/cases.ts";
 import { CALLER, immediate, replayed } from "../support/runs.ts";
 import { play, type Scenario, SCENARIOS } from "./scenarios.ts";
 
@@ -27,7 +28,7 @@ async function replayedWithGaps(
 
 for (const [name, scenario] of Object.entries(SCENARIOS)) {
   Deno.test(`replay() is equal when time passed before any of the entries: ${name}`, async () => {
-    for (const [shift] of GAPS_MS.entries()) {
+    for (const shift of someOf([...GAPS_MS.keys()], 3)) {
       const report = await replayedWithGaps(scenario, ({ seq }) => GAPS_MS[(seq + shift) % GAPS_MS.length]!);
       assertEquals([shift, report], [shift, { equal: true }]);
     }

@@ -129,7 +129,15 @@ const BYSTANDER = `export function mount(c) {
   c.registerContributor("x", "bystander", () => Promise.reject(new Error("nothing")));
 }`;
 
-/** Faults that are tried in workers too, where what a guest says takes another way to the same host. */
+/** Faults of members that are no functions; as a function they are nonsense, whatever the function does. */
+const OF_DATA: ReadonlySet<string> = new Set([
+  "is missing",
+  "throws",
+  "throws when it is read",
+  "is nonsense",
+]);
+
+/** Faults that are tried in workers, which start faster; the others hold up their guest, which only a process can end. */
 const IN_WORKERS = ["is missing", "throws when it is read", "answers twice, and continues after its answer"];
 
 type Plan = Record<string, unknown>;
@@ -198,8 +206,9 @@ async function postAll(preamp: Preamp, plans: Iterable<[what: string, plan: Plan
 /** Every contract with one member as it should not be. */
 function* brokenPlans(faults: readonly string[]): Generator<[what: string, plan: Plan]> {
   for (const [type, contract] of Object.entries(CONTRACTS)) {
-    for (const member of Object.keys(contract.members)) {
+    for (const [member, whole] of Object.entries(contract.members)) {
       for (const fault of faults) {
+        if (!whole.includes("=>") && !whole.startsWith("function") && !OF_DATA.has(fault)) continue;
         yield [`${type}: ${member} ${fault}`, planOf(type, broken(contract, member, fault))];
       }
     }
@@ -238,20 +247,20 @@ async function assertAlive(preamp: Preamp): Promise<void> {
   assertEquals([status, JSON.parse(body).output_text], [200, "still there"]);
 }
 
-Deno.test("no member of a module in a process that is missing, throws, lies, is late or answers twice ends its server", async () => {
+Deno.test("no member of a module in a process that throws, lies, is late or never answers ends its server", async () => {
   await using server = open(1);
   const { preamp, errors } = server;
-  const plans = new Map(brokenPlans(Object.keys(FAULTS)));
+  const plans = new Map(brokenPlans(Object.keys(FAULTS).filter((fault) => !IN_WORKERS.includes(fault))));
   for (const code of BROKEN_MODULES) {
     for (const type of Object.keys(CONTRACTS)) plans.set(`${type}: ${code}`, planOf(type, code));
   }
-  assert(plans.size > 200);
+  assert(plans.size > 150);
   assertEquals(await postAll(preamp, someOf([...plans], 20)), []);
   assertEquals(errors, []);
   await assertAlive(preamp);
 });
 
-Deno.test("no member of a module in a worker that is missing, throws or answers twice ends its server", async () => {
+Deno.test("no member of a module in a worker that is missing, throws when it is read or answers twice ends its server", async () => {
   const folder = await Deno.makeTempDir();
   try {
     // a worker that is given up while it starts lives on: none is, however busy this machine
