@@ -15,7 +15,7 @@ import { serverOptions } from "./server_options.ts";
 import { consoleOutput, hostedStore, isHosted } from "./hosted.ts";
 import { type Output, systemIo } from "./terminal/io.ts";
 import { createLog } from "./log.ts";
-import { logNodeWarnings, logStrayOutput } from "./stray_output.ts";
+import { logStrayOutput } from "./stray_output.ts";
 import { readSettings, type Settings } from "./settings.ts";
 
 /** Milliseconds that runs have to stop on a shutdown signal. Deno Deploy allows 5 s for the whole process. */
@@ -49,7 +49,6 @@ export async function openEmbedded(): Promise<EmbeddedServer> {
   const secrets = processRedactor(settings.api_keys);
   const log = createLog("json", output, secrets);
   logStrayOutput(log);
-  await logNodeWarnings(log);
   for (const message of settings.warnings) log.note("warning", "settings", { message });
   const found = hosted ? { ...settings, store: hostedStore(settings, io) } : settings;
   const options = await serverOptions(found, secrets, log);

@@ -11,7 +11,7 @@ import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "./parse/docu
 import { parseDocument } from "./parse/parse.ts";
 import { checkData, textOfData } from "./parse/plan_from_data.ts";
 import { describe } from "../sdk/value_path.ts";
-import { canonicalHash } from "../sdk/digest.ts";
+import { canonicalDigest } from "../sdk/digest.ts";
 import { deepFreeze, isObject, type JsonObject } from "../sdk/json.ts";
 import type { MountPlan } from "../sdk/plan.ts";
 
@@ -71,7 +71,8 @@ export async function compilePlan(
   const { data, locate } = typeof input === "string"
     ? await parseDocument(text, { label, limits })
     : { data: dataOf(text, label, limits), locate: undefined };
-  const { compiled, files } = compileData(data, label, options, locate);
+  const { checked, files } = checkedPlan(data, label, options, locate);
+  const compiled = { ...checked, plan_hash: await canonicalDigest(data) };
   if (files.length > 0) return deepFreeze(await withFiles(compiled, files, label, options, locate));
   if (key !== undefined) options.cache?.set(key, deepFreeze(compiled));
   return deepFreeze(compiled);
@@ -89,12 +90,12 @@ function dataOf(text: string, label: string, limits: DocumentLimits): JsonObject
   return data;
 }
 
-function compileData(
+function checkedPlan(
   written: JsonObject,
   label: string,
   options: CompileOptions,
   locate: Locate | undefined,
-): { compiled: CompiledPlan; files: FileReference[] } {
+): { checked: Omit<CompiledPlan, "plan_hash">; files: FileReference[] } {
   const { plan, findings, env, files } = checkPlan(written, {
     origin: options.origin,
     files: options.origin === "operator" && options.readText !== undefined && options.base_url !== undefined,
@@ -106,7 +107,7 @@ function compileData(
     throw documentError("plan_invalid", label, findings.errors.map((finding) => toDetail(finding, locate)));
   }
   const warnings = findings.warnings.map((finding) => toWarning(finding, locate));
-  return { compiled: { plan, written, plan_hash: canonicalHash(written), warnings, env }, files };
+  return { checked: { plan, written, warnings, env }, files };
 }
 
 /** Puts the text of each `system: {file}` into the checked plan. `written` and `plan_hash` do not change. */
@@ -152,9 +153,4 @@ async function readFile(
   throw documentError("plan_invalid", label, [
     toDetail({ path, message, hint: "name a text file beside the plan" }, locate),
   ], cause);
-}
-
-/** Returns the hash of plan data as written: `sha256-` of its RFC 8785 JSON. */
-export function hashPlan(written: JsonObject): string {
-  return canonicalHash(written);
 }

@@ -23,3 +23,9 @@ export function sha256(input: string | Uint8Array): string {
 export function canonicalHash(value: unknown): string {
   return sha256(canonicalJson(value));
 }
+
+/** Resolves to the {@link canonicalHash} without loading `node:crypto`: for what a server computes first, and rarely. */
+export async function canonicalDigest(value: unknown): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(canonicalJson(value)));
+  return `sha256-${new Uint8Array(digest).toBase64()}`;
+}

@@ -7,9 +7,10 @@
 import { readShell } from "../../modules/hooks-approval/shell.ts";
 import { readDeclared } from "../../src/loader/bundler/static_manifest.ts";
 import { PlanCache } from "../../src/plan/cache.ts";
-import { type CompiledPlan, compilePlan, hashPlan } from "../../src/plan/compile.ts";
+import { type CompiledPlan, compilePlan } from "../../src/plan/compile.ts";
 import { parsePlanText } from "../../src/plan/parse/parse.ts";
 import { hashKey, KeyRing } from "../../src/policy/api_keys.ts";
+import { canonicalHash } from "../../src/sdk/digest.ts";
 import { compileGlob } from "../../src/sdk/glob.ts";
 import { LLMError, overflowOf } from "../../src/sdk/llm_errors.ts";
 import { contextOf, loaderOf, serveFiles, specOf } from "../support/loader.ts";
@@ -83,7 +84,7 @@ const many = (run: () => unknown) => async () => {
   for (let call = 0; call < 50; call++) await run();
 };
 const { hash, cold, warm } = await compare(40, {
-  hash: many(() => hashPlan(written)),
+  hash: many(() => canonicalHash(written)),
   cold: many(() => compilePlan(written, { origin: "caller" })),
   warm: many(() => compilePlan(written, { origin: "caller", cache })),
 });

@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertRejects, assertStrictEquals, assertStringIncludes } from "../assert.ts";
 import { PlanCache } from "../../src/plan/cache.ts";
-import { type CompiledPlan, compilePlan, hashPlan } from "../../src/plan/compile.ts";
+import { type CompiledPlan, compilePlan } from "../../src/plan/compile.ts";
 import { formatDetail } from "../../src/plan/check/findings.ts";
+import { canonicalHash } from "../../src/sdk/digest.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { detailAt, GOOD, refusal } from "../support/plans.ts";
 
@@ -25,7 +26,7 @@ const TRACE_HASH = "sha256-gWR8L2GZsyupZSEYA52fT/MTL+9dCxH6bk3bplD1AJw=";
 Deno.test("compilePlan() returns the known hash, from text and from data", async () => {
   const fromText = await compilePlan(TRACE, { origin: "caller" });
   assertEquals(fromText.plan_hash, TRACE_HASH);
-  assertEquals(hashPlan(fromText.written), TRACE_HASH);
+  assertEquals(canonicalHash(fromText.written), TRACE_HASH);
   const fromData = await compilePlan(structuredClone(fromText.written) as JsonObject, { origin: "caller" });
   assertEquals(fromData, fromText);
   assertEquals(fromText.plan.limits, { max_tool_calls: 5 });

@@ -1,6 +1,6 @@
 /** `preamp plan hash`: prints the canonical hash of a plan as written; several files are merged. */
-import { hashPlan } from "../../plan/compile.ts";
 import { parsePlanText } from "../../plan/parse/parse.ts";
+import { canonicalHash } from "../../sdk/digest.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { PLAN_FLAG, planNames } from "./plan_command.ts";
@@ -22,7 +22,7 @@ export const command: Command = {
 async function run(args: Arguments, io: Io): Promise<number> {
   const files = planNames(args, "hash");
   const json = wantsJson(args);
-  const plan_hash = hashPlan(await dataOf(await readPlans(files, io)));
+  const plan_hash = canonicalHash(await dataOf(await readPlans(files, io)));
   if (json) writeJson(io, { plan_hash, files });
   else io.out.write(`${plan_hash}\n`);
   return EXIT.done;

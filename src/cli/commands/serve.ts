@@ -18,7 +18,7 @@ import { EXIT } from "../errors.ts";
 import type { Io } from "../terminal/io.ts";
 import { createLog, type Log, type LogFormat } from "../log.ts";
 import { policyFlags, readSettings, settingFlags, type Settings, settingsHelp } from "../settings.ts";
-import { logNodeWarnings, logStrayOutput } from "../stray_output.ts";
+import { logStrayOutput } from "../stray_output.ts";
 import { serverOptions } from "../server_options.ts";
 import { type StartupBanner, startupBanner } from "../terminal/startup_banner.ts";
 
@@ -71,7 +71,6 @@ async function run(args: Arguments, io: Io): Promise<number> {
   });
   const signal = stopSignal(io, () => log.note("info", "stopping", {}));
   logStrayOutput(log);
-  await logNodeWarnings(log);
   return await listen(preamp, settings, { auth, store: options.store?.kind ?? "memory" }, io, log, signal);
 }
 

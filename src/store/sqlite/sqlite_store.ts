@@ -46,7 +46,7 @@ interface Call {
  * @throws {Error} when the file cannot be opened: no permission, damaged, of another program or of a newer version.
  */
 export async function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Promise<Store> {
-  await createPrivateFile(path);
+  // first the store, because its worker starts while the file is created
   const store = new SqliteStore(options.now ?? Date.now, options.monotonic ?? (() => performance.now()));
   await store.open(path);
   return store;
@@ -78,8 +78,9 @@ class SqliteStore implements Store {
   }
 
   async open(path: string): Promise<void> {
-    this.#post({ open: path });
     try {
+      await createPrivateFile(path);
+      this.#post({ open: path });
       await this.#opened.promise;
     } catch (error) {
       this.#worker.terminate();
