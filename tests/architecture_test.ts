@@ -60,9 +60,12 @@ const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
 /** Files that may create objects of all folders: the entry point of the library. */
 const COMPOSES: ReadonlySet<string> = new Set(["src/server/mod.ts"]);
 
-/** Entry points that modules may import, besides their own files and packages of the import map. */
+/**
+ * Entry points that modules may import, besides their own files and packages of the import map. `preamp` would load zod
+ * with the first session.
+ */
 const MODULE_IMPORTS: ReadonlySet<string> = new Set([
-  "preamp",
+  "preamp/base",
   "preamp/loop",
   "preamp/context",
   "preamp/provider",

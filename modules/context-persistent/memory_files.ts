@@ -1,5 +1,5 @@
 /** Reads memory files: texts at the start of every request of a session. */
-import type { Coordinator, Message } from "preamp";
+import type { Coordinator, Message } from "preamp/base";
 import {
   baseName,
   deepFreeze,
@@ -10,7 +10,7 @@ import {
   isWithinFolder,
   normalizePath,
   PreampError,
-} from "preamp";
+} from "preamp/base";
 
 /** Maximum size of one memory file, in bytes. */
 const MAX_FILE_BYTES = 1_048_576;

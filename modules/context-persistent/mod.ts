@@ -9,7 +9,7 @@ import {
   messageTokens,
   type ModuleInfo,
   PreampError,
-} from "preamp";
+} from "preamp/base";
 import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/context";
 import { readMemoryFiles } from "./memory_files.ts";
 

@@ -1,5 +1,5 @@
 /** Renders left-out messages as text for the summarising model, in chunks that each fit one request. */
-import { estimateTokens, isObject, type Message, textOf } from "preamp";
+import { estimateTokens, isObject, type Message, textOf } from "preamp/base";
 
 /** Maximum characters of one tool result in a chunk; the beginning is kept. */
 const RESULT_CHARS = 1500;

@@ -2,7 +2,7 @@
  * `context-summarizing`: `context-simple` with a summary, written by a model, of the messages that compactions left out.
  * Without a model, or when it fails, views are those of `context-simple`.
  */
-import type { Coordinator, JsonObject, JsonSchema, ModuleInfo } from "preamp";
+import type { Coordinator, JsonObject, JsonSchema, ModuleInfo } from "preamp/base";
 import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/context";
 import { summariser, type SummaryConfig } from "./summariser.ts";
 

@@ -12,7 +12,7 @@ import {
   methodOf,
   type Provider,
   textOf,
-} from "preamp";
+} from "preamp/base";
 import type { SummaryFacts } from "preamp/context";
 import { chunksOf, truncateToTokens } from "./chunks.ts";
 

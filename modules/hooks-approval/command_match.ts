@@ -1,5 +1,5 @@
 /** Matches the command of a tool call against a rule's `argv`: for certain (allow) or possibly (deny). */
-import type { Glob, JsonObject } from "preamp";
+import type { Glob, JsonObject } from "preamp/base";
 import { MAX_COMMAND_CHARS, readShell, type Word } from "./shell.ts";
 
 /** The `argv` of a rule: one glob for each word, and whether further words may follow (a last `**`). */

@@ -9,7 +9,7 @@ import {
   type ModuleInfo,
   type MountReturn,
   type Tool,
-} from "preamp";
+} from "preamp/base";
 import { couldRun, type Invocation, invocationsOf, surelyRuns } from "./command_match.ts";
 import { CONFIG_SCHEMA, readRules, type Rule } from "./rules.ts";
 

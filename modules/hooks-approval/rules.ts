@@ -6,7 +6,7 @@ import {
   type JsonSchema,
   readConfig,
   type RefuseConfig,
-} from "preamp";
+} from "preamp/base";
 import type { ArgvPattern } from "./command_match.ts";
 
 /** The action of a rule. */

@@ -1,5 +1,5 @@
 /** The module's config. */
-import { isAbsolutePath, type JsonObject, type JsonSchema, readConfig } from "preamp";
+import { isAbsolutePath, type JsonObject, type JsonSchema, readConfig } from "preamp/base";
 import { isEventName, MAX_EVENT_CHARS, MAX_EVENTS } from "./events.ts";
 
 /** The settings of a config. */

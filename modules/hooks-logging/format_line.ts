@@ -1,5 +1,5 @@
 /** Formats an event as one line of the log. */
-import type { JsonObject } from "preamp";
+import type { JsonObject } from "preamp/base";
 import { levelOf } from "./events.ts";
 import { type Bounds, shorten } from "./shorten.ts";
 

@@ -10,7 +10,7 @@ import {
   isWithinFolder,
   normalizePath,
   parentFolder,
-} from "preamp";
+} from "preamp/base";
 
 /**
  * Resolves to whether the plan lets `module_id`, configured with `path`, write to `file`; both paths are absolute. An entry of

@@ -7,7 +7,7 @@ import {
   type MountReturn,
   parentFolder,
   PreampError,
-} from "preamp";
+} from "preamp/base";
 import { CONFIG_SCHEMA, type LogSettings, readLogSettings } from "./config.ts";
 import { CANONICAL_EVENTS, DROPPED, eventNames, isDelta } from "./events.ts";
 import { fileSink } from "./file_sink.ts";

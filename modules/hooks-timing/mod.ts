@@ -6,7 +6,7 @@ import {
   type ModuleInfo,
   type MountReturn,
   readConfig,
-} from "preamp";
+} from "preamp/base";
 import { Stopwatches } from "./stopwatches.ts";
 
 const CONFIG_SCHEMA = {

@@ -1,5 +1,5 @@
 /** Stopwatches by key. */
-import type { Clock } from "preamp";
+import type { Clock } from "preamp/base";
 
 /** Maximum number of running stopwatches; the oldest is dropped first. Those of denied calls are never stopped. */
 const MAX_RUNNING = 1_000;

@@ -1,5 +1,5 @@
 /** `loop-basic`: the agent loop with one tool call at a time and without steering. */
-import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
+import type { Coordinator, JsonObject, ModuleInfo } from "preamp/base";
 import { loopConfigSchema, type LoopDefaults, mountLoop } from "preamp/loop";
 
 const DEFAULTS: LoopDefaults = {

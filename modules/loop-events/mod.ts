@@ -1,5 +1,5 @@
 /** `loop-events`: the agent loop in which hooks of `tool:selecting` can replace or deny each tool call. */
-import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
+import type { Coordinator, JsonObject, ModuleInfo } from "preamp/base";
 import { loopConfigSchema, type LoopDefaults, mountLoop } from "preamp/loop";
 
 const DEFAULTS: LoopDefaults = {

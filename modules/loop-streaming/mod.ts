@@ -1,5 +1,5 @@
 /** `loop-streaming`: the agent loop with eight parallel tool calls and with steering. */
-import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
+import type { Coordinator, JsonObject, ModuleInfo } from "preamp/base";
 import { loopConfigSchema, type LoopDefaults, mountLoop } from "preamp/loop";
 
 const DEFAULTS: LoopDefaults = {

@@ -3,7 +3,7 @@ import type { Anthropic } from "@anthropic-ai/sdk";
 import { BaseAnthropic } from "@anthropic-ai/sdk/client";
 import { Messages } from "@anthropic-ai/sdk/resources/messages/messages";
 import { Models } from "@anthropic-ai/sdk/resources/models";
-import { isObject, type JsonObject, LLMError, toLLMError } from "preamp";
+import { isObject, type JsonObject, LLMError, toLLMError } from "preamp/base";
 import type {
   Backend,
   BackendAnswer,

@@ -1,6 +1,13 @@
 /** Converts answers of the Messages API, whole or streamed. */
 import type { Anthropic } from "@anthropic-ai/sdk";
-import { type ContentBlock, isObject, type JsonObject, LLMError, parseToolCall, type ToolCall } from "preamp";
+import {
+  type ContentBlock,
+  isObject,
+  type JsonObject,
+  LLMError,
+  parseToolCall,
+  type ToolCall,
+} from "preamp/base";
 import type { AnswerUsage, BackendAnswer, CallIo } from "preamp/provider";
 
 const FINISH_REASONS: ReadonlyMap<unknown, string> = new Map([

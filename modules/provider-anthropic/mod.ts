@@ -1,5 +1,5 @@
 /** `provider-anthropic`: Claude models through Anthropic's Messages API. */
-import type { Coordinator, JsonObject, ModuleInfo, MountReturn } from "preamp";
+import type { Coordinator, JsonObject, ModuleInfo, MountReturn } from "preamp/base";
 import { mountProvider, providerConfigSchema, type ProviderDefinition } from "preamp/provider";
 import { MODELS } from "./models.ts";
 

@@ -1,5 +1,5 @@
 /** Claude models: sizes, prices, and which parameters they accept. */
-import type { Prices } from "preamp";
+import type { Prices } from "preamp/base";
 import type { KnownModel } from "preamp/provider";
 
 /**

@@ -1,7 +1,7 @@
 /** Converts a call to the body of `POST /v1/messages`. */
 import type { Anthropic } from "@anthropic-ai/sdk";
 import { transformJSONSchema } from "@anthropic-ai/sdk/lib/transform-json-schema";
-import { type Degradation, isObject, type JsonObject, type JsonSchema, type ToolSpec } from "preamp";
+import { type Degradation, isObject, type JsonObject, type JsonSchema, type ToolSpec } from "preamp/base";
 import type {
   AssistantPart,
   CallSettings,

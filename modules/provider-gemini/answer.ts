@@ -6,7 +6,7 @@ import {
   parseToolCall,
   type StreamDelta,
   type ToolCall,
-} from "preamp";
+} from "preamp/base";
 import type { AnswerUsage, BackendAnswer } from "preamp/provider";
 import type { GenerateContentResponse, Part } from "./client_types.ts";
 import { finishOf } from "./finish.ts";

@@ -1,5 +1,5 @@
 /** The Gemini API (`generateContent`) through the vendor's client, without the client's own retries and loops. */
-import { type Degradation, isObject } from "preamp";
+import { type Degradation, isObject } from "preamp/base";
 import type {
   Backend,
   BackendAnswer,

@@ -2,7 +2,7 @@
  * Types of the vendor's client and of the API, as far as this module uses them. The client's own types would
  * replace Deno's global types by those of Node.
  */
-import type { JsonObject, JsonSchema } from "preamp";
+import type { JsonObject, JsonSchema } from "preamp/base";
 
 /** The client. */
 export declare class GoogleGenAI {

@@ -1,5 +1,5 @@
 /** Converts a conversation to the API's `contents`. */
-import { isObject } from "preamp";
+import { isObject } from "preamp/base";
 import type { AssistantPart, Conversation, MediaPart, ToolResultPart, UserPart } from "preamp/provider";
 import type { Content, Part } from "./client_types.ts";
 import { isBeforeGemini3 } from "./models.ts";

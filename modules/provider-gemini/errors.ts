@@ -10,7 +10,7 @@ import {
   retryAfterOf,
   statusOf,
   toLLMError,
-} from "preamp";
+} from "preamp/base";
 
 /** Maximum code units of a vendor's message. */
 const MAX_MESSAGE_CHARS = 500;

@@ -1,5 +1,5 @@
 /** Maps the API's `finishReason`. */
-import { type JsonObject, LLMError } from "preamp";
+import { type JsonObject, LLMError } from "preamp/base";
 
 /** How a response ended. */
 export interface Ending {

@@ -1,5 +1,5 @@
 /** `provider-gemini`: models of Google through the Gemini API. */
-import type { Coordinator, JsonObject, ModuleInfo, MountReturn } from "preamp";
+import type { Coordinator, JsonObject, ModuleInfo, MountReturn } from "preamp/base";
 import { mountProvider, providerConfigSchema, type ProviderDefinition } from "preamp/provider";
 import { knownModels } from "./models.ts";
 

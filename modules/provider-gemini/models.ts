@@ -1,5 +1,5 @@
 /** Facts about Gemini models: sizes, prices, and how a model is asked to think. */
-import type { Prices } from "preamp";
+import type { Prices } from "preamp/base";
 import type { KnownModel } from "preamp/provider";
 
 /** A level of thinking that the API takes. */

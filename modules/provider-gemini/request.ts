@@ -1,5 +1,5 @@
 /** Converts a call to a request of the API. */
-import type { JsonObject, ToolSpec } from "preamp";
+import type { JsonObject, ToolSpec } from "preamp/base";
 import { type CallSettings, Degradations, type WireRequest } from "preamp/provider";
 import type { GenerateContentConfig, Tool, ToolConfig } from "./client_types.ts";
 import { toContents } from "./contents.ts";

@@ -1,5 +1,5 @@
 /** Makes the requests of the vendor's client, and keeps what the client does not pass on. */
-import { isObject, LLMError } from "preamp";
+import { isObject, LLMError } from "preamp/base";
 import type { CallIo } from "preamp/provider";
 import type { Transport } from "./client_types.ts";
 

@@ -1,5 +1,12 @@
 /** The module's config: its JSON Schema, and its settings with defaults. */
-import { type JsonObject, type JsonSchema, ModelInfo, type Prices, PRICES_SCHEMA, readConfig } from "preamp";
+import {
+  type JsonObject,
+  type JsonSchema,
+  ModelInfo,
+  type Prices,
+  PRICES_SCHEMA,
+  readConfig,
+} from "preamp/base";
 import { ENTRY_SCHEMA, type ScriptEntry } from "./script.ts";
 
 /** The answer after the last entry of the script: the last text again, an error, or the prompt. */

@@ -2,7 +2,7 @@
  * Answers without a script: an arithmetic question calls the tool `calculator`, any other prompt is repeated. The answer
  * depends only on the messages since the prompt.
  */
-import { type ChatRequest, type Message, parseToolCall, textOf } from "preamp";
+import { type ChatRequest, type Message, parseToolCall, textOf } from "preamp/base";
 import type { ScriptEntry } from "./script.ts";
 
 /** Maximum code units of a prompt that are searched for an expression. */

@@ -1,5 +1,5 @@
 /** `provider-mock`: a provider without a model. It answers from a script and needs no key and no network. */
-import type { Coordinator, JsonObject, ModuleInfo } from "preamp";
+import type { Coordinator, JsonObject, ModuleInfo } from "preamp/base";
 import { CONFIG_SCHEMA, readMockConfig } from "./config.ts";
 import { claimStateKey, Position } from "./script_position.ts";
 import { createProvider } from "./provider.ts";

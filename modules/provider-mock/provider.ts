@@ -10,7 +10,7 @@ import {
   ProviderInfo,
   RequestMeter,
   type ToolCall,
-} from "preamp";
+} from "preamp/base";
 import { type Answers, DEFAULT_TEXT, type MockConfig } from "./config.ts";
 import type { Position } from "./script_position.ts";
 import { composeReply, toResponse, usageOf } from "./reply.ts";

@@ -12,7 +12,7 @@ import {
   toolTokens,
   toPlainObject,
   Usage,
-} from "preamp";
+} from "preamp/base";
 import type { ScriptedCall, ScriptEntry } from "./script.ts";
 
 /** The content of an answer, without usage. */

@@ -1,5 +1,5 @@
 /** The entries of a script: their types and their JSON Schema. */
-import { type JsonObject, type JsonSchema, LLM_ERROR_TYPES, type LLMErrorType } from "preamp";
+import { type JsonObject, type JsonSchema, LLM_ERROR_TYPES, type LLMErrorType } from "preamp/base";
 
 /** A tool call of an entry. */
 export interface ScriptedCall {

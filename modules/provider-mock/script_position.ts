@@ -6,7 +6,7 @@
  * `provider-mock:2`, and so on. Mount order is the order of the plan, which is the same in every run of a session. An
  * instance does not know its `instance_id`.
  */
-import type { ChatRequest, Coordinator, JsonObject } from "preamp";
+import type { ChatRequest, Coordinator, JsonObject } from "preamp/base";
 import type { ScriptEntry } from "./script.ts";
 
 const INSTANCES = "provider-mock.instances";

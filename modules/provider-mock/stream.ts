@@ -1,5 +1,5 @@
 /** Streams an answer as deltas. */
-import type { ContentBlock, StreamDelta } from "preamp";
+import type { ContentBlock, StreamDelta } from "preamp/base";
 
 /** Options of `streamBlocks`. */
 export interface StreamOptions {

@@ -7,7 +7,7 @@ import {
   parseToolCall,
   type StreamDelta,
   type ToolCall,
-} from "preamp";
+} from "preamp/base";
 import type { AnswerUsage, BackendAnswer } from "preamp/provider";
 
 /** Collects an answer. */

@@ -1,5 +1,5 @@
 /** The API of an Ollama server through `fetch`. */
-import { type Degradation, isObject, type JsonObject, LLMError, toLLMError } from "preamp";
+import { type Degradation, isObject, type JsonObject, LLMError, toLLMError } from "preamp/base";
 import type { Backend, BackendAnswer, CallIo, ListedModel, WireRequest } from "preamp/provider";
 import { AnswerCollector } from "./answer.ts";
 import { malformedCall, toConnectionError, toServerError } from "./errors.ts";

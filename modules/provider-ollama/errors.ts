@@ -9,7 +9,7 @@ import {
   type LLMErrorOptions,
   toLLMError,
   type ToolSpec,
-} from "preamp";
+} from "preamp/base";
 
 /** Maximum code units of a server's message. */
 const MAX_MESSAGE_CHARS = 500;

@@ -1,5 +1,5 @@
 /** Reads newline-delimited JSON. */
-import { isObject, type JsonObject, LLMError } from "preamp";
+import { isObject, type JsonObject, LLMError } from "preamp/base";
 
 /**
  * Yields the objects of a response, wherever the network cuts it.

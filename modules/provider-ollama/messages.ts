@@ -1,5 +1,5 @@
 /** Converts a conversation to the messages of `/api/chat`. */
-import type { JsonObject } from "preamp";
+import type { JsonObject } from "preamp/base";
 import type {
   AssistantPart,
   Conversation,

@@ -1,5 +1,5 @@
 /** Converts a call to the body of `/api/chat`. */
-import type { JsonObject, ToolSpec } from "preamp";
+import type { JsonObject, ToolSpec } from "preamp/base";
 import { type CallSettings, Degradations, type WireRequest } from "preamp/provider";
 import { toMessages } from "./messages.ts";
 

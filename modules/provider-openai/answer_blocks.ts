@@ -1,5 +1,11 @@
 /** Collects the blocks of an answer, whole or streamed, and reports their deltas. */
-import { type ContentBlock, type JsonObject, parseToolCall, type StreamDelta, type ToolCall } from "preamp";
+import {
+  type ContentBlock,
+  type JsonObject,
+  parseToolCall,
+  type StreamDelta,
+  type ToolCall,
+} from "preamp/base";
 
 interface Block {
   readonly index: number;

@@ -1,6 +1,6 @@
 /** OpenAI's API, and servers with the same API: sends requests with OpenAI's client. */
 import { OpenAI } from "openai";
-import { isObject, type JsonObject, LLMError, type ModelInfo } from "preamp";
+import { isObject, type JsonObject, LLMError, type ModelInfo } from "preamp/base";
 import type {
   AssistantPart,
   Backend,

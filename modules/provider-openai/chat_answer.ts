@@ -1,5 +1,5 @@
 /** Reads an answer of the Chat Completions API, whole or streamed, also of servers that only resemble it. */
-import { isObject, type JsonObject, LLMError } from "preamp";
+import { isObject, type JsonObject, LLMError } from "preamp/base";
 import type { AnswerUsage, BackendAnswer } from "preamp/provider";
 import type { AnswerBlocks } from "./answer_blocks.ts";
 import { ServerError } from "./errors.ts";

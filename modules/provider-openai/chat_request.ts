@@ -1,6 +1,6 @@
 /** Converts a call to a request body of the Chat Completions API, also of servers that only resemble it. */
 import type OpenAI from "openai";
-import type { JsonObject, ToolSpec } from "preamp";
+import type { JsonObject, ToolSpec } from "preamp/base";
 import {
   type AssistantPart,
   type CallSettings,

@@ -9,7 +9,7 @@ import {
   type LLMErrorType,
   retryAfterOf,
   toLLMError,
-} from "preamp";
+} from "preamp/base";
 
 /** An error that a server states in an answer with status 200. */
 export class ServerError extends Error {

@@ -1,5 +1,5 @@
 /** `provider-openai`: models of OpenAI and of servers with its API, through Responses or Chat Completions. */
-import type { Coordinator, JsonObject, ModuleInfo, MountReturn } from "preamp";
+import type { Coordinator, JsonObject, ModuleInfo, MountReturn } from "preamp/base";
 import { mountProvider, providerConfigSchema, type ProviderDefinition } from "preamp/provider";
 import { MODELS } from "./models.ts";
 

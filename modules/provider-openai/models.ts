@@ -1,5 +1,5 @@
 /** Known models of OpenAI. */
-import type { Prices } from "preamp";
+import type { Prices } from "preamp/base";
 import type { KnownModel } from "preamp/provider";
 
 /** Input tokens above which a request to a large model costs more. */

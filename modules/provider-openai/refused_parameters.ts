@@ -1,5 +1,5 @@
 /** Finds the parameter that a server refused, so that the request can be sent again without it. */
-import { isObject, type JsonObject } from "preamp";
+import { isObject, type JsonObject } from "preamp/base";
 
 /** Name in errors → name in `RequestOptions.refused`. Only these are left out. */
 const OPTIONAL: Readonly<Record<string, string>> = {

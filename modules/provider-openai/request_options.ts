@@ -1,5 +1,5 @@
 /** Parts of a request that both APIs share: what a model accepts, tools, the choice among them. */
-import { isObject, type JsonObject, type JsonSchema, type ToolSpec } from "preamp";
+import { isObject, type JsonObject, type JsonSchema, type ToolSpec } from "preamp/base";
 import type { CallSettings, Degradations, MediaPart } from "preamp/provider";
 
 /** Settings of the plan that change requests. */

@@ -1,6 +1,6 @@
 /** Reads an answer of the Responses API, whole or streamed. */
 import type OpenAI from "openai";
-import { isObject, type JsonObject, LLMError } from "preamp";
+import { isObject, type JsonObject, LLMError } from "preamp/base";
 import type { AnswerUsage, BackendAnswer } from "preamp/provider";
 import type { AnswerBlocks } from "./answer_blocks.ts";
 import { ServerError } from "./errors.ts";

@@ -1,6 +1,6 @@
 /** Converts a call to a request body of the Responses API. */
 import type OpenAI from "openai";
-import { isObject, type JsonObject, type ToolSpec } from "preamp";
+import { isObject, type JsonObject, type ToolSpec } from "preamp/base";
 import {
   type AssistantPart,
   type CallSettings,

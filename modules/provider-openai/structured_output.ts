@@ -1,5 +1,5 @@
 /** Response formats: JSON Schemas in the subset that OpenAI enforces, and instructions where it enforces none. */
-import { isObject, type JsonObject, type ResponseFormat } from "preamp";
+import { isObject, type JsonObject, type ResponseFormat } from "preamp/base";
 import type { CallSettings, Degradations } from "preamp/provider";
 import type { RequestOptions } from "./request_options.ts";
 

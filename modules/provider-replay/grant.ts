@@ -11,7 +11,7 @@ import {
   normalizePath,
   parentFolder,
   PreampError,
-} from "preamp";
+} from "preamp/base";
 
 /** Returns the absolute path of a file; a relative one is relative to the working folder. */
 export function absolutePath(path: string): string {

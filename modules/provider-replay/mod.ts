@@ -11,7 +11,7 @@ import {
   PreampError,
   type Provider,
   readConfig,
-} from "preamp";
+} from "preamp/base";
 import { absolutePath, requireGrant } from "./grant.ts";
 import { playingProvider } from "./player.ts";
 import { createProvider } from "./provider.ts";

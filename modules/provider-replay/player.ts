@@ -7,7 +7,7 @@ import {
   LLMError,
   type Provider,
   ProviderInfo,
-} from "preamp";
+} from "preamp/base";
 import { answerWith, providerOf } from "./provider.ts";
 import { redactorOf } from "./recorder.ts";
 import type { Recording } from "./recording_file.ts";

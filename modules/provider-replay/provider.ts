@@ -9,7 +9,7 @@ import {
   type Provider,
   ProviderInfo,
   toChatResponse,
-} from "preamp";
+} from "preamp/base";
 import type { Attempt, ReplayConfig } from "./recording.ts";
 
 const STATE_KEY = "provider-replay";

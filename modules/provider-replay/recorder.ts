@@ -15,7 +15,7 @@ import {
   toChatResponse,
   toLLMError,
   toPlainObject,
-} from "preamp";
+} from "preamp/base";
 import { Recording } from "./recording_file.ts";
 import { shapeOf } from "./request_shape.ts";
 

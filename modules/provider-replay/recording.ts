@@ -1,5 +1,5 @@
 /** Reads the attempts of model calls from a recorded event log (src/docs/events.md). */
-import { isObject, type JsonObject, PreampError, type StreamDelta } from "preamp";
+import { isObject, type JsonObject, PreampError, type StreamDelta } from "preamp/base";
 
 /** The config with its defaults; `record` is a file, or `events` or `recording` has a log. */
 export interface ReplayConfig {

@@ -1,5 +1,5 @@
 /** The file of recorded calls: its format, reading, writing, and finding the answer to a request. */
-import { isObject, type JsonObject, PreampError, type ProviderInfo, type StreamDelta } from "preamp";
+import { isObject, type JsonObject, PreampError, type ProviderInfo, type StreamDelta } from "preamp/base";
 import type { Attempt } from "./recording.ts";
 import { differenceOf, type RequestShape } from "./request_shape.ts";
 

@@ -1,5 +1,5 @@
 /** What a request is compared by: everything that the model receives, without metadata and limits. */
-import { type ChatRequest, isObject, type JsonObject, type Message } from "preamp";
+import { type ChatRequest, isObject, type JsonObject, type Message } from "preamp/base";
 
 /** A request as it is recorded. */
 export interface RequestShape {

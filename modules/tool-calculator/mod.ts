@@ -1,5 +1,5 @@
 /** `tool-calculator`: arithmetic for the model. */
-import type { Coordinator, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp";
+import type { Coordinator, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp/base";
 import { evaluate, formatNumber, MAX_EXPRESSION_CHARS } from "./evaluate.ts";
 import { CalculationError } from "./failure.ts";
 

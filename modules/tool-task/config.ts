@@ -1,5 +1,5 @@
 /** The module's config. */
-import { type JsonObject, type JsonSchema, readConfig } from "preamp";
+import { type JsonObject, type JsonSchema, readConfig } from "preamp/base";
 
 /** Parts of the conversation that an agent can inherit. */
 export const CONTEXTS = ["none", "recent", "all"] as const;

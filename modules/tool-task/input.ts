@@ -1,5 +1,5 @@
 /** The tool's input: its schema, which lists the plan's agents, and its checks. */
-import { isObject, type JsonObject, type JsonSchema, type ProviderPreference } from "preamp";
+import { isObject, type JsonObject, type JsonSchema, type ProviderPreference } from "preamp/base";
 import { CONTEXTS, type InheritContext, MAX_TURNS, type TaskConfig } from "./config.ts";
 
 /** A checked input with all defaults. */

@@ -13,7 +13,7 @@ import {
   textOf,
   type Tool,
   type ToolCallContext,
-} from "preamp";
+} from "preamp/base";
 import { CONFIG_SCHEMA, readTaskConfig, type TaskConfig } from "./config.ts";
 import { describeAgents, inputSchema, readInput, type TaskInput } from "./input.ts";
 

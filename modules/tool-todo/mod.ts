@@ -1,5 +1,5 @@
 /** `tool-todo`: a todo list for the model that is saved with the session. */
-import type { Coordinator, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp";
+import type { Coordinator, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp/base";
 import { MAX_TEXT_CHARS, MAX_TODOS, parseTodos, STATUSES, type Todo } from "./todos.ts";
 
 /** Describes the module. */

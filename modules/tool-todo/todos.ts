@@ -1,5 +1,5 @@
 /** The todo list: its types, its limits, and its checks. */
-import type { JsonObject } from "preamp";
+import type { JsonObject } from "preamp/base";
 
 /** The progress of a todo. */
 export type TodoStatus = "pending" | "in_progress" | "completed";

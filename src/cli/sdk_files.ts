@@ -11,6 +11,7 @@ const FOLDER = ".preamp/sdk/";
 /** The `imports` of a `deno.json` for these files, relative to its folder. */
 export const SDK_IMPORTS: Readonly<Record<string, string>> = {
   "preamp": `./${FOLDER}preamp/mod.ts`,
+  "preamp/base": `./${FOLDER}preamp/base.ts`,
   "preamp/loop": `./${FOLDER}preamp/loop.ts`,
   "preamp/context": `./${FOLDER}preamp/context.ts`,
   "preamp/provider": `./${FOLDER}preamp/provider.ts`,

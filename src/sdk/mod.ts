@@ -1,51 +1,8 @@
 /**
- * The SDK for modules: contracts, data models, errors, `defineTool` and the other define functions.
+ * The SDK for modules: contracts, data models, errors, `defineTool` and the other define functions, and `z` for
+ * schemas.
  *
  * @module
  */
-export {
-  canonicalJson,
-  deepFreeze,
-  isObject,
-  jsonEqual,
-  type JsonObject,
-  type JsonSchema,
-  type JsonValue,
-  toFrozenObject,
-  toPlain,
-  toPlainObject,
-} from "./json.ts";
-export {
-  type ErrorCode,
-  errorCode,
-  type ErrorDetail,
-  errorMessage,
-  errorName,
-  hasCode,
-  PreampError,
-  type PreampErrorOptions,
-} from "./errors.ts";
-export type { ContextOverflow } from "./context_overflow.ts";
-export * from "./llm_errors.ts";
-export * from "./tools.ts";
-export * from "./messages.ts";
-export * from "./providers.ts";
-export * from "./prices.ts";
-export * from "./hook_result.ts";
-export * from "./hooks.ts";
-export * from "./approvals.ts";
-export * from "./contracts.ts";
-export * from "./session_status.ts";
-export type * from "./spawn.ts";
-export type { GitSource, ModuleSpec, MountPlan, Source } from "./plan.ts";
-export * from "./cancellation.ts";
-export { estimateTokens } from "./text_tokens.ts";
-export * from "./token_estimate.ts";
-export * from "./retry.ts";
-export * from "./standard_schema.ts";
-export * from "./define.ts";
-export { readConfig, type RefuseConfig } from "./config.ts";
-export { addSnakeCase, inputSchemaOf, methodOf, withSnakeCase } from "./snake_case_aliases.ts";
-export { compileGlob, type Glob } from "./glob.ts";
-export * from "./paths.ts";
-export { z } from "./lazy_zod.ts";
+export * from "./base.ts";
+export { z } from "./z.ts";

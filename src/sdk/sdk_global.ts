@@ -5,6 +5,7 @@
 
 const PARTS: Readonly<Record<string, () => Promise<object>>> = {
   "preamp": () => import("./mod.ts"),
+  "preamp/base": () => import("./base.ts"),
   "preamp/loop": () => import("./loop.ts"),
   "preamp/context": () => import("./context.ts"),
   "preamp/provider": () => import("./provider.ts"),

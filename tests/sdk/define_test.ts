@@ -6,7 +6,7 @@ import {
   defineTool,
 } from "../../src/sdk/define.ts";
 import type { StandardSchema } from "../../src/sdk/standard_schema.ts";
-import { z } from "../../src/sdk/lazy_zod.ts";
+import { z } from "../../src/sdk/z.ts";
 import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { ScriptedOrchestrator } from "../../src/sdk/testing/scripted_orchestrator.ts";

@@ -24,8 +24,8 @@ export const command: Command = {
   summary: "Bundles a module and its imports into one ES module with a source map, without running it.",
   flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
   details: () =>
-    `What a module imports as "preamp", "preamp/loop", "preamp/context", "preamp/provider", "preamp/testing" or "zod" remains
-an import: the runtime provides it. Everything else is included.
+    `What a module imports as "preamp", "preamp/base", "preamp/loop", "preamp/context", "preamp/provider", "preamp/testing" or
+"zod" remains an import: the runtime provides it. Everything else is included.
 `,
   run,
 };

@@ -5,6 +5,7 @@ import { registryUrl } from "../../plan/source/source.ts";
 /** Bare specifiers of the parts that the host provides (src/docs/modules.md). */
 export const SDK_SPECIFIERS: readonly string[] = [
   "preamp",
+  "preamp/base",
   "preamp/loop",
   "preamp/context",
   "preamp/provider",

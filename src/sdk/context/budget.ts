@@ -1,5 +1,5 @@
 /** Computes the token budget of one request; see src/docs/context.md#budget-of-a-request. */
-import { isObject, type JsonObject, methodOf, type RequestOptions } from "../mod.ts";
+import { isObject, type JsonObject, methodOf, type RequestOptions } from "../base.ts";
 import type { Config } from "./config.ts";
 import type { MessageVariants } from "./message_variants.ts";
 import type { TokenCounter } from "./token_counter.ts";

@@ -3,7 +3,7 @@
  * Whether a message has one is decided in its first view and never changes, because moving marks would change
  * the cached prefix.
  */
-import { isObject, type Message, methodOf } from "../mod.ts";
+import { isObject, type Message, methodOf } from "../base.ts";
 import { frozenMessage } from "./frozen_message.ts";
 
 /** Capabilities of providers that support breakpoints, in `getInfo().capabilities`. */

@@ -2,7 +2,7 @@
  * The history as requests see it: the transcript, the decisions of compactions, and the calibration.
  * Independent of hooks and of the storage of the history.
  */
-import type { JsonObject, Message } from "../mod.ts";
+import type { JsonObject, Message } from "../base.ts";
 import { Calibration } from "./token_calibration.ts";
 import type { Config } from "./config.ts";
 import { frozenMessage } from "./frozen_message.ts";

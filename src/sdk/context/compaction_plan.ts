@@ -1,7 +1,7 @@
 /**
  * A candidate for a compaction: what it would leave out or shorten, and the resulting size. Changes nothing.
  */
-import type { Message } from "../mod.ts";
+import type { Message } from "../base.ts";
 import type { MessageVariants } from "./message_variants.ts";
 import { isPinned } from "./request_message.ts";
 import {

@@ -1,5 +1,5 @@
 /** Decides when a view is compacted. Pure functions. */
-import { PreampError } from "../mod.ts";
+import { PreampError } from "../base.ts";
 import type { Calibration } from "./token_calibration.ts";
 import type { Config } from "./config.ts";
 import { planCompaction, type SizeTarget } from "./compaction_levels.ts";

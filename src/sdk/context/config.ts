@@ -1,5 +1,5 @@
 /** Settings of `context-simple`, with Amplifier's names and defaults; checked once, at mount. */
-import { type JsonObject, readConfig } from "../mod.ts";
+import { type JsonObject, readConfig } from "../base.ts";
 import type { TokenMeter } from "./token_counter.ts";
 
 /** Length of the notice. */

@@ -2,7 +2,7 @@
  * Maximum input tokens of a request, for each model that refused one as too long. A provider's info may be
  * wrong: a local server is often started with a smaller window than its model has.
  */
-import { type ContextOverflow, isObject, methodOf, type Provider } from "../mod.ts";
+import { type ContextOverflow, isObject, methodOf, type Provider } from "../base.ts";
 
 /** Share of a refused request that the next one may have, when the provider does not say what it takes. */
 const UNSTATED_SHARE = 0.8;

@@ -1,5 +1,5 @@
 /** The short forms of a message and their token counts. */
-import type { Message } from "../mod.ts";
+import type { Message } from "../base.ts";
 import { HEURISTIC_COUNTER, type TokenCounter } from "./token_counter.ts";
 import { handleOf } from "./recall_tool.ts";
 import { stubbed, truncated } from "./shorten.ts";

@@ -2,7 +2,7 @@
  * Builds the notice that lists for the model what its view leaves out. It is the last message and a user
  * message: a system message, or a notice at the front, would change the cached prefix.
  */
-import type { Message } from "../mod.ts";
+import type { Message } from "../base.ts";
 import { frozenMessage } from "./frozen_message.ts";
 import type { NoticeVerbosity } from "./config.ts";
 import type { TokenTotals } from "./transcript.ts";

@@ -1,5 +1,5 @@
 /** The tool `context_recall`: returns messages from the full history that a view shortened or left out. */
-import { isObject, type JsonObject, type Message, textOf, type Tool, toolFailure } from "../mod.ts";
+import { isObject, type JsonObject, type Message, textOf, type Tool, toolFailure } from "../base.ts";
 
 /** Maximum characters of one result; a longer text is read in parts, by `offset`. */
 const MOST_CHARS = 20_000;

@@ -2,7 +2,7 @@
  * Converts stored messages to valid messages of requests. History comes from loops, sandboxed modules and old
  * transcripts, so fields may be missing or of the wrong type. Every function is pure.
  */
-import { type ContentBlock, isObject, type JsonObject, type Message, type Role, toBlocks } from "../mod.ts";
+import { type ContentBlock, isObject, type JsonObject, type Message, type Role, toBlocks } from "../base.ts";
 import { frozenMessage } from "./frozen_message.ts";
 import { capped } from "./shorten.ts";
 

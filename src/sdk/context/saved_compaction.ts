@@ -2,7 +2,7 @@
  * The saved form of all compaction decisions in `session_state`. With the same history they give the same
  * view, byte for byte; with another history they are ignored.
  */
-import { isObject, type JsonObject, type Message } from "../mod.ts";
+import { isObject, type JsonObject, type Message } from "../base.ts";
 import type { SavedCalibration } from "./token_calibration.ts";
 import type { MessageVariants } from "./message_variants.ts";
 import {

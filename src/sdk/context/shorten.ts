@@ -1,5 +1,5 @@
 /** Shortens tool results and user messages. Pure: the same message gives the same text. */
-import { isObject, type Message, messageTokens, textOf } from "../mod.ts";
+import { isObject, type Message, messageTokens, textOf } from "../base.ts";
 import { frozenMessage } from "./frozen_message.ts";
 
 /** Characters of a user message that are quoted in its stub. */

@@ -12,7 +12,7 @@ import {
   type Provider,
   type RequestOptions,
   toFrozenObject,
-} from "../mod.ts";
+} from "../base.ts";
 import { takesBreakpoints } from "./cache_breakpoints.ts";
 import { extrasOf, requestBudget } from "./budget.ts";
 import { CompactedView } from "./compacted_view.ts";

@@ -4,7 +4,7 @@
  * `session.last_usage` returns the last request's, `session.usages` the logged ones of earlier runs. So a
  * restarted session counts like the old one, and the same observations give the same numbers.
  */
-import { type Coordinator, isObject } from "../mod.ts";
+import { type Coordinator, isObject } from "../base.ts";
 
 /**
  * Reports below this share of the estimate, or above its inverse, are ignored: they do not describe this

@@ -1,5 +1,5 @@
 /** Counts tokens: by estimate, or exactly with a tokenizer that is loaded on first use. */
-import { type Message, messageTokens, type ToolSpec, toolTokens } from "../mod.ts";
+import { type Message, messageTokens, type ToolSpec, toolTokens } from "../base.ts";
 
 /** Values of the setting `token_meter`. */
 export type TokenMeter = "estimate" | "calibrated" | "exact";

@@ -3,7 +3,7 @@
  * assistant message with the results of its calls. Appending takes constant time; left-out units are removed.
  * Independent of budgets.
  */
-import type { Message } from "../mod.ts";
+import type { Message } from "../base.ts";
 import { withBreakpoint } from "./cache_breakpoints.ts";
 import type { MessageVariants } from "./message_variants.ts";
 import { answersOf, type CallName, callsOf, isHuman, missingResult } from "./request_message.ts";
