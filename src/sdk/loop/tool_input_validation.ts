@@ -6,6 +6,7 @@ import type { Schema, Validator } from "@cfworker/json-schema";
 import { type JsonObject, type JsonSchema, toPlain } from "../json.ts";
 import { inputSchemaOf } from "../snake_case_aliases.ts";
 import type { Tool } from "../tools.ts";
+import { isValidBySimpleSchema } from "./simple_schema.ts";
 
 const MAX_PROBLEMS = 5;
 
@@ -28,8 +29,8 @@ export function inputProblems(
 }
 
 /**
- * Returns what is wrong with a value by its JSON Schema (2020-12). A promise only on the first call, while
- * the validator is loaded.
+ * Returns what is wrong with a value by its JSON Schema (2020-12), which must not change. A promise only while
+ * the validator is loaded, once.
  *
  * @param label Name of the whole value in messages.
  */
@@ -39,6 +40,7 @@ export function schemaProblems(
   label: string,
   schema_name = "the schema",
 ): Promise<string[]> | string[] {
+  if (isValidBySimpleSchema(schema, value)) return [];
   if (loaded) return problemsOf(loaded, schema, value, label, schema_name);
   return import("@cfworker/json-schema").then((library) =>
     problemsOf(loaded = library, schema, value, label, schema_name)

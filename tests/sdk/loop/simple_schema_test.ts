@@ -1,0 +1,102 @@
+import { Validator } from "@cfworker/json-schema";
+import { assertEquals } from "../../assert.ts";
+import { isValidBySimpleSchema } from "../../../src/sdk/loop/simple_schema.ts";
+import { schemaProblems } from "../../../src/sdk/loop/tool_input_validation.ts";
+import type { JsonObject } from "../../../src/sdk/types.ts";
+
+/** Returns numbers from 0 up to `below`, the same ones in each run. */
+function numbers(): (below: number) => number {
+  let state = 42;
+  return (below) => {
+    state = (state * 1_664_525 + 1_013_904_223) % 2 ** 32;
+    return Math.floor(state / 2 ** 32 * below);
+  };
+}
+
+const SCALARS = ["", "a", "b", 0, 1, 1.5, -3, true, false, null];
+const NAMES = ["a", "b", "toString", "constructor"];
+const TYPES = ["string", "number", "integer", "boolean", "null", "array", "object", "text"];
+
+function valueOf(pick: (below: number) => number, depth = 0): unknown {
+  const kind = depth < 3 ? pick(4) : 0;
+  if (kind === 1) return Array.from({ length: pick(3) }, () => valueOf(pick, depth + 1));
+  if (kind < 2) return SCALARS[pick(SCALARS.length)];
+  const names = NAMES.filter(() => pick(2) === 0);
+  return Object.fromEntries(names.map((name) => [name, valueOf(pick, depth + 1)]));
+}
+
+function schemaOf(pick: (below: number) => number, depth = 0): JsonObject {
+  const schema: JsonObject = {};
+  const type = () => TYPES[pick(TYPES.length)];
+  if (pick(4) > 0) schema.type = pick(3) > 0 ? type() : [type(), type()];
+  if (pick(6) === 0) schema.enum = [SCALARS[pick(SCALARS.length)], SCALARS[pick(SCALARS.length)]];
+  if (pick(3) === 0) schema.description = "some words";
+  if (pick(20) === 0) schema.minLength = 1;
+  if (depth === 3) return schema;
+  if (pick(2) === 0) schema.items = schemaOf(pick, depth + 1);
+  if (pick(3) > 0) {
+    const names = NAMES.filter(() => pick(2) === 0);
+    schema.properties = Object.fromEntries(names.map((name) => [name, schemaOf(pick, depth + 1)]));
+  }
+  if (pick(3) === 0) schema.required = NAMES.filter(() => pick(3) === 0);
+  if (pick(3) === 0) schema.additionalProperties = pick(2) === 0;
+  return schema;
+}
+
+Deno.test("isValidBySimpleSchema() never accepts a value that the validator refuses", () => {
+  const pick = numbers();
+  const counts = { accepted: 0, left_to_validator: 0, wrong: [] as unknown[] };
+  for (let round = 0; round < 20_000; round++) {
+    const [schema, value] = [schemaOf(pick), valueOf(pick)];
+    if (!isValidBySimpleSchema(schema, value)) counts.left_to_validator++;
+    else if (new Validator(structuredClone(schema), "2020-12").validate(value).valid) counts.accepted++;
+    else counts.wrong.push({ schema, value });
+  }
+  assertEquals(counts.wrong, []);
+  assertEquals([counts.accepted > 1_000, counts.left_to_validator > 1_000], [true, true]);
+});
+
+Deno.test("isValidBySimpleSchema() accepts what a usual tool's schema accepts, so that no validator is needed", () => {
+  const schema = {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    type: "object",
+    properties: {
+      path: { type: "string", description: "Where to write" },
+      mode: { enum: ["append", "replace"] },
+      lines: { type: ["array", "null"], items: { type: "integer" } },
+    },
+    required: ["path"],
+    additionalProperties: false,
+  };
+  const inputs = [
+    { path: "a" },
+    { path: "a", mode: "append", lines: [1, 2] },
+    { path: "a", lines: null },
+    { path: "a", mode: "other" },
+    { path: "a", lines: [1.5] },
+    { mode: "append" },
+    { path: "a", more: 1 },
+    { path: undefined },
+  ];
+  assertEquals(
+    inputs.map((input) => isValidBySimpleSchema(schema, input)),
+    [true, true, true, false, false, false, false, false],
+  );
+});
+
+Deno.test("schemaProblems() leaves schemas with other keywords to the validator", async () => {
+  const schemas: JsonObject[] = [
+    { type: "string", minLength: 2 },
+    { properties: { a: { type: "string", pattern: "^b" } } },
+    { properties: { a: false } },
+    { $ref: "#/$defs/a", $defs: { a: { type: "number" } } },
+    { enum: [{ b: 1 }] },
+    { additionalProperties: { type: "number" } },
+    { items: { const: 1 } },
+  ];
+  const values = ["a", { a: "a" }, { a: 1 }, "a", { b: 2 }, { a: "a" }, [2]];
+  const found = await Promise.all(
+    schemas.map((schema, index) => schemaProblems(schema, values[index], "input")),
+  );
+  assertEquals(found.map((problems) => problems.length > 0), schemas.map(() => true));
+});
