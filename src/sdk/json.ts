@@ -259,9 +259,13 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
  * so that a message, its events and its requests share them.
  */
 export function toFrozenObject(value: unknown): { readonly [key: string]: JsonValue } {
-  if (typeof value !== "object" || value === null) return NO_FIELDS;
-  const plain = copy(value, 0, null, true);
+  const plain = toFrozen(value);
   return isObject(plain) ? plain as { [key: string]: JsonValue } : NO_FIELDS;
+}
+
+/** Returns {@link toPlain} deeply frozen, like {@link toFrozenObject}. */
+export function toFrozen(value: unknown): JsonValue {
+  return typeof value === "object" && value !== null ? copy(value, 0, null, true) : scalar(value);
 }
 
 /**

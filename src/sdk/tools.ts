@@ -1,6 +1,6 @@
 /** Tools: the contract, calls, results, and the conversion of any value that a tool returns. */
 import { fieldError } from "./checks.ts";
-import { isObject, type JsonObject, type JsonSchema, toPlain } from "./json.ts";
+import { isObject, type JsonObject, type JsonSchema, toFrozen, toPlain } from "./json.ts";
 
 /** Pattern of tool names: vendors refuse a request with a tool name that does not match. */
 export const TOOL_NAME: RegExp = /^[A-Za-z0-9_-]{1,64}$/;
@@ -215,7 +215,7 @@ export function ToolResult(
 /**
  * Returns the return value of a tool as a result. An object with a boolean `success` (or `is_error`) is read
  * as a result. Any other value is the output of a success; undefined is a success without output. The result
- * is a JSON-safe copy.
+ * is a JSON-safe, deeply frozen copy.
  */
 export function toToolResult(value: unknown): ToolResult {
   if (typeof value === "string") return new ToolResultValue(true, value, null);
@@ -226,15 +226,15 @@ export function toToolResult(value: unknown): ToolResult {
       ? !value.is_error
       : undefined;
     if (success !== undefined) {
-      const error = toPlain(value.error);
+      const error = toFrozen(value.error);
       return ToolResult({
         success,
-        output: toPlain(value.output),
+        output: toFrozen(value.output),
         error: isObject(error) ? error : typeof error === "string" && error ? { message: error } : null,
       });
     }
   }
-  return new ToolResultValue(true, value === undefined ? null : toPlain(value), null);
+  return new ToolResultValue(true, toFrozen(value), null);
 }
 
 /** Returns a failed result for an error or a refusal; `code` is one of the `tool_…` codes. */
@@ -253,7 +253,7 @@ export function serializeOutput(
 
 function textOfValue(value: unknown): string {
   if (typeof value === "string") return value;
-  const plain = toPlain(value);
+  const plain = toFrozen(value);
   return typeof plain === "object" && plain !== null ? JSON.stringify(plain) : String(plain);
 }
 

@@ -22,11 +22,10 @@ export interface CallDeadlineOptions {
 }
 
 /** The deadline of one call. */
-export class CallDeadline {
+export class CallDeadline implements EventListenerObject {
   readonly #options: CallDeadlineOptions;
   readonly #controller = new AbortController();
-  readonly #onStep = (): void => this.#abort(this.#options.step.reason);
-  /** Rejects the promise of {@link wait}; null before the call waits. */
+  /** Rejects the promise of {@link wait}; null while the call does not wait. */
   #abandon: ((reason: unknown) => void) | null = null;
   /** Stops the timer of the deadline, or of the time to end after an abort. */
   #stop_timer: (() => void) | null = null;
@@ -37,9 +36,7 @@ export class CallDeadline {
   constructor(options: CallDeadlineOptions) {
     this.#options = options;
     this.#left_ms = options.timeout_ms;
-    const { step } = options;
-    if (step.aborted) this.#onStep();
-    else step.addEventListener("abort", this.#onStep, ONCE);
+    if (options.step.aborted) this.handleEvent();
   }
 
   /** Aborts when the call must end. */
@@ -49,12 +46,22 @@ export class CallDeadline {
 
   /** Settles as the call does, or rejects when the call must end first. */
   wait<T>(call: PromiseLike<T>): Promise<T> {
+    const { step } = this.#options;
     return new Promise<T>((resolve, reject) => {
       this.#abandon = reject;
       Promise.resolve(call).then(resolve, reject); // a module may return any thenable
       if (this.signal.aborted) this.#end();
-      else this.#startClock();
+      else if (step.aborted) this.handleEvent();
+      else {
+        step.addEventListener("abort", this);
+        this.#startClock();
+      }
     });
+  }
+
+  /** Called when `step` aborts. */
+  handleEvent(): void {
+    this.#abort(this.#options.step.reason);
   }
 
   /** Stops the clock until the returned function is called. Pauses may overlap. */
@@ -72,9 +79,10 @@ export class CallDeadline {
 
   /** Removes the timer and the listener after the call has ended. */
   stop(): void {
+    if (this.#abandon === null) return;
+    this.#options.step.removeEventListener("abort", this);
     this.#stop_timer?.();
     this.#abandon = this.#stop_timer = null;
-    this.#options.step.removeEventListener("abort", this.#onStep);
   }
 
   #abort(reason: unknown): void {
@@ -107,5 +115,3 @@ export class CallDeadline {
     this.#left_ms = Math.max(0, this.#left_ms - (this.#options.clock.monotonic() - this.#started_at));
   }
 }
-
-const ONCE = { once: true } as const;

@@ -58,11 +58,14 @@ export class ContextGuard implements ContextManager {
    * Appends a message. While tool calls are pending, other messages are deferred until the last result is
    * stored. Results are stored in call order; a second result of the same call is dropped.
    */
-  async addMessage(message: Message): Promise<void> {
+  addMessage(message: Message): Promise<void> {
     const begun = this.#session.beginTurn();
-    if (begun) await begun;
+    if (begun) return begun.then(() => this.addMessage(message));
     const plain = toMessage(message);
-    if (plain.role === "tool") return await this.#addResult(plain);
+    return plain.role === "tool" ? this.#addResult(plain) : this.#addOther(plain);
+  }
+
+  async #addOther(plain: Message): Promise<void> {
     if (plain.role === "assistant") {
       const reported = this.#deps.emitResponse();
       if (reported) await reported;

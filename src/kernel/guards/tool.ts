@@ -4,6 +4,7 @@
  */
 import { errorCode, errorMessage, errorName, PreampError } from "../../sdk/errors.ts";
 import { deepFreeze, isObject, jsonEqual, toFrozenObject, toPlainObject } from "../../sdk/json.ts";
+import { estimateJsonBytes } from "../../sdk/json_size.ts";
 import { inputSchemaOf } from "../../sdk/snake_case_aliases.ts";
 import { serializeOutput, toolFailure, ToolResult, toToolResult } from "../../sdk/tools.ts";
 import type { JsonObject, JsonSchema, RiskLevel, Tool, ToolCallContext } from "../../sdk/types.ts";
@@ -81,10 +82,20 @@ export class ToolGuard implements Tool {
     call.started = true;
     if (call.gate === "pending") await this.#contract.gateCall(call);
     if (call.gate !== "allowed") return toolFailure(`Denied by hook: ${call.reason}`, { type: "denied" });
+    const deadline = call.deadline = this.#deadlineOf(call);
+    session.cancellation.registerToolStart(call.id, call.name);
     try {
-      const known = recoveredResult(turn.recovered.get(call.id), this.name, this.idempotent);
-      if (known === undefined) session.run_limits.countToolCall();
-      const result = known ?? await this.#run(call, context);
+      let result = recoveredResult(turn.recovered.get(call.id), this.name, this.idempotent);
+      if (result === undefined) {
+        session.run_limits.countToolCall();
+        const returned = this.#tool.execute(toPlainObject(call.input), {
+          id: call.id,
+          session_id: session.session_id,
+          signal: deadline.signal,
+          progress: (text) => this.#progress(call, text, context),
+        });
+        result = this.#bounded(toToolResult(isThenable(returned) ? await deadline.wait(returned) : returned));
+      }
       call.settled = { result };
       return result;
     } catch (error) {
@@ -94,6 +105,10 @@ export class ToolGuard implements Tool {
       const thrown = this.#brief(error);
       call.settled = { error: thrown };
       throw thrown;
+    } finally {
+      deadline.stop();
+      call.deadline = null;
+      session.cancellation.registerToolComplete(call.id);
     }
   }
 
@@ -109,25 +124,6 @@ export class ToolGuard implements Tool {
     if (call) return call;
     const needs_id = id === undefined || turn.calls.some((record) => record.id === id);
     return turn.add(needs_id ? this.#session.host.newId("call") : id, this.name, plain);
-  }
-
-  async #run(call: CallRecord, context: ToolCallContext | undefined): Promise<ToolResult> {
-    const session = this.#session;
-    const deadline = call.deadline = this.#deadlineOf(call);
-    session.cancellation.registerToolStart(call.id, call.name);
-    try {
-      const returned = this.#tool.execute(toPlainObject(call.input), {
-        id: call.id,
-        session_id: session.session_id,
-        signal: deadline.signal,
-        progress: (text) => this.#progress(call, text, context),
-      });
-      return this.#bounded(toToolResult(isThenable(returned) ? await deadline.wait(returned) : returned));
-    } finally {
-      deadline.stop();
-      call.deadline = null;
-      session.cancellation.registerToolComplete(call.id);
-    }
   }
 
   #deadlineOf({ name }: CallRecord): CallDeadline {
@@ -159,8 +155,8 @@ export class ToolGuard implements Tool {
   #bounded(result: ToolResult): ToolResult {
     const limit = this.#session.limits.max_tool_result_bytes;
     const { success, output, error } = result;
-    const fits = output === null || (typeof output === "string" && output.length * 3 <= limit);
-    const shorter = fits ? null : cut(serializeOutput(result), limit);
+    if (fits(output, limit) && (error === null || fits(error, limit))) return result;
+    const shorter = output === null ? null : cut(serializeOutput(result), limit);
     const brief = error === null ? null : briefError(error, limit);
     if (shorter === null && brief === error) return result;
     return ToolResult({ success, output: shorter ?? output, error: brief });
@@ -173,6 +169,14 @@ export class ToolGuard implements Tool {
     const code = errorCode(error);
     return Object.assign(new Error(message), { name: errorName(error) }, code === undefined ? {} : { code });
   }
+}
+
+/**
+ * Returns whether the text of a value is surely short enough, by its estimated size: a character is at most
+ * three bytes, and at most six as an escape in JSON.
+ */
+function fits(value: unknown, limit: number): boolean {
+  return typeof value === "string" ? value.length * 3 <= limit : estimateJsonBytes(value) * 6 <= limit;
 }
 
 /**

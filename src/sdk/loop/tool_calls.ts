@@ -5,7 +5,7 @@
 import { errorCode, errorMessage, errorName } from "../errors.ts";
 import { isNoop } from "../hook_chain.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
-import { isObject, jsonEqual, type JsonObject, toPlain } from "../json.ts";
+import { isObject, jsonEqual, type JsonObject, toFrozenObject } from "../json.ts";
 import type { Message } from "../messages.ts";
 import {
   cancelledCallText,
@@ -231,8 +231,8 @@ export function toolErrorType(error: unknown): string {
   return name === "NotCapable" || name === "PermissionDenied" ? "tool_permission_denied" : name;
 }
 
-function plainResult(result: ToolResult): JsonObject {
-  return { success: result.success, output: toPlain(result.output), error: toPlain(result.error) };
+function plainResult({ success, output, error }: ToolResult): JsonObject {
+  return toFrozenObject({ success, output, error });
 }
 
 /** Returns the result with which a hook replaced the tool's, or null; compared by value. */
