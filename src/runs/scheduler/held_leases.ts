@@ -13,6 +13,7 @@ export class HeldLeases {
   readonly #owner: string;
   readonly #log: (level: "error", event: string, facts: JsonObject) => void;
   readonly #held = new ReleasingMap<Fence>();
+  /** Ends at the first renewal without a lease: a timer for each run would cost more than its lease. */
   #renewing: ReturnType<typeof setInterval> | null = null;
 
   /** @param owner Name of this process among those that share the store. */
@@ -32,7 +33,8 @@ export class HeldLeases {
     const token = await this.#store.acquire(name, this.#owner, LEASE_MS);
     if (token === null) return false;
     this.#held.set(name, { lease: name, token });
-    this.#renewing ??= setInterval(() => void this.#renewAll(), RENEW_MS);
+    // without other processes, nothing takes an expired lease
+    if (this.#store.changed) this.#renewing ??= setInterval(() => void this.#renewAll(), RENEW_MS);
     return true;
   }
 
@@ -40,7 +42,6 @@ export class HeldLeases {
   async release(name: string): Promise<void> {
     if (!this.#held.has(name)) return;
     this.#held.delete(name); // stops renewal, and a renewal in progress is not missed
-    if (this.#held.size === 0) this.close();
     try {
       await this.#store.release(name, this.#owner);
     } catch (error) {
@@ -50,6 +51,7 @@ export class HeldLeases {
 
   /** Renews all leases at once: a store may answer them together. */
   async #renewAll(): Promise<void> {
+    if (this.#held.size === 0) return this.close();
     await Promise.all(this.#held.items.map((fence) => this.#renew(fence)));
   }
 
