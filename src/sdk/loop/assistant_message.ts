@@ -43,9 +43,8 @@ export function responseData(response: ChatResponse): JsonObject {
  * for an empty object.
  */
 function loggedCall(call: ToolCall): JsonObject {
-  return call.invalid_arguments === undefined
-    ? call as unknown as JsonObject // its own fields are JSON
-    : { ...call, invalid_arguments: call.invalid_arguments };
+  const { invalid_arguments } = call;
+  return invalid_arguments === undefined ? { ...call } : { ...call, invalid_arguments };
 }
 
 /** Returns the stored message of an answer; its calls have `name` and `tool`. */

@@ -2,14 +2,6 @@
 import type { Coordinator } from "../contracts.ts";
 import type { HookRegistry } from "../hooks.ts";
 
-/** Dependencies of a wait. */
-export interface ThrottleDeps {
-  /** Where `orchestrator:rate_limit_delay` is emitted. */
-  hooks: HookRegistry;
-  /** Provides clock and cancellation; without it there is no wait. */
-  coordinator: Coordinator | undefined;
-}
-
 /**
  * Delays the model calls of one session: from the end of one call to the start of the next, also across
  * turns.
@@ -29,17 +21,31 @@ export class CallThrottle {
 
   /** Records the end of a model call. */
   markCallEnd(coordinator: Coordinator | undefined): void {
-    this.#last_ms = coordinator?.clock.monotonic() ?? null;
+    if (this.#min_ms > 0) this.#last_ms = coordinator?.clock.monotonic() ?? null;
   }
 
   /**
-   * Waits until the next call may start. A cancellation ends the wait early without an error.
+   * Waits until the next call may start; returns nothing when it may start now. A cancellation ends the wait
+   * early without an error.
+   *
+   * @param hooks Where `orchestrator:rate_limit_delay` is emitted.
+   * @param coordinator Provides clock and cancellation; without it there is no wait.
    */
-  async waitForSlot({ hooks, coordinator }: ThrottleDeps, iteration: number): Promise<void> {
-    if (this.#min_ms === 0 || this.#last_ms === null || !coordinator) return;
-    const { clock, cancellation } = coordinator;
-    const elapsed_ms = Math.max(0, Math.round(clock.monotonic() - this.#last_ms));
-    if (elapsed_ms >= this.#min_ms) return;
+  waitForSlot(
+    hooks: HookRegistry,
+    coordinator: Coordinator | undefined,
+    iteration: number,
+  ): Promise<void> | void {
+    if (this.#last_ms === null || !coordinator) return;
+    const elapsed_ms = Math.max(0, Math.round(coordinator.clock.monotonic() - this.#last_ms));
+    if (elapsed_ms < this.#min_ms) return this.#wait(hooks, coordinator, { elapsed_ms, iteration });
+  }
+
+  async #wait(
+    hooks: HookRegistry,
+    { clock, cancellation }: Coordinator,
+    { elapsed_ms, iteration }: { elapsed_ms: number; iteration: number },
+  ): Promise<void> {
     const next_ms = clock.monotonic() - elapsed_ms + this.#min_ms;
     await hooks.emit("orchestrator:rate_limit_delay", {
       delay_ms: this.#min_ms - elapsed_ms,

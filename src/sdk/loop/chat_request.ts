@@ -1,9 +1,10 @@
 /** Builds the tool specifications and injected messages of a request. */
 import type { Injection } from "../hooks.ts";
 import { isObject, type JsonObject } from "../json.ts";
-import type { Message, ToolSpec } from "../messages.ts";
+import type { ChatRequest, Message, ToolSpec } from "../messages.ts";
 import { inputSchemaOf } from "../snake_case_aliases.ts";
 import type { Tool } from "../tools.ts";
+import type { LoopConfig } from "./loop_config.ts";
 
 /**
  * Builds the specifications of the mounted tools. Returns the same array while tools and provider are the
@@ -70,4 +71,25 @@ export function placeInjections(view: Message[], injections: readonly Injection[
     } else messages.push(injectionMessage(injection));
   }
   return messages;
+}
+
+/** What a request has in addition to its view. */
+export interface RequestParts {
+  readonly tools: ToolSpec[];
+  readonly injections: readonly Injection[];
+  /** Messages at the end, after the injections. */
+  readonly tail: readonly Message[];
+}
+
+/** Returns the request with a view, of a loop with this configuration. */
+export function buildRequest(config: LoopConfig, view: Message[], parts: RequestParts): ChatRequest {
+  const { tools, injections, tail } = parts;
+  const placed = placeInjections(view, injections);
+  const request: ChatRequest = {
+    ...config.request,
+    messages: tail.length > 0 ? [...placed, ...tail] : placed,
+  };
+  if (config.response_format) request.response_format = config.response_format;
+  if (tools.length > 0) request.tools = tools;
+  return request;
 }

@@ -42,8 +42,13 @@ export class ContentBlockEmitter {
     try {
       for (let index = 0; index < this.#queue.length; index++) {
         const { block_index, block_type, name, delta } = this.#queue[index]!;
-        const block = this.#started.get(block_index) ?? await this.#startBlock(block_index, block_type, name);
-        if (delta !== "" && block.type !== "tool_call") await this.#emitText(block_index, block, delta);
+        let block = this.#started.get(block_index);
+        if (!block) {
+          this.#started.set(block_index, block = { type: block_type, sequence: 0 });
+          await this.#emitStart(block_index, block_type, name);
+        }
+        if (delta === "" || block.type === "tool_call") continue;
+        await this.#emitDelta(block_index, ++block.sequence, delta);
       }
     } catch (error) {
       this.#failure ??= { error }; // thrown by `finish` or `abort`: this promise is not awaited
@@ -53,16 +58,13 @@ export class ContentBlockEmitter {
     }
   }
 
-  async #startBlock(block_index: number, block_type: string, name: unknown): Promise<StartedBlock> {
-    const block = { type: block_type, sequence: 0 };
-    this.#started.set(block_index, block);
+  #emitStart(block_index: number, block_type: string, name: unknown): Promise<unknown> {
     const data = { request_id: this.#request_id, block_index, block_type };
-    await this.#hooks.emit("content_block:start", typeof name === "string" ? { ...data, name } : data);
-    return block;
+    return this.#hooks.emit("content_block:start", typeof name === "string" ? { ...data, name } : data);
   }
 
-  #emitText(block_index: number, block: StartedBlock, delta: string): Promise<unknown> {
-    const data = { request_id: this.#request_id, block_index, sequence: ++block.sequence, delta };
+  #emitDelta(block_index: number, sequence: number, delta: string): Promise<unknown> {
+    const data = { request_id: this.#request_id, block_index, sequence, delta };
     return this.#hooks.emit("content_block:delta", data);
   }
 
@@ -70,24 +72,22 @@ export class ContentBlockEmitter {
    * Emits blocks that were not streamed, and the end of every block. Call it with the answer, before
    * `provider:response`.
    */
-  async finish(response: ChatResponse): Promise<void> {
-    await this.#drained();
-    const blocks = response.content;
-    for (const [block_index, block] of blocks.entries()) {
-      if (!this.#started.has(block_index)) await this.#emitWhole(block_index, block);
+  async finish({ content }: ChatResponse): Promise<void> {
+    if (this.#draining || this.#failure) await this.#drained();
+    for (let block_index = 0; block_index < content.length; block_index++) {
+      const block = content[block_index]!; // below the length
+      if (!this.#started.has(block_index)) {
+        await this.#emitStart(block_index, block.type, block.name);
+        const text = textOf(block);
+        if (text !== "") await this.#emitDelta(block_index, 1, text);
+      }
       await this.#hooks.emit("content_block:end", {
         request_id: this.#request_id,
         block_index,
-        total_blocks: blocks.length,
+        total_blocks: content.length,
         block,
       });
     }
-  }
-
-  async #emitWhole(block_index: number, block: ContentBlock): Promise<void> {
-    const started = await this.#startBlock(block_index, block.type, block.name);
-    const text = block.type === "text" ? block.text : block.type === "thinking" ? block.thinking : undefined;
-    if (typeof text === "string" && text !== "") await this.#emitText(block_index, started, text);
   }
 
   async #drained(): Promise<void> {
@@ -104,4 +104,10 @@ export class ContentBlockEmitter {
       error: { type: errorName(error), msg: errorMessage(error) },
     });
   }
+}
+
+/** Returns the text of a block whose text is emitted as a delta; "" for all others. */
+function textOf({ type, text, thinking }: ContentBlock): string {
+  const own = type === "text" ? text : type === "thinking" ? thinking : "";
+  return typeof own === "string" ? own : "";
 }

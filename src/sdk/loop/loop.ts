@@ -3,17 +3,11 @@
  * defaults. Limits, counting and approvals are not here: the guards enforce them.
  */
 import { errorCode, PreampError } from "../errors.ts";
-import type {
-  ContextManager,
-  Coordinator,
-  ExecuteOptions,
-  Orchestrator,
-  RequestOptions,
-} from "../contracts.ts";
+import type { ContextManager, Coordinator, ExecuteOptions, Orchestrator } from "../contracts.ts";
 import { isNoop } from "../hook_chain.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
 import type { JsonObject } from "../json.ts";
-import { type ChatRequest, type ChatResponse, type Message, type Prompt, textOf } from "../messages.ts";
+import { type ChatResponse, type Message, type Prompt, textOf } from "../messages.ts";
 import type { Provider } from "../providers.ts";
 import type { Tool, ToolCall } from "../tools.ts";
 import { assistantMessage, isCut, previewOf, withoutCalls } from "./assistant_message.ts";
@@ -21,7 +15,7 @@ import { type FailedCall, isCancellation, ModelCalls } from "./model_call.ts";
 import { CallThrottle } from "./call_throttle.ts";
 import { unfitError } from "./provider_errors.ts";
 import { chooseProvider, type ChosenProvider, nextProvider } from "./provider_selection.ts";
-import { injectionMessage, placeInjections, ToolListBuilder } from "./chat_request.ts";
+import { buildRequest, injectionMessage, ToolListBuilder } from "./chat_request.ts";
 import { formatInstruction, formatProblems, MAX_REPAIRS, repairRequest } from "./response_format.ts";
 import { selectTool } from "./tool_selection.ts";
 import { standingOf } from "./resume_point.ts";
@@ -53,20 +47,9 @@ export function createLoop(config: LoopConfig, queue: SteeringQueue = new Steeri
   return {
     resumable: true,
     async execute(prompt, context, providers, tools, hooks, options) {
+      const given = { prompt, context, providers, tools, hooks, options };
       try {
-        const inputs = {
-          config,
-          queue,
-          tool_list,
-          throttle,
-          prompt,
-          context,
-          providers,
-          tools,
-          hooks,
-          options,
-        };
-        return await new TurnRun(inputs).run();
+        return await new TurnRun({ config, queue, tool_list, throttle, ...given }).run();
       } finally {
         queue.clear(); // at the end, not at the start: texts that arrived before the turn belong to it
       }
@@ -145,7 +128,7 @@ class TurnRun {
   async #begin(): Promise<void> {
     const { hooks, context, prompt } = this.#inputs;
     const emitted = await hooks.emit("prompt:submit", { prompt });
-    const submitted = await this.#process(emitted, "prompt:submit");
+    const submitted = isNoop(emitted) ? emitted : await this.#process(emitted, "prompt:submit");
     if (submitted.action === "deny") return this.#deny(submitted);
     this.#addPending(submitted.injections);
     const final_prompt = (submitted.modified ? submitted.data.prompt : prompt) as Prompt; // a hook may change the prompt
@@ -176,8 +159,11 @@ class TurnRun {
     const { throttle, hooks } = this.#inputs;
     while (this.#iteration < this.#max_iterations) {
       if (this.#cancelled) return this.#cancel();
-      await throttle.waitForSlot({ hooks, coordinator: this.#coordinator }, this.#iteration + 1);
-      if (this.#cancelled) return this.#cancel();
+      const delay = throttle.waitForSlot(hooks, this.#coordinator, this.#iteration + 1);
+      if (delay) {
+        await delay;
+        if (this.#cancelled) return this.#cancel();
+      }
       if (this.#inputs.queue.size > 0) await this.#steer();
       const response = await this.#request(false);
       if (response === null) return;
@@ -261,33 +247,24 @@ class TurnRun {
     const iteration = ++this.#iteration;
     const data: JsonObject = { provider: name, iteration };
     const emitted = await hooks.emit("provider:request", max_reached ? { ...data, max_reached } : data);
-    const gated = await this.#process(emitted, "provider:request");
+    const gated = isNoop(emitted) ? emitted : await this.#process(emitted, "provider:request");
     if (gated.action === "deny") return this.#denyRequest(gated);
     this.#addPending(gated.injections);
-    const injections = this.#pending.splice(0);
+    const injections = this.#pending;
+    this.#pending = [];
     const specs = max_reached ? [] : tool_list.specs(tools, providerId(provider, name));
     const instruction = formatInstruction(config.response_format, provider);
     const tail = [...(instruction ? [instruction] : []), ...(max_reached ? [WRAP_UP] : [])];
-    const extra = [...injections.map(injectionMessage), ...tail];
-    const requestFor = async (options: RequestOptions): Promise<ChatRequest> => {
-      const view = await context.getMessagesForRequest(options);
-      const placed = placeInjections(view, injections);
-      const request: ChatRequest = {
-        ...config.request,
-        messages: tail.length > 0 ? [...placed, ...tail] : placed,
-      };
-      if (config.response_format) request.response_format = config.response_format;
-      if (specs.length > 0) request.tools = specs;
-      return request;
-    };
-    const options: RequestOptions = { provider, tools: specs, injections: extra };
-    let outcome = await this.#models.call(chosen, await requestFor(options), iteration);
+    const parts = { tools: specs, injections, tail };
+    const options = { provider, tools: specs, injections: [...injections.map(injectionMessage), ...tail] };
+    const view = await context.getMessagesForRequest(options);
+    let outcome = await this.#models.call(chosen, buildRequest(config, view, parts), iteration);
     if ("overflow" in outcome && outcome.overflow) {
       const { error: refusal, overflow } = outcome;
-      const shortened = await requestFor({ ...options, overflow }).catch((error) => {
+      const shorter = await context.getMessagesForRequest({ ...options, overflow }).catch((error) => {
         throw unfitError(error, refusal);
       });
-      outcome = await this.#models.call(chosen, shortened, iteration, true);
+      outcome = await this.#models.call(chosen, buildRequest(config, shorter, parts), iteration, true);
     }
     if (!("response" in outcome)) {
       this.#pending.unshift(...injections); // no provider has read them: keep them for the next one

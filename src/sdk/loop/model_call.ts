@@ -70,36 +70,29 @@ export class ModelCalls {
    * failures of the provider.
    */
   async call(
-    { name, provider }: ChosenProvider,
+    chosen: ChosenProvider,
     request: ChatRequest,
     iteration: number,
     is_shortened = false,
   ): Promise<{ response: ChatResponse } | FailedCall> {
-    const { hooks, coordinator, throttle } = this.#deps;
-    const attempt = new Attempt();
+    const attempts = new Attempts(chosen, request);
     let response: ChatResponse;
     try {
-      response = await this.#tryUntilAnswered({ name, provider }, request, attempt);
+      response = await this.#send(attempts);
     } catch (error) {
-      if (errorName(error) === "AbortError") this.#aborted = error;
-      const failure = error === this.#aborted ? null : providerFailure(name, error);
-      if (failure === null || coordinator?.cancellation.is_cancelled) throw error;
-      const overflow = attempt.emitted ? null : overflowOf(error);
-      if (overflow !== null && !is_shortened) {
-        await hooks.emit("provider:retry", overflowNotice(name, error, attempt));
-        return { error, may_fall_back: false, overflow };
-      }
-      await hooks.emit("provider:error", failure);
-      if (overflow !== null) return { error: overflowError(name, error, request), may_fall_back: false };
-      return { error, may_fall_back: !attempt.emitted && isPassing(error) };
+      const recovered = await this.#recover(error, attempts, is_shortened);
+      if (!("response" in recovered)) return recovered;
+      response = recovered.response;
     } finally {
-      throttle.markCallEnd(coordinator);
+      this.#deps.throttle.markCallEnd(this.#deps.coordinator);
     }
+    const { name, provider } = chosen;
     const calls = response.tool_calls ?? provider.parseToolCalls?.(response) ?? [];
-    const answer = { ...response, content: withCallBlocks(response.content, calls) };
+    const content = withCallBlocks(response.content, calls);
+    const answer: ChatResponse = { ...response, content };
     if (calls.length > 0) answer.tool_calls = calls;
-    await attempt.emitter?.finish(answer);
-    await hooks.emit("provider:response", {
+    await attempts.emitter!.finish(answer); // created for the attempt that was answered
+    await this.#deps.hooks.emit("provider:response", {
       provider: name,
       iteration,
       usage: response.usage ?? null,
@@ -109,72 +102,77 @@ export class ModelCalls {
     return { response: answer };
   }
 
-  async #tryUntilAnswered(
-    chosen: ChosenProvider,
-    request: ChatRequest,
-    attempt: Attempt,
-  ): Promise<ChatResponse> {
-    const { coordinator, max_retries } = this.#deps;
+  /** Makes one attempt. */
+  #send(attempts: Attempts): Promise<ChatResponse> {
+    const { coordinator, hooks, newId } = this.#deps;
+    attempts.count++;
+    attempts.request_id = newId("req");
+    const { onDelta } = attempts.emitter = new ContentBlockEmitter(hooks, attempts.request_id);
+    const signal = coordinator?.cancellation.signal;
+    return attempts.chosen.provider.complete(attempts.request, signal ? { onDelta, signal } : { onDelta });
+  }
+
+  /** Resolves to the answer of a further attempt, or to the failure. */
+  async #recover(
+    failed: unknown,
+    attempts: Attempts,
+    is_shortened: boolean,
+  ): Promise<{ response: ChatResponse } | FailedCall> {
+    const { hooks, coordinator } = this.#deps;
+    const { chosen: { name }, request } = attempts;
     try {
-      return await this.#tryOnce(chosen, request, attempt);
+      return { response: await this.#tryAgain(failed, attempts) };
     } catch (error) {
-      if (!coordinator || max_retries === 0 || retriesItself(chosen.provider)) throw error;
-      return await this.#tryAgain({ error }, { chosen, request, attempt, coordinator });
+      if (errorName(error) === "AbortError") this.#aborted = error;
+      const failure = error === this.#aborted ? null : providerFailure(name, error);
+      if (failure === null || coordinator?.cancellation.is_cancelled) throw error;
+      const overflow = attempts.emitted ? null : overflowOf(error);
+      if (overflow !== null && !is_shortened) {
+        await hooks.emit("provider:retry", overflowNotice(error, attempts));
+        return { error, may_fall_back: false, overflow };
+      }
+      await hooks.emit("provider:error", failure);
+      if (overflow !== null) return { error: overflowError(name, error, request), may_fall_back: false };
+      return { error, may_fall_back: !attempts.emitted && isPassing(error) };
     }
   }
 
-  /** Retries after a failed first attempt; a separate method because few calls need it. */
-  #tryAgain(
-    failed: { error: unknown },
-    { chosen, request, attempt, coordinator }: FailedAttempt,
-  ): Promise<ChatResponse> {
-    const { hooks, max_retries } = this.#deps;
+  /** Retries after a failed first attempt. Rejects with the error of the last attempt. */
+  async #tryAgain(failed: unknown, attempts: Attempts): Promise<ChatResponse> {
+    const { hooks, coordinator, max_retries } = this.#deps;
+    const { name, provider } = attempts.chosen;
+    await attempts.end(failed);
+    if (!coordinator || max_retries === 0 || retriesItself(provider)) throw failed;
     const config = RetryConfig({ max_retries });
-    const next = (count: number) => {
-      if (count === 1) throw failed.error;
-      return this.#tryOnce(chosen, request, attempt);
+    const next = async (count: number) => {
+      if (count === 1) throw failed;
+      try {
+        return await this.#send(attempts);
+      } catch (error) {
+        await attempts.end(error);
+        throw error;
+      }
     };
-    return withRetry(next, {
+    return await withRetry(next, {
       clock: coordinator.clock,
       config,
       signal: coordinator.cancellation.any_signal,
       // derived from the request's random id, so that a replay waits as long
-      random: () => fractionOf(attempt.request_id),
+      random: () => fractionOf(attempts.request_id),
       isRetryable: (error) => {
-        if (attempt.emitted || !isPassing(error)) return false;
-        if (isBrokenStream(error) && attempt.broken_streams++ > 0) return false;
-        const delay = retryDelay(attempt.count, error, config, () => fractionOf(attempt.request_id));
+        if (attempts.emitted || !isPassing(error)) return false;
+        if (isBrokenStream(error) && attempts.broken_streams++ > 0) return false;
+        const delay = retryDelay(attempts.count, error, config, () => fractionOf(attempts.request_id));
         return delay * 1000 <= this.#left_ms;
       },
       onRetry: (notice) =>
         hooks.emit("provider:retry", {
-          provider: chosen.name,
+          provider: name,
           ...notice,
-          request_id: attempt.request_id,
-          ...factsOf(attempt.error),
+          request_id: attempts.request_id,
+          ...factsOf(attempts.error),
         }),
     });
-  }
-
-  async #tryOnce(
-    { provider }: ChosenProvider,
-    request: ChatRequest,
-    attempt: Attempt,
-  ): Promise<ChatResponse> {
-    const { coordinator, hooks, newId } = this.#deps;
-    attempt.count++;
-    attempt.request_id = newId("req");
-    const emitter = attempt.emitter = new ContentBlockEmitter(hooks, attempt.request_id);
-    try {
-      const signal = coordinator?.cancellation.signal;
-      const options = { onDelta: emitter.onDelta };
-      return await provider.complete(request, signal ? { ...options, signal } : options);
-    } catch (error) {
-      await emitter.abort(error);
-      attempt.emitted = emitter.started;
-      attempt.error = error;
-      throw error;
-    }
   }
 
   /** Upper bound of the milliseconds left in the run; waits for approvals count as used. */
@@ -185,28 +183,31 @@ export class ModelCalls {
   }
 }
 
-interface FailedAttempt {
-  chosen: ChosenProvider;
-  request: ChatRequest;
-  attempt: Attempt;
-  coordinator: Coordinator;
-}
-
-/** State of the attempts of one call. */
-class Attempt {
+/** The attempts of one call. */
+class Attempts {
   count = 0;
   request_id = "";
+  /** Emits the answer of the last attempt. */
   emitter: ContentBlockEmitter | null = null;
-  /** Whether a part of the failed answer was emitted: another attempt must not follow it. */
+  /** Whether a part of a failed answer was emitted: another attempt must not follow it. */
   emitted = false;
   broken_streams = 0;
   error: unknown;
+
+  constructor(readonly chosen: ChosenProvider, readonly request: ChatRequest) {}
+
+  /** Ends the last attempt, which failed. */
+  async end(error: unknown): Promise<void> {
+    this.error = error;
+    await this.emitter?.abort(error);
+    this.emitted = this.emitter?.started ?? false;
+  }
 }
 
 /** Returns the data of `provider:retry` for a request that is sent once more with a smaller view. */
-function overflowNotice(provider: string, error: unknown, { count, request_id }: Attempt): JsonObject {
+function overflowNotice(error: unknown, { chosen, count, request_id }: Attempts): JsonObject {
   return {
-    provider,
+    provider: chosen.name,
     attempt: count,
     max_retries: count,
     delay: 0,
