@@ -1,7 +1,6 @@
 /** Computes the token budget of one request; see src/docs/context.md#budget-of-a-request. */
-import { isObject, type JsonObject, methodOf, type RequestOptions } from "../base.ts";
+import { isObject, type JsonObject, type Message, methodOf, type RequestOptions } from "../base.ts";
 import type { Config } from "./config.ts";
-import type { MessageVariants } from "./message_variants.ts";
 import type { TokenCounter } from "./token_counter.ts";
 
 /** Share of the window kept free for errors of the estimate. */
@@ -22,23 +21,21 @@ const SMALLEST_SHARE = 0.25;
  * Order: `token_budget`; window − `output_reserve_fraction` × max_output_tokens − margin, from the provider's
  * model info, else from its defaults; `max_tokens`. A configured `max_tokens` is an upper limit for all but
  * the first. The margin is a tenth of the window, and at most 4,096 tokens once estimates are `corrected`.
- * Tool schemas and injections are subtracted, except from an explicit `token_budget`. The result may be 0 or
- * negative: then nothing fits.
+ * `extras` (tokens of tool schemas and injections) are subtracted, except from an explicit `token_budget`. The
+ * result may be 0 or negative: then nothing fits.
  */
 export function requestBudget(
-  options: RequestOptions,
+  { token_budget: explicit, provider }: RequestOptions,
   config: Config,
-  meter: TokenCounter,
+  extras: number,
   corrected: boolean,
 ): number | Promise<number> {
-  const explicit = options.token_budget;
   if (typeof explicit === "number" && explicit > 0 && Number.isFinite(explicit)) return Math.floor(explicit);
-  let taken = meter.tools(options.tools);
-  for (const message of options.injections ?? []) taken += meter.message(message);
-  const budget = (infos: readonly Info[]) => inputTokens(infos, config, corrected) - taken;
-  const infos = [infoOf(options.provider, "getModelInfo"), infoOf(options.provider, "getInfo", "defaults")];
+  const model = infoOf(provider, "getModelInfo");
+  const own = infoOf(provider, "getInfo", "defaults");
   // perf: most providers answer synchronously, without a promise per request
-  return infos.some(isPromise) ? Promise.all(infos).then(budget) : budget(infos as Info[]); // no promise among them
+  if (!isPromise(model) && !isPromise(own)) return inputTokens([model, own], config, corrected) - extras;
+  return Promise.all([model, own]).then((infos) => inputTokens(infos, config, corrected) - extras);
 }
 
 type Info = JsonObject | null;
@@ -86,7 +83,9 @@ function tokensOf(value: unknown): number | null {
   return typeof value === "number" && value > 0 && Number.isFinite(value) ? Math.floor(value) : null;
 }
 
-/** Returns the tokens of a request in addition to its view: tool schemas and injections. */
-export function extrasOf({ tools, injections }: RequestOptions, forms: MessageVariants): number {
-  return (injections ?? []).reduce((sum, message) => sum + forms.count(message), forms.meter.tools(tools));
+/** Returns the tokens of messages, as `meter` counts them. */
+export function tokensOfAll(messages: readonly Message[] | undefined, meter: TokenCounter): number {
+  let tokens = 0;
+  for (const message of messages ?? []) tokens += meter.message(message);
+  return tokens;
 }

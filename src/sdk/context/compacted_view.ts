@@ -22,7 +22,6 @@ export class CompactedView {
   readonly #forms: MessageVariants;
   /** Number of messages in the history. */
   #messages = 0;
-  #fingerprint = 0;
   /** Ranges of the indexes of left-out messages. */
   #removed: [number, number][] = [];
   #level = 0;
@@ -57,7 +56,6 @@ export class CompactedView {
   /** Adds the next frozen message of the history; returns what a tool result lost to the size cap. */
   add(stored: Message): Capped | null {
     const index = this.#messages++;
-    this.#fingerprint = fingerprint(this.#fingerprint, stored);
     const message = toRequestMessage(stored);
     if (!message) return null;
     const cap = this.#config.max_tool_result_bytes;
@@ -134,12 +132,12 @@ export class CompactedView {
     this.transcript.setLead(message);
   }
 
-  /** Returns the state for `session_state`. */
-  save(): Saved {
+  /** Returns the state for `session_state`; `history` are the messages that were added. */
+  save(history: readonly Message[]): Saved {
     return {
       version: 1,
-      messages: this.#messages,
-      fingerprint: this.#fingerprint,
+      messages: history.length,
+      fingerprint: fingerprint(history),
       removed: this.#removed,
       shortened: shortenedOf(this.transcript),
       level: this.#level,
@@ -150,10 +148,11 @@ export class CompactedView {
   }
 
   /**
-   * Restores saved decisions if the current history is the one they were made for; returns whether it did.
+   * Restores saved decisions if the messages that were added are the ones they were made for; returns whether
+   * it did.
    */
-  restore(saved: Saved): boolean {
-    if (this.#messages !== saved.messages || this.#fingerprint !== saved.fingerprint) return false;
+  restore(saved: Saved, history: readonly Message[]): boolean {
+    if (history.length !== saved.messages || fingerprint(history) !== saved.fingerprint) return false;
     this.#level = saved.level;
     this.#compactions = saved.compactions;
     if (saved.calibration) this.calibration.restore(saved.calibration);

@@ -35,16 +35,17 @@ export interface Saved {
   readonly limits?: readonly (readonly [string, number])[];
 }
 
-/**
- * Returns the fingerprint of a history with one more message; the initial value is 0. Not a digest: it
- * detects mistakes, not attacks.
- */
-export function fingerprint(before: number, { role, content, tool_calls, tool_call_id }: Message): number {
-  let hash = withText(before, String(role)); // fields may be missing or of another type
-  hash = withNumber(hash, lengthOf(content));
-  hash = withNumber(hash, lengthOf(tool_calls));
-  if (typeof tool_call_id === "string") hash = withText(hash, tool_call_id);
-  return withText(hash, typeof content === "string" ? content : "") >>> 0;
+/** Returns the fingerprint of a history. Not a digest: it detects mistakes, not attacks. */
+export function fingerprint(history: readonly Message[]): number {
+  let hash = 0;
+  for (const { role, content, tool_calls, tool_call_id } of history) {
+    hash = withText(hash, String(role)); // fields may be missing or of another type
+    hash = withNumber(hash, lengthOf(content));
+    hash = withNumber(hash, lengthOf(tool_calls));
+    if (typeof tool_call_id === "string") hash = withText(hash, tool_call_id);
+    hash = withText(hash, typeof content === "string" ? content : "") >>> 0;
+  }
+  return hash;
 }
 
 /** Characters of a text that enter a fingerprint. */

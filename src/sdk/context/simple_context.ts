@@ -14,7 +14,7 @@ import {
   toFrozenObject,
 } from "../base.ts";
 import { takesBreakpoints } from "./cache_breakpoints.ts";
-import { extrasOf, requestBudget } from "./budget.ts";
+import { requestBudget, tokensOfAll } from "./budget.ts";
 import { CompactedView } from "./compacted_view.ts";
 import type { Config } from "./config.ts";
 import {
@@ -94,7 +94,9 @@ export class SimpleContext implements ContextManager {
   readonly #usage: ReportedUsage;
   readonly #learned = new LearnedLimits();
   #factory: SystemPromptFactory | null = null;
-  #status: ContextStatus = { tokens: 0, budget: 0, level: 0, compactions: 0 };
+  /** Tokens and budget of the last view. */
+  #tokens = 0;
+  #budget = 0;
   readonly #warned = new Set<string>();
   /** Reports of compactions whose events were not emitted yet. */
   #unreported: JsonObject[] = [];
@@ -118,7 +120,8 @@ export class SimpleContext implements ContextManager {
 
   /** Size of the last view. */
   get status(): ContextStatus {
-    return { ...this.#status, level: this.#view.level, compactions: this.#view.compactions };
+    const { level, compactions } = this.#view;
+    return { tokens: this.#tokens, budget: this.#budget, level, compactions };
   }
 
   /** The full history: the stored messages themselves, frozen. */
@@ -159,7 +162,9 @@ export class SimpleContext implements ContextManager {
     this.#usage.begin();
     for (const message of messages) {
       this.#add(message);
-      if (this.#history.length === saved?.messages && this.#view.restore(saved)) this.#usage.forget();
+      if (this.#history.length === saved?.messages && this.#view.restore(saved, this.#history)) {
+        this.#usage.forget();
+      }
       const notice = this.#view.noticeFor(Infinity);
       this.#usage.recall(
         this.#history.length,
@@ -202,13 +207,15 @@ export class SimpleContext implements ContextManager {
     const learning = this.#usage.learnLast(this.#view.calibration);
     if (learning) await learning;
     this.#view.transcript.setPrompt(this.#factory && await promptOf(this.#factory));
-    this.#usage.learn(this.#forms.meter.tools(options.tools), this.#view.calibration);
-    const extras = extrasOf(options, this.#forms);
+    const { meter } = this.#forms;
+    const tools = meter.tools(options.tools);
+    this.#usage.learn(tools, this.#view.calibration);
+    const extras = tools + tokensOfAll(options.injections, meter);
     if (options.overflow) this.#learnRefusal(options.overflow, options.provider, extras);
     const budget = requestBudget(
       options,
       this.#config,
-      this.#forms.meter,
+      extras,
       this.#config.token_meter === "exact" || this.#view.calibration.isKnown,
     );
     const limits = limitsOf(
@@ -233,11 +240,8 @@ export class SimpleContext implements ContextManager {
     this.#warned.delete("overflow");
     const notice = this.#view.noticeFor(limits.budget - tokens);
     const total = tokens + (notice ? this.#forms.count(notice) : 0);
-    this.#status = {
-      ...this.#status,
-      tokens: calibration.tokensOf(total),
-      budget: Math.max(0, limits.provider_budget),
-    };
+    this.#tokens = calibration.tokensOf(total);
+    this.#budget = Math.max(0, limits.provider_budget);
     this.#usage.recordRequest(total, extras);
     const marked = this.#config.cache_breakpoints && takesBreakpoints(options.provider);
     const view = (marked ? transcript.marked : transcript.view).slice();
@@ -343,7 +347,10 @@ export class SimpleContext implements ContextManager {
   #save(): void {
     try {
       const limits = this.#learned.save();
-      this.#coordinator.session_state[this.#id] = { ...this.#view.save(), ...(limits ? { limits } : {}) };
+      this.#coordinator.session_state[this.#id] = {
+        ...this.#view.save(this.#history),
+        ...(limits ? { limits } : {}),
+      };
     } catch (error) {
       this.#unsaved = error; // `session_state` is full: the next run compacts again
     }

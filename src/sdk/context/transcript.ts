@@ -108,7 +108,7 @@ export class Transcript {
   /** System messages at the start of every view that are not in the history. */
   readonly #fixed: readonly Entry[];
   #units: MessageGroup[] = [];
-  /** Groups with an unanswered call of this id, oldest first. */
+  /** Groups before the last unit with an unanswered call of this id, oldest first. */
   readonly #open = new Map<string, MessageGroup[]>();
   #view: Message[] = [];
   /** The view with breakpoints; null until it is requested. */
@@ -193,14 +193,13 @@ export class Transcript {
     const answers = answersOf(message);
     if (answers.length > 0) return this.#addResult(entry, answers);
     this.#settle();
-    const calls = callsOf(message).map((call): Call => ({ ...call, result: null }));
+    const calls = callsOf(message).map(({ id, name }): Call => ({ id, name, result: null }));
     const unit: MessageGroup = {
       kind: calls.length > 0 ? "group" : isHuman(message) ? "human" : "other",
       head: entry,
       calls,
     };
     entry.ends = unit.kind === "human";
-    for (const { id } of calls) this.#open.set(id, [...this.#open.get(id) ?? [], unit]);
     this.#units.push(unit);
     this.#append(entry);
   }
@@ -230,17 +229,16 @@ export class Transcript {
 
   #addResult(entry: Entry, answers: readonly string[]): void {
     let visible = false;
+    const last = this.#units.at(-1);
     for (const id of answers) {
       // ids may repeat in a history: the result belongs to the latest unanswered call
-      const unit = this.#open.get(id)?.at(-1);
-      const position_of_call = unit?.calls.findIndex((call) => call.id === id && !isStored(call.result)) ??
-        -1;
-      const call = unit?.calls[position_of_call];
-      if (!unit || !call) continue;
-      const inOrder = unit === this.#units.at(-1) &&
+      const unit = last && openCallOf(last, id) >= 0 ? last : this.#open.get(id)?.at(-1);
+      if (!unit) continue;
+      const position_of_call = openCallOf(unit, id);
+      const inOrder = unit === last &&
         unit.calls.every((other, position) => (other.result !== null) === (position < position_of_call));
-      call.result = entry;
-      this.#close(unit, id);
+      unit.calls[position_of_call]!.result = entry; // the unit has an open call of this id
+      if (unit !== last) this.#close(unit, id);
       if (!isUnanswered(unit)) endOf(unit).ends = true;
       if (inOrder && !visible) this.#append(entry);
       else if (!inOrder) this.#stale = true;
@@ -249,7 +247,7 @@ export class Transcript {
   }
 
   #close(unit: MessageGroup, id: string): void {
-    if (unit.calls.some((call) => call.id === id && !isStored(call.result))) return;
+    if (openCallOf(unit, id) >= 0) return;
     const rest = this.#open.get(id)?.filter((other) => other !== unit) ?? [];
     if (rest.length > 0) this.#open.set(id, rest);
     else this.#open.delete(id);
@@ -263,6 +261,7 @@ export class Transcript {
     if (last.calls.some((call, position) => position > firstOpen && call.result !== null)) this.#stale = true;
     for (const call of last.calls) {
       if (call.result !== null) continue;
+      this.#open.set(call.id, [...this.#open.get(call.id) ?? [], last]);
       const message = missingResult(call);
       call.result = this.#entryOf(message, -1);
       call.result.ends = call === last.calls.at(-1);
@@ -314,6 +313,11 @@ export class Transcript {
 
 function markedOf({ visible: visible, ends }: Entry): Message {
   return ends ? withBreakpoint(visible) : visible;
+}
+
+/** Returns the position of the first call with this id that has no stored result, or −1. */
+function openCallOf(unit: MessageGroup, id: string): number {
+  return unit.calls.findIndex((call) => call.id === id && !isStored(call.result));
 }
 
 function endOf(unit: MessageGroup): Entry {
