@@ -111,3 +111,16 @@ Deno.test("VirtualClock.endLateSleep() ends sleeps that may have started before 
   await immediate();
   assertEquals([happened, clock.now()], [["sleep of 1,000 ms"], 1_000]);
 });
+
+Deno.test("VirtualClock.endLateSleep() ends a sleep that was computed from a time before earlier entries", async () => {
+  const clock = new VirtualClock(0);
+  clock.follow(0, 100);
+  clock.follow(100, 110); // the base was taken between 0 and 100
+  clock.follow(110, 1_000);
+  let ended = false;
+  clock.after(970).then(() => ended = true);
+  await immediate();
+  assertEquals([ended, clock.endLateSleep()], [false, true]);
+  await immediate();
+  assertEquals(ended, true);
+});

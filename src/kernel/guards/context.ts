@@ -78,35 +78,33 @@ export class ContextGuard implements ContextManager {
     if (plain.role === "assistant") this.#calls.expect(plain);
   }
 
-  async #addResult(plain: Message): Promise<void> {
+  #addResult(plain: Message): Promise<void> {
     const id = String(plain.tool_call_id);
     if (this.#calls.isAnswered(id)) {
-      return this.#session.host.warn("tool_result_dropped", `Call "${id}" has a result already`);
+      this.#session.host.warn("tool_result_dropped", `Call "${id}" has a result already`);
+      return Promise.resolve();
     }
-    if (!this.#calls.has(id)) await this.#add(plain); // the result of an unknown call
-    else {
-      const refusals = await this.#addResults(this.#calls.addResult(id, plain));
-      if (refusals) throw refusals[0];
-    }
-    if (!this.#calls.any && this.#injections.has_deferred) await this.#addDeferred();
+    const added = this.#calls.has(id) ? this.#addResults(this.#calls.addResult(id, plain)) : this.#add(plain); // the result of an unknown call
+    if (this.#calls.any || !this.#injections.has_deferred) return added;
+    return added.then(() => this.#addDeferred());
   }
 
   /**
-   * Stores and logs results; resolves to the errors of the context manager, or to null. The log has all
-   * results, because it is the history.
+   * Stores and logs results, also those that the context manager refuses, because the log is the history.
+   * Rejects with its first error.
    */
-  async #addResults(results: readonly Message[]): Promise<unknown[] | null> {
-    let refusals: unknown[] | null = null;
+  async #addResults(results: readonly Message[]): Promise<void> {
+    let refusal: { error: unknown } | null = null;
     for (const result of results) {
       try {
         await this.#inner.addMessage(result);
       } catch (error) {
-        (refusals ??= []).push(error);
+        refusal ??= { error };
       }
       const stored = this.#log(result);
       if (stored) await stored;
     }
-    return refusals;
+    if (refusal) throw refusal.error;
   }
 
   #isRunning(): boolean {
@@ -134,8 +132,10 @@ export class ContextGuard implements ContextManager {
   async closeCalls(): Promise<void> {
     if (!this.#calls.any) return;
     const results = this.#calls.closeAll((id, name) => this.#deps.resultTextFor(id, name));
-    for (const error of await this.#addResults(results) ?? []) {
-      this.#session.host.warn("context_failed", errorMessage(error));
+    for (const result of results) {
+      await this.#addResults([result]).catch((error) =>
+        this.#session.host.warn("context_failed", errorMessage(error))
+      );
     }
     await this.#addDeferred();
   }

@@ -22,7 +22,8 @@ interface Wait {
 /** A clock that follows the entries of a log. */
 export class VirtualClock implements HostClock {
   readonly #start_ms: number;
-  #before_ms: number;
+  /** The longest time between two entries so far. */
+  #longest_gap_ms = 0;
   #now_ms: number;
   #next_ms: number;
   readonly #waits = new Set<Wait>();
@@ -30,11 +31,7 @@ export class VirtualClock implements HostClock {
 
   /** @param start_ms Time of the first entry. */
   constructor(start_ms: number) {
-    this.#start_ms =
-      this.#before_ms =
-      this.#now_ms =
-      this.#next_ms =
-        start_ms;
+    this.#start_ms = this.#now_ms = this.#next_ms = start_ms;
   }
 
   now(): number {
@@ -46,8 +43,8 @@ export class VirtualClock implements HostClock {
   }
 
   /**
-   * Sleeps. The duration may have been computed before the last entry was recorded, at an unrecorded time:
-   * see {@link endLateSleep}.
+   * Sleeps. The duration may have been computed from an unrecorded time between two entries: see
+   * {@link endLateSleep}.
    */
   after(ms: number, signal?: AbortSignal): Promise<void> {
     if (signal?.aborted) return Promise.reject(signal.reason);
@@ -57,7 +54,7 @@ export class VirtualClock implements HostClock {
         this.#waits.delete(wait);
         reject(signal!.reason);
       };
-      const wait = this.#begin(ms, this.#now_ms - this.#before_ms, () => {
+      const wait = this.#begin(ms, this.#longest_gap_ms, () => {
         signal?.removeEventListener("abort", abort);
         resolve();
       });
@@ -80,7 +77,7 @@ export class VirtualClock implements HostClock {
 
   /** Advances to the entry recorded at `now_ms`; the entry after it was recorded at `next_ms`. */
   follow(now_ms: number, next_ms: number): void {
-    this.#before_ms = this.#now_ms;
+    this.#longest_gap_ms = Math.max(this.#longest_gap_ms, now_ms - this.#now_ms);
     this.#now_ms = Math.max(this.#now_ms, now_ms);
     this.#next_ms = Math.max(this.#next_ms, next_ms);
     this.#endWhatIsDue();
