@@ -1,11 +1,12 @@
 /** The state of the server and of one request, as middleware and handlers see it. */
-import type { Context, MiddlewareHandler } from "hono";
 import type { Runtime } from "../app/types.ts";
 import { newId } from "../process/ids.ts";
 import type { SystemClock } from "../process/system_clock.ts";
 import type { Caller } from "../runs/types.ts";
 import type { ErrorCode } from "../sdk/errors.ts";
+import type { Answer } from "./answers.ts";
 import type { BodyLimits } from "./body/read_bytes.ts";
+import type { DeadlineSweeper } from "./net/deadline_sweeper.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { LoggedError } from "./log_line.ts";
 
@@ -17,6 +18,8 @@ export interface ServerState {
   readonly clock: SystemClock;
   /** Limits of a body and of a page for requests without a caller. */
   readonly body: BodyLimits;
+  /** Deadlines of bodies that are being read. */
+  readonly reading: DeadlineSweeper;
   readonly max_page_limit: number;
   /** Milliseconds of silence of a response that waits; null: the default of each kind of response. */
   readonly heartbeat_ms: number | null;
@@ -36,45 +39,47 @@ export interface ConnectionInfo {
   readonly remoteAddr?: unknown;
 }
 
-/** One request: the `env` of its Hono context. */
-export interface RequestContext {
+/** One request on its way through the steps of `app.ts`. */
+export class RequestContext {
   readonly server: ServerState;
-  readonly request_id: string;
+  readonly request: Request;
+  readonly request_id: string = newId("req");
   /** Method as received: `HEAD` for a request that is handled as its GET. */
   readonly method: string;
-  /** Path without query, for the log: at most 1,024 characters. */
-  readonly path: string;
-  /** Path of the route, such as `/v1/runs/{id}`; null for a path without a route. */
-  route: string | null;
   /** False for a request that a program made itself, without a socket. */
   readonly over_connection: boolean;
+  /** Path of the route, such as `/v1/runs/{id}`; null for a path without a route. */
+  route: string | null = null;
   /** Null until the key is checked. */
-  caller: Caller | null;
+  caller: Caller | null = null;
   /** Limits of the body: those of the caller once the key is checked. */
   body: BodyLimits;
   /** Maximum number of items on one page of a list. */
   max_page_limit: number;
   /** Fields of the log record when the response is a problem. */
-  failure?: { code: ErrorCode; error?: LoggedError };
-}
+  failure: { code: ErrorCode; error?: LoggedError } | undefined;
+  /** Finds parameters of the path. */
+  parameters: { param(name: string): string | undefined } | undefined;
 
-/** Creates the context of a request. */
-export function newRequestContext(
-  server: ServerState,
-  { method, url }: Request,
-  connection: ConnectionInfo | undefined,
-): RequestContext {
-  return {
-    server,
-    request_id: newId("req"),
-    method,
-    path: pathOf(url),
-    route: null,
-    over_connection: connection?.remoteAddr !== undefined,
-    caller: null,
-    body: server.body,
-    max_page_limit: server.max_page_limit,
-  };
+  /** @param request The request; a HEAD as its GET. @param method Its method as received. */
+  constructor(server: ServerState, request: Request, method: string, connection: ConnectionInfo | undefined) {
+    this.server = server;
+    this.request = request;
+    this.method = method;
+    this.over_connection = connection?.remoteAddr !== undefined;
+    this.body = server.body;
+    this.max_page_limit = server.max_page_limit;
+  }
+
+  /** Returns a parameter of the path, decoded; empty for one that the route does not have. */
+  param(name: string): string {
+    return this.parameters?.param(name) ?? "";
+  }
+
+  /** Path without query, for the log: at most 1,024 characters. */
+  get path(): string {
+    return pathOf(this.request.url);
+  }
 }
 
 /** Returns the path of a URL without parsing the URL, cut to 1,024 characters. */
@@ -84,22 +89,8 @@ function pathOf(url: string): string {
   return start === -1 ? "/" : url.slice(start, end === -1 ? undefined : end).slice(0, 1024);
 }
 
-/** The context that Hono passes to middleware and handlers. */
-export type HandlerContext = Context<{ Bindings: RequestContext }>;
-
-/** One step of the way of a request. Throws a `PreampError` for a problem response. */
-export type Middleware = MiddlewareHandler<{ Bindings: RequestContext }>;
-
-/**
- * Answers one request; throws a `PreampError` for a problem response. The caller of an open route is
- * anonymous.
- */
-export type Handler = (context: HandlerContext, caller: Caller) => Response | Promise<Response>;
-
-/** Returns the `{id}` of the path. */
-export function pathId(context: HandlerContext): string {
-  return context.req.param("id") ?? "";
-}
+/** Answers one request; throws a `PreampError` for a problem. The caller of an open route is anonymous. */
+export type Handler = (context: RequestContext, caller: Caller) => Answer | Promise<Answer>;
 
 /** Functions to call when the server stops, such as the ends of open streams. */
 export class DisposerSet {

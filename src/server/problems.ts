@@ -5,22 +5,17 @@ import { ERRORS } from "../sdk/error_codes.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, errorMessage } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { escapeAndTruncate } from "../text/escape.ts";
-import type { Middleware } from "./context.ts";
+import { type Answer, textAnswer } from "./answers.ts";
+import type { RequestContext } from "./context.ts";
 import { describeError } from "./log_line.ts";
-import { textResponse } from "./responses.ts";
 
-/** Answers everything that a later step throws with a problem response. */
-export const answerProblems: Middleware = async (context, next) => {
-  try {
-    await next();
-  } catch (error) {
-    const { env } = context;
-    const problem = toProblem(error);
-    env.failure = { code: problem.code };
-    if (problem.code === "internal") env.failure.error = describeError(error);
-    context.res = problemResponse(problem, env.request_id);
-  }
-};
+/** Returns the answer for what a step or a handler threw, and notes it for the log. */
+export function answerFailure(context: RequestContext, error: unknown): Answer {
+  const problem = toProblem(error);
+  const { code } = problem;
+  context.failure = code === "internal" ? { code, error: describeError(error) } : { code };
+  return problemAnswer(problem, context.request_id);
+}
 
 /** The content of a problem response. */
 export interface Problem {
@@ -81,8 +76,8 @@ function readDetails(value: unknown): ErrorDetail[] {
   });
 }
 
-/** Creates the response of a problem; `members` are additional members, such as the run of `log_expired`. */
-export function problemResponse(problem: Problem, request_id: string, members: JsonObject = {}): Response {
+/** Returns the answer of a problem; `members` are additional members, such as the run of `log_expired`. */
+export function problemAnswer(problem: Problem, request_id: string, members: JsonObject = {}): Answer {
   const { status, code, message, details } = problem;
   const headers: Record<string, string> = {
     "content-type": "application/problem+json",
@@ -104,7 +99,7 @@ export function problemResponse(problem: Problem, request_id: string, members: J
     error: details.length > 0 ? { code, message, details, request_id } : { code, message, request_id },
     ...members,
   };
-  return textResponse(JSON.stringify(body), status, headers);
+  return textAnswer(JSON.stringify(body), status, headers);
 }
 
 /** Returns the problem type of a code: a URN, since the documentation is served by each server itself. */

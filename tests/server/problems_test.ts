@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { problemResponse, toProblem } from "../../src/server/problems.ts";
+import { problemAnswer, toProblem } from "../../src/server/problems.ts";
 import { ERRORS } from "../../src/sdk/error_codes.ts";
 import { type ErrorCode, PreampError } from "../../src/sdk/errors.ts";
 import { bodyOf } from "../support/http.ts";
@@ -8,7 +8,11 @@ const CODES = Object.keys(ERRORS) as ErrorCode[]; // the table's keys are the co
 
 for (const code of CODES) {
   Deno.test(`toProblem() returns status and title of ${code}`, async () => {
-    const response = problemResponse(toProblem(new PreampError(code, "Cannot x: y: received z")), "req_1");
+    const { body: text, ...init } = problemAnswer(
+      toProblem(new PreampError(code, "Cannot x: y: received z")),
+      "req_1",
+    );
+    const response = new Response(text, init);
     const body = await bodyOf(response, "Problem");
     assertMatch(code, /^[a-z][a-z0-9_]*$/);
     assertEquals([response.status, body.status, body.title], [

@@ -7,15 +7,20 @@ import { readYaml, YamlSyntaxError } from "../../plan/parse/yaml_tree.ts";
 import { LimitPassed, type TreeNode } from "../../plan/parse/document_tree.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonValue } from "../../sdk/json.ts";
-import { type BodyLimits, readBody } from "./read_bytes.ts";
-import type { SystemClock } from "../../process/system_clock.ts";
+import type { RequestContext, ServerState } from "../context.ts";
+import { readBody } from "./read_bytes.ts";
 import { decodeUtf8, readForm } from "./multipart.ts";
-import { parseJsonData, parseSimpleJson, readJsonTree, treeData } from "./json.ts";
+import { parseJsonData, parsePlainJson, readJsonTree, treeData } from "./json.ts";
 import { quoteTruncated } from "../../text/escape.ts";
 import { parseMediaType } from "../negotiation.ts";
 
 /** A parsed body: the fields of a request, or the text of a plan that is the whole body. */
 export type BodyDocument = { kind: "fields"; data: JsonValue } | { kind: "plan"; text: string };
+
+/** A request whose body is read, the limits of the body, and the deadlines of all bodies. */
+export type BodySource = Pick<RequestContext, "request" | "body"> & {
+  readonly server: Pick<ServerState, "reading">;
+};
 
 /** Name of the body in errors. */
 const LABEL = "the request body";
@@ -35,20 +40,16 @@ const FORM_TYPE = "multipart/form-data";
  * @throws {PreampError} as {@link readBody}; `unsupported_media_type`; `request_invalid`; a plan's codes for
  * errors inside `plan`.
  */
-export async function readDocument(
-  request: Request,
-  limits: BodyLimits,
-  clock: SystemClock,
-): Promise<BodyDocument> {
+export async function readDocument({ request, body: limits, server }: BodySource): Promise<BodyDocument> {
   const header = request.headers.get("content-type");
   const type = checkedType(header, true);
-  const bytes = await readBody(request, limits, clock);
+  const bytes = await readBody(request, limits, server.reading);
   if (type === FORM_TYPE) {
     // Bytes of a request are never shared memory; the header is present, since it named the type.
     return { kind: "fields", data: await readForm(bytes as Uint8Array<ArrayBuffer>, header!) as JsonValue };
   }
   const text = decodeUtf8(bytes, LABEL);
-  const data = type === JSON_TYPE ? parseSimpleJson(text) : undefined;
+  const data = type === JSON_TYPE ? parsePlainJson(text, limits.plan) : undefined;
   if (data !== undefined) {
     return isObject(data) && Object.hasOwn(data, "session")
       ? { kind: "plan", text }
@@ -67,13 +68,11 @@ export async function readDocument(
  * @throws {PreampError} as {@link readBody}; `unsupported_media_type`, `request_invalid`.
  */
 export async function readJsonBody(
-  request: Request,
-  limits: BodyLimits,
-  clock: SystemClock,
+  { request, body: limits, server }: BodySource,
 ): Promise<JsonValue | undefined> {
   const header = request.headers.get("content-type");
   if (header !== null) checkedType(header, false);
-  const bytes = await readBody(request, limits, clock);
+  const bytes = await readBody(request, limits, server.reading);
   if (bytes.byteLength === 0) return undefined;
   if (header === null) checkedType(header, false);
   return parseJsonData(decodeUtf8(bytes, LABEL), LABEL, limits.plan);

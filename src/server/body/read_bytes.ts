@@ -2,7 +2,7 @@
 import type { DocumentLimits } from "../../plan/parse/document_limits.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { quoteTruncated } from "../../text/escape.ts";
-import type { SystemClock } from "../../process/system_clock.ts";
+import type { DeadlineSweeper, HasDeadline } from "../net/deadline_sweeper.ts";
 
 /** Limits of reading a body. */
 export interface ReadLimits {
@@ -30,6 +30,7 @@ const SMALL_BODY_BYTES = 10 * 1024;
 /**
  * Reads the body; empty without one. Reads at most `max_bytes` and one chunk, for at most `deadline_ms`, and
  * requires 1 KiB/s over the first five seconds. `Deno.serve` itself has no such timeout.
+ * `deadlines` ends a read that takes too long.
  *
  * @throws {PreampError} `unsupported_media_type` for an encoded body; `body_too_large`; `request_timeout`;
  * `request_invalid` if the client closes the connection early.
@@ -37,7 +38,7 @@ const SMALL_BODY_BYTES = 10 * 1024;
 export async function readBody(
   request: Request,
   limits: ReadLimits,
-  clock: SystemClock,
+  deadlines: DeadlineSweeper,
 ): Promise<Uint8Array> {
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding.trim().toLowerCase() !== "identity") {
@@ -52,31 +53,25 @@ export async function readBody(
   if (declared !== null && declared > limits.max_bytes) throw tooLarge(limits.max_bytes, String(declared));
   // Deno delivers at most the declared length, so a small body needs no chunked reading.
   if (declared !== null && declared <= SMALL_BODY_BYTES) {
-    return await withTimeout(request.bytes(), limits.deadline_ms, clock, timedOut(limits.deadline_ms));
+    return await timedRead(request.bytes(), limits.deadline_ms, deadlines);
   }
   if (request.body === null) return new Uint8Array(0);
-  return await readChunks(request.body.getReader(), limits, clock);
+  return await readChunks(request.body.getReader(), limits, deadlines);
 }
 
 async function readChunks(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   limits: ReadLimits,
-  clock: SystemClock,
+  deadlines: DeadlineSweeper,
 ): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
-  const started = clock.monotonic();
+  const started = deadlines.now();
   let length = 0;
   try {
     for (;;) {
-      const elapsed = clock.monotonic() - started;
       const slow = length * 1000 < MIN_BYTES_PER_SECOND * RATE_WINDOW_MS;
       const deadline_ms = Math.min(slow ? RATE_WINDOW_MS : limits.deadline_ms, limits.deadline_ms);
-      const { done, value } = await withTimeout(
-        reader.read(),
-        Math.max(0, deadline_ms - elapsed),
-        clock,
-        timedOut(deadline_ms, length),
-      );
+      const { done, value } = await timedRead(reader.read(), deadline_ms, deadlines, started, length);
       if (done) return join(chunks, length);
       length += value.byteLength;
       if (length > limits.max_bytes) throw tooLarge(limits.max_bytes, "more");
@@ -100,23 +95,34 @@ function join(chunks: Uint8Array[], length: number): Uint8Array {
   return bytes;
 }
 
-/** Creates the message of a timeout after `ms` milliseconds. */
-function timedOut(ms: number, received?: number): string {
-  const bytes = received === undefined ? "" : ` with ${received} bytes received`;
-  return `Cannot read the request body: timed out after ${ms / 1000} s${bytes}`;
-}
-
-/** Resolves as `reading` does, or rejects with `request_timeout` and this message after `ms` milliseconds. */
-function withTimeout<T>(reading: Promise<T>, ms: number, clock: SystemClock, message: string): Promise<T> {
+/**
+ * Resolves as `reading` does, or rejects with `request_timeout` once `ms` milliseconds have passed since `started`, by default
+ * now. `received`: bytes before this read, for the message.
+ */
+function timedRead<T>(
+  reading: Promise<T>,
+  ms: number,
+  deadlines: DeadlineSweeper,
+  started = deadlines.now(),
+  received?: number,
+): Promise<T> {
   return new Promise((resolve, reject) => {
-    const stop = clock.later(ms, () => {
-      reject(new PreampError("request_timeout", message));
+    const deadline = new ReadDeadline(started + ms, () => {
+      deadlines.delete(deadline);
+      const bytes = received === undefined ? "" : ` with ${received} bytes received`;
+      reject(
+        new PreampError(
+          "request_timeout",
+          `Cannot read the request body: timed out after ${ms / 1000} s${bytes}`,
+        ),
+      );
     });
+    deadlines.add(deadline);
     reading.then((value) => {
-      stop();
+      deadlines.delete(deadline);
       resolve(value);
     }, (cause) => {
-      stop();
+      deadlines.delete(deadline);
       reject(
         new PreampError(
           "request_invalid",
@@ -126,6 +132,17 @@ function withTimeout<T>(reading: Promise<T>, ms: number, clock: SystemClock, mes
       );
     });
   });
+}
+
+/** The deadline of one read. */
+class ReadDeadline implements HasDeadline {
+  readonly deadline: number;
+  readonly close: () => void;
+
+  constructor(deadline: number, close: () => void) {
+    this.deadline = deadline;
+    this.close = close;
+  }
 }
 
 function declaredLength(request: Request): number | null {

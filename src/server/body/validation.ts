@@ -1,7 +1,7 @@
 /** Validates bodies and queries against their schemas; reports findings as `request_invalid`. */
 import type * as z from "zod";
 import { didYouMean } from "../../sdk/did_you_mean.ts";
-import type { HandlerContext } from "../context.ts";
+import type { RequestContext } from "../context.ts";
 import { documentError } from "../../plan/check/findings.ts";
 import { describe, formatPath, type Path } from "../../sdk/value_path.ts";
 import { readModelName } from "../../plan/model_name.ts";
@@ -71,11 +71,11 @@ type ListQuery = "EventsQuery" | "ListRunsQuery" | "MessagesQuery" | "PageQuery"
  */
 export async function checkListQuery<Name extends ListQuery>(
   name: Name,
-  context: HandlerContext,
+  context: RequestContext,
 ): Promise<Query<Name>> {
-  const query = await checkQuery(name, context.req.url);
+  const query = await checkQuery(name, context.request.url);
   const { limit }: { limit?: number } = query;
-  const { max_page_limit } = context.env;
+  const { max_page_limit } = context;
   if (limit === undefined || limit <= max_page_limit) return query;
   const message = `Cannot read limit: must be at most ${max_page_limit}: received ${limit}`;
   throw documentError("request_invalid", "the query", [{ path: "limit", message }]);

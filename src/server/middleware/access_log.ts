@@ -2,8 +2,8 @@
 import { type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import type { Redactor } from "../../policy/redact.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
-import type { SystemClock } from "../../process/system_clock.ts";
-import type { Middleware, RequestContext } from "../context.ts";
+import type { Answer } from "../answers.ts";
+import type { RequestContext } from "../context.ts";
 import { describeError, formatLogLine, type LoggedError } from "../log_line.ts";
 
 /** One line of the access log. Contains no query, header or body, since those hold prompts and keys. */
@@ -35,37 +35,18 @@ export interface LogRecord {
 /** Receives one record for each request. Must not throw. */
 export type Log = (record: LogRecord) => void;
 
-/**
- * Logs every request, and sends its id as `Preamp-Request-Id`. `Preamp-Request-Id` of the client is not used,
- * so that an id is unique in the log.
- */
-export function logRequests(log: Log | undefined, clock: SystemClock): Middleware {
-  return async (context, next) => {
-    const started = clock.monotonic();
-    await next();
-    const { env, res } = context;
-    res.headers.set("preamp-request-id", env.request_id);
-    log?.({
-      ...recordOf(env, res.status, clock.monotonic() - started, clock),
-      ...runOf(res),
-      ...env.failure,
-    });
-  };
+/** Creates the record of a request that was answered after `ms` milliseconds. */
+export function requestRecord(context: RequestContext, { status, headers }: Answer, ms: number): LogRecord {
+  const record = recordOf(context, status, ms);
+  const { "preamp-run-id": run_id, "preamp-run-status": run_status } = headers;
+  if (run_id !== undefined) record.run_id = run_id;
+  if (run_status !== undefined) record.run_status = run_status;
+  return Object.assign(record, context.failure);
 }
 
-/** Returns the run of a response, from its headers. */
-function runOf({ headers }: Response): Pick<LogRecord, "run_id" | "run_status"> {
-  const [run_id, run_status] = [headers.get("preamp-run-id"), headers.get("preamp-run-status")];
-  return { ...(run_id === null ? {} : { run_id }), ...(run_status === null ? {} : { run_status }) };
-}
-
-/** Returns a function that logs an error after the response started, such as a broken stream. */
-export function logError(
-  log: Log | undefined,
-  clock: SystemClock,
-): (request: RequestContext, error: unknown) => void {
-  return (request, error) =>
-    log?.({ ...recordOf(request, 200, 0, clock), level: "error", error: describeError(error) });
+/** Creates the record of an error after the response started, such as a broken stream. */
+export function errorRecord(context: RequestContext, error: unknown): LogRecord {
+  return { ...recordOf(context, 200, 0), level: "error", error: describeError(error) };
 }
 
 /** Receives log events of a runtime. */
@@ -99,12 +80,11 @@ export function formatLogRecord(record: LogRecord): string {
   return formatLogLine(record as unknown as JsonObject);
 }
 
-/** Creates the record of a request that was answered after `ms` milliseconds. */
-function recordOf(request: RequestContext, status: number, ms: number, clock: SystemClock): LogRecord {
-  const { request_id, method, path, caller } = request;
+function recordOf(context: RequestContext, status: number, ms: number): LogRecord {
+  const { request_id, method, path, caller, server } = context;
   return {
     level: status >= 500 ? "error" : "info",
-    ts: timestamp(clock.now()),
+    ts: timestamp(server.clock.now()),
     message: "request",
     request_id,
     method,

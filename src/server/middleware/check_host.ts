@@ -1,7 +1,7 @@
 /** Host check against DNS rebinding and cross-site requests: see src/docs/security.md#over-http. */
 import { PreampError } from "../../sdk/errors.ts";
 import { quoteTruncated } from "../../text/escape.ts";
-import type { Middleware } from "../context.ts";
+import type { RequestContext } from "../context.ts";
 
 /** Host names of the server besides those of loopback; `any` behind a proxy or on Deno Deploy. */
 export type Hosts = readonly string[] | "any";
@@ -15,17 +15,17 @@ const HOSTLESS = /^http:\/\/localhost[:/]/;
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
 /**
- * Checks `Host` and `Origin`. A rebound DNS name arrives in `Host`; a cross-site request of a browser arrives
+ * Returns the check of `Host` and `Origin`. A rebound DNS name arrives in `Host`; a cross-site request of a browser arrives
  * with a foreign `Origin`. Ports are not compared. With `any`, `Origin` must equal `Host`. The listed origins
  * are always allowed.
  *
- * Throws `request_invalid` when a connection's request has no `Host`, and `forbidden` for a foreign name.
+ * The check throws `request_invalid` when a connection's request has no `Host`, and `forbidden` for a foreign name.
  */
-export function checkHost(hosts: Hosts, origins: readonly string[] = []): Middleware {
+export function hostCheck(hosts: Hosts, origins: readonly string[] = []): (context: RequestContext) => void {
   const allowed = hosts === "any" ? null : new Set([...LOOPBACK, ...hosts.map(normaliseHost)]);
   const allowed_origins = new Set(origins);
 
-  function check({ headers, url }: Request, over_connection: boolean): void {
+  return function checkHost({ request: { headers, url }, over_connection }) {
     const header = headers.get("host");
     const origin = headers.get("origin");
     if (header === null && over_connection && HOSTLESS.test(url)) {
@@ -42,11 +42,6 @@ export function checkHost(hosts: Hosts, origins: readonly string[] = []): Middle
     const known = originHost !== null &&
       (allowed ? allowed.has(nameOf(originHost)) : originHost === host.toLowerCase());
     if (!known) throw foreign("Origin", origin);
-  }
-
-  return ({ req, env }, next) => {
-    check(req.raw, env.over_connection);
-    return next();
   };
 }
 

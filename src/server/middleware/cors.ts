@@ -3,50 +3,53 @@
  * since a page sends its key itself. `*` is not supported, because any page could then use a server without
  * keys.
  */
-import { cors } from "hono/cors";
 import { originIn } from "../../policy/rules.ts";
-import type { Middleware } from "../context.ts";
+import { addVary, type Answer } from "../answers.ts";
+import type { RequestContext } from "../context.ts";
 
-const HEADERS = {
-  allowMethods: ["GET", "HEAD", "POST", "DELETE"],
-  allowHeaders: ["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer"],
-  exposeHeaders: [
-    "Location",
-    "Preamp-Request-Id",
-    "Preamp-Run-Id",
-    "Preamp-Run-Status",
-    "Preference-Applied",
-    "Retry-After",
-  ],
-  /** Seconds that a browser caches the response to a preflight. */
-  maxAge: 600,
-};
+/** Headers of the answer to a preflight request. */
+const PREFLIGHT = {
+  "access-control-allow-methods": "GET,HEAD,POST,DELETE",
+  "access-control-allow-headers": "Authorization,Content-Type,Idempotency-Key,Last-Event-ID,Prefer",
+  "access-control-max-age": "600", // seconds
+  vary: "Access-Control-Request-Headers",
+} as const;
 
-/**
- * Answers preflight requests of the origins and lets their pages read all responses, also problems. Other
- * origins get no CORS header; the host check refuses them.
- *
- * @throws {TypeError} if an item is not an origin, such as `https://app.example.com`.
- */
-export function allowOrigins(origins: readonly string[]): Middleware {
-  for (const origin of origins) {
-    if (originIn(origin) === origin) continue;
-    throw new TypeError(
-      `Cannot allow the origin ${
-        JSON.stringify(origin)
-      }: write scheme, host and port, as in "https://app.example.com"`,
-    );
-  }
-  const allowed = new Set(origins);
-  const share = cors({ origin: [...origins], ...HEADERS });
+const EXPOSED = "Location,Preamp-Request-Id,Preamp-Run-Id,Preamp-Run-Status,Preference-Applied,Retry-After";
 
-  return async (context, next) => {
-    const { method, headers } = context.req.raw;
-    const preflight = headers.has("access-control-request-method");
-    if (allowed.has(headers.get("origin") ?? "") && (method !== "OPTIONS" || preflight)) {
-      return await share(context, next);
+/** Lets pages of some origins send requests and read responses. */
+export class SharedOrigins {
+  readonly #origins: ReadonlySet<string>;
+
+  /** @throws {TypeError} if an item is not an origin, such as `https://app.example.com`. */
+  constructor(origins: readonly string[]) {
+    for (const origin of origins) {
+      if (originIn(origin) === origin) continue;
+      throw new TypeError(
+        `Cannot allow the origin ${
+          JSON.stringify(origin)
+        }: write scheme, host and port, as in "https://app.example.com"`,
+      );
     }
-    await next();
-    context.res.headers.append("vary", "Origin");
-  };
+    this.#origins = new Set(origins);
+  }
+
+  /** Returns the answer to a preflight request of an allowed origin; null for any other request. */
+  preflight({ method, request: { headers } }: RequestContext): Answer | null {
+    if (method !== "OPTIONS" || !headers.has("access-control-request-method")) return null;
+    if (!this.#origins.has(headers.get("origin") ?? "")) return null;
+    return { status: 204, headers: { ...PREFLIGHT }, body: null };
+  }
+
+  /**
+   * Adds the headers that let a page of an allowed origin read an answer, also a problem. Other origins get none; the host
+   * check refuses them.
+   */
+  addHeaders({ request }: RequestContext, { headers }: Answer): void {
+    addVary(headers, "Origin");
+    const origin = request.headers.get("origin");
+    if (origin === null || !this.#origins.has(origin)) return;
+    headers["access-control-allow-origin"] = origin;
+    headers["access-control-expose-headers"] = EXPOSED;
+  }
 }

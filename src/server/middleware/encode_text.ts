@@ -1,38 +1,41 @@
-/** Adapts the body of a response to the request: gzip of large texts, no body for a HEAD. */
-import type { HandlerContext, Middleware } from "../context.ts";
+/** Adapts the body of an answer to the request: gzip of large texts, no body for a HEAD. */
+import { addVary, type Answer } from "../answers.ts";
+import type { RequestContext } from "../context.ts";
 import { acceptsEncoding } from "../negotiation.ts";
 
 /** Bytes to compress before other requests get their turn. */
 const SLICE_BYTES = 64 * 1024;
 
-/** Compresses large text responses if the client accepts gzip, and removes the body of a response to a HEAD. */
-export const encodeText: Middleware = async (context, next) => {
-  await next();
-  if (isLargeText(context.res)) replace(context, await encodedResponse(context.req.raw, context.res));
-  if (context.env.method === "HEAD") replace(context, await headResponse(context.res));
-};
-
-/** Replaces the response; Hono would otherwise add the headers of the old one to the new one. */
-function replace(context: HandlerContext, response: Response): void {
-  if (response === context.res) return;
-  context.res = undefined;
-  context.res = response;
+/**
+ * Returns the body to send and sets the headers about it: a large text is compressed if the client accepts gzip; the answer to
+ * a HEAD has the headers of its GET, with the length if that is known, and no body. A stream is cancelled then.
+ */
+export function bodyToSend({ headers, body }: Answer, { request, method }: RequestContext): BodyInit | null {
+  const is_head = method === "HEAD";
+  if (body instanceof Uint8Array) {
+    addVary(headers, "Accept-Encoding");
+    if (acceptsEncoding(request.headers.get("accept-encoding"), "gzip")) {
+      headers["content-encoding"] = "gzip";
+      delete headers["content-length"];
+      return is_head ? emptyStream() : gzipped(body);
+    }
+  }
+  if (!is_head || body === null) return body;
+  if (body instanceof ReadableStream) {
+    body.cancel().catch(() => {}); // its source has failed, which nobody would read
+    return emptyStream();
+  }
+  headers["content-length"] ??= String(new TextEncoder().encode(body as string).length);
+  return null;
 }
 
-/** Compresses a response of `textResponse` if the request accepts gzip. */
-async function encodedResponse(request: Request, response: Response): Promise<Response> {
-  const { status, headers } = response;
-  headers.append("vary", "Accept-Encoding");
-  if (!acceptsEncoding(request.headers.get("accept-encoding"), "gzip")) return response;
-  headers.set("content-encoding", "gzip");
-  headers.delete("content-length");
-  const slices = ReadableStream.from(slicesOf(await response.bytes()));
-  return new Response(slices.pipeThrough(new CompressionStream("gzip")), { status, headers });
+/** Returns a stream that ends at once. Not null: Deno would add `Content-Length: 0`, but the GET has another length. */
+function emptyStream(): ReadableStream<Uint8Array<ArrayBuffer>> {
+  return ReadableStream.from([]);
 }
 
-/** Returns true for a response that `textResponse` created from a large text. */
-function isLargeText(response: Response): boolean {
-  return response.headers.has("content-length");
+function gzipped(bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array<ArrayBuffer>> {
+  return ReadableStream.from(slicesOf(bytes)).pipeThrough(new CompressionStream("gzip"));
 }
 
 function* slicesOf(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>> {
@@ -40,21 +43,3 @@ function* slicesOf(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBu
     yield bytes.subarray(start, start + SLICE_BYTES);
   }
 }
-
-/**
- * Returns the response to a HEAD: status and headers of the GET including its length, without body. A stream
- * is cancelled.
- */
-async function headResponse(response: Response): Promise<Response> {
-  const { status, headers } = response;
-  if (response.body === null) return response;
-  if (headers.has("content-encoding") || STREAMED.has(headers.get("content-type") ?? "")) {
-    await response.body.cancel();
-    // Not null: Deno would add `Content-Length: 0`, but the length of the GET is not known.
-    return new Response(ReadableStream.from([]), { status, headers });
-  }
-  headers.set("content-length", String((await response.bytes()).length));
-  return new Response(null, { status, headers });
-}
-
-const STREAMED: ReadonlySet<string> = new Set(["text/event-stream", "application/x-ndjson"]);

@@ -3,7 +3,7 @@ import type { DocumentLimits } from "../../plan/parse/document_limits.ts";
 import type { SystemClock } from "../../process/system_clock.ts";
 import type { Caller } from "../../runs/types.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import type { Middleware } from "../context.ts";
+import type { RequestContext } from "../context.ts";
 
 /** Limits of one caller: see src/docs/operating.md#limits. */
 export interface CallerBounds {
@@ -21,28 +21,36 @@ export interface CallerBounds {
 /** Returns the limits of a caller. */
 export type BoundsOf = (caller: Caller) => CallerBounds;
 
-/** Counts a request against the caller's rate and sets its size limits. Throws `rate_limited`. */
-export function limitRequests(boundsOf: BoundsOf | undefined, clock: SystemClock): Middleware {
-  const take = createRateLimiter("requests", clock);
-  return ({ env }, next) => {
-    const { caller } = env;
-    if (boundsOf && caller) {
-      const { requests_per_minute, max_body_bytes, plan, max_page_limit } = boundsOf(caller);
-      take(caller.name, requests_per_minute);
-      env.body = { ...env.body, max_bytes: max_body_bytes, plan: plan ?? env.body.plan };
-      env.max_page_limit = max_page_limit ?? env.max_page_limit;
-    }
-    return next();
-  };
-}
+/** Applies the limits of callers to their requests. */
+export class CallerLimits {
+  readonly #boundsOf: BoundsOf | undefined;
+  readonly #takeRequest: RateLimiter;
+  readonly #takeRun: RateLimiter;
 
-/** Counts a request that starts a run against the caller's rate of runs. Throws `rate_limited`. */
-export function limitRuns(boundsOf: BoundsOf | undefined, clock: SystemClock): Middleware {
-  const take = createRateLimiter("runs", clock);
-  return ({ env }, next) => {
-    if (boundsOf && env.caller) take(env.caller.name, boundsOf(env.caller).runs_per_minute);
-    return next();
-  };
+  /** @param boundsOf Default: callers have no limits of their own. */
+  constructor(boundsOf: BoundsOf | undefined, clock: SystemClock) {
+    this.#boundsOf = boundsOf;
+    this.#takeRequest = createRateLimiter("requests", clock);
+    this.#takeRun = createRateLimiter("runs", clock);
+  }
+
+  /**
+   * Counts a request against the caller's rate, one that starts a run also against its rate of runs, and sets the size limits
+   * of the request. Throws `rate_limited`.
+   */
+  apply(context: RequestContext, caller: Caller, starts_run: boolean): void {
+    const bounds = this.#boundsOf?.(caller);
+    if (!bounds) return;
+    this.#takeRequest(caller.name, bounds.requests_per_minute);
+    if (starts_run) this.#takeRun(caller.name, bounds.runs_per_minute);
+    const { body, max_page_limit } = context;
+    context.body = {
+      max_bytes: bounds.max_body_bytes,
+      deadline_ms: body.deadline_ms,
+      plan: bounds.plan ?? body.plan,
+    };
+    context.max_page_limit = bounds.max_page_limit ?? max_page_limit;
+  }
 }
 
 interface Bucket {

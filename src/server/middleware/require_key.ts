@@ -2,7 +2,6 @@
 import { type KeyRing, LOCAL_NAMESPACE } from "../../policy/api_keys.ts";
 import type { Caller } from "../../runs/types.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import type { Middleware } from "../context.ts";
 
 /**
  * Returns the caller of a key, or null. Called for every request, with an empty string when the request has
@@ -25,17 +24,11 @@ export function authenticateWith(keys: Pick<KeyRing, "find">): Authenticate {
 }
 
 /**
- * Sets the caller of a request. Throws `unauthorized`, with the same message for a missing, a malformed and
- * an unknown key.
+ * Returns the caller of a request; anonymous when keys are not checked (null). Throws `unauthorized`, with the same message
+ * for a missing, a malformed and an unknown key.
  */
-export function requireKey(authenticate: Authenticate | null): Middleware {
-  return ({ req, env }, next) => {
-    env.caller = authenticate === null ? ANONYMOUS : callerOf(req.raw.headers, authenticate);
-    return next();
-  };
-}
-
-function callerOf(headers: Headers, authenticate: Authenticate): Caller {
+export function callerOf(headers: Headers, authenticate: Authenticate | null): Caller {
+  if (authenticate === null) return ANONYMOUS;
   const key = bearerKey(headers.get("authorization"));
   const caller = authenticate(key);
   if (caller !== null && key !== "") return caller;

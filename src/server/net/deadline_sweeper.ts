@@ -1,6 +1,6 @@
 /**
- * Closes objects whose deadline has passed, with one periodic tick for all of them. A connection's deadline
- * moves several times per request, and a timer for each connection would be set and cleared each time.
+ * Closes objects whose deadline has passed, with one periodic tick for all of them. A timer for each body, or for each
+ * connection, whose deadline moves several times per request, would be set and cleared each time.
  */
 import type { SystemClock } from "../../process/system_clock.ts";
 
@@ -23,6 +23,11 @@ export class DeadlineSweeper {
   constructor(clock: SystemClock, tick_ms: number) {
     this.#clock = clock;
     this.#tick_ms = tick_ms;
+  }
+
+  /** Returns the current time on the scale of deadlines. */
+  now(): number {
+    return this.#clock.monotonic();
   }
 
   add(item: HasDeadline): void {

@@ -6,8 +6,8 @@ import { PreampError } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 import { readDocument } from "../body/parse_body.ts";
 import { eventStream } from "../streaming/run_events.ts";
-import type { Handler, HandlerContext, ServerState } from "../context.ts";
-import { jsonResponse, textResponse } from "../responses.ts";
+import type { Handler, RequestContext, ServerState } from "../context.ts";
+import { type Answer, jsonAnswer, textAnswer } from "../answers.ts";
 import { lastEventId } from "../streaming/sse.ts";
 import { withHeartbeat } from "../streaming/waiting_json.ts";
 import { parsePrefer, type Preferences, preferredType } from "../negotiation.ts";
@@ -17,8 +17,8 @@ const FORMS = ["application/json", "text/plain", "text/event-stream"] as const;
 
 /** Handles `POST /v1/runs`: starts a run and answers as `Accept` and `Prefer` request. */
 export const createRun: Handler = async (context, caller) => {
-  const { server } = context.env;
-  const { headers } = context.req.raw;
+  const { server } = context;
+  const { headers } = context.request;
   const form = preferredType(headers.get("accept"), FORMS);
   const prefer = parsePrefer(headers.get("prefer"));
   const key = idempotencyKey(headers.get("idempotency-key"));
@@ -31,7 +31,7 @@ export const createRun: Handler = async (context, caller) => {
 
   const stopListening = form === "text/event-stream"
     ? undefined
-    : disconnect?.listenTo(context.req.raw.signal);
+    : disconnect?.listenTo(context.request.signal);
   try {
     const handle = await server.runtime.runs.create(request, caller, options);
     // A retried POST resumes its stream. Without an idempotency key it starts another run, with another log.
@@ -53,14 +53,14 @@ interface AnswerOptions {
 }
 
 async function answerStarted(
-  context: HandlerContext,
+  context: RequestContext,
   caller: Caller,
   handle: RunHandle,
   { form, prefer, background, disconnect, after }: AnswerOptions,
-): Promise<Response> {
-  const { server } = context.env;
+): Promise<Answer> {
+  const { server } = context;
   if (form === "text/event-stream") {
-    return eventStream(context.env, caller, {
+    return eventStream(context, caller, {
       run_id: handle.id,
       type: form,
       after,
@@ -72,6 +72,7 @@ async function answerStarted(
   if (form === "text/plain" && !background && !prefer.respond_async) return await answerText(handle, wait);
   const answer = answerRun(handle, { ...prefer, respond_async: background || prefer.respond_async }, wait);
   const { heartbeat_ms, clock } = server;
+  if (heartbeat_ms === null) return await answer;
   return await withHeartbeat(answer, { heartbeat_ms, clock, headers: { "preamp-run-id": handle.id } });
 }
 
@@ -91,14 +92,14 @@ function checkBackground({ background }: ServerState, asked: boolean): void {
 
 /** Starts a run and answers as `Accept` and `Prefer` request. */
 export async function answerNewRun(
-  context: HandlerContext,
+  context: RequestContext,
   caller: Caller,
   start: () => Promise<RunHandle>,
-): Promise<Response> {
-  const { headers } = context.req.raw;
+): Promise<Answer> {
+  const { headers } = context.request;
   const form = preferredType(headers.get("accept"), FORMS);
   const prefer = parsePrefer(headers.get("prefer"));
-  checkBackground(context.env.server, prefer.respond_async);
+  checkBackground(context.server, prefer.respond_async);
   return await answerStarted(context, caller, await start(), {
     form,
     prefer,
@@ -114,7 +115,7 @@ interface WaitDeps {
   disconnect: ClientDisconnect | null;
 }
 
-async function answerRun(handle: RunHandle, prefer: Preferences, wait: WaitDeps): Promise<Response> {
+async function answerRun(handle: RunHandle, prefer: Preferences, wait: WaitDeps): Promise<Answer> {
   const { respond_async, wait: max_wait } = prefer;
   if (respond_async && max_wait === false) return accepted(handle, "respond-async", wait);
   const until = max_wait === false ? "attention" : "end";
@@ -124,22 +125,22 @@ async function answerRun(handle: RunHandle, prefer: Preferences, wait: WaitDeps)
   const headers: Record<string, string> = runHeaders(handle);
   if (run.status === "awaiting_approval") headers.location = locationOf(wait.server, handle);
   if (max_wait !== false) headers["preference-applied"] = "wait";
-  return jsonResponse(run, 200, headers);
+  return jsonAnswer(run, 200, headers);
 }
 
 /** Creates the 202 response of a run that continues. */
-function accepted(handle: RunHandle, applied: string | null, { server }: WaitDeps): Response {
+function accepted(handle: RunHandle, applied: string | null, { server }: WaitDeps): Answer {
   const headers: Record<string, string> = { ...runHeaders(handle), location: locationOf(server, handle) };
   if (applied !== null) headers["preference-applied"] = applied;
-  return jsonResponse(handle.current(), 202, headers);
+  return jsonAnswer(handle.current(), 202, headers);
 }
 
-async function answerText(handle: RunHandle, wait: WaitDeps): Promise<Response> {
+async function answerText(handle: RunHandle, wait: WaitDeps): Promise<Answer> {
   const settled = await settledRun(handle, "end", wait, null);
   if (settled === "disconnected") return clientDisconnected();
   const run = settled ?? handle.current();
   const completed = run.status === "completed";
-  return textResponse(
+  return textAnswer(
     completed ? run.output_text : reasonOf(run, locationOf(wait.server, handle)),
     completed ? 200 : 502,
     {
@@ -194,8 +195,8 @@ function locationOf({ basePath }: ServerState, handle: RunHandle): string {
 }
 
 /** Creates the response for the access log after the client disconnected; nginx uses the same status. */
-function clientDisconnected(): Response {
-  return new Response(null, { status: 499 });
+function clientDisconnected(): Answer {
+  return { status: 499, headers: {}, body: null };
 }
 
 /**
@@ -225,11 +226,10 @@ class ClientDisconnect {
 }
 
 async function readRunRequest(
-  context: HandlerContext,
+  context: RequestContext,
 ): Promise<{ request: RunRequest; background: boolean }> {
-  const { body, server } = context.env;
-  const query = await checkQuery("CreateRunQuery", context.req.raw.url);
-  const document = await readDocument(context.req.raw, body, server.clock);
+  const query = await checkQuery("CreateRunQuery", context.request.url);
+  const document = await readDocument(context);
   const fields = fieldsOf(document, query);
   const { background = false, ...request } = validateCommonRequest(fields) ??
     await checkBody("RunRequest", fields);

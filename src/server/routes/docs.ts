@@ -1,7 +1,8 @@
 /** Handlers of the documentation: Markdown for programs, HTML for browsers. */
 import { linkedPage, pageIndex, readPage } from "../../docs/pages.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import type { Handler, HandlerContext } from "../context.ts";
+import type { Handler, RequestContext } from "../context.ts";
+import { type Answer, textAnswer } from "../answers.ts";
 import { preferredType } from "../negotiation.ts";
 
 /** Handles `GET /docs`: the index of the pages. */
@@ -10,7 +11,7 @@ export const docsIndex: Handler = async (context) =>
 
 /** Handles `GET /docs/{page}`. */
 export const docsPage: Handler = async (context) => {
-  const name = (context.req.param("page") ?? "").replace(/\.md$/, "");
+  const name = context.param("page").replace(/\.md$/, "");
   const page = await readPage(name);
   if (page === undefined) {
     throw new PreampError("not_found", `Cannot find page ${JSON.stringify(name)}: see /docs for all pages`);
@@ -20,10 +21,10 @@ export const docsPage: Handler = async (context) => {
 
 /** Handles `GET /llms.txt`: the index in the form of https://llmstxt.org. */
 export const llmsText: Handler = async (context) =>
-  new Response(await indexOf(context, "docs/"), { headers: headersFor("text/plain; charset=utf-8") });
+  textAnswer(await indexOf(context, "docs/"), 200, headersFor("text/plain; charset=utf-8"));
 
-async function indexOf(context: HandlerContext, prefix: string): Promise<string> {
-  const modules = await context.env.server.runtime.modules.list();
+async function indexOf(context: RequestContext, prefix: string): Promise<string> {
+  const modules = await context.server.runtime.modules.list();
   return pageIndex(
     modules.map(({ id, description }) => ({ name: id, summary: description })),
     (name) => prefix + name,
@@ -34,12 +35,12 @@ async function indexOf(context: HandlerContext, prefix: string): Promise<string>
  * Answers Markdown, or HTML when the client prefers it. `prefix` leads from the page's URL to the other
  * pages.
  */
-async function respond(context: HandlerContext, markdown: string, prefix: string): Promise<Response> {
-  const type = preferredType(context.req.raw.headers.get("accept"), ["text/markdown", "text/html"]);
+async function respond(context: RequestContext, markdown: string, prefix: string): Promise<Answer> {
+  const type = preferredType(context.request.headers.get("accept"), ["text/markdown", "text/html"]);
   if (type !== "text/html") {
-    return new Response(markdown, { headers: headersFor("text/markdown; charset=utf-8") });
+    return textAnswer(markdown, 200, headersFor("text/markdown; charset=utf-8"));
   }
-  return new Response(await htmlPage(markdown, prefix), { headers: headersFor("text/html; charset=utf-8") });
+  return textAnswer(await htmlPage(markdown, prefix), 200, headersFor("text/html; charset=utf-8"));
 }
 
 function headersFor(type: string): Record<string, string> {

@@ -1,34 +1,34 @@
 /** Handlers of `/`, `/healthz`, `/readyz`, `/openapi.json` and the schema of events. */
 import type { Handler } from "../context.ts";
 import { METRICS_TYPE } from "../../telemetry/metrics.ts";
-import { jsonResponse, textResponse } from "../responses.ts";
+import { jsonAnswer, textAnswer } from "../answers.ts";
 import { preferredType } from "../negotiation.ts";
 import { escapeHtml } from "../../text/escape.ts";
 import { docsIndex, docsPage, llmsText } from "./docs.ts";
 import { ok, type Route } from "./route.ts";
 
 /** Handles `GET /healthz`: the process is up. Reads no other state. */
-export const health: Handler = () => jsonResponse({ status: "ok" });
+export const health: Handler = () => jsonAnswer({ status: "ok" });
 
 /**
  * Handles `GET /readyz`: 200 if the store answers and the server is not stopping, else 503 with reasons.
  * Lists available tiers.
  */
 export const readiness: Handler = async (context) => {
-  const { ok, reasons, isolation, bundler } = await context.env.server.runtime.ready();
+  const { ok, reasons, isolation, bundler } = await context.server.runtime.ready();
   const body = { ok, reasons, isolation, bundler };
-  return ok ? jsonResponse(body) : jsonResponse(body, 503, { "retry-after": "1" });
+  return ok ? jsonAnswer(body) : jsonAnswer(body, 503, { "retry-after": "1" });
 };
 
 /** Handles `GET /v1/system`: what this process and its host support. */
-export const system: Handler = async (context) => jsonResponse(await context.env.server.runtime.system());
+export const system: Handler = async (context) => jsonAnswer(await context.server.runtime.system());
 
 /** Path of the metrics. */
 export const METRICS_PATH = "/metrics";
 
 /** Handles `GET /metrics`: values for Prometheus. */
 export const metrics: Handler = async (context) =>
-  textResponse(await context.env.server.metrics.text(), 200, {
+  textAnswer(await context.server.metrics.text(), 200, {
     "content-type": METRICS_TYPE,
     "cache-control": "no-store",
   });
@@ -36,7 +36,7 @@ export const metrics: Handler = async (context) =>
 /** Handles `GET /openapi.json`. */
 export const openApi: Handler = async (context) => {
   const { openApiText } = await import("../openapi.ts");
-  return textResponse(await openApiText(context.env.server.basePath), 200, {
+  return textAnswer(await openApiText(context.server.basePath), 200, {
     "content-type": "application/json",
     "x-content-type-options": "nosniff",
   });
@@ -49,7 +49,7 @@ export const eventsSchema: Handler = async () => {
   events_schema ??= import("../../sdk/schemas/events.ts").then(({ eventsJsonSchema }) =>
     JSON.stringify(eventsJsonSchema())
   );
-  return textResponse(await events_schema, 200, {
+  return textAnswer(await events_schema, 200, {
     "content-type": "application/schema+json",
     "x-content-type-options": "nosniff",
   });
@@ -57,10 +57,10 @@ export const eventsSchema: Handler = async () => {
 
 /** Handles `GET /`: a short introduction as text or HTML. */
 export const landing: Handler = (context) => {
-  const base = new URL(context.req.url).origin + context.env.server.basePath;
+  const base = new URL(context.request.url).origin + context.server.basePath;
   const html =
-    preferredType(context.req.raw.headers.get("accept"), ["text/plain", "text/html"]) === "text/html";
-  return textResponse(html ? landingPage(base) : landingText(base), 200, {
+    preferredType(context.request.headers.get("accept"), ["text/plain", "text/html"]) === "text/html";
+  return textAnswer(html ? landingPage(base) : landingText(base), 200, {
     "content-type": html ? "text/html; charset=utf-8" : "text/plain; charset=utf-8",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
     "referrer-policy": "no-referrer",

@@ -1,49 +1,49 @@
 /** Handlers of sessions. */
 import { readJsonBody } from "../body/parse_body.ts";
-import { type Handler, pathId } from "../context.ts";
-import { jsonResponse, noContent } from "../responses.ts";
+import { type Handler } from "../context.ts";
+import { jsonAnswer, noContent } from "../answers.ts";
 import { checkBody, checkListQuery } from "../body/validation.ts";
 import { ok, type Route } from "./route.ts";
 
 /** Handles `GET /v1/sessions`. */
 export const listSessions: Handler = async (context, caller) => {
   const page = await checkListQuery("PageQuery", context);
-  return jsonResponse(await context.env.server.runtime.runs.sessions.list(caller, page));
+  return jsonAnswer(await context.server.runtime.runs.sessions.list(caller, page));
 };
 
 /** Handles `GET /v1/sessions/{id}`. */
 export const getSession: Handler = async (context, caller) =>
-  jsonResponse(await context.env.server.runtime.runs.sessions.get(caller, pathId(context)));
+  jsonAnswer(await context.server.runtime.runs.sessions.get(caller, context.param("id")));
 
 /** Handles `DELETE /v1/sessions/{id}`. */
 export const removeSession: Handler = async (context, caller) => {
-  await context.env.server.runtime.runs.sessions.remove(caller, pathId(context));
+  await context.server.runtime.runs.sessions.remove(caller, context.param("id"));
   return noContent();
 };
 
 /** Handles `POST /v1/sessions/{id}/fork`; without a body the fork has the whole history. */
 export const forkSession: Handler = async (context, caller) => {
-  const { body, server: { runtime, basePath, clock } } = context.env;
-  const input = await readJsonBody(context.req.raw, body, clock);
+  const { runtime, basePath } = context.server;
+  const input = await readJsonBody(context);
   const options = await checkBody("ForkRequest", input === undefined ? {} : input);
-  const fork = await runtime.runs.sessions.fork(caller, pathId(context), options);
-  return jsonResponse(fork, 201, { location: `${basePath}/v1/sessions/${encodeURIComponent(fork.id)}` });
+  const fork = await runtime.runs.sessions.fork(caller, context.param("id"), options);
+  return jsonAnswer(fork, 201, { location: `${basePath}/v1/sessions/${encodeURIComponent(fork.id)}` });
 };
 
 /** Handles `GET /v1/sessions/{id}/runs`: newest first. */
 export const listSessionRuns: Handler = async (context, caller) => {
-  const { runs } = context.env.server.runtime;
+  const { runs } = context.server.runtime;
   const page = await checkListQuery("PageQuery", context);
-  const { id } = await runs.sessions.get(caller, pathId(context)); // throws for an unknown session
-  return jsonResponse(await runs.list(caller, { ...page, session_id: id }));
+  const { id } = await runs.sessions.get(caller, context.param("id")); // throws for an unknown session
+  return jsonAnswer(await runs.list(caller, { ...page, session_id: id }));
 };
 
 /** Handles `GET /v1/sessions/{id}/messages`: the full history, never compacted. Paged only with `limit`. */
 export const listMessages: Handler = async (context, caller) => {
   const { cursor = 0, limit } = await checkListQuery("MessagesQuery", context);
-  const messages = await context.env.server.runtime.runs.sessions.messages(caller, pathId(context));
+  const messages = await context.server.runtime.runs.sessions.messages(caller, context.param("id"));
   const end = limit === undefined ? messages.length : cursor + limit;
-  return jsonResponse({
+  return jsonAnswer({
     data: messages.slice(cursor, end),
     next_cursor: end < messages.length ? String(end) : null,
   });

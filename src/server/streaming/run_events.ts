@@ -1,6 +1,7 @@
 /** Streams the event log of a run as SSE or NDJSON: see src/docs/events.md. */
 import type { Entry } from "../../kernel/host.ts";
 import type { Caller } from "../../runs/types.ts";
+import type { Answer } from "../answers.ts";
 import { entryStream } from "./log_stream.ts";
 import type { RequestContext } from "../context.ts";
 import { SSE_PING, sseFrame, sseRetry } from "./sse.ts";
@@ -28,10 +29,10 @@ const PING_MS = 15_000;
 const RETRY_MS = 1000;
 
 /**
- * Creates a response that streams a run's entries until `run:end`. The run must exist and belong to the
+ * Returns an answer that streams a run's entries until `run:end`. The run must exist and belong to the
  * caller.
  */
-export function eventStream(context: RequestContext, caller: Caller, options: EventStreamOptions): Response {
+export function eventStream(context: RequestContext, caller: Caller, options: EventStreamOptions): Answer {
   const { server } = context;
   const sse = options.type === "text/event-stream";
   const stream = entryStream<Entry>({
@@ -49,7 +50,9 @@ export function eventStream(context: RequestContext, caller: Caller, options: Ev
     },
   });
   const removeStream = server.streams.add(stream.end);
-  return new Response(stream.body, {
+  return {
+    status: 200,
+    body: stream.body,
     headers: {
       "content-type": options.type,
       "cache-control": "no-store",
@@ -58,7 +61,7 @@ export function eventStream(context: RequestContext, caller: Caller, options: Ev
       "preamp-run-id": options.run_id,
       ...options.headers,
     },
-  });
+  };
 }
 
 function frameEntry(entry: Entry): string {

@@ -1,29 +1,28 @@
-/** A JSON response that sends white space while it waits, for hosts that stop a process whose responses are silent. */
+/** A JSON answer that sends white space while it waits, for hosts that stop a process whose responses are silent. */
 import type { SystemClock } from "../../process/system_clock.ts";
-import { JSON_HEADERS } from "../responses.ts";
+import { type Answer, JSON_HEADERS } from "../answers.ts";
 
 const encoder = new TextEncoder();
 
 /** Options of {@link withHeartbeat}. */
 export interface HeartbeatOptions {
-  /** Milliseconds between two spaces; null: the response is returned when it is there. */
-  readonly heartbeat_ms: number | null;
+  /** Milliseconds between two spaces. */
+  readonly heartbeat_ms: number;
   readonly clock: SystemClock;
-  /** Headers of a response that began before it was known. */
+  /** Headers of an answer that began before it was known. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * Resolves to a response that is there within `heartbeat_ms`, unchanged. Otherwise resolves to a response with status 200 whose
+ * Resolves to an answer that is there within `heartbeat_ms`, unchanged. Otherwise resolves to an answer with status 200 whose
  * body begins with spaces and continues with the body of the late one; its status is lost, and an error ends the connection.
  */
 export async function withHeartbeat(
-  response: Promise<Response>,
+  answer: Promise<Answer>,
   { heartbeat_ms, clock, headers }: HeartbeatOptions,
-): Promise<Response> {
-  if (heartbeat_ms === null) return await response;
-  let late: Response | undefined;
-  const settled = response.then((found) => {
+): Promise<Answer> {
+  let late: Answer | undefined;
+  const settled = answer.then((found) => {
     late = found;
   });
   settled.catch(() => {}); // thrown below, or to the reader of the body
@@ -41,9 +40,9 @@ export async function withHeartbeat(
       if (begun && !late) await beat();
       begun = true; // the silence before the first space was as long as allowed
       if (!late) return controller.enqueue(encoder.encode(" "));
-      controller.enqueue(await late.bytes());
+      controller.enqueue(await new Response(late.body).bytes());
       controller.close();
     },
   }, { highWaterMark: 0 });
-  return new Response(body, { headers: { ...JSON_HEADERS, ...headers } });
+  return { status: 200, headers: { ...JSON_HEADERS, ...headers }, body };
 }

@@ -1,33 +1,78 @@
 import fc from "fast-check";
-import { parseJsonData, parseSimpleJson } from "../../../src/server/body/json.ts";
+import { parsePlainJson, readJsonTree, treeData } from "../../../src/server/body/json.ts";
+import { DOCUMENT_LIMITS } from "../../../src/plan/parse/document_limits.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { bodyOf, problemOf, testApp } from "../../support/http.ts";
 
-Deno.test("parseSimpleJson() returns the data of the full parser for text of JSON.stringify", () => {
-  fc.assert(fc.property(fc.json({ maxDepth: 5 }), (text) => {
-    const data = parseSimpleJson(text);
-    if (data !== undefined) assertEquals(data, parseJsonData(text, "the text"));
+/** Returns the data of the parser that reports every problem; undefined for text that it refuses. */
+function carefulData(text: string): unknown {
+  try {
+    return treeData(readJsonTree(text, "the text", DOCUMENT_LIMITS), text, "the text", DOCUMENT_LIMITS);
+  } catch {
+    return undefined;
+  }
+}
+
+const plain = (text: string) => parsePlainJson(text, DOCUMENT_LIMITS);
+
+Deno.test("parsePlainJson() returns what the careful parser returns", () => {
+  const key = fc.constantFrom("a", "b", "a:", '"', '\\"', "\\", "__proto__", "constructor", "\ud800");
+  const scalar = fc.oneof(key, fc.double(), fc.constantFrom("1e999", "-0", null, true));
+  const { value } = fc.letrec((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      scalar.map((one) => typeof one === "number" ? `${one}` : JSON.stringify(one)),
+      tie("list"),
+      tie("map"),
+    ),
+    list: fc.array(tie("value"), { maxLength: 4 }).map((items) => `[${items.join(" ,\n")}]`),
+    map: fc.array(fc.tuple(key, tie("value")), { maxLength: 4 }).map((entries) =>
+      `{${entries.map(([name, item]) => `${JSON.stringify(name)} : ${item}`).join(",")}}`
+    ),
   }));
-  const text = JSON.stringify({
-    prompt: "Hello",
-    plan: { tools: ["tool-todo"] },
-    metadata: { n: 1.5, on: true },
-  });
-  assertEquals(parseSimpleJson(text), JSON.parse(text));
+  const documents = fc.oneof(fc.json({ maxDepth: 5 }), value as fc.Arbitrary<string>, fc.string());
+  fc.assert(
+    fc.property(documents, (text) => {
+      const expected = carefulData(text);
+      const found = plain(text);
+      const left_to_the_other = found === undefined && text.includes("\\"); // an escape in a key
+      if (!left_to_the_other) assertEquals([text, found], [text, expected]);
+    }),
+    { numRuns: 1_000 },
+  );
 });
 
-Deno.test("parseSimpleJson() returns undefined for text that the full parser must check", () => {
+Deno.test("parsePlainJson() does not take an escaped quote for an escaped backslash, as JSON.parse of V8 15.0 does", () => {
+  const [backslash, quote] = ['{"a":1,"\\\\":2}', '{"a":1,"\\"":2}'];
+  for (const text of [backslash, quote, backslash, quote]) {
+    assertEquals(plain(text) ?? carefulData(text), { a: 1, [text === quote ? '"' : "\\"]: 2 });
+  }
+});
+
+Deno.test("parsePlainJson() accepts any format and size within the limits", () => {
+  const data = {
+    prompt: 'a "b": c\\',
+    plan: { tools: ["tool-todo"] },
+    metadata: { n: -0, big: 12345678901234567890 },
+  };
+  for (const indent of [undefined, 2]) {
+    assertEquals(plain(JSON.stringify(data, null, indent)), JSON.parse(JSON.stringify(data)));
+  }
+  const large = { text: '\\"'.repeat(100_000) };
+  assertEquals(plain(JSON.stringify(large)), large);
+});
+
+Deno.test("parsePlainJson() returns undefined for text that the careful parser must report", () => {
   const left = [
     '{"a":1,"a":2}',
+    '{"a":{"b":1, "b" :2}}',
     '{"__proto__":{}}',
     '{"a":{"constructor":1}}',
     '{"\\u005f_proto__":1}',
     '{"a":"\\ud800"}',
+    '{"a":"\\uD800"}',
     '{"\\udfff":1}',
     "[1e999]",
-    "[-0]",
-    "[12345678901234567890]",
-    '{ "a": 1 }',
     '{"a":1}]',
     '{"a":',
     "",
@@ -35,8 +80,7 @@ Deno.test("parseSimpleJson() returns undefined for text that the full parser mus
     `${"[".repeat(100_000)}`,
     JSON.stringify(new Array(20_001).fill(1)),
   ];
-  for (const text of left.slice(0, -2)) assertEquals([text, parseSimpleJson(text)], [text, undefined]);
-  for (const text of left.slice(-2)) assertEquals(parseSimpleJson(text), undefined);
+  for (const text of left) assertEquals([text.slice(0, 40), plain(text)], [text.slice(0, 40), undefined]);
 });
 
 const BOMB = `[${"1,".repeat(25_000)}1]`;

@@ -3,6 +3,7 @@ import { DOCUMENT_LIMITS } from "../../../src/plan/parse/document_limits.ts";
 import { parsePlanText } from "../../../src/plan/parse/parse.ts";
 import { readYaml } from "../../../src/plan/parse/yaml_tree.ts";
 import { readDocument } from "../../../src/server/body/parse_body.ts";
+import { DeadlineSweeper } from "../../../src/server/net/deadline_sweeper.ts";
 import { systemClock } from "../../../src/process/system_clock.ts";
 import { bodyOf, PLAN, problemOf, testApp } from "../../support/http.ts";
 
@@ -13,7 +14,11 @@ const LIMITS = { max_bytes: 1_000_000, deadline_ms: 1000, plan: DOCUMENT_LIMITS 
 function documentOf(text: string): Promise<{ kind: string; text?: string }> {
   const headers = { "content-type": "application/yaml" };
   const request = new Request("http://localhost/", { method: "POST", body: text, headers });
-  return readDocument(request, LIMITS, systemClock());
+  return readDocument({
+    request,
+    body: LIMITS,
+    server: { reading: new DeadlineSweeper(systemClock(), 250) },
+  });
 }
 
 Deno.test("readDocument() and the plan's reader parse the YAML of one body once", async () => {

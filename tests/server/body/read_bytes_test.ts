@@ -1,8 +1,12 @@
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { readBody } from "../../../src/server/body/read_bytes.ts";
+import { DeadlineSweeper } from "../../../src/server/net/deadline_sweeper.ts";
 import { problemOf, testApp } from "../../support/http.ts";
 import { FakeSystemClock, until } from "../../support/clock.ts";
 import { turn } from "../../../src/sdk/testing/fake_clock.ts";
+
+/** Milliseconds between two checks of deadlines. */
+const TICK_MS = 250;
 
 const LIMITS = { max_bytes: 20_000, deadline_ms: 10_000 };
 
@@ -33,26 +37,33 @@ async function codeOf(promise: Promise<unknown>): Promise<unknown> {
   return (error as { code?: unknown }).code; // a PreampError, or undefined fails the comparison
 }
 
-Deno.test("readBody() joins chunks and clears its timer", async () => {
+Deno.test("readBody() joins chunks and removes its deadlines", async () => {
   const clock = new FakeSystemClock();
   const body = fedBody();
-  const read = readBody(body.request, LIMITS, clock);
+  const read = readBody(body.request, LIMITS, new DeadlineSweeper(clock, TICK_MS));
   body.send(10);
   body.send(5);
   body.close();
   assertEquals((await read).byteLength, 15);
-  assertEquals(clock.pending, 0);
+  await clock.advance(TICK_MS);
+  assertEquals(clock.pending, 0); // the tick stops without deadlines
 });
 
 Deno.test("readBody() is empty when there is no body", async () => {
   const request = new Request("http://localhost/", { method: "POST" });
-  assertEquals((await readBody(request, LIMITS, new FakeSystemClock())).byteLength, 0);
+  assertEquals(
+    (await readBody(request, LIMITS, new DeadlineSweeper(new FakeSystemClock(), TICK_MS))).byteLength,
+    0,
+  );
 });
 
 Deno.test("readBody() accepts a body of exactly the limit and no more", async () => {
   for (const [bytes, expected] of [[20_000, "ok"], [20_001, "body_too_large"]] as const) {
     const request = new Request("http://localhost/", { method: "POST", body: new Uint8Array(bytes) });
-    const read = readBody(request, LIMITS, new FakeSystemClock()).then(() => "ok", (error) => error.code);
+    const read = readBody(request, LIMITS, new DeadlineSweeper(new FakeSystemClock(), TICK_MS)).then(
+      () => "ok",
+      (error) => error.code,
+    );
     assertEquals(await read, expected);
   }
 });
@@ -70,7 +81,10 @@ Deno.test("readBody() cancels an endless body after the limit and one chunk", as
     },
   }, { highWaterMark: 0 });
   const request = new Request("http://localhost/", { method: "POST", body: stream });
-  assertEquals(await codeOf(readBody(request, LIMITS, new FakeSystemClock())), "body_too_large");
+  assertEquals(
+    await codeOf(readBody(request, LIMITS, new DeadlineSweeper(new FakeSystemClock(), TICK_MS))),
+    "body_too_large",
+  );
   assertEquals([pulled, cancelled], [21_000, true]);
 });
 
@@ -83,14 +97,17 @@ Deno.test("readBody() refuses a declared length above the limit without reading"
   }, { highWaterMark: 0 });
   const headers = { "content-length": "20001" };
   const request = new Request("http://localhost/", { method: "POST", body: stream, headers });
-  assertEquals(await codeOf(readBody(request, LIMITS, new FakeSystemClock())), "body_too_large");
+  assertEquals(
+    await codeOf(readBody(request, LIMITS, new DeadlineSweeper(new FakeSystemClock(), TICK_MS))),
+    "body_too_large",
+  );
   assert(!pulled);
 });
 
 Deno.test("readBody() times out below 1 KiB/s over five seconds", async () => {
   const clock = new FakeSystemClock();
   const body = fedBody();
-  const read = codeOf(readBody(body.request, LIMITS, clock));
+  const read = codeOf(readBody(body.request, LIMITS, new DeadlineSweeper(clock, TICK_MS)));
   for (let second = 0; second < 5; second++) {
     body.send(1000);
     await clock.advance(1000);
@@ -103,7 +120,7 @@ Deno.test("readBody() times out below 1 KiB/s over five seconds", async () => {
 Deno.test("readBody() times out at the deadline for a fast body", async () => {
   const clock = new FakeSystemClock();
   const body = fedBody();
-  const read = codeOf(readBody(body.request, LIMITS, clock));
+  const read = codeOf(readBody(body.request, LIMITS, new DeadlineSweeper(clock, TICK_MS)));
   let ended = false;
   read.then(() => ended = true);
   for (let second = 0; second < 10; second++) {
@@ -118,7 +135,7 @@ Deno.test("readBody() times out at the deadline for a small declared body", asyn
   const clock = new FakeSystemClock();
   const body = fedBody();
   const request = new Request(body.request, { headers: { "content-length": "100" } });
-  const read = codeOf(readBody(request, LIMITS, clock));
+  const read = codeOf(readBody(request, LIMITS, new DeadlineSweeper(clock, TICK_MS)));
   await clock.advance(9999);
   assertEquals(clock.pending, 1);
   await clock.advance(1);
@@ -127,7 +144,7 @@ Deno.test("readBody() times out at the deadline for a small declared body", asyn
 
 Deno.test("readBody() fails with request_invalid when the client closes the connection", async () => {
   const body = fedBody();
-  const read = codeOf(readBody(body.request, LIMITS, new FakeSystemClock()));
+  const read = codeOf(readBody(body.request, LIMITS, new DeadlineSweeper(new FakeSystemClock(), TICK_MS)));
   body.send(10);
   await turn();
   body.break();

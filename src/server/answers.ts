@@ -1,0 +1,54 @@
+/**
+ * What handlers and problems answer. `app.ts` makes a `Response` of it once, after all steps have added their
+ * headers: changing those of a `Response` costs more than creating it.
+ */
+
+/** Larger texts are compressed for clients that accept it; smaller ones fit into one packet. */
+const LARGE_BYTES = 1_400;
+
+/** An answer to a request. */
+export interface Answer {
+  readonly status: number;
+  /** Names are in lower case. */
+  readonly headers: Record<string, string>;
+  /** Bytes: a large text, which may be compressed. */
+  readonly body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null;
+}
+
+const encoder = new TextEncoder();
+
+/** Returns an answer with the text, and a newline at its end. Takes over `headers`. */
+export function textAnswer(text: string, status: number, headers: Record<string, string>): Answer {
+  const line = text.endsWith("\n") ? text : `${text}\n`;
+  if (line.length < LARGE_BYTES) return { status, headers, body: line };
+  const body = encoder.encode(line);
+  headers["content-length"] = String(body.length);
+  return { status, headers, body };
+}
+
+/** Headers of every JSON answer. */
+export const JSON_HEADERS = {
+  "content-type": "application/json",
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+} as const;
+
+/** Returns a JSON answer. */
+export function jsonAnswer(body: unknown, status = 200, headers?: Record<string, string>): Answer {
+  return textAnswer(JSON.stringify(body), status, { ...JSON_HEADERS, ...headers });
+}
+
+/** Returns the answer of a list that has one page. */
+export function listAnswer(data: readonly unknown[]): Answer {
+  return jsonAnswer({ data, next_cursor: null });
+}
+
+/** Returns an empty answer with status 204. */
+export function noContent(headers?: Record<string, string>): Answer {
+  return { status: 204, headers: { "cache-control": "no-store", ...headers }, body: null };
+}
+
+/** Adds a name to the `Vary` header. */
+export function addVary(headers: Record<string, string>, name: string): void {
+  headers.vary = headers.vary === undefined ? name : `${name}, ${headers.vary}`;
+}
