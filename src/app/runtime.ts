@@ -76,7 +76,8 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const { basePath = "", metrics = null } = config;
   const { tracing = new OpenTelemetry(policy.tracing) } = config;
   const opened = config.store ?? memoryStore(policy, clock, log);
-  const store = metrics ? observedStore(opened, metrics) : opened;
+  // a commit to memory is shorter than its measurement
+  const store = metrics && opened.kind !== "memory" ? observedStore(opened, metrics) : opened;
   const modules = createModuleTable(config.modules);
   let services: Promise<Services> | undefined;
   let draining = false;

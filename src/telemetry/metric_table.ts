@@ -70,7 +70,7 @@ export const METRICS = {
   preamp_guests_ended_total: { type: "counter", help: "Ended sandboxes by cause", labels: ["tier", "cause"] },
   preamp_store_commit_duration_seconds: {
     type: "histogram",
-    help: "Time of a commit of the store; outcome is ok, conflict or error",
+    help: "Time of a commit of the store, except the memory store; outcome is ok, conflict or error",
     labels: ["store", "outcome"],
     buckets: FAST,
   },
@@ -98,13 +98,6 @@ export type GaugeName = NamesOf<"gauge">;
 
 /** The labels of a metric with their values. */
 export type Labels<Name extends MetricName> = Readonly<Record<Table[Name]["labels"][number], string>>;
-
-/** A value of a counter or histogram. */
-export interface Sample {
-  readonly name: RecordedName;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-}
 
 /** A gauge's value. */
 export interface GaugeValue {

@@ -50,8 +50,8 @@ export class RunsMetrics {
 class RunMetrics {
   readonly #runs: RunsMetrics;
   readonly #open: Set<RunMetrics>;
-  /** Start of open calls in milliseconds since the epoch: of a session's model call, and of tool calls. */
-  readonly #started = new Map<string, number>();
+  /** Timestamp of the start of open calls: of a session's model call, and of tool calls. */
+  readonly #started = new Map<string, string>();
   /** Status of the run while it is open. */
   status = "running";
 
@@ -82,7 +82,7 @@ class RunMetrics {
         if (isObject(data.run)) this.#readRun(data.run);
         break;
       case "provider:request":
-        this.#started.set(entry.session_id, Date.parse(entry.ts));
+        this.#started.set(entry.session_id, entry.ts);
         break;
       case "provider:response":
         this.#endModelCall(entry, "ok");
@@ -97,11 +97,11 @@ class RunMetrics {
         });
         break;
       case "tool:pre":
-        this.#started.set(callKey(entry), Date.parse(entry.ts));
+        this.#started.set(callKey(entry), entry.ts);
         if (entry.verdict?.action === "deny") this.#endToolCall(entry, "denied");
         break;
       case "approval:granted": // the wait for a person is not part of the call
-        if (this.#started.has(callKey(entry))) this.#started.set(callKey(entry), Date.parse(entry.ts));
+        if (this.#started.has(callKey(entry))) this.#started.set(callKey(entry), entry.ts);
         break;
       case "approval:denied":
         this.#endToolCall(entry, "denied");
@@ -118,7 +118,7 @@ class RunMetrics {
   #readRun({ status, stop_reason, created_at, ended_at }: JsonObject): void {
     const { metrics, status: statuses, stop_reason: reasons } = this.#runs;
     const labels = { status: statuses.value(status) };
-    const seconds = Math.max(0, Date.parse(textOf(ended_at)) - Date.parse(textOf(created_at))) / 1000;
+    const seconds = secondsBetween(textOf(created_at), textOf(ended_at));
     metrics.record("preamp_run_duration_seconds", labels, seconds);
     metrics.record("preamp_runs_ended_total", { ...labels, stop_reason: reasons.value(stop_reason) });
   }
@@ -157,8 +157,13 @@ class RunMetrics {
     const started = this.#started.get(key);
     if (started === undefined) return null;
     this.#started.delete(key);
-    return Math.max(0, Date.parse(ts) - started) / 1000;
+    return secondsBetween(started, ts);
   }
+}
+
+/** Returns the seconds between two timestamps; 0 for a clock that was set back, NaN if one is not a timestamp. */
+function secondsBetween(start: string, end: string): number {
+  return start === end ? 0 : Math.max(0, Date.parse(end) - Date.parse(start)) / 1000;
 }
 
 /** Returns a key for a tool call: ids of calls are unique in one session only. */

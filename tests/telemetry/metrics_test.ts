@@ -155,7 +155,7 @@ Deno.test("10,000 paths, providers, errors, stop reasons and tools do not grow t
       entry("run:end", { run: { status: "failed", stop_reason: name, created_at: name } }),
     ]);
   }
-  const lines = countsOf(await metrics.text());
+  const lines = countsOf(metrics.text());
   metrics.close();
   const countOf = (name: string) => lines.filter((line) => line.startsWith(name)).length;
   assertEquals({
@@ -201,7 +201,7 @@ Deno.test("observedStore() records commits of synchronous and asynchronous store
   await assertRejects(async () => await observedStore(broken, metrics).commit([]), Error, "the disk is gone");
   const slow = Object.assign(new MemoryStore(), { kind: "slow", commit: () => Promise.resolve() });
   await observedStore(slow, metrics).commit([]);
-  const lines = countsOf(await metrics.text()).filter((line) => line.includes("commit"));
+  const lines = countsOf(metrics.text()).filter((line) => line.includes("commit"));
   metrics.close();
   assertEquals(lines, [
     'preamp_store_commit_duration_seconds_count{store="memory",outcome="ok"} 1',
@@ -213,20 +213,40 @@ Deno.test("observedStore() records commits of synchronous and asynchronous store
 
 Deno.test("the delay of the event loop is measured between scrapes", async () => {
   const metrics = new Metrics();
-  await metrics.text();
+  metrics.text();
   const started = performance.now();
   while (performance.now() - started < 600);
-  const delay = Number(/^preamp_event_loop_delay_seconds (.*)$/m.exec(await metrics.text())?.[1]);
+  const delay = Number(/^preamp_event_loop_delay_seconds (.*)$/m.exec(metrics.text())?.[1]);
   metrics.close();
   assert(delay > 0.3, `the delay is ${delay}`);
 });
 
-Deno.test("more samples than the buffer holds are counted", async () => {
+Deno.test("the text has every kind of line, with escaped labels", () => {
   const metrics = new Metrics();
-  for (let index = 0; index < 2_500; index++) {
-    metrics.record("preamp_model_retries_total", { provider: "mock" });
+  for (const seconds of [0.1, 0.3, 0.5, 700, NaN, Infinity, -1]) {
+    metrics.record("preamp_tool_call_duration_seconds", { outcome: 'a"\\\n' }, seconds);
   }
-  const lines = countsOf(await metrics.text()).filter((line) => line.includes("retries"));
+  metrics.record("preamp_model_retries_total", { provider: "mock" }, 2);
+  metrics.record("preamp_model_retries_total", { provider: "mock" });
+  const blockOf = (name: string) =>
+    metrics.text().split("\n\n").find((block) => block.startsWith(`# HELP ${name} `))?.split("\n");
+  const labels = 'outcome="a\\"\\\\\\n"';
+  assertEquals(blockOf("preamp_tool_call_duration_seconds"), [
+    "# HELP preamp_tool_call_duration_seconds Time of a tool call without the wait for an approval; outcome is ok, failed, error or denied",
+    "# TYPE preamp_tool_call_duration_seconds histogram",
+    `preamp_tool_call_duration_seconds_bucket{le="0.1",${labels}} 1`,
+    `preamp_tool_call_duration_seconds_bucket{le="0.5",${labels}} 3`,
+    ...[1, 2.5, 5, 10, 30, 60, 120, 300, 600].map((bound) =>
+      `preamp_tool_call_duration_seconds_bucket{le="${bound}",${labels}} 3`
+    ),
+    `preamp_tool_call_duration_seconds_bucket{le="+Inf",${labels}} 4`,
+    `preamp_tool_call_duration_seconds_sum{${labels}} 700.9`,
+    `preamp_tool_call_duration_seconds_count{${labels}} 4`,
+  ]);
+  assertEquals(blockOf("preamp_model_retries_total"), [
+    "# HELP preamp_model_retries_total Repeated attempts of model calls",
+    "# TYPE preamp_model_retries_total counter",
+    'preamp_model_retries_total{provider="mock"} 3',
+  ]);
   metrics.close();
-  assertEquals(lines, ['preamp_model_retries_total{provider="mock"} 2500']);
 });
