@@ -7,7 +7,7 @@ import { type SystemClock, systemClock } from "../process/system_clock.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import type { OpenTelemetry } from "../telemetry/open_telemetry.ts";
-import { type Answer } from "./answers.ts";
+import type { Answer } from "./answers.ts";
 import { type ConnectionInfo, DisposerSet, RequestContext, type ServerState } from "./context.ts";
 import { errorRecord, type Log, requestRecord } from "./middleware/access_log.ts";
 import { hostCheck, type Hosts } from "./middleware/check_host.ts";

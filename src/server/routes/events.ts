@@ -1,6 +1,6 @@
 import type { Caller } from "../../runs/types.ts";
 import { hasCode } from "../../sdk/errors.ts";
-import { type Handler, type RequestContext } from "../context.ts";
+import type { Handler, RequestContext } from "../context.ts";
 import { type Answer, jsonAnswer, noContent } from "../answers.ts";
 import { eventStream } from "../streaming/run_events.ts";
 import { lastEventId } from "../streaming/sse.ts";

@@ -2,7 +2,7 @@
 import type { LockedInput, PlanInput } from "../../app/types.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { readDocument, readJsonBody } from "../body/parse_body.ts";
-import { type Handler, type RequestContext } from "../context.ts";
+import type { Handler, RequestContext } from "../context.ts";
 import { jsonAnswer, listAnswer } from "../answers.ts";
 import { checkBody } from "../body/validation.ts";
 import { LOAD_CODES, ok, type Route } from "./route.ts";

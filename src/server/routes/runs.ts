@@ -1,5 +1,5 @@
 /** Handlers of runs and their approvals. */
-import { type Handler } from "../context.ts";
+import type { Handler } from "../context.ts";
 import { jsonAnswer, listAnswer, noContent } from "../answers.ts";
 import { answerNewRun } from "./create_run.ts";
 import { readJsonBody } from "../body/parse_body.ts";

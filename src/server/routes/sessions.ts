@@ -1,6 +1,6 @@
 /** Handlers of sessions. */
 import { readJsonBody } from "../body/parse_body.ts";
-import { type Handler } from "../context.ts";
+import type { Handler } from "../context.ts";
 import { jsonAnswer, noContent } from "../answers.ts";
 import { checkBody, checkListQuery } from "../body/validation.ts";
 import { ok, type Route } from "./route.ts";
