@@ -211,7 +211,7 @@ Deno.test("observedStore() records commits of synchronous and asynchronous store
   ]);
 });
 
-Deno.test("the delay of the event loop is measured between scrapes", async () => {
+Deno.test("the delay of the event loop is measured between scrapes", () => {
   const metrics = new Metrics();
   metrics.text();
   const started = performance.now();
