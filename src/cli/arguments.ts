@@ -9,6 +9,8 @@ export interface Flag {
   readonly short?: string;
   /** Name of its value in the usage; absent for a flag without a value. */
   readonly value?: string;
+  /** Whether it may be given without its value; the value is then written as `--name=value` only. */
+  readonly value_optional?: boolean;
   /** Whether it may be given more than once. */
   readonly many?: boolean;
   /** One line for the usage; an empty text leaves the flag out of the usage. */
@@ -66,7 +68,7 @@ export function readArguments(args: readonly string[], flags: readonly Flag[]): 
     if (!flag) throw new UsageError(unknownFlag(written, byName));
     const earlier = values.get(flag.name) ?? [];
     if (earlier.length > 0 && !flag.many) throw new UsageError(`Cannot use ${written}: it was given twice`);
-    const value = inline ?? (flag.value === undefined ? undefined : words.shift());
+    const value = inline ?? (takesNextWord(flag) ? words.shift() : undefined);
     values.set(flag.name, [...earlier, valueOf(flag, written, value, inline !== undefined)]);
   }
   return new Arguments(values, rest);
@@ -98,6 +100,10 @@ function split(
   };
 }
 
+function takesNextWord({ value, value_optional = false }: Flag): boolean {
+  return value !== undefined && !value_optional;
+}
+
 function valueOf(
   flag: Flag,
   written: string,
@@ -109,6 +115,7 @@ function valueOf(
     throw new UsageError(`Cannot use ${written}: it takes no value, but received ${JSON.stringify(value)}`);
   }
   if (value === undefined) {
+    if (flag.value_optional) return "";
     throw new UsageError(`Cannot use ${written}: it needs a value, ${written} ${flag.value}`);
   }
   if (!inline && value.length > 1 && value.startsWith("-")) {

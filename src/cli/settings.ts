@@ -42,8 +42,18 @@ export interface Settings {
   warnings: readonly string[];
 }
 
-/** Short names of flags and the settings they set. */
-const ALIASES: Readonly<Record<string, string>> = { host: "listen.host", port: "listen.port" };
+/** Setting → short name of its flag. The value of `--behind-proxy` is a list of addresses. */
+const SHORT_FLAGS: Readonly<Record<string, string>> = {
+  "listen.host": "host",
+  "listen.port": "port",
+  "listen.trusted_proxies": "behind-proxy",
+};
+
+/** Setting → short name of its variable. */
+const SHORT_VARIABLES: Readonly<Record<string, string>> = {
+  "listen.host": "PREAMP_HOST",
+  "listen.port": "PREAMP_PORT",
+};
 
 /** Variables that are not settings of `preamp.yaml`. Clients read the first one: example requests use it. */
 const OWN_VARIABLES = [
@@ -72,7 +82,10 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
     },
     {
       name: "behind-proxy",
-      help: "a reverse proxy holds the connections of clients; see `preamp docs operating`",
+      value: "ADDRESSES",
+      value_optional: true,
+      help:
+        "a reverse proxy holds the connections of clients; the Forwarded headers of listed proxies name the client: --behind-proxy=127.0.0.1,10.0.0.0/8",
     },
     {
       name: "store",
@@ -125,10 +138,10 @@ function defaultText({ default: value }: Setting): string {
 export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
   const reading = readConfig(args, io);
   reading.catch(() => {}); // awaited below, unless a flag or a variable is invalid
-  const flags = settingsToData(({ path }) => args.value(path) ?? args.value(aliasOf(path)));
+  const flags = settingsToData(({ path }) => flagOf(args, path));
   const candidates = preampVariables(io);
   const variables = candidates.length > 0 ? settingsToData((setting) => variableOf(setting, io)) : {};
-  checkValues(flags, (path) => `--${usedAlias(args, path) ?? path}`);
+  checkValues(flags, (path) => flagInUse(args, path));
   checkValues(variables, (path) => variableInUse(path, io));
   const document = await reading;
   const [settings, ...overrides] = [document.data, variables, flags].map((layer, index) =>
@@ -182,26 +195,26 @@ function storeOf(setting: string, base: URL): Settings["store"] {
   return is_path ? { ...name, path: filePath(locate(name.path!, base)) } : name; // only such names are paths
 }
 
-function aliasOf(path: string): string {
-  return Object.keys(ALIASES).find((alias) => ALIASES[alias] === path) ?? path;
+/** Returns the value of a setting's flag or of its short flag; undefined for a short flag without a value. */
+function flagOf(args: Arguments, path: string): string | undefined {
+  return args.value(path) ?? (args.value(SHORT_FLAGS[path] ?? path) || undefined);
 }
 
-function usedAlias(args: Arguments, path: string): string | undefined {
-  return args.has(path) ? undefined : args.has(aliasOf(path)) ? aliasOf(path) : undefined;
+/** Returns the name of the flag that sets a setting. */
+function flagInUse(args: Arguments, path: string): string {
+  return `--${args.has(path) ? path : SHORT_FLAGS[path] ?? path}`;
 }
 
 /** Returns the value of `PREAMP_PORT` or `PREAMP_LISTEN_PORT`; undefined for an empty variable. */
 function variableOf(setting: OutsideSetting, io: Io): string | undefined {
-  return io.env(shortVariable(setting.path)) || io.env(setting.variable) || undefined;
-}
-
-function shortVariable(path: string): string {
-  return `PREAMP_${aliasOf(path).replaceAll(".", "_").toUpperCase()}`;
+  const short = SHORT_VARIABLES[setting.path];
+  return (short && io.env(short)) || io.env(setting.variable) || undefined;
 }
 
 function variableInUse(path: string, io: Io): string {
   const setting = policySettings().find((candidate) => candidate.path === path);
-  return io.env(shortVariable(path)) ? shortVariable(path) : setting?.variable ?? path;
+  const short = SHORT_VARIABLES[path];
+  return short && io.env(short) ? short : setting?.variable ?? path;
 }
 
 /** Checks values apart from the file, so that an error names the flag or variable. */
@@ -257,7 +270,8 @@ function unknownVariables(names: readonly string[]): string[] {
   if (names.length === 0) return [];
   const known = [
     ...OWN_VARIABLES,
-    ...policySettings().flatMap(({ path, variable }) => [variable, shortVariable(path)]),
+    ...policySettings().map(({ variable }) => variable),
+    ...Object.values(SHORT_VARIABLES),
   ];
   const warnings: string[] = [];
   for (const name of names) {

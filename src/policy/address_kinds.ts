@@ -3,6 +3,7 @@
  * canonical text of URL parsers and resolvers; other text is `invalid`, never `public`.
  */
 import { parseAddress } from "../plan/permissions/ip_address.ts";
+import { type AddressBlock, inBlock, parseBlock } from "./address_blocks.ts";
 
 /** Kind of network of an address. Everything but `public` is refused unless the operator named the host. */
 export type AddressKind =
@@ -16,46 +17,49 @@ export type AddressKind =
   | "reserved"
   | "invalid";
 
-type Block = readonly [prefix: string, bits: number, kind: AddressKind];
+type Block = readonly [block: AddressBlock, kind: AddressKind];
 
 /** IANA IPv4 Special-Purpose Address Registry, and multicast. The first match wins. */
 const V4: readonly Block[] = [
-  ["0.0.0.0", 8, "unspecified"],
-  ["10.0.0.0", 8, "private"],
-  ["100.64.0.0", 10, "shared"],
-  ["127.0.0.0", 8, "loopback"],
-  ["169.254.0.0", 16, "link-local"],
-  ["172.16.0.0", 12, "private"],
-  ["192.0.0.0", 24, "reserved"],
-  ["192.0.2.0", 24, "reserved"],
-  ["192.88.99.0", 24, "reserved"],
-  ["192.168.0.0", 16, "private"],
-  ["198.18.0.0", 15, "reserved"],
-  ["198.51.100.0", 24, "reserved"],
-  ["203.0.113.0", 24, "reserved"],
-  ["224.0.0.0", 4, "multicast"],
-  ["240.0.0.0", 4, "reserved"],
+  [blockOf("0.0.0.0/8"), "unspecified"],
+  [blockOf("10.0.0.0/8"), "private"],
+  [blockOf("100.64.0.0/10"), "shared"],
+  [blockOf("127.0.0.0/8"), "loopback"],
+  [blockOf("169.254.0.0/16"), "link-local"],
+  [blockOf("172.16.0.0/12"), "private"],
+  [blockOf("192.0.0.0/24"), "reserved"],
+  [blockOf("192.0.2.0/24"), "reserved"],
+  [blockOf("192.88.99.0/24"), "reserved"],
+  [blockOf("192.168.0.0/16"), "private"],
+  [blockOf("198.18.0.0/15"), "reserved"],
+  [blockOf("198.51.100.0/24"), "reserved"],
+  [blockOf("203.0.113.0/24"), "reserved"],
+  [blockOf("224.0.0.0/4"), "multicast"],
+  [blockOf("240.0.0.0/4"), "reserved"],
 ];
 
 /** IANA IPv6 Special-Purpose Address Registry inside 2000::/3, and named networks outside of it. */
 const V6: readonly Block[] = [
-  ["::", 128, "unspecified"],
-  ["::1", 128, "loopback"],
-  ["fc00::", 7, "private"],
-  ["fe80::", 10, "link-local"],
-  ["fec0::", 10, "private"],
-  ["ff00::", 8, "multicast"],
-  ["2001::", 23, "reserved"],
-  ["2001:db8::", 32, "reserved"],
-  ["3fff::", 20, "reserved"],
+  [blockOf("::/128"), "unspecified"],
+  [blockOf("::1/128"), "loopback"],
+  [blockOf("fc00::/7"), "private"],
+  [blockOf("fe80::/10"), "link-local"],
+  [blockOf("fec0::/10"), "private"],
+  [blockOf("ff00::/8"), "multicast"],
+  [blockOf("2001::/23"), "reserved"],
+  [blockOf("2001:db8::/32"), "reserved"],
+  [blockOf("3fff::/20"), "reserved"],
 ];
 
+/** Only these are allocated (RFC 4291 §2.4). */
+const ALLOCATED = blockOf("2000::/3");
+
 /** Networks whose addresses embed an IPv4 address, which determines the kind. */
-const EMBEDDING: readonly (readonly [prefix: string, bits: number, at: number])[] = [
-  ["::ffff:0:0", 96, 12], // v4-mapped
-  ["::ffff:0:0:0", 96, 12], // v4-translated, RFC 2765
-  ["64:ff9b::", 96, 12], // NAT64, RFC 6052
-  ["2002::", 16, 2], // 6to4, RFC 3056
+const EMBEDDING: readonly (readonly [block: AddressBlock, at: number])[] = [
+  [blockOf("::ffff:0:0/96"), 12], // v4-mapped
+  [blockOf("::ffff:0:0:0/96"), 12], // v4-translated, RFC 2765
+  [blockOf("64:ff9b::/96"), 12], // NAT64, RFC 6052
+  [blockOf("2002::/16"), 2], // 6to4, RFC 3056
 ];
 
 /**
@@ -69,25 +73,21 @@ export function addressKind(text: string): AddressKind {
 }
 
 function kindV4(bytes: readonly number[]): AddressKind {
-  return V4.find(([prefix, bits]) => inBlock(bytes, prefix, bits))?.[2] ?? "public";
+  return V4.find(([block]) => inBlock(bytes, block))?.[1] ?? "public";
 }
 
 function kindV6(bytes: readonly number[]): AddressKind {
-  for (const [prefix, bits, at] of EMBEDDING) {
-    if (!inBlock(bytes, prefix, bits)) continue;
+  for (const [block, at] of EMBEDDING) {
+    if (!inBlock(bytes, block)) continue;
     return kindV4(bytes.slice(at, at + 4));
   }
-  const named = V6.find(([prefix, bits]) => inBlock(bytes, prefix, bits))?.[2];
+  const named = V6.find(([block]) => inBlock(bytes, block))?.[1];
   if (named) return named;
-  return inBlock(bytes, "2000::", 3) ? "public" : "reserved"; // only 2000::/3 is allocated (RFC 4291 §2.4)
+  return inBlock(bytes, ALLOCATED) ? "public" : "reserved";
 }
 
-function inBlock(bytes: readonly number[], prefix: string, bits: number): boolean {
-  const start = parseAddress(prefix);
-  if (!start || start.length !== bytes.length) return false;
-  for (let bit = 0; bit < bits; bit += 8) {
-    const mask = bits - bit >= 8 ? 0xff : (0xff << (8 - (bits - bit))) & 0xff;
-    if (((bytes[bit / 8] ?? 0) & mask) !== ((start[bit / 8] ?? 0) & mask)) return false;
-  }
-  return true;
+function blockOf(text: string): AddressBlock {
+  const block = parseBlock(text);
+  if (!block) throw new RangeError(`Cannot read the block ${text}`);
+  return block;
 }

@@ -65,7 +65,7 @@ export interface PolicyOverlay {
 
 /** The whole policy. policy_schema.ts describes each setting. */
 export interface Policy {
-  listen: { host: string; port: number; behind_proxy: boolean };
+  listen: { host: string; port: number; behind_proxy: boolean; trusted_proxies: string[] };
   cors: { origins: string[] };
   plans: string;
   /** Model of the demo agent, as `PROVIDER/MODEL`; empty: the scripted one. */

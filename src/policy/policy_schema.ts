@@ -7,6 +7,7 @@ import { DOCUMENT_LIMITS } from "../plan/parse/document_limits.ts";
 import { apiKeys } from "./auth_keys.ts";
 import type { Policy } from "./policy.ts";
 import {
+  addressBlocks,
   bytes,
   callerPermissions,
   choice,
@@ -56,6 +57,9 @@ export const SECTIONS: {
     behind_proxy: flag(
       false,
       "For a server behind a reverse proxy: no own timeouts of headers and idle connections",
+    ),
+    trusted_proxies: addressBlocks(
+      "Reverse proxies whose Forwarded and X-Forwarded-* headers name the client, its scheme and host",
     ),
   },
   cors: {

@@ -12,6 +12,7 @@ import { MODEL_FORM, readModelName } from "../plan/model_name.ts";
 import { describe, formatPath, type Path } from "../sdk/value_path.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import { parseBlock } from "./address_blocks.ts";
 
 /** Description and validation of one setting. */
 export interface Rule<T = unknown> {
@@ -120,6 +121,29 @@ export function choice<T extends string>(default_value: T, choices: readonly T[]
     range: choices.join(" or "),
     read: reading({ enum: choices }),
   };
+}
+
+/** Returns the rule of a list of IP addresses and blocks of them. */
+export function addressBlocks(meaning: string): Rule<string[]> {
+  return {
+    form: "list",
+    default: [],
+    meaning,
+    range: "a list of addresses and blocks, such as 127.0.0.1 and 10.0.0.0/8",
+    read: readBlocks,
+  };
+}
+
+function readBlocks(value: unknown, path: Path, findings: Findings): string[] | undefined {
+  const list = texts(value, path, findings, 'write addresses, such as ["127.0.0.1", "10.0.0.0/8"]');
+  list?.forEach((entry, index) => {
+    if (parseBlock(entry)) return;
+    const message = `Cannot read an address: must be an IP address, or a block such as 10.0.0.0/8: received ${
+      describe(entry)
+    }`;
+    findings.error([...path, index], "value", message);
+  });
+  return list;
 }
 
 /** Returns the rule of a list of variable names. */

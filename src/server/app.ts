@@ -17,6 +17,7 @@ import { type BoundsOf, CallerLimits } from "./middleware/limit_caller.ts";
 import { RequestObserver } from "./middleware/observe_requests.ts";
 import { ANONYMOUS, type Authenticate, callerOf } from "./middleware/require_key.ts";
 import { DeadlineSweeper } from "./net/deadline_sweeper.ts";
+import { TrustedProxies } from "./net/forwarded.ts";
 import { answerFailure } from "./problems.ts";
 import { ROUTES } from "./route_table.ts";
 import { METRICS_PATH } from "./routes/meta.ts";
@@ -47,6 +48,11 @@ export interface AppOptions {
    * none.
    */
   cors?: { readonly origins: readonly string[] };
+  /**
+   * Addresses of reverse proxies, such as `10.0.0.0/8`, whose `Forwarded` or `X-Forwarded-*` headers name the client, its
+   * scheme and host. Default none: a request comes from its peer.
+   */
+  trusted_proxies?: readonly string[];
   /**
    * Path prefix of the routes, such as `/agents`; requests without the prefix are answered too. Default none.
    */
@@ -93,6 +99,7 @@ export function createApp(options: AppOptions): App {
     basePath,
     clock,
     body: { max_bytes: runtime.limits.max_body_bytes, deadline_ms, plan: DOCUMENT_LIMITS },
+    proxies: new TrustedProxies(options.trusted_proxies ?? []),
     reading: new DeadlineSweeper(clock, Math.min(DEADLINE_TICK_MS, deadline_ms / 8)),
     max_page_limit: MAX_PAGE_LIMIT,
     heartbeat_ms: options.heartbeat_ms ?? null,

@@ -6,6 +6,7 @@ import type { Caller } from "../runs/types.ts";
 import type { ErrorCode } from "../sdk/errors.ts";
 import type { Answer } from "./answers.ts";
 import type { BodyLimits } from "./body/read_bytes.ts";
+import type { Client, TrustedProxies } from "./net/forwarded.ts";
 import type { DeadlineSweeper } from "./net/deadline_sweeper.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { LoggedError } from "./log_line.ts";
@@ -18,6 +19,7 @@ export interface ServerState {
   readonly clock: SystemClock;
   /** Limits of a body and of a page for requests without a caller. */
   readonly body: BodyLimits;
+  readonly proxies: TrustedProxies;
   /** Deadlines of bodies that are being read. */
   readonly reading: DeadlineSweeper;
   readonly max_page_limit: number;
@@ -36,7 +38,13 @@ export interface ServerState {
 
 /** The connection of a request; compatible with `Deno.ServeHandlerInfo`. */
 export interface ConnectionInfo {
+  /** The peer; its `hostname` is an IP address. */
   readonly remoteAddr?: unknown;
+}
+
+function addressOf(connection: ConnectionInfo | undefined): string | null {
+  const { hostname } = (connection?.remoteAddr ?? {}) as { hostname?: unknown };
+  return typeof hostname === "string" ? hostname : null;
 }
 
 /** One request on its way through the steps of `app.ts`. */
@@ -48,6 +56,8 @@ export class RequestContext {
   readonly method: string;
   /** False for a request that a program made itself, without a socket. */
   readonly over_connection: boolean;
+  /** Who sent the request. */
+  readonly client: Client;
   /** Path of the route, such as `/v1/runs/{id}`; null for a path without a route. */
   route: string | null = null;
   /** Null until the key is checked. */
@@ -67,6 +77,7 @@ export class RequestContext {
     this.request = request;
     this.method = method;
     this.over_connection = connection?.remoteAddr !== undefined;
+    this.client = server.proxies.clientOf(addressOf(connection), request.headers);
     this.body = server.body;
     this.max_page_limit = server.max_page_limit;
   }
@@ -74,6 +85,13 @@ export class RequestContext {
   /** Returns a parameter of the path, decoded; empty for one that the route does not have. */
   param(name: string): string {
     return this.parameters?.param(name) ?? "";
+  }
+
+  /** Scheme and host of the server as the client sees them, such as `https://agents.example.com`. */
+  get origin(): string {
+    const { protocol, host } = new URL(this.request.url);
+    const { client } = this;
+    return `${client.scheme ? `${client.scheme}:` : protocol}//${client.host ?? host}`;
   }
 
   /** Path without query, for the log: at most 1,024 characters. */

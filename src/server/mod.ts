@@ -111,6 +111,7 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
     metrics,
     tracing,
     open_metrics: policy.metrics.open,
+    trusted_proxies: policy.listen.trusted_proxies,
     ...(config.heartbeat_ms === undefined ? {} : { heartbeat_ms: config.heartbeat_ms }),
     ...(config.background === undefined ? {} : { background: config.background }),
     ...(log ? { log } : {}),

@@ -156,6 +156,19 @@ const EFFECTS: Record<string, Effect | ProgramEffect> = {
       assertEquals([usual, await listenersOf(["--listen.behind_proxy", "true"])], [1, 0]);
     },
   },
+  "listen.trusted_proxies": {
+    async look_at_program() {
+      const clients = [];
+      for (const flags of [[], ["--listen.trusted_proxies", "127.0.0.1"]]) {
+        await using server = await startServer(flags);
+        await (await server.fetch("/healthz", { headers: { "x-forwarded-for": "192.0.2.1" } })).body
+          ?.cancel();
+        const log = await server.stderr.until((text) => text.includes('"/healthz"'));
+        clients.push(/"client":"([^"]*)"/.exec(log)?.[1]);
+      }
+      assertEquals(clients, ["127.0.0.1", "192.0.2.1"]);
+    },
+  },
   "cors.origins": {
     value: ["https://app.example.com"],
     seen: "https://app.example.com",

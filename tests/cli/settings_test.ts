@@ -1,4 +1,4 @@
-import { readArguments } from "../../src/cli/arguments.ts";
+import { readArguments, UsageError } from "../../src/cli/arguments.ts";
 import { policySettings } from "../../src/policy/policy_settings.ts";
 import { policyFlags, readSettings, settingFlags } from "../../src/cli/settings.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
@@ -44,6 +44,22 @@ Deno.test("readSettings() takes --frozen and --behind-proxy as flags without a v
   assertEquals(await read_both(["--frozen", "--behind-proxy"]), [true, true]);
   assertEquals(await read_both([], { PREAMP_LISTEN_BEHIND_PROXY: "true" }), [false, true]);
   assertEquals(await read_both(["--listen.behind_proxy", "true"]), [false, true]);
+});
+
+Deno.test("readSettings() takes the addresses of trusted proxies as the value of --behind-proxy", async () => {
+  const listen = async (...words: string[]) => (await read(words)).policy.listen;
+  const { behind_proxy, trusted_proxies } = await listen("--behind-proxy=10.0.0.0/8, ::1");
+  assertEquals([behind_proxy, trusted_proxies], [true, ["10.0.0.0/8", "::1"]]);
+  assertEquals((await listen("--behind-proxy")).trusted_proxies, []);
+  const own = await listen("--listen.trusted_proxies", "127.0.0.1");
+  assertEquals([own.behind_proxy, own.trusted_proxies], [false, ["127.0.0.1"]]);
+  for (const flag of ["--behind-proxy", "--listen.trusted_proxies"]) {
+    const error = await assertRejects(() => read([`${flag}=10.0.0.0/8,proxy`]), UsageError);
+    assertEquals(
+      error.message,
+      `Cannot use ${flag}: Cannot read an address: must be an IP address, or a block such as 10.0.0.0/8: received "proxy"`,
+    );
+  }
 });
 
 Deno.test("readSettings() resolves folders of modules.inline from preamp.yaml, or from the working directory", async () => {

@@ -59,8 +59,8 @@ async function completed({ name, summary, load }: typeof COMMANDS[number]): Prom
   return { name, summary, flags: all, words: name === "help" ? commandWords() : choices(usage) };
 }
 
-function completedFlag({ name, short, value, help }: Flag): CompletedFlag {
-  const values = value === undefined ? null : value.includes("|") ? value.split("|") : [];
+function completedFlag({ name, short, value, value_optional, help }: Flag): CompletedFlag {
+  const values = value === undefined || value_optional ? null : value.includes("|") ? value.split("|") : [];
   return { name, help, values, ...(short === undefined ? {} : { short }) };
 }
 

@@ -100,8 +100,9 @@ function paragraphsText(text: string, output: Output): string {
   }).join("\n\n");
 }
 
-function flagText({ name, short, value, many }: Flag): string {
-  const long = `--${name}${value === undefined ? "" : ` ${value}`}${many ? " …" : ""}`;
+function flagText({ name, short, value, value_optional, many }: Flag): string {
+  const written = value === undefined ? "" : value_optional ? `[=${value}]` : ` ${value}`;
+  const long = `--${name}${written}${many ? " …" : ""}`;
   return short === undefined ? `    ${long}` : `-${short}, ${long}`;
 }
 

@@ -20,6 +20,8 @@ export interface LogRecord {
   status: number;
   /** Milliseconds until the response headers, with three decimals. */
   ms: number;
+  /** Address of the client: see src/docs/operating.md#behind-a-reverse-proxy. Absent without a connection. */
+  client?: string;
   /** Name of the caller; null when the request was not authenticated. */
   caller: string | null;
   /** Id of the run that the response is about. */
@@ -81,7 +83,7 @@ export function formatLogRecord(record: LogRecord): string {
 }
 
 function recordOf(context: RequestContext, status: number, ms: number): LogRecord {
-  const { request_id, method, path, caller, server } = context;
+  const { request_id, method, path, client, caller, server } = context;
   return {
     level: status >= 500 ? "error" : "info",
     ts: timestamp(server.clock.now()),
@@ -91,6 +93,7 @@ function recordOf(context: RequestContext, status: number, ms: number): LogRecor
     path,
     status,
     ms: Math.round(ms * 1000) / 1000,
+    ...(client.address === null ? {} : { client: client.address }),
     caller: caller?.name ?? null,
   };
 }

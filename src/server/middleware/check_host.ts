@@ -25,7 +25,7 @@ export function hostCheck(hosts: Hosts, origins: readonly string[] = []): (conte
   const allowed = hosts === "any" ? null : new Set([...LOOPBACK, ...hosts.map(normaliseHost)]);
   const allowed_origins = new Set(origins);
 
-  return function checkHost({ request: { headers, url }, over_connection }) {
+  return function checkHost({ request: { headers, url }, over_connection, client }) {
     const header = headers.get("host");
     const origin = headers.get("origin");
     if (header === null && over_connection && HOSTLESS.test(url)) {
@@ -35,8 +35,11 @@ export function hostCheck(hosts: Hosts, origins: readonly string[] = []): (conte
       );
     }
     if (header === null && origin === null && !allowed) return;
-    const host = header ?? new URL(url).host;
-    if (allowed && !allowed.has(nameOf(host))) throw foreign("Host", host);
+    const received = header ?? new URL(url).host;
+    const host = client.host ?? received;
+    // A page behind a rebound name may send a forwarded host through a trusted proxy, but not another Host.
+    if (allowed && !allowed.has(nameOf(received))) throw foreign("Host", received);
+    if (allowed && !allowed.has(nameOf(host))) throw foreign("The forwarded host", host);
     if (origin === null || allowed_origins.has(origin)) return;
     const originHost = hostOfOrigin(origin);
     const known = originHost !== null &&

@@ -22,7 +22,7 @@ export function bodyToSend({ headers, body }: Answer, { request, method }: Reque
   }
   if (!is_head || body === null) return body;
   if (body instanceof ReadableStream) {
-    body.cancel().catch(() => {}); // its source has failed, which nobody would read
+    body.cancel().catch(() => {}); // of no use after the end
     return emptyStream();
   }
   headers["content-length"] ??= String(new TextEncoder().encode(body as string).length);

@@ -4,6 +4,7 @@ import type { SystemClock } from "../../process/system_clock.ts";
 import type { Caller } from "../../runs/types.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { RequestContext } from "../context.ts";
+import { ANONYMOUS } from "./require_key.ts";
 
 /** Limits of one caller: see src/docs/operating.md#limits. */
 export interface CallerBounds {
@@ -35,15 +36,16 @@ export class CallerLimits {
   }
 
   /**
-   * Counts a request against the caller's rate, one that starts a run also against its rate of runs, and sets the size limits
+   * Counts a request against the rate of the caller, or of the client's address when keys are not checked; one that starts a run also against its rate of runs, and sets the size limits
    * of the request. Throws `rate_limited`.
    */
   apply(context: RequestContext, caller: Caller, starts_run: boolean): void {
     const bounds = this.#boundsOf?.(caller);
     if (!bounds) return;
-    this.#takeRequest(caller.name, bounds.requests_per_minute);
-    if (starts_run) this.#takeRun(caller.name, bounds.runs_per_minute);
-    const { body, max_page_limit } = context;
+    const { body, max_page_limit, client } = context;
+    const name = caller === ANONYMOUS && client.address !== null ? `address:${client.address}` : caller.name;
+    this.#takeRequest(name, bounds.requests_per_minute);
+    if (starts_run) this.#takeRun(name, bounds.runs_per_minute);
     context.body = {
       max_bytes: bounds.max_body_bytes,
       deadline_ms: body.deadline_ms,

@@ -97,7 +97,7 @@ async function listenWithTimeouts({ app, host, port, ...options }: ServeOptions)
     const connection = proxy.connectionOf(info.remoteAddr.port);
     if (!connection) return new Response(null, { status: 403 }); // did not come through the proxy
     const end = connection.begin();
-    const response = await app.fetch(request, info);
+    const response = await app.fetch(request, connection);
     const last = response.headers.get("connection") === "close";
     info.completed.then(() => end(last), () => end(true)); // a failed response is the last one
     return response;

@@ -32,6 +32,8 @@ export const CONNECTION_TIMEOUTS: ConnectionTimeouts = {
 
 /** A client connection, for the handler of its requests. */
 export interface Connection {
+  /** Address of the client. */
+  readonly remoteAddr: Deno.NetAddr;
   /**
    * Reports the start of a request. The returned function reports that its response was sent, and if the
    * connection ends.
@@ -127,6 +129,7 @@ interface ProxiedConnectionDeps {
 
 /** Forwards the bytes of one client connection. */
 class ProxiedConnection implements Connection, HasDeadline {
+  readonly remoteAddr: Deno.NetAddr;
   readonly #client: Deno.TcpConn;
   readonly #port: number;
   readonly #deps: ProxiedConnectionDeps;
@@ -148,6 +151,7 @@ class ProxiedConnection implements Connection, HasDeadline {
   #cancel_quiet_timer: (() => void) | undefined;
 
   constructor(client: Deno.TcpConn, port: number, deps: ProxiedConnectionDeps) {
+    this.remoteAddr = client.remoteAddr;
     this.#client = client;
     this.#port = port;
     this.#deps = deps;

@@ -57,7 +57,7 @@ export const eventsSchema: Handler = async () => {
 
 /** Handles `GET /`: a short introduction as text or HTML. */
 export const landing: Handler = (context) => {
-  const base = new URL(context.request.url).origin + context.server.basePath;
+  const base = context.origin + context.server.basePath;
   const html =
     preferredType(context.request.headers.get("accept"), ["text/plain", "text/html"]) === "text/html";
   return textAnswer(html ? landingPage(base) : landingText(base), 200, {
