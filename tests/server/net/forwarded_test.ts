@@ -9,7 +9,7 @@ function clientOf(headers: Record<string, string>, peer: string | null = PROXY):
   return proxies.clientOf(peer, new Headers(headers));
 }
 
-const parsed = (header: string) =>
+const parsed = (header: string): unknown =>
   parseForwarded(header)?.map((element) => Object.fromEntries(element)) ?? null;
 
 for (
