@@ -35,12 +35,12 @@ export async function startServer(program: Program): Promise<ServerProcess> {
     stderr: "piped",
   }).spawn();
   const errors = tail(child.stderr);
-  const timer = setTimeout(() => child.kill("SIGKILL"), START_TIMEOUT_MS);
+  const timer = setTimeout(() => stop(child, "SIGKILL"), START_TIMEOUT_MS);
   const { line, rest } = await firstLine(child.stdout);
   clearTimeout(timer);
   const drained = Promise.all([rest, errors.ended, child.status]);
   if (!line.startsWith("http://")) {
-    child.kill("SIGKILL");
+    stop(child, "SIGKILL");
     await drained;
     const command = [program.command, ...program.args].join(" ");
     throw new Error(
@@ -51,12 +51,21 @@ export async function startServer(program: Program): Promise<ServerProcess> {
     pid: child.pid,
     url: line.replace(/\/$/, ""),
     async [Symbol.asyncDispose]() {
-      child.kill("SIGTERM");
-      const kill = setTimeout(() => child.kill("SIGKILL"), 5_000);
+      stop(child, "SIGTERM");
+      const kill = setTimeout(() => stop(child, "SIGKILL"), 5_000);
       await drained;
       clearTimeout(kill);
     },
   };
+}
+
+/** Sends a signal to a child process, unless it has ended: then `kill` would throw. */
+function stop(child: Deno.ChildProcess, signal: Deno.Signal): void {
+  try {
+    child.kill(signal);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+  }
 }
 
 /** Resolves to the first line of a stream, or to all of it without a line feed. The rest is read and discarded. */

@@ -1,9 +1,11 @@
 /**
- * Start: milliseconds from the start of a process to the response of its first run; idle memory; size of the executable. Ratios
- * are to the first response of an empty Deno server that is started the same way.
+ * Start: milliseconds from the start of a process to the response of its first run, and with each store until it is ready
+ * (`GET /readyz`); idle memory; size of the executable. Ratios are to the first response of an empty Deno server that is started
+ * the same way.
  *
  *   deno run -A tests/bench/start_bench.ts [rounds]
  */
+import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { type Cell, median, print, report, tableOf } from "./figures.ts";
 import { compiledProgram, type Program, residentMb, ROOT, startArguments, startServer } from "./processes.ts";
 
@@ -15,6 +17,8 @@ interface Started extends Program {
   path: string;
   /** Body of a POST request; without it the request is a GET. */
   body?: string;
+  /** Whether to read its memory at rest. Default: true. */
+  rests?: boolean;
 }
 
 interface Figures {
@@ -45,6 +49,21 @@ const flags = ["--port", "0", "--no-auth"];
 const source = { command: Deno.execPath(), args: [...await startArguments(), ...flags], env };
 const executable = compiled && { command: compiled.path, args: ["serve", ...flags], env };
 
+await using database = POSTGRES === null ? null : await startPostgres();
+/** The program with each store, asked whether it is ready. */
+function untilReady(name: string, program: Program): [string, Started][] {
+  const stores = {
+    memory: "memory",
+    SQLite: `sqlite:${home}/${name}.db`,
+    KV: `kv:${home}/${name}.kv`, // one for each: the compiled program may have an older Deno
+    ...(database ? { Postgres: database.url } : {}),
+  };
+  return Object.entries(stores).map(([store, url]) => [
+    `${name}, ready with ${store}`,
+    { ...program, args: [...program.args, "--store", url], path: "/readyz", rests: false },
+  ]);
+}
+
 const programs: Record<string, Started> = {
   empty: {
     command: Deno.execPath(),
@@ -52,7 +71,10 @@ const programs: Record<string, Started> = {
     path: "/",
   },
   source: { ...source, ...run },
-  ...(executable ? { compiled: { ...executable, ...run } } : {}),
+  ...Object.fromEntries(untilReady("source", source)),
+  ...(executable
+    ? { compiled: { ...executable, ...run }, ...Object.fromEntries(untilReady("compiled", executable)) }
+    : {}),
 };
 
 try {
@@ -78,6 +100,7 @@ async function startOnce(program: Started): Promise<Figures> {
     throw new Error(`Cannot measure ${program.command}: ${program.path} answered ${response.status} ${text}`);
   }
   const first_answer_ms = performance.now() - start;
+  if (program.rests === false) return { first_answer_ms, rss_mb: null };
   await new Promise((resolve) => setTimeout(resolve, REST_S * 1000));
   return { first_answer_ms, rss_mb: await residentMb(server.pid) };
 }
@@ -107,6 +130,7 @@ function printFigures(medians: ReadonlyMap<string, Figures>): void {
   }
   print(`Start, median of ${rounds} rounds`);
   print(tableOf(["", "first answer ms", "ratio", "rss MB", "ratio", "executable MB"], rows));
+  if (database === null) print("Postgres is not installed here: not measured");
   if (!compiled) print("dist/preamp does not exist; create it with `deno task compile`.");
   report("start", {
     rounds,
