@@ -6,7 +6,8 @@ import type { Json, ServerProgram } from "./program.ts";
 
 /** Environment of servers that share a store: they take the same key. */
 export const KEYS = { PREAMP_API_KEYS: "one-key-for-all-servers" };
-const AUTHORIZED = { authorization: `Bearer ${KEYS.PREAMP_API_KEYS}` };
+/** Headers of a request with that key. */
+export const AUTHORIZED = { authorization: `Bearer ${KEYS.PREAMP_API_KEYS}` };
 
 /** Returns a plan whose later model calls wait, so that a test may stop the server meanwhile. */
 export function planOf(delay_ms: number, tool_calls = 1): Json {

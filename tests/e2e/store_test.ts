@@ -2,7 +2,18 @@
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { type Json, runProgram, type ServerProgram, startServer } from "./program.ts";
-import { ASKING, begin, call, eventsOf, inFolder, KEYS, planOf, until } from "./shared_store.ts";
+import {
+  ASKING,
+  AUTHORIZED,
+  begin,
+  call,
+  eventsOf,
+  inFolder,
+  KEYS,
+  planOf,
+  testOnStores,
+  until,
+} from "./shared_store.ts";
 
 Deno.test("preamp run --session continues a conversation in another process", () =>
   inFolder(async (folder) => {
@@ -60,6 +71,48 @@ Deno.test("preamp serve refuses a store that it cannot open, with the reason and
     assert(!stderr.includes("hunter2"), stderr);
   }
 });
+
+testOnStores(
+  "a server that stops leaves its runs to another one: nothing is cancelled, questions stay open",
+  async (flags) => {
+    await using one = await startServer(flags, { env: KEYS });
+    await using two = await startServer(flags, { env: KEYS });
+    const [working, asking] = [await begin(one, planOf(8_000)), await begin(one, ASKING)];
+    const queued = await call(one, "/v1/runs", {
+      prompt: "And then?",
+      session_id: (await call(one, `/v1/runs/${asking}`)).body.session_id,
+      if_busy: "queue",
+    }, { prefer: "respond-async" });
+    const waiting = await until(one, asking, ({ status }) => status === "awaiting_approval");
+    await until(one, working, ({ tool_call_count }) => tool_call_count === 1);
+    const response = await one.fetch(`/v1/runs/${working}/events`, {
+      headers: { ...AUTHORIZED, accept: "text/event-stream" },
+    });
+    const stopped = performance.now();
+    one.kill("SIGTERM");
+    const [stream, { code, stderr }] = await Promise.all([response.text(), one.ended]);
+    assertEquals(code, 0);
+    assert(performance.now() - stopped < 5_000);
+    assertEquals([stream.includes("event: run:end"), stream.endsWith("retry: 1000\n\n")], [false, true]);
+    const left = stderr.split("\n").filter((line) => line.includes('"run_handed_over"')).map((line) =>
+      JSON.parse(line).run_id
+    );
+    assertEquals(new Set(left), new Set([working, asking]));
+    const approval = waiting.approvals[0].id;
+    assertEquals(
+      (await call(two, `/v1/runs/${asking}/approvals/${approval}`, { decision: "allow" })).status,
+      200,
+    );
+    for (const id of [working, asking, queued.body.id]) {
+      const ended = await until(two, id, ({ ended_at }) => ended_at !== null);
+      assertEquals([id, ended.status], [id, "completed"]);
+    }
+    const { names, seqs } = await eventsOf(two, working);
+    assertEquals(seqs, names.map((_, index) => index + 1));
+    assertEquals(names.filter((name) => name.startsWith("cancel:")), []);
+    assertEquals(names.filter((name) => name === "tool:pre").length, 1);
+  },
+);
 
 Deno.test("two servers on one SQLite file: one sees and steers the runs of the other", () =>
   inFolder(async (folder) => {

@@ -32,6 +32,7 @@ export class ApprovalQueue {
   readonly #waiting = new Map<string, Waiting>();
   /** Questions that readers know of and that are not stored yet. */
   readonly #expected = new Map<string, PromiseWithResolvers<void>>();
+  #is_handed_over = false;
 
   constructor(
     store: Store,
@@ -53,6 +54,11 @@ export class ApprovalQueue {
   #resolveExpected(approval_id: string): void {
     this.#expected.get(approval_id)?.resolve();
     this.#expected.delete(approval_id);
+  }
+
+  /** Leaves the open questions as they are stored: another process waits for their answers. */
+  handOver(): void {
+    this.#is_handed_over = true;
   }
 
   /** Releases every caller that waits for a question: the run has ended. */
@@ -124,6 +130,7 @@ export class ApprovalQueue {
       reason: expired ? null : String(reason),
       decided_by: null,
     };
+    if (this.#is_handed_over) return this.#waiting.get(request.approval_id)?.resolve(answer);
     try {
       await this.#settle(request, answer, expired ? "expired" : "denied");
     } catch (error) {

@@ -9,7 +9,7 @@ import type { RecoveredTurn } from "../../kernel/session/turn_recovery.ts";
 import type { TurnOptions } from "../../kernel/session/run_turn.ts";
 import { Session, type SessionOptions } from "../../kernel/session/session.ts";
 import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
-import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
@@ -74,6 +74,8 @@ export class ActiveRun implements RunHandle {
   #ending = false;
   #outcome: Outcome | null = null;
   #end_is_unstored = false;
+  /** Whether another process continues the run. */
+  #is_suspended = false;
   #accepted = false;
   /** State of the turn that a crashed process left. */
   #recovered: RecoveredTurn | null = null;
@@ -191,6 +193,7 @@ export class ActiveRun implements RunHandle {
    * Stores a sub-agent's session. A failure is a warning: the sub-agent has answered, but cannot be resumed.
    */
   async #saveChild(child: EndedChild): Promise<void> {
+    if (this.#is_suspended) return;
     const { deps, childSessionChange, fence } = this.options;
     try {
       const changes = [childSessionChange(this, child), ...this.#input.addAgent(child.input)];
@@ -455,6 +458,31 @@ export class ActiveRun implements RunHandle {
     if (!this.#has_begun) {
       this.#requested_stop = this.#requested_stop === "immediate" ? this.#requested_stop : mode;
     } else await this.#session.cancel(mode);
+  }
+
+  /**
+   * Stops executing the run without ending it: its log and its open questions stay as they are stored, and another process, or
+   * the next start of this one, continues it from there.
+   */
+  async suspend(): Promise<void> {
+    if (this.#ending) return;
+    if (!this.#accepted) return await this.cancel("immediate", "the server is stopping");
+    this.#ending = this.#is_suspended = true;
+    const { deps } = this.options;
+    this.approvalQueue.handOver();
+    try {
+      await this.log.handOver();
+      await this.#spawner.stop();
+      await this.#session.cancel("immediate");
+      await this.#execute(() => this.#session.cleanup("interrupted"));
+    } catch (error) {
+      if (errorCode(error) !== "draining") { // else a step that waited for its entry
+        deps.log("error", "run_not_suspended", { run_id: this.id, message: errorMessage(error) });
+      }
+    }
+    this.#hosts.close();
+    this.#observer?.ended();
+    deps.log("info", "run_handed_over", { run_id: this.id });
   }
 
   /**

@@ -4,6 +4,7 @@
  */
 import { setImmediate } from "node:timers";
 import { type DraftEntry, type Entry, isBarrier, type Verdict } from "../../kernel/host.ts";
+import { PreampError } from "../../sdk/errors.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Clock } from "../../sdk/types.ts";
 import { estimateJsonBytes } from "../../sdk/json_size.ts";
@@ -72,6 +73,7 @@ export class RunLog {
   #pending_bytes = 0;
   #open = false;
   #closed = false;
+  #is_handed_over = false;
   #flushing: Promise<void> | null = null;
   readonly #deferred: DeferredFlush;
   readonly #pauses = new Pauses();
@@ -98,6 +100,7 @@ export class RunLog {
 
   /** Records an entry. Returns a promise when the entry must be durable before the next step. */
   record(draft: DraftEntry): Promise<void> | void {
+    if (this.#is_handed_over) return isBarrier(draft) ? Promise.reject(handedOverError()) : undefined;
     if (draft.event === DELTA) return this.#recordDelta(draft);
     const released = this.#deltas.flushBefore(draft);
     if (released.length > 0) this.#enqueueDeltas(released);
@@ -220,6 +223,16 @@ export class RunLog {
     if (stored) await stored;
   }
 
+  /**
+   * Leaves the log to another process: stores the buffered entries and drops all that follow. A step that waits for
+   * its entry is rejected, so that nothing happens which the log does not say.
+   */
+  async handOver(): Promise<void> {
+    this.#is_handed_over = true;
+    this.#enqueueDeltas(this.#deltas.flush());
+    await this.flush();
+  }
+
   /** Stores the buffered entries. */
   flush(): Promise<void> | void {
     if (this.#flushing) return this.#flushing.then(() => this.flush());
@@ -284,4 +297,8 @@ export class RunLog {
     if (this.#stored > after || this.#closed || signal?.aborted) return;
     await this.#readers.wait(signal);
   }
+}
+
+function handedOverError(): PreampError {
+  return new PreampError("draining", "Cannot continue the run here: the server is stopping");
 }

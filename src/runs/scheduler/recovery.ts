@@ -142,7 +142,7 @@ export class Recovery {
   }
 
   async #recoverRun(claim: Claim): Promise<void> {
-    const { leases, admit, execute, wait } = this.#deps;
+    const { deps: { log }, leases, admit, execute, wait } = this.#deps;
     const { input: { session_id }, entries, release } = claim;
     let run: ActiveRun | null;
     try {
@@ -161,6 +161,7 @@ export class Recovery {
       await run.interrupt(error);
       return await release();
     }
+    log("info", "run_continued", { run_id: run.id });
     execute(run);
   }
 

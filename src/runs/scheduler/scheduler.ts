@@ -1,6 +1,6 @@
 /**
  * Schedules runs: one active run per session, a global and a per-caller limit, deduplication by idempotency
- * key, a FIFO queue per busy session, and cancellation of all runs on shutdown. `run/run.ts` executes a run.
+ * key, a FIFO queue per busy session, and what happens to runs when the process stops. `run/run.ts` executes a run.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject, Prompt } from "../../sdk/types.ts";
@@ -419,11 +419,25 @@ export class RunScheduler {
     return this.#deps.store.changed !== undefined;
   }
 
-  /** Stops accepting runs, lets running ones end for 60 % of `grace_ms`, then cancels them immediately. */
+  /**
+   * Stops accepting runs and lets running ones end for 60 % of `grace_ms`. Then leaves the others to the processes that share
+   * the store, or to the next start; cancels them if the store ends with this process.
+   */
   async drain(grace_ms: number): Promise<void> {
+    await this.#stopStarting();
+    if (!this.#is_shared) return await this.#cancelAll(grace_ms);
+    if (await this.idle(grace_ms * 0.6)) return;
+    await Promise.all(this.#leases.runs.map((run) => run.suspend()));
+    await this.idle(grace_ms * 0.4);
+  }
+
+  async #stopStarting(): Promise<void> {
     this.#draining = true;
     this.#recovery.stop();
     await this.#queue.stop(this.#is_shared);
+  }
+
+  async #cancelAll(grace_ms: number): Promise<void> {
     for (const run of this.#leases.runs) await run.cancel("graceful", "the server is stopping");
     if (await this.idle(grace_ms * 0.6)) return;
     for (const run of this.#leases.runs) await run.cancel("immediate", "the server is stopping");
@@ -448,9 +462,11 @@ export class RunScheduler {
 
   /** Cancels all runs at once, and waits a second for their ends to be stored unless they were drained before. */
   async close(): Promise<void> {
-    const was_drained = this.#draining;
-    await this.drain(0);
-    if (!was_drained) await this.idle(CLOSE_MS);
+    if (!this.#draining) {
+      await this.#stopStarting();
+      await this.#cancelAll(0);
+      await this.idle(CLOSE_MS);
+    }
     this.#held.close();
   }
 }
