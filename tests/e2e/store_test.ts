@@ -206,6 +206,20 @@ async function checkTakeOver(one: ServerProgram, others: readonly ServerProgram[
   assertEquals(next.body.status, "completed");
 }
 
+Deno.test({
+  name: "preamp store migrate, check and vacuum report on Postgres, and write nothing else",
+  ignore: POSTGRES === null,
+  async fn() {
+    await using database = await startPostgres();
+    for (
+      const [command, says] of [["migrate", /^version \d+/], ["check", /0 records/], ["vacuum", /./]] as const
+    ) {
+      const { code, stdout, stderr } = await runProgram(["store", command, "--store", database.url]);
+      assertEquals([command, code, stderr, says.test(stdout)], [command, 0, "", true]);
+    }
+  },
+});
+
 Deno.test("GET /v1/system describes the server to callers with a key", async () => {
   await using server = await startServer([], { env: { ...KEYS, OPENAI_API_KEY: "sk-canary-123456" } });
   assertEquals((await server.fetch("/v1/system")).status, 401);

@@ -18,9 +18,11 @@ export async function openPostgresMaintenance(url: string): Promise<Maintenance>
   return {
     opened_version,
     async state() {
-      const [records, logs, entries] = await Promise.all(
-        TABLES.map((table) => numberOf(client, `SELECT count(*) AS n FROM preamp.${table}`)),
-      );
+      const counts: number[] = [];
+      for (const table of TABLES) {
+        counts.push(await numberOf(client, `SELECT count(*) AS n FROM preamp.${table}`));
+      }
+      const [records, logs, entries] = counts;
       const sizes = TABLES.map((table) => `pg_total_relation_size('preamp.${table}')`).join(" + ");
       // an entry without its log, or a log that does not end where it says, would be damage
       const lost = await numberOf(
