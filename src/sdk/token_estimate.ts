@@ -1,5 +1,5 @@
 /** Estimates the tokens of messages, tool specifications and requests, without a tokenizer. */
-import { knownTokens, setTokens } from "./frozen_data.ts";
+import { Argument, knownTokens, setTokens } from "./frozen_data.ts";
 import { isObject, type JsonObject } from "./json.ts";
 import type { Message, ToolSpec } from "./messages.ts";
 import { estimateTokens } from "./text_tokens.ts";
@@ -120,10 +120,31 @@ export function toolTokens(
   return tokens;
 }
 
+/** Tokens of a list of messages, from the context that made the list. */
+class CountedList extends Argument {
+  readonly #tokens: number;
+  readonly #length: number;
+
+  constructor(messages: readonly Message[], tokens: number) {
+    super(messages);
+    this.#tokens = tokens;
+    this.#length = messages.length;
+  }
+
+  static tokensOf(messages: readonly Message[]): number {
+    return #tokens in messages && messages.#length === messages.length ? messages.#tokens : -1;
+  }
+}
+
 /**
- * Returns the length of the common beginning of two lists. perf: a plain loop, because each request compares
- * its whole history.
+ * Notes the estimated tokens of a new list of messages. A {@link RequestMeter} returns them while the list has
+ * the same length. perf: it would compare the whole history for each request.
  */
+export function noteTokens(messages: readonly Message[], tokens: number): void {
+  new CountedList(messages, tokens);
+}
+
+/** Returns the length of the common beginning of two lists. perf: a plain loop. */
 function sameAtStart(before: readonly unknown[], after: readonly unknown[]): number {
   const length = Math.min(before.length, after.length);
   let index = 0;
@@ -132,8 +153,8 @@ function sameAtStart(before: readonly unknown[], after: readonly unknown[]): num
 }
 
 /**
- * Counts the tokens of successive requests. A frozen object at the same index as in the previous request is
- * not counted again.
+ * Counts the tokens of successive requests. A view that its context has counted is not counted again, nor is
+ * a frozen object at the same index as in the previous request.
  */
 export class RequestMeter {
   #messages: (Message | null)[] = [];
@@ -142,6 +163,8 @@ export class RequestMeter {
 
   /** Returns the estimated tokens of a request's messages. */
   count(messages: readonly Message[]): number {
+    const noted = CountedList.tokensOf(messages);
+    if (noted >= 0) return noted;
     const before = this.#messages;
     let index = sameAtStart(before, messages);
     for (; index < messages.length; index++) {

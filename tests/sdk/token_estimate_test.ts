@@ -4,6 +4,7 @@ import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { estimateTokens, MEDIA_BLOCK_TOKENS, messageTokens, RequestMeter, toolTokens } from "preamp";
 import type { Message, ToolSpec } from "preamp";
 import { assert, assertEquals } from "../assert.ts";
+import { addAll, groups, open, system, user } from "../support/context.ts";
 import heldOut from "../fixtures/o200k_held_out.json" with { type: "json" };
 import samples from "../fixtures/o200k_samples.json" with { type: "json" };
 
@@ -182,4 +183,16 @@ Deno.test("RequestMeter.count() sees that a message was changed in place when it
   const before = meter.count([message]);
   message.content = "not so short any more, is it";
   assert(meter.count([message]) > before);
+});
+
+Deno.test("RequestMeter.count() returns what the context noted for its view, and counts a view that has grown", async () => {
+  const { context } = await open();
+  await addAll(context, [system("s"), user("hi"), ...groups(3, 40)]);
+  const view = await context.getMessagesForRequest();
+  const sum = (messages: readonly Message[]) =>
+    messages.reduce((total, message) => total + messageTokens(message), 0);
+  const meter = new RequestMeter();
+  assertEquals(meter.count(view), sum(view));
+  view.push(user("another word"));
+  assertEquals(meter.count(view), sum(view));
 });

@@ -288,15 +288,17 @@ class ProviderGuard {
   ): Promise<Answer> {
     const { max_output_tokens } = reservation;
     const lowered = max_output_tokens < requested_output_tokens ? { ...request, max_output_tokens } : request;
-    const signal = joinSignals(this.#session, options.signal);
+    const { step, cancellation } = this.#session;
+    const own_signal = options.signal === cancellation.signal ? undefined : options.signal;
+    const signal = own_signal ? AbortSignal.any([step.signal, own_signal]) : step.signal;
     const stream = options.onDelta ? new DeltaGate(options.onDelta) : null;
     const call = CallKey.create();
     try {
-      const pending = this.#provider.complete(
+      const pending = step.race(this.#provider.complete(
         lowered,
         stream ? { signal, call, onDelta: stream.onDelta } : { signal, call },
-      );
-      const received = await withAbort(Promise.resolve(pending), signal);
+      ));
+      const received = await (own_signal ? withAbort(pending, own_signal) : pending);
       return readAnswer(this.#session, this.#provider, received, CallKey.usageOf(call));
     } catch (thrown) {
       reservation.settle(null);
@@ -381,9 +383,4 @@ function priorityOf(provider: Provider): number {
   if (typeof provider.priority === "number") return provider.priority;
   const { config } = provider as { config?: unknown };
   return isObject(config) && typeof config.priority === "number" ? config.priority : 100;
-}
-
-function joinSignals(session: SessionContext, signal: AbortSignal | undefined): AbortSignal {
-  if (signal === undefined || signal === session.cancellation.signal) return session.step_signal;
-  return AbortSignal.any([session.step_signal, signal]);
 }

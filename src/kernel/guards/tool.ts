@@ -127,12 +127,12 @@ export class ToolGuard implements Tool {
   }
 
   #deadlineOf({ name }: CallRecord): CallDeadline {
-    const { limits: { tool_timeout_s, cleanup_timeout_s }, host, step_signal } = this.#session;
+    const { limits: { tool_timeout_s, cleanup_timeout_s }, host, step } = this.#session;
     return new CallDeadline({
       clock: host.clock,
       timeout_ms: tool_timeout_s * 1000,
       grace_ms: cleanup_timeout_s * 1000,
-      step: step_signal,
+      step: step.signal,
       onTimeout: () =>
         new PreampError(
           "tool_timeout",

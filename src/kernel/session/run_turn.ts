@@ -100,7 +100,7 @@ async function callLoop(turn: Turn, parts: TurnDeps, resume: boolean): Promise<R
     );
     // a loop that ignores its abort signal is abandoned; limits and cancellation still apply to its calls
     const grace_ms = session.limits.cleanup_timeout_s * 1000;
-    const text: unknown = await withGrace(pending, session.step_signal, grace_ms, session.host.clock);
+    const text: unknown = await withGrace(pending, session.step.signal, grace_ms, session.host.clock);
     return { text: typeof text === "string" ? text : textOf(text) };
   } catch (error) {
     if (turn.limit === null && turn.denied === null && !session.cancellation.is_cancelled) {

@@ -254,7 +254,7 @@ export class Session {
     if (!this.cancellation.is_cancelled) this.#parts.tracker.reset();
     this.#executed = true;
     this.#parts.injections.resetTurn();
-    const disarm = session.armStepSignal();
+    const disarm = session.armStep();
     session.run_limits.start();
     try {
       if (!this.#announced) await this.#announce();

@@ -6,6 +6,7 @@ import { type JsonObject, toOwnObject } from "../../sdk/json.ts";
 import type { CancellationToken, Emission, HookRegistry, MountPlan } from "../../sdk/types.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
 import { draftEntry, type Host, isBarrier, type Verdict } from "../host.ts";
+import { StepAbort } from "./step_abort.ts";
 import type { SessionState } from "./session_state.ts";
 import type { Turn } from "./turn_state.ts";
 
@@ -64,19 +65,16 @@ export class SessionContext {
     return {};
   }
 
-  /**
-   * Aborts the current step of the turn on immediate cancellation and when the run reaches `max_duration_s`.
-   */
-  get step_signal(): AbortSignal {
-    this.#step ??= new AbortController(); // outside of a turn: never aborted
-    return this.#step.signal;
+  /** Ends the current step of the turn. Outside of a turn: never aborted. */
+  get step(): StepAbort {
+    return this.#step ??= new StepAbort();
   }
 
-  #step: AbortController | null = null;
+  #step: StepAbort | null = null;
 
-  /** Creates the step signal of a turn; returns a function that removes its listeners. */
-  armStepSignal(): () => void {
-    const step = this.#step = new AbortController();
+  /** Starts the steps of a turn; returns a function that removes its listeners. */
+  armStep(): () => void {
+    const step = this.#step = new StepAbort();
     const cancelled = this.cancellation.signal;
     const expired = this.run_limits.signal;
     const onCancelled = () => step.abort(cancelledError());

@@ -13,6 +13,7 @@ import {
   type RequestOptions,
   toFrozenObject,
 } from "../base.ts";
+import { noteTokens } from "../token_estimate.ts";
 import { takesBreakpoints } from "./cache_breakpoints.ts";
 import { requestBudget, tokensOfAll } from "./budget.ts";
 import { CompactedView } from "./compacted_view.ts";
@@ -246,6 +247,7 @@ export class SimpleContext implements ContextManager {
     const marked = this.#config.cache_breakpoints && takesBreakpoints(options.provider);
     const view = (marked ? transcript.marked : transcript.view).slice();
     if (notice) view.push(notice);
+    if (this.#config.token_meter !== "exact") noteTokens(view, total); // the guard's estimate, not a tokenizer's count
     return view;
   }
 
