@@ -1,20 +1,21 @@
 /**
- * The public API of runs and sessions: reading, answering, cancelling and deleting, with ownership checks.
- * Starting runs is `scheduler/scheduler.ts`.
+ * The public API of runs: reading, answering, cancelling and deleting, with ownership checks. Starting runs is
+ * `scheduler/scheduler.ts`.
  */
 import type { Entry } from "../kernel/host.ts";
 import { hasCode, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
 import { approvalDeletion, closedApprovalError } from "./run/approvals.ts";
 import type { RunsDeps } from "./ports.ts";
-import { forkedSession, messagesOfTurns, parentOf, withAnswers } from "./storage/fork.ts";
+import { forkedSession, parentOf } from "./storage/fork.ts";
 import { printableId } from "../process/ids.ts";
 import { inputDeletion, loadInput, recordedInput } from "./storage/run_input.ts";
 import { pointOf } from "./storage/resume_point.ts";
 import type { ActiveRun } from "./run/run.ts";
-import { listOptions, SessionStore, withStatus } from "./storage/session_store.ts";
+import { SessionService } from "./session_service.ts";
+import { listOptions, SessionStore } from "./storage/session_store.ts";
 import { cancelledOutcome } from "./run/outcomes.ts";
-import { openRunOf, projectRun, RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
+import { projectRun, RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
 import { RunScheduler } from "./scheduler/scheduler.ts";
 import type {
   Approval,
@@ -29,7 +30,6 @@ import type {
   RunRequest,
   Runs,
   RunStatus,
-  SessionObject,
 } from "./types.ts";
 
 /** Entries of one page of an event stream. */
@@ -38,6 +38,7 @@ const PAGE_ENTRIES = 256;
 /** The runs of one process. */
 export class RunService implements Runs {
   readonly #deps: RunsDeps;
+  readonly sessions: SessionService;
   readonly #sessions: SessionStore;
   readonly #scheduler: RunScheduler;
   readonly #remote: RemoteRuns;
@@ -54,6 +55,11 @@ export class RunService implements Runs {
       deps,
       (run_id) => this.#scheduler.activeRun(run_id) !== undefined,
       (run_id, command) => this.#carryOut(run_id, command),
+    );
+    this.sessions = new SessionService(
+      deps,
+      this.#sessions,
+      (session_id) => this.#scheduler.runIn(session_id),
     );
   }
 
@@ -338,70 +344,6 @@ export class RunService implements Runs {
   shareStore(): void {
     this.#scheduler.keepRecovering();
     if (this.#remote.possible) this.#remote.start(() => this.#scheduler.checkQueues());
-  }
-
-  async #fork(caller: Caller, session_id: string, turn: number | undefined): Promise<SessionObject> {
-    const parent = await this.#sessions.load(caller, session_id);
-    const messages = messagesOfTurns(parent.messages, turn);
-    const is_whole = messages.length === parent.messages.length;
-    const session_state = is_whole
-      ? parent.session_state
-      : await this.#stateAt(caller, session_id, messages.length);
-    const lineage: JsonObject = turn === undefined ? {} : { forked_from_turn: turn };
-    const fork = forkedSession(
-      parent,
-      this.#deps.newId("ses"),
-      { messages: withAnswers(messages), session_state, lineage },
-      this.#deps.clock.now(),
-    );
-    await this.#deps.store.commit([this.#sessions.put(caller, fork)]);
-    return withStatus(fork);
-  }
-
-  /**
-   * Returns the module state of a session at an earlier length. It is stored in the input of the run that
-   * continued from there.
-   */
-  async #stateAt(caller: Caller, session_id: string, length: number): Promise<JsonObject> {
-    const { namespace } = caller;
-    const runs = await this.#deps.store.list("run", { namespace, where: { session_id }, limit: 1000 });
-    for (const { key } of runs.records) {
-      const input = await loadInput(this.#deps.store, key);
-      if (input?.history.length === length) return input.session_state;
-    }
-    return {};
-  }
-
-  readonly sessions: Runs["sessions"] = {
-    fork: (caller: Caller, session_id: string, { turn }: { turn?: number } = {}): Promise<SessionObject> =>
-      this.#fork(caller, session_id, turn),
-    list: (caller: Caller, options: PageOptions): Promise<Page<SessionObject>> =>
-      this.#sessions.list(caller, options, this.#deps.limitsOf(caller), (id) => this.#scheduler.runIn(id)),
-    get: async (caller: Caller, session_id: string): Promise<SessionObject> =>
-      withStatus(await this.#sessions.load(caller, session_id), this.#scheduler.runIn(session_id)),
-    remove: async (caller: Caller, session_id: string): Promise<void> => {
-      await this.#sessions.load(caller, session_id);
-      // sub-agents' sessions are deleted with it: only this session can continue them
-      const family = await this.#sessions.familyOf(caller, session_id);
-      if (family.some((id) => this.#scheduler.runIn(id)) || await this.#isOpenElsewhere(caller, session_id)) {
-        throw new PreampError(
-          "session_busy",
-          `Cannot delete session "${printableId(session_id)}": a run of it has not ended`,
-        );
-      }
-      await this.#sessions.remove(family);
-    },
-    messages: async (caller: Caller, session_id: string): Promise<JsonObject[]> => {
-      const saved = await this.#sessions.load(caller, session_id);
-      const messages = this.#scheduler.runIn(session_id)?.messagesOf(session_id) ?? saved.messages;
-      return messages.map((message) => message as JsonObject);
-    },
-  };
-
-  /** Resolves to whether another process executes a run of a session. */
-  async #isOpenElsewhere(caller: Caller, session_id: string): Promise<boolean> {
-    return this.#remote.possible &&
-      await openRunOf(this.#deps.store, caller.namespace, session_id) !== null;
   }
 
   /** Stops accepting runs, lets running ones end for `grace_ms`, then cancels them. */

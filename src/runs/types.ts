@@ -319,18 +319,21 @@ export interface Runs {
     from: { from_event: number; plan?: JsonObject | string },
     options?: CreateOptions,
   ): Promise<RunHandle>;
-  sessions: {
-    list(caller: Caller, options: PageOptions): Promise<Page<SessionObject>>;
-    get(caller: Caller, session_id: string): Promise<SessionObject>;
-    /** Deletes a session. @throws {PreampError} `session_busy` while a run of it is active. */
-    remove(caller: Caller, session_id: string): Promise<void>;
-    /** Resolves to the full history, never compacted. */
-    messages(caller: Caller, session_id: string): Promise<JsonObject[]>;
-    /**
-     * Creates a session with this one's history up to the end of a turn; the first turn is 1, default: the
-     * last one.
-     * @throws {PreampError} `request_invalid` when there is no such turn.
-     */
-    fork(caller: Caller, session_id: string, options?: { turn?: number }): Promise<SessionObject>;
-  };
+  sessions: Sessions;
+}
+
+/** The sessions of a caller. */
+export interface Sessions {
+  list(caller: Caller, options: PageOptions): Promise<Page<SessionObject>>;
+  get(caller: Caller, session_id: string): Promise<SessionObject>;
+  /** Deletes a session. @throws {PreampError} `session_busy` while a run of it is active. */
+  remove(caller: Caller, session_id: string): Promise<void>;
+  /** Resolves to the full history, never compacted. */
+  messages(caller: Caller, session_id: string): Promise<JsonObject[]>;
+  /**
+   * Creates a session with this one's history up to the end of a turn; the first turn is 1, default: the
+   * last one.
+   * @throws {PreampError} `request_invalid` when there is no such turn.
+   */
+  fork(caller: Caller, session_id: string, options?: { turn?: number }): Promise<SessionObject>;
 }

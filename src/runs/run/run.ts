@@ -2,12 +2,11 @@
  * Executes one run: makes its session, keeps its log, and ends exactly once. `scheduler/scheduler.ts` decides
  * when it starts; `run/session_host.ts` connects its sessions to the log.
  */
-import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import { draftEntry } from "../../kernel/host.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import type { RecoveredTurn } from "../../kernel/session/turn_recovery.ts";
 import type { TurnOptions } from "../../kernel/session/run_turn.ts";
-import { Session, type SessionOptions } from "../../kernel/session/session.ts";
+import { Session } from "../../kernel/session/session.ts";
 import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
@@ -15,35 +14,41 @@ import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Message, Prompt } from "../../sdk/types.ts";
 import { type Change, ConflictError, type Fence } from "../../store/store.ts";
-import { ApprovalQueue } from "./approvals.ts";
-import type { RunObserver, RunsDeps, SecretSink, ServiceLimits } from "../ports.ts";
-import { RunProjection } from "./run_projection.ts";
+import type { ApprovalQueue } from "./approvals.ts";
+import type { RunsDeps } from "../ports.ts";
 import { hasStarted, type OrphanedRun, stateAfter } from "../scheduler/crash_state.ts";
 import { DAY_MS, recordChange } from "../storage/run_record.ts";
-import { failedOutcome, interruptedOutcome } from "./outcomes.ts";
-import { RunLog } from "./run_log.ts";
+import { failedOutcome } from "./outcomes.ts";
+import type { RunLog } from "./run_log.ts";
 import { InputRecord } from "./input_record.ts";
-import { announceRecovery, type RestoredParts, restoreRun } from "./recovered_run.ts";
+import { announceRecovery, restoreRun } from "./recovered_run.ts";
 import type { NewRun } from "./run_options.ts";
-import { RunWaiters } from "./run_waiters.ts";
-import { SessionHosts } from "./session_host.ts";
+import { createRunParts, type RunParts } from "./run_parts.ts";
 import type { Counters } from "../../sdk/session_counters.ts";
 import { type LastRun, lastRunOf } from "../session_status.ts";
 import type { EndedChild, SavedSession } from "../storage/session_store.ts";
-import { Spawner } from "../subagents/spawner.ts";
 import type { Approval, RememberedApproval, Run, RunHandle } from "../types.ts";
+
+/** The stored sessions of runs. Other processes may use them too. */
+export interface RunSessions {
+  /** Returns the fence of the run's session, or of its place in a queue. */
+  fence(run: ActiveRun): Fence | undefined;
+  /** Returns the change that stores the session after the run. */
+  change(run: ActiveRun): Change;
+  /** Returns the change that stores a sub-agent's session. */
+  childChange(run: ActiveRun, child: EndedChild): Change;
+  /**
+   * Acquires the session of an earlier sub-agent, which only the session that spawned it may continue.
+   * @throws {PreampError} `not_found`, `session_busy`.
+   */
+  acquireChild(run: ActiveRun, session_id: string, parent_id: string): Promise<SavedSession>;
+  releaseChild(session_id: string): Promise<void>;
+}
 
 /** Options of {@link ActiveRun}. */
 export interface ActiveRunOptions extends NewRun {
   deps: RunsDeps;
-  fence: () => Fence | undefined;
-  /** Acquires the session of an earlier sub-agent. @throws {PreampError} `not_found`, `session_busy`. */
-  acquireChildSession(run: ActiveRun, session_id: string, parent_id: string): Promise<SavedSession>;
-  releaseChildSession(session_id: string): Promise<void>;
-  /** Returns the change that stores a sub-agent's session. */
-  childSessionChange(run: ActiveRun, child: EndedChild): Change;
-  /** Returns the change that stores the session after the run. */
-  sessionChange(run: ActiveRun): Change;
+  sessions: RunSessions;
   /** Changes that are committed with the run's first entry, such as its idempotency key. */
   with_run: readonly Change[];
 }
@@ -56,15 +61,8 @@ export class ActiveRun implements RunHandle {
   readonly log: RunLog;
   readonly approvalQueue: ApprovalQueue;
   readonly options: ActiveRunOptions;
-  readonly #projection: RunProjection;
-  readonly #limits: ServiceLimits;
-  readonly #secrets: SecretSink;
-  readonly #limitGuard: RunLimitGuard;
-  readonly #spawner: Spawner;
-  readonly #hosts: SessionHosts;
-  readonly #observer: RunObserver | undefined;
+  readonly #parts: RunParts;
   readonly #ended = Promise.withResolvers<Run>();
-  readonly #waiters: RunWaiters;
   #session: Session;
   /** Whether the session was initialised; only then it is stored at the end. */
   #has_begun = false;
@@ -82,110 +80,50 @@ export class ActiveRun implements RunHandle {
   readonly #input: InputRecord;
 
   constructor(options: ActiveRunOptions) {
-    const { deps, ready, run_id, session_id, saved, caller } = options;
+    const { deps, sessions, run_id, session_id, saved, orphan } = options;
     this.options = options;
     this.id = run_id;
     this.session_id = session_id;
-    const { orphan } = options;
-    this.created_at = orphan?.input.created_at ?? timestamp(deps.clock.now());
-    const limits = this.#limits = deps.limitsOf(caller);
-    this.#secrets = deps.secrets();
-    ready.registerSecrets(this.#secrets);
-    this.#projection = new RunProjection({
-      id: run_id,
-      session_id,
-      created_at: this.created_at,
-      events_url: `${deps.basePath ?? ""}/v1/runs/${run_id}/events`,
-      warnings: ready.warnings,
-      history: (orphan?.input ?? { history: saved?.messages }).history ?? [],
-      usages: (orphan?.input ?? saved)?.usages ?? [],
-      remembered: (orphan?.input ?? saved)?.remembered,
-      counters: saved?.counters,
-    });
-    this.#waiters = new RunWaiters(this.#projection);
-    this.#observer = deps.observe?.({ id: run_id, session_id, earlier: orphan?.entries ?? [] });
-    this.log = new RunLog({
-      run_id,
-      store: deps.store,
-      clock: deps.clock,
-      projection: this.#projection,
-      limits,
-      fence: options.fence,
-      secrets: this.#secrets,
-      onStored: this.#observer && ((entries) => this.#observer?.stored(entries)),
-      onFull: (limit) =>
-        this.#limitGuard.stopFor(
-          limit,
-          `the log of the run has ${limits[limit]} ${limit === "max_log_bytes" ? "bytes" : "entries"}`,
-        ),
-    });
-    this.approvalQueue = new ApprovalQueue(deps.store, run_id, caller.namespace, this.#secrets);
-    this.#limitGuard = new RunLimitGuard({
-      limits: ready.limits,
-      cost_limit_is_set: ready.cost_is_asked_for,
-      clock: deps.clock,
-    });
-    this.#hosts = new SessionHosts({
-      options,
-      log: this.log,
-      approvalQueue: this.approvalQueue,
-      projection: this.#projection,
-      secrets: this.#secrets,
+    const fence = () => sessions.fence(this);
+    this.#parts = createRunParts(options, {
+      fence,
       session: () => this.#session,
       accept: () => this.#accept(),
-      notify: () => this.#waiters.notify(),
-    });
-    this.#spawner = new Spawner({
-      deps,
-      limits,
-      host: (child_plan, id) => {
-        child_plan.registerSecrets(this.#secrets);
-        return this.#hosts.hostOf(child_plan, id);
-      },
-      projection: this.#projection,
-      acquireSession: (id, parent_id) => options.acquireChildSession(this, id, parent_id),
-      console: (id) => this.#hosts.reporterOf(id).console,
-      releaseSession: (id) => options.releaseChildSession(id),
+      acquireSession: (id, parent_id) => sessions.acquireChild(this, id, parent_id),
+      releaseSession: (id) => sessions.releaseChild(id),
       saveSession: (child) => this.#saveChild(child),
     });
-    this.#input = new InputRecord({ run: this, store: deps.store, fence: options.fence });
+    const { created_at, log, approvalQueue, projection } = this.#parts;
+    this.created_at = created_at;
+    this.log = log;
+    this.approvalQueue = approvalQueue;
+    this.#input = new InputRecord({ run: this, store: deps.store, fence });
     if (orphan) {
       this.#accepted = true;
       this.#recovered = restoreRun(orphan, this.#parts);
-      if (this.#projection.status !== "queued") this.#input.restore(orphan.input);
+      if (projection.status !== "queued") this.#input.restore(orphan.input);
     }
-    this.#session = orphan && this.#projection.status !== "queued"
-      ? this.#recoveredSession(orphan)
-      : this.#newSession(saved);
+    this.#session = this.#createSession(saved, projection.status === "queued" ? undefined : orphan);
   }
 
-  get #parts(): RestoredParts {
-    const { session_id, log, approvalQueue } = this;
-    return { session_id, log, approvalQueue, projection: this.#projection, limitGuard: this.#limitGuard };
-  }
-
-  #recoveredSession({ input, entries }: OrphanedRun): Session {
-    const { session_id } = this.options;
-    return this.#makeSession({
-      session_state: stateAfter(input.session_state, entries, session_id),
-      history: [...this.#projection.historyOf(session_id)],
-      usages: this.#projection.usagesOf(session_id),
-      continued: hasStarted(entries, session_id) || input.continued,
-    });
-  }
-
-  /** @param initial State of the session at the start of this process's part. */
-  #makeSession(initial: Pick<SessionOptions, "session_state" | "history" | "usages" | "continued">): Session {
+  /** @param orphan The interrupted run whose session is restored. */
+  #createSession(saved: SavedSession | null, orphan?: OrphanedRun): Session {
     const { ready, session_id } = this.options;
+    const { hosts, limitGuard, limits, projection, spawner } = this.#parts;
     return new Session({
       plan: ready.compiled.plan,
       written: ready.compiled.written,
-      host: this.#hosts.hostOf(ready, session_id),
-      run_limits: this.#limitGuard,
-      capabilities: this.#spawner.capabilities(() => this.#session, ready, this.#limitGuard),
-      limits: this.#limits,
+      host: hosts.hostOf(ready, session_id),
+      run_limits: limitGuard,
+      capabilities: spawner.capabilities(() => this.#session, ready, limitGuard),
+      limits,
       session_id,
-      ...initial,
+      session_state: orphan
+        ? stateAfter(orphan.input.session_state, orphan.entries, session_id)
+        : saved?.session_state ?? {},
+      history: orphan ? [...projection.historyOf(session_id)] : saved?.messages ?? [],
+      usages: projection.usagesOf(session_id),
+      continued: orphan ? hasStarted(orphan.entries, session_id) || orphan.input.continued : saved !== null,
     });
   }
 
@@ -194,29 +132,20 @@ export class ActiveRun implements RunHandle {
    */
   async #saveChild(child: EndedChild): Promise<void> {
     if (this.#is_suspended) return;
-    const { deps, childSessionChange, fence } = this.options;
+    const { deps, sessions } = this.options;
     try {
-      const changes = [childSessionChange(this, child), ...this.#input.addAgent(child.input)];
-      await deps.store.commit(changes, fence());
+      const changes = [sessions.childChange(this, child), ...this.#input.addAgent(child.input)];
+      await deps.store.commit(changes, sessions.fence(this));
     } catch (error) {
-      this.#hosts.warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
+      this.#parts.hosts.warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
     }
-  }
-
-  #newSession(saved: SavedSession | null): Session {
-    return this.#makeSession({
-      session_state: saved?.session_state ?? {},
-      history: saved?.messages ?? [],
-      usages: saved?.usages ?? [],
-      continued: saved !== null,
-    });
   }
 
   /** Replaces the session by the one that the previous run of the queue left. */
   continueFrom(saved: SavedSession): void {
     this.options.saved = saved;
-    this.#projection.continueFrom(this.session_id, saved);
-    this.#session = this.#newSession(saved);
+    this.#parts.projection.continueFrom(this.session_id, saved);
+    this.#session = this.#createSession(saved);
   }
 
   /** Records that the run waits for its session at this place of its queue. From then on the run exists. */
@@ -228,7 +157,7 @@ export class ActiveRun implements RunHandle {
   /** Leaves a waiting run to other processes: records nothing more. */
   handOver(): void {
     this.#ending = true;
-    this.#hosts.close();
+    this.#parts.hosts.close();
     this.#close();
   }
 
@@ -237,21 +166,22 @@ export class ActiveRun implements RunHandle {
     try {
       await this.#execute(() => this.#begin());
     } catch (error) {
-      throw this.#secrets.redactError(error);
+      throw this.#parts.secrets.redactError(error);
     }
   }
 
   /** Executes modules of the run: in its trace context, and logs their console output with the run's ids. */
   #execute<T>(body: () => Promise<T>): Promise<T> {
     const { ready, session_id } = this.options;
-    const captured = () => ready.withConsole?.(this.#hosts.reporterOf(session_id).console, body) ?? body();
-    return this.#observer?.within?.(captured) ?? captured();
+    const captured = () =>
+      ready.withConsole?.(this.#parts.hosts.reporterOf(session_id).console, body) ?? body();
+    return this.#parts.observer?.within?.(captured) ?? captured();
   }
 
   async #begin(): Promise<void> {
     const { orphan } = this.options;
-    if (orphan) await announceRecovery(orphan, this.#parts, this.#hosts);
-    else if (this.#accepted) await this.#hosts.status({ status: "running" });
+    if (orphan) await announceRecovery(orphan, this.#parts, this.#parts.hosts);
+    else if (this.#accepted) await this.#parts.hosts.status({ status: "running" });
     else await this.#start("running");
     await this.options.ready.load?.();
     await this.#session.initialize();
@@ -269,7 +199,9 @@ export class ActiveRun implements RunHandle {
       lock_hash: ready.lock_hash,
       limits: { ...ready.limits },
       metadata: request.metadata ?? {},
-      ...(this.#observer?.traceparent === undefined ? {} : { traceparent: this.#observer.traceparent }),
+      ...(this.#parts.observer?.traceparent === undefined
+        ? {}
+        : { traceparent: this.#parts.observer.traceparent }),
     }));
   }
 
@@ -282,16 +214,19 @@ export class ActiveRun implements RunHandle {
         "Cannot continue from this entry: the plan's orchestrator does not declare resumable: true",
       );
     }
-    this.options.createOptions.admit?.(this.#projection.run);
+    this.options.createOptions.admit?.(this.#parts.projection.run);
     this.#accepted = true;
-    const { deps, with_run, sessionChange, fence } = this.options;
+    const { deps, with_run, sessions } = this.options;
     // a queued run must not change the session: another run uses it
-    const queued = this.#projection.status === "queued";
+    const queued = this.#parts.projection.status === "queued";
     const input = this.#input.open(queued ? null : this.#session.descriptors);
-    const changes = queued ? [input] : [input, sessionChange(this)];
+    const changes = queued ? [input] : [input, sessions.change(this)];
     try {
       await this.log.accept((appended) =>
-        deps.store.commit([appended, recordChange(this, place), ...changes, ...with_run], fence())
+        deps.store.commit(
+          [appended, recordChange(this, place), ...changes, ...with_run],
+          sessions.fence(this),
+        )
       );
     } catch (error) {
       this.#accepted = false;
@@ -301,52 +236,41 @@ export class ActiveRun implements RunHandle {
 
   /** Runs the turn and ends the run. Resolves when everything is stored; never rejects. */
   async run(prompt: Prompt): Promise<void> {
+    const { resume } = this.options;
+    const options: TurnOptions = {
+      ...(resume ? { resume: true, ...resume } : {}),
+      ...(this.#recovered ? { recovered: this.#recovered } : {}),
+    };
     let outcome: Outcome;
     try {
-      outcome = await this.#execute(() => this.#session.execute(prompt, this.#turnOptions()));
+      outcome = await this.#execute(() => this.#session.execute(prompt, options));
     } catch (error) {
       outcome = failedOutcome(error);
     }
     await this.finish(outcome);
   }
 
-  #turnOptions(): TurnOptions {
-    const { resume } = this.options;
-    return {
-      ...(resume ? { resume: true, ...resume } : {}),
-      ...(this.#recovered ? { recovered: this.#recovered } : {}),
-    };
-  }
-
-  /** Ends an orphaned run that cannot be continued. */
-  async interrupt(error: unknown): Promise<void> {
-    await this.finish(interruptedOutcome(error));
-  }
-
-  /** Ends a run that cannot start, such as a queued one whose modules are not available. */
-  async fail(error: unknown): Promise<void> {
-    await this.finish(failedOutcome(error));
-  }
-
-  /** Ends the run exactly once: `session:end`, cleanups, stored session, `run:end`. */
+  /** Ends the run, also one that cannot start, exactly once: `session:end`, cleanups, stored session, `run:end`. */
   async finish(outcome: Outcome): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;
-    this.#outcome = this.#redacted(outcome);
-    const { deps, sessionChange } = this.options;
-    await this.#spawner.stop();
+    const { deps, sessions } = this.options;
+    const { spawner, hosts, projection, limits } = this.#parts;
+    await spawner.stop();
     try {
       if (this.#has_begun) {
-        await warnOfUnheardHandlers(this.#session, (code, message) => this.#hosts.warn(code, message));
+        await warnOfUnheardHandlers(this.#session, (code, message) => hosts.warn(code, message));
       }
       await this.#execute(() => this.#session.cleanup(outcome.status));
     } catch (error) {
-      this.#hosts.warn("cleanup_failed", errorMessage(error));
+      hosts.warn("cleanup_failed", errorMessage(error));
     }
-    this.#hosts.close();
-    await this.#hosts.contextRecorded;
-    const run = this.#projection.end(this.#redacted(outcome), timestamp(deps.clock.now()));
-    const expires_ms = deps.clock.now() + this.#limits.log_days * DAY_MS;
+    hosts.close();
+    await hosts.contextRecorded;
+    const now_ms = deps.clock.now();
+    this.#outcome = this.withoutSecrets({ outcome }).outcome;
+    const run = projection.end(this.#outcome, timestamp(now_ms));
+    const expires_ms = now_ms + limits.log_days * DAY_MS;
     try {
       await this.log.end(
         draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
@@ -355,7 +279,7 @@ export class ActiveRun implements RunHandle {
           ...(this.#accepted
             ? [this.#input.close(expires_ms), { expireLog: this.id, at_ms: expires_ms }]
             : []),
-          ...(this.#has_begun ? [sessionChange(this)] : []),
+          ...(this.#has_begun ? [sessions.change(this)] : []),
         ],
       );
     } catch (error) {
@@ -368,23 +292,18 @@ export class ActiveRun implements RunHandle {
   #close(): void {
     this.approvalQueue.close();
     this.log.close();
-    this.#observer?.ended();
+    this.#parts.observer?.ended();
     this.#ended.resolve(this.current());
-    this.#waiters.notify();
-  }
-
-  #redacted(outcome: Outcome): Outcome {
-    return this.#secrets.redactValues({ outcome: outcome as unknown as JsonObject })
-      .outcome as unknown as Outcome;
+    this.#parts.waiters.notify();
   }
 
   current(): Run {
-    return this.#projection.run;
+    return this.#parts.projection.run;
   }
 
   /** Approvals of the run, pending and decided. */
   get approvals(): Approval[] {
-    return this.#projection.approvals;
+    return this.#parts.projection.approvals;
   }
 
   /** Whether the run is stored. */
@@ -402,19 +321,14 @@ export class ActiveRun implements RunHandle {
     return this.#ending;
   }
 
-  /** Messages of the session, including those of this run. */
-  get messages(): readonly Message[] {
-    return this.#projection.historyOf(this.session_id);
-  }
-
   /** Returns the messages of a session of this run: its own, or a sub-agent's. */
   messagesOf(session_id: string): readonly Message[] {
-    return this.#projection.historyOf(session_id);
+    return this.#parts.projection.historyOf(session_id);
   }
 
   /** Returns the counters of a session of this run over all of the session's runs. */
   countersOf(session_id: string): Counters {
-    return { ...this.#projection.countersOf(session_id) };
+    return { ...this.#parts.projection.countersOf(session_id) };
   }
 
   /** Outcome of the run for its session; null while the run is active. */
@@ -424,12 +338,12 @@ export class ActiveRun implements RunHandle {
 
   /** Reported token usage of the session's requests since the last compaction. */
   get usages(): readonly LoggedUsage[] {
-    return this.#projection.usagesOf(this.session_id);
+    return this.#parts.projection.usagesOf(this.session_id);
   }
 
   /** Remembered approvals of the session. */
   get remembered(): readonly RememberedApproval[] {
-    return this.#projection.rememberedOf(this.session_id);
+    return this.#parts.projection.rememberedOf(this.session_id);
   }
 
   get session_state(): JsonObject {
@@ -438,16 +352,16 @@ export class ActiveRun implements RunHandle {
 
   /** Returns data without secrets. */
   withoutSecrets<T extends object>(data: T): T {
-    return this.#secrets.redactValues(data as JsonObject) as T; // redaction keeps the shape
+    return this.#parts.secrets.redactValues(data as JsonObject) as T; // redaction keeps the shape
   }
 
   settled(until: "end" | "attention"): Promise<Run> {
-    return until === "end" ? this.#ended.promise : this.#waiters.untilAttention();
+    return until === "end" ? this.#ended.promise : this.#parts.waiters.untilAttention();
   }
 
   /** Resolves to an approval once its answer is in the log. */
   decided(approval_id: string): Promise<Approval> {
-    return this.#waiters.untilDecided(approval_id);
+    return this.#parts.waiters.untilDecided(approval_id);
   }
 
   /** Cancels the run and denies its open questions. */
@@ -472,7 +386,7 @@ export class ActiveRun implements RunHandle {
     this.approvalQueue.handOver();
     try {
       await this.log.handOver();
-      await this.#spawner.stop();
+      await this.#parts.spawner.stop();
       await this.#session.cancel("immediate");
       await this.#execute(() => this.#session.cleanup("interrupted"));
     } catch (error) {
@@ -480,8 +394,8 @@ export class ActiveRun implements RunHandle {
         deps.log("error", "run_not_suspended", { run_id: this.id, message: errorMessage(error) });
       }
     }
-    this.#hosts.close();
-    this.#observer?.ended();
+    this.#parts.hosts.close();
+    this.#parts.observer?.ended();
     deps.log("info", "run_handed_over", { run_id: this.id });
   }
 
@@ -492,7 +406,7 @@ export class ActiveRun implements RunHandle {
   async steer(text: string): Promise<void> {
     if (this.#ending) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
     const steer = this.#session.getCapability("session.steer");
-    const queued = this.#projection.status === "queued";
+    const queued = this.#parts.projection.status === "queued";
     if (queued || typeof steer !== "function") {
       throw new PreampError(
         "not_steerable",

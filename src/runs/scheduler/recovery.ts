@@ -158,7 +158,7 @@ export class Recovery {
     try {
       await run.begin();
     } catch (error) {
-      await run.interrupt(error);
+      await run.finish(interruptedOutcome(error));
       return await release();
     }
     log("info", "run_continued", { run_id: run.id });

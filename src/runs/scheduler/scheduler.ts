@@ -10,20 +10,19 @@ import { HeldLeases } from "./held_leases.ts";
 import { busyError, SessionLeases } from "./session_leases.ts";
 import { SessionQueue } from "./session_queue.ts";
 import { Idempotency } from "./idempotency.ts";
-import { printableId } from "../../process/ids.ts";
 import { Recovery } from "./recovery.ts";
 import { ReleasingMap } from "./releasing_map.ts";
-import { cancelledOutcome } from "../run/outcomes.ts";
+import { LeasedSessions } from "./run_sessions.ts";
+import { cancelledOutcome, failedOutcome } from "../run/outcomes.ts";
 import { ActiveRun } from "../run/run.ts";
 import type { NewRun, ResumeOptions } from "../run/run_options.ts";
 import {
   callerOfPlan,
-  savedChild,
   type SavedSession,
-  savedSession,
   type SessionStore,
   withSessionPlan,
 } from "../storage/session_store.ts";
+import type { Awaitable } from "../../store/store.ts";
 import type { Caller, CreateOptions, RunHandle, RunRequest } from "../types.ts";
 
 /** Milliseconds that `close` waits for the ends of cancelled runs. */
@@ -47,6 +46,7 @@ export class RunScheduler {
   readonly #held: HeldLeases;
   readonly #leases: SessionLeases;
   readonly #queue: SessionQueue;
+  readonly #run_sessions: LeasedSessions;
   readonly #admission: Admission;
   readonly #recovery: Recovery;
   readonly #executing = new Set<Promise<void>>();
@@ -67,6 +67,8 @@ export class RunScheduler {
       hasEnded: (run_id) => this.#hasEnded(run_id),
       interrupt: (run_id, by) => this.#elsewhere.cancel(run_id, `superseded by ${by.id}`),
     });
+    const { clock } = deps;
+    this.#run_sessions = new LeasedSessions({ clock, sessions, leases: this.#leases, queue: this.#queue });
     this.#admission = new Admission((caller) => deps.limitsOf(caller));
     this.#recovery = new Recovery({
       deps,
@@ -123,20 +125,51 @@ export class RunScheduler {
     );
   }
 
-  async #create(request: RunRequest, caller: Caller, options: CreateOptions): Promise<ActiveRun> {
+  #create(request: RunRequest, caller: Caller, createOptions: CreateOptions): Promise<ActiveRun> {
+    const { session_id } = request;
+    return this.#start(
+      { request, caller, createOptions, session_id: session_id ?? this.#deps.newId("ses") },
+      () => session_id === undefined ? null : this.#sessions.load(caller, session_id),
+      (run) => this.#beginOrWait(run),
+    );
+  }
+
+  /** Starts a run in a new session. `resume`: continues a turn that another run began. */
+  startIn(
+    saved: SavedSession,
+    request: RunRequest,
+    caller: Caller,
+    createOptions: CreateOptions,
+    resume: ResumeOptions | undefined,
+  ): Promise<RunHandle> {
+    const session_id = saved.object.id;
+    return this.#start(
+      { request, caller, createOptions, session_id, ...(resume ? { resume } : {}) },
+      () => saved,
+      async (run) => {
+        if (!await this.#beginInSession(run, true)) throw busyError(session_id, "it is not new");
+      },
+    );
+  }
+
+  /** Counts a run against the limits of concurrent runs until its end, prepares its plan, and begins it. */
+  async #start(
+    options: Omit<NewRun, "run_id" | "ready" | "saved">,
+    load: () => Awaitable<SavedSession | null>,
+    begin: (run: ActiveRun) => Promise<void>,
+  ): Promise<ActiveRun> {
     if (this.#draining) throw new PreampError("draining", "Cannot start a run: the server is stopping");
-    const session_id = request.session_id ?? this.#deps.newId("ses");
+    const { request, caller, createOptions, session_id } = options;
     const slot = this.#admission.reserve(caller, session_id, request.if_busy);
     try {
-      const saved = request.session_id === undefined ? null : await this.#sessions.load(caller, session_id);
+      const saved = await load();
       const ready = await this.#deps.ready(
         withSessionPlan(request, saved),
         callerOfPlan(caller, request, saved),
-        options.base_url ?? saved?.plan_base_url ?? undefined,
+        createOptions.base_url ?? saved?.plan_base_url ?? undefined,
       );
-      const run_id = this.#deps.newId("run");
-      const run = this.#newRun({ request, caller, createOptions: options, ready, run_id, session_id, saved });
-      await this.#beginOrWait(run);
+      const run = this.#newRun({ ...options, ready, run_id: this.#deps.newId("run"), saved });
+      await begin(run);
       this.#releaseSlotAtEnd(run, slot);
       return run;
     } catch (error) {
@@ -206,14 +239,15 @@ export class RunScheduler {
    */
   async #beginInSession(run: ActiveRun, is_new = false): Promise<boolean> {
     if (!await this.#acquireSession(run)) return false;
-    const { saved } = run.options;
+    const { caller, request, saved } = run.options;
     try {
       if (saved !== null && !is_new) {
         if (await this.#hasOrphan(run)) {
           await this.#leases.release(run.session_id);
           return false;
         }
-        await this.#reloadSession(run, saved);
+        const now = await this.#sessions.reload(caller, request, saved);
+        if (now !== saved) run.continueFrom(now);
       }
       await run.begin();
     } catch (error) {
@@ -221,7 +255,7 @@ export class RunScheduler {
         await this.#leases.release(run.session_id);
         throw error;
       }
-      await run.fail(error);
+      await run.finish(failedOutcome(error));
     }
     this.#register(run);
     this.#execute(run);
@@ -239,43 +273,6 @@ export class RunScheduler {
     return this.#runs.get(run_id)?.ended ?? false;
   }
 
-  /** Starts a run in a new session. `resume`: continues a turn that another run began. */
-  async startIn(
-    saved: SavedSession,
-    request: RunRequest,
-    caller: Caller,
-    options: CreateOptions,
-    resume: ResumeOptions | undefined,
-  ): Promise<RunHandle> {
-    if (this.#draining) throw new PreampError("draining", "Cannot start a run: the server is stopping");
-    const session_id = saved.object.id;
-    const slot = this.#admission.reserve(caller, session_id, undefined);
-    try {
-      const ready = await this.#deps.ready(
-        withSessionPlan(request, saved),
-        callerOfPlan(caller, request, saved),
-        options.base_url ?? saved.plan_base_url ?? undefined,
-      );
-      const run_id = this.#deps.newId("run");
-      const run = this.#newRun({
-        request,
-        caller,
-        createOptions: options,
-        ready,
-        run_id,
-        session_id,
-        saved,
-        ...(resume ? { resume } : {}),
-      });
-      if (!await this.#beginInSession(run, true)) throw busyError(session_id, "it is not new");
-      this.#releaseSlotAtEnd(run, slot);
-      return run;
-    } catch (error) {
-      this.#admission.release(slot);
-      throw error;
-    }
-  }
-
   /** Continues the runs of crashed processes; resolves to the ids of those it recovered. */
   recover(): Promise<string[]> {
     return this.#recovery.recover();
@@ -284,25 +281,6 @@ export class RunScheduler {
   /** Calls {@link recover} periodically until the scheduler is drained. */
   keepRecovering(): void {
     this.#recovery.start();
-  }
-
-  /**
-   * Reloads the session after its lease was acquired: another run may have ended since it was read.
-   * @throws {PreampError} `session_conflict` when the session's plan, which the run uses, was replaced
-   * meanwhile.
-   */
-  async #reloadSession(run: ActiveRun, saved: SavedSession): Promise<void> {
-    const { request, caller } = run.options;
-    const now = await this.#sessions.load(caller, run.session_id);
-    if (now === saved) return;
-    const own_plan = request.plan !== undefined || request.plan_ref !== undefined;
-    if (!own_plan && now.object.plan_hash !== saved.object.plan_hash) {
-      throw new PreampError(
-        "session_conflict",
-        `Cannot start a run in session "${run.session_id}": its plan was replaced meanwhile`,
-      );
-    }
-    run.continueFrom(now);
   }
 
   async #enqueue(run: ActiveRun, ahead: boolean): Promise<void> {
@@ -323,7 +301,7 @@ export class RunScheduler {
       run.continueFrom(await this.#sessions.load(run.options.caller, session_id));
       if (!run.ended) await run.begin();
     } catch (error) {
-      await run.fail(error);
+      await run.finish(failedOutcome(error));
     }
     if (run.ended) await this.#leases.release(session_id);
     else void this.#execute(run);
@@ -358,48 +336,14 @@ export class RunScheduler {
   }
 
   #newRun(newRun: NewRun): ActiveRun {
-    const { caller, run_id, session_id, createOptions: { idempotency } } = newRun;
-    const expires_ms = this.#deps.clock.now() + this.#deps.limitsOf(caller).idempotency_hours * 3_600_000;
-    return new ActiveRun({
-      ...newRun,
-      deps: this.#deps,
-      fence: () => this.#queue.fence(run_id) ?? this.#leases.fence(session_id),
-      acquireChildSession: (run, id, parent_id) => this.#acquireChildSession(caller, run, id, parent_id),
-      releaseChildSession: (id) => this.#leases.release(id),
-      childSessionChange: (run, child) =>
-        this.#sessions.put(caller, savedChild(run, child, this.#deps.clock.now())),
-      sessionChange: (run) => this.#sessions.put(caller, savedSession(run, this.#deps.clock.now())),
-      with_run: idempotency ? [this.#idempotency.put(caller, idempotency, run_id, expires_ms)] : [],
-    });
-  }
-
-  /**
-   * Acquires a sub-agent's session for a run. Only the session that spawned the sub-agent may continue it.
-   * @throws {PreampError} `not_found`, `session_busy`.
-   */
-  async #acquireChildSession(
-    caller: Caller,
-    run: ActiveRun,
-    session_id: string,
-    parent_id: string,
-  ): Promise<SavedSession> {
-    const found = await this.#sessions.load(caller, session_id);
-    if (found.object.parent_id !== parent_id || found.spawned === undefined) {
-      throw new PreampError(
-        "not_found",
-        `Cannot find session "${printableId(session_id)}" among this session's agents`,
-      );
+    const { caller, run_id, createOptions: { idempotency } } = newRun;
+    const { clock, limitsOf } = this.#deps;
+    const with_run = [];
+    if (idempotency) {
+      const expires_ms = clock.now() + limitsOf(caller).idempotency_hours * 3_600_000;
+      with_run.push(this.#idempotency.put(caller, idempotency, run_id, expires_ms));
     }
-    if (!await this.#leases.acquire(session_id, run)) {
-      throw busyError(session_id, "another server has an active run");
-    }
-    try {
-      // another run may have changed it since it was read
-      return await this.#sessions.load(caller, session_id);
-    } catch (error) {
-      await this.#leases.release(session_id);
-      throw error;
-    }
+    return new ActiveRun({ ...newRun, deps: this.#deps, sessions: this.#run_sessions, with_run });
   }
 
   #register(run: ActiveRun): void {

@@ -7,7 +7,7 @@ import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { Fence, VersionedRecord } from "../../store/store.ts";
 import type { RunsDeps } from "../ports.ts";
 import type { ActiveRun } from "../run/run.ts";
-import { cancelledOutcome } from "../run/outcomes.ts";
+import { cancelledOutcome, failedOutcome } from "../run/outcomes.ts";
 import type { HeldLeases } from "./held_leases.ts";
 import type { SessionLeases } from "./session_leases.ts";
 
@@ -200,7 +200,9 @@ export class SessionQueue {
     const stored = new Set(waiting.map(({ key }) => key));
     for (const run of runs) {
       if (stored.has(run.id) || run.ended || run.current().status !== "queued") continue;
-      await run.fail(new PreampError("interrupted", "Another server has taken over the run"));
+      await run.finish(
+        failedOutcome(new PreampError("interrupted", "Another server has taken over the run")),
+      );
     }
   }
 

@@ -60,11 +60,11 @@ export interface FinishedRun {
     readonly request: RunRequest;
     readonly caller: Caller;
   };
-  readonly messages: readonly Message[];
   readonly session_state: JsonObject;
   readonly usages: readonly LoggedUsage[];
   readonly remembered: readonly RememberedApproval[];
   readonly last_run: LastRun | null;
+  messagesOf(session_id: string): readonly Message[];
   countersOf(session_id: string): Counters;
   withoutSecrets<T extends object>(data: T): T;
 }
@@ -104,6 +104,21 @@ export class SessionStore {
     const record = await this.#store.get(KIND, id);
     if (!record || record.namespace !== caller.namespace) throw notFound(id);
     return record.value as unknown as SavedSession;
+  }
+
+  /**
+   * Loads the session of a run again, because another run may have ended since it was loaded.
+   * @throws {PreampError} `session_conflict` when its plan, which the run uses, was replaced meanwhile.
+   */
+  async reload(caller: Caller, request: RunRequest, before: SavedSession): Promise<SavedSession> {
+    const { id, plan_hash } = before.object;
+    const now = await this.load(caller, id);
+    const own_plan = request.plan !== undefined || request.plan_ref !== undefined;
+    if (own_plan || now.object.plan_hash === plan_hash) return now;
+    throw new PreampError(
+      "session_conflict",
+      `Cannot start a run in session "${id}": its plan was replaced meanwhile`,
+    );
   }
 
   /** Returns the change that stores a session. */
@@ -242,7 +257,7 @@ export function savedSession(run: FinishedRun, now_ms: number): SavedSession {
       last_activity: at,
       metadata: saved?.object.metadata ?? run.withoutSecrets(request.metadata ?? {}),
     },
-    messages: [...run.messages],
+    messages: [...run.messagesOf(run.session_id)],
     session_state: run.session_state,
     usages: [...run.usages],
     ...(run.remembered.length > 0 ? { remembered: run.remembered } : {}),

@@ -1,0 +1,95 @@
+/** The public API of sessions: reading, forking and deleting, with ownership checks. */
+import { printableId } from "../process/ids.ts";
+import { PreampError } from "../sdk/errors.ts";
+import type { JsonObject } from "../sdk/json.ts";
+import type { RunsDeps } from "./ports.ts";
+import type { ActiveRun } from "./run/run.ts";
+import { openRunOf } from "./scheduler/remote_runs.ts";
+import { forkedSession, messagesOfTurns, withAnswers } from "./storage/fork.ts";
+import { loadInput } from "./storage/run_input.ts";
+import { type SessionStore, withStatus } from "./storage/session_store.ts";
+import type { Caller, Page, PageOptions, SessionObject, Sessions } from "./types.ts";
+
+/** The stored sessions, and those of the active runs of this process. */
+export class SessionService implements Sessions {
+  readonly #deps: RunsDeps;
+  readonly #sessions: SessionStore;
+  readonly #runIn: (session_id: string) => ActiveRun | undefined;
+
+  /** @param runIn Returns the active run of a session. */
+  constructor(
+    deps: RunsDeps,
+    sessions: SessionStore,
+    runIn: (session_id: string) => ActiveRun | undefined,
+  ) {
+    this.#deps = deps;
+    this.#sessions = sessions;
+    this.#runIn = runIn;
+  }
+
+  list(caller: Caller, options: PageOptions): Promise<Page<SessionObject>> {
+    return this.#sessions.list(caller, options, this.#deps.limitsOf(caller), this.#runIn);
+  }
+
+  async get(caller: Caller, session_id: string): Promise<SessionObject> {
+    return withStatus(await this.#sessions.load(caller, session_id), this.#runIn(session_id));
+  }
+
+  async messages(caller: Caller, session_id: string): Promise<JsonObject[]> {
+    const saved = await this.#sessions.load(caller, session_id);
+    const messages = this.#runIn(session_id)?.messagesOf(session_id) ?? saved.messages;
+    return messages.map((message) => message as JsonObject);
+  }
+
+  async remove(caller: Caller, session_id: string): Promise<void> {
+    await this.#sessions.load(caller, session_id);
+    // sub-agents' sessions are deleted with it: only this session can continue them
+    const family = await this.#sessions.familyOf(caller, session_id);
+    if (family.some((id) => this.#runIn(id)) || await this.#isOpenElsewhere(caller, session_id)) {
+      throw new PreampError(
+        "session_busy",
+        `Cannot delete session "${printableId(session_id)}": a run of it has not ended`,
+      );
+    }
+    await this.#sessions.remove(family);
+  }
+
+  /** Resolves to whether another process executes a run of a session. */
+  async #isOpenElsewhere({ namespace }: Caller, session_id: string): Promise<boolean> {
+    const { store } = this.#deps;
+    return store.changed !== undefined && await openRunOf(store, namespace, session_id) !== null;
+  }
+
+  async fork(
+    caller: Caller,
+    session_id: string,
+    { turn }: { turn?: number } = {},
+  ): Promise<SessionObject> {
+    const { store, newId, clock } = this.#deps;
+    const parent = await this.#sessions.load(caller, session_id);
+    const messages = messagesOfTurns(parent.messages, turn);
+    const is_whole = messages.length === parent.messages.length;
+    const session_state = is_whole
+      ? parent.session_state
+      : await this.#stateAt(caller, session_id, messages.length);
+    const lineage: JsonObject = turn === undefined ? {} : { forked_from_turn: turn };
+    const point = { messages: withAnswers(messages), session_state, lineage };
+    const fork = forkedSession(parent, newId("ses"), point, clock.now());
+    await store.commit([this.#sessions.put(caller, fork)]);
+    return withStatus(fork);
+  }
+
+  /**
+   * Returns the module state of a session at an earlier length. It is stored in the input of the run that
+   * continued from there.
+   */
+  async #stateAt({ namespace }: Caller, session_id: string, length: number): Promise<JsonObject> {
+    const { store } = this.#deps;
+    const runs = await store.list("run", { namespace, where: { session_id }, limit: 1000 });
+    for (const { key } of runs.records) {
+      const input = await loadInput(store, key);
+      if (input?.history.length === length) return input.session_state;
+    }
+    return {};
+  }
+}
