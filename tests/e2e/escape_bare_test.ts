@@ -70,7 +70,7 @@ async function runBare(kind: EscapeKind, site: EscapeSite): Promise<Outcome> {
   })();
   let watched: Outcome["came_to"] | undefined;
   const watch = new AbortController();
-  const watching = watchProcess(child.pid, kind, watch.signal).then((seen) => {
+  const watching = watchProcess(child.pid, kind, () => out, watch.signal).then((seen) => {
     if (seen === undefined) return;
     watched = seen;
     kill(child);
@@ -95,14 +95,16 @@ async function runBare(kind: EscapeKind, site: EscapeSite): Promise<Outcome> {
 async function watchProcess(
   pid: number,
   kind: EscapeKind,
+  written: () => number,
   signal: AbortSignal,
-): Promise<"hangs" | "grows" | undefined> {
+): Promise<"hangs" | "grows" | "speaks" | undefined> {
   const patience = kind.bare === "hangs" ? HANGS_MS : GROWS_MS;
   const started = performance.now();
   while (!signal.aborted) {
     const bytes = await residentBytes(pid);
     if (bytes === undefined) return undefined; // it has ended
     if (bytes > GROWN_BYTES && kind.bare === "grows") return "grows";
+    if (written() > SPEAKS_SIZE && kind.bare === "speaks") return "speaks"; // it may never end
     if (performance.now() - started > patience) return "hangs";
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
