@@ -55,21 +55,26 @@ export function assertLinesAreJson(stderr: string): void {
   }
 }
 
-/** Runs a command. */
-type RunCommand = (args: readonly string[], stdin: string | undefined) => Promise<Ended>;
+/** Result of a command. */
+type Result = Pick<Ended, "code" | "stdout" | "stderr">;
 
-/** Replays a run of `preamp run`: one that was saved, else the same command's once more, saved. */
+/**
+ * Replays a run of `preamp run`: one that was saved, else the same command's once more, saved.
+ *
+ * @param run Runs the program again.
+ * @param replay Runs a command with this input; may do so in this process, which needs no start.
+ */
 export async function assertCommandReplays(
   args: readonly string[],
   { code, stdout }: Ended,
-  run: RunCommand,
-  stdin: string | undefined,
+  run: (args: readonly string[]) => Promise<Result>,
+  replay: (args: readonly string[], stdin: string) => Promise<Result>,
 ): Promise<void> {
   if (args[0] !== "run" || code > 1 || args.includes("-h") || args.includes("--help")) return;
   const is_saved = args.join(" ").includes("json-trace");
-  const saved = is_saved ? stdout : (await run([...args, "--output-format", "json-trace"], stdin)).stdout;
+  const saved = is_saved ? stdout : (await run([...args, "--output-format", "json-trace"])).stdout;
   if (saved === "") return; // there was no run
-  const replayed = await run(["replay", "--json", "-"], saved);
+  const replayed = await replay(["replay", "--json", "-"], saved);
   if (NOT_REPLAYABLE.test(replayed.stderr)) return;
   assertEquals([args, replayed.code, replayed.stdout.trim()], [args, 0, '{"equal":true}'], replayed.stderr);
 }

@@ -2,6 +2,8 @@
  * The program as a process: `deno run` with the permissions of `deno task start`, or the executable that `$PREAMP_BIN`
  * names. Knows how to start it, talk to it and end it surely; what it should do is the tests' business.
  */
+import { cli } from "../../src/cli/mod.ts";
+import { fakeIo } from "../support/io.ts";
 import { assertCommandReplays, assertLinesAreJson, assertRunsReplay } from "./after_effects.ts";
 
 /** The project's root as a path, with a slash at the end. */
@@ -118,10 +120,28 @@ function assertNothingUnhandled(args: readonly string[], stderr: string): void {
 /** Runs a command to its end; a run is replayed then. @throws {Error} when it takes more than a minute. */
 export async function runProgram(args: readonly string[], options: ProgramOptions = {}): Promise<Ended> {
   const ended = await runToEnd(args, options);
-  const again = (args: readonly string[], stdin: string | undefined) =>
+  const again = (args: readonly string[], stdin?: string) =>
     runToEnd(args, { ...options, ...(stdin === undefined ? {} : { stdin }) });
-  await assertCommandReplays(args, ended, again, options.stdin);
+  // variables of the process are those of all test files: a command that needs its own has its own process
+  const here = (args: readonly string[], stdin: string) => runHere(args, stdin, options.cwd);
+  await assertCommandReplays(args, ended, again, options.env ? again : here);
   return ended;
+}
+
+/** Runs a command in this process. */
+async function runHere(args: readonly string[], stdin: string, cwd = ROOT) {
+  const home = await Deno.makeTempDir({ prefix: "preamp-home-" });
+  const io = fakeIo({
+    cwd: new URL(`file://${cwd.replace(/\/?$/, "/")}`),
+    env: { ...environment(), PREAMP_HOME: home },
+    stdin,
+  });
+  try {
+    const code = await cli(args, io);
+    return { code, stdout: io.stdout, stderr: io.stderr };
+  } finally {
+    await Deno.remove(home, { recursive: true });
+  }
 }
 
 async function runToEnd(args: readonly string[], options: ProgramOptions): Promise<Ended> {
