@@ -1,10 +1,10 @@
 /** `provider-openai` against aimock, whose answers and faults others wrote, through both APIs. */
-import { type ChaosConfig, LLMock } from "@copilotkit/aimock";
+import type { ChaosConfig, LLMock } from "@copilotkit/aimock";
 import type { Provider } from "preamp";
 import { FakeClock, TestCoordinator } from "preamp/testing";
 import { assert, assertEquals } from "../../assert.ts";
 import { mount } from "../../../modules/provider-openai/mod.ts";
-import { ask, failureOf, shape } from "../providers/aimock.ts";
+import { ask, failureOf, shape, StartedMock } from "../providers/aimock.ts";
 import { joined } from "./kit.ts";
 
 /** Calls `body` with a provider of each API whose server is aimock, with its answers. */
@@ -12,21 +12,10 @@ async function withMock(
   body: (provider: Provider, mock: LLMock, api: string) => Promise<void>,
 ): Promise<void> {
   for (const api of ["responses", "chat"]) {
-    const mock = new LLMock({ port: 0, host: "127.0.0.1", logLevel: "silent" });
-    mock.onMessage("greet", { content: "Grüße an die 世界! 👋🏽", reasoning: "They want a greeting." });
-    mock.onMessage("look", {
-      content: "I look.",
-      toolCalls: [{ name: "lookup", arguments: '{"key":"ä"}', id: "call_a" }, {
-        name: "lookup",
-        arguments: '{"key":"b"}',
-      }],
+    await using mock = await StartedMock.start("call_a", {
+      message: "Slow down",
+      code: "rate_limit_exceeded",
     });
-    mock.onMessage("limit", {
-      error: { message: "Slow down", code: "rate_limit_exceeded" },
-      status: 429,
-      retryAfter: 9,
-    });
-    await mock.start();
     const coordinator = new TestCoordinator({ clock: new FakeClock() });
     await mount(coordinator, {
       api,
@@ -35,11 +24,7 @@ async function withMock(
       base_url: `${mock.url}/v1`,
       max_retries: 0,
     });
-    try {
-      await body(coordinator.providers.openai!, mock, api);
-    } finally {
-      await mock.stop();
-    }
+    await body(coordinator.providers.openai!, mock, api);
   }
 }
 

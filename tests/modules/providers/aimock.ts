@@ -1,5 +1,6 @@
 /** Tests of a provider against aimock, whose answers and faults others wrote. */
 import { type ChaosConfig, LLMock } from "@copilotkit/aimock";
+import type { Server } from "node:http";
 import type { ChatRequest, JsonObject, LLMError, Provider, StreamDelta } from "preamp";
 import { FakeClock, TestCoordinator } from "preamp/testing";
 import { assert, assertEquals } from "../../assert.ts";
@@ -7,32 +8,42 @@ import type { Vendor } from "./faults.ts";
 
 const TOOLS = [{ name: "lookup", parameters: { type: "object", properties: { key: { type: "string" } } } }];
 
+/** aimock on loopback with answers to "greet", "look" and "limit"; ended with the scope. */
+export class StartedMock extends LLMock implements AsyncDisposable {
+  static async start(
+    call_id: string,
+    error: { message: string; type?: string; code?: string },
+  ): Promise<StartedMock> {
+    const mock = new StartedMock({ port: 0, host: "127.0.0.1", logLevel: "silent" });
+    mock.onMessage("greet", { content: "Grüße an die 世界! 👋🏽", reasoning: "They want a greeting." });
+    mock.onMessage("look", {
+      content: "I look.",
+      toolCalls: [{ name: "lookup", arguments: '{"key":"ä"}', id: call_id }, {
+        name: "lookup",
+        arguments: '{"key":"b"}',
+      }],
+    });
+    mock.onMessage("limit", { error, status: 429, retryAfter: 9 });
+    await mock.start();
+    return mock;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { server } = this["serverInstance"] as { server: Server };
+    const stopped = this.stop();
+    server.closeAllConnections(); // else it may wait until the client gives up its idle ones, which takes 90 s
+    await stopped;
+  }
+}
+
 async function withMock(
   { name, module }: Vendor,
   body: (provider: Provider, mock: LLMock) => Promise<void>,
 ): Promise<void> {
-  const mock = new LLMock({ port: 0, host: "127.0.0.1", logLevel: "silent" });
-  mock.onMessage("greet", { content: "Grüße an die 世界! 👋🏽", reasoning: "They want a greeting." });
-  mock.onMessage("look", {
-    content: "I look.",
-    toolCalls: [{ name: "lookup", arguments: '{"key":"ä"}', id: "toolu_a" }, {
-      name: "lookup",
-      arguments: '{"key":"b"}',
-    }],
-  });
-  mock.onMessage("limit", {
-    error: { message: "Slow down", type: "rate_limit_error" },
-    status: 429,
-    retryAfter: 9,
-  });
-  await mock.start();
+  await using mock = await StartedMock.start("toolu_a", { message: "Slow down", type: "rate_limit_error" });
   const coordinator = new TestCoordinator({ clock: new FakeClock() });
   await module.mount(coordinator, { api_key: "sk-test", base_url: mock.url, max_retries: 0 });
-  try {
-    await body(coordinator.providers[name]!, mock);
-  } finally {
-    await mock.stop();
-  }
+  await body(coordinator.providers[name]!, mock);
 }
 
 /** Resolves to the answer, whole and streamed; both must be equal but for generated ids. */
