@@ -101,12 +101,12 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry(
     "provider list",
     "list the providers, their keys and default models",
-    async () => (await import("./commands/provider_list.ts")).command,
+    async () => (await import("./commands/provider_commands.ts")).list,
   ),
   entry(
     "provider models",
     "list the models of an account",
-    async () => (await import("./commands/provider_models.ts")).command,
+    async () => (await import("./commands/provider_commands.ts")).models,
   ),
   entry(
     "provider test",
@@ -127,17 +127,17 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry(
     "source add",
     "override the source of a module",
-    async () => (await import("./commands/source_add.ts")).command,
+    async () => (await import("./commands/source_commands.ts")).add,
   ),
   entry(
     "source remove",
     "remove a source override",
-    async () => (await import("./commands/source_remove.ts")).command,
+    async () => (await import("./commands/source_commands.ts")).remove,
   ),
   entry(
     "source list",
     "list source overrides",
-    async () => (await import("./commands/source_list.ts")).command,
+    async () => (await import("./commands/source_commands.ts")).list,
   ),
   entry(
     "completion",

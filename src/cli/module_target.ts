@@ -2,7 +2,7 @@
 import { LazyLoader } from "../app/lazy_loader.ts";
 import type { Loader } from "../loader/loader.ts";
 import { displayUrl } from "../loader/display_url.ts";
-import type { LoadContext, LoadSpec } from "../loader/types.ts";
+import type { LoadContext, LoadSpec, ModuleGraph } from "../loader/types.ts";
 import { parseSource } from "../plan/source/source.ts";
 import type { Policy } from "../policy/policy.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
@@ -64,6 +64,17 @@ export async function withLoader<T>(use: (loader: Loader) => Promise<T>): Promis
 /** Returns a URL for messages, relative to the working directory. */
 export function displayPath(url: string, io: Io): string {
   return displayUrl(url, io.cwd.href);
+}
+
+/** Prints a warning for each import of a graph that throws when it is executed. */
+export function warnOfRefusedImports(
+  { imports_refused }: Pick<ModuleGraph, "imports_refused">,
+  io: Io,
+): void {
+  for (const { specifier, url, line, column } of imports_refused) {
+    const label = specifier === null ? "a computed import" : `import of ${JSON.stringify(specifier)}`;
+    io.err.write(`warning: ${displayPath(url, io)}:${line}:${column}: ${label} throws when it is executed\n`);
+  }
 }
 
 /** Returns the URL of a file, or of a folder with a slash at the end. */

@@ -1,12 +1,15 @@
-/** Reads the plans named on the command line and merges them from left to right. They are an operator's plans. */
+/** Reads the plans of a command line, by file or by name, and merges files from left to right. They are an operator's plans. */
 import { isAbsolute, locate, readNamed } from "./paths.ts";
+import { NamedPlans } from "../app/named_plans.ts";
 import { mergeAll } from "../plan/merge.ts";
 import { parsePlanText } from "../plan/parse/parse.ts";
 import { parseSource } from "../plan/source/source.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import { didYouMean } from "../sdk/did_you_mean.ts";
 import { DocumentFailure } from "./errors.ts";
 import type { Io } from "./terminal/io.ts";
-import { UsageError } from "./arguments.ts";
+import { type Arguments, UsageError } from "./arguments.ts";
+import type { Settings } from "./settings.ts";
 
 /** A plan that was read and not checked. */
 export interface UncheckedPlan {
@@ -98,4 +101,46 @@ function isRelativeSource(value: unknown, base_url: string): boolean {
 
 function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** Resolves to the plan that `--profile` or `--bundle` names, from the named plans or `$PREAMP_HOME/plans/`; undefined without them. @throws {UsageError} if it does not exist. */
+export async function readNamedPlan(
+  args: Arguments,
+  io: Io,
+  { plans, home }: Pick<Settings, "plans" | "home">,
+): Promise<PlanText | undefined> {
+  if (args.has("profile") && args.has("bundle")) {
+    throw new UsageError("Cannot use --profile with --bundle: they name the same plan");
+  }
+  const flag = args.has("bundle") ? "bundle" : "profile";
+  const name = args.value(flag);
+  if (name === undefined) return undefined;
+  const folders = home ? [plans, new URL("plans/", home)] : [plans];
+  const collections = folders.map((folder) => new NamedPlans(folder));
+  for (const collection of collections) {
+    const file = await collection.find(name);
+    if (file) return { name: pathOf(file.base_url, io.cwd), url: new URL(file.base_url), text: file.text };
+  }
+  const names = [...new Set((await Promise.all(collections.map((collection) => collection.names()))).flat())]
+    .sort();
+  const places = folders.map((folder) => pathOf(folder.href, io.cwd)).join(" or ");
+  throw new UsageError(
+    `Cannot use --${flag}: there is no plan named ${JSON.stringify(name)} in ${places}${
+      adviceFor(name, names)
+    }`,
+  );
+}
+
+function adviceFor(name: string, names: readonly string[]): string {
+  if (names.length === 0) return ": put a plan there as NAME.yaml, or name a file with -p FILE";
+  const file = /[/\\]|\.(ya?ml|json)$/.test(name) ? "; a file is named with -p FILE" : "";
+  const meant = didYouMean(name, names);
+  return `${meant === undefined ? "" : `: did you mean "${meant}"?`}${
+    meant === undefined ? ": " : " "
+  }The plans are ${names.join(", ")}${file}`;
+}
+
+/** Returns a path for messages: relative if it is inside the working directory. */
+function pathOf(url: string, cwd: URL): string {
+  return decodeURIComponent(url.startsWith(cwd.href) ? url.slice(cwd.href.length) : new URL(url).pathname);
 }

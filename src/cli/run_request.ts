@@ -8,8 +8,7 @@ import type { RunLimits } from "../sdk/contracts.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
 import type { Io } from "./terminal/io.ts";
 import { modelOf } from "./commands/plan_command.ts";
-import { readNamedPlan } from "./named_plan.ts";
-import { readPlans } from "./plan_files.ts";
+import { readNamedPlan, readPlans } from "./plan_files.ts";
 import type { Settings } from "./settings.ts";
 
 /** A run request with the place of its plan. */

@@ -5,14 +5,15 @@
  *
  * @module
  */
-export type {
-  AnswerUsage,
-  Backend,
-  BackendAnswer,
-  CallIo,
-  CallSettings,
-  ListedModel,
-  WireRequest,
+export {
+  type AnswerUsage,
+  type Backend,
+  type BackendAnswer,
+  type CallIo,
+  type CallSettings,
+  Degradations,
+  type ListedModel,
+  type WireRequest,
 } from "./provider/backend.ts";
 export type {
   AssistantPart,
@@ -26,7 +27,6 @@ export type {
   Turn,
   UserPart,
 } from "./provider/conversation.ts";
-export { Degradations } from "./provider/degradations.ts";
 export type {
   Credential,
   KnownModel,

@@ -6,7 +6,7 @@ import type { Command } from "../command.ts";
 import { EXIT } from "../errors.ts";
 import { locate } from "../paths.ts";
 import type { Io } from "../terminal/io.ts";
-import { displayPath, readTarget, withLoader } from "../module_target.ts";
+import { readTarget, warnOfRefusedImports, withLoader } from "../module_target.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { policyFlags, readSettings, settingFlags } from "../settings.ts";
 
@@ -36,10 +36,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const target = await readTarget(args, io, policy, "bundle");
   const bundle = await withLoader((loader) => loader.bundle(target.spec, target.context));
   const code = publishable(bundle);
-  for (const { specifier, url, line, column } of bundle.imports_refused) {
-    const label = specifier === null ? "a computed import" : `import of ${JSON.stringify(specifier)}`;
-    io.err.write(`warning: ${displayPath(url, io)}:${line}:${column}: ${label} throws when it is executed\n`);
-  }
+  warnOfRefusedImports(bundle, io);
   const output = args.value("output");
   if (output !== undefined) await writeCode(output, code, bundle, io);
   const { url, integrity, files, imports_refused } = bundle;

@@ -3,7 +3,7 @@ import type { Arguments, Flag } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../errors.ts";
 import type { Io } from "../terminal/io.ts";
-import { displayPath, readTarget, withLoader } from "../module_target.ts";
+import { displayPath, readTarget, warnOfRefusedImports, withLoader } from "../module_target.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { policyFlags, readSettings, settingFlags } from "../settings.ts";
 import { styleOf, tableText } from "../terminal/format.ts";
@@ -36,9 +36,6 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const { dim } = styleOf(io.out);
   const rows = graph.files.map(({ url, sha256, bytes }) => [sha256, String(bytes), displayPath(url, io)]);
   io.out.write(`${graph.integrity}\n${dim(tableText([["sha256", "bytes", "file"], ...rows], "  "))}`);
-  for (const { specifier, url, line, column } of graph.imports_refused) {
-    const label = specifier === null ? "a computed import" : `import of ${JSON.stringify(specifier)}`;
-    io.err.write(`warning: ${displayPath(url, io)}:${line}:${column}: ${label} throws when it is executed\n`);
-  }
+  warnOfRefusedImports(graph, io);
   return EXIT.done;
 }

@@ -6,10 +6,9 @@ import type { ModuleType } from "../../sdk/types.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../errors.ts";
-import { denoJson, isMapped } from "../deno_json.ts";
 import { locate } from "../paths.ts";
 import type { Io } from "../terminal/io.ts";
-import { SDK_IMPORTS, writeSdkFiles } from "../sdk_files.ts";
+import { denoJson, isMapped, SDK_IMPORTS, writeSdkFiles } from "../sdk_files.ts";
 import { fill, type Template, type Words } from "../templates/template.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 

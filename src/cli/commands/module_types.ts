@@ -2,12 +2,11 @@
 import { errorMessage } from "../../sdk/errors.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
-import { denoJson, isMapped } from "../deno_json.ts";
 import { EXIT } from "../errors.ts";
 import { locate, readOptional } from "../paths.ts";
 import type { Io } from "../terminal/io.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
-import { SDK_IMPORTS, writeSdkFiles } from "../sdk_files.ts";
+import { denoJson, isMapped, SDK_IMPORTS, writeSdkFiles } from "../sdk_files.ts";
 
 /** The command. */
 export const command: Command = {

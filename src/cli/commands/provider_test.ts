@@ -17,7 +17,7 @@ import { policyFlags, readSettings, settingFlags } from "../settings.ts";
 import { styleOf, tableText } from "../terminal/format.ts";
 import { messageText } from "../terminal/progress_lines.ts";
 import { MODEL_FLAG } from "./plan_command.ts";
-import { providersWithKey } from "./provider_models.ts";
+import { providersWithKey } from "./provider_commands.ts";
 
 const OWN_FLAGS: readonly Flag[] = [
   { ...MODEL_FLAG, many: true, help: "model to call, such as anthropic/claude-sonnet-5-5" },

@@ -1,19 +1,54 @@
-/** `preamp provider models`: lists the models of the accounts whose keys are set. */
+/** The commands `preamp provider list` and `preamp provider models`. */
 import { createModuleTable } from "../../app/module_table.ts";
-import { listModels, listProviders } from "../../app/provider_service.ts";
+import { type KnownProvider, listModels, listProviders } from "../../app/provider_service.ts";
 import { readModelChoice } from "../../plan/model_choice.ts";
 import { errorCode, errorMessage } from "../../sdk/errors.ts";
 import type { ModelInfo } from "../../sdk/types.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../errors.ts";
-import type { Io } from "../terminal/io.ts";
 import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { styleOf, tableText } from "../terminal/format.ts";
+import type { Io } from "../terminal/io.ts";
 import { messageText } from "../terminal/progress_lines.ts";
 
-/** The command. */
-export const command: Command = {
+/** `preamp provider list`: lists the providers with their keys and default models. Calls none of them. */
+export const list: Command = {
+  usage: "provider list [flags]",
+  summary: "Lists the providers: the variables of their keys, whether one is set, and the default model.",
+  flags: formatFlags({
+    help:
+      "a table (default), or {data: [{provider, module, display_name, variables, set_variable, needs_key, default_model}]}",
+  }),
+  details: () =>
+    `A provider is used with preamp run -m PROVIDER/MODEL, or in a plan as the module provider-PROVIDER. Values of keys
+are never printed.
+`,
+  run: runList,
+};
+
+async function runList(args: Arguments, io: Io): Promise<number> {
+  if (args.rest.length > 0) {
+    throw new UsageError(`Cannot list ${JSON.stringify(args.rest[0])}: provider list takes no name`);
+  }
+  const json = wantsJson(args);
+  const providers = await listProviders({ modules: createModuleTable(), env: io.env });
+  if (json) writeJson(io, { data: providers });
+  else {io.out.write(
+      tableText([["provider", "key", "variable", "default model"], ...providers.map(providerRow)]),
+    );}
+  return EXIT.done;
+}
+
+function providerRow(
+  { provider, variables, set_variable, needs_key, default_model }: KnownProvider,
+): string[] {
+  const key = set_variable !== null ? "set" : needs_key ? "not set" : "not needed";
+  return [provider, key, set_variable ?? (variables.join(" or ") || "-"), default_model ?? "-"];
+}
+
+/** `preamp provider models`: lists the models of the accounts whose keys are set. */
+export const models: Command = {
   usage: "provider models [flags] [<provider>…]",
   summary: "Lists the models of the accounts; by default of every provider whose key is set.",
   flags: formatFlags({
@@ -25,7 +60,7 @@ export const command: Command = {
 
   preamp provider models anthropic
 `,
-  run,
+  run: runModels,
 };
 
 /** A model with its name for `-m`. */
@@ -37,7 +72,7 @@ interface Failure {
   message: string;
 }
 
-async function run(args: Arguments, io: Io): Promise<number> {
+async function runModels(args: Arguments, io: Io): Promise<number> {
   const json = wantsJson(args);
   const deps = { modules: createModuleTable(), env: io.env };
   const names = args.rest.length > 0
@@ -58,7 +93,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   if (json) writeJson(io, { data, errors });
   else {
     if (data.length > 0) {
-      io.out.write(tableText([["model", "name", "window", "max output"], ...data.map(rowOf)]));
+      io.out.write(tableText([["model", "name", "window", "max output"], ...data.map(modelRow)]));
     }
     const { red } = styleOf(io.err);
     for (const { code, message } of errors) {
@@ -68,7 +103,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   return errors.length === 0 ? EXIT.done : EXIT.failed;
 }
 
-function rowOf({ model, display_name, id, context_window, max_output_tokens }: ListedModel): string[] {
+function modelRow({ model, display_name, id, context_window, max_output_tokens }: ListedModel): string[] {
   const name = display_name === id ? "" : messageText(display_name);
   return [messageText(model), name, String(context_window), String(max_output_tokens)];
 }
