@@ -1,9 +1,11 @@
 /**
- * Finds the first difference between two entries. Ignores the run's id and fields that depend on the clock.
+ * Compares entries of a replay: which ones correspond, and the first difference between two. Ignores the run's id and fields that depend on the clock.
  * If the log has redacted text, also ignores fields that were computed from the text before redaction.
  */
+import type { DraftEntry, Entry } from "../../kernel/host.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { Difference } from "../types.ts";
+import { callOf } from "./recorded_events.ts";
 
 /** A difference without its entry. */
 export type DifferencePlace = Omit<Difference, "seq">;
@@ -68,4 +70,17 @@ const DERIVED_FROM_TEXT: ReadonlySet<string> = new Set([
 function dependsOnClock(key: string): boolean {
   return key === "ts" || key === "run_id" || key === "timestamp" || key.endsWith("_ms") ||
     key.endsWith("_at");
+}
+
+/** Returns whether an emitted entry corresponds to a recorded one, regardless of its data. */
+export function isSame(emitted: DraftEntry, next: Entry): boolean {
+  return emitted.event === next.event && emitted.session_id === next.session_id &&
+    callOf(emitted.data) === callOf(next.data);
+}
+
+/**
+ * Returns an entry without what the log adds; for a cancellation, also without the iteration it happened in.
+ */
+export function comparableEntry({ seq: _, ts: __, run_id: ___, iteration, ...rest }: Entry): JsonObject {
+  return rest.event === "cancel:requested" || iteration === undefined ? { ...rest } : { ...rest, iteration };
 }

@@ -10,7 +10,13 @@ import type { Clock, Emission } from "../../sdk/types.ts";
 import type { SecretSink } from "../ports.ts";
 import { REDACTED } from "../../policy/redact.ts";
 import type { Difference } from "../types.ts";
-import { type DifferencePlace, firstDifference, type IgnoredFields } from "./compare.ts";
+import {
+  comparableEntry,
+  type DifferencePlace,
+  firstDifference,
+  type IgnoredFields,
+  isSame,
+} from "./compare.ts";
 import { answersOf, emissionOf, steeringTexts } from "./recorded_results.ts";
 import { RecordedIds } from "./recorded_ids.ts";
 import { ReplayTimers } from "./replay_timers.ts";
@@ -391,17 +397,4 @@ function followsCancel({ event, data }: Entry): boolean {
   const { message } = data;
   return event === "context:message" && isObject(message) && message.role === "tool" &&
     message.content === cancelledCallText(String(message.name));
-}
-
-/** Returns whether an emitted entry corresponds to a recorded one, regardless of its data. */
-function isSame(emitted: DraftEntry, next: Entry): boolean {
-  return emitted.event === next.event && emitted.session_id === next.session_id &&
-    callOf(emitted.data) === callOf(next.data);
-}
-
-/**
- * Returns an entry without what the log adds; for a cancellation, also without the iteration it happened in.
- */
-function comparableEntry({ seq: _, ts: __, run_id: ___, iteration, ...rest }: Entry): JsonObject {
-  return rest.event === "cancel:requested" || iteration === undefined ? { ...rest } : { ...rest, iteration };
 }
