@@ -212,7 +212,7 @@ Deno.test({
   async fn() {
     await using database = await startPostgres();
     for (
-      const [command, says] of [["migrate", /^version \d+/], ["check", /0 records/], ["vacuum", /./]] as const
+      const [command, says] of [["migrate", /version \d+/], ["check", /0 records/], ["vacuum", /./]] as const
     ) {
       const { code, stdout, stderr } = await runProgram(["store", command, "--store", database.url]);
       assertEquals([command, code, stderr, says.test(stdout)], [command, 0, "", true]);
