@@ -1,6 +1,7 @@
 /** Parts of the kernel for sub-agents: limits with a parent, deadlines that pause, sessions with a parent. */
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
+import { StepAbort } from "../../src/kernel/session/step_abort.ts";
 import { CallDeadline } from "../../src/kernel/guards/call_deadline.ts";
 import { CancellationToken } from "../../src/sdk/cancellation.ts";
 import { errorCode } from "../../src/sdk/errors.ts";
@@ -82,12 +83,12 @@ Deno.test("RunLimitGuard with a parent ends at either duration; waiting for a pe
   second.inner.stop();
 });
 
-function deadline(clock: FakeClock, step = new AbortController()) {
+function deadline(clock: FakeClock, step = new StepAbort()) {
   const options = {
     clock,
     timeout_ms: 1_000,
     grace_ms: 500,
-    step: step.signal,
+    step,
     onTimeout: () => new Error("late"),
   };
   return { made: new CallDeadline(options), step };

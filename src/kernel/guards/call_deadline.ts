@@ -4,6 +4,7 @@
  */
 import { later } from "../timeouts.ts";
 import type { HostClock } from "../host.ts";
+import type { StepAbort } from "../session/step_abort.ts";
 
 /** Options of {@link CallDeadline}. */
 export interface CallDeadlineOptions {
@@ -16,15 +17,23 @@ export interface CallDeadlineOptions {
    */
   grace_ms: number;
   /** Aborts the call on immediate cancellation and when the run reaches `max_duration_s`. */
-  step: AbortSignal;
+  step: StepAbort;
   /** Creates the abort reason when the deadline passes. */
   onTimeout(): Error;
 }
 
 /** The deadline of one call. */
-export class CallDeadline implements EventListenerObject {
+export class CallDeadline {
   readonly #options: CallDeadlineOptions;
   readonly #controller = new AbortController();
+  readonly #abort = (reason: unknown): void => {
+    if (this.#is_aborted) return;
+    this.#stopClock();
+    this.#is_aborted = true;
+    this.#controller.abort(reason);
+    this.#end();
+  };
+  #is_aborted = false;
   /** Rejects the promise of {@link wait}; null while the call does not wait. */
   #abandon: ((reason: unknown) => void) | null = null;
   /** Stops the timer of the deadline, or of the time to end after an abort. */
@@ -36,7 +45,7 @@ export class CallDeadline implements EventListenerObject {
   constructor(options: CallDeadlineOptions) {
     this.#options = options;
     this.#left_ms = options.timeout_ms;
-    if (options.step.aborted) this.handleEvent();
+    options.step.add(this.#abort);
   }
 
   /** Aborts when the call must end. */
@@ -46,28 +55,18 @@ export class CallDeadline implements EventListenerObject {
 
   /** Settles as the call does, or rejects when the call must end first. */
   wait<T>(call: PromiseLike<T>): Promise<T> {
-    const { step } = this.#options;
     return new Promise<T>((resolve, reject) => {
       this.#abandon = reject;
       Promise.resolve(call).then(resolve, reject); // a module may return any thenable
-      if (this.signal.aborted) this.#end();
-      else if (step.aborted) this.handleEvent();
-      else {
-        step.addEventListener("abort", this);
-        this.#startClock();
-      }
+      if (this.#is_aborted) this.#end();
+      else this.#startClock();
     });
-  }
-
-  /** Called when `step` aborts. */
-  handleEvent(): void {
-    this.#abort(this.#options.step.reason);
   }
 
   /** Stops the clock until the returned function is called. Pauses may overlap. */
   pause(): () => void {
     this.#pauses++;
-    if (!this.signal.aborted) this.#stopClock();
+    if (!this.#is_aborted) this.#stopClock();
     let paused = true;
     return () => {
       if (!paused) return;
@@ -77,19 +76,11 @@ export class CallDeadline implements EventListenerObject {
     };
   }
 
-  /** Removes the timer and the listener after the call has ended. */
+  /** Removes the timer after the call has ended; the call is no longer aborted. */
   stop(): void {
-    if (this.#abandon === null) return;
-    this.#options.step.removeEventListener("abort", this);
+    this.#options.step.remove(this.#abort);
     this.#stop_timer?.();
     this.#abandon = this.#stop_timer = null;
-  }
-
-  #abort(reason: unknown): void {
-    if (this.signal.aborted) return;
-    if (this.#stop_timer !== null) this.#stopClock();
-    this.#controller.abort(reason);
-    this.#end();
   }
 
   /** Abandons an aborted call that waits, at once or after the time that a sub-agent has to end. */
@@ -102,7 +93,7 @@ export class CallDeadline implements EventListenerObject {
 
   #startClock(): void {
     const { clock, timeout_ms, onTimeout } = this.#options;
-    const is_waiting = this.#abandon !== null && !this.signal.aborted;
+    const is_waiting = this.#abandon !== null && !this.#is_aborted;
     if (!is_waiting || timeout_ms <= 0 || this.#pauses > 0 || this.#stop_timer !== null) return;
     this.#started_at = clock.monotonic();
     this.#stop_timer = later(clock, this.#left_ms, () => this.#abort(onTimeout()));

@@ -74,14 +74,21 @@ export class PendingCalls {
 
 /** Returns the calls of an assistant message by id: from `tool_calls`, else from its content blocks. */
 function callsOf({ tool_calls, content }: Message): ReadonlyMap<string, PendingCall> {
-  const listed = Array.isArray(tool_calls)
-    ? tool_calls.filter(isObject)
+  const listed: readonly unknown[] = Array.isArray(tool_calls)
+    ? tool_calls
     : Array.isArray(content)
-    ? content.filter((block) => isObject(block) && (block.type === "tool_call" || block.type === "tool_use"))
+    ? content.filter(isCallBlock)
     : [];
   if (listed.length === 0) return NO_CALLS;
-  return new Map(listed.map((call) => {
+  const calls = new Map<string, PendingCall>();
+  for (const call of listed) {
+    if (!isObject(call)) continue;
     const id = String(call.id);
-    return [id, { id, name: String(call.name ?? call.tool), result: null }];
-  }));
+    calls.set(id, { id, name: String(call.name ?? call.tool), result: null });
+  }
+  return calls;
+}
+
+function isCallBlock(block: unknown): boolean {
+  return isObject(block) && (block.type === "tool_call" || block.type === "tool_use");
 }

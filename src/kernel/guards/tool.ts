@@ -132,7 +132,7 @@ export class ToolGuard implements Tool {
       clock: host.clock,
       timeout_ms: tool_timeout_s * 1000,
       grace_ms: cleanup_timeout_s * 1000,
-      step: step.signal,
+      step,
       onTimeout: () =>
         new PreampError(
           "tool_timeout",
