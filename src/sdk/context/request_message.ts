@@ -105,13 +105,15 @@ export function callsOf(message: Message): CallName[] {
   if (message.role !== "assistant") return [];
   const calls: CallName[] = [];
   for (const call of message.tool_calls ?? []) calls.push(callName(call as unknown as JsonObject)); // may have any format
-  const listed = new Set(calls.map((call) => call.id));
-  if (typeof message.content !== "string") {
-    for (const block of message.content) {
-      if (block.type !== "tool_call" && block.type !== "tool_use") continue;
-      const call = callName(block);
-      if (!listed.has(call.id)) calls.push(call);
-    }
+  if (typeof message.content === "string") return calls;
+  const listed = calls.map(({ id }) => id);
+  let ids: Set<string> | null = null;
+  let position = 0;
+  for (const block of message.content) {
+    if (block.type !== "tool_call" && block.type !== "tool_use") continue;
+    if (idOf(block.id) === listed[position++]) continue; // most blocks are in the order of the calls
+    ids ??= new Set(listed);
+    if (!ids.has(idOf(block.id))) calls.push(callName(block));
   }
   return calls;
 }

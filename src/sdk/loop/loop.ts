@@ -11,7 +11,7 @@ import { type ChatResponse, type Message, type Prompt, textOf } from "../message
 import type { Provider } from "../providers.ts";
 import type { Tool, ToolCall } from "../tools.ts";
 import { assistantMessage, isCut, previewOf, withoutCalls } from "./assistant_message.ts";
-import { type FailedCall, isCancellation, ModelCalls } from "./model_call.ts";
+import { FailedCall, isCancellation, ModelCalls } from "./model_call.ts";
 import { CallThrottle } from "./call_throttle.ts";
 import { unfitError } from "./provider_errors.ts";
 import { chooseProvider, type ChosenProvider, nextProvider } from "./provider_selection.ts";
@@ -219,30 +219,14 @@ class TurnRun {
     return this.#coordinator?.cancellation.is_cancelled === true;
   }
 
-  /** Requests one answer, with fallbacks; null when the turn ended instead. */
-  async #request(max_reached: boolean): Promise<ChatResponse | null> {
-    const tried = new Set<string>();
-    for (;;) {
-      const chosen = this.#chosen!; // chosen before the first request
-      tried.add(chosen.name);
-      const outcome = await this.#callProvider(chosen, max_reached);
-      if (outcome === null) return null;
-      if ("response" in outcome) return outcome.response;
-      const next = outcome.may_fall_back
-        ? nextProvider(this.#inputs.providers, this.#inputs.config.fallback ?? false, tried)
-        : null;
-      if (next === null) throw outcome.error;
-      await this.#inputs.hooks.emit("provider:resolve", {
-        provider: next.name,
-        model: next.provider.getInfo?.().defaults?.model ?? null,
-        reason: `provider ${chosen.name} failed`,
-      });
-      this.#chosen = next;
-    }
-  }
-
-  async #callProvider(chosen: ChosenProvider, max_reached: boolean): Promise<CallOutcome> {
+  /**
+   * Requests one answer, from other providers too if one fails; null when the turn ended instead.
+   *
+   * @param tried Names of the providers that failed.
+   */
+  async #request(max_reached: boolean, tried: readonly string[] = []): Promise<ChatResponse | null> {
     const { hooks, context, tool_list, tools, config } = this.#inputs;
+    const chosen = this.#chosen!; // chosen before the first request
     const { name, provider } = chosen;
     const iteration = ++this.#iteration;
     const data: JsonObject = { provider: name, iteration };
@@ -253,28 +237,44 @@ class TurnRun {
     const injections = this.#pending;
     this.#pending = [];
     const specs = max_reached ? [] : tool_list.specs(tools, providerId(provider, name));
+    const tail: Message[] = max_reached ? [WRAP_UP] : [];
     const instruction = formatInstruction(config.response_format, provider);
-    const tail = [...(instruction ? [instruction] : []), ...(max_reached ? [WRAP_UP] : [])];
+    if (instruction) tail.unshift(instruction);
     const parts = { tools: specs, injections, tail };
-    const options = { provider, tools: specs, injections: [...injections.map(injectionMessage), ...tail] };
+    const options = { provider, tools: specs, injections: injections.map(injectionMessage).concat(tail) };
     const view = await context.getMessagesForRequest(options);
-    let outcome = await this.#models.call(chosen, buildRequest(config, view, parts), iteration);
-    if ("overflow" in outcome && outcome.overflow) {
-      const { error: refusal, overflow } = outcome;
+    let answer = await this.#models.call(chosen, buildRequest(config, view, parts), iteration);
+    if (answer instanceof FailedCall && answer.overflow) {
+      const { error: refusal, overflow } = answer;
       const shorter = await context.getMessagesForRequest({ ...options, overflow }).catch((error) => {
         throw unfitError(error, refusal);
       });
-      outcome = await this.#models.call(chosen, buildRequest(config, shorter, parts), iteration, true);
+      answer = await this.#models.call(chosen, buildRequest(config, shorter, parts), iteration, true);
     }
-    if (!("response" in outcome)) {
+    if (answer instanceof FailedCall) {
       this.#pending.unshift(...injections); // no provider has read them: keep them for the next one
-      return outcome;
+      const failed = [...tried, name];
+      await this.#fallBack(answer, failed);
+      return await this.#request(max_reached, failed);
     }
     this.#answered++;
     // the wrap-up offers no tools: a call is dropped, because the history would keep it unanswered
-    const response = max_reached ? withoutCalls(outcome.response) : outcome.response;
+    const response = max_reached ? withoutCalls(answer) : answer;
     if (response.content.length > 0) await context.addMessage(assistantMessage(response));
-    return { response };
+    return response;
+  }
+
+  /** Chooses the provider after a failure. Throws the failure when no provider is left. */
+  async #fallBack({ error, may_fall_back }: FailedCall, tried: readonly string[]): Promise<void> {
+    const { providers, config, hooks } = this.#inputs;
+    const next = may_fall_back ? nextProvider(providers, config.fallback ?? false, new Set(tried)) : null;
+    if (next === null) throw error;
+    await hooks.emit("provider:resolve", {
+      provider: next.name,
+      model: next.provider.getInfo?.().defaults?.model ?? null,
+      reason: `provider ${tried.at(-1)} failed`,
+    });
+    this.#chosen = next;
   }
 
   /** Runs the calls of an answer and stores their results; returns true when the turn must end. */
@@ -380,9 +380,6 @@ class TurnRun {
     return this.#coordinator?.newId(prefix) ?? `${prefix}_${crypto.randomUUID()}`;
   }
 }
-
-/** Result of one provider call; null when the request was denied. */
-type CallOutcome = { response: ChatResponse } | FailedCall | null;
 
 function providerId(provider: Provider, name: string): string {
   return provider.getInfo?.().id ?? name;

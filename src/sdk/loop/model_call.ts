@@ -38,13 +38,20 @@ export interface ModelCallDeps {
 }
 
 /** A call whose last attempt failed. */
-export interface FailedCall {
-  /** Error of the last attempt. */
-  error: unknown;
-  /** Whether another provider may be called: the failure is retryable and no delta was emitted. */
-  may_fall_back: boolean;
-  /** Present when the provider refused the request as too long for the first time. */
-  overflow?: ContextOverflow;
+export class FailedCall {
+  /**
+   * Creates a failure.
+   *
+   * @param error Error of the last attempt.
+   * @param may_fall_back Whether another provider may be called: the failure is retryable and no delta was
+   * emitted.
+   * @param overflow Present when the provider refused the request as too long for the first time.
+   */
+  constructor(
+    readonly error: unknown,
+    readonly may_fall_back: boolean,
+    readonly overflow?: ContextOverflow,
+  ) {}
 }
 
 /** Makes the model calls of one turn. */
@@ -74,15 +81,15 @@ export class ModelCalls {
     request: ChatRequest,
     iteration: number,
     is_shortened = false,
-  ): Promise<{ response: ChatResponse } | FailedCall> {
+  ): Promise<ChatResponse | FailedCall> {
     const attempts = new Attempts(chosen, request);
     let response: ChatResponse;
     try {
       response = await this.#send(attempts);
     } catch (error) {
       const recovered = await this.#recover(error, attempts, is_shortened);
-      if (!("response" in recovered)) return recovered;
-      response = recovered.response;
+      if (recovered instanceof FailedCall) return recovered;
+      response = recovered;
     } finally {
       this.#deps.throttle.markCallEnd(this.#deps.coordinator);
     }
@@ -99,7 +106,7 @@ export class ModelCalls {
       tool_calls: calls.length > 0,
       response: responseData(answer),
     });
-    return { response: answer };
+    return answer;
   }
 
   /** Makes one attempt. */
@@ -117,11 +124,11 @@ export class ModelCalls {
     failed: unknown,
     attempts: Attempts,
     is_shortened: boolean,
-  ): Promise<{ response: ChatResponse } | FailedCall> {
+  ): Promise<ChatResponse | FailedCall> {
     const { hooks, coordinator } = this.#deps;
     const { chosen: { name }, request } = attempts;
     try {
-      return { response: await this.#tryAgain(failed, attempts) };
+      return await this.#tryAgain(failed, attempts);
     } catch (error) {
       if (errorName(error) === "AbortError") this.#aborted = error;
       const failure = error === this.#aborted ? null : providerFailure(name, error);
@@ -129,11 +136,11 @@ export class ModelCalls {
       const overflow = attempts.emitted ? null : overflowOf(error);
       if (overflow !== null && !is_shortened) {
         await hooks.emit("provider:retry", overflowNotice(error, attempts));
-        return { error, may_fall_back: false, overflow };
+        return new FailedCall(error, false, overflow);
       }
       await hooks.emit("provider:error", failure);
-      if (overflow !== null) return { error: overflowError(name, error, request), may_fall_back: false };
-      return { error, may_fall_back: !attempts.emitted && isPassing(error) };
+      if (overflow !== null) return new FailedCall(overflowError(name, error, request), false);
+      return new FailedCall(error, !attempts.emitted && isPassing(error));
     }
   }
 
