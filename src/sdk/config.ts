@@ -81,13 +81,33 @@ export function withDefaults(value: unknown, schema: JsonObject): unknown {
   if (Array.isArray(value)) return isObject(items) ? value.map((item) => withDefaults(item, items)) : value;
   if (!isObject(value) || !isObject(properties)) return value;
   const filled = { ...value };
-  for (const [name, rule] of Object.entries(properties)) {
-    if (!isObject(rule) || name === "__proto__") continue;
+  for (const [name, rule] of rulesOf(properties).list) {
+    if (name === "__proto__") continue;
     const given = Object.hasOwn(value, name) ? value[name] : undefined;
     if (given !== undefined) filled[name] = withDefaults(given, rule);
     else if (Object.hasOwn(rule, "default")) filled[name] = toPlain(rule.default);
   }
   return filled;
+}
+
+/** The `properties` of a schema as lists. */
+interface Rules {
+  readonly names: ReadonlySet<string>;
+  /** Names and rules that are schemas. */
+  readonly list: readonly (readonly [name: string, rule: JsonObject])[];
+}
+
+/** perf: a module's schema is read at each of its mounts. */
+const known_rules = new WeakMap<JsonObject, Rules>();
+
+function rulesOf(properties: JsonObject): Rules {
+  let rules = known_rules.get(properties);
+  if (rules === undefined) {
+    const entries = Object.entries(properties);
+    const list = entries.filter((entry): entry is [string, JsonObject] => isObject(entry[1]));
+    known_rules.set(properties, rules = { names: new Set(entries.map(([name]) => name)), list });
+  }
+  return rules;
 }
 
 function fits(value: unknown, schema: JsonObject): boolean {
@@ -235,10 +255,10 @@ function checkItems(items: readonly unknown[], schema: JsonObject, path: Path, r
 }
 
 function checkFields(fields: JsonObject, schema: JsonObject, path: Path, report: ConfigReport): void {
-  const properties = isObject(schema.properties) ? schema.properties : undefined;
-  if (properties) {
+  const rules = isObject(schema.properties) ? rulesOf(schema.properties) : undefined;
+  if (rules) {
     const unknown = schema.additionalProperties === false ? "error" : "warning";
-    checkKeys(fields, new Set(Object.keys(properties)), path, report.findings, unknown);
+    checkKeys(fields, rules.names, path, report.findings, unknown);
   }
   const has = (name: string) => Object.hasOwn(fields, name) && fields[name] !== undefined;
   for (const name of Array.isArray(schema.required) ? schema.required : []) {
@@ -248,8 +268,8 @@ function checkFields(fields: JsonObject, schema: JsonObject, path: Path, report:
     const message = `Cannot read ${formatPath(path)}: it must have ${describe(name)}: received ${received}`;
     report.findings.error(path, "type", message, hintFor(variables) ?? `add ${name}`);
   }
-  for (const [name, rule] of Object.entries(properties ?? {})) {
-    if (isObject(rule) && has(name)) checkValue(fields[name], rule, [...path, name], report);
+  for (const [name, rule] of rules?.list ?? []) {
+    if (has(name)) checkValue(fields[name], rule, [...path, name], report);
   }
 }
 
