@@ -17,7 +17,7 @@ export interface AdmissionLimits {
 export interface AdmissionSlot {
   readonly caller: Caller;
   readonly session_id: string;
-  /** The slot of the caller in the store; null in a store of one process, and while there is none. */
+  /** The slot of the caller in the store; null while it has none, and in a store of one process. */
   taken: string | null;
 }
 
