@@ -22,8 +22,8 @@ export const SDK_IMPORTS: Readonly<Record<string, string>> = {
 };
 
 /** Resolves to the files, path → text. @throws {Error} if the program was compiled without them. */
-async function readSdkFiles(base: string = import.meta.url): Promise<Record<string, string>> {
-  const file = await Deno.open(new URL(SDK_ASSET, base));
+async function readSdkFiles(): Promise<Record<string, string>> {
+  const file = await Deno.open(new URL(SDK_ASSET, import.meta.url));
   return await new Response(file.readable.pipeThrough(new DecompressionStream("gzip"))).json();
 }
 

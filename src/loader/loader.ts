@@ -27,12 +27,6 @@ export interface LoaderOptions extends ConnectionOptions {
   cache_dir?: URL | null;
   /** Milliseconds that an unpinned graph is fresh if its servers send no `Cache-Control`. Default 60 s. */
   fresh_ms?: number;
-  /** Timeout of all requests of one graph in milliseconds. Default 60 s. */
-  graph_timeout_ms?: number;
-  /** Size of the memory cache. Default 64 MB. */
-  max_memory_bytes?: number;
-  /** Size of the disk cache. Default 512 MB. */
-  max_disk_bytes?: number;
   /** Default: esbuild in a child process. */
   bundler?: Bundler;
   /** Default: {@link FileFetcher}. */
@@ -67,6 +61,11 @@ export interface Loader {
   close(): Promise<void>;
 }
 
+/** Timeout of all requests of one graph. */
+const GRAPH_TIMEOUT_MS = 60_000;
+/** Sizes of the memory cache and of the disk cache. */
+const MAX_MEMORY_BYTES = 64e6;
+const MAX_DISK_BYTES = 512e6;
 /** Most linked modules in the table. Deno never frees a linked module, so this limits the table, not memory. */
 const MAX_LINKED = 1024;
 
@@ -89,10 +88,8 @@ class UrlLoader implements Loader {
   constructor(options: LoaderOptions) {
     this.#options = options;
     this.#bundler = options.bundler ?? createBundlerProcess();
-    this.#memory = new BundleCache(options.max_memory_bytes ?? 64e6);
-    this.#disk = options.cache_dir
-      ? new DiskCache(options.cache_dir, options.max_disk_bytes ?? 512e6)
-      : undefined;
+    this.#memory = new BundleCache(MAX_MEMORY_BYTES);
+    this.#disk = options.cache_dir ? new DiskCache(options.cache_dir, MAX_DISK_BYTES) : undefined;
     const monotonic = options.monotonic ?? (() => performance.now());
     this.#fresh = new Freshness(options.fresh_ms ?? 60_000, monotonic);
   }
@@ -215,7 +212,7 @@ class UrlLoader implements Loader {
     const abort = () => stop.abort(this.#closing.signal.reason);
     this.#closing.signal.addEventListener("abort", abort);
     if (this.#closing.signal.aborted) abort();
-    const timer = setTimeout(() => stop.abort(timeoutError(name)), this.#options.graph_timeout_ms ?? 60_000);
+    const timer = setTimeout(() => stop.abort(timeoutError(name)), GRAPH_TIMEOUT_MS);
     try {
       return await this.#fetchAndBundle(url, context, pins, name, stop.signal);
     } finally {
