@@ -3,7 +3,8 @@ import type { JsonObject } from "../../src/sdk/types.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { kit, type KitOptions } from "../support/sessions.ts";
 import type { Service } from "../support/runs.ts";
-import { builtin, play, SCENARIOS } from "../runs/scenarios.ts";
+import { builtin, play } from "../runs/play.ts";
+import { SCENARIOS } from "../runs/scenarios.ts";
 
 async function eventsOf(name: string): Promise<{ events: JsonObject[]; service: Service }> {
   const { entries, service } = await play(SCENARIOS[name]!);

@@ -3,7 +3,8 @@ import { Validator } from "@cfworker/json-schema";
 import { assert, assertEquals } from "../assert.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { entrySchemaOf, EVENT_DATA, eventsJsonSchema } from "../../src/sdk/schemas/events.ts";
-import { play, SCENARIOS } from "./scenarios.ts";
+import { play } from "./play.ts";
+import { SCENARIOS } from "./scenarios.ts";
 
 // deno-lint-ignore no-explicit-any -- the validator's own type of a schema
 const published = new Validator(JSON.parse(JSON.stringify(eventsJsonSchema())) as any, "2020-12", true);

@@ -7,7 +7,7 @@ import type { MemoryStore } from "../../src/store/memory.ts";
 import type { Change, Fence, ListOptions, LogEntry, Store, VersionedRecord } from "../../src/store/store.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { CALLER, type Service, service } from "../support/runs.ts";
-import { type Outside, runToEnd, type Scenario } from "./scenarios.ts";
+import { type Outside, runToEnd, type Scenario } from "./play.ts";
 
 /** A process's connection to a store that outlives it. After entry `last` of a run, the process is dead. */
 export class MortalStore implements Store {

@@ -11,7 +11,8 @@ import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { someOf } from "../support/cases.ts";
 import { CALLER, replayed } from "../support/runs.ts";
 import { killAndResume, type Resumed } from "./killed.ts";
-import { play, SCENARIOS } from "./scenarios.ts";
+import { play } from "./play.ts";
+import { SCENARIOS } from "./scenarios.ts";
 
 /** Events that a turn or a run emits once; a resumed session emits `session:end` again. */
 const ONCE = ["execution:start", "execution:end", "orchestrator:complete", "prompt:complete", "run:end"];

@@ -5,7 +5,8 @@ import type { Recording } from "../../src/runs/types.ts";
 import type { ContextManager, Prompt } from "../../src/sdk/types.ts";
 import { tool } from "../support/sessions.ts";
 import { CALLER, replayed, type Service, service, type TestPlan } from "../support/runs.ts";
-import { mock, play, runToEnd, type Scenario, SCENARIOS } from "./scenarios.ts";
+import { mock, play, runToEnd, type Scenario } from "./play.ts";
+import { SCENARIOS } from "./scenarios.ts";
 
 for (const [name, scenario] of Object.entries(SCENARIOS)) {
   Deno.test(`replay() is equal: ${name}`, async () => {

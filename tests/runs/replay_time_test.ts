@@ -6,7 +6,8 @@ import type { Orchestrator } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
 import { someOf } from "../support/cases.ts";
 import { CALLER, immediate, replayed } from "../support/runs.ts";
-import { play, type Scenario, SCENARIOS } from "./scenarios.ts";
+import { play, type Scenario } from "./play.ts";
+import { SCENARIOS } from "./scenarios.ts";
 
 /** Milliseconds of delay before an entry, alternating. */
 const GAPS_MS = [0, 3, 11, 0, 37, 150, 1];

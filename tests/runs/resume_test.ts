@@ -7,7 +7,8 @@ import { someOf } from "../support/cases.ts";
 import { tool } from "../support/sessions.ts";
 import { CALLER, replayed, service, type TestPlan } from "../support/runs.ts";
 import { again, killAndResume, MortalStore, runUntilGone } from "./killed.ts";
-import { mock, play, runToEnd, type Scenario, SCENARIOS } from "./scenarios.ts";
+import { mock, play, runToEnd, type Scenario } from "./play.ts";
+import { SCENARIOS } from "./scenarios.ts";
 
 /** Returns the plan of the scenario with a tool that counts its executions. */
 function countingPlan(more: Partial<Tool> = {}): { plan: TestPlan; ran: string[] } {

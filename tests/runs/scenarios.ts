@@ -1,54 +1,14 @@
-/**
- * Scenarios for suites that must hold for all kinds of runs: event schemas, replay, recovery. A scenario is
- * an in-memory plan, a prompt, and what a client or person does meanwhile.
- */
+/** Scenarios for suites that must hold for all kinds of runs: event schemas, replay, recovery. */
 import * as contextSimple from "../../modules/context-simple/mod.ts";
 import * as hooksApproval from "../../modules/hooks-approval/mod.ts";
 import * as loopEvents from "../../modules/loop-events/mod.ts";
 import * as providerMock from "../../modules/provider-mock/mod.ts";
 import * as toolCalculator from "../../modules/tool-calculator/mod.ts";
 import * as toolTodo from "../../modules/tool-todo/mod.ts";
-import type { Entry } from "../../src/kernel/host.ts";
-import type { Run, RunRequest } from "../../src/runs/types.ts";
-import type { JsonObject, Module } from "../../src/sdk/types.ts";
+import type { JsonObject } from "../../src/sdk/types.ts";
 import { hook, type TestModule, tool } from "../support/sessions.ts";
-import { CALLER, type Service, service, type TestPlan } from "../support/runs.ts";
-
-/** One scenario. */
-export interface Scenario {
-  plan: TestPlan;
-  request?: Partial<RunRequest>;
-  /** An earlier run of the same session. */
-  before?: Partial<RunRequest>;
-  /** Called with each entry once it can be read; acts for a person or another program. */
-  react?: (entry: Entry, outside: Outside) => Promise<unknown> | void;
-  /** Milliseconds by which the clock advances at a time. */
-  step_ms?: number;
-}
-
-/** Actions of a client or person. */
-export interface Outside {
-  runs: Service["runs"];
-  run_id: string;
-  decide(entry: Entry, decision: string): Promise<unknown>;
-}
-
-/** A scenario that has ended. */
-export interface Played {
-  service: Service;
-  run: Run;
-  entries: Entry[];
-}
-
-/** Returns a built-in module with this config. */
-export function builtin(module: Module, config: JsonObject = {}): TestModule {
-  return { ...module, id: module.module!.id, config };
-}
-
-/** Returns a scripted provider. */
-export function mock(...responses: (JsonObject | string)[]): TestModule {
-  return builtin(providerMock, { chunk_chars: 8, responses });
-}
+import { CALLER } from "../support/runs.ts";
+import { builtin, mock, type Scenario } from "./play.ts";
 
 function call(name: string, args: JsonObject = {}): JsonObject {
   return { name, arguments: args };
@@ -61,8 +21,11 @@ function tooLong(size: number, limit: number): JsonObject {
 }
 
 const calculator = builtin(toolCalculator);
+
 const SIMPLE = builtin(contextSimple);
+
 const ask = builtin(hooksApproval, { rules: [{ tool: "calculator", action: "ask" }] });
+
 const sixTimesSeven = mock(
   { tool_calls: [call("calculator", { expression: "6*7" })], usage: { input_tokens: 40, output_tokens: 12 } },
   { text: "6 × 7 is 42.", usage: { input_tokens: 60, output_tokens: 10 } },
@@ -476,39 +439,3 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     },
   },
 };
-
-/** Runs a scenario to its end. */
-export async function play(scenario: Scenario, existing?: Service): Promise<Played> {
-  const made = existing ?? service({ plans: { plan: scenario.plan } });
-  let session_id: string | undefined;
-  if (scenario.before) session_id = (await made.finish("plan", scenario.before)).session_id;
-  const handle = await made.post("plan", { ...scenario.request, ...(session_id ? { session_id } : {}) });
-  const run = await runToEnd(made, handle.id, scenario);
-  return { service: made, run, entries: await made.entries(run.id) };
-}
-
-/** Reacts to entries and advances time until the run has ended. */
-export async function runToEnd(
-  { runs, clock }: Service,
-  run_id: string,
-  { react, step_ms = 100 }: Scenario,
-  after = 0,
-): Promise<Run> {
-  let done = false;
-  const outside: Outside = {
-    runs,
-    run_id,
-    decide: ({ data }, decision) => runs.decide(CALLER, run_id, String(data.approval_id), { decision }),
-  };
-  const following = (async () => {
-    for await (const page of runs.follow(CALLER, run_id, { after })) {
-      for (const entry of page) await react?.(entry, outside);
-    }
-  })();
-  const handle = await runs.handle(CALLER, run_id);
-  const ended = handle.settled("end").finally(() => done = true);
-  for (let steps = 0; !done && steps < 3_000; steps++) await clock.advance(step_ms);
-  if (!done) throw new Error(`run ${run_id} does not end`);
-  await following;
-  return await ended;
-}

@@ -3,7 +3,7 @@ import type { JsonObject } from "../../src/sdk/json.ts";
 import { assertEquals } from "../assert.ts";
 import { hook, tool } from "../support/sessions.ts";
 import { CALLER, service, type TestPlan } from "../support/runs.ts";
-import { mock, runToEnd } from "./scenarios.ts";
+import { mock, runToEnd } from "./play.ts";
 
 const call = (name: string, id: string) => ({ name, arguments: {}, id });
 

@@ -4,7 +4,7 @@ import type { HookHandler } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
 import { tool } from "../support/sessions.ts";
 import { service, type TestPlan } from "../support/runs.ts";
-import { mock, runToEnd } from "./scenarios.ts";
+import { mock, runToEnd } from "./play.ts";
 
 /** Runs a plan whose hook has handlers for these events; returns its warnings as `code: message`. */
 async function warningsOf(events: readonly string[], more: TestPlan = {}): Promise<string[]> {

@@ -7,7 +7,7 @@ import { hook, tool } from "../../support/sessions.ts";
 import { agentsKit, planOf, script, sum, tasks } from "../../support/sub_agents.ts";
 import { CALLER, replayed, type Service, service, type TestPlan } from "../../support/runs.ts";
 import { MortalStore, runUntilGone } from "../killed.ts";
-import { builtin, mock, runToEnd } from "../scenarios.ts";
+import { builtin, mock, runToEnd } from "../play.ts";
 
 const OPTIONS: ApprovalOption[] = [
   "Allow",
