@@ -1,0 +1,115 @@
+/** Runs attacks as runs over HTTP against one server, and asserts what must be true after them. */
+import { assert, assertEquals } from "../assert.ts";
+import { assertSeen, assertUnharmed, type Attacked, callsOf } from "./escape_checks.ts";
+import { ESCAPE_KINDS, type EscapeKind, type EscapeTier } from "./escape_kinds.ts";
+import { escapePlan } from "./escape_plans.ts";
+import { type EscapeServer, planName } from "./escape_server.ts";
+import type { Json } from "./program.ts";
+import { aliveOf, descendantsOf, descriptorsOf } from "./processes.ts";
+import { readSse } from "../support/sse.ts";
+
+/** Of spare children that wait at one time and not at another: three pipes and the process itself, of three. */
+const SPARE_FILES = 12;
+
+/** Runs one attack: a caller's plan for the process tier, an operator's for the worker. */
+async function attack(suite: EscapeServer, kind: EscapeKind, tier: EscapeTier): Promise<Attacked> {
+  const { server, site, modules } = suite;
+  const plan = tier === "process"
+    ? { plan: escapePlan({ kind, tier, site, modules: `${modules.url}hostile/`, server_pid: server.pid }) }
+    : { plan_ref: planName(kind.name, tier) };
+  const { status, body: run } = await server.post("/v1/runs", { prompt: "Attack.", ...plan }, {
+    prefer: "wait",
+  });
+  if (status !== 200) return { status, run, events: [], text: "" };
+  const response = await server.fetch(run.events_url, { headers: { accept: "text/event-stream" } });
+  const text = await response.text();
+  assertEquals(response.status, 200, text.slice(0, 500));
+  const events: Json[] = [];
+  for await (const { data } of readSse(new Response(text))) events.push(JSON.parse(data));
+  return { status, run, events, text };
+}
+
+/** Runs attacks side by side; resolves to what went wrong, as lines. */
+export async function attackAll(
+  suite: EscapeServer,
+  all: readonly (readonly [EscapeKind, EscapeTier])[],
+  at_once: number,
+): Promise<string[]> {
+  const queue = [...all];
+  const failures: string[] = [];
+  await Promise.all(Array.from({ length: at_once }, async () => {
+    for (let next = queue.shift(); next; next = queue.shift()) {
+      const [kind, tier] = next;
+      try {
+        const attacked = await attack(suite, kind, tier);
+        assertSeen(kind, attacked);
+        assertUnharmed(kind, tier, attacked, suite);
+      } catch (error) {
+        failures.push(`${kind.name} (${tier}): ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+  }));
+  return failures;
+}
+
+/** Returns the attacks that a tier must stop. */
+export function rowsOf(tier: EscapeTier): (readonly [EscapeKind, EscapeTier])[] {
+  const only = Deno.env.get("ESCAPE_KINDS")?.split(","); // to debug single kinds
+  return ESCAPE_KINDS.filter(({ tiers, name }) => tiers.includes(tier) && (only?.includes(name) ?? true))
+    .map((kind) => [kind, tier] as const);
+}
+
+/** Returns the open files of a process without sockets, which belong to the requests of this test. */
+export async function openFiles(pid: number): Promise<string[]> {
+  return (await descriptorsOf(pid)).filter((name) => !name.startsWith("socket:"));
+}
+
+/** Returns a kind by its name. */
+export function kindOf(name: string): EscapeKind {
+  const found = ESCAPE_KINDS.find((kind) => kind.name === name);
+  if (!found) throw new Error(`There is no kind "${name}"`);
+  return found;
+}
+
+/** What is the same whatever was attacked: the steps after the attacks of a tier. */
+export async function assertUntouched(
+  t: Deno.TestContext,
+  { server, site, bystander_secret }: EscapeServer,
+  descriptors: readonly string[],
+): Promise<void> {
+  await t.step(
+    "nothing outside of the grants was touched, and the server is the same process as before",
+    async () => {
+      assertEquals(await site.changes(), []);
+      assertEquals(site.trespasses, []);
+      assertEquals((await server.get("/healthz")).status, 200);
+      assertEquals(await aliveOf([server.pid]), [server.pid]);
+      const log = server.stderr.text;
+      assert(!log.includes(site.secret) && !log.includes(bystander_secret), "a secret is in the log");
+    },
+  );
+
+  await t.step("no descriptor is left", async () => {
+    let left = await openFiles(server.pid);
+    for (let asked = 0; left.length > descriptors.length + SPARE_FILES && asked < 100; asked++) {
+      await new Promise((resolve) => setTimeout(resolve, 50)); // the last children are being reaped
+      left = await openFiles(server.pid);
+    }
+    assert(left.length <= descriptors.length + SPARE_FILES, `before: ${descriptors}, after: ${left}`);
+  });
+
+  await t.step("no process is left when the server has ended", async () => {
+    const children = await descendantsOf(server.pid);
+    server.kill("SIGTERM");
+    const { code } = await server.ended;
+    assertEquals(code, 0);
+    assertEquals(await aliveOf(children), []);
+  });
+}
+
+/** Asserts that a guest finds nothing of the one before it. */
+export async function assertNothingLeft(suite: EscapeServer, tier: EscapeTier): Promise<void> {
+  await attack(suite, kindOf("pollute"), tier);
+  const { events } = await attack(suite, kindOf("look"), tier);
+  assertEquals(callsOf(events, "attack").map(({ output }) => output), [{ found: 0 }]);
+}
