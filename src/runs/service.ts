@@ -261,16 +261,16 @@ export class RunService implements Runs {
   async *follow(
     caller: Caller,
     run_id: string,
-    options: { after?: number; signal?: AbortSignal },
+    options: { after?: number; signal?: AbortSignal; pageEntries?: () => number },
   ): AsyncIterable<Entry[]> {
-    const signal = options.signal ?? new AbortController().signal;
+    const { signal = new AbortController().signal, pageEntries = () => PAGE_ENTRIES } = options;
     let after = options.after ?? 0;
     const run = await this.get(caller, run_id);
     const remote = run.ended_at === null && this.#remote.possible;
     while (!signal.aborted) {
       const active = this.#activeRun(caller, run_id); // looked up again: this process may continue a run of another
       const closed = active ? active.log.closed : !remote;
-      const entries = await this.#page(caller, run_id, after, PAGE_ENTRIES);
+      const entries = await this.#page(caller, run_id, after, pageEntries());
       if (entries.length > 0) {
         yield entries;
         after = entries.at(-1)!.seq;

@@ -295,12 +295,12 @@ export interface Runs {
   events(caller: Caller, run_id: string, options: { after?: number; limit?: number }): Promise<Entry[]>;
   /**
    * Yields pages of entries after `after` as they are stored, up to `run:end`. Ends early when `signal`
-   * aborts.
+   * aborts. `pageEntries` returns the maximum number of entries of the next page; default 256.
    */
   follow(
     caller: Caller,
     run_id: string,
-    options: { after?: number; signal?: AbortSignal },
+    options: { after?: number; signal?: AbortSignal; pageEntries?: () => number },
   ): AsyncIterable<Entry[]>;
   /** Resolves to a recording of a run. @throws {PreampError} `log_expired`, `not_replayable`. */
   recording(caller: Caller, run_id: string): Promise<Recording>;

@@ -7,8 +7,11 @@ import type { SystemClock } from "../../process/system_clock.ts";
 
 /** Options of {@link entryStream}. */
 export interface EntryStreamOptions<Entry> {
-  /** Opens the log; called once, on the first pull. Must end soon after the signal aborts. */
-  follow(signal: AbortSignal): AsyncIterable<readonly Entry[]>;
+  /**
+   * Opens the log; called once, on the first pull. Must end soon after the signal aborts. A page should have at most
+   * `pageEntries()` entries, which is asked before each.
+   */
+  follow(signal: AbortSignal, pageEntries: () => number): AsyncIterable<readonly Entry[]>;
   /** Formats one entry. */
   frame(entry: Entry): string;
   /** Text that is sent first. */
@@ -40,6 +43,9 @@ export interface EntryStream {
  * memory twice.
  */
 const CHUNK_LENGTH = 64 * 1024;
+/** Most entries of a page, and characters that an entry is expected to have before any was sent. */
+const MAX_PAGE_ENTRIES = 256;
+const FIRST_LENGTH = 4 * 1024;
 
 /** Creates a body that streams the entries as framed, UTF-8 encoded chunks. */
 export function entryStream<Entry>(options: EntryStreamOptions<Entry>): EntryStream {
@@ -60,6 +66,8 @@ class EntrySource<Entry> implements UnderlyingDefaultSource<Uint8Array> {
   /** The page that is being sent, and the number of its entries already sent. */
   #page: readonly Entry[] = [];
   #sent = 0;
+  /** Characters of a frame on the latest chunk, on average. */
+  #frame_length = FIRST_LENGTH;
   /** Result of the pending `next()`. Its handlers are attached once, not once per ping. */
   #result: PageResult<Entry> | undefined;
   #requested = false;
@@ -76,7 +84,8 @@ class EntrySource<Entry> implements UnderlyingDefaultSource<Uint8Array> {
 
   async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     if (!this.#pages) {
-      this.#pages = this.#options.follow(this.#abort.signal)[Symbol.asyncIterator]();
+      this.#pages = this.#options.follow(this.#abort.signal, () => this.#pageEntries())
+        [Symbol.asyncIterator]();
       this.#requestPage(); // in parallel with sending the opening
       if (this.#options.opening) return controller.enqueue(encoder.encode(this.#options.opening));
     }
@@ -149,11 +158,19 @@ class EntrySource<Entry> implements UnderlyingDefaultSource<Uint8Array> {
     }
   }
 
+  /** Returns the number of entries of about one chunk: a stalled client keeps a page in memory, whose entries may be large. */
+  #pageEntries(): number {
+    const entries = Math.floor(CHUNK_LENGTH / Math.max(1, this.#frame_length));
+    return Math.min(Math.max(1, entries), MAX_PAGE_ENTRIES);
+  }
+
   #nextChunk(): Uint8Array {
     let text = "";
+    const first = this.#sent;
     while (this.#sent < this.#page.length && text.length < CHUNK_LENGTH) {
       text += this.#options.frame(this.#page[this.#sent++]!); // below length
     }
+    this.#frame_length = text.length / (this.#sent - first);
     if (this.#sent >= this.#page.length) this.#page = [];
     return encoder.encode(text);
   }

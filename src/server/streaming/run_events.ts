@@ -36,7 +36,8 @@ export function eventStream(context: RequestContext, caller: Caller, options: Ev
   const { server } = context;
   const sse = options.type === "text/event-stream";
   const stream = entryStream<Entry>({
-    follow: (signal) => server.runtime.runs.follow(caller, options.run_id, { after: options.after, signal }),
+    follow: (signal, pageEntries) =>
+      server.runtime.runs.follow(caller, options.run_id, { after: options.after, signal, pageEntries }),
     frame: sse ? frameEntry : (entry) => `${JSON.stringify(entry)}\n`,
     ...(sse ? { opening: sseRetry(RETRY_MS), closingFrame: sseRetry(RETRY_MS) } : {}),
     ...(sse || server.heartbeat_ms !== null

@@ -144,3 +144,19 @@ Deno.test("entryStream() closes the log when the client disconnects", async () =
   end();
   assertEquals([released, seen.ended], [true, ["disconnected"]]);
 });
+
+Deno.test("entryStream() asks for pages of about one chunk, whatever the length of an entry", async () => {
+  for (const [length, expected] of [[1, 256], [1_024, 64], [16 * 1024, 4], [200_000, 1]] as const) {
+    const asked: number[] = [];
+    const { body } = streamOf([], {
+      async *follow(_signal, pageEntries) {
+        for (let page = 0; page < 3; page++) {
+          asked.push(pageEntries());
+          yield await Promise.resolve(["x".repeat(length)]);
+        }
+      },
+    });
+    await new Response(body).body?.pipeTo(new WritableStream());
+    assertEquals(asked, [16, expected, expected]);
+  }
+});
