@@ -14,6 +14,8 @@ const BENCHES: readonly (readonly [name: string, ...flags: string[]])[] = [
   ["store_requests"],
   ["replicas"],
   ["live_streams"],
+  ["slow_readers"],
+  ["half_open"],
   ["loop"],
   ["hooks"],
   ["tools"],

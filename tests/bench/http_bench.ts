@@ -1,16 +1,33 @@
 /**
- * Requests per second: `POST /v1/runs` with an inline plan (one answer, no tool, memory store, JSON), compared with a bare
- * `Deno.serve` that reads the same body and returns the same bytes. Client and servers are separate processes; the number of
- * requests is fixed.
+ * Requests per second, their 99th percentile and processor time: `POST /v1/runs` with an inline plan (one answer, no tool, memory
+ * store, JSON) over `createPreamp().fetch` and through `preamp serve`, compared with a bare `Deno.serve` and with Hono that parse
+ * the same body and return the same bytes. Client and servers are separate processes; the number of requests is fixed.
  *
  *   deno run -A tests/bench/http_bench.ts [requests] [rounds]
  */
-import { median, print, report, tableOf } from "./figures.ts";
+import { type Cell, median, print, report, tableOf } from "./figures.ts";
 import { sendRequests } from "./client_process.ts";
-import { type Program, residentMb, ROOT, startArguments, startServer } from "./processes.ts";
+import {
+  preampProgram,
+  processorMs,
+  type Program,
+  residentMb,
+  ROOT,
+  type ServerProcess,
+  startServer,
+} from "./processes.ts";
 
-/** Persistent connections; fewer than `max_runs_per_key` (16), so that no run is refused. */
+/** Persistent connections. */
 const CONNECTIONS = 8;
+/** Parts of the floor's requests that `fetch` and `preamp serve` reach. */
+const TARGETS: Readonly<Record<string, number>> = { "createPreamp().fetch": 0.25, "preamp serve": 0.18 };
+
+/** One round of one server; processor time is null where it cannot be measured. */
+interface Figures {
+  readonly per_s: number;
+  readonly p99_ms: number;
+  readonly cpu_us: number | null;
+}
 
 const requests = Number(Deno.args[0] ?? 2_000);
 const rounds = Number(Deno.args[1] ?? 5);
@@ -23,6 +40,8 @@ const body = JSON.stringify({
   },
 });
 
+const HEADERS = { "content-type": "application/json", accept: "application/json" };
+
 /** Headers that depend on the connection or the time. */
 const PER_CONNECTION: ReadonlySet<string> = new Set([
   "connection",
@@ -33,93 +52,86 @@ const PER_CONNECTION: ReadonlySet<string> = new Set([
 
 const folder = await Deno.makeTempDir();
 try {
-  await using preamp = await startServer(await preampProgram());
-  await using behind_proxy = await startServer(await preampProgram("--behind-proxy"));
-  await using floor = await startServer(await floorProgram(preamp.url));
-  const servers = { floor, preamp, behind_proxy };
-  const rates: Record<keyof typeof servers, number[]> = { floor: [], preamp: [], behind_proxy: [] };
+  const serve = await preampProgram({ home: folder, store: "memory" });
+  await using preamp = await startServer(serve);
+  const { raw, json } = await answerFiles(preamp.url);
+  await using behind_proxy = await startServer({ ...serve, args: [...serve.args, "--behind-proxy"] });
+  await using over_fetch = await startServer(script("fetch_server.ts"));
+  await using hono = await startServer(script("floor_hono.ts", json));
+  await using floor = await startServer(script("floor_server.ts", raw));
+  const servers: Readonly<Record<string, ServerProcess>> = {
+    "Deno.serve": floor,
+    Hono: hono,
+    "createPreamp().fetch": over_fetch,
+    "preamp serve": preamp,
+    "preamp serve --behind-proxy": behind_proxy,
+  };
+  const rounds_of = new Map<string, Figures[]>(Object.keys(servers).map((name) => [name, []]));
   for (let round = -1; round < rounds; round++) { // the first round warms up and is not counted
-    for (const name of ["floor", "preamp", "behind_proxy"] as const) {
-      const rate = await measure(servers[name].url);
-      if (round >= 0) rates[name].push(rate);
+    for (const [name, server] of Object.entries(servers)) {
+      const figures = await measure(server);
+      if (round >= 0) rounds_of.get(name)?.push(figures);
     }
   }
-  printFigures(
-    { floor: median(rates.floor), preamp: median(rates.preamp), behind_proxy: median(rates.behind_proxy) },
-    await residentMb(preamp.pid),
-  );
+  printFigures(rounds_of, await residentMb(preamp.pid));
 } finally {
   await Deno.remove(folder, { recursive: true });
 }
 
-/** Returns `preamp serve` without rate limits, with further flags. */
-async function preampProgram(...flags: string[]): Promise<Program> {
+/** Returns a server of this folder. */
+function script(name: string, ...args: string[]): Program {
   return {
     command: Deno.execPath(),
-    args: [...await startArguments(), "--port", "0", "--store", "memory", "--no-auth", ...flags],
-    env: {
-      PREAMP_HOME: folder,
-      PREAMP_RATES_REQUESTS_PER_MINUTE: "0",
-      PREAMP_RATES_RUNS_PER_MINUTE: "0",
-      NO_COLOR: "1",
-    },
+    args: ["run", "--no-prompt", "-A", `${ROOT}tests/bench/${name}`, ...args],
   };
 }
 
-/** Returns a server that returns the runtime's response to this request. */
-async function floorProgram(url: string): Promise<Program> {
-  const response = await fetch(`${url}/v1/runs`, { method: "POST", headers: headersOf(), body });
+/** Resolves to files for the floors: the runtime's response to the request with its headers, and its JSON alone. */
+async function answerFiles(url: string): Promise<{ raw: string; json: string }> {
+  const response = await fetch(`${url}/v1/runs`, { method: "POST", headers: HEADERS, body });
   const text = await response.text();
-  if (response.status !== 200) {
-    throw new Error(`Cannot measure: the run must return 200: received ${response.status} ${text}`);
-  }
-  if (JSON.parse(text).status !== "completed") {
-    throw new Error(`Cannot measure: the run must complete: received ${text}`);
+  if (response.status !== 200 || JSON.parse(text).status !== "completed") {
+    throw new Error(`Cannot measure: the run must complete: received ${response.status} ${text}`);
   }
   const headers = Object.fromEntries([...response.headers].filter(([name]) => !PER_CONNECTION.has(name)));
-  const file = `${folder}/answer.json`;
-  await Deno.writeTextFile(file, JSON.stringify({ headers, body: text }));
+  const files = { raw: `${folder}/raw.json`, json: `${folder}/answer.json` };
+  await Deno.writeTextFile(files.raw, JSON.stringify({ headers, body: text }));
+  await Deno.writeTextFile(files.json, text);
+  return files;
+}
+
+async function measure({ pid, url }: ServerProcess): Promise<Figures> {
+  const before = await processorMs(pid);
+  const load = { url: `${url}/v1/runs`, headers: HEADERS, body, folder, requests, connections: CONNECTIONS };
+  const { ms, p99_ms } = await sendRequests(load);
+  const after = await processorMs(pid);
   return {
-    command: Deno.execPath(),
-    args: ["run", "--no-prompt", "--allow-net", "--allow-read", `${ROOT}tests/bench/floor_server.ts`, file],
+    per_s: requests / ms * 1000,
+    p99_ms,
+    cpu_us: before === null || after === null ? null : (after - before) / requests * 1000,
   };
 }
 
-/** Resolves to requests per second. */
-async function measure(url: string): Promise<number> {
-  const { ms } = await sendRequests({
-    url: `${url}/v1/runs`,
-    headers: headersOf(),
-    body,
-    folder,
-    requests,
-    connections: CONNECTIONS,
+function printFigures(rounds_of: ReadonlyMap<string, readonly Figures[]>, rss_mb: number | null): void {
+  const middle = ([name, all]: [string, readonly Figures[]]) => ({
+    name,
+    per_s: median(all.map(({ per_s }) => per_s)),
+    p99_ms: median(all.map(({ p99_ms }) => p99_ms)),
+    cpu_us: all.some(({ cpu_us }) => cpu_us === null) ? null : median(all.map(({ cpu_us }) => cpu_us ?? NaN)),
   });
-  return requests / ms * 1000;
-}
-
-function headersOf(): Record<string, string> {
-  return { "content-type": "application/json", accept: "application/json" };
-}
-
-function printFigures(
-  rates: { floor: number; preamp: number; behind_proxy: number },
-  rss_mb: number | null,
-): void {
-  const { floor, preamp, behind_proxy } = rates;
+  const figures = [...rounds_of].map(middle);
+  const floor = figures[0]!; // Deno.serve
+  const rows = figures.map(({ name, per_s, p99_ms, cpu_us }): Cell[] => [
+    name,
+    per_s,
+    per_s / floor.per_s,
+    TARGETS[name] === undefined ? "" : `≥ ${TARGETS[name]}`,
+    p99_ms,
+    cpu_us ?? "",
+    cpu_us === null || floor.cpu_us === null ? "" : cpu_us / floor.cpu_us,
+  ]);
   print(`POST /v1/runs, ${requests} requests over ${CONNECTIONS} connections, median of ${rounds} rounds`);
-  print(tableOf(["", "requests/s", "µs/request", "ratio"], [
-    ["Deno.serve, same bytes", floor, 1e6 / floor, 1],
-    ["preamp serve", preamp, 1e6 / preamp, floor / preamp],
-    ["preamp serve --behind-proxy", behind_proxy, 1e6 / behind_proxy, floor / behind_proxy],
-  ]));
-  report("http", {
-    requests,
-    rounds,
-    connections: CONNECTIONS,
-    requests_per_s: rates,
-    ratio: floor / preamp,
-    ratio_behind_proxy: floor / behind_proxy,
-    rss_mb_after: rss_mb,
-  });
+  const heading = ["", "requests/s", "of Deno.serve", "target", "p99 ms", "processor µs", "× Deno.serve"];
+  print(tableOf(heading, rows));
+  report("http", { requests, rounds, connections: CONNECTIONS, servers: figures, rss_mb_after: rss_mb });
 }

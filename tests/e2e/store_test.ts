@@ -80,7 +80,7 @@ testOnStores(
     const [working, asking] = [await begin(one, planOf(8_000)), await begin(one, ASKING)];
     const queued = await call(one, "/v1/runs", {
       prompt: "And then?",
-      session_id: (await call(one, `/v1/runs/${working}`)).body.session_id,
+      session_id: (await call(one, `/v1/runs/${asking}`)).body.session_id,
       if_busy: "queue",
     }, { prefer: "respond-async" });
     const waiting = await until(one, asking, ({ status }) => status === "awaiting_approval");

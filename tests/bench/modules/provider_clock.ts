@@ -4,7 +4,7 @@ import type { ChatResponse, CompleteOptions, Coordinator, JsonObject, ModuleInfo
 /** Describes the module. */
 export const module: ModuleInfo = { id: "provider-clock", type: "provider", version: "1.0.0" };
 
-/** Mounts the model. Config: `deltas` of the answer, `interval_ms` between them. */
+/** Mounts the model. Config: `deltas` of the answer, `interval_ms` between them, `padding` characters in each, default 0. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<void> {
   const provider = {
     name: "clock",
@@ -19,18 +19,24 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
     listModels: () => Promise.resolve([]),
     parseToolCalls: (response: ChatResponse) => response.tool_calls ?? [],
     complete: (_request: unknown, options?: CompleteOptions) =>
-      answer(Number(config.deltas), Number(config.interval_ms), options),
+      answer(Number(config.deltas), Number(config.interval_ms), Number(config.padding ?? 0), options),
   } as unknown as Provider;
   await coordinator.mount("providers", provider, "clock");
 }
 
-async function answer(deltas: number, interval_ms: number, options?: CompleteOptions): Promise<ChatResponse> {
+async function answer(
+  deltas: number,
+  interval_ms: number,
+  padding: number,
+  options?: CompleteOptions,
+): Promise<ChatResponse> {
+  const pad = ".".repeat(padding);
   const start = performance.now();
   let text = "";
   for (let index = 0; index < deltas; index++) {
     const wait = start + index * interval_ms - performance.now();
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
-    const delta = markOf(index);
+    const delta = markOf(index) + pad;
     text += delta;
     options?.onDelta?.({ block_index: 0, block_type: "text", delta });
   }

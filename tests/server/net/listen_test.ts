@@ -239,6 +239,31 @@ Deno.test("serve() closes a connection whose header is incomplete, even if bytes
   await stop();
 });
 
+Deno.test("serve() answers others while 300 headers are incomplete, and closes all of them at the deadline", async () => {
+  const clock = new FakeSystemClock();
+  const { port, url, stop } = await start({ clock });
+  const half = new TextEncoder().encode("GET /healthz HTTP/1.1\r\nHost: loc");
+  const connections = await Promise.all(
+    Array.from({ length: 300 }, async () => {
+      const connection = await Deno.connect({ hostname: "127.0.0.1", port });
+      await connection.write(half);
+      return connection;
+    }),
+  );
+  assertEquals(await (await fetch(`${url}/healthz`)).json(), { status: "ok" });
+  const buffer = new Uint8Array(1);
+  const reads = connections.map((connection) => connection.read(buffer).catch(() => null)); // null: closed
+  let closed = 0;
+  reads.forEach((read) => read.then(() => closed++));
+  await clock.advance(CONNECTION_TIMEOUTS.header_ms / 2);
+  for (let turns = 0; turns < 5; turns++) await immediate();
+  assertEquals(closed, 0);
+  const all = await advanceUntil(clock, Promise.all(reads));
+  assertEquals(all.filter((read) => read !== null), []);
+  for (const connection of connections) connection.close();
+  await stop();
+});
+
 Deno.test("serve() closes an idle connection, also one that never sent a byte", async () => {
   const clock = new FakeSystemClock();
   const { port, stop } = await start({ clock });
