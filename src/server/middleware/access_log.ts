@@ -40,15 +40,26 @@ export type Log = (record: LogRecord) => void;
 /** Creates the record of a request that was answered after `ms` milliseconds. */
 export function requestRecord(context: RequestContext, { status, headers }: Answer, ms: number): LogRecord {
   const record = recordOf(context, status, ms);
-  const { "preamp-run-id": run_id, "preamp-run-status": run_status } = headers;
+  const { "preamp-run-id": run_id = runOfPath(context), "preamp-run-status": run_status } = headers;
   if (run_id !== undefined) record.run_id = run_id;
   if (run_status !== undefined) record.run_status = run_status;
   return Object.assign(record, context.failure);
 }
 
+/** Returns the id of the run that the path names, such as for a refused request. */
+function runOfPath(context: RequestContext): string | undefined {
+  return context.route?.startsWith("/v1/runs/{id}") ? context.param("id").slice(0, 80) : undefined;
+}
+
 /** Creates the record of an error after the response started, such as a broken stream. */
 export function errorRecord(context: RequestContext, error: unknown): LogRecord {
-  return { ...recordOf(context, 200, 0), level: "error", error: describeError(error) };
+  const run_id = runOfPath(context);
+  return {
+    ...recordOf(context, 200, 0),
+    level: "error",
+    ...(run_id === undefined ? {} : { run_id }),
+    error: describeError(error),
+  };
 }
 
 /** Receives log events of a runtime. */

@@ -52,10 +52,14 @@ Deno.test("a request that is about a run is logged with the run's id, and its st
   const run = await (await send("POST /v1/runs?prompt=hi", { body: PLAN })).json();
   await (await send(`GET /v1/runs/${run.id}`)).body?.cancel();
   await (await send("GET /v1/modules")).body?.cancel();
-  assertEquals(logged.map(({ run_id, run_status }) => [run_id, run_status]), [
-    [run.id, "completed"],
-    [run.id, undefined],
-    [undefined, undefined],
+  await (await send(`GET /v1/runs/${run.id}/approvals`)).body?.cancel();
+  await (await send(`POST /v1/runs/${run.id}/steer`, { body: { text: "x" } })).body?.cancel();
+  assertEquals(logged.map(({ status, run_id, run_status }) => [status, run_id, run_status]), [
+    [200, run.id, "completed"],
+    [200, run.id, undefined],
+    [200, undefined, undefined],
+    [200, run.id, undefined],
+    [409, run.id, undefined],
   ]);
 });
 
