@@ -61,9 +61,13 @@ export function guardProvider(
   deps: ProviderGuardDeps,
 ): GuardedProvider {
   const guard = new ProviderGuard(session, provider, name, deps);
-  const loop: Complete = (request, options) => guard.completeForLoop(request, options);
-  const inner: Complete = (request, options) => guard.completeForModule(request, options);
-  return { loop: createHandle(guard, loop), inner: createHandle(guard, inner) };
+  const loop = new ProviderHandle(guard, true);
+  const inner = new ProviderHandle(guard, false);
+  const modelInfo = methodOf(provider, "getModelInfo");
+  if (!modelInfo) return { loop: Object.freeze(loop), inner: Object.freeze(inner) };
+  const withModelInfo = (handle: ProviderHandle) =>
+    Object.freeze(addSnakeCase(Object.assign(handle, { getModelInfo: () => modelInfo() })));
+  return { loop: withModelInfo(loop), inner: withModelInfo(inner) };
 }
 
 /**
@@ -97,15 +101,6 @@ class CallKey extends Argument {
   }
 }
 
-type Complete = (request: ChatRequest, options?: CompleteOptions) => Promise<ChatResponse>;
-
-/** Creates a handle; it has `getModelInfo` only when the provider has it. */
-function createHandle(guard: ProviderGuard, complete: Complete): Provider {
-  const created = new ProviderHandle(guard, complete);
-  const { getModelInfo } = guard;
-  return Object.freeze(getModelInfo ? addSnakeCase(Object.assign(created, { getModelInfo })) : created);
-}
-
 /**
  * The provider that modules receive. A class, because an object literal with two spellings of each method
  * takes 100 times as long to create.
@@ -114,17 +109,19 @@ class ProviderHandle implements Provider {
   readonly name: string;
   readonly priority: number;
   readonly #guard: ProviderGuard;
-  readonly #complete: Complete;
+  readonly #is_for_loop: boolean;
 
-  constructor(guard: ProviderGuard, complete: Complete) {
+  constructor(guard: ProviderGuard, is_for_loop: boolean) {
     this.name = guard.name;
     this.priority = guard.priority;
     this.#guard = guard;
-    this.#complete = complete;
+    this.#is_for_loop = is_for_loop;
   }
 
   complete(request: ChatRequest, options?: CompleteOptions): Promise<ChatResponse> {
-    return this.#complete(request, options);
+    return this.#is_for_loop
+      ? this.#guard.completeForLoop(request, options)
+      : this.#guard.completeForModule(request, options);
   }
 
   getInfo(): ProviderInfo {
@@ -163,12 +160,6 @@ class ProviderGuard {
 
   get priority(): number {
     return priorityOf(this.#provider);
-  }
-
-  /** The provider's `getModelInfo`; undefined when it has none. */
-  get getModelInfo(): (() => unknown) | undefined {
-    const modelInfo = methodOf(this.#provider, "getModelInfo");
-    return modelInfo && (() => modelInfo());
   }
 
   async listModels(): Promise<ModelInfo[]> {
@@ -342,16 +333,14 @@ function readInfo(session: SessionContext, provider: Provider, name: string): Pr
       `Cannot read the info of provider "${name}": ${errorMessage(error)}`,
     );
   }
-  const fields = isObject(info) ? info : {};
-  return {
-    id: name,
-    display_name: name,
-    credential_env_vars: [],
-    capabilities: [],
-    config_fields: [],
-    ...fields,
-    defaults: isObject(fields.defaults) ? fields.defaults : {},
-  };
+  const fields: Partial<ProviderInfo> = isObject(info) ? { ...info } : {}; // perf: the copy of a whole object is fast
+  fields.id ??= name;
+  fields.display_name ??= name;
+  fields.credential_env_vars ??= [];
+  fields.capabilities ??= [];
+  fields.config_fields ??= [];
+  if (!isObject(fields.defaults)) fields.defaults = {};
+  return fields as ProviderInfo; // every field is there
 }
 
 /** Forwards the deltas of one answer; drops malformed ones, and those that come after the end. */

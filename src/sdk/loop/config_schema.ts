@@ -9,16 +9,27 @@ export interface LoopSchemaDefaults {
   steering: boolean;
 }
 
-/** Returns the JSON Schema of a built-in loop's configuration. `null` is the same as a missing key. */
+/** perf: a loop's schema is read at each of its mounts. */
+const schemas = new WeakMap<LoopSchemaDefaults, JsonObject>();
+
+/**
+ * Returns the JSON Schema of a built-in loop's configuration, the same object for the same defaults. `null` is
+ * the same as a missing key.
+ */
 export function loopConfigSchema(defaults: LoopSchemaDefaults): JsonObject {
-  return {
+  const known = schemas.get(defaults);
+  if (known) return known;
+  const { max_parallel_tools, steering } = defaults;
+  const schema = {
     type: "object",
     properties: {
       ...PROPERTIES,
-      max_parallel_tools: { type: ["integer", "null"], minimum: 1, default: defaults.max_parallel_tools },
-      steering: { type: ["boolean", "null"], default: defaults.steering },
+      max_parallel_tools: { type: ["integer", "null"], minimum: 1, default: max_parallel_tools },
+      steering: { type: ["boolean", "null"], default: steering },
     },
   };
+  schemas.set(defaults, schema);
+  return schema;
 }
 
 const PROPERTIES: Readonly<Record<string, JsonObject>> = {
