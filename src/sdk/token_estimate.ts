@@ -120,7 +120,7 @@ export function toolTokens(
   return tokens;
 }
 
-/** Tokens of a list of messages, from the context that made the list. */
+/** The tokens of a list of messages. perf: a request would count its whole history again. */
 class CountedList extends Argument {
   readonly #tokens: number;
   readonly #length: number;
@@ -136,56 +136,33 @@ class CountedList extends Argument {
   }
 }
 
-/**
- * Notes the estimated tokens of a new list of messages. A {@link RequestMeter} returns them while the list has
- * the same length. perf: it would compare the whole history for each request.
- */
+/** Notes the estimated tokens of a new list; {@link RequestMeter} returns them while its length is the same. */
 export function noteTokens(messages: readonly Message[], tokens: number): void {
   new CountedList(messages, tokens);
 }
 
-/** Returns the length of the common beginning of two lists. perf: a plain loop. */
-function sameAtStart(before: readonly unknown[], after: readonly unknown[]): number {
-  const length = Math.min(before.length, after.length);
-  let index = 0;
-  while (index < length && before[index] === after[index]) index++;
-  return index;
+/**
+ * Notes the tokens of a new list that begins as `before` does, except for its last message. Does nothing if
+ * the tokens of `before` were not noted.
+ */
+export function noteLonger(messages: readonly Message[], before: readonly Message[]): void {
+  const noted = CountedList.tokensOf(before);
+  const same = before.length - 1;
+  if (noted < 0 || same < 0) return;
+  noteTokens(messages, noted - messageTokens(before[same]!) + sumOf(messages, same));
 }
 
-/**
- * Counts the tokens of successive requests. A view that its context has counted is not counted again, nor is
- * a frozen object at the same index as in the previous request.
- */
+/** Counts the tokens of requests. A view that its context has counted is not counted again. */
 export class RequestMeter {
-  #messages: (Message | null)[] = [];
-  #tokens: number[] = [];
-  #total = 0;
-
   /** Returns the estimated tokens of a request's messages. */
   count(messages: readonly Message[]): number {
     const noted = CountedList.tokensOf(messages);
-    if (noted >= 0) return noted;
-    const before = this.#messages;
-    let index = sameAtStart(before, messages);
-    for (; index < messages.length; index++) {
-      const message = messages[index] as Message; // within the list
-      if (before[index] !== message) this.#replace(index, message);
-    }
-    for (; before.length > messages.length; before.pop()) this.#total -= this.#tokens.pop() ?? 0;
-    return this.#total;
-  }
-
-  #replace(index: number, message: Message): void {
-    const tokens = messageTokens(message);
-    this.#total += tokens - (this.#tokens[index] ?? 0);
-    this.#tokens[index] = tokens;
-    this.#messages[index] = isFrozenDeep(message) ? message : null; // an object that is not frozen is counted again
+    return noted < 0 ? sumOf(messages, 0) : noted;
   }
 }
 
-function isFrozenDeep(message: Message): boolean {
-  if (!isObject(message) || !Object.isFrozen(message)) return false;
-  const { content, tool_calls } = message;
-  return (typeof content !== "object" || Object.isFrozen(content)) &&
-    (tool_calls === undefined || Object.isFrozen(tool_calls));
+function sumOf(messages: readonly Message[], first: number): number {
+  let tokens = 0;
+  for (let index = first; index < messages.length; index++) tokens += messageTokens(messages[index]!);
+  return tokens;
 }

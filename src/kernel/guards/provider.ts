@@ -144,7 +144,6 @@ class ProviderGuard {
   readonly #provider: Provider;
   readonly #name: string;
   readonly #deps: ProviderGuardDeps;
-  readonly #meter = new RequestMeter();
   #info: ProviderInfo | null = null;
 
   constructor(session: SessionContext, provider: Provider, name: string, deps: ProviderGuardDeps) {
@@ -190,13 +189,13 @@ class ProviderGuard {
     if (skipped) await skipped;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     const max_output_tokens = this.#maxOutputTokens(request);
-    const message_tokens = this.#meter.count(request.messages);
+    const message_tokens = METER.count(request.messages);
     const tool_tokens = toolTokens(request.tools);
     const window = this.readInfo().defaults.context_window;
     const budget = typeof window === "number" ? window - Math.trunc(max_output_tokens / 2) - tool_tokens : 0;
     session.request_size = { tokens: message_tokens, budget: Math.max(0, budget) };
     const reservation = this.#reserve(turn, message_tokens + tool_tokens, max_output_tokens);
-    const response = await this.#call(turn, request, options, reservation, max_output_tokens);
+    const response = await this.#call(turn, request, options, reservation);
     const { usage } = response;
     turn.answered++;
     turn.response = response;
@@ -218,36 +217,21 @@ class ProviderGuard {
   async completeForModule(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
     const turn = this.#requireTurn();
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
-    const max_output_tokens = this.#maxOutputTokens(request);
-    if (CallKey.isOpen(options.call)) {
-      return await this.#completeWithin(options.call, turn, request, options, max_output_tokens);
+    const { call } = options;
+    if (CallKey.isOpen(call)) { // that call is reserved, counted and logged
+      const answer = await this.#call(turn, request, options, null);
+      CallKey.setUsage(call, answer.usage);
+      return answer;
     }
-    const reservation = this.#reserve(
-      turn,
-      new RequestMeter().count(request.messages) + toolTokens(request.tools),
-      max_output_tokens,
-    );
-    const response = await this.#call(turn, request, options, reservation, max_output_tokens);
+    const input_tokens = METER.count(request.messages) + toolTokens(request.tools);
+    const reservation = this.#reserve(turn, input_tokens, this.#maxOutputTokens(request));
+    const response = await this.#call(turn, request, options, reservation);
     const { usage } = response;
     const calls = (response.tool_calls?.length ?? 0) > 0;
     const data = { provider: this.#name, usage, tool_calls: calls, response: toPlain(response), inner: true };
     turn.inner_responses.add(data);
     await this.#session.hooks.emit("provider:response", data);
     settle(turn, reservation, usage);
-    return response;
-  }
-
-  /** Answers a call of another provider of the session. That call is reserved, counted and logged. */
-  async #completeWithin(
-    outer: CallKey,
-    turn: Turn,
-    request: ChatRequest,
-    options: CompleteOptions,
-    max_output_tokens: number,
-  ): Promise<ChatResponse> {
-    const reserved: Reservation = { max_output_tokens, settle() {} };
-    const response = await this.#call(turn, request, options, reserved, max_output_tokens);
-    CallKey.setUsage(outer, response.usage);
     return response;
   }
 
@@ -265,44 +249,45 @@ class ProviderGuard {
     try {
       return this.#session.run_limits.reserveCall(input_tokens, output_tokens);
     } catch (error) {
-      turn.limit ??= limitOf(error);
-      throw error;
+      throw noteLimit(turn, error);
     }
   }
 
+  /** Calls the provider. `reservation` is null for a part of another call. */
   async #call(
     turn: Turn,
     request: ChatRequest,
     options: CompleteOptions,
-    reservation: Reservation,
-    requested_output_tokens: number,
+    reservation: Reservation | null,
   ): Promise<Answer> {
-    const { max_output_tokens } = reservation;
-    const lowered = max_output_tokens < requested_output_tokens ? { ...request, max_output_tokens } : request;
+    const max_output_tokens = reservation?.max_output_tokens ?? Infinity;
+    const is_lowered = max_output_tokens < this.#maxOutputTokens(request);
     const { step, cancellation } = this.#session;
     const own_signal = options.signal === cancellation.signal ? undefined : options.signal;
     const signal = own_signal ? AbortSignal.any([step.signal, own_signal]) : step.signal;
-    const stream = options.onDelta ? new DeltaGate(options.onDelta) : null;
     const call = CallKey.create();
+    // perf: a named constant on purpose, see src/docs/performance.md#closures
+    const onDelta = (delta: StreamDelta): void => {
+      if (CallKey.isOpen(call) && isDelta(delta)) options.onDelta?.(delta); // a late one belongs to no answer
+    };
     try {
       const pending = step.race(this.#provider.complete(
-        lowered,
-        stream ? { signal, call, onDelta: stream.onDelta } : { signal, call },
+        is_lowered ? { ...request, max_output_tokens } : request,
+        options.onDelta ? { signal, call, onDelta } : { signal, call },
       ));
       const received = await (own_signal ? withAbort(pending, own_signal) : pending);
       return readAnswer(this.#session, this.#provider, received, CallKey.usageOf(call));
     } catch (thrown) {
-      reservation.settle(null);
-      turn.limit ??= limitOf(thrown);
-      if (limitOf(thrown) !== null) throw thrown;
-      const error = turn.provider_error = toTypedError(thrown, this.#name);
-      throw error;
+      reservation?.settle(null);
+      if (limitOf(thrown) !== null) throw noteLimit(turn, thrown);
+      throw turn.provider_error = toTypedError(thrown, this.#name);
     } finally {
       CallKey.close(call);
-      stream?.close();
     }
   }
 }
+
+const METER = new RequestMeter();
 
 const NO_CALLS: readonly ToolCall[] = [];
 
@@ -318,9 +303,14 @@ function settle(turn: Turn, reservation: Reservation, usage: Usage): void {
   try {
     reservation.settle(usage);
   } catch (error) {
-    turn.limit ??= limitOf(error);
-    throw error;
+    throw noteLimit(turn, error);
   }
+}
+
+/** Notes in the turn which limit an error reports, if any; returns the error. */
+function noteLimit(turn: Turn, error: unknown): unknown {
+  turn.limit ??= limitOf(error);
+  return error;
 }
 
 function readInfo(session: SessionContext, provider: Provider, name: string): ProviderInfo {
@@ -341,25 +331,6 @@ function readInfo(session: SessionContext, provider: Provider, name: string): Pr
   fields.config_fields ??= [];
   if (!isObject(fields.defaults)) fields.defaults = {};
   return fields as ProviderInfo; // every field is there
-}
-
-/** Forwards the deltas of one answer; drops malformed ones, and those that come after the end. */
-class DeltaGate {
-  readonly #forward: (delta: StreamDelta) => void;
-  #open = true;
-
-  constructor(forward: (delta: StreamDelta) => void) {
-    this.#forward = forward;
-  }
-
-  // perf: a class field on purpose, see src/docs/performance.md#closures
-  readonly onDelta = (delta: StreamDelta): void => {
-    if (this.#open && isDelta(delta)) this.#forward(delta);
-  };
-
-  close(): void {
-    this.#open = false;
-  }
 }
 
 function isDelta(value: unknown): value is StreamDelta {

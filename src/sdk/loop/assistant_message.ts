@@ -1,6 +1,6 @@
 /** Converts an answer to the data of the log and to the stored message. */
 import { isObject, type JsonObject } from "../json.ts";
-import type { ChatResponse, ContentBlock, Message, StoredToolCall } from "../messages.ts";
+import type { ChatResponse, Message, StoredToolCall } from "../messages.ts";
 import type { ToolCall } from "../tools.ts";
 
 /** Returns whether an answer was cut off at the model's limit or filtered. */
@@ -8,22 +8,6 @@ export function isCut(response: ChatResponse): boolean {
   return ["length", "max_tokens", "max_output_tokens", "content_filter"].includes(
     response.finish_reason ?? "",
   );
-}
-
-/**
- * Returns content with a block for every call, including calls that the provider returned outside the
- * content.
- */
-export function withCallBlocks(content: ContentBlock[], calls: readonly ToolCall[]): ContentBlock[] {
-  const missing = calls.filter((call) =>
-    !content.some((block) => block.type === "tool_call" && block.id === call.id)
-  );
-  if (missing.length === 0) return content;
-  const rest = content.filter((block) => block.type !== "tool_use");
-  return [
-    ...rest,
-    ...missing.map((call) => ({ type: "tool_call", id: call.id, name: call.name, input: call.arguments })),
-  ];
 }
 
 /** Returns an answer without its tool calls. */

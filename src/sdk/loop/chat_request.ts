@@ -3,6 +3,7 @@ import type { Injection } from "../hooks.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { ChatRequest, Message, ToolSpec } from "../messages.ts";
 import { inputSchemaOf } from "../snake_case_aliases.ts";
+import { noteLonger } from "../token_estimate.ts";
 import type { Tool } from "../tools.ts";
 import type { LoopConfig } from "./loop_config.ts";
 
@@ -85,10 +86,9 @@ export interface RequestParts {
 export function buildRequest(config: LoopConfig, view: Message[], parts: RequestParts): ChatRequest {
   const { tools, injections, tail } = parts;
   const placed = placeInjections(view, injections);
-  const request: ChatRequest = {
-    ...config.request,
-    messages: tail.length > 0 ? [...placed, ...tail] : placed,
-  };
+  const messages = tail.length > 0 ? [...placed, ...tail] : placed;
+  if (messages !== view) noteLonger(messages, view);
+  const request: ChatRequest = { ...config.request, messages };
   if (config.response_format) request.response_format = config.response_format;
   if (tools.length > 0) request.tools = tools;
   return request;

@@ -145,7 +145,7 @@ class TurnRun {
     if (open_calls.length > 0) {
       if (await this.#runTools(open_calls)) return;
     } else if (answer !== null && this.#iteration > this.#max_iterations) {
-      return await this.#finishWrapUp(answer);
+      return await this.#finish(answer, "incomplete");
     } else if (answer !== null && await this.#settleAnswer(answer, answer === "")) return;
     await this.#iterate();
   }
@@ -196,7 +196,7 @@ class TurnRun {
       await context.addMessage(repairRequest(format, problems));
       return false;
     }
-    await this.#finish(text);
+    await this.#finish(text, "success");
     return true;
   }
 
@@ -311,24 +311,16 @@ class TurnRun {
    * turn ends with the last text.
    */
   async #wrapUp(): Promise<void> {
-    if (this.#answered >= this.#run_limit) return await this.#finishWrapUp(this.#text);
+    if (this.#answered >= this.#run_limit) return await this.#finish(this.#text, "incomplete");
     const response = await this.#request(true);
-    if (response !== null) await this.#finishWrapUp(textOf(response.content));
+    if (response !== null) await this.#finish(textOf(response.content), "incomplete");
   }
 
-  async #finishWrapUp(text: string): Promise<void> {
+  /** Ends the turn with a text. */
+  async #finish(text: string, status: Status): Promise<void> {
     this.#text = text;
-    if (text !== "") await this.#emitPromptComplete(text);
-    this.#status = "incomplete";
-  }
-
-  async #finish(text: string): Promise<void> {
-    if (text !== "") await this.#emitPromptComplete(text);
-    this.#status = text === "" ? "incomplete" : "success";
-  }
-
-  async #emitPromptComplete(text: string): Promise<void> {
-    await this.#inputs.hooks.emit("prompt:complete", previewOf(text));
+    if (text !== "") await this.#inputs.hooks.emit("prompt:complete", previewOf(text));
+    this.#status = text === "" ? "incomplete" : status;
   }
 
   async #steer(): Promise<void> {

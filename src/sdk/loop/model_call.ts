@@ -10,7 +10,7 @@ import type { JsonObject } from "../json.ts";
 import { overflowOf } from "../llm_errors.ts";
 import type { ChatRequest, ChatResponse } from "../messages.ts";
 import { RetryConfig, retryDelay, withRetry } from "../retry.ts";
-import { responseData, withCallBlocks } from "./assistant_message.ts";
+import { responseData } from "./assistant_message.ts";
 import { ContentBlockEmitter } from "./content_block_events.ts";
 import {
   factsOf,
@@ -93,20 +93,15 @@ export class ModelCalls {
     } finally {
       this.#deps.throttle.markCallEnd(this.#deps.coordinator);
     }
-    const { name, provider } = chosen;
-    const calls = response.tool_calls ?? provider.parseToolCalls?.(response) ?? [];
-    const content = withCallBlocks(response.content, calls);
-    const answer: ChatResponse = { ...response, content };
-    if (calls.length > 0) answer.tool_calls = calls;
-    await attempts.emitter!.finish(answer); // created for the attempt that was answered
+    await attempts.emitter!.finish(response); // created for the attempt that was answered
     await this.#deps.hooks.emit("provider:response", {
-      provider: name,
+      provider: chosen.name,
       iteration,
       usage: response.usage ?? null,
-      tool_calls: calls.length > 0,
-      response: responseData(answer),
+      tool_calls: response.tool_calls !== undefined,
+      response: responseData(response),
     });
-    return answer;
+    return response;
   }
 
   /** Makes one attempt. */

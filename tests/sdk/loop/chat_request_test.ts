@@ -1,0 +1,46 @@
+/** Requests of a loop: the view, the injections and what is added at the end. */
+import type { Injection, Message } from "preamp";
+import { messageTokens, RequestMeter } from "preamp";
+import { buildRequest } from "../../../src/sdk/loop/chat_request.ts";
+import { assertEquals } from "../../assert.ts";
+import { addAll, groups, open, user } from "../../support/context.ts";
+
+const LAST: Message = { role: "user", content: "Answer now." };
+
+function injection(append_to_last_tool_result: boolean): Injection {
+  return {
+    text: "three more words",
+    role: "user",
+    ephemeral: true,
+    append_to_last_tool_result,
+    hook_name: "h",
+  };
+}
+
+for (
+  const [name, injections, tail] of [
+    ["nothing else", [], []],
+    ["a message at the end", [], [LAST]],
+    ["an injection of its own", [injection(false)], []],
+    ["an injection in the last tool result", [injection(true)], []],
+    ["all of them", [injection(true), injection(false)], [LAST]],
+  ] as const
+) {
+  Deno.test(`the tokens of a request are known when the view is followed by ${name}`, async () => {
+    const { context } = await open();
+    await addAll(context, [user("hi"), ...groups(3, 40)]);
+    const view = await context.getMessagesForRequest();
+    const length = view.length;
+    const config = {
+      orchestrator: "loop",
+      max_iterations: -1,
+      max_parallel_tools: 1,
+      steering: false,
+      request: {},
+    };
+    const { messages } = buildRequest(config, view, { tools: [], injections, tail });
+    const sum = messages.reduce((tokens, message) => tokens + messageTokens(message), 0);
+    assertEquals(new RequestMeter().count(messages), sum);
+    assertEquals(view.length, length, "the view itself stays as it was");
+  });
+}
