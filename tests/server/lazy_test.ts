@@ -12,6 +12,16 @@ Deno.test("a command line starts without the server, the runtime and packages", 
   assertEquals(packagesIn(graph), []);
 });
 
+Deno.test("the first run loads no package, and of Node only its timers", async () => {
+  const files = ["src/app/create_services.ts", "src/store/sqlite/sqlite_store.ts"];
+  for await (const { name, isDirectory } of Deno.readDir(new URL("modules/", ROOT))) {
+    if (isDirectory) files.push(`modules/${name}/mod.ts`);
+  }
+  const loaded = new Set((await Promise.all(files.map(staticImports))).flat());
+  assertEquals(packagesIn([...loaded]), []);
+  assertEquals([...loaded].filter((specifier) => specifier.startsWith("node:")), ["node:timers"]);
+});
+
 Deno.test("imports are literal: Deno finds every file and package from main.ts and the first files of children", async () => {
   const found = new Set((await Promise.all(["main.ts", ...CHILDREN].map(wholeGraph))).flat());
   const missing = [...sourceFiles("src/")].filter((path) => !found.has(new URL(path, ROOT).href));
