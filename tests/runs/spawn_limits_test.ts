@@ -330,9 +330,13 @@ Deno.test("a run waits for a sub-agent that a module does not await, and stops i
     coordinator.mount("tools", {
       name: "calculator",
       description: "Spawns and forgets",
-      execute() {
+      async execute() {
         const spawn = coordinator.getCapability("session.spawn") as (request: JsonObject) => Promise<unknown>;
+        const spawned = new Promise<void>((resolve) =>
+          coordinator.hooks.register("task:agent_spawned", () => (resolve(), { action: "continue" }))
+        );
         spawn({ agent: "slow", instruction: "x" }).catch(() => {}); // not awaited on purpose
+        await spawned;
         return "on its way";
       },
     });

@@ -20,10 +20,10 @@ import { hasStarted, type OrphanedRun, stateAfter } from "../scheduler/crash_sta
 import { DAY_MS, recordChange } from "../storage/run_record.ts";
 import { failedOutcome } from "./outcomes.ts";
 import type { RunLog } from "./run_log.ts";
-import { InputRecord } from "./input_record.ts";
 import { announceRecovery, restoreRun } from "./recovered_run.ts";
 import type { NewRun } from "./run_options.ts";
 import { createRunParts, type RunParts } from "./run_parts.ts";
+import { RunRecords } from "./run_records.ts";
 import type { Counters } from "../../sdk/session_counters.ts";
 import { type LastRun, lastRunOf } from "../session_status.ts";
 import type { EndedChild, SavedSession } from "../storage/session_store.ts";
@@ -71,13 +71,15 @@ export class ActiveRun implements RunHandle {
   /** Whether the outcome is decided; entries of the clean-up still follow. */
   #ending = false;
   #outcome: Outcome | null = null;
-  #end_is_unstored = false;
+  /** Whether only this object has the run's outcome, because its end could not be stored. */
+  end_is_unstored = false;
   /** Whether another process continues the run. */
   #is_suspended = false;
-  #accepted = false;
+  /** Whether the run is stored. */
+  is_accepted = false;
   /** State of the turn that a crashed process left. */
   #recovered: RecoveredTurn | null = null;
-  readonly #input: InputRecord;
+  readonly #records: RunRecords;
 
   constructor(options: ActiveRunOptions) {
     const { deps, sessions, run_id, session_id, saved, orphan } = options;
@@ -97,11 +99,17 @@ export class ActiveRun implements RunHandle {
     this.created_at = created_at;
     this.log = log;
     this.approvalQueue = approvalQueue;
-    this.#input = new InputRecord({ run: this, store: deps.store, fence });
+    this.#records = new RunRecords({
+      run: this,
+      store: deps.store,
+      fence,
+      sessionChange: () => sessions.change(this),
+      childChange: (child) => sessions.childChange(this, child),
+    });
     if (orphan) {
-      this.#accepted = true;
+      this.is_accepted = true;
       this.#recovered = restoreRun(orphan, this.#parts);
-      if (projection.status !== "queued") this.#input.restore(orphan.input);
+      if (projection.status !== "queued") this.#records.restoreInput(orphan.input);
     }
     this.#session = this.#createSession(saved, projection.status === "queued" ? undefined : orphan);
   }
@@ -132,10 +140,8 @@ export class ActiveRun implements RunHandle {
    */
   async #saveChild(child: EndedChild): Promise<void> {
     if (this.#is_suspended) return;
-    const { deps, sessions } = this.options;
     try {
-      const changes = [sessions.childChange(this, child), ...this.#input.addAgent(child.input)];
-      await deps.store.commit(changes, sessions.fence(this));
+      await this.#records.storeChild(child);
     } catch (error) {
       this.#parts.hosts.warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
     }
@@ -172,42 +178,41 @@ export class ActiveRun implements RunHandle {
 
   /** Executes modules of the run: in its trace context, and logs their console output with the run's ids. */
   #execute<T>(body: () => Promise<T>): Promise<T> {
+    const { hosts, observer } = this.#parts;
     const { ready, session_id } = this.options;
-    const captured = () =>
-      ready.withConsole?.(this.#parts.hosts.reporterOf(session_id).console, body) ?? body();
-    return this.#parts.observer?.within?.(captured) ?? captured();
+    const captured = () => ready.withConsole?.(hosts.reporterOf(session_id).console, body) ?? body();
+    return observer?.within?.(captured) ?? captured();
   }
 
   async #begin(): Promise<void> {
     const { orphan } = this.options;
     if (orphan) await announceRecovery(orphan, this.#parts, this.#parts.hosts);
-    else if (this.#accepted) await this.#parts.hosts.status({ status: "running" });
+    else if (this.is_accepted) await this.#parts.hosts.status({ status: "running" });
     else await this.#start("running");
     await this.options.ready.load?.();
     await this.#session.initialize();
     this.#has_begun = true;
     // a queued run was accepted before its session was initialised
-    if (!this.#input.is_known) await this.#input.store(this.#session.descriptors);
+    await this.#records.storeBegun(this.#session);
     if (this.#requested_stop !== null) await this.#session.cancel(this.#requested_stop);
   }
 
   async #start(status: "queued" | "running"): Promise<void> {
     const { ready, request } = this.options;
+    const { traceparent } = this.#parts.observer ?? {};
     await this.log.record(draftEntry("run:start", this.session_id, {
       status,
       plan_hash: ready.compiled.plan_hash,
       lock_hash: ready.lock_hash,
       limits: { ...ready.limits },
       metadata: request.metadata ?? {},
-      ...(this.#parts.observer?.traceparent === undefined
-        ? {}
-        : { traceparent: this.#parts.observer.traceparent }),
+      ...(traceparent === undefined ? {} : { traceparent }),
     }));
   }
 
   /** @param place Place in the queue of its session. Default: it has the session. */
   async #accept(place?: string): Promise<void> {
-    if (this.#accepted) return;
+    if (this.is_accepted) return;
     if (this.options.resume && !this.#session.resumable) {
       throw new PreampError(
         "not_replayable",
@@ -215,21 +220,15 @@ export class ActiveRun implements RunHandle {
       );
     }
     this.options.createOptions.admit?.(this.#parts.projection.run);
-    this.#accepted = true;
+    this.is_accepted = true;
     const { deps, with_run, sessions } = this.options;
-    // a queued run must not change the session: another run uses it
-    const queued = this.#parts.projection.status === "queued";
-    const input = this.#input.open(queued ? null : this.#session.descriptors);
-    const changes = queued ? [input] : [input, sessions.change(this)];
+    const records = place === undefined ? this.#records.begun(this.#session) : this.#records.queued(place);
     try {
       await this.log.accept((appended) =>
-        deps.store.commit(
-          [appended, recordChange(this, place), ...changes, ...with_run],
-          sessions.fence(this),
-        )
+        deps.store.commit([appended, ...records, ...with_run], sessions.fence(this))
       );
     } catch (error) {
-      this.#accepted = false;
+      this.is_accepted = false;
       throw error;
     }
   }
@@ -254,7 +253,7 @@ export class ActiveRun implements RunHandle {
   async finish(outcome: Outcome): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;
-    const { deps, sessions } = this.options;
+    const { deps } = this.options;
     const { spawner, hosts, projection, limits } = this.#parts;
     await spawner.stop();
     try {
@@ -274,16 +273,10 @@ export class ActiveRun implements RunHandle {
     try {
       await this.log.end(
         draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
-        () => [
-          recordChange(this),
-          ...(this.#accepted
-            ? [this.#input.close(expires_ms), { expireLog: this.id, at_ms: expires_ms }]
-            : []),
-          ...(this.#has_begun ? [sessions.change(this)] : []),
-        ],
+        () => this.is_accepted ? this.#records.ended(expires_ms, this.#has_begun) : [recordChange(this)],
       );
     } catch (error) {
-      this.#end_is_unstored = !(error instanceof ConflictError); // otherwise another process continues the run
+      this.end_is_unstored = !(error instanceof ConflictError); // otherwise another process continues the run
       deps.log("error", "run_end_not_stored", { run_id: this.id, message: errorMessage(error) });
     }
     this.#close();
@@ -304,16 +297,6 @@ export class ActiveRun implements RunHandle {
   /** Approvals of the run, pending and decided. */
   get approvals(): Approval[] {
     return this.#parts.projection.approvals;
-  }
-
-  /** Whether the run is stored. */
-  get is_accepted(): boolean {
-    return this.#accepted;
-  }
-
-  /** Whether only this object has the run's outcome, because its end could not be stored. */
-  get end_is_unstored(): boolean {
-    return this.#end_is_unstored;
   }
 
   /** Whether the outcome of the run is decided. */
@@ -368,10 +351,8 @@ export class ActiveRun implements RunHandle {
   async cancel(mode: "graceful" | "immediate", reason = "cancelled"): Promise<void> {
     if (this.#ending) return;
     await this.approvalQueue.denyAll(reason);
-    // continueFrom() may still replace the session, and the request with it
-    if (!this.#has_begun) {
-      this.#requested_stop = this.#requested_stop === "immediate" ? this.#requested_stop : mode;
-    } else await this.#session.cancel(mode);
+    if (this.#has_begun) await this.#session.cancel(mode);
+    else if (this.#requested_stop !== "immediate") this.#requested_stop = mode; // the session may be replaced
   }
 
   /**
@@ -380,7 +361,7 @@ export class ActiveRun implements RunHandle {
    */
   async suspend(): Promise<void> {
     if (this.#ending) return;
-    if (!this.#accepted) return await this.cancel("immediate", "the server is stopping");
+    if (!this.is_accepted) return await this.cancel("immediate", "the server is stopping");
     this.#ending = this.#is_suspended = true;
     const { deps } = this.options;
     this.approvalQueue.handOver();
@@ -408,12 +389,10 @@ export class ActiveRun implements RunHandle {
     const steer = this.#session.getCapability("session.steer");
     const queued = this.#parts.projection.status === "queued";
     if (queued || typeof steer !== "function") {
-      throw new PreampError(
-        "not_steerable",
-        queued
-          ? "Cannot steer the run: it waits for its session and has not started"
-          : "Cannot steer the run: its orchestrator does not support steering; use loop-streaming",
-      );
+      const fact = queued
+        ? "it waits for its session and has not started"
+        : "its orchestrator does not support steering; use loop-streaming";
+      throw new PreampError("not_steerable", `Cannot steer the run: ${fact}`);
     }
     await steer(text); // a promise if the loop is sandboxed
   }
