@@ -29,7 +29,8 @@ const MAX_PRETTY_LINE = 8_192;
 
 /**
  * Returns a log that writes one line for each record and redacts the values in `secrets`. A request without an error
- * contains no text of a run: to keep it cheap, only the values that `secrets` was created with are redacted in it.
+ * contains no text of a run: to keep it cheap, only the values that `secrets` was created with are redacted in it, and only in
+ * what the client wrote.
  */
 export function createLog(
   format: LogFormat,
@@ -38,14 +39,18 @@ export function createLog(
   now: () => number = Date.now,
 ): Log {
   const buffer = new BufferedOutput(output);
-  const initial_secrets = secrets.child();
+  const own = secrets.child();
   const write = (line: string) => buffer.add(`${line}\n`);
   const flush = () => buffer.flush();
   const time = () => timestamp(now());
-  const redactedRecord = (record: LogRecord) =>
-    (record.error === undefined ? initial_secrets : secrets).redactValues(
-      record as unknown as JsonObject,
-    ) as unknown as LogRecord;
+  const redactedRecord = (record: LogRecord): LogRecord => {
+    if (record.error !== undefined) {
+      return secrets.redactValues(record as unknown as JsonObject) as unknown as LogRecord;
+    }
+    const { method, path, run_id } = record;
+    const redacted = { ...record, method: own.redactText(method), path: own.redactText(path) };
+    return run_id === undefined ? redacted : { ...redacted, run_id: own.redactText(run_id) };
+  };
   if (format === "json") {
     return {
       request: (record) => write(formatLogRecord(redactedRecord(record))),
