@@ -89,8 +89,7 @@ export function problemAnswer(problem: Problem, request_id: string, members: Jso
   if (status === 401) headers["www-authenticate"] = 'Bearer realm="preamp"';
   if (problem.retry_after_s !== null) headers["retry-after"] = String(problem.retry_after_s);
   if (problem.allow !== null) headers.allow = problem.allow;
-  // The rest of the body is not read.
-  if (status === 408 || status === 413) headers.connection = "close";
+  if (endsConnection(status)) headers.connection = "close";
   const body = {
     type: problemType(code),
     title: ERRORS[code].title,
@@ -100,6 +99,11 @@ export function problemAnswer(problem: Problem, request_id: string, members: Jso
     ...members,
   };
   return textAnswer(JSON.stringify(body), status, headers);
+}
+
+/** Returns whether an answer is the last one of its connection, because the rest of the body is not read. */
+export function endsConnection(status: number): boolean {
+  return status === 408 || status === 413;
 }
 
 /** Returns the problem type of a code: a URN, since the documentation is served by each server itself. */

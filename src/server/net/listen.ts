@@ -1,5 +1,6 @@
 /** Serves an app on a TCP port, with a graceful shutdown. */
 import type { App } from "../app.ts";
+import { endsConnection } from "../problems.ts";
 import { type SystemClock, systemClock } from "../../process/system_clock.ts";
 import { CONNECTION_TIMEOUTS, type ConnectionTimeouts, startTcpProxy, type TcpProxy } from "./tcp_proxy.ts";
 
@@ -98,7 +99,7 @@ async function listenWithTimeouts({ app, host, port, ...options }: ServeOptions)
     if (!connection) return new Response(null, { status: 403 }); // did not come through the proxy
     const end = connection.begin();
     const response = await app.fetch(request, connection);
-    const last = response.headers.get("connection") === "close";
+    const last = endsConnection(response.status); // perf: reading a header of a response makes it slower to send
     info.completed.then(() => end(last), () => end(true)); // a failed response is the last one
     return response;
   }
