@@ -28,6 +28,8 @@ const ANNOTATIONS: ReadonlySet<string> = new Set([
   "title",
 ]);
 
+const MAX_DEPTH = 64;
+
 const known = new WeakMap<JsonSchema, SimpleSchema | "not simple">();
 
 /**
@@ -41,19 +43,19 @@ export function isValidBySimpleSchema(schema: JsonSchema, value: unknown): boole
   return simple !== "not simple" && isValid(simple, value);
 }
 
-function simpleSchema(schema: unknown): SimpleSchema | null {
-  if (!isObject(schema)) return null;
+function simpleSchema(schema: unknown, depth = 0): SimpleSchema | null {
+  if (!isObject(schema) || depth > MAX_DEPTH) return null;
   const { type = null, enum: choices = null, required = [], additionalProperties = true } = schema;
   for (const key in schema) if (!KEYWORDS.has(key) && !ANNOTATIONS.has(key)) return null;
   if (typeof additionalProperties !== "boolean") return null;
   if (!Array.isArray(required) || !required.every((name) => typeof name === "string")) return null;
   if (choices !== null && (!Array.isArray(choices) || choices.some(isCompound))) return null;
-  const items = schema.items === undefined ? null : simpleSchema(schema.items);
+  const items = schema.items === undefined ? null : simpleSchema(schema.items, depth + 1);
   if (schema.items !== undefined && items === null) return null;
   if (schema.properties !== undefined && !isObject(schema.properties)) return null;
   const properties: Record<string, SimpleSchema> = {};
   for (const [name, part] of Object.entries(schema.properties ?? {})) {
-    const simple = simpleSchema(part);
+    const simple = simpleSchema(part, depth + 1);
     if (simple === null || name === "__proto__") return null;
     properties[name] = simple;
   }

@@ -84,6 +84,12 @@ Deno.test("isValidBySimpleSchema() accepts what a usual tool's schema accepts, s
   );
 });
 
+Deno.test("isValidBySimpleSchema() leaves a schema that contains itself to the validator", () => {
+  const schema: JsonObject = { type: "array" };
+  schema.items = schema;
+  assertEquals(isValidBySimpleSchema(schema, []), false);
+});
+
 Deno.test("schemaProblems() leaves schemas with other keywords to the validator", async () => {
   const schemas: JsonObject[] = [
     { type: "string", minLength: 2 },
