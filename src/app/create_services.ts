@@ -6,7 +6,8 @@ import type { Policy } from "../policy/policy.ts";
 import { processRedactor, Redactor } from "../policy/redact.ts";
 import { newId } from "../process/ids.ts";
 import { RunService } from "../runs/service.ts";
-import type { Clock, JsonObject } from "../sdk/types.ts";
+import type { HostClock } from "../kernel/host.ts";
+import type { JsonObject } from "../sdk/types.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { runObservers } from "../telemetry/observe_runs.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
@@ -23,7 +24,7 @@ export interface ServiceDeps {
   policy: Policy;
   modules: ModuleTable;
   basePath: string;
-  clock: Clock;
+  clock: HostClock;
   store: Store;
   plans: URL | null;
   home: URL | null;

@@ -7,6 +7,7 @@ import { defaultPolicy } from "../policy/policy_schema.ts";
 import type { Redactor } from "../policy/redact.ts";
 import { systemClock } from "../process/system_clock.ts";
 import type { Runs } from "../runs/types.ts";
+import type { HostClock } from "../kernel/host.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import { MemoryStore } from "../store/memory.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -59,7 +60,7 @@ export interface RuntimeConfig {
    */
   basePath?: string;
   /** Default: the clock of the process. */
-  clock?: Clock;
+  clock?: HostClock;
   /** Receives the metrics of runs, guests and the store. Closed with the runtime. Default: nothing does. */
   metrics?: Metrics;
   /** Makes the spans of runs. Default: with the policy's `tracing.content`. */

@@ -120,10 +120,10 @@ export interface KnownApproval {
   readonly answer: ApprovalDecision | null;
 }
 
-/** A clock with an optional timer that costs less than {@link Clock.after} and its signal. */
+/** A clock with timers that cost less than {@link Clock.after} and its signal. */
 export interface HostClock extends Clock {
   /** Calls `then` after `ms` milliseconds, unless the returned function is called first. */
-  later?(ms: number, then: () => void): () => void;
+  later(ms: number, then: () => void): () => void;
 }
 
 /** Environment of a session. */

@@ -5,7 +5,6 @@
 import { PreampError } from "../sdk/errors.ts";
 import { parseDecimal } from "../sdk/money.ts";
 import type { RunLimits, Usage } from "../sdk/types.ts";
-import { later } from "./timeouts.ts";
 import type { HostClock } from "./host.ts";
 
 /** Name of a limit that can end a run. */
@@ -228,8 +227,7 @@ export class RunLimitGuard {
   #startClock(): void {
     this.#started_at = this.#options.clock.monotonic();
     const left = Math.max(0, this.limits.max_duration_s * 1000 - this.#used_ms);
-    this.#stop_timer = later(
-      this.#options.clock,
+    this.#stop_timer = this.#options.clock.later(
       left,
       () => this.#end(reached("max_duration_s", `the run took ${this.limits.max_duration_s} seconds`)),
     );

@@ -1,22 +1,5 @@
-/** Timers, and waiting for a promise with a deadline or an abort signal. Time comes from the host's clock. */
+/** Waiting for a promise with a deadline or an abort signal. Time comes from the host's clock. */
 import type { HostClock } from "./host.ts";
-
-/**
- * Abort reason of timers that are no longer needed; one object, because a new `DOMException` costs more than
- * the timer.
- */
-export const STOPPED = new Error("Stopped: no longer needed");
-
-/**
- * Calls `then` after `ms` milliseconds, unless the returned function is called first. Uses `clock.later` when
- * the clock has it, because `clock.after` with a signal costs twice as much.
- */
-export function later(clock: HostClock, ms: number, then: () => void): () => void {
-  if (clock.later) return clock.later(ms, then);
-  const timer = new AbortController();
-  clock.after(ms, timer.signal).then(then, () => {}); // stopped
-  return () => timer.abort(STOPPED);
-}
 
 /** Settles as `promise` does, or rejects with `onTimeout()` after `ms` milliseconds. */
 export function withDeadline<T>(
@@ -26,7 +9,7 @@ export function withDeadline<T>(
   onTimeout: () => Error,
 ): Promise<T> {
   return new Promise<T>((resolve, reject) => {
-    const stop = later(clock, ms, () => reject(onTimeout()));
+    const stop = clock.later(ms, () => reject(onTimeout()));
     Promise.resolve(promise).then((value) => { // a module may return any thenable
       stop();
       resolve(value);
@@ -71,7 +54,7 @@ export function withGrace<T>(
   return new Promise<T>((resolve, reject) => {
     let stop: (() => void) | null = null;
     const wait = () => {
-      stop = later(clock, grace_ms, () => reject(signal.reason));
+      stop = clock.later(grace_ms, () => reject(signal.reason));
     };
     const done = () => {
       stop?.();

@@ -1,9 +1,9 @@
 /** Interfaces that `runs` needs from outside: the store, prepared plans, modules. `src/app` provides them. */
 import type { KernelLimits } from "../kernel/session/session_context.ts";
-import type { Entry, OpenedModule } from "../kernel/host.ts";
+import type { Entry, HostClock, OpenedModule } from "../kernel/host.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import type { ConsoleLevel } from "../sdk/console.ts";
-import type { Clock, JsonObject, ModuleSpec, RunLimits } from "../sdk/types.ts";
+import type { JsonObject, ModuleSpec, RunLimits } from "../sdk/types.ts";
 import type { Store } from "../store/store.ts";
 import type { Caller, RunRequest, Warning } from "./types.ts";
 
@@ -127,7 +127,7 @@ export interface RunsDeps {
   readonly store: Store;
   /** Path under which the HTTP API is mounted, such as `/agents`. Default: none. */
   readonly basePath?: string;
-  readonly clock: Clock;
+  readonly clock: HostClock;
   /** Returns the limits of a caller: the server's, or the smaller ones of the policy of its key. */
   readonly limitsOf: (caller: Caller) => ServiceLimits;
   newId(prefix: string): string;

@@ -2,8 +2,8 @@
 import type { InProcessModule } from "../../src/app/module_table.ts";
 import { hashKey } from "../../src/policy/api_keys.ts";
 import { policyFromData } from "../../src/policy/parse_policy.ts";
-import { systemClock } from "../../src/process/system_clock.ts";
-import type { Clock, Coordinator, JsonObject, ToolCallContext } from "../../src/sdk/types.ts";
+import { type SystemClock, systemClock } from "../../src/process/system_clock.ts";
+import type { Coordinator, JsonObject, ToolCallContext } from "../../src/sdk/types.ts";
 import { createPreamp } from "../../src/server/mod.ts";
 import { mergePlans } from "../../src/plan/merge.ts";
 
@@ -79,12 +79,10 @@ export function serverWith(
   };
 }
 
-function shifted(clock: Clock, passed_ms: () => number): Clock {
+function shifted(clock: SystemClock, passed_ms: () => number): SystemClock {
   return {
     ...clock,
     now: () => clock.now() + passed_ms(),
-    monotonic: () => clock.monotonic(),
-    after: (ms, signal) => clock.after(ms, signal),
   };
 }
 

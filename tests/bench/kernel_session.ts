@@ -1,11 +1,11 @@
 /** A kernel session for a bench: modules are objects, time is real, and entries are kept in memory. */
+import { systemClock } from "../../src/process/system_clock.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
 import type { DraftEntry, Entry, Host } from "../../src/kernel/host.ts";
 import { Session } from "../../src/kernel/session/session.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type {
-  Clock,
   ContextManager,
   Message,
   Module,
@@ -86,15 +86,4 @@ function listContext(): ContextManager {
   };
 }
 
-const clock: Clock = {
-  now: () => Date.now(),
-  monotonic: () => performance.now(),
-  after: (ms, signal) =>
-    new Promise((resolve, reject) => {
-      const timer = setTimeout(resolve, ms);
-      signal?.addEventListener("abort", () => {
-        clearTimeout(timer);
-        reject(signal.reason);
-      }, { once: true });
-    }),
-};
+const clock = systemClock();

@@ -1,5 +1,6 @@
 /** Scripts of the loop benches: configs of provider-mock, with probes that notify the bench. */
-import type { Clock, JsonObject } from "../../src/sdk/types.ts";
+import type { HostClock } from "../../src/kernel/host.ts";
+import type { JsonObject } from "../../src/sdk/types.ts";
 
 /** The prompt of every run. */
 export const PROMPT = "Work it out.";
@@ -32,12 +33,12 @@ export function scriptOf(iterations: number, probed: readonly number[] = []): Js
 }
 
 /** A clock that calls `onProbe`, instead of waiting, when a script reaches a probe. */
-export class ProbeClock implements Clock {
-  readonly #real: Clock;
+export class ProbeClock implements HostClock {
+  readonly #real: HostClock;
   /** Called at each probe. */
   onProbe: () => void = () => {};
 
-  constructor(real: Clock) {
+  constructor(real: HostClock) {
     this.#real = real;
   }
 
@@ -47,6 +48,10 @@ export class ProbeClock implements Clock {
 
   monotonic(): number {
     return this.#real.monotonic();
+  }
+
+  later(ms: number, callback: () => void): () => void {
+    return this.#real.later(ms, callback);
   }
 
   after(ms: number, signal?: AbortSignal): Promise<void> {

@@ -3,7 +3,8 @@ import { createRuntime } from "../../src/app/runtime.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import type { Caller, Run } from "../../src/runs/types.ts";
-import type { Clock, JsonObject } from "../../src/sdk/types.ts";
+import type { HostClock } from "../../src/kernel/host.ts";
+import type { JsonObject } from "../../src/sdk/types.ts";
 import { MemoryStore, type MemoryStoreOptions } from "../../src/store/memory.ts";
 
 /** A runtime for a bench. */
@@ -23,7 +24,7 @@ const CALLER: Caller = { name: "library", namespace: "bench", origin: "operator"
 
 /** Options of `openRuns`. */
 export interface MeasuredOptions {
-  clock?: Clock;
+  clock?: HostClock;
   /** Options of the memory store. */
   store?: MemoryStoreOptions;
   /** Tier of modules from files. Default: `inline`. */

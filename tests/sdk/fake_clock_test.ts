@@ -97,3 +97,13 @@ Deno.test("realClock waits in real time and can be stopped", async () => {
   stop.abort(new Error("stop"));
   await waiting;
 });
+
+Deno.test("later() calls back when its time comes, and not after it was stopped", async () => {
+  const clock = new FakeClock();
+  const called: string[] = [];
+  clock.later(10, () => called.push(`first@${clock.monotonic()}`));
+  clock.later(10, () => called.push("stopped"))();
+  clock.later(0, () => called.push(`at once@${clock.monotonic()}`));
+  await clock.advance(10);
+  assertEquals([called, clock.pending], [["at once@0", "first@10"], 0]);
+});

@@ -4,12 +4,6 @@ import type { SystemClock } from "../../src/process/system_clock.ts";
 
 /** A {@link FakeClock} with the timers of a `SystemClock`. */
 export class FakeSystemClock extends FakeClock implements SystemClock {
-  later(ms: number, callback: () => void): () => void {
-    const stop = new AbortController();
-    this.after(Math.max(ms, Number.MIN_VALUE), stop.signal).then(callback, () => {});
-    return () => stop.abort();
-  }
-
   tick(ms: number, callback: () => void): void {
     this.later(ms, callback);
   }

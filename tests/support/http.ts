@@ -3,11 +3,12 @@
  * The first word of a prompt selects what the run does: see {@link answerOf}. Nothing here uses a timer, so a
  * test may leave runs open.
  */
+import type { HostClock } from "../../src/kernel/host.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Runtime } from "../../src/app/types.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import type { Caller, CreateOptions, RunRequest } from "../../src/runs/types.ts";
-import type { ChatRequest, Clock, Module } from "../../src/sdk/types.ts";
+import type { ChatRequest, Module } from "../../src/sdk/types.ts";
 import { textOf } from "../../src/sdk/mod.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 import { MockProvider, type ScriptedResponse } from "../../src/sdk/testing/mock_provider.ts";
@@ -58,7 +59,7 @@ export interface TestRuntime {
 }
 
 /** Creates a runtime with the plan `default`; the clock of its runs is fake by default. */
-export function testRuntime(clock: Clock = new FakeClock()): TestRuntime {
+export function testRuntime(clock: HostClock = new FakeClock()): TestRuntime {
   const model_clock = new FakeClock();
   const prompted: Module = {
     module: { id: "provider-prompted", type: "provider" },

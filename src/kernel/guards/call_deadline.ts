@@ -2,7 +2,6 @@
  * The deadline of one tool call. Its clock is paused while a sub-agent of the call runs, because the
  * sub-agent has limits of its own and may wait for a person.
  */
-import { later } from "../timeouts.ts";
 import type { HostClock } from "../host.ts";
 import type { StepAbort } from "../session/step_abort.ts";
 
@@ -88,7 +87,7 @@ export class CallDeadline {
     const { clock, grace_ms } = this.#options;
     const abandon = () => this.#abandon?.(this.signal.reason);
     if (this.#pauses === 0) abandon();
-    else if (this.#abandon !== null) this.#stop_timer = later(clock, grace_ms, abandon);
+    else if (this.#abandon !== null) this.#stop_timer = clock.later(grace_ms, abandon);
   }
 
   #startClock(): void {
@@ -96,7 +95,7 @@ export class CallDeadline {
     const is_waiting = this.#abandon !== null && !this.#is_aborted;
     if (!is_waiting || timeout_ms <= 0 || this.#pauses > 0 || this.#stop_timer !== null) return;
     this.#started_at = clock.monotonic();
-    this.#stop_timer = later(clock, this.#left_ms, () => this.#abort(onTimeout()));
+    this.#stop_timer = clock.later(this.#left_ms, () => this.#abort(onTimeout()));
   }
 
   #stopClock(): void {

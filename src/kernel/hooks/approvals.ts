@@ -13,7 +13,6 @@ import {
 } from "../../sdk/hook_actions.ts";
 import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";
-import { later } from "../timeouts.ts";
 import type { ApprovalDecision, ApprovalMatch, ApprovalRequest, RememberedAnswer } from "../host.ts";
 
 /** Subject of a question: a tool call, or the data of another event. */
@@ -136,7 +135,7 @@ async function waitForAnswer(
 ): Promise<ApprovalDecision | null> {
   const { host, cancellation } = session;
   const stop = new AbortController();
-  const stopTimer = later(host.clock, timeout_ms, () => stop.abort("timeout"));
+  const stopTimer = host.clock.later(timeout_ms, () => stop.abort("timeout"));
   const cancel = () => stop.abort("cancelled");
   if (cancellation.is_cancelled) cancel();
   else cancellation.any_signal.addEventListener("abort", cancel, { once: true });

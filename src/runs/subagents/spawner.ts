@@ -5,7 +5,7 @@
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import { withAbort } from "../../kernel/timeouts.ts";
-import type { Host } from "../../kernel/host.ts";
+import type { Host, HostClock } from "../../kernel/host.ts";
 import { Session } from "../../kernel/session/session.ts";
 import { count } from "../../sdk/session_counters.ts";
 import type { MountedDescriptors } from "../../kernel/mounting/mount_descriptors.ts";
@@ -13,7 +13,7 @@ import { combineLimits } from "../../policy/combine_limits.ts";
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
-import type { Clock, ResumeSession, SpawnRequest, SpawnResult, SpawnSession } from "../../sdk/types.ts";
+import type { ResumeSession, SpawnRequest, SpawnResult, SpawnSession } from "../../sdk/types.ts";
 import { checkTokenBudget, limitReached, runChildTurn } from "./turn.ts";
 import type { AgentPlans, ModuleReporter, RunnablePlan, RunsDeps } from "../ports.ts";
 import type { RunProjection } from "../run/run_projection.ts";
@@ -319,7 +319,7 @@ function inputOf(
 }
 
 /** Returns the limits of an overlay: at most the parent's, and counted within what the parent has left. */
-export function childRunLimits(within: RunLimitGuard, ready: RunnablePlan, clock: Clock): RunLimitGuard {
+export function childRunLimits(within: RunLimitGuard, ready: RunnablePlan, clock: HostClock): RunLimitGuard {
   const { limits } = combineLimits(within.limits, { plan: ready.limits });
   return new RunLimitGuard({ limits, cost_limit_is_set: ready.cost_is_asked_for, clock, parent: within });
 }

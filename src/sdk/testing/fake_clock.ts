@@ -45,21 +45,25 @@ export class FakeClock implements Clock {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       if (!(ms > 0)) return resolve();
-      const timer: Timer = {
-        at: this.#elapsed + ms,
-        order: this.#order++,
-        fire: () => {
-          signal?.removeEventListener("abort", abort);
-          resolve();
-        },
-      };
+      const stop = this.later(ms, () => {
+        signal?.removeEventListener("abort", abort);
+        resolve();
+      });
       const abort = () => {
-        this.#timers = this.#timers.filter((item) => item !== timer);
+        stop();
         reject(signal?.reason);
       };
       signal?.addEventListener("abort", abort, { once: true });
-      this.#timers.push(timer);
     });
+  }
+
+  /** Calls `callback` when the clock has advanced by `ms`, unless the returned function is called first. */
+  later(ms: number, callback: () => void): () => void {
+    const timer: Timer = { at: this.#elapsed + Math.max(0, ms), order: this.#order++, fire: callback };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((item) => item !== timer);
+    };
   }
 
   /**
