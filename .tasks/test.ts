@@ -24,10 +24,10 @@ const GATES: readonly (readonly string[])[] = [
 /** Checks the types of all files and of the examples in the docs; it uses one core, so that all else runs meanwhile. */
 const TYPES: readonly string[] = ["check", "--doc", "--quiet", ...SOURCES, "README.md"];
 const SUITES = ["unit:kernel", "unit:rest", "unit:docs"];
-/** Their tests often wait for processes that they started, so more of them run at a time than there are cores. */
-const SLOW_SUITES = ["unit:slow", "e2e"];
-/** The escape suite measures times, so it runs alone. */
-const LONE_SUITES = ["e2e:escape"];
+/** Suites that `quick` leaves out. The escape suite measures times, so it runs alone, and last. */
+const SLOW_SUITES = ["unit:slow", "e2e", "e2e:escape"];
+/** Suites whose tests mostly wait for processes that they started: more of them run at a time than there are cores. */
+const WAITING_SUITES: ReadonlySet<string> = new Set(["e2e"]);
 
 interface Count {
   passed: number;
@@ -41,9 +41,9 @@ for (const args of GATES) {
   if (quick && total.failed > 0) break;
   await runGate(args);
 }
-for (const suite of quick ? SUITES : [...SUITES, ...SLOW_SUITES, ...LONE_SUITES]) {
+for (const suite of quick ? SUITES : [...SUITES, ...SLOW_SUITES]) {
   if (quick && total.failed > 0) break;
-  const jobs = navigator.hardwareConcurrency + (SLOW_SUITES.includes(suite) ? 1 : 0);
+  const jobs = navigator.hardwareConcurrency + (WAITING_SUITES.has(suite) ? 1 : 0);
   const { success, text } = await run(["task", "--quiet", suite], { DENO_JOBS: String(jobs) });
   const count = summaryOf(text);
   // a file that cannot be loaded, or a suite that did not start, counts as one failure
