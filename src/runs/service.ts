@@ -74,7 +74,10 @@ export class RunService implements Runs {
 
   async get(caller: Caller, run_id: string): Promise<Run> {
     const active = this.#activeRun(caller, run_id);
-    if (active) return active.current();
+    if (active) {
+      const run = active.current();
+      return run.ended_at === null ? run : await active.settled("end"); // once its end is stored
+    }
     const record = await this.#deps.store.get("run", run_id);
     if (!record || record.namespace !== caller.namespace) {
       throw new PreampError("not_found", `Cannot find run "${printableId(run_id)}"`);
