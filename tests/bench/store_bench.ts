@@ -4,6 +4,7 @@
  * entry that it had acknowledged must be there.
  *
  *   deno run -A tests/bench/store_bench.ts [runs] [kills]
+ *   deno run -A tests/bench/store_bench.ts 0 100   # only kills
  */
 import { createPreamp, defaultPolicy, openStore, type Store } from "../../src/server/mod.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
@@ -31,15 +32,8 @@ const stores: Record<string, string> = {
   ...(database ? { postgres: database.url } : {}),
 };
 try {
-  const memory = await runsPerSecond(undefined);
-  const rows = [row("memory", memory, memory)];
   const figures: Record<string, number> = {};
-  for (const [name, url] of Object.entries(stores)) {
-    const rates = await runsPerSecond(await openStore(url));
-    rows.push(row(name, rates, memory));
-    rates.forEach((rate, index) => figures[`${name}_${CONCURRENT[index]}`] = rate / memory[index]!); // as many
-  }
-  print(tableOf(["store", "runs/s, 1 at once", "runs/s, 32 at once", "of memory, 1", "of memory, 32"], rows));
+  if (runs > 0) await measureRuns(figures);
   if (database === null) print("Postgres is not installed here: not measured");
   for (const [name, url] of Object.entries(stores)) {
     const { acknowledged, lost } = await killWhileAppending(name, url);
@@ -49,6 +43,17 @@ try {
   report("store", figures);
 } finally {
   await Deno.remove(folder, { recursive: true });
+}
+
+async function measureRuns(figures: Record<string, number>): Promise<void> {
+  const memory = await runsPerSecond(undefined);
+  const rows = [row("memory", memory, memory)];
+  for (const [name, url] of Object.entries(stores)) {
+    const rates = await runsPerSecond(await openStore(url));
+    rows.push(row(name, rates, memory));
+    rates.forEach((rate, index) => figures[`${name}_${CONCURRENT[index]}`] = rate / memory[index]!); // as many
+  }
+  print(tableOf(["store", "runs/s, 1 at once", "runs/s, 32 at once", "of memory, 1", "of memory, 32"], rows));
 }
 
 function row(name: string, rates: number[], memory: number[]): (string | number)[] {
