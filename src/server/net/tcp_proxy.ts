@@ -5,8 +5,8 @@
  *
  * The proxy accepts client connections, enforces those timeouts and forwards bytes to a loopback listener;
  * requests that did not come through the proxy get 403. It does not parse HTTP: the request handler reports
- * when a request starts and ends. Costs about 15 µs of processor time per request, which `--behind-proxy` saves;
- * Deno's `node:http` has such timeouts too, but converting its requests costs more.
+ * when a request starts and ends. Costs about 10 µs of processor time per request, which `--behind-proxy` saves; `node:http`
+ * costs more (src/docs/performance.md#cost-of-a-request).
  */
 import type { SystemClock } from "../../process/system_clock.ts";
 import { DeadlineSweeper, type HasDeadline } from "./deadline_sweeper.ts";
