@@ -71,6 +71,9 @@ export const CONFIG_SCHEMA = {
   },
 };
 
+/** Frozen config → its settings, because all runs of a plan share a frozen config. */
+const parsed = new WeakMap<JsonObject, { schema: JsonObject; config: Config }>();
+
 /**
  * Returns the configuration with defaults filled in.
  *
@@ -81,13 +84,17 @@ export function parseConfig<Settings = unknown>(
   values: JsonObject,
   schema: JsonObject = CONFIG_SCHEMA,
 ): Config & Settings {
-  const config = readConfig<Config & Settings>(schema, values, (config, refuse) => {
+  const known = parsed.get(values);
+  if (known?.schema === schema) return known.config as Config & Settings; // the settings of that schema
+  const given = readConfig<Config & Settings>(schema, values, (config, refuse) => {
     if (config.target_usage < config.compact_threshold) return;
     refuse(["target_usage"], `must be below compact_threshold (${config.compact_threshold})`);
   });
-  return {
-    ...config,
-    max_tokens: config.max_tokens ?? DEFAULT_MAX_TOKENS,
-    max_tokens_is_limit: config.max_tokens !== undefined,
+  const config = {
+    ...given,
+    max_tokens: given.max_tokens ?? DEFAULT_MAX_TOKENS,
+    max_tokens_is_limit: given.max_tokens !== undefined,
   };
+  if (Object.isFrozen(values)) parsed.set(values, { schema, config });
+  return config;
 }

@@ -44,6 +44,9 @@ const REQUEST_KEYS = [
   "tool_choice",
 ];
 
+/** Frozen config → its loop config, because all runs of a plan share a frozen config. */
+const parsed = new WeakMap<JsonObject, { defaults: LoopDefaults; loop: LoopConfig }>();
+
 /**
  * Mounts the loop with `defaults` and the config of a plan.
  *
@@ -54,6 +57,15 @@ export async function mountLoop(
   config: JsonObject,
   defaults: LoopDefaults,
 ): Promise<void> {
+  const known = parsed.get(config);
+  const loop = known?.defaults === defaults ? known.loop : parseLoopConfig(config, defaults);
+  if (Object.isFrozen(config)) parsed.set(config, { defaults, loop });
+  const queue = new SteeringQueue();
+  if (loop.steering) coordinator.registerCapability("session.steer", (text: string) => queue.push(text));
+  await coordinator.mount("orchestrator", createLoop(loop, queue));
+}
+
+function parseLoopConfig(config: JsonObject, defaults: LoopDefaults): LoopConfig {
   // null means the same as a missing key
   const given = Object.fromEntries(Object.entries(config).filter(([, value]) => (value ?? null) !== null));
   let format: ResponseFormat | undefined;
@@ -65,7 +77,7 @@ export async function mountLoop(
     }
   });
   const { default_provider } = settings;
-  const loop: LoopConfig = {
+  return {
     orchestrator: defaults.orchestrator,
     max_iterations: settings.max_iterations,
     max_parallel_tools: settings.max_parallel_tools,
@@ -78,7 +90,4 @@ export async function mountLoop(
     ...(default_provider === undefined ? {} : { default_provider }),
     ...(format ? { response_format: format } : {}),
   };
-  const queue = new SteeringQueue();
-  if (loop.steering) coordinator.registerCapability("session.steer", (text: string) => queue.push(text));
-  await coordinator.mount("orchestrator", createLoop(loop, queue));
 }
