@@ -160,3 +160,11 @@ Deno.test("sanitizeText() leaves well-formed text untouched", () => {
   const text = "naïve ∑ 日本 \u{1f468}\u200d\u{1f469}\tend\n";
   assertEquals(sanitizeText(text), text);
 });
+
+Deno.test("toToolResult() freezes output and error, and takes them in once", () => {
+  const first = toToolResult({ success: false, output: { rows: [1] }, error: { message: "half" } });
+  const second = toToolResult(first);
+  const { output, error } = first as { output: { rows: number[] }; error: object };
+  assertEquals([output, output.rows, error].map(Object.isFrozen), [true, true, true]);
+  assertEquals([second.output === output, second.error === error], [true, true]);
+});
