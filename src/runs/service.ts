@@ -273,7 +273,8 @@ export class RunService implements Runs {
     while (!signal.aborted) {
       const active = this.#activeRun(caller, run_id); // looked up again: this process may continue a run of another
       const closed = active ? active.log.closed : !remote;
-      const entries = await this.#page(caller, run_id, after, pageEntries());
+      const entries = active?.log.recent(after, pageEntries()) ??
+        await this.#page(caller, run_id, after, pageEntries());
       if (entries.length > 0) {
         yield entries;
         after = entries.at(-1)!.seq;

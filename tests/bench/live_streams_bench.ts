@@ -35,6 +35,8 @@ const PLAN = {
 interface Figures extends Read {
   /** Processor time of the server as a share of one core; null where it cannot be measured. */
   readonly cores: number | null;
+  /** Processor time of the server for a delta, its run and its stream included. */
+  readonly cpu_us: number | null;
 }
 
 const folder = await Deno.makeTempDir();
@@ -61,7 +63,18 @@ try {
   );
   print(`${streams} streams of ${PER_SECOND} deltas/s for ${seconds} s, store ${store}`);
   print(tableOf(
-    ["", "deltas", "lost", "reordered", "gaps", "p50 ms", "p99 ms", "max ms", "server's cores"],
+    [
+      "",
+      "deltas",
+      "lost",
+      "reordered",
+      "gaps",
+      "p50 ms",
+      "p99 ms",
+      "max ms",
+      "server's cores",
+      "processor µs/delta",
+    ],
     [rowOf("Deno.serve", floor), rowOf("preamp serve", preamp), [
       "added; target ≤ 2 and 25",
       "",
@@ -70,6 +83,7 @@ try {
       "",
       preamp.p50_ms - floor.p50_ms,
       preamp.p99_ms - floor.p99_ms,
+      "",
       "",
       "",
     ]],
@@ -91,7 +105,12 @@ async function measure(program: Program): Promise<Figures> {
   const read = await readStreams(server);
   const ms = performance.now() - start;
   const after = await processorMs(server.pid);
-  return { ...read, cores: before === null || after === null ? null : (after - before) / ms };
+  const cpu_ms = before === null || after === null ? null : after - before;
+  return {
+    ...read,
+    cores: cpu_ms && cpu_ms / ms,
+    cpu_us: cpu_ms && cpu_ms * 1_000 / read.marks,
+  };
 }
 
 async function readStreams(server: ServerProcess): Promise<Read> {
@@ -101,9 +120,7 @@ async function readStreams(server: ServerProcess): Promise<Read> {
   return await runClient<Read>("live_streams_client.ts", load, [streams, deltas]);
 }
 
-function rowOf(
-  name: string,
-  { marks, lost, reordered, gaps, p50_ms, p99_ms, max_ms, cores }: Figures,
-): Cell[] {
-  return [name, marks, lost, reordered, gaps, p50_ms, p99_ms, max_ms, cores ?? "-"];
+function rowOf(name: string, figures: Figures): Cell[] {
+  const { marks, lost, reordered, gaps, p50_ms, p99_ms, max_ms, cores, cpu_us } = figures;
+  return [name, marks, lost, reordered, gaps, p50_ms, p99_ms, max_ms, cores ?? "-", cpu_us ?? "-"];
 }

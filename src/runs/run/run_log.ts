@@ -69,6 +69,8 @@ export class RunLog {
   readonly #readers = new Waiters();
   #seq = 0;
   #stored = 0;
+  /** The entries of the last commit, for readers that follow the log as it grows. */
+  #last_stored: readonly Entry[] = [];
   #pending: Entry[] = [];
   #pending_bytes = 0;
   #open = false;
@@ -267,6 +269,7 @@ export class RunLog {
   }
 
   #markStored(entries: readonly Entry[]): void {
+    this.#last_stored = entries;
     this.#stored += entries.length;
     this.#options.onStored?.(entries);
     this.wake();
@@ -290,6 +293,18 @@ export class RunLog {
 
   get closed(): boolean {
     return this.#closed;
+  }
+
+  /**
+   * Returns at most `limit` stored entries after `after` without a read of the store; null when the first of them is older than
+   * the last commit.
+   */
+  recent(after: number, limit: number): Entry[] | null {
+    if (after >= this.#stored) return [];
+    const first = this.#last_stored[0];
+    if (!first || first.seq > after + 1) return null;
+    const from = after + 1 - first.seq;
+    return this.#last_stored.slice(from, from + limit);
   }
 
   /** Resolves when an entry after `after` is stored, the log is closed, or `signal` aborts. */

@@ -61,6 +61,33 @@ Deno.test("follow() yields pages of stored entries only", async () => {
   assertEquals(read, memory.entries(handle.id, 0, Number.MAX_SAFE_INTEGER)!.length);
 });
 
+Deno.test("follow() of a run that executes gets each commit without a read of the store", async () => {
+  let reads = 0;
+  const { post, runs, clock } = service({
+    plans: { p: { providers: [[{ text: "x".repeat(400), delay_ms: 10 }]] } },
+    store: (memory) => {
+      const store = new SlowStore(memory);
+      const entries = store.entries.bind(store);
+      return Object.assign(store, {
+        entries: (log: string, after: number, limit: number) => {
+          reads++;
+          return entries(log, after, limit);
+        },
+      });
+    },
+  });
+  const handle = await post("p");
+  const seqs: number[] = [];
+  const reading = (async () => {
+    for await (const page of runs.follow(CALLER, handle.id, {})) seqs.push(...page.map(({ seq }) => seq));
+  })();
+  for (let turn = 0; turn < 100 && handle.current().ended_at === null; turn++) await clock.advance(10);
+  await reading;
+  assertEquals(seqs, seqs.map((_, index) => index + 1));
+  assert(seqs.length > 20);
+  assertEquals(reads, 0);
+});
+
 Deno.test("follow() ends when its reader stops, and leaves no listener behind", async () => {
   const { post, runs, clock } = service({
     plans: { slow: { providers: [[{ text: "slow", delay_ms: 1_000 }]] } },
