@@ -78,11 +78,8 @@ testOnStores(
     await using one = await startServer(flags, { env: KEYS });
     await using two = await startServer(flags, { env: KEYS });
     const [working, asking] = [await begin(one, planOf(8_000)), await begin(one, ASKING)];
-    const queued = await call(one, "/v1/runs", {
-      prompt: "And then?",
-      session_id: (await call(one, `/v1/runs/${asking}`)).body.session_id,
-      if_busy: "queue",
-    }, { prefer: "respond-async" });
+    const { session_id } = (await call(one, `/v1/runs/${working}`)).body;
+    const queued = await begin(one, planOf(0), { session_id, if_busy: "queue" });
     const waiting = await until(one, asking, ({ status }) => status === "awaiting_approval");
     await until(one, working, ({ tool_call_count }) => tool_call_count === 1);
     const response = await one.fetch(`/v1/runs/${working}/events`, {
@@ -103,7 +100,7 @@ testOnStores(
       (await call(two, `/v1/runs/${asking}/approvals/${approval}`, { decision: "allow" })).status,
       200,
     );
-    for (const id of [working, asking, queued.body.id]) {
+    for (const id of [working, asking, queued]) {
       const ended = await until(two, id, ({ ended_at }) => ended_at !== null);
       assertEquals([id, ended.status], [id, "completed"]);
     }
