@@ -161,12 +161,15 @@ export class SqliteDatabase {
   }
 
   #put({ kind, key, namespace, json, index_json, created_ms, expires_ms }: RecordRow, now_ms: number): void {
-    if (this.#get(kind, key, now_ms) === null) this.#delete(kind, key); // an expired record counts as deleted
-    const before = this.#first(
-      "SELECT id, namespace, index_json, created_ms FROM records WHERE kind = ? AND key = ?",
+    let before = this.#first(
+      "SELECT namespace, index_json, created_ms, expires_ms FROM records WHERE kind = ? AND key = ?",
       kind,
       key,
     );
+    if (typeof before?.expires_ms === "number" && before.expires_ms <= now_ms) {
+      this.#delete(kind, key); // an expired record counts as deleted
+      before = undefined;
+    }
     const created = created_ms ?? Number(before?.created_ms ?? now_ms);
     const row = this.#first(
       `INSERT INTO records (kind, key, namespace, json, index_json, created_ms, expires_ms, version)
