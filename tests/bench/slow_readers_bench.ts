@@ -37,17 +37,8 @@ interface Memory {
 const folder = await Deno.makeTempDir();
 try {
   await Deno.writeTextFile(`${folder}/clock.json`, JSON.stringify(PLAN));
-  const program = await preampProgram({
-    home: `${folder}/home`,
-    store: `sqlite:${folder}/runs.db`,
-    env: {
-      PREAMP_PLANS: folder,
-      PREAMP_MODULES_INLINE: MODULE,
-      PREAMP_LIMITS_MAX_DURATION_S: String(20 * seconds),
-    },
-  });
-  const alone = await measure(await startServer(program), 0);
-  const stalled = await measure(await startServer(program), readers);
+  const alone = await measure(await startStored("alone"), 0);
+  const stalled = await measure(await startStored("stalled"), readers);
   const reader_mb = (stalled.memory.end - stalled.memory.before - (alone.memory.end - alone.memory.before)) /
     readers;
   const growth_mb = stalled.memory.end - stalled.memory.middle - (alone.memory.end - alone.memory.middle);
@@ -65,6 +56,20 @@ try {
   if (reader_mb > BOUNDS.reader_mb || stalled.stopped_s > BOUNDS.stop_s) Deno.exitCode = 1;
 } finally {
   await Deno.remove(folder, { recursive: true });
+}
+
+/** Starts a server with a store of its own: it would continue the run that another one left in it. */
+async function startStored(name: string): Promise<ServerProcess> {
+  const program = await preampProgram({
+    home: `${folder}/${name}`,
+    store: `sqlite:${folder}/${name}.db`,
+    env: {
+      PREAMP_PLANS: folder,
+      PREAMP_MODULES_INLINE: MODULE,
+      PREAMP_LIMITS_MAX_DURATION_S: String(20 * seconds),
+    },
+  });
+  return await startServer(program);
 }
 
 /** Measures a run with `count` stalled readers, and stops the server. */
