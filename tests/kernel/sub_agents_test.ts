@@ -114,6 +114,27 @@ Deno.test("CallDeadline is paused until the last of several pauses ends, and con
   assertEquals(clock.pending, 0);
 });
 
+Deno.test("CallDeadline sets no timer for a call that answers at once, and one for any other call", async () => {
+  const clock = new FakeClock();
+  const quick = deadline(clock);
+  const answered = quick.made.wait(Promise.resolve("done"));
+  const pending = answered.then((answer) => {
+    quick.made.stop();
+    return [answer, clock.pending];
+  });
+  assertEquals(await pending, ["done", 0]);
+  await nextTurn();
+  assertEquals(clock.pending, 0);
+
+  const slow = deadline(clock);
+  const late = assertRejects(() => slow.made.wait(new Promise(() => {})), Error, "late");
+  await nextTurn();
+  assertEquals(clock.pending, 1);
+  await clock.advance(1_000);
+  await late;
+  slow.made.stop();
+});
+
 Deno.test("CallDeadline abandons an aborted call at once, and a paused one after its grace period", async () => {
   const clock = new FakeClock();
   const plain = deadline(clock);
