@@ -133,10 +133,10 @@ export const SECTIONS: {
     max_total_tokens: whole(1_000_000, "Input and output tokens of one run"),
     max_cost_usd: dollars("5", "What the model calls of one run may cost"),
     max_duration_s: seconds(600, "Time that one run may take; waiting for approvals does not count"),
-    max_concurrent_runs: whole(64, "Runs at the same time", {
+    max_concurrent_runs: whole(64, "Runs of one server at the same time", {
       for_keys: "set limits.max_concurrent_runs of the server; max_runs_per_key limits one key",
     }),
-    max_runs_per_key: whole(16, "Runs of one key at the same time"),
+    max_runs_per_key: whole(16, "Runs of one key at the same time, on all servers of the store"),
     max_body_bytes: bytes(1024 * 1024, "Size of a request's body"),
     max_plan_bytes: bytes(DOCUMENT_LIMITS.max_bytes, "Size of a plan's text"),
     max_plan_nodes: whole(

@@ -51,15 +51,15 @@ export class ObservedLeases {
   }
 
   /**
-   * Acquires a lease for `ttl_ms`. Waits up to that long when the lease of another owner looks expired: it may be one of a
-   * crashed process, or of a living one with another clock.
+   * Acquires a lease for `ttl_ms`. With `wait` it waits up to that long when the lease of another owner looks expired: it
+   * may be one of a crashed process, or of a living one with another clock.
    *
    * @param attempt Acquires the lease if it is free, own, or in the state `expired`.
    * @returns The fencing token, or null while another owner has the lease.
    */
   async acquire(
     name: string,
-    ttl_ms: number,
+    { ttl_ms, wait = true }: { ttl_ms: number; wait?: boolean | undefined },
     attempt: (expired: StoredLease | null) => Promise<LeaseAttempt>,
   ): Promise<number | null> {
     let before: StoredLease | undefined;
@@ -68,7 +68,7 @@ export class ObservedLeases {
       this.see(name, "held" in found ? found.held : found.acquired);
       if (!("held" in found)) return found.token;
       const renewed = before !== undefined && !isSame(before, found.held);
-      if (!found.late || renewed || count > ATTEMPTS) return null;
+      if (!wait || !found.late || renewed || count > ATTEMPTS) return null;
       before = found.held;
       await new Promise((resolve) => setTimeout(resolve, ttl_ms / ATTEMPTS));
     }

@@ -84,8 +84,11 @@ export interface Store {
     kind: string,
     options: ListOptions,
   ): Awaitable<{ records: VersionedRecord[]; next_cursor: string | null }>;
-  /** Acquires a lease for `ttl_ms`. Returns its fencing token, or null while another owner has it. */
-  acquire(lease: string, owner: string, ttl_ms: number): Awaitable<number | null>;
+  /**
+   * Acquires a lease for `ttl_ms`. Returns its fencing token, or null while another owner has it. A store without a clock
+   * of its own may need up to `ttl_ms` to find out whether a lease has expired; with `wait: false` it returns null then.
+   */
+  acquire(lease: string, owner: string, ttl_ms: number, wait?: boolean): Awaitable<number | null>;
   /** Renews a lease for `ttl_ms`; returns false when it was lost. */
   renew(lease: string, owner: string, ttl_ms: number): Awaitable<boolean>;
   release(lease: string, owner: string): Awaitable<void>;

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "../assert.ts";
-import { dataUrl, toolModule } from "../app/settings_kit.ts";
+import { dataUrl, toolModule } from "../app/settings_effects/kit.ts";
 import { startServer } from "./program.ts";
 
 const PLAN = {

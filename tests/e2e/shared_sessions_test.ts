@@ -130,11 +130,45 @@ Deno.test("a queued run waits over a restart of its server", () =>
     let session: string;
     {
       await using server = await startServer(flags, { env: KEYS });
-      const { id, session_id } = await occupy(server, 60_000);
+      const { id, session_id } = await occupy(server, 5_000);
       ids = [id, await begin(server, planOf(0), { prompt: "second", session_id, if_busy: "queue" })];
       session = session_id;
     }
     await using server = await startServer(flags, { env: KEYS });
-    assertEquals(await statusesOf(server, ids), ["cancelled", "completed"]);
+    assertEquals(await statusesOf(server, ids), ["completed", "completed"]);
     assertEquals(await promptsOf(server, session), ["first", "second"]);
   }));
+
+testOnStores(
+  "a key has max_runs_per_key runs at once on both together, also after a crash",
+  async (flags) => {
+    const keys = { PREAMP_API_KEYS: `${KEYS.PREAMP_API_KEYS},another-key-of-this-test` };
+    const start = () => startServer([...flags, "--limits.max_runs_per_key", "3"], { env: keys });
+    const [one, two] = await Promise.all([start(), start()]);
+    await using _two = two;
+    const post = (server: ServerProgram, delay_ms: number, headers: Record<string, string> = {}) =>
+      call(server, "/v1/runs", { prompt: "hi", plan: planOf(delay_ms) }, {
+        prefer: "respond-async",
+        ...headers,
+      });
+    const servers = Array.from({ length: 12 }, (_, index) => index % 2 === 0 ? one : two);
+    const answers = await Promise.all(servers.map((server) => post(server, 5_000)));
+    const admitted = answers.filter(({ status }) => status === 202).map(({ body }) => body.id);
+    assertEquals([admitted.length, answers.filter(({ status }) => status === 429).length], [3, 9]);
+    const refused = await post(two, 0);
+    assertEquals([refused.status, refused.body.error.code, refused.body.error.message], [
+      429,
+      "too_many_runs",
+      "Cannot start a run: max_runs_per_key is 3",
+    ]);
+    const other = await post(two, 0, { authorization: "Bearer another-key-of-this-test" });
+    assertEquals(other.status, 202);
+
+    one.kill("SIGKILL");
+    await one.ended;
+    assertEquals((await post(two, 0)).status, 429); // the runs of the killed server are recovered
+    assertEquals(await statusesOf(two, admitted), ["completed", "completed", "completed"]);
+    const again = await Promise.all([1, 2, 3, 4].map(() => post(two, 1_000)));
+    assertEquals(again.map(({ status }) => status).sort(), [202, 202, 202, 429]);
+  },
+);

@@ -1,206 +1,18 @@
-/** Requests and answers of `provider-anthropic`, field by field. */
+/** Answers of the API of `provider-anthropic`, field by field. */
 import type { JsonObject, Message, ToolSpec } from "preamp";
-import { type CallSettings, toConversation, type WireRequest } from "preamp/provider";
 import { TestCoordinator } from "preamp/testing";
-import { toRequest } from "../../modules/provider-anthropic/to_request.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { ANTHROPIC, blockEvents, event, message, messageEvents } from "./providers/anthropic_wire.ts";
 import { fakeServer } from "./providers/fake_server.ts";
 import { mount } from "../../modules/provider-anthropic/mod.ts";
 
 const USER: Message = { role: "user", content: "Hello" };
+
 const TOOL: ToolSpec = {
   name: "lookup",
   description: "Looks up.",
   parameters: { type: "object", properties: {} },
 };
-
-function request(fields: Partial<CallSettings>, messages: Message[] = [USER]): WireRequest {
-  const { conversation } = toConversation(messages, "anthropic");
-  const call = {
-    model: "claude-sonnet-5-5",
-    conversation,
-    tools: [],
-    max_output_tokens: 8000,
-    stream: false,
-  };
-  return toRequest({ ...call, ...fields });
-}
-
-/** Returns the body without the parts that all requests have. */
-function body(fields: Partial<CallSettings>, messages?: Message[]): JsonObject {
-  const { model: _, messages: __, max_tokens: ___, ...rest } = request(fields, messages).body;
-  return rest;
-}
-
-function messagesOf(messages: Message[]): unknown {
-  return request({}, messages).body.messages;
-}
-
-Deno.test("toRequest() sends parameters in the API's form", () => {
-  const fields = { stop: ["END", " "], temperature: 0.5, top_p: 0.9, model: "claude-sonnet-4-5" };
-  assertEquals(request(fields).body, {
-    model: "claude-sonnet-4-5",
-    max_tokens: 8000,
-    messages: [{ role: "user", content: [{ type: "text", text: "Hello" }] }],
-    stop_sequences: ["END"],
-    temperature: 0.5,
-  });
-});
-
-const THINKING: readonly [fields: Partial<CallSettings>, expected: JsonObject][] = [
-  [{}, {}],
-  [{ temperature: 1 }, {}], // refused by newer models
-  [{ reasoning_effort: "low" }, adaptive("low")],
-  [{ reasoning_effort: "minimal" }, adaptive("low")],
-  [{ reasoning_effort: "max", model: "claude-opus-5-5" }, adaptive("max")],
-  [{ thinking_budget: 2000 }, { thinking: { type: "adaptive", display: "summarized" } }],
-  [{ thinking_budget: 0 }, { thinking: { type: "disabled" } }],
-  [{ reasoning_effort: "none" }, { thinking: { type: "disabled" } }],
-  [{ thinking_budget: 0, model: "claude-fable-5-1" }, {}], // always thinks
-  [{ thinking_budget: 0, model: "claude-opus-5-5" }, {}],
-  [{ thinking_budget: 2000, model: "claude-opus-4-6" }, {
-    thinking: { type: "enabled", budget_tokens: 2000 },
-  }],
-  [{ thinking_budget: 2000, model: "claude-haiku-4-5" }, {
-    thinking: { type: "enabled", budget_tokens: 2000 },
-  }],
-  [{ thinking_budget: 100, model: "claude-haiku-4-5" }, {
-    thinking: { type: "enabled", budget_tokens: 1024 },
-  }],
-  [{ thinking_budget: 90_000, model: "claude-haiku-4-5" }, {
-    thinking: { type: "enabled", budget_tokens: 7999 },
-  }],
-  [{ thinking_budget: 2000, model: "claude-haiku-4-5", max_output_tokens: 500 }, {}],
-  [{ reasoning_effort: "high", model: "claude-haiku-4-5" }, {}],
-  [{ reasoning_effort: "high", model: "claude-opus-4-5" }, { output_config: { effort: "high" } }],
-  [
-    { thinking_budget: 2000, temperature: 0, model: "claude-haiku-4-5" },
-    { thinking: { type: "enabled", budget_tokens: 2000 } },
-  ],
-  [{ reasoning_effort: "low", model: "claude-3-5-haiku-20241022" }, {}],
-  [{ reasoning_effort: "low", model: "some-other-model" }, adaptive("low")],
-];
-
-function adaptive(effort: string): JsonObject {
-  return { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort } };
-}
-
-for (const [fields, expected] of THINKING) {
-  Deno.test(`toRequest() thinking of ${JSON.stringify(fields)}`, () => assertEquals(body(fields), expected));
-}
-
-const CHOICES: readonly [choice: string | JsonObject, expected: JsonObject][] = [
-  ["auto", { type: "auto" }],
-  ["none", { type: "none" }],
-  ["required", { type: "any" }],
-  ["lookup", { type: "tool", name: "lookup" }],
-  [{ type: "any", disable_parallel_tool_use: true }, { type: "any", disable_parallel_tool_use: true }],
-];
-
-for (const [choice, expected] of CHOICES) {
-  Deno.test(`toRequest() tool_choice ${JSON.stringify(choice)}`, () => {
-    assertEquals(body({ tools: [TOOL], tool_choice: choice }).tool_choice, expected);
-  });
-}
-
-Deno.test("toRequest() does not force a tool together with thinking, or without tools", () => {
-  const forced = { tools: [TOOL], tool_choice: "required", reasoning_effort: "low" };
-  assertEquals(body(forced).tool_choice, { type: "auto" });
-  assertEquals(body({ tool_choice: "required" }), {});
-});
-
-Deno.test("toRequest() sends native tools as they are, and schemas that the API accepts", () => {
-  const search = { type: "web_search_20260318", max_uses: 3 };
-  const tools: ToolSpec[] = [
-    { name: "web_search", description: "Ours.", parameters: { type: "object" }, ...search },
-    { name: "either", parameters: { anyOf: [{ required: ["a"] }], properties: { a: {} } } },
-  ];
-  assertEquals(body({ tools }).tools, [
-    { name: "web_search", ...search },
-    { name: "either", input_schema: { type: "object", properties: { a: {} } } },
-  ]);
-});
-
-Deno.test("toRequest() uses structured outputs, and reports what it cannot do", () => {
-  const schema = { type: "object", properties: { n: { type: "integer", minimum: 1 } }, required: ["n"] };
-  const format = { type: "json_schema" as const, schema };
-  const { output_config } = body({ response_format: format }) as { output_config: { format: JsonObject } };
-  assertEquals(output_config.format.type, "json_schema");
-  const sent = output_config.format.schema as JsonObject;
-  assertEquals([sent.additionalProperties, sent.required], [false, ["n"]]);
-  const { degradation, ...old } = request({ response_format: format, model: "claude-3-5-haiku-20241022" });
-  assertEquals(old.body.output_config, undefined);
-  assertEquals(degradation, {
-    requested: "response_format json_schema",
-    actual: "response_format text",
-    reason: "claude-3-5-haiku-20241022 has no structured outputs",
-  });
-  assertEquals(
-    request({ response_format: { type: "json" } }).degradation?.reason,
-    "the API has no JSON mode without a schema",
-  );
-  assertEquals(request({ response_format: { type: "text" } }).degradation, undefined);
-});
-
-Deno.test("toRequest() sends images and files", () => {
-  const content = [
-    { type: "text", text: "Look:" },
-    { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } },
-    { type: "image_url", image_url: { url: "https://example.com/a.png" } },
-    { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBERi0=" } },
-    { type: "document", source: { type: "text", data: "plain ä" }, title: "notes" },
-    { type: "document", source: { type: "file", file_id: "file_1" } },
-  ];
-  assertEquals(messagesOf([{ role: "user", content }]), [{
-    role: "user",
-    content: [
-      { type: "text", text: "Look:" },
-      { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } },
-      { type: "image", source: { type: "url", url: "https://example.com/a.png" } },
-      {
-        type: "document",
-        source: { type: "base64", media_type: "application/pdf", data: "JVBERi0=" },
-        title: "a.pdf",
-      },
-      {
-        type: "document",
-        source: { type: "text", media_type: "text/plain", data: "plain ä" },
-        title: "notes",
-      },
-      { type: "document", source: { type: "file", file_id: "file_1" } },
-    ],
-  }]);
-});
-
-Deno.test("toRequest() keeps the last four cache breakpoints", () => {
-  const metadata = { cache_control: { type: "ephemeral" } };
-  const messages: Message[] = [
-    { role: "system", content: "Be brief.", metadata },
-    ...Array.from({ length: 6 }, (_, index): Message => ({
-      role: index % 2 === 0 ? "user" : "assistant",
-      content: `text ${index}`,
-      metadata,
-    })),
-    { role: "user", content: "end" },
-  ];
-  const { system, messages: sent } = request({}, messages).body as {
-    system: JsonObject[];
-    messages: JsonObject[];
-  };
-  const marked = (blocks: unknown) =>
-    (blocks as JsonObject[]).map((block) => block.cache_control !== undefined);
-  assertEquals(marked(system), [false]);
-  assertEquals(sent.map(({ content }) => marked(content)), [
-    [false],
-    [false],
-    [true],
-    [true],
-    [true],
-    [true],
-    [false],
-  ]);
-});
 
 /** Calls a provider whose server plays one response. */
 async function complete(response: () => Response, stream: boolean, config: JsonObject = {}) {
@@ -227,8 +39,11 @@ function sse(events: readonly string[]): Response {
 }
 
 const THOUGHT = { type: "thinking", thinking: "Let me see.", signature: "sig==" };
+
 const REDACTED = { type: "redacted_thinking", data: "opaque==" };
+
 const SERVER_TOOL = { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "x" } };
+
 const SERVER_RESULT = { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] };
 
 Deno.test("complete() streams every kind of block, and resolves to the same as without a stream", async () => {
@@ -489,10 +304,14 @@ Deno.test("requests have the key and no header from variables of the process", a
 });
 
 const START = event({ type: "message_start", message: message([], { stop_reason: null }) });
+
 const END = event({ type: "message_stop" });
+
 const TEXT_BLOCK = { type: "text", text: "" };
+
 const textDelta = (index: number, text: unknown) =>
   event({ type: "content_block_delta", index, delta: { type: "text_delta", text } });
+
 const blockStart = (index: number, content_block: unknown) =>
   event({ type: "content_block_start", index, content_block });
 

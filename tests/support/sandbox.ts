@@ -1,9 +1,11 @@
 /** For tests of sandboxes: a sandbox that ends what it started, modules as bundles, and modules that are written in place. */
-import type { Module, ModuleType } from "../../src/sdk/types.ts";
+import type { Module, ModuleType, ToolCallContext, ToolResult } from "../../src/sdk/types.ts";
 import type { GuestGrant } from "../../src/sandbox/tiers/worker_permissions.ts";
 import { type GuestLimits, Sandbox } from "../../src/sandbox/sandbox.ts";
 import type { GuestSlots } from "../../src/sandbox/tiers/guest_semaphore.ts";
 import type { GuestTier } from "../../src/sandbox/tiers/isolation_tiers.ts";
+import type { JsonObject } from "../../src/sdk/json.ts";
+import { TestCoordinator, type TestCoordinatorOptions } from "../../src/sdk/testing/coordinator.ts";
 import { createLoader, type Loader } from "../../src/loader/loader.ts";
 import { contextOf, specOf } from "./loader.ts";
 
@@ -114,3 +116,27 @@ export class Lab implements AsyncDisposable {
     await this.sandbox.close();
   }
 }
+
+/** A module that is mounted on a coordinator of its own, or on a given one. */
+export async function mounted(
+  lab: Lab,
+  code: string,
+  options: OpenOptions & { on?: TestCoordinator; config?: JsonObject; coordinator?: TestCoordinatorOptions } =
+    {},
+) {
+  const module = await lab.open(code, options);
+  const coordinator = options.on ?? new TestCoordinator(options.coordinator);
+  const returned: unknown = await module.mount(coordinator, options.config ?? {});
+  const call = async (name: string, input: JsonObject = {}, context?: Partial<ToolCallContext>) => {
+    const { signal } = new AbortController();
+    const given = { id: "c1", session_id: "s", signal, progress: () => {}, ...context };
+    const result = await coordinator.tools[name]!.execute(input, given) as ToolResult;
+    return result.output;
+  };
+  return { module, coordinator, returned, call };
+}
+
+/** A module with one tool `t` whose body is this. */
+export const toolOf = (body: string): string =>
+  `export const mount = (coordinator, config) => coordinator.mount("tools", { name: "t", description: "d",
+     execute: async (input, call) => { ${body} } });`;

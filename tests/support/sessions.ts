@@ -361,3 +361,23 @@ export async function until(condition: () => boolean): Promise<void> {
 export function nextTurn(): Promise<void> {
   return new FakeClock().advance(0);
 }
+
+export const contents = (messages: readonly Message[]) =>
+  messages.map((
+    { role, content },
+  ) => [
+    role,
+    typeof content === "string" ? content : content.map((block) => block.text ?? block.type).join(),
+  ]);
+
+/** Creates a module that passes its coordinator to the test. */
+export function spy(): { module: TestModule; coordinator: () => Coordinator } {
+  let given: Coordinator | null = null;
+  return {
+    module: async (coordinator) => {
+      given = coordinator;
+      await coordinator.mount("tools", tool("spy"));
+    },
+    coordinator: () => given!,
+  };
+}

@@ -1,6 +1,11 @@
-/** Limits the number of concurrent runs, in total and for each caller. Starting and queued runs count. */
+/**
+ * Limits the number of concurrent runs: in total for this process, and for each caller over all processes that share
+ * the store. Starting and queued runs count.
+ */
 import { PreampError } from "../../sdk/errors.ts";
+import type { Clock } from "../../sdk/types.ts";
 import type { Caller, RunRequest } from "../types.ts";
+import type { CallerSlots } from "./caller_slots.ts";
 
 /** Limits of concurrent runs. */
 export interface AdmissionLimits {
@@ -12,49 +17,114 @@ export interface AdmissionLimits {
 export interface AdmissionSlot {
   readonly caller: Caller;
   readonly session_id: string;
+  /** The slot of the caller in the store; null while it has none, and in a store of one process. */
+  taken: string | null;
 }
+
+/** Milliseconds between two attempts to count a run that was admitted although its caller had no slot. */
+const TAKE_EVERY_MS = 1_000;
 
 /** Counts reserved slots. */
 export class Admission {
   readonly #slots = new Set<AdmissionSlot>();
   readonly #limitsOf: (caller: Caller) => AdmissionLimits;
+  readonly #shared: CallerSlots | null;
+  readonly #clock: Clock;
+  readonly #stopped = new AbortController();
 
-  constructor(limitsOf: (caller: Caller) => AdmissionLimits) {
+  /** @param shared The slots of callers in the store. Null: no other process shares it. */
+  constructor(limitsOf: (caller: Caller) => AdmissionLimits, shared: CallerSlots | null, clock: Clock) {
     this.#limitsOf = limitsOf;
+    this.#shared = shared;
+    this.#clock = clock;
   }
 
   /**
-   * Reserves a slot. A run that replaces the active run of its session does not count twice. `admitted`:
-   * skips the limits (run recovered from a crashed process).
+   * Reserves a slot in this process. A run that replaces the active run of its session does not count twice.
    * @throws {PreampError} `too_many_runs`.
    */
-  reserve(
-    caller: Caller,
-    session_id: string,
-    if_busy: RunRequest["if_busy"],
-    admitted = false,
-  ): AdmissionSlot {
+  reserve(caller: Caller, session_id: string, if_busy: RunRequest["if_busy"]): AdmissionSlot {
     const counted = [...this.#slots].filter((slot) => if_busy === "queue" || slot.session_id !== session_id);
-    const own = counted.filter((slot) =>
-      slot.caller.name === caller.name && slot.caller.namespace === caller.namespace
-    );
-    if (!admitted) {
-      const limits = this.#limitsOf(caller);
-      checkRoom(counted.length, "max_concurrent_runs", limits);
-      checkRoom(own.length, "max_runs_per_key", limits);
-    }
-    const slot = { caller, session_id };
+    const limits = this.#limitsOf(caller);
+    checkRoom(counted.length, "max_concurrent_runs", limits);
+    checkRoom(counted.filter((slot) => isOf(slot, caller)).length, "max_runs_per_key", limits);
+    return this.#add(caller, session_id);
+  }
+
+  /** Reserves a slot for a run of a crashed process, whatever the limits. */
+  reserveAdmitted(caller: Caller, session_id: string): AdmissionSlot {
+    const slot = this.#add(caller, session_id);
+    void this.#takeLater(slot);
+    return slot;
+  }
+
+  #add(caller: Caller, session_id: string): AdmissionSlot {
+    const slot = { caller, session_id, taken: null };
     this.#slots.add(slot);
     return slot;
   }
 
-  /** Releases a slot. */
-  release(slot: AdmissionSlot): void {
+  /**
+   * Counts the run of a slot against the limit of its caller in all processes. `replaces` resolves to whether the run
+   * replaces the active run of its session; then it is counted when that one has ended.
+   * @throws {PreampError} `too_many_runs`.
+   */
+  async count(slot: AdmissionSlot, replaces: () => Promise<boolean>): Promise<void> {
+    if (await this.#take(slot)) return;
+    if (!await replaces()) throw tooMany("max_runs_per_key", this.#limitsOf(slot.caller));
+    void this.#takeLater(slot);
+  }
+
+  async #take(slot: AdmissionSlot): Promise<boolean> {
+    if (this.#shared === null) return true;
+    const taken = await this.#shared.take(slot.caller, this.#limitsOf(slot.caller).max_runs_per_key);
+    if (!this.#slots.has(slot) || slot.taken !== null) { // it was released meanwhile, or has inherited a slot
+      if (taken !== null) await this.#shared.release(taken);
+      return true;
+    }
+    slot.taken = taken;
+    return taken !== null;
+  }
+
+  async #takeLater(slot: AdmissionSlot): Promise<void> {
+    try {
+      while (this.#slots.has(slot) && slot.taken === null) {
+        if (await this.#take(slot).catch(() => false)) return; // a store that fails now may answer later
+        await this.#clock.after(TAKE_EVERY_MS, this.#stopped.signal);
+      }
+    } catch {
+      // stopped
+    }
+  }
+
+  /** Releases a slot; a run of the same caller that is not counted yet inherits its place. */
+  async release(slot: AdmissionSlot): Promise<void> {
     this.#slots.delete(slot);
+    const { taken } = slot;
+    if (taken === null) return;
+    slot.taken = null;
+    const heir = [...this.#slots].find((other) => other.taken === null && isOf(other, slot.caller));
+    if (heir) heir.taken = taken;
+    else await this.#shared?.release(taken);
+  }
+
+  /** Stops counting runs and frees the slots of those that other processes continue. */
+  async close(): Promise<void> {
+    this.#stopped.abort();
+    const taken = [...this.#slots].flatMap((slot) => slot.taken ?? []);
+    this.#slots.clear();
+    await Promise.all(taken.map((slot) => this.#shared?.release(slot)));
   }
 }
 
+function isOf(slot: AdmissionSlot, { name, namespace }: Caller): boolean {
+  return slot.caller.name === name && slot.caller.namespace === namespace;
+}
+
 function checkRoom(taken: number, limit: keyof AdmissionLimits, limits: AdmissionLimits): void {
-  const most = limits[limit];
-  if (taken >= most) throw new PreampError("too_many_runs", `Cannot start a run: ${limit} is ${most}`);
+  if (taken >= limits[limit]) throw tooMany(limit, limits);
+}
+
+function tooMany(limit: keyof AdmissionLimits, limits: AdmissionLimits): PreampError {
+  return new PreampError("too_many_runs", `Cannot start a run: ${limit} is ${limits[limit]}`);
 }

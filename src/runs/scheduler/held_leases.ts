@@ -28,9 +28,9 @@ export class HeldLeases {
     return this.#held.get(name);
   }
 
-  /** Acquires a lease; resolves to false while another process has it. */
-  async acquire(name: string): Promise<boolean> {
-    const token = await this.#store.acquire(name, this.#owner, LEASE_MS);
+  /** Acquires a lease; resolves to false while another process has it. `wait`: see {@link Store.acquire}. */
+  async acquire(name: string, wait = true): Promise<boolean> {
+    const token = await this.#store.acquire(name, this.#owner, LEASE_MS, wait);
     if (token === null) return false;
     this.#held.set(name, { lease: name, token });
     // without other processes, nothing takes an expired lease

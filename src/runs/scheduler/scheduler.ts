@@ -3,17 +3,18 @@
  * key, a FIFO queue per busy session, and what happens to runs when the process stops. `run/run.ts` executes a run.
  */
 import { PreampError } from "../../sdk/errors.ts";
-import type { JsonObject, Prompt } from "../../sdk/types.ts";
+import type { Prompt } from "../../sdk/types.ts";
 import { Admission, type AdmissionSlot } from "./admission.ts";
-import type { RunsDeps } from "../ports.ts";
+import { CallerSlots } from "./caller_slots.ts";
+import type { RunnablePlan, RunsDeps } from "../ports.ts";
 import { HeldLeases } from "./held_leases.ts";
-import { busyError, SessionLeases } from "./session_leases.ts";
+import { type RunsElsewhere, RunStarter } from "./run_starter.ts";
+import { SessionLeases } from "./session_leases.ts";
 import { SessionQueue } from "./session_queue.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Recovery } from "./recovery.ts";
 import { ReleasingMap } from "./releasing_map.ts";
 import { LeasedSessions } from "./run_sessions.ts";
-import { cancelledOutcome, failedOutcome } from "../run/outcomes.ts";
 import { ActiveRun } from "../run/run.ts";
 import type { NewRun, ResumeOptions } from "../run/run_options.ts";
 import {
@@ -28,24 +29,16 @@ import type { Caller, CreateOptions, RunHandle, RunRequest } from "../types.ts";
 /** Milliseconds that `close` waits for the ends of cancelled runs. */
 const CLOSE_MS = 1_000;
 
-/** The runs of other processes that share the store. */
-export interface RunsElsewhere {
-  /** Resolves to whether a stored run, which has not ended, waits for an approval. */
-  awaitsApproval(stored: JsonObject): Promise<boolean>;
-  /** Cancels a run in any process. Resolves when the cancellation was requested, or the run has ended. */
-  cancel(run_id: string, reason: string): Promise<void>;
-}
-
 /** Starts the runs of this process and tracks them until they end. */
 export class RunScheduler {
   readonly #deps: RunsDeps;
   readonly #sessions: SessionStore;
   readonly #idempotency: Idempotency;
   readonly #runs = new ReleasingMap<ActiveRun>();
-  readonly #elsewhere: RunsElsewhere;
   readonly #held: HeldLeases;
   readonly #leases: SessionLeases;
   readonly #queue: SessionQueue;
+  readonly #starter: RunStarter;
   readonly #run_sessions: LeasedSessions;
   readonly #admission: Admission;
   readonly #recovery: Recovery;
@@ -54,7 +47,6 @@ export class RunScheduler {
 
   constructor(deps: RunsDeps, sessions: SessionStore, elsewhere: RunsElsewhere) {
     this.#deps = deps;
-    this.#elsewhere = elsewhere;
     this.#sessions = sessions;
     this.#idempotency = new Idempotency(deps.store);
     this.#held = new HeldLeases(deps.store, deps.newId("proc"), deps.log);
@@ -63,13 +55,25 @@ export class RunScheduler {
       deps,
       held: this.#held,
       leases: this.#leases,
-      start: (run) => this.#startWaiting(run),
+      start: (run) => this.#starter.startWaiting(run),
       hasEnded: (run_id) => this.#hasEnded(run_id),
-      interrupt: (run_id, by) => this.#elsewhere.cancel(run_id, `superseded by ${by.id}`),
+      interrupt: (run_id, by) => elsewhere.cancel(run_id, `superseded by ${by.id}`),
     });
     const { clock } = deps;
+    this.#starter = new RunStarter({
+      sessions,
+      leases: this.#leases,
+      queue: this.#queue,
+      elsewhere,
+      is_shared: this.#is_shared,
+      hasEnded: (run_id) => this.#hasEnded(run_id),
+      isDraining: () => this.#draining,
+      execute: (run) => this.#execute(run),
+      wait: (run) => this.#keepWaiting(run),
+    });
     this.#run_sessions = new LeasedSessions({ clock, sessions, leases: this.#leases, queue: this.#queue });
-    this.#admission = new Admission((caller) => deps.limitsOf(caller));
+    const slots = this.#is_shared ? new CallerSlots(this.#held) : null;
+    this.#admission = new Admission((caller) => deps.limitsOf(caller), slots, clock);
     this.#recovery = new Recovery({
       deps,
       sessions,
@@ -79,16 +83,12 @@ export class RunScheduler {
       newRun: (options) => this.#newRun(options),
       admit: (run) => {
         const { caller } = run.options;
-        this.#releaseSlotAtEnd(run, this.#admission.reserve(caller, run.session_id, "queue", true));
+        this.#releaseSlotAtEnd(run, this.#admission.reserveAdmitted(caller, run.session_id));
       },
-      execute: (run) => {
-        this.#register(run);
-        this.#execute(run);
-      },
+      execute: (run) => this.#execute(run),
       wait: (run) => {
         this.#queue.adopt(run);
-        this.#register(run);
-        this.#track(run.settled("end").then(() => {}));
+        this.#keepWaiting(run);
       },
     });
   }
@@ -130,7 +130,7 @@ export class RunScheduler {
     return this.#start(
       { request, caller, createOptions, session_id: session_id ?? this.#deps.newId("ses") },
       () => session_id === undefined ? null : this.#sessions.load(caller, session_id),
-      (run) => this.#beginOrWait(run),
+      (run) => this.#starter.start(run),
     );
   }
 
@@ -146,9 +146,7 @@ export class RunScheduler {
     return this.#start(
       { request, caller, createOptions, session_id, ...(resume ? { resume } : {}) },
       () => saved,
-      async (run) => {
-        if (!await this.#beginInSession(run, true)) throw busyError(session_id, "it is not new");
-      },
+      (run) => this.#starter.startNew(run),
     );
   }
 
@@ -163,110 +161,43 @@ export class RunScheduler {
     const slot = this.#admission.reserve(caller, session_id, request.if_busy);
     try {
       const saved = await load();
-      const ready = await this.#deps.ready(
-        withSessionPlan(request, saved),
-        callerOfPlan(caller, request, saved),
-        createOptions.base_url ?? saved?.plan_base_url ?? undefined,
-      );
+      const ready = await this.#prepare(slot, request, saved, createOptions);
       const run = this.#newRun({ ...options, ready, run_id: this.#deps.newId("run"), saved });
       await begin(run);
       this.#releaseSlotAtEnd(run, slot);
       return run;
     } catch (error) {
-      this.#admission.release(slot);
+      await this.#admission.release(slot);
       throw error;
     }
   }
 
+  /**
+   * Prepares the plan of a run. Meanwhile counts the run against the limit of its caller in all processes.
+   * @throws {PreampError} `too_many_runs`, and codes of refused plans.
+   */
+  async #prepare(
+    slot: AdmissionSlot,
+    request: RunRequest,
+    saved: SavedSession | null,
+    options: CreateOptions,
+  ): Promise<RunnablePlan> {
+    const ready = this.#deps.ready(
+      withSessionPlan(request, saved),
+      callerOfPlan(slot.caller, request, saved),
+      options.base_url ?? saved?.plan_base_url ?? undefined,
+    );
+    if (!this.#is_shared) return await ready;
+    const replaces = async () => {
+      if (saved === null || request.if_busy === "queue") return false;
+      return this.#leases.has(slot.session_id) || (await this.#queue.openRuns(slot)).active !== undefined;
+    };
+    const [plan] = await Promise.all([ready, this.#admission.count(slot, replaces)]);
+    return plan;
+  }
+
   #releaseSlotAtEnd(run: ActiveRun, slot: AdmissionSlot): void {
     run.settled("end").then(() => this.#admission.release(slot)); // never rejects
-  }
-
-  /**
-   * Begins a run, or lets it wait for a session that is busy.
-   * @throws {PreampError} `session_busy`.
-   */
-  async #beginOrWait(run: ActiveRun): Promise<void> {
-    const { session_id, options: { request: { if_busy }, saved } } = run;
-    if (if_busy === "queue" && await this.#mustQueue(run)) return await this.#enqueue(run, false);
-    if (await this.#beginInSession(run)) return;
-    const { active } = await this.#queue.openRuns(run);
-    // such a run is superseded, whatever `if_busy` says
-    const supersedes = active !== undefined && await this.#elsewhere.awaitsApproval(active.value);
-    const is_agent = active === undefined && saved?.spawned !== undefined; // an agent of another server's run
-    const cancels = supersedes || if_busy === "cancel" && !is_agent;
-    if (!cancels && if_busy !== "queue") throw busyError(session_id, "another server has an active run");
-    await this.#enqueue(run, cancels);
-  }
-
-  async #mustQueue(run: ActiveRun): Promise<boolean> {
-    const { session_id, options: { saved } } = run;
-    const active = this.#leases.runIn(session_id);
-    // such a run is superseded, whatever `if_busy` says
-    if (active) return active.current().status !== "awaiting_approval";
-    if (this.#queue.has(session_id)) return true;
-    if (!this.#is_shared || saved === null) return false;
-    return (await this.#queue.openRuns(run)).waiting.length > 0;
-  }
-
-  /**
-   * Acquires the session for a run; resolves to false while another process has it. Supersedes a run of this process that
-   * awaits approval; cancels or rejects for any other.
-   */
-  async #acquireSession(run: ActiveRun): Promise<boolean> {
-    const { id, session_id, options: { request } } = run;
-    while (this.#leases.has(session_id)) {
-      const active = this.#leases.runIn(session_id);
-      if (active && active.session_id !== session_id) {
-        throw busyError(session_id, `run "${active.id}" uses it as a sub-agent`);
-      }
-      if (active && !active.ended) {
-        const awaits_approval = active.current().status === "awaiting_approval";
-        if (!awaits_approval && request.if_busy !== "cancel") {
-          throw busyError(session_id, `run "${active.id}" has not ended`);
-        }
-        await active.cancel("graceful", awaits_approval ? `superseded by ${id}` : "cancelled");
-      }
-      await this.#leases.whenReleased(session_id);
-    }
-    // no await since the check: other waiting runs will find this one
-    return await this.#leases.acquire(session_id, run);
-  }
-
-  /**
-   * Acquires the session and begins the run; resolves to false while a run of another process has the session. `is_new`:
-   * the session is created with the run and need not be reloaded.
-   */
-  async #beginInSession(run: ActiveRun, is_new = false): Promise<boolean> {
-    if (!await this.#acquireSession(run)) return false;
-    const { caller, request, saved } = run.options;
-    try {
-      if (saved !== null && !is_new) {
-        if (await this.#hasOrphan(run)) {
-          await this.#leases.release(run.session_id);
-          return false;
-        }
-        const now = await this.#sessions.reload(caller, request, saved);
-        if (now !== saved) run.continueFrom(now);
-      }
-      await run.begin();
-    } catch (error) {
-      if (!run.is_accepted) {
-        await this.#leases.release(run.session_id);
-        throw error;
-      }
-      await run.finish(failedOutcome(error));
-    }
-    this.#register(run);
-    this.#execute(run);
-    return true;
-  }
-
-  /** Resolves to whether a crashed process has left a run in the session, which is to be recovered first. */
-  async #hasOrphan(run: ActiveRun): Promise<boolean> {
-    if (!this.#is_shared) return false;
-    const { active } = await this.#queue.openRuns(run);
-    return active !== undefined && !this.#hasEnded(active.key);
   }
 
   #hasEnded(run_id: string): boolean {
@@ -283,31 +214,8 @@ export class RunScheduler {
     this.#recovery.start();
   }
 
-  async #enqueue(run: ActiveRun, ahead: boolean): Promise<void> {
-    await this.#queue.add(run, ahead);
+  #execute(run: ActiveRun): void {
     this.#register(run);
-    this.#track(run.settled("end").then(() => {}));
-  }
-
-  /** Begins a run that has waited; its session was acquired. */
-  async #startWaiting(run: ActiveRun): Promise<void> {
-    const { session_id } = run;
-    if (this.#draining) {
-      if (this.#is_shared) run.handOver();
-      else await run.finish(cancelledOutcome());
-      return await this.#leases.release(session_id);
-    }
-    try {
-      run.continueFrom(await this.#sessions.load(run.options.caller, session_id));
-      if (!run.ended) await run.begin();
-    } catch (error) {
-      await run.finish(failedOutcome(error));
-    }
-    if (run.ended) await this.#leases.release(session_id);
-    else void this.#execute(run);
-  }
-
-  #execute(run: ActiveRun): Promise<void> {
     const { request, createOptions: { signal } } = run.options;
     if (signal && request.on_disconnect === "cancel") {
       // it ended meanwhile
@@ -315,24 +223,28 @@ export class RunScheduler {
       if (signal.aborted) cancel();
       else signal.addEventListener("abort", cancel, { once: true });
     }
-    return this.#track(this.#executeAndRelease(run, request.prompt));
+    this.#track(this.#executeAndRelease(run, request.prompt));
   }
 
   async #executeAndRelease(run: ActiveRun, prompt: Prompt): Promise<void> {
     try {
-      await run.run(prompt);
+      if (!run.ended) await run.run(prompt);
     } finally {
       await this.#leases.release(run.session_id);
     }
   }
 
-  #track(done: Promise<void>): Promise<void> {
+  #track(done: Promise<void>): void {
     const tracked = done.then(() => void this.#executing.delete(tracked), (error) => {
       this.#executing.delete(tracked);
       this.#deps.log("error", "run_lost", { message: String(error) });
     });
     this.#executing.add(tracked);
-    return tracked;
+  }
+
+  #keepWaiting(run: ActiveRun): void {
+    this.#register(run);
+    this.#track(run.settled("end").then(() => {}));
   }
 
   #newRun(newRun: NewRun): ActiveRun {
@@ -347,6 +259,7 @@ export class RunScheduler {
   }
 
   #register(run: ActiveRun): void {
+    if (this.#runs.has(run.id)) return;
     this.#runs.set(run.id, run);
     run.settled("end").then(() => {
       if (!run.end_is_unstored) this.#runs.delete(run.id);
@@ -373,6 +286,7 @@ export class RunScheduler {
     if (await this.idle(grace_ms * 0.6)) return;
     await Promise.all(this.#leases.runs.map((run) => run.suspend()));
     await this.idle(grace_ms * 0.4);
+    await this.#admission.close();
   }
 
   async #stopStarting(): Promise<void> {
@@ -410,6 +324,7 @@ export class RunScheduler {
       await this.#stopStarting();
       await this.#cancelAll(0);
       await this.idle(CLOSE_MS);
+      await this.#admission.close();
     }
     this.#held.close();
   }

@@ -7,6 +7,7 @@ import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { Fence, VersionedRecord } from "../../store/store.ts";
 import type { RunsDeps } from "../ports.ts";
 import type { ActiveRun } from "../run/run.ts";
+import type { Caller } from "../types.ts";
 import { cancelledOutcome, failedOutcome } from "../run/outcomes.ts";
 import type { HeldLeases } from "./held_leases.ts";
 import type { SessionLeases } from "./session_leases.ts";
@@ -71,7 +72,7 @@ export class SessionQueue {
   }
 
   /** Reads the open runs of a session. */
-  async openRuns({ session_id, options: { caller } }: ActiveRun): Promise<OpenRuns> {
+  async openRuns({ session_id, caller }: { session_id: string; caller: Caller }): Promise<OpenRuns> {
     const { records } = await this.#deps.deps.store.list("run", {
       namespace: caller.namespace,
       where: { session_id, open: "true" },
@@ -93,7 +94,7 @@ export class SessionQueue {
     await this.#deps.held.acquire(leaseOf(run.id));
     this.#waiting.add(run.id);
     try {
-      const { waiting } = await this.openRuns(run);
+      const { waiting } = await this.openRuns(run.options);
       const numbers = waiting.map(({ index }) => numberOf(index?.place));
       const number = Math.max(0, this.#last_place.get(session_id) ?? 0, ...numbers) + 1;
       this.#last_place.set(session_id, number);
@@ -178,7 +179,7 @@ export class SessionQueue {
     const [any] = runs?.values() ?? [];
     if (!runs || !any) return;
     const before = [...runs.values()];
-    const { active, waiting } = await this.openRuns(any);
+    const { active, waiting } = await this.openRuns(any.options);
     await this.#dropLost(before, waiting);
     const [first] = waiting;
     const run = first && runs.get(first.key);

@@ -110,10 +110,10 @@ class KvStore implements Store {
     return this.#track(() => this.#list(kind, options));
   }
 
-  acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
+  acquire(lease: string, owner: string, ttl_ms: number, wait?: boolean): Promise<number | null> {
     return this.#observed.acquire(
       lease,
-      ttl_ms,
+      { ttl_ms, wait },
       (expired) => this.#track(() => this.#acquire(lease, { owner, ttl_ms, expired })),
     );
   }

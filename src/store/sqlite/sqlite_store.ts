@@ -112,10 +112,10 @@ class SqliteStore implements Store {
     return pageOf(rows, limit);
   }
 
-  acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
+  acquire(lease: string, owner: string, ttl_ms: number, wait?: boolean): Promise<number | null> {
     return this.#observed.acquire(
       lease,
-      ttl_ms,
+      { ttl_ms, wait },
       (expired) => this.#call({ kind: "acquire", lease, owner, ttl_ms, expired }) as Promise<LeaseAttempt>,
     );
   }

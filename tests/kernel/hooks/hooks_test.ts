@@ -1,46 +1,7 @@
-import type { DraftEntry, Host } from "../../../src/kernel/host.ts";
-import { RunLimitGuard } from "../../../src/kernel/run_limits.ts";
-import { SessionContext } from "../../../src/kernel/session/session_context.ts";
-import { createParts } from "../../../src/kernel/session/session_parts.ts";
-import { SessionState } from "../../../src/kernel/session/session_state.ts";
-import { CancellationToken } from "../../../src/sdk/cancellation.ts";
-import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
+/** emit(): the order of handlers, what they answer, and what is logged. */
 import type { HookResult, JsonObject } from "../../../src/sdk/types.ts";
-import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
-import { KERNEL_LIMITS, LIMITS, planOf } from "../../support/sessions.ts";
-
-/** Creates the registry of a session with a fake clock and no modules; `entries` lists what was logged. */
-function registry(changes: Partial<Host> = {}, hook_timeout_s = 30) {
-  const clock = new FakeClock();
-  const entries: Pick<DraftEntry, "event" | "data" | "verdict">[] = [];
-  const warnings: string[] = [];
-  const host: Host = {
-    clock,
-    newId: (prefix) => `${prefix}_1`,
-    open: () => Promise.reject(new Error("no modules")),
-    record({ event, data, verdict }) {
-      entries.push({ event, data, ...(verdict ? { verdict } : {}) });
-    },
-    ask: () => Promise.resolve(null),
-    accept() {},
-    warn: (_code, message) => void warnings.push(message),
-    ...changes,
-  };
-  const session = new SessionContext(
-    host,
-    planOf({}, clock).plan,
-    "ses_1",
-    null,
-    new SessionState({}, 1_000),
-    new RunLimitGuard({ limits: LIMITS, clock }),
-    new CancellationToken(),
-    { ...KERNEL_LIMITS, hook_timeout_s },
-  );
-  const { hooks } = createParts(session, {});
-  return { hooks, clock, entries, warnings };
-}
-
-const answer = (result: HookResult) => () => result;
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { answer, registry } from "./registry.ts";
 
 Deno.test("emit() runs handlers by priority, equal ones in order of registration", async () => {
   const { hooks } = registry();
@@ -228,141 +189,6 @@ Deno.test("emit() without handlers returns the same data without a timestamp, an
   assertEquals(entries, [{ event: "x", data: { a: 1 } }]);
 });
 
-Deno.test("register() returns a disposer of this registration only, whatever its name", async () => {
-  const { hooks } = registry();
-  const heard: string[] = [];
-  const disposers = ["a", "b", "c"].map((event) =>
-    hooks.register(event, (name) => void heard.push(name), 0, "same")
-  );
-  disposers[0]!();
-  disposers[0]!();
-  for (const event of ["a", "b", "c"]) await hooks.emit(event, {});
-  assertEquals(heard, ["b", "c"]);
-  {
-    using _ = disposers[1]!;
-  }
-  await hooks.emit("b", {});
-  assertEquals(heard, ["b", "c"]);
-});
-
-Deno.test("unregister() removes every handler of a name", async () => {
-  const { hooks } = registry();
-  let ran = 0;
-  hooks.register("a", () => void ran++, 0, "same");
-  hooks.register("b", () => void ran++, 0, "same");
-  hooks.unregister("same");
-  await hooks.emit("a", {});
-  await hooks.emit("b", {});
-  assertEquals(ran, 0);
-});
-
-Deno.test("register() during an emit takes effect at the next one", async () => {
-  const { hooks } = registry();
-  const order: string[] = [];
-  let added = false;
-  hooks.register("x", () => {
-    order.push("a");
-    if (!added) hooks.register("x", () => void order.push("b"));
-    added = true;
-  });
-  await hooks.emit("x", {});
-  await hooks.emit("x", {});
-  assertEquals(order, ["a", "a", "b"]);
-});
-
-Deno.test("emitAndCollect() skips handlers that are slow, fail or return no data", async () => {
-  const { hooks, clock, entries, warnings } = registry();
-  hooks.register("x", () => ({ action: "continue", data: { from: "first" } } as HookResult));
-  hooks.register("x", async () => {
-    await clock.after(2000);
-    return { action: "continue", data: { from: "slow" } } as HookResult;
-  }, { name: "slow" });
-  hooks.register("x", () => null);
-  hooks.register("x", () => {
-    throw new Error("broken");
-  }, { name: "bad" });
-  hooks.register("x", () => ({ action: "deny", data: { from: "last" } } as unknown as HookResult));
-  const collected = hooks.emitAndCollect("x", { q: 1 }, 1);
-  await clock.advance(1000);
-  assertEquals(await collected, [{ from: "first" }, { from: "last" }]);
-  assertEquals(entries, [{ event: "x", data: { q: 1 } }]);
-  assertEquals(warnings, ['Hook "slow" failed on x: no answer within 1 s', 'Hook "bad" failed on x: broken']);
-});
-
-Deno.test("emit() stops waiting for a handler after its timeout: deny if it fails closed, else continue", async () => {
-  for (const fail_closed of [true, false]) {
-    const { hooks, clock } = registry();
-    hooks.register("x", () => new Promise<null>(() => {}), { timeout_ms: 50, fail_closed, name: "hung" });
-    const emitted = hooks.emit("x", {});
-    await clock.advance(49);
-    await clock.advance(1);
-    const { action } = await emitted;
-    assertEquals(action, fail_closed ? "deny" : "continue");
-    assertEquals(clock.pending, 0);
-  }
-});
-
-Deno.test("emit() has a timeout of 30 s, which a handler may change with a valid number", async () => {
-  for (const timeout_ms of [undefined, NaN, "soon" as unknown as number]) {
-    const { hooks, clock } = registry();
-    hooks.register(
-      "tool:pre",
-      () => new Promise<null>(() => {}),
-      timeout_ms === undefined ? {} : { timeout_ms },
-    );
-    const emitted = hooks.emit("tool:pre", {});
-    await clock.advance(29_999);
-    assertEquals(clock.pending, 1);
-    await clock.advance(1);
-    assertEquals((await emitted).action, "deny");
-  }
-});
-
-Deno.test("emit() uses a handler's timeout up to that of the server", async () => {
-  for (const [timeout_ms, most] of [[undefined, 500], [20, 20], [9_000, 500], [0, 500]] as const) {
-    const { hooks, clock } = registry({}, 0.5);
-    const options = timeout_ms === undefined ? {} : { timeout_ms };
-    hooks.register("tool:pre", () => new Promise<null>(() => {}), options);
-    const emitted = hooks.emit("tool:pre", {});
-    await clock.advance(most - 1);
-    assertEquals(clock.pending, 1);
-    await clock.advance(1);
-    assertEquals((await emitted).action, "deny");
-  }
-});
-
-Deno.test("emitAndCollect() waits at most the server's timeout", async () => {
-  const { hooks, clock, warnings } = registry({}, 0.5);
-  hooks.register("x", () => new Promise<null>(() => {}));
-  const collected = hooks.emitAndCollect("x", {}, 60);
-  await clock.advance(500);
-  assertEquals([await collected, warnings.length], [[], 1]);
-});
-
-Deno.test("emit() leaves no timer after a handler that returned", async () => {
-  const { hooks, clock } = registry();
-  hooks.register("x", async () => {
-    await clock.after(10);
-    return null;
-  });
-  const emitted = hooks.emit("x", {});
-  await clock.advance(10);
-  await emitted;
-  assertEquals(clock.pending, 0);
-});
-
-Deno.test("listHandlers() returns all handlers by event, or those of one event", () => {
-  const { hooks } = registry();
-  hooks.register("a", function named() {
-    return null;
-  });
-  hooks.register("b", () => null, 5, "late");
-  hooks.register("b", () => null, -5, "early");
-  assertEquals(hooks.listHandlers(), { a: ["named"], b: ["early", "late"] });
-  assertEquals(hooks.listHandlers("b"), { b: ["early", "late"] });
-  assertEquals(hooks.listHandlers("x"), { x: [] });
-});
-
 Deno.test("emit() shares nothing with its handlers, whatever they do to the payload", async () => {
   class Thing {
     inner = { value: 1 };
@@ -416,32 +242,6 @@ Deno.test("emit() reads null as no data", async () => {
   assertEquals(Object.keys(seen), ["session_id", "parent_id", "timestamp"]);
 });
 
-Deno.test("on() registers the handler, or returns a function that does", async () => {
-  const { hooks } = registry();
-  let ran = 0;
-  hooks.on("x", () => void ran++);
-  hooks.on("x")(() => void ran++);
-  await hooks.emit("x", {});
-  assertEquals(ran, 2);
-});
-
-Deno.test("register() refuses an invalid event or handler", () => {
-  const { hooks } = registry();
-  assertThrows(() => hooks.register("", () => null), TypeError, "event must be a non-empty string");
-  assertThrows(() => hooks.register(7 as unknown as string, () => null), TypeError, "received 7");
-  assertThrows(() => hooks.register("x", "f" as unknown as () => null), TypeError, "must be a function");
-});
-
-Deno.test("register() reads a priority that is not a number as 0", async () => {
-  const { hooks } = registry();
-  const order: string[] = [];
-  hooks.register("x", () => void order.push("one"), { priority: 1 });
-  hooks.register("x", () => void order.push("nan"), { priority: NaN });
-  hooks.register("x", () => void order.push("minus"), { priority: -1 });
-  await hooks.emit("x", {});
-  assertEquals(order, ["minus", "nan", "one"]);
-});
-
 Deno.test("emit() survives results whose getters throw and invalid thenables", async () => {
   const { hooks, warnings } = registry();
   hooks.register("x", () =>
@@ -490,25 +290,4 @@ Deno.test("emit() appends the data that handlers left, with their verdict", asyn
     data: { a: 4 },
     verdict: { action: "continue", hook_name: "changer", modified: true },
   }]);
-});
-
-Deno.test("setDefaultFields() replaces the defaults", async () => {
-  const { hooks } = registry();
-  let seen: JsonObject = {};
-  hooks.register("x", (_event, data) => void (seen = data));
-  hooks.setDefaultFields({ team: "blue" });
-  await hooks.emit("x", {});
-  assertEquals(seen, { team: "blue", timestamp: "2026-01-01T00:00:00.000Z" });
-});
-
-Deno.test("the registry has snake_case methods and the names of events", async () => {
-  const { hooks } = registry();
-  const spelled = hooks as unknown as Record<string, (...args: unknown[]) => unknown>;
-  assertEquals(await spelled.emit_and_collect!("x", {}), []);
-  assertEquals(spelled.list_handlers!("x"), { x: [] });
-  assertEquals([hooks.SESSION_START, hooks.TOOL_PRE, hooks.USER_NOTIFICATION], [
-    "session:start",
-    "tool:pre",
-    "user:notification",
-  ]);
 });

@@ -2,38 +2,14 @@
 import { classifyMountReturn } from "../../../src/kernel/mounting/mount_diagnosis.ts";
 import { FakeApproval } from "../../../src/sdk/testing/fake_approval.ts";
 import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
-import { TestCoordinator, type TestCoordinatorOptions } from "../../../src/sdk/testing/coordinator.ts";
+import { TestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
 import { MockTool } from "../../../src/sdk/testing/mock_tool.ts";
 import { methodOf } from "../../../src/sdk/snake_case_aliases.ts";
 import { objectProxy } from "../../../src/sandbox/guest/guest_proxies.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
-import type { Module, ModuleType, StreamDelta, ToolCallContext, ToolResult } from "../../../src/sdk/types.ts";
+import type { Module, ModuleType, StreamDelta, ToolResult } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertStrictEquals } from "../../assert.ts";
-import { Lab, type OpenOptions, ROOMY } from "../../support/sandbox.ts";
-
-/** A module that is mounted on a coordinator of its own, or on a given one. */
-async function mounted(
-  lab: Lab,
-  code: string,
-  options: OpenOptions & { on?: TestCoordinator; config?: JsonObject; coordinator?: TestCoordinatorOptions } =
-    {},
-) {
-  const module = await lab.open(code, options);
-  const coordinator = options.on ?? new TestCoordinator(options.coordinator);
-  const returned: unknown = await module.mount(coordinator, options.config ?? {});
-  const call = async (name: string, input: JsonObject = {}, context?: Partial<ToolCallContext>) => {
-    const { signal } = new AbortController();
-    const given = { id: "c1", session_id: "s", signal, progress: () => {}, ...context };
-    const result = await coordinator.tools[name]!.execute(input, given) as ToolResult;
-    return result.output;
-  };
-  return { module, coordinator, returned, call };
-}
-
-/** A module with one tool `t` whose body is this. */
-const toolOf = (body: string) =>
-  `export const mount = (coordinator, config) => coordinator.mount("tools", { name: "t", description: "d",
-     execute: async (input, call) => { ${body} } });`;
+import { Lab, mounted, ROOMY, toolOf } from "../../support/sandbox.ts";
 
 Deno.test("what a guest's mount returns is read as inline", async () => {
   await using lab = new Lab();

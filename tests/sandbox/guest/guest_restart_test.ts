@@ -1,34 +1,9 @@
 /** A guest that died is started again within its session. */
-import { TestCoordinator, type TestCoordinatorOptions } from "../../../src/sdk/testing/coordinator.ts";
+import { TestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
 import { methodOf } from "../../../src/sdk/snake_case_aliases.ts";
-import type { JsonObject } from "../../../src/sdk/json.ts";
-import type { ToolCallContext, ToolResult } from "../../../src/sdk/types.ts";
+import type { ToolResult } from "../../../src/sdk/types.ts";
 import { assertEquals, assertMatch, assertRejects } from "../../assert.ts";
-import { Lab, type OpenOptions } from "../../support/sandbox.ts";
-
-/** A module that is mounted on a coordinator of its own, or on a given one. */
-async function mounted(
-  lab: Lab,
-  code: string,
-  options: OpenOptions & { on?: TestCoordinator; config?: JsonObject; coordinator?: TestCoordinatorOptions } =
-    {},
-) {
-  const module = await lab.open(code, options);
-  const coordinator = options.on ?? new TestCoordinator(options.coordinator);
-  const returned: unknown = await module.mount(coordinator, options.config ?? {});
-  const call = async (name: string, input: JsonObject = {}, context?: Partial<ToolCallContext>) => {
-    const { signal } = new AbortController();
-    const given = { id: "c1", session_id: "s", signal, progress: () => {}, ...context };
-    const result = await coordinator.tools[name]!.execute(input, given) as ToolResult;
-    return result.output;
-  };
-  return { module, coordinator, returned, call };
-}
-
-/** A module with one tool `t` whose body is this. */
-const toolOf = (body: string) =>
-  `export const mount = (coordinator, config) => coordinator.mount("tools", { name: "t", description: "d",
-     execute: async (input, call) => { ${body} } });`;
+import { Lab, mounted, toolOf } from "../../support/sandbox.ts";
 
 /** A module that counts its calls, dies on demand, and does everything that is to be done again. */
 const MORTAL = `

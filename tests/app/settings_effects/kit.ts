@@ -1,11 +1,11 @@
 /** A server with one setting of `preamp.yaml`, for all callers or for one key, and modules that show its effect. */
-import type { InProcessModule } from "../../src/app/module_table.ts";
-import { hashKey } from "../../src/policy/api_keys.ts";
-import { policyFromData } from "../../src/policy/parse_policy.ts";
-import { type SystemClock, systemClock } from "../../src/process/system_clock.ts";
-import type { Coordinator, JsonObject, ToolCallContext } from "../../src/sdk/types.ts";
-import { createPreamp } from "../../src/server/mod.ts";
-import { mergePlans } from "../../src/plan/merge.ts";
+import type { InProcessModule } from "../../../src/app/module_table.ts";
+import { hashKey } from "../../../src/policy/api_keys.ts";
+import { policyFromData } from "../../../src/policy/parse_policy.ts";
+import { type SystemClock, systemClock } from "../../../src/process/system_clock.ts";
+import type { Coordinator, JsonObject, ToolCallContext } from "../../../src/sdk/types.ts";
+import { createPreamp } from "../../../src/server/mod.ts";
+import { mergePlans } from "../../../src/plan/merge.ts";
 
 /** Section of a setting: the server's or a key's. */
 export type Where = "server" | "key";

@@ -1,0 +1,42 @@
+/**
+ * Slots of callers over all servers of a store. A caller that may have n runs at once has n slots; each is a lease, so
+ * that exactly one server has it, and the slots of a crashed server become free.
+ */
+import type { Caller } from "../types.ts";
+import type { HeldLeases } from "./held_leases.ts";
+
+/** The slots of this process. */
+export class CallerSlots {
+  readonly #held: HeldLeases;
+  /** Names of the slots that this process has or tries to acquire. */
+  readonly #own = new Set<string>();
+  /** Fraction of a caller's slots before the first one that this process tries: servers begin at different ones. */
+  readonly #offset = Math.random();
+
+  constructor(held: HeldLeases) {
+    this.#held = held;
+  }
+
+  /** Acquires one of the `limit` slots of a caller; resolves to its name, or to null when all are in use. */
+  async take({ namespace, name }: Caller, limit: number): Promise<string | null> {
+    const first = Math.floor(this.#offset * limit);
+    for (let tries = 0; tries < limit; tries++) {
+      const slot = `slot/${JSON.stringify([namespace, name, (first + tries) % limit])}`;
+      if (this.#own.has(slot)) continue;
+      this.#own.add(slot);
+      const taken = await this.#held.acquire(slot, false).catch((error) => {
+        this.#own.delete(slot);
+        throw error;
+      });
+      if (taken) return slot;
+      this.#own.delete(slot);
+    }
+    return null;
+  }
+
+  /** Frees a slot. */
+  async release(slot: string): Promise<void> {
+    await this.#held.release(slot);
+    this.#own.delete(slot);
+  }
+}

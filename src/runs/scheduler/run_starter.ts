@@ -1,0 +1,157 @@
+/**
+ * Begins runs in their sessions: supersedes or cancels the run that has the session, lets the new one wait, or refuses it.
+ */
+import type { JsonObject } from "../../sdk/types.ts";
+import { cancelledOutcome, failedOutcome } from "../run/outcomes.ts";
+import type { ActiveRun } from "../run/run.ts";
+import type { SessionStore } from "../storage/session_store.ts";
+import { busyError, type SessionLeases } from "./session_leases.ts";
+import type { SessionQueue } from "./session_queue.ts";
+
+/** The runs of other processes that share the store. */
+export interface RunsElsewhere {
+  /** Resolves to whether a stored run, which has not ended, waits for an approval. */
+  awaitsApproval(stored: JsonObject): Promise<boolean>;
+  /** Cancels a run in any process. Resolves when the cancellation was requested, or the run has ended. */
+  cancel(run_id: string, reason: string): Promise<void>;
+}
+
+/** Collaborators of {@link RunStarter}. */
+export interface RunStarterDeps {
+  readonly sessions: SessionStore;
+  readonly leases: SessionLeases;
+  readonly queue: SessionQueue;
+  readonly elsewhere: RunsElsewhere;
+  /** Whether other processes may share the store. */
+  readonly is_shared: boolean;
+  /** Whether a run of this process has ended, although its end may not be stored. */
+  hasEnded(run_id: string): boolean;
+  /** Whether no run may start any more. */
+  isDraining(): boolean;
+  /** Executes a run that has begun, in the background, and releases its session; one that has ended is only released. */
+  execute(run: ActiveRun): void;
+  /** Keeps a run that waits for its session. */
+  wait(run: ActiveRun): void;
+}
+
+/** Starts runs of this process. */
+export class RunStarter {
+  readonly #deps: RunStarterDeps;
+
+  constructor(deps: RunStarterDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Begins a run, or lets it wait for a session that is busy.
+   * @throws {PreampError} `session_busy`.
+   */
+  async start(run: ActiveRun): Promise<void> {
+    const { session_id, options: { request: { if_busy }, saved } } = run;
+    if (if_busy === "queue" && await this.#mustQueue(run)) return await this.#wait(run, false);
+    if (await this.#beginInSession(run)) return;
+    const { active } = await this.#deps.queue.openRuns(run.options);
+    // such a run is superseded, whatever `if_busy` says
+    const supersedes = active !== undefined && await this.#deps.elsewhere.awaitsApproval(active.value);
+    const is_agent = active === undefined && saved?.spawned !== undefined; // an agent of another server's run
+    const cancels = supersedes || if_busy === "cancel" && !is_agent;
+    if (!cancels && if_busy !== "queue") throw busyError(session_id, "another server has an active run");
+    await this.#wait(run, cancels);
+  }
+
+  async #mustQueue(run: ActiveRun): Promise<boolean> {
+    const { session_id, options: { saved } } = run;
+    const active = this.#deps.leases.runIn(session_id);
+    // such a run is superseded, whatever `if_busy` says
+    if (active) return active.current().status !== "awaiting_approval";
+    if (this.#deps.queue.has(session_id)) return true;
+    if (!this.#deps.is_shared || saved === null) return false;
+    return (await this.#deps.queue.openRuns(run.options)).waiting.length > 0;
+  }
+
+  /**
+   * Acquires the session for a run; resolves to false while another process has it. Supersedes a run of this process that
+   * awaits approval; cancels or rejects for any other.
+   */
+  async #acquireSession(run: ActiveRun): Promise<boolean> {
+    const { id, session_id, options: { request } } = run;
+    while (this.#deps.leases.has(session_id)) {
+      const active = this.#deps.leases.runIn(session_id);
+      if (active && active.session_id !== session_id) {
+        throw busyError(session_id, `run "${active.id}" uses it as a sub-agent`);
+      }
+      if (active && !active.ended) {
+        const awaits_approval = active.current().status === "awaiting_approval";
+        if (!awaits_approval && request.if_busy !== "cancel") {
+          throw busyError(session_id, `run "${active.id}" has not ended`);
+        }
+        await active.cancel("graceful", awaits_approval ? `superseded by ${id}` : "cancelled");
+      }
+      await this.#deps.leases.whenReleased(session_id);
+    }
+    // no await since the check: other waiting runs will find this one
+    return await this.#deps.leases.acquire(session_id, run);
+  }
+
+  /**
+   * Acquires the session and begins the run; resolves to false while a run of another process has the session. `is_new`:
+   * the session is created with the run and need not be reloaded.
+   */
+  async #beginInSession(run: ActiveRun, is_new = false): Promise<boolean> {
+    if (!await this.#acquireSession(run)) return false;
+    const { caller, request, saved } = run.options;
+    try {
+      if (saved !== null && !is_new) {
+        if (await this.#hasOrphan(run)) {
+          await this.#deps.leases.release(run.session_id);
+          return false;
+        }
+        const now = await this.#deps.sessions.reload(caller, request, saved);
+        if (now !== saved) run.continueFrom(now);
+      }
+      await run.begin();
+    } catch (error) {
+      if (!run.is_accepted) {
+        await this.#deps.leases.release(run.session_id);
+        throw error;
+      }
+      await run.finish(failedOutcome(error));
+    }
+    this.#deps.execute(run);
+    return true;
+  }
+
+  /** Resolves to whether a crashed process has left a run in the session, which is to be recovered first. */
+  async #hasOrphan(run: ActiveRun): Promise<boolean> {
+    if (!this.#deps.is_shared) return false;
+    const { active } = await this.#deps.queue.openRuns(run.options);
+    return active !== undefined && !this.#deps.hasEnded(active.key);
+  }
+
+  /** Begins a run in a new session. `run.options.saved` is its first state. */
+  async startNew(run: ActiveRun): Promise<void> {
+    if (!await this.#beginInSession(run, true)) throw busyError(run.session_id, "it is not new");
+  }
+
+  async #wait(run: ActiveRun, ahead: boolean): Promise<void> {
+    await this.#deps.queue.add(run, ahead);
+    this.#deps.wait(run);
+  }
+
+  /** Begins a run that has waited; its session was acquired. */
+  async startWaiting(run: ActiveRun): Promise<void> {
+    const { session_id } = run;
+    if (this.#deps.isDraining()) {
+      if (this.#deps.is_shared) run.handOver();
+      else await run.finish(cancelledOutcome());
+      return await this.#deps.leases.release(session_id);
+    }
+    try {
+      run.continueFrom(await this.#deps.sessions.load(run.options.caller, session_id));
+      if (!run.ended) await run.begin();
+    } catch (error) {
+      await run.finish(failedOutcome(error));
+    }
+    this.#deps.execute(run);
+  }
+}

@@ -1,0 +1,230 @@
+/** What the limits of a run, a plan and a page do. */
+import { waitFor } from "preamp/testing";
+import { type Effects, stopReason, toolOutcome } from "./effect.ts";
+import { calling, type Json, planOf, type SettingServer } from "./kit.ts";
+
+const TOOL = { tool_calls: [{ name: "large", arguments: {} }] };
+const TWO_CALLS = { tool_calls: [...TOOL.tool_calls, ...TOOL.tool_calls] };
+const ASKING = calling("large", {}, {
+  hooks: [{ module: "hooks-approval", config: { rules: [{ tool: "large", action: "ask" }] } }],
+});
+const SLOW = planOf([{ text: "late", delay_ms: 3_000 }]);
+
+/** Resolves to the tool result that the model received. */
+const toolResult = async (server: SettingServer, plan: unknown): Promise<string> => {
+  const run = await server.run(plan);
+  const { data } = await server.ask(`GET /v1/sessions/${run.session_id}/messages`);
+  const result = data.find(({ role }: { role: string }) => role === "tool");
+  return typeof result?.content === "string" ? result.content : JSON.stringify(result?.content);
+};
+
+/** Starts two slow runs, resolves to the result of the second, and ends both. */
+const secondRun = async (server: SettingServer) => {
+  const first = await server.run(SLOW, { background: true });
+  const second = await server.run(SLOW, { background: true });
+  for (const { id } of [first, second]) {
+    if (id) await server.send(`POST /v1/runs/${id}/cancel`, { mode: "immediate" });
+  }
+  return second.id ? "started" : second;
+};
+
+/** Effects of these settings. */
+export const LIMITS: Effects = {
+  "limits.max_iterations": {
+    value: 1,
+    seen: "limit:max_iterations",
+    usual: "end_turn",
+    look: (server) => stopReason(server, calling("large")),
+  },
+  "limits.max_tool_calls": {
+    value: 0,
+    seen: "limit:max_tool_calls",
+    usual: "end_turn",
+    look: (server) => stopReason(server, calling("large")),
+  },
+  "limits.max_total_tokens": {
+    value: 300,
+    seen: "limit:max_total_tokens",
+    usual: "end_turn",
+    look: (server) => stopReason(server, calling("large")),
+  },
+  "limits.max_cost_usd": {
+    value: "0.000001",
+    seen: "limit:max_cost_usd",
+    usual: "end_turn",
+    look: (server) =>
+      stopReason(
+        server,
+        planOf([TOOL, "done"], { tools: ["tool-shown"] }, { prices: { input: "3", output: "15" } }),
+      ),
+  },
+  "limits.max_duration_s": {
+    value: 0.1,
+    seen: "limit:max_duration_s",
+    look: (server) => stopReason(server, SLOW),
+  },
+  "limits.max_answer_tool_calls": {
+    value: 1,
+    seen: "max_answer_tool_calls",
+    usual: "end_turn",
+    look: (server) => boundPassed(server, planOf([TWO_CALLS, "done"], { tools: ["tool-shown"] })),
+  },
+  "limits.max_answer_blocks": {
+    value: 1,
+    seen: "max_answer_blocks",
+    usual: "end_turn",
+    look: (server) => boundPassed(server, planOf([{ thinking: "hm", text: "done" }])),
+  },
+  "limits.max_hooks": {
+    value: 1,
+    seen: "max_hooks",
+    usual: "end_turn",
+    look: (server) => boundPassed(server, planOf(["done"], { hooks: ["hooks-two"] })),
+  },
+  "limits.max_concurrent_runs": { value: 1, seen: "too_many_runs", usual: "started", look: secondRun },
+  "limits.max_runs_per_key": { value: 1, seen: "too_many_runs", usual: "started", look: secondRun },
+  "limits.max_body_bytes": {
+    value: 50,
+    seen: "body_too_large",
+    usual: "end_turn",
+    look: (server) => stopReason(server, planOf(["done"])),
+  },
+  "limits.max_plan_bytes": {
+    value: 50,
+    seen: "plan_limit_exceeded",
+    usual: "end_turn",
+    look: (server) => stopReason(server, planOf(["done"])),
+  },
+  "limits.max_plan_nodes": {
+    value: 3,
+    seen: "plan_limit_exceeded",
+    usual: "end_turn",
+    look: (server) => stopReason(server, planOf(["done"])),
+  },
+  "limits.max_plan_depth": {
+    value: 1,
+    seen: "plan_limit_exceeded",
+    usual: "end_turn",
+    look: (server) => stopReason(server, planOf(["done"])),
+  },
+  "limits.max_plan_aliases": {
+    value: 0,
+    seen: "plan_limit_exceeded",
+    usual: "end_turn",
+    look: (server) =>
+      stopReason(
+        server,
+        "session: {orchestrator: &loop loop-streaming, context: context-simple}\ndescription: *loop\nproviders: [provider-mock]",
+      ),
+  },
+  "limits.tool_timeout_s": {
+    value: 0.1,
+    seen: "tool_timeout",
+    look: (server) => toolOutcome(server, calling("slow")),
+  },
+  "limits.hook_timeout_s": {
+    value: 0.1,
+    seen:
+      'Denied by hook: Hook "handler-1" failed: Cannot wait for hook "handler-1" on tool:pre: no answer within 100 ms',
+    look: (server) =>
+      toolResult(server, calling("large", {}, { tools: ["tool-shown"], hooks: ["hooks-silent"] })),
+  },
+  "limits.approval_timeout": {
+    value: 0.1,
+    seen: ["timeout"],
+    usual: [],
+    async look(server) {
+      const run = await server.run(ASKING);
+      const denied = () => server.entries(run, "approval:denied");
+      const [{ expires_at }] = await server.entries(run, "approval:required") as [Json];
+      const soon = Date.parse(expires_at) < Date.now() + 10_000; // by default it is 300 s
+      if (soon) await waitFor(async () => (await denied()).length > 0, { timeout_ms: 30_000 });
+      return (await denied()).map(({ decision }) => decision);
+    },
+  },
+  "limits.cleanup_timeout_s": {
+    value: 0.1,
+    seen: true,
+    async look(server) {
+      const run = await server.run(planOf(["done"], { hooks: ["hooks-lingering"] }));
+      const [cleanup] = await server.entries(run, "session:cleanup");
+      return cleanup.failed.length > 0;
+    },
+  },
+  "limits.max_tool_result_bytes": {
+    value: 500,
+    seen: true,
+    usual: false,
+    look: async (server) => (await toolResult(server, calling("large"))).length < 1_000,
+  },
+  "limits.max_log_entries": {
+    value: 5,
+    seen: "limit:max_log_entries",
+    usual: "end_turn",
+    look: (server) => stopReason(server, calling("large")),
+  },
+  "limits.max_log_bytes": {
+    value: 1_000,
+    seen: "limit:max_log_bytes",
+    usual: "end_turn",
+    look: (server) => stopReason(server, calling("large")),
+  },
+  "limits.max_session_state_bytes": {
+    value: 1_000,
+    seen: true,
+    usual: false,
+    look: async (server) => (await toolResult(server, calling("keep"))).includes("at most 1000 bytes"),
+  },
+  "limits.max_depth": {
+    value: 0,
+    seen: 0,
+    usual: 1,
+    look: spawned,
+  },
+  "limits.max_sessions": { value: 1, seen: 0, usual: 1, look: spawned },
+  "limits.page_limit": {
+    value: 1,
+    seen: 1,
+    usual: 2,
+    async look(server) {
+      await server.run(planOf(["done"]));
+      await server.run(planOf(["done"]));
+      return (await server.ask("GET /v1/runs")).data.length;
+    },
+  },
+  "limits.max_page_limit": {
+    value: 1,
+    seen: ["request_invalid", "request_invalid", "request_invalid", "request_invalid"],
+    usual: [1, 1, 1, 2],
+    async look(server) {
+      const run = await server.run(planOf(["done"]));
+      const lists = ["/v1/runs", "/v1/sessions", `/v1/sessions/${run.session_id}/runs`];
+      const found = [];
+      for (const list of [...lists, `/v1/sessions/${run.session_id}/messages`]) {
+        const page = await server.ask(`GET ${list}?limit=2`);
+        found.push(page.data?.length ?? page);
+      }
+      return found;
+    },
+  },
+};
+
+/** Resolves to the limit that the error or a warning of a run names, else to how it ended. */
+async function boundPassed(server: SettingServer, plan: unknown): Promise<unknown> {
+  const run = await server.run(plan);
+  const said = JSON.stringify([run.error, run.warnings, run]);
+  return /limits\.(max_\w+)/.exec(said)?.[1] ?? run.stop_reason;
+}
+
+/** Resolves to how many sub-agents a run had. */
+async function spawned(server: SettingServer): Promise<number> {
+  const run = await server.run(
+    planOf([{ tool_calls: [{ name: "task", arguments: { instruction: "x", agent: "a" } }] }, "done"], {
+      tools: ["tool-task"],
+      agents: {
+        a: { description: "Helps.", providers: [{ module: "provider-mock", config: { response: "ok" } }] },
+      },
+    }),
+  );
+  return (await server.entries(run, "task:agent_spawned")).length;
+}

@@ -1,0 +1,43 @@
+/** A registry of hooks over the parts of a session. */
+import type { DraftEntry, Host } from "../../../src/kernel/host.ts";
+import { RunLimitGuard } from "../../../src/kernel/run_limits.ts";
+import { SessionContext } from "../../../src/kernel/session/session_context.ts";
+import { createParts } from "../../../src/kernel/session/session_parts.ts";
+import { SessionState } from "../../../src/kernel/session/session_state.ts";
+import { CancellationToken } from "../../../src/sdk/cancellation.ts";
+import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
+import type { HookResult } from "../../../src/sdk/types.ts";
+import { KERNEL_LIMITS, LIMITS, planOf } from "../../support/sessions.ts";
+
+/** Creates the registry of a session with a fake clock and no modules; `entries` lists what was logged. */
+export function registry(changes: Partial<Host> = {}, hook_timeout_s = 30) {
+  const clock = new FakeClock();
+  const entries: Pick<DraftEntry, "event" | "data" | "verdict">[] = [];
+  const warnings: string[] = [];
+  const host: Host = {
+    clock,
+    newId: (prefix) => `${prefix}_1`,
+    open: () => Promise.reject(new Error("no modules")),
+    record({ event, data, verdict }) {
+      entries.push({ event, data, ...(verdict ? { verdict } : {}) });
+    },
+    ask: () => Promise.resolve(null),
+    accept() {},
+    warn: (_code, message) => void warnings.push(message),
+    ...changes,
+  };
+  const session = new SessionContext(
+    host,
+    planOf({}, clock).plan,
+    "ses_1",
+    null,
+    new SessionState({}, 1_000),
+    new RunLimitGuard({ limits: LIMITS, clock }),
+    new CancellationToken(),
+    { ...KERNEL_LIMITS, hook_timeout_s },
+  );
+  const { hooks } = createParts(session, {});
+  return { hooks, clock, entries, warnings };
+}
+
+export const answer = (result: HookResult) => () => result;
