@@ -84,7 +84,8 @@ function activeDuration(entries: readonly Entry[]): number {
   let previous: number | null = null;
   for (const { event, ts, data } of entries) {
     const now = Date.parse(ts);
-    if (is_active && previous !== null) active_ms += now - previous;
+    // the clock may have been set back, or be another server's
+    if (is_active && previous !== null) active_ms += Math.max(0, now - previous);
     previous = now;
     if (event === "run:status" || event === "run:start") is_active = data.status === "running";
   }
