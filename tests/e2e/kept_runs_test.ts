@@ -50,8 +50,7 @@ Deno.test({
 });
 
 Deno.test({
-  name:
-    "a Postgres that takes no writes answers 507, loses nothing, and the server goes on when it does again",
+  name: "a Postgres that takes no writes answers 507, loses nothing, and the server writes again when it can",
   ignore: POSTGRES === null,
   async fn() {
     await using database = await startPostgres();
