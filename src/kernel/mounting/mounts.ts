@@ -1,5 +1,6 @@
 /** The mount points of a session: their names and aliases, and the guarded objects that are mounted there. */
 import { isObject } from "../../sdk/json.ts";
+import { countChange, liveViewOf } from "../../sdk/live_view.ts";
 import type { ContextManager, Orchestrator, Provider, Tool } from "../../sdk/types.ts";
 
 /** A canonical mount point. */
@@ -106,28 +107,17 @@ export class Mounts {
   }
 }
 
-/**
- * Proxy handler of all views; one object, because five closures for each view were 3 % of the memory of a
- * run.
- */
-const READ_ONLY: ProxyHandler<object> = Object.freeze({
-  set: () => false,
-  defineProperty: () => false,
-  deleteProperty: () => false,
-  setPrototypeOf: () => false,
-  preventExtensions: () => false,
-});
-
 /** A record by name with a read-only view. */
 export class LiveMap<T extends object> {
   readonly #items: Record<string, T> = Object.create(null);
   /** Read-only live view of the items. */
-  readonly view: Record<string, T> = new Proxy<Record<string, T>>(this.#items, READ_ONLY);
+  readonly view: Record<string, T> = liveViewOf(this.#items);
 
   /** Sets an item; returns the replaced one. */
   put(name: string, item: T): T | undefined {
     const before = this.#items[name];
     this.#items[name] = item;
+    countChange(this.view);
     return before;
   }
 
@@ -135,6 +125,7 @@ export class LiveMap<T extends object> {
   take(name: string): T | undefined {
     const before = this.#items[name];
     delete this.#items[name];
+    countChange(this.view);
     return before;
   }
 

@@ -1,6 +1,7 @@
 /** Builds the tool specifications and injected messages of a request. */
 import type { Injection } from "../hooks.ts";
 import { isObject, type JsonObject } from "../json.ts";
+import { versionOf } from "../live_view.ts";
 import type { ChatRequest, Message, ToolSpec } from "../messages.ts";
 import { inputSchemaOf } from "../snake_case_aliases.ts";
 import { noteLonger } from "../token_estimate.ts";
@@ -13,6 +14,9 @@ import type { LoopConfig } from "./loop_config.ts";
  */
 export class ToolListBuilder {
   #tools: Tool[] = [];
+  /** The last record of tools, and its version if it is a live view. */
+  #record: Record<string, Tool> | null = null;
+  #version: number | null = null;
   #provider = "";
   #specs: ToolSpec[] = [];
 
@@ -21,6 +25,11 @@ export class ToolListBuilder {
    * `provider` replace those of the specification.
    */
   specs(tools: Record<string, Tool>, provider = ""): ToolSpec[] {
+    const version = versionOf(tools);
+    const unchanged = version !== null && version === this.#version && tools === this.#record;
+    if (unchanged && provider === this.#provider) return this.#specs;
+    this.#record = tools;
+    this.#version = version;
     const mounted = Object.values(tools);
     const same = provider === this.#provider && mounted.length === this.#tools.length &&
       mounted.every((tool, index) => tool === this.#tools[index]);

@@ -1,8 +1,9 @@
-/** Requests of a loop: the view, the injections and what is added at the end. */
-import type { Injection, Message } from "preamp";
+/** Requests of a loop: the tools, the view, the injections and what is added at the end. */
+import type { Injection, Message, Tool } from "preamp";
 import { messageTokens, RequestMeter } from "preamp";
-import { buildRequest } from "../../../src/sdk/loop/chat_request.ts";
-import { assertEquals } from "../../assert.ts";
+import { countChange, liveViewOf } from "../../../src/sdk/live_view.ts";
+import { buildRequest, ToolListBuilder } from "../../../src/sdk/loop/chat_request.ts";
+import { assert, assertEquals } from "../../assert.ts";
 import { addAll, groups, open, user } from "../../support/context.ts";
 
 const LAST: Message = { role: "user", content: "Answer now." };
@@ -44,3 +45,27 @@ for (
     assertEquals(view.length, length, "the view itself stays as it was");
   });
 }
+
+Deno.test("the tools of a request are listed again when one is mounted, and for another provider", () => {
+  const tool = (name: string): Tool => ({
+    name,
+    description: name,
+    native_specs: { other: { type: `${name}_20260101` } },
+    execute: () => null,
+  });
+  for (const live of [true, false]) {
+    const mounted: Record<string, Tool> = { one: tool("one") };
+    const view = live ? liveViewOf(mounted) : mounted;
+    const builder = new ToolListBuilder();
+    const first = builder.specs(view);
+    assert(builder.specs(view) === first, "the same list for the same tools");
+    mounted.two = tool("two");
+    countChange(view);
+    const both = builder.specs(view);
+    assertEquals(both.map(({ name, type }) => [name, type]), [["one", undefined], ["two", undefined]]);
+    assertEquals(builder.specs(view, "other").map(({ type }) => type), ["one_20260101", "two_20260101"]);
+    assertEquals(builder.specs(view), both);
+    assertEquals(builder.specs({ two: mounted.two! }).map(({ name }) => name), ["two"]);
+    assertEquals(builder.specs(view), both);
+  }
+});
