@@ -73,7 +73,6 @@ interface Log {
 /** Stores records and logs in maps; every method is synchronous. */
 export class MemoryStore implements Store {
   readonly kind = "memory";
-  readonly buffer_ms = 0;
   readonly #now: () => number;
   readonly #max_entries: number;
   readonly #max_records: number;

@@ -70,8 +70,6 @@ export class ConflictError extends Error {
 export interface Store {
   /** Name of the store, such as `memory`. */
   readonly kind: string;
-  /** Milliseconds that entries may be buffered before they are appended; 0: append at once. */
-  readonly buffer_ms: number;
   /**
    * Applies all changes or none.
    * @throws {ConflictError} when a version, the end of a log or a fence is not the expected one.

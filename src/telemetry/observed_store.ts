@@ -14,7 +14,6 @@ export function observedStore(store: Store, metrics: Metrics): Store {
 
   return {
     kind,
-    buffer_ms: store.buffer_ms,
     commit(changes: readonly Change[], fence?: Fence): Awaitable<void> {
       const started = performance.now();
       let done: Awaitable<void>;

@@ -332,6 +332,5 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
   test("ready() resolves to the store's description", async (store) => {
     assertEquals((await store.ready()).ok, true);
     assert(store.kind.length > 0);
-    assert(store.buffer_ms >= 0);
   });
 }

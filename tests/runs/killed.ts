@@ -12,7 +12,6 @@ import { type Outside, runToEnd, type Scenario } from "./play.ts";
 /** A process's connection to a store that outlives it. After entry `last` of a run, the process is dead. */
 export class MortalStore implements Store {
   readonly kind = "mortal";
-  readonly buffer_ms = 0;
   readonly #inner: MemoryStore;
   readonly #last: number;
   readonly #run_id: string;

@@ -201,7 +201,7 @@ export class SlowStore implements Store {
   /** Thrown by every commit while set. */
   failure: Error | null = null;
 
-  constructor(inner: Store, readonly buffer_ms = 0) {
+  constructor(inner: Store) {
     this.#inner = inner;
   }
 

@@ -1,5 +1,6 @@
 /**
- * Flushes entries that have no waiting caller a little later, together with those that follow. Most deferred
+ * Flushes entries that have no waiting caller at the next turn of the event loop, together with those that
+ * follow until then. While a store still commits, further entries wait for the next commit. Most deferred
  * flushes are cancelled because a barrier comes first, so scheduling one must be cheap.
  */
 import { setImmediate } from "node:timers";
@@ -7,33 +8,25 @@ import { setImmediate } from "node:timers";
 /** The deferred flush of one log. */
 export class DeferredFlush {
   readonly #flush: () => void;
-  readonly #after_ms: number;
-  #timer: ReturnType<typeof setTimeout> | null = null;
   /** Index in the list of the next immediate; -1 when not in it. */
   #index = -1;
 
-  /** @param after_ms Milliseconds until the flush; 0: the next turn of the event loop. */
-  constructor(flush: () => void, after_ms: number) {
+  constructor(flush: () => void) {
     this.#flush = flush;
-    this.#after_ms = after_ms;
   }
 
   /** Whether a flush is scheduled. */
   get pending(): boolean {
-    return this.#index >= 0 || this.#timer !== null;
+    return this.#index >= 0;
   }
 
-  /** Schedules a flush, unless one is scheduled. */
+  /** Schedules a flush at the next turn of the event loop, unless one is scheduled. */
   schedule(): void {
-    if (this.pending) return;
-    if (this.#after_ms > 0) this.#timer = setTimeout(this.#run, this.#after_ms);
-    else DeferredFlush.#scheduleImmediate(this);
+    if (!this.pending) DeferredFlush.#scheduleImmediate(this);
   }
 
   /** Cancels the scheduled flush. */
   cancel(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
     if (this.#index < 0) return;
     const scheduled = DeferredFlush.#scheduled;
     const last = scheduled.pop()!; // not empty: it contains this flush
@@ -41,10 +34,10 @@ export class DeferredFlush {
     this.#index = -1;
   }
 
-  readonly #run = (): void => {
+  #run(): void {
     this.cancel();
     this.#flush();
-  };
+  }
 
   /**
    * Flushes of the next turn of the event loop, by one immediate: one immediate each would cost a short run 3

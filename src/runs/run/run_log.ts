@@ -87,7 +87,7 @@ export class RunLog {
     this.#options = options;
     this.#deltas = new DeltaBuffer(options.secrets, options.limits.max_log_entries);
     // an error is ignored here: the next barrier meets the same store and rejects
-    this.#deferred = new DeferredFlush(() => void this.flush()?.catch(() => {}), options.store.buffer_ms);
+    this.#deferred = new DeferredFlush(() => void this.flush()?.catch(() => {}));
   }
 
   /** Continues after stored entries. Readers see what follows at once. */

@@ -22,8 +22,6 @@ export interface KvStoreOptions {
   monotonic?: () => number;
 }
 
-/** Milliseconds that entries may wait for the next commit. */
-const BUFFER_MS = 10;
 const PURGE_EVERY_MS = 60_000;
 /** Keys of one `getMany`. */
 const READS = 10;
@@ -66,7 +64,6 @@ export async function openKv(path: string | null): Promise<{ kv: Deno.Kv; found:
 
 class KvStore implements Store {
   readonly kind = "kv";
-  readonly buffer_ms = BUFFER_MS;
   readonly #kv: Deno.Kv;
   readonly #now: () => number;
   readonly #changes: KvChanges;

@@ -25,8 +25,6 @@ export interface PostgresStoreOptions {
   now?: () => number;
 }
 
-/** Milliseconds that entries may wait for the next commit. */
-const BUFFER_MS = 10;
 /** Connections of one process. One more listens for changes of other processes. */
 const CONNECTIONS = 10;
 /** Milliseconds to wait for a connection. */
@@ -64,7 +62,6 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
 
 class PostgresStore implements Store {
   readonly kind = "postgres";
-  readonly buffer_ms = BUFFER_MS;
   readonly #pool: Pool;
   readonly #listener: ChangeListener;
   readonly #now: (() => number) | null;

@@ -31,8 +31,6 @@ export interface SqliteStoreOptions {
 const COMPILED = "src/store/sqlite/worker.js";
 /** Maximum operations of one transaction. */
 const MAX_BATCH = 1_000;
-/** Milliseconds that entries may wait for the next commit. */
-const BUFFER_MS = 10;
 
 interface Call {
   readonly operation: Operation;
@@ -54,7 +52,6 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions 
 
 class SqliteStore implements Store {
   readonly kind = "sqlite";
-  readonly buffer_ms = BUFFER_MS;
   readonly #now: () => number;
   readonly #worker: Worker;
   #waiting: Call[] = [];

@@ -45,7 +45,7 @@ Deno.test("follow() yields pages of stored entries only", async () => {
       p: { providers: [[calls(...many), "done"]], tools: [tool("t")], limits: { max_tool_calls: 300 } },
     },
     limits: { max_answer_tool_calls: 300 },
-    store: (store) => new SlowStore(store, 1),
+    store: (store) => new SlowStore(store),
   });
   const handle = await post("p");
   let most = 0;

@@ -15,7 +15,7 @@ Deno.test("ReleasingMap.items are the values that were set and not deleted, olde
 
 Deno.test("DeferredFlush.schedule() flushes once at the next turn, and cancel() affects this flush alone", async () => {
   const flushed: string[] = [];
-  const [a, b, c] = ["a", "b", "c"].map((name) => new DeferredFlush(() => flushed.push(name), 0));
+  const [a, b, c] = ["a", "b", "c"].map((name) => new DeferredFlush(() => flushed.push(name)));
   for (const one of [a, b, c, a]) one!.schedule();
   a!.cancel();
   a!.cancel();
@@ -26,17 +26,4 @@ Deno.test("DeferredFlush.schedule() flushes once at the next turn, and cancel() 
   a!.schedule();
   await new Promise((resolve) => setTimeout(resolve, 0));
   assertEquals(flushed.at(-1), "a");
-});
-
-Deno.test("DeferredFlush.schedule() waits for the buffer time of the store", async () => {
-  const flushed = Promise.withResolvers<void>();
-  const late = new DeferredFlush(flushed.resolve, 1);
-  late.schedule();
-  late.schedule();
-  assertEquals(late.pending, true);
-  await flushed.promise;
-  assertEquals(late.pending, false);
-  late.schedule();
-  late.cancel();
-  assertEquals(late.pending, false);
 });

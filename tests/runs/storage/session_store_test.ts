@@ -29,7 +29,6 @@ async function answer(clock: FakeClock): Promise<void> {
 const STORES: [string, ServiceOptions["store"]][] = [
   ["memory", undefined],
   ["a slow store", (memory) => new SlowStore(memory)],
-  ["a slow store that gathers", (memory) => new SlowStore(memory, 1)],
 ];
 
 for (const [where, store] of STORES) {
