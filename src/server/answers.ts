@@ -1,7 +1,4 @@
-/**
- * What handlers and problems answer. `app.ts` makes a `Response` of it once, after all steps have added their
- * headers: changing those of a `Response` costs more than creating it.
- */
+/** What handlers and problems answer. `respond.ts` makes a `Response` of it. */
 
 /** Larger texts are compressed for clients that accept it; smaller ones fit into one packet. */
 const LARGE_BYTES = 1_400;

@@ -1,4 +1,5 @@
 /** The state of the server and of one request, as middleware and handlers see it. */
+import type { Context, MiddlewareHandler } from "hono";
 import type { Runtime } from "../app/types.ts";
 import { newId } from "../process/ids.ts";
 import type { SystemClock } from "../process/system_clock.ts";
@@ -47,11 +48,13 @@ function addressOf(connection: ConnectionInfo | undefined): string | null {
   return typeof hostname === "string" ? hostname : null;
 }
 
-/** One request on its way through the steps of `app.ts`. */
+/** One request: the `env` of its Hono context. */
 export class RequestContext {
   readonly server: ServerState;
   readonly request: Request;
   readonly request_id: string = newId("req");
+  /** Monotonic milliseconds of its arrival. */
+  readonly started: number;
   /** Method as received: `HEAD` for a request that is handled as its GET. */
   readonly method: string;
   /** False for a request that a program made itself, without a socket. */
@@ -68,12 +71,12 @@ export class RequestContext {
   max_page_limit: number;
   /** Fields of the log record when the response is a problem. */
   failure: { code: ErrorCode; error?: LoggedError } | undefined;
-  /** Finds parameters of the path. */
-  parameters: { param(name: string): string | undefined } | undefined;
+  #parameters: { param(name: string): string | undefined } | undefined;
 
   /** @param request The request; a HEAD as its GET. @param method Its method as received. */
   constructor(server: ServerState, request: Request, method: string, connection: ConnectionInfo | undefined) {
     this.server = server;
+    this.started = server.clock.monotonic();
     this.request = request;
     this.method = method;
     this.over_connection = connection?.remoteAddr !== undefined;
@@ -82,9 +85,15 @@ export class RequestContext {
     this.max_page_limit = server.max_page_limit;
   }
 
+  /** Sets the route that was found for the path, and the parameters of the path. */
+  setRoute(route: string, parameters: { param(name: string): string | undefined }): void {
+    this.route = route;
+    this.#parameters = parameters;
+  }
+
   /** Returns a parameter of the path, decoded; empty for one that the route does not have. */
   param(name: string): string {
-    return this.parameters?.param(name) ?? "";
+    return this.#parameters?.param(name) ?? "";
   }
 
   /** Scheme and host of the server as the client sees them, such as `https://agents.example.com`. */
@@ -106,6 +115,18 @@ function pathOf(url: string): string {
   const end = url.indexOf("?", start);
   return start === -1 ? "/" : url.slice(start, end === -1 ? undefined : end).slice(0, 1024);
 }
+
+/** Types of the Hono app: `c.env` is the request, `c.get("answer")` its answer, once there is one. */
+export interface AppEnv {
+  Bindings: RequestContext;
+  Variables: { answer: Answer };
+}
+
+/** Hono's context of a request. */
+export type HonoContext = Context<AppEnv>;
+
+/** One step of the way of a request. Throws a `PreampError` for a problem. */
+export type Middleware = MiddlewareHandler<AppEnv>;
 
 /** Answers one request; throws a `PreampError` for a problem. The caller of an open route is anonymous. */
 export type Handler = (context: RequestContext, caller: Caller) => Answer | Promise<Answer>;

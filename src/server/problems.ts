@@ -6,16 +6,22 @@ import { type ErrorCode, errorCode, type ErrorDetail, errorMessage } from "../sd
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { escapeAndTruncate } from "../text/escape.ts";
 import { type Answer, textAnswer } from "./answers.ts";
-import type { RequestContext } from "./context.ts";
+import type { Middleware } from "./context.ts";
 import { describeError } from "./log_line.ts";
+import { respond } from "./respond.ts";
 
-/** Returns the answer for what a step or a handler threw, and notes it for the log. */
-export function answerFailure(context: RequestContext, error: unknown): Answer {
-  const problem = toProblem(error);
-  const { code } = problem;
-  context.failure = code === "internal" ? { code, error: describeError(error) } : { code };
-  return problemAnswer(problem, context.request_id);
-}
+/** Answers what a later step or the handler throws, of any type, with a problem, and notes it for the log. */
+export const answerErrors: Middleware = async (c, next) => {
+  try {
+    await next();
+  } catch (error) {
+    const { env } = c;
+    const problem = toProblem(error);
+    const { code } = problem;
+    env.failure = code === "internal" ? { code, error: describeError(error) } : { code };
+    c.res = respond(c, problemAnswer(problem, env.request_id));
+  }
+};
 
 /** The content of a problem response. */
 export interface Problem {

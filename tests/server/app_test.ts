@@ -59,9 +59,12 @@ Deno.test("every text or JSON response ends with a newline", async () => {
 
 Deno.test("an unexpected error is 500 internal without its message, which is logged under the request id", async () => {
   let failure: unknown;
-  const { send, logged } = testApp({}, ({ plans }) => ({
+  const rejecting = testApp({}, ({ plans }) => ({
     plans: { ...plans, list: () => Promise.reject(failure) },
   }));
+  const authenticate = () => {
+    throw failure;
+  };
   for (
     failure of [
       new Error("/srv/secret: sk-123"),
@@ -72,15 +75,17 @@ Deno.test("an unexpected error is 500 internal without its message, which is log
       Object.create(null),
     ]
   ) {
-    const response = await send("GET /v1/plans");
-    const text = await response.text();
-    assertEquals([response.status, text.includes("sk-123") || text.includes("/srv")], [500, false]);
-    const record = logged.at(-1);
-    assertEquals([record?.level, record?.code], ["error", "internal"]);
-    assertEquals(JSON.parse(text).error.request_id, record?.request_id);
-    assertEquals(response.headers.get("preamp-request-id"), record?.request_id);
+    for (const { send, logged } of [rejecting, testApp({ authenticate })]) {
+      const response = await send("GET /v1/plans");
+      const text = await response.text();
+      assertEquals([response.status, text.includes("sk-123") || text.includes("/srv")], [500, false]);
+      const record = logged.at(-1);
+      assertEquals([record?.level, record?.code], ["error", "internal"]);
+      assertEquals(JSON.parse(text).error.request_id, record?.request_id);
+      assertEquals(response.headers.get("preamp-request-id"), record?.request_id);
+    }
   }
-  assertStringIncludes(logged[0]?.error?.message ?? "", "sk-123");
+  assertStringIncludes(rejecting.logged[0]?.error?.message ?? "", "sk-123");
 });
 
 /** Creates an app whose drain ends no run, as when no run reaches an end in time. */

@@ -2,8 +2,7 @@
 import { type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import type { Redactor } from "../../policy/redact.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
-import type { Answer } from "../answers.ts";
-import type { RequestContext } from "../context.ts";
+import type { HonoContext, Middleware, RequestContext } from "../context.ts";
 import { describeError, formatLogLine, type LoggedError } from "../log_line.ts";
 
 /** One line of the access log. Contains no query, header or body, since those hold prompts and keys. */
@@ -37,13 +36,22 @@ export interface LogRecord {
 /** Receives one record for each request. Must not throw. */
 export type Log = (record: LogRecord) => void;
 
-/** Creates the record of a request that was answered after `ms` milliseconds. */
-export function requestRecord(context: RequestContext, { status, headers }: Answer, ms: number): LogRecord {
-  const record = recordOf(context, status, ms);
-  const { "preamp-run-id": run_id = runOfPath(context), "preamp-run-status": run_status } = headers;
+/** Logs every request once its answer is known. */
+export function logRequests(log: Log): Middleware {
+  return async (c, next) => {
+    await next();
+    log(requestRecord(c));
+  };
+}
+
+function requestRecord(c: HonoContext): LogRecord {
+  const { env } = c;
+  const { status, headers } = c.get("answer");
+  const record = recordOf(env, status, env.server.clock.monotonic() - env.started);
+  const { "preamp-run-id": run_id = runOfPath(env), "preamp-run-status": run_status } = headers;
   if (run_id !== undefined) record.run_id = run_id;
   if (run_status !== undefined) record.run_status = run_status;
-  return Object.assign(record, context.failure);
+  return Object.assign(record, env.failure);
 }
 
 /** Returns the id of the run that the path names, such as for a refused request. */

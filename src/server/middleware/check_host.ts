@@ -1,7 +1,7 @@
 /** Host check against DNS rebinding and cross-site requests: see src/docs/security.md#over-http. */
 import { PreampError } from "../../sdk/errors.ts";
 import { quoteTruncated } from "../../text/escape.ts";
-import type { RequestContext } from "../context.ts";
+import type { Middleware } from "../context.ts";
 
 /** Host names of the server besides those of loopback; `any` behind a proxy or on Deno Deploy. */
 export type Hosts = readonly string[] | "any";
@@ -15,17 +15,17 @@ const HOSTLESS = /^http:\/\/localhost[:/]/;
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
 /**
- * Returns the check of `Host` and `Origin`. A rebound DNS name arrives in `Host`; a cross-site request of a browser arrives
+ * Checks `Host` and `Origin`. A rebound DNS name arrives in `Host`; a cross-site request of a browser arrives
  * with a foreign `Origin`. Ports are not compared. With `any`, `Origin` must equal `Host`. The listed origins
  * are always allowed.
  *
- * The check throws `request_invalid` when a connection's request has no `Host`, and `forbidden` for a foreign name.
+ * Throws `request_invalid` when a connection's request has no `Host`, and `forbidden` for a foreign name.
  */
-export function hostCheck(hosts: Hosts, origins: readonly string[] = []): (context: RequestContext) => void {
+export function checkHost(hosts: Hosts, origins: readonly string[]): Middleware {
   const allowed = hosts === "any" ? null : new Set([...LOOPBACK, ...hosts.map(normaliseHost)]);
   const allowed_origins = new Set(origins);
 
-  return function checkHost({ request: { headers, url }, over_connection, client }) {
+  return ({ env: { request: { headers, url }, over_connection, client } }, next) => {
     const header = headers.get("host");
     const origin = headers.get("origin");
     if (header === null && over_connection && HOSTLESS.test(url)) {
@@ -34,17 +34,18 @@ export function hostCheck(hosts: Hosts, origins: readonly string[] = []): (conte
         "Cannot answer the request: it must name its host: received no Host header",
       );
     }
-    if (header === null && origin === null && !allowed) return;
+    if (header === null && origin === null && !allowed) return next();
     const received = header ?? new URL(url).host;
     const host = client.host ?? received;
     // A page behind a rebound name may send a forwarded host through a trusted proxy, but not another Host.
     if (allowed && !allowed.has(nameOf(received))) throw foreign("Host", received);
     if (allowed && !allowed.has(nameOf(host))) throw foreign("The forwarded host", host);
-    if (origin === null || allowed_origins.has(origin)) return;
+    if (origin === null || allowed_origins.has(origin)) return next();
     const originHost = hostOfOrigin(origin);
     const known = originHost !== null &&
       (allowed ? allowed.has(nameOf(originHost)) : originHost === host.toLowerCase());
     if (!known) throw foreign("Origin", origin);
+    return next();
   };
 }
 

@@ -3,7 +3,7 @@ import type { DocumentLimits } from "../../plan/parse/document_limits.ts";
 import type { SystemClock } from "../../process/system_clock.ts";
 import type { Caller } from "../../runs/types.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import type { RequestContext } from "../context.ts";
+import type { Middleware, RequestContext } from "../context.ts";
 import { ANONYMOUS } from "./require_key.ts";
 
 /** Limits of one caller: see src/docs/operating.md#limits. */
@@ -22,37 +22,32 @@ export interface CallerBounds {
 /** Returns the limits of a caller. */
 export type BoundsOf = (caller: Caller) => CallerBounds;
 
-/** Applies the limits of callers to their requests. */
-export class CallerLimits {
-  readonly #boundsOf: BoundsOf | undefined;
-  readonly #takeRequest: RateLimiter;
-  readonly #takeRun: RateLimiter;
+/** Counts a request against the rate of its caller and sets the caller's size limits. Throws `rate_limited`. */
+export function limitRequests(boundsOf: BoundsOf, clock: SystemClock): Middleware {
+  const take = createRateLimiter("requests", clock);
+  return ({ env }, next) => {
+    const caller = env.caller ?? ANONYMOUS;
+    const { requests_per_minute, max_body_bytes, max_page_limit, plan } = boundsOf(caller);
+    take(bucketName(caller, env), requests_per_minute);
+    env.body = { max_bytes: max_body_bytes, deadline_ms: env.body.deadline_ms, plan: plan ?? env.body.plan };
+    env.max_page_limit = max_page_limit ?? env.max_page_limit;
+    return next();
+  };
+}
 
-  /** @param boundsOf Default: callers have no limits of their own. */
-  constructor(boundsOf: BoundsOf | undefined, clock: SystemClock) {
-    this.#boundsOf = boundsOf;
-    this.#takeRequest = createRateLimiter("requests", clock);
-    this.#takeRun = createRateLimiter("runs", clock);
-  }
+/** Counts a request that starts a run against the rate of runs of its caller. Throws `rate_limited`. */
+export function limitRuns(boundsOf: BoundsOf, clock: SystemClock): Middleware {
+  const take = createRateLimiter("runs", clock);
+  return ({ env }, next) => {
+    const caller = env.caller ?? ANONYMOUS;
+    take(bucketName(caller, env), boundsOf(caller).runs_per_minute);
+    return next();
+  };
+}
 
-  /**
-   * Counts a request against the rate of the caller, or of the client's address when keys are not checked; one that starts a run also against its rate of runs, and sets the size limits
-   * of the request. Throws `rate_limited`.
-   */
-  apply(context: RequestContext, caller: Caller, starts_run: boolean): void {
-    const bounds = this.#boundsOf?.(caller);
-    if (!bounds) return;
-    const { body, max_page_limit, client } = context;
-    const name = caller === ANONYMOUS && client.address !== null ? `address:${client.address}` : caller.name;
-    this.#takeRequest(name, bounds.requests_per_minute);
-    if (starts_run) this.#takeRun(name, bounds.runs_per_minute);
-    context.body = {
-      max_bytes: bounds.max_body_bytes,
-      deadline_ms: body.deadline_ms,
-      plan: bounds.plan ?? body.plan,
-    };
-    context.max_page_limit = bounds.max_page_limit ?? max_page_limit;
-  }
+/** Returns the name that a request is counted under: the client's address when keys are not checked. */
+function bucketName(caller: Caller, { client }: RequestContext): string {
+  return caller === ANONYMOUS && client.address !== null ? `address:${client.address}` : caller.name;
 }
 
 interface Bucket {

@@ -2,6 +2,7 @@
 import { type KeyRing, LOCAL_NAMESPACE } from "../../policy/api_keys.ts";
 import type { Caller } from "../../runs/types.ts";
 import { PreampError } from "../../sdk/errors.ts";
+import type { Middleware } from "../context.ts";
 
 /**
  * Returns the caller of a key, or null. Called for every request, with an empty string when the request has
@@ -24,11 +25,17 @@ export function authenticateWith(keys: Pick<KeyRing, "find">): Authenticate {
 }
 
 /**
- * Returns the caller of a request; anonymous when keys are not checked (null). Throws `unauthorized`, with the same message
- * for a missing, a malformed and an unknown key.
+ * Sets the caller of a request; anonymous when keys are not checked (null). Throws `unauthorized`, with the same message for a
+ * missing, a malformed and an unknown key.
  */
-export function callerOf(headers: Headers, authenticate: Authenticate | null): Caller {
-  if (authenticate === null) return ANONYMOUS;
+export function requireKey(authenticate: Authenticate | null): Middleware {
+  return ({ env }, next) => {
+    env.caller = authenticate === null ? ANONYMOUS : callerOf(env.request.headers, authenticate);
+    return next();
+  };
+}
+
+function callerOf(headers: Headers, authenticate: Authenticate): Caller {
   const key = bearerKey(headers.get("authorization"));
   const caller = authenticate(key);
   if (caller !== null && key !== "") return caller;

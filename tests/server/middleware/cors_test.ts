@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "../../assert.ts";
-import { SharedOrigins } from "../../../src/server/middleware/cors.ts";
+import { allowOrigins } from "../../../src/server/middleware/cors.ts";
 import { problemOf, testApp } from "../../support/http.ts";
 
 const APP = "https://app.example.com";
@@ -102,7 +102,7 @@ for (
     "",
   ]
 ) {
-  Deno.test(`SharedOrigins refuses ${JSON.stringify(origin)}`, () => {
-    assertThrows(() => new SharedOrigins([origin]), TypeError, "scheme, host and port");
+  Deno.test(`allowOrigins() refuses ${JSON.stringify(origin)}`, () => {
+    assertThrows(() => allowOrigins([origin]), TypeError, "scheme, host and port");
   });
 }

@@ -1,6 +1,6 @@
-import { assertEquals } from "../../assert.ts";
-import { acceptsEncoding } from "../../../src/server/negotiation.ts";
-import { testApp } from "../../support/http.ts";
+import { assertEquals } from "../assert.ts";
+import { acceptsEncoding } from "../../src/server/negotiation.ts";
+import { testApp } from "../support/http.ts";
 
 async function unzip(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   const stream = ReadableStream.from([bytes]).pipeThrough(new DecompressionStream("gzip"));

@@ -1,16 +1,25 @@
-/** Adapts the body of an answer to the request: gzip of large texts, no body for a HEAD. */
-import { addVary, type Answer } from "../answers.ts";
-import type { RequestContext } from "../context.ts";
-import { acceptsEncoding } from "../negotiation.ts";
+/** Makes the `Response` of an answer: request id, gzip of large texts, no body for a HEAD. */
+import { addVary, type Answer } from "./answers.ts";
+import type { HonoContext, RequestContext } from "./context.ts";
+import { acceptsEncoding } from "./negotiation.ts";
 
 /** Bytes to compress before other requests get their turn. */
 const SLICE_BYTES = 64 * 1024;
+
+/** Returns the response of an answer, and keeps the answer for the steps that `app.ts` takes after it. */
+export function respond(c: HonoContext, answer: Answer): Response {
+  const { status, headers } = answer;
+  const body = bodyToSend(answer, c.env);
+  headers["preamp-request-id"] = c.env.request_id;
+  c.set("answer", answer);
+  return new Response(body, { status, headers });
+}
 
 /**
  * Returns the body to send and sets the headers about it: a large text is compressed if the client accepts gzip; the answer to
  * a HEAD has the headers of its GET, with the length if that is known, and no body. A stream is cancelled then.
  */
-export function bodyToSend({ headers, body }: Answer, { request, method }: RequestContext): BodyInit | null {
+function bodyToSend({ headers, body }: Answer, { request, method }: RequestContext): BodyInit | null {
   const is_head = method === "HEAD";
   if (body instanceof Uint8Array) {
     addVary(headers, "Accept-Encoding");
