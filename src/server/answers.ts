@@ -36,8 +36,8 @@ export function jsonAnswer(body: unknown, status = 200, headers?: Record<string,
 }
 
 /** Returns the answer of a list that has one page. */
-export function listAnswer(data: readonly unknown[]): Answer {
-  return jsonAnswer({ data, next_cursor: null });
+export function listAnswer(data: readonly unknown[], headers?: Record<string, string>): Answer {
+  return jsonAnswer({ data, next_cursor: null }, 200, headers);
 }
 
 /** Returns an empty answer with status 204. */

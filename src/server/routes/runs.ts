@@ -63,8 +63,11 @@ export const replayRun: Handler = async (context, caller) => {
 };
 
 /** Handles `GET /v1/runs/{id}/approvals`: pending and decided approvals. */
-export const listApprovals: Handler = async (context, caller) =>
-  listAnswer(await context.server.runtime.runs.approvals(caller, context.param("id")));
+export const listApprovals: Handler = async (context, caller) => {
+  const run_id = context.param("id");
+  const approvals = await context.server.runtime.runs.approvals(caller, run_id);
+  return listAnswer(approvals, { "preamp-run-id": run_id });
+};
 
 /** Handles `POST /v1/runs/{id}/approvals/{approval_id}`. The first decision counts. */
 export const decideApproval: Handler = async (context, caller) => {

@@ -113,7 +113,9 @@ Deno.test("approvals are listed and decided once, with the caller's name", async
   const { send } = testApp();
   const run = await bodyOf(await send("POST /v1/runs", { body: { prompt: "ask" } }), "Run");
   const path = `/v1/runs/${run.id}/approvals`;
-  const before = await bodyOf(await send(`GET ${path}`), "ApprovalList");
+  const listed = await send(`GET ${path}`);
+  assertEquals(listed.headers.get("preamp-run-id"), run.id);
+  const before = await bodyOf(listed, "ApprovalList");
   assertEquals([before.data[0].status, before.next_cursor], ["pending", null]);
   const answer = (body: unknown, id = run.approvals[0].id) => send(`POST ${path}/${id}`, { body });
   assertEquals(
