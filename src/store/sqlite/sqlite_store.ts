@@ -2,6 +2,7 @@
  * A store in one SQLite file: lasts beyond the process, and several processes of one machine may share it. A commit is
  * durable when it resolves (write-ahead log, `synchronous=FULL`). Leases are `observed_leases.ts`.
  */
+import { setImmediate } from "node:timers";
 import { PreampError } from "../../sdk/errors.ts";
 import { decodeCursor } from "../cursor.ts";
 import {
@@ -56,6 +57,7 @@ class SqliteStore implements Store {
   readonly #worker: Worker;
   #waiting: Call[] = [];
   #running: readonly Call[] | null = null;
+  #is_gathering = false;
   #opened: PromiseWithResolvers<void> = Promise.withResolvers();
   #closed: PromiseWithResolvers<void> | null = null;
   readonly #waiters = new Waiters();
@@ -147,7 +149,7 @@ class SqliteStore implements Store {
   async close(): Promise<void> {
     if (!this.#closed) {
       this.#closed = Promise.withResolvers();
-      if (this.#running === null) this.#post({ close: true });
+      if (this.#running === null && !this.#is_gathering) this.#post({ close: true });
     }
     await this.#closed.promise;
   }
@@ -160,7 +162,7 @@ class SqliteStore implements Store {
     if (this.#closed) return Promise.reject(new Error("Cannot use the store: it is closed"));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ operation, resolve, reject });
-      if (this.#running === null) this.#send();
+      if (this.#running === null && !this.#is_gathering) this.#send();
     });
   }
 
@@ -197,6 +199,16 @@ class SqliteStore implements Store {
     const calls = this.#running ?? [];
     this.#running = null;
     calls.forEach(finish);
+    if (calls.length === 1) return this.#next();
+    // the runs that continue now send their next operations together, in one transaction
+    this.#is_gathering = true;
+    setImmediate(() => {
+      this.#is_gathering = false;
+      this.#next();
+    });
+  }
+
+  #next(): void {
     if (this.#waiting.length > 0) this.#send();
     else if (this.#closed) this.#post({ close: true });
   }
