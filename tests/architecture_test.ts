@@ -125,13 +125,15 @@ function importsOf(file: SourceFile): Import[] {
     ExportAllDeclaration: (node) => add(node.source, node.exportKind === "type"),
     ExportNamedDeclaration: (node) => add(node.source, node.exportKind === "type"),
     ImportExpression: (node) => add(node.source, false, true),
+    TSImportType: (node) => add((node.argument as { literal?: unknown }).literal ?? node.argument, true),
   });
   return imports;
 }
 
-/** Returns the text of a literal. */
+/** Returns the text of a literal, also of a template without values. */
 function textOf(node: unknown): unknown {
-  return (node as { value?: unknown } | null)?.value;
+  const { value, quasis } = (node ?? {}) as { value?: unknown; quasis?: readonly { cooked: string }[] };
+  return quasis?.length === 1 ? quasis[0]!.cooked : value;
 }
 
 /** Returns the target of an import: a path from the root, or the specifier of a package. */
@@ -151,7 +153,8 @@ Deno.test("importsOf() sees every form of import and nothing else", () => {
   const text = `
     import a from "./a.ts"; import type { B } from "./b.ts"; export * from "./c.ts"; export { d } from "./d.ts";
     export type { E } from "./e.ts"; const f = await import("./f.ts"); // import "./no.ts"
-    const g = 'import "./no.ts"'; export const h = 1;`;
+    const g = 'import "./no.ts"'; export const h = 1; import(\`./i.ts\`); let j: import("./j.ts").J;
+    export * as k from "./k.ts"; import(\`./\${g}.ts\`);`;
   assertEquals(importsOf({ path: "x.ts", text }), [
     { specifier: "./a.ts", types: false, late: false },
     { specifier: "./b.ts", types: true, late: false },
@@ -159,6 +162,9 @@ Deno.test("importsOf() sees every form of import and nothing else", () => {
     { specifier: "./d.ts", types: false, late: false },
     { specifier: "./e.ts", types: true, late: false },
     { specifier: "./f.ts", types: false, late: true },
+    { specifier: "./i.ts", types: false, late: true },
+    { specifier: "./j.ts", types: true, late: false },
+    { specifier: "./k.ts", types: false, late: false },
   ]);
 });
 
@@ -412,13 +418,25 @@ Deno.test("the kernel uses no clock, timer, network or Deno global", () => {
   assertEquals(kernel.flatMap((file) => globalsOf(file, names)), []);
 });
 
+Deno.test("package specifiers are in deno.json only", () => {
+  // the linter's no-import-prefix misses `export … from`, `import("…").T` in types, and template literals
+  const files = [...OURS, ...MODULES, ...sourceFiles("tests"), ...sourceFiles(".tasks")];
+  const wrong: string[] = [];
+  for (const file of files.filter(({ path }) => !path.startsWith("tests/bench/peers/"))) {
+    if (!/(npm|jsr|https?):/.test(file.text)) continue;
+    for (const { specifier } of importsOf(file)) {
+      if (/^(npm|jsr|https?):/.test(specifier)) wrong.push(`${file.path} → ${specifier}`);
+    }
+  }
+  assertEquals(wrong, []);
+});
+
 Deno.test("every bare specifier is in deno.json's import map, at an exact version", () => {
   const { imports } = JSON.parse(Deno.readTextFileSync(new URL("deno.json", ROOT))) as {
     imports: Record<string, string>;
   };
   const known = Object.keys(imports);
   const wrong: string[] = [];
-  // package specifiers elsewhere than in deno.json: see no-import-prefix in its rules for the linter
   for (const file of [...OURS, ...MODULES]) {
     for (const { specifier } of importsOf(file)) {
       if (specifier.startsWith(".") || /^(node|data|file):/.test(specifier)) continue;
