@@ -1,18 +1,17 @@
 /**
  * Tests that no module blocks the server's thread: data from modules is limited with an error that names the
- * limit, and long work yields. The longest delay of a timer is compared with that of a usual run.
+ * limit, and long work yields.
  */
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
 import { assert, assertMatch } from "../assert.ts";
+import { busyTime } from "../support/busy_time.ts";
 import { someOf } from "../support/cases.ts";
 
 type Plan = Record<string, unknown>;
 
-/** Maximum delay of a timer in milliseconds that a module may cause on an idle machine. */
-const STALL_MS = 100;
-/** Factor by which the current machine may be slower without its usual run showing that. */
-const SLOWER = 6;
+/** Maximum processor time in milliseconds that a module may occupy the server's thread for. */
+const MOST_MS = 100;
 
 const source = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`;
 
@@ -88,21 +87,6 @@ async function post(preamp: Preamp, plan: Plan): Promise<string> {
   return await response.text();
 }
 
-/** Resolves to the response of a run and the longest delay of a timer. */
-async function watched(preamp: Preamp, plan: Plan): Promise<{ body: string; stall_ms: number }> {
-  let stall_ms = 0;
-  let last = performance.now();
-  const timer = setInterval(() => {
-    const now = performance.now();
-    stall_ms = Math.max(stall_ms, now - last);
-    last = now;
-  });
-  const body = await post(preamp, plan);
-  await new Promise((resolve) => setTimeout(resolve, 5)); // the run may end before the delayed timer fires
-  clearInterval(timer);
-  return { body, stall_ms };
-}
-
 for (const tier of ["inline", "process"] as const) {
   Deno.test(`no data from a module blocks the server's thread, in tier ${tier}`, async (t) => {
     const policy = defaultPolicy();
@@ -114,11 +98,9 @@ for (const tier of ["inline", "process"] as const) {
       await post(preamp, usual); // warms up lazy imports
       for (const [label, plan, expected] of someOf(BOMBS, 3)) {
         await t.step(label, async () => {
-          const before = await watched(preamp, usual);
-          const { body, stall_ms } = await watched(preamp, plan);
+          const { value: body, busy_ms } = await busyTime(() => post(preamp, plan));
           assertMatch(body, expected);
-          const most_ms = SLOWER * Math.max(STALL_MS, before.stall_ms);
-          assert(stall_ms < most_ms, `${label}: no timer fired for ${Math.round(stall_ms)} ms`);
+          assert(busy_ms < MOST_MS, `${label}: the thread was busy for ${busy_ms} ms`);
         });
       }
     } finally {

@@ -75,31 +75,3 @@ export function loaderOf(options: LoaderOptions = {}): Loader & AsyncDisposable 
   const loader = createLoader(options);
   return Object.assign(loader, { [Symbol.asyncDispose]: () => loader.close() });
 }
-
-/** Returns the longest time in milliseconds that this thread served nothing else while `work` was under way. */
-async function longestPause(work: () => Promise<unknown>): Promise<number> {
-  let longest = 0;
-  let last = performance.now();
-  const timer = setInterval(() => {
-    const now = performance.now();
-    longest = Math.max(longest, now - last);
-    last = now;
-  }, 1);
-  await new Promise((resolve) => setTimeout(resolve, 5));
-  await work();
-  await new Promise((resolve) => setTimeout(resolve, 5));
-  clearInterval(timer);
-  return longest;
-}
-
-/**
- * Returns the shortest of some pauses, measured until one is under 100 ms: a busy machine makes each of them longer, never
- * shorter.
- */
-export async function leastPause(work: (round: number) => Promise<unknown>): Promise<number> {
-  let least = Infinity;
-  for (let round = 0; round < 5 && least >= 100; round++) {
-    least = Math.min(least, await longestPause(() => work(round)));
-  }
-  return least;
-}
