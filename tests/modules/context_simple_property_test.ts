@@ -1,6 +1,7 @@
 /**
  * `context-simple` over random histories: the guarantees of src/docs/context.md hold for every one of them, in
- * `deno task test` for 15,000. `PROPERTY_SEED=1 PROPERTY_RUNS=500 deno test …` tries others.
+ * `deno task test` for 15,000, with `PROPERTY_RUNS=most` for 100,000. `PROPERTY_SEED=1 PROPERTY_RUNS=500 deno test …`
+ * tries others.
  */
 import fc from "fast-check";
 import { errorCode, type Message, toPlainObject } from "preamp";
@@ -129,7 +130,7 @@ Deno.test("every view of every random history obeys the invariants or is a conte
         "the history changed",
       );
     }),
-    propertyOptions(1000, 15_000),
+    propertyOptions(500, 15_000, 100_000),
   );
 });
 
@@ -161,7 +162,7 @@ Deno.test("while a history grows each view begins with the one before, but for t
         );
       },
     ),
-    propertyOptions(200, 2000),
+    propertyOptions(100, 2000, 8000),
   );
 });
 
@@ -184,7 +185,7 @@ Deno.test("the same history and budgets give the same views, and a restart in th
       assertEquals(second.status().compactions, first.status().compactions);
       assertEquals(second.state, first.state);
     }),
-    propertyOptions(100, 1000),
+    propertyOptions(50, 1000, 4000),
   );
 });
 

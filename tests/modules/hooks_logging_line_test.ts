@@ -1,5 +1,7 @@
 import fc from "fast-check";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { propertyOptions } from "../support/cases.ts";
+import { ANY_CHARACTER } from "../support/characters.ts";
 import { formatLine, MAX_LINE_BYTES } from "../../modules/hooks-logging/format_line.ts";
 import { LineQueue } from "../../modules/hooks-logging/queue.ts";
 
@@ -41,7 +43,7 @@ Deno.test("formatLine() adds the time when the payload has no timestamp", () => 
 
 Deno.test("formatLine() returns one parsable line without control characters for any data", () => {
   const key = fc.oneof(
-    fc.string({ unit: "binary", maxLength: 300 }),
+    fc.string({ unit: ANY_CHARACTER, maxLength: 300 }),
     fc.constantFrom("session_id", "turn_id", "level", "token"),
   );
   const hostile = fc.constantFrom(
@@ -55,7 +57,7 @@ Deno.test("formatLine() returns one parsable line without control characters for
     "\x7f",
   );
   const text = fc.oneof(
-    fc.string({ unit: "binary", maxLength: 3_000 }),
+    fc.string({ unit: ANY_CHARACTER, maxLength: 3_000 }),
     hostile.map((piece) => piece.repeat(2_000)),
   );
   const value = fc.letrec<{ value: unknown }>((tie) => ({
@@ -68,13 +70,16 @@ Deno.test("formatLine() returns one parsable line without control characters for
       fc.dictionary(key, tie("value")),
     ),
   })).value;
-  fc.assert(fc.property(fc.dictionary(key, value), (payload) => {
-    const line = formatLine("user:notification", JSON.parse(JSON.stringify(payload)), 0);
-    assert(bytesOf(line) <= MAX_LINE_BYTES, `${bytesOf(line)} bytes`);
-    assertEquals(line.indexOf("\n"), line.length - 1);
-    assertEquals(line.slice(0, -1).search(/[\p{Cc}\u2028\u2029\u202a-\u202e]/u), -1);
-    assertEquals(JSON.parse(line).event, "user:notification");
-  }));
+  fc.assert(
+    fc.property(fc.dictionary(key, value), (payload) => {
+      const line = formatLine("user:notification", JSON.parse(JSON.stringify(payload)), 0);
+      assert(bytesOf(line) <= MAX_LINE_BYTES, `${bytesOf(line)} bytes`);
+      assertEquals(line.indexOf("\n"), line.length - 1);
+      assertEquals(line.slice(0, -1).search(/[\p{Cc}\u2028\u2029\u202a-\u202e]/u), -1);
+      assertEquals(JSON.parse(line).event, "user:notification");
+    }),
+    propertyOptions(100, 300, 3000),
+  );
 });
 
 Deno.test("LineQueue writes one text at a time, in order, and joins waiting lines", async () => {

@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { encodeFrame, FrameReader, FrameTooLarge } from "../../src/process/frames.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
+import { propertyOptions } from "../support/cases.ts";
+import { ANY_CHARACTER } from "../support/characters.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
@@ -31,7 +33,7 @@ async function framesOf(reader: FrameReader): Promise<[string, string][]> {
 }
 
 const texts = fc.oneof(
-  fc.string({ unit: "binary", maxLength: 12 }).map((text) => text.toWellFormed()),
+  fc.string({ unit: ANY_CHARACTER, maxLength: 12 }).map((text) => text.toWellFormed()),
   fc.constantFrom("", "\n", "\ufeffx", "×🎈é"),
 );
 const frames = fc.array(fc.tuple(texts, fc.array(fc.uint8Array({ maxLength: 20 }), { maxLength: 3 })), {
@@ -40,22 +42,28 @@ const frames = fc.array(fc.tuple(texts, fc.array(fc.uint8Array({ maxLength: 20 }
 const cuts = fc.array(fc.nat(400), { maxLength: 12 });
 
 Deno.test("FrameReader gives the same frames however their bytes arrive", async () => {
-  await fc.assert(fc.asyncProperty(frames, cuts, async (written, places) => {
-    const bytes = concat(written.map(([text, parts]) => encodeFrame(text, parts)));
-    assertEquals(
-      await framesOf(readerOf(bytes, places, () => 1_000)),
-      written.map(([text, parts]) => [text, concat(parts).toHex()]),
-    );
-  }));
+  await fc.assert(
+    fc.asyncProperty(frames, cuts, async (written, places) => {
+      const bytes = concat(written.map(([text, parts]) => encodeFrame(text, parts)));
+      assertEquals(
+        await framesOf(readerOf(bytes, places, () => 1_000)),
+        written.map(([text, parts]) => [text, concat(parts).toHex()]),
+      );
+    }),
+    propertyOptions(100, 300, 3000),
+  );
 });
 
 Deno.test("FrameReader reads no frame above its limit, and every one up to it", async () => {
-  await fc.assert(fc.asyncProperty(fc.nat(30), fc.nat(30), cuts, async (length, limit, places) => {
-    const bytes = encodeFrame("", [new Uint8Array(length)]);
-    const reading = readerOf(bytes, places, () => limit).next();
-    if (length > limit) await assertRejects(() => reading, FrameTooLarge);
-    else assertEquals((await reading)?.body.length, length);
-  }));
+  await fc.assert(
+    fc.asyncProperty(fc.nat(30), fc.nat(30), cuts, async (length, limit, places) => {
+      const bytes = encodeFrame("", [new Uint8Array(length)]);
+      const reading = readerOf(bytes, places, () => limit).next();
+      if (length > limit) await assertRejects(() => reading, FrameTooLarge);
+      else assertEquals((await reading)?.body.length, length);
+    }),
+    propertyOptions(100, 300, 3000),
+  );
 });
 
 Deno.test("FrameReader asks for the limit at each frame: what one frame does counts for the next", async () => {

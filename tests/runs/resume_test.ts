@@ -1,4 +1,4 @@
-/** Recovery: what becomes of a run whose process is killed at one place or another; see also killed_runs_test.ts. */
+/** Recovery: what becomes of a run whose process is killed at one place or another; see also killed_runs_slow_test.ts. */
 import { PreampError } from "../../src/sdk/errors.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import type { ContextManager, JsonObject, Message, Prompt, Provider, Tool } from "../../src/sdk/types.ts";

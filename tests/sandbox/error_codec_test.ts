@@ -3,6 +3,7 @@ import { decodeGuestError, decodeHostError, encodeError } from "../../src/sandbo
 import { PreampError } from "../../src/sdk/errors.ts";
 import { LLMError, toLLMError } from "../../src/sdk/llm_errors.ts";
 import { assert, assertEquals } from "../assert.ts";
+import { propertyOptions } from "../support/cases.ts";
 
 const across = (error: unknown) => JSON.parse(JSON.stringify(encodeError(error)));
 
@@ -127,6 +128,7 @@ Deno.test("decodeGuestError() makes an error of anything", () => {
         }
       },
     ),
+    propertyOptions(100, 300, 3000),
   );
 });
 

@@ -4,6 +4,8 @@ import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { estimateTokens, MEDIA_BLOCK_TOKENS, messageTokens, RequestMeter, toolTokens } from "preamp";
 import type { Message, ToolSpec } from "preamp";
 import { assert, assertEquals } from "../assert.ts";
+import { propertyOptions } from "../support/cases.ts";
+import { ANY_CHARACTER } from "../support/characters.ts";
 import { addAll, groups, open, system, user } from "../support/context.ts";
 import heldOut from "../fixtures/o200k_held_out.json" with { type: "json" };
 import samples from "../fixtures/o200k_samples.json" with { type: "json" };
@@ -89,12 +91,12 @@ Deno.test("estimateTokens() returns 0 for an empty text and never less than an e
 
 Deno.test("estimateTokens() accepts any UTF-16 and returns the same whole number each time", () => {
   fc.assert(
-    fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => {
+    fc.property(fc.string({ unit: ANY_CHARACTER, maxLength: 300 }), (text) => {
       const tokens = estimateTokens(text);
       assertEquals(estimateTokens(text), tokens);
       assert(Number.isInteger(tokens) && tokens >= text.length / 8 && tokens <= text.length * 3);
     }),
-    { numRuns: 2000 },
+    propertyOptions(200, 2000, 20_000),
   );
 });
 
@@ -173,7 +175,7 @@ Deno.test("RequestMeter.count() equals the sum whatever the order of growing, sh
         assertEquals(meter.count(messages), sum);
       }
     }),
-    { numRuns: 1000 },
+    propertyOptions(100, 1000, 10_000),
   );
 });
 

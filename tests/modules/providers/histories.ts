@@ -1,5 +1,6 @@
 /** Histories for property tests: what loops, contexts and other providers leave behind, and damaged ones. */
 import * as fc from "fast-check";
+import { propertyOptions } from "../../support/cases.ts";
 import type { ContentBlock, JsonObject, Message, ToolSpec } from "preamp";
 import { type CallSettings, type Conversation, toConversation, type WireRequest } from "preamp/provider";
 
@@ -136,17 +137,20 @@ export function testHistories(
   settings: Partial<CallSettings> = {},
 ): void {
   Deno.test(`${vendor}: any history becomes a request that the API accepts`, () => {
-    fc.assert(fc.property(histories, (messages) => {
-      const { conversation } = toConversation(messages, vendor);
-      const { body } = toRequest({
-        model: "model",
-        conversation,
-        tools: TOOLS,
-        max_output_tokens: 1000,
-        stream: false,
-        ...settings,
-      });
-      check(JSON.parse(JSON.stringify(body)), conversation);
-    }));
+    fc.assert(
+      fc.property(histories, (messages) => {
+        const { conversation } = toConversation(messages, vendor);
+        const { body } = toRequest({
+          model: "model",
+          conversation,
+          tools: TOOLS,
+          max_output_tokens: 1000,
+          stream: false,
+          ...settings,
+        });
+        check(JSON.parse(JSON.stringify(body)), conversation);
+      }),
+      propertyOptions(30, 300, 3000),
+    );
   });
 }
