@@ -123,8 +123,12 @@ Deno.test("changed() resolves when another process commits, and not for the stor
       const stop = new AbortController();
       let woken = 0;
       const waiting = Promise.resolve(store.changed!(stop.signal)).then(() => woken++);
-      await store.commit([put("own")]);
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      for (const key of ["own 1", "own 2", "own 3"]) {
+        const seen = other.changed!(stop.signal);
+        await other.get("run", key); // it watches from now on
+        await store.commit([put(key)]);
+        await seen;
+      }
       assertEquals(woken, 0);
       await other.commit([put("foreign")]);
       await waiting;
