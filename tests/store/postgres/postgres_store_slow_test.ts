@@ -51,7 +51,7 @@ if (POSTGRES === null) {
     const url = await emptyDatabase();
     const [store, other] = [await openPostgresStore(url), await openPostgresStore(url)];
     const stop = new AbortController();
-    for (const each of [store, other]) await each.changed!(stop.signal); // later waits begin when both listen
+    await Promise.all([store, other].map((each) => each.changed!(stop.signal))); // later waits begin when both listen
     const put = (key: string) => ({ put: { kind: "run", key, namespace: "a", value: {} } });
     let in_time = false;
     for (let round = 0; round < 5 && !in_time; round++) { // on a busy machine a wait may end by its timer of a second
