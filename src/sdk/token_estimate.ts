@@ -123,20 +123,32 @@ export function toolTokens(
 /** The tokens of a list of messages. perf: a request would count its whole history again. */
 class CountedList extends Argument {
   readonly #tokens: number;
-  readonly #length: number;
+  /** The messages that were counted: a loop may replace some in the list that it receives. */
+  readonly #counted: readonly Message[];
 
   constructor(messages: readonly Message[], tokens: number) {
     super(messages);
     this.#tokens = tokens;
-    this.#length = messages.length;
+    this.#counted = messages.slice();
   }
 
   static tokensOf(messages: readonly Message[]): number {
-    return #tokens in messages && messages.#length === messages.length ? messages.#tokens : -1;
+    return #tokens in messages && isSame(messages.#counted, messages) ? messages.#tokens : -1;
   }
 }
 
-/** Notes the estimated tokens of a new list; {@link RequestMeter} returns them while its length is the same. */
+/** perf: a plain loop, because each request compares its whole history. */
+function isSame(before: readonly Message[], messages: readonly Message[]): boolean {
+  const { length } = before;
+  if (messages.length !== length) return false;
+  for (let index = 0; index < length; index++) if (before[index] !== messages[index]) return false;
+  return true;
+}
+
+/**
+ * Notes the estimated tokens of a new list of frozen messages; {@link RequestMeter} returns them while the list
+ * contains the same messages.
+ */
 export function noteTokens(messages: readonly Message[], tokens: number): void {
   new CountedList(messages, tokens);
 }

@@ -198,3 +198,12 @@ Deno.test("RequestMeter.count() returns what the context noted for its view, and
   view.push(user("another word"));
   assertEquals(meter.count(view), sum(view));
 });
+
+Deno.test("RequestMeter.count() counts a view again in which a loop replaced a message", async () => {
+  const { context } = await open();
+  await addAll(context, [system("s"), user("hi"), ...groups(3, 40)]);
+  const view = await context.getMessagesForRequest();
+  view[1] = user("word ".repeat(1000));
+  const sum = view.reduce((total, message) => total + messageTokens(message), 0);
+  assertEquals(new RequestMeter().count(view), sum);
+});
