@@ -51,7 +51,7 @@ function startTimer(now: number): void {
   if (first === undefined || first.at >= timer_at) return;
   clearTimeout(timer);
   timer_at = first.at;
-  timer = setTimeout(() => onTimer(), Math.min(Math.ceil(first.at - now), LONGEST_MS));
+  timer = setTimeout(() => onTimer(), Math.min(Math.max(0, Math.ceil(first.at - now)), LONGEST_MS));
 }
 
 let onTimer: () => void;
@@ -64,7 +64,7 @@ let onTimer: () => void;
 async function callDue(): Promise<never> {
   for (;;) {
     await new Promise<void>((resolve) => onTimer = resolve);
-    timer_at = Infinity;
+    timer_at = -Infinity; // callbacks that add waits start no timer
     const now = performance.now();
     for (let first = queue[0]; first !== undefined && first.at <= now; first = queue[0]) {
       remove(first);
@@ -74,7 +74,8 @@ async function callDue(): Promise<never> {
         reportError(error); // as for a callback of setTimeout
       }
     }
-    startTimer(now);
+    timer_at = Infinity;
+    startTimer(performance.now()); // the callbacks took time
   }
 }
 callDue();

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { later } from "../../src/process/timer_queue.ts";
-import { assertEquals } from "../assert.ts";
+import { assert, assertEquals } from "../assert.ts";
 
 function wait(ms: number): Promise<void> {
   return new Promise((resolve) => void later(ms, resolve));
@@ -54,4 +54,35 @@ Deno.test("later() calls back outside of the async context of the call that star
   await wait(3);
   cancel();
   assertEquals(seen, [undefined]);
+});
+
+Deno.test("later() is on time for a wait that is older than a long callback", async () => {
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const started = performance.now();
+  later(1, () => {
+    while (performance.now() - started < 100);
+  });
+  later(110, () => resolve(performance.now() - started));
+  const ended = await promise;
+  assert(ended >= 110 && ended < 170, `called back after ${ended} ms`); // counted from the end of the callback: 210 ms
+});
+
+Deno.test("later() starts no timer with a negative delay when a callback of several that are late adds a wait", async () => {
+  const delays: unknown[] = [];
+  const original = globalThis.setTimeout;
+  globalThis.setTimeout = ((callback: () => void, ms: number) => {
+    delays.push(ms);
+    return original(callback, ms);
+  }) as typeof setTimeout;
+  try {
+    const done = Promise.withResolvers<void>();
+    later(1, () => later(20, done.resolve));
+    later(2, () => {});
+    const started = performance.now();
+    while (performance.now() - started < 20);
+    await done.promise;
+  } finally {
+    globalThis.setTimeout = original;
+  }
+  assertEquals(delays.filter((ms) => !(Number(ms) >= 0)), []);
 });
