@@ -5,6 +5,7 @@ import {
   isObject,
   jsonEqual,
   toFrozenObject,
+  toOwnObject,
   toPlain,
   toPlainObject,
 } from "../../src/sdk/json.ts";
@@ -150,6 +151,27 @@ Deno.test("toFrozenObject() returns a plain frozen object itself, and a frozen c
     assert(Object.isFrozen(frozen));
   }
   assert(!Object.isFrozen(inside));
+});
+
+Deno.test("no copy holds what a value returns when it is read again, or in place of the text of a date", () => {
+  const kept = { changed: 1 };
+  const twice = () => {
+    let reads = 0;
+    return {
+      get field() {
+        return reads++ % 2 === 0 ? "text" : kept;
+      },
+    };
+  };
+  class Odd extends Date {
+    override toISOString(): string {
+      return kept as unknown as string;
+    }
+  }
+  for (const copyOf of [toOwnObject, toPlainObject, toFrozenObject]) {
+    assert(copyOf(twice()).field !== kept as unknown, copyOf.name);
+    assertEquals(copyOf({ date: new Odd() }), { date: null });
+  }
 });
 
 Deno.test("toFrozenObject() shares the parts that it returned before, and copies all others", () => {
