@@ -12,25 +12,33 @@ export class Argument {
   }
 }
 
+/** A power of two above the most levels of marked data. */
+const LEVELS = 128;
+
 /** perf: private fields, because a `WeakMap` takes ten times as long and costs the garbage collector. */
 class Mark extends Argument {
-  #bytes: number;
+  /** Estimated size in bytes × {@link LEVELS} + levels; one number, to keep marks small. */
+  #size: number;
   /** Number of the search that found no secret in it; 0 = none. */
   #clean_in = 0;
   /** Estimated tokens of a message; -1 = not counted. */
   #tokens = -1;
 
-  constructor(value: object, bytes: number) {
+  constructor(value: object, bytes: number, levels: number) {
     super(value);
-    this.#bytes = bytes;
+    this.#size = bytes * LEVELS + levels;
   }
 
   static isIn(value: object): value is Mark {
-    return #bytes in value;
+    return #size in value;
   }
 
   static bytesOf(mark: Mark): number {
-    return mark.#bytes;
+    return (mark.#size - Mark.levelsOf(mark)) / LEVELS;
+  }
+
+  static levelsOf(mark: Mark): number {
+    return mark.#size & (LEVELS - 1);
   }
 
   static isCleanIn(mark: Mark, search: number): boolean {
@@ -54,9 +62,10 @@ class Mark extends Argument {
  * Freezes plain data whose lists and objects are all marked, and marks it.
  *
  * @param bytes Estimated size as JSON: `estimateJsonBytes`.
+ * @param levels Objects and lists within each other, this one included: at most 64.
  */
-export function freezeMarked<T extends object>(value: T, bytes: number): T {
-  new Mark(value, bytes); // before it is frozen: engines may refuse private fields of frozen objects
+export function freezeMarked<T extends object>(value: T, bytes: number, levels: number): T {
+  new Mark(value, bytes, levels); // before it is frozen: engines may refuse private fields of frozen objects
   return Object.freeze(value) as T;
 }
 
@@ -68,6 +77,11 @@ export function isMarked(value: object): boolean {
 /** Returns the estimated size of marked data as JSON in bytes; -1 for data without a mark. */
 export function markedBytes(value: object): number {
   return Mark.isIn(value) ? Mark.bytesOf(value) : -1;
+}
+
+/** Returns how many objects and lists of marked data are within each other, itself included; 0 without a mark. */
+export function markedLevels(value: object): number {
+  return Mark.isIn(value) ? Mark.levelsOf(value) : 0;
 }
 
 /** Returns whether {@link setClean} was the last search of this data. */

@@ -2,7 +2,7 @@
  * Plain data: the JSON types, the conversion of any value to JSON-safe data, and canonical JSON for hashes.
  */
 
-import { freezeMarked, isMarked, markedBytes } from "./frozen_data.ts";
+import { freezeMarked, isMarked, markedBytes, markedLevels } from "./frozen_data.ts";
 import { ITEM_BYTES, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "./json_size.ts";
 import { isArray, Object } from "./primordials.ts";
 
@@ -98,7 +98,7 @@ function scalar(value: unknown): JsonValue {
 
 /** @param frozen Whether the copy is frozen and marked; marked parts are then not copied. */
 function copy(value: object, depth: number, parents: Parents | null, frozen: boolean): JsonValue {
-  if (frozen && isMarked(value)) return value as JsonValue; // plain: the mark says so
+  if (frozen && isMarked(value) && depth + markedLevels(value) <= MAX_DEPTH) return value as JsonValue; // plain: the mark says so
   if (depth >= MAX_DEPTH) return "[Deep]";
   for (let parent = parents; parent; parent = parent.next) if (parent.value === value) return "[Circular]";
   try {
@@ -121,14 +121,19 @@ function copyItems(
   const result: JsonValue[] = [];
   let here: Parents | null = null;
   let bytes = MARKS_BYTES;
+  let levels = 0;
   for (let index = 0; index < items.length; index++) {
     const item = items[index];
     const plain = result[index] = typeof item === "object" && item !== null
       ? copy(item, depth + 1, here ??= { value: items, next: parents }, frozen)
       : scalar(item);
-    if (frozen) bytes += ITEM_BYTES + bytesOf(plain);
+    if (!frozen) continue;
+    bytes += ITEM_BYTES + bytesOf(plain);
+    if (typeof plain !== "object" || plain === null) continue;
+    const below = markedLevels(plain);
+    if (below > levels) levels = below;
   }
-  return frozen ? freezeMarked(result, bytes) : result;
+  return frozen ? freezeMarked(result, bytes, levels + 1) : result;
 }
 
 /** Copies the fields of a plain object. perf: `for … in` allocates no list of keys. */
@@ -141,6 +146,7 @@ function copyFields(
   const result: { [key: string]: JsonValue } = {};
   let here: Parents | null = null;
   let bytes = MARKS_BYTES;
+  let levels = 0;
   for (const key in fields) {
     if (isDropped(key)) continue;
     const item = read(fields, key);
@@ -148,9 +154,13 @@ function copyFields(
     const plain = result[key] = typeof item === "object" && item !== null
       ? copy(item, depth + 1, here ??= { value: fields, next: parents }, frozen)
       : scalar(item);
-    if (frozen) bytes += key.length + KEY_BYTES + bytesOf(plain);
+    if (!frozen) continue;
+    bytes += key.length + KEY_BYTES + bytesOf(plain);
+    if (typeof plain !== "object" || plain === null) continue;
+    const below = markedLevels(plain);
+    if (below > levels) levels = below;
   }
-  return frozen ? freezeMarked(result, bytes) : result;
+  return frozen ? freezeMarked(result, bytes, levels + 1) : result;
 }
 
 /** Returns the estimated size of a part of a frozen copy: `estimateJsonBytes`. */
@@ -284,7 +294,7 @@ export function toOwnObject(value: unknown): { [key: string]: JsonValue } {
   return { ...toFrozenObject(value) };
 }
 
-const NO_FIELDS: { readonly [key: string]: JsonValue } = freezeMarked({}, MARKS_BYTES);
+const NO_FIELDS: { readonly [key: string]: JsonValue } = freezeMarked({}, MARKS_BYTES, 1);
 
 /** Freezes JSON-safe data deeply and returns it. */
 export function deepFreeze<T>(value: T): T {

@@ -153,6 +153,14 @@ Deno.test("toFrozenObject() returns a plain frozen object itself, and a frozen c
   assert(!Object.isFrozen(inside));
 });
 
+Deno.test("toFrozenObject() stops at 64 levels, also when it returned the inner ones before", () => {
+  let chain = toFrozenObject({ end: true });
+  for (let count = 1; count < 64; count++) chain = toFrozenObject({ next: chain });
+  assertEquals(toFrozenObject({ next: chain.next }).next, chain.next);
+  for (let count = 0; count < 1000; count++) chain = toFrozenObject({ next: chain });
+  assertEquals(JSON.stringify(chain), JSON.stringify(toPlain(chain)));
+});
+
 Deno.test("no copy holds what a value returns when it is read again, or in place of the text of a date", () => {
   const kept = { changed: 1 };
   const twice = () => {
