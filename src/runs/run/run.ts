@@ -109,7 +109,7 @@ export class ActiveRun implements RunHandle {
     if (orphan) {
       this.is_accepted = true;
       this.#recovered = restoreRun(orphan, this.#parts);
-      if (projection.status !== "queued") this.#records.restoreInput(orphan.input);
+      if (orphan.input.surface !== null) this.#records.restoreInput(orphan.input);
     }
     this.#session = this.#createSession(saved, projection.status === "queued" ? undefined : orphan);
   }
@@ -377,6 +377,7 @@ export class ActiveRun implements RunHandle {
     }
     this.#parts.hosts.close();
     this.#parts.observer?.ended();
+    this.log.wake(); // its readers follow the stored log
     deps.log("info", "run_handed_over", { run_id: this.id });
   }
 

@@ -47,12 +47,11 @@ export class RunRecords {
     return [recordChange(run, place), inputChange(inputOf(run, null), true)];
   }
 
-  /** Stores input and state of a run that has waited, now that its modules are mounted and described. */
-  async storeBegun({ descriptors }: Session): Promise<void> {
+  /** Stores input, state and session of a run that has waited, now that its modules are mounted and described. */
+  async storeBegun(session: Session): Promise<void> {
     if (this.#input !== null) return;
-    const { run, store, fence } = this.#deps;
-    this.#input = inputOf(run, descriptors);
-    await store.commit([inputChange(this.#input, true), recordChange(run)], fence());
+    const { store, fence } = this.#deps;
+    await store.commit(this.begun(session), fence());
   }
 
   /** Stores a sub-agent's session after a turn, and the input of that turn. */

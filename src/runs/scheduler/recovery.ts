@@ -166,11 +166,12 @@ export class Recovery {
   }
 
   /** Creates the run of a crashed process in this one; ends it and resolves to null when its plan is not allowed any more. */
-  async #restore({ input, entries }: Claim): Promise<ActiveRun | null> {
+  async #restore({ input: stored, entries }: Claim): Promise<ActiveRun | null> {
     const { deps, sessions, newRun } = this.#deps;
-    const { run_id, session_id, caller } = input;
+    const { run_id, session_id, caller } = stored;
     // the session of a waiting run may be deleted
     const saved = await sessions.load(caller, session_id).catch(() => null);
+    const input = saved && stored.surface === null ? afterSession(stored, saved) : stored;
     const origin = input.plan_origin;
     let ready: RunnablePlan;
     try {
@@ -227,6 +228,19 @@ export class Recovery {
 function isWaiting(entries: readonly Entry[]): boolean {
   const last = entries.findLast(({ event }) => event === "run:start" || event === "run:status");
   return last?.data.status === "queued";
+}
+
+/** Returns the input of a run that has waited: it continues the session as the runs before it have left it. */
+function afterSession(input: StoredInput, saved: SavedSession): StoredInput {
+  const { messages, session_state, usages = [], remembered } = saved;
+  return {
+    ...input,
+    continued: true,
+    history: messages,
+    session_state,
+    usages,
+    ...(remembered ? { remembered } : {}),
+  };
 }
 
 /** Returns a session as it was before a run began. */

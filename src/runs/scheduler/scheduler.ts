@@ -284,7 +284,10 @@ export class RunScheduler {
     await this.#stopStarting();
     if (!this.#is_shared) return await this.#cancelAll(grace_ms);
     if (await this.idle(grace_ms * 0.6)) return;
-    await Promise.all(this.#leases.runs.map((run) => run.suspend()));
+    await Promise.all(this.#leases.runs.map((run) => {
+      this.#runs.delete(run.id); // its commands are for the process that continues it
+      return run.suspend();
+    }));
     await this.idle(grace_ms * 0.4);
     await this.#admission.close();
   }

@@ -45,7 +45,7 @@ export class SessionQueue {
   readonly #deps: SessionQueueDeps;
   /** Session id → run id → run. */
   readonly #sessions = new Map<string, Map<string, ActiveRun>>();
-  /** Ids of the runs that wait, or are being stored as waiting. */
+  /** Ids of the runs that wait, are being stored as waiting, or are claimed. */
   readonly #waiting = new Set<string>();
   /** Session id → number of the last place that this process gave. */
   readonly #last_place = new Map<string, number>();
@@ -91,9 +91,9 @@ export class SessionQueue {
    */
   async add(run: ActiveRun, ahead: boolean): Promise<void> {
     const { session_id } = run;
-    await this.#deps.held.acquire(leaseOf(run.id));
     this.#waiting.add(run.id);
     try {
+      await this.#deps.held.acquire(leaseOf(run.id));
       const { waiting } = await this.openRuns(run.options);
       const numbers = waiting.map(({ index }) => numberOf(index?.place));
       const number = Math.max(0, this.#last_place.get(session_id) ?? 0, ...numbers) + 1;
@@ -106,9 +106,17 @@ export class SessionQueue {
     this.#wait(run);
   }
 
-  /** Acquires a waiting run of another process; resolves to false while that process is alive. */
-  claim(run_id: string): Promise<boolean> {
-    return this.#deps.held.acquire(leaseOf(run_id));
+  /** Acquires a waiting run of another process; resolves to false while that process is alive, and for a run of this one. */
+  async claim(run_id: string): Promise<boolean> {
+    if (this.#waiting.has(run_id)) return false; // its owner would acquire the lease again
+    this.#waiting.add(run_id);
+    let claimed = false;
+    try {
+      claimed = await this.#deps.held.acquire(leaseOf(run_id));
+    } finally {
+      if (!claimed) this.#waiting.delete(run_id);
+    }
+    return claimed;
   }
 
   /** Gives up a run that was claimed. */
@@ -119,7 +127,6 @@ export class SessionQueue {
 
   /** Waits with a run that was claimed. */
   adopt(run: ActiveRun): void {
-    this.#waiting.add(run.id);
     this.#wait(run);
   }
 

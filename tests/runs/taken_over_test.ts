@@ -1,0 +1,143 @@
+/** Runs that another process takes over: each is executed once, with its session as the run before left it. */
+import { setImmediate } from "node:timers";
+import { MemoryStore } from "../../src/store/memory.ts";
+import type { Change, Fence } from "../../src/store/store.ts";
+import { assertEquals } from "../assert.ts";
+import { CALLER, service, SlowStore } from "../support/runs.ts";
+import { calls, hook, tool, until } from "../support/sessions.ts";
+
+/** A store that other processes may share. */
+class SharedStore extends SlowStore {
+  /** Called before each commit. */
+  committing: (changes: readonly Change[]) => Promise<void> | void = () => {};
+  /** Called after each commit, before its caller continues. */
+  committed: (changes: readonly Change[]) => Promise<void> | void = () => {};
+
+  override async commit(changes: readonly Change[], fence?: Fence): Promise<void> {
+    await this.committing(changes);
+    await super.commit(changes, fence);
+    await this.committed(changes);
+  }
+
+  changed(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  }
+}
+
+const shared = (memory: MemoryStore) => new SharedStore(memory);
+
+/** Resolves after steps of runs that wait for nothing outside. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(() => resolve(null)));
+}
+
+Deno.test("a run that is being stored as waiting is not recovered by its own process", async () => {
+  const release = Promise.withResolvers<string>();
+  const one = service({
+    plans: {
+      slow: { tools: [tool("t", () => release.promise)], providers: [[calls(["t"]), "first"]] },
+      next: { providers: [["second"]] },
+    },
+    store: shared,
+  });
+  const first = await one.post("slow");
+  const recovered: string[][] = [];
+  (one.store as SharedStore).committed = async (changes) => {
+    const waits = changes.some((change) => "put" in change && change.put.index?.status === "queued");
+    if (waits) recovered.push(await one.runs.recover());
+  };
+  const { session_id } = first;
+  const next = await one.post("next", { session_id, if_busy: "queue" });
+  release.resolve("ok");
+  await settle();
+  assertEquals(recovered, [[]]);
+  assertEquals(next.current().status, "completed");
+});
+
+Deno.test("a waiting run whose process dies while it begins continues from the messages of the run before", async () => {
+  const release = Promise.withResolvers<string>();
+  const plans = {
+    slow: { tools: [tool("t", () => release.promise)], providers: [[calls(["t"]), "first"]] },
+    next: { providers: [["second"]] },
+  };
+  const one = service({ plans, store: shared });
+  const first = await one.post("slow");
+  const { session_id } = first;
+  const next = await one.post("next", { session_id, if_busy: "queue" });
+  let begins = false;
+  (one.store as SharedStore).committing = (changes) => {
+    begins ||= changes.some((change) =>
+      "put" in change && change.put.key === `input/${next.id}` && change.put.value.surface !== null
+    );
+    const is_status = changes.length === 1 && "append" in changes[0]!;
+    if (begins && !is_status) return new Promise(() => {}); // the process dies
+  };
+  release.resolve("ok");
+  await settle();
+  assertEquals(begins, true);
+  await one.clock.advance(6_000);
+  const other = service({ plans, beside: one, store: shared });
+  assertEquals(await other.runs.recover(), [next.id]);
+  assertEquals((await (await other.runs.handle(CALLER, next.id)).settled("end")).status, "completed");
+  const messages = await other.runs.sessions.messages(CALLER, session_id);
+  assertEquals(messages.map(({ role }) => role), [
+    ...["user", "assistant", "tool", "assistant"],
+    ...["user", "assistant"],
+  ]);
+  const { run_count } = await other.runs.sessions.get(CALLER, session_id);
+  assertEquals(run_count, 2);
+});
+
+Deno.test("a waiting run whose process dies after it began counts once in its session", async () => {
+  const release = Promise.withResolvers<string>();
+  const plans = (hangs: boolean) => ({
+    slow: { tools: [tool("t", () => release.promise)], providers: [[calls(["t"]), "first"]] },
+    next: {
+      tools: [tool("u", () => hangs ? new Promise(() => {}) : Promise.resolve("ok"))],
+      providers: [hangs ? [calls(["u"])] : ["second"]],
+    },
+  });
+  const one = service({ plans: plans(true), store: shared });
+  const first = await one.post("slow");
+  const { session_id } = first;
+  const next = await one.post("next", { session_id, if_busy: "queue" });
+  release.resolve("ok");
+  await settle();
+  assertEquals(next.current().status, "running");
+  await one.clock.advance(6_000);
+  const other = service({ plans: plans(false), beside: one, store: shared });
+  assertEquals(await other.runs.recover(), [next.id]);
+  await (await other.runs.handle(CALLER, next.id)).settled("end");
+  const { run_count } = await other.runs.sessions.get(CALLER, session_id);
+  assertEquals(run_count, 2);
+});
+
+Deno.test("a server that has left a run to another one carries out no command for it", async () => {
+  const plan = {
+    tools: [tool("t", () => Promise.resolve("ok")), tool("hang", () => new Promise(() => {}))],
+    hooks: [hook("tool:pre", (_event, data) =>
+      data.tool_name === "t" ? { action: "ask_user", approval_prompt: "May it?" } : { action: "continue" })],
+  };
+  const one = service({ plans: { p: { ...plan, providers: [[calls(["t"])]] } }, store: shared });
+  const handle = await one.post("p");
+  while (handle.current().status !== "awaiting_approval") await settle();
+  const drained = one.runs.drain(5_000);
+  for (let tick = 0; tick < 10; tick++) await one.clock.advance(500);
+  await drained;
+  const other = service({ plans: { p: { ...plan, providers: [["done"]] } }, beside: one, store: shared });
+  assertEquals(await other.runs.recover(), [handle.id]);
+  const continued = await other.runs.handle(CALLER, handle.id);
+  while (continued.current().status !== "awaiting_approval") await settle();
+//.status === "awaiting_approval");
+  other.runs.shareStore();
+  const { approvals } = continued.current();
+  const answered = one.runs.decide(CALLER, handle.id, approvals[0]!.id, { decision: "allow" });
+  answered.catch(() => {});
+  for (let tick = 0; tick < 20; tick++) {
+    await one.clock.advance(1_000);
+    await settle();
+  }
+  assertEquals((await answered).status, "granted");
+  assertEquals((await continued.settled("end")).status, "completed");
+  await other.runs.close();
+});
