@@ -1,7 +1,7 @@
 /** Runs that another process takes over: each is executed once, with its session as the run before left it. */
 import { setImmediate } from "node:timers";
 import { MemoryStore } from "../../src/store/memory.ts";
-import type { Change, Fence } from "../../src/store/store.ts";
+import type { Change, Fence, ListOptions } from "../../src/store/store.ts";
 import { assertEquals } from "../assert.ts";
 import { CALLER, service, SlowStore } from "../support/runs.ts";
 import { calls, hook, tool, until } from "../support/sessions.ts";
@@ -17,6 +17,20 @@ class SharedStore extends SlowStore {
     await this.committing(changes);
     await super.commit(changes, fence);
     await this.committed(changes);
+  }
+
+  /** Maximum records of a page. */
+  page = Infinity;
+  /** Awaited before a lease is released. */
+  releasing: Promise<void> | void = undefined;
+
+  override list(kind: string, options: ListOptions): ReturnType<SlowStore["list"]> {
+    return super.list(kind, { ...options, limit: Math.min(this.page, options.limit) });
+  }
+
+  override async release(lease: string, owner: string): Promise<void> {
+    await this.releasing;
+    await super.release(lease, owner);
   }
 
   changed(signal: AbortSignal): Promise<void> {
@@ -115,8 +129,15 @@ Deno.test("a waiting run whose process dies after it began counts once in its se
 Deno.test("a server that has left a run to another one carries out no command for it", async () => {
   const plan = {
     tools: [tool("t", () => Promise.resolve("ok")), tool("hang", () => new Promise(() => {}))],
-    hooks: [hook("tool:pre", (_event, data) =>
-      data.tool_name === "t" ? { action: "ask_user", approval_prompt: "May it?" } : { action: "continue" })],
+    hooks: [
+      hook(
+        "tool:pre",
+        (_event, data) =>
+          data.tool_name === "t"
+            ? { action: "ask_user", approval_prompt: "May it?" }
+            : { action: "continue" },
+      ),
+    ],
   };
   const one = service({ plans: { p: { ...plan, providers: [[calls(["t"])]] } }, store: shared });
   const handle = await one.post("p");
@@ -128,7 +149,7 @@ Deno.test("a server that has left a run to another one carries out no command fo
   assertEquals(await other.runs.recover(), [handle.id]);
   const continued = await other.runs.handle(CALLER, handle.id);
   while (continued.current().status !== "awaiting_approval") await settle();
-//.status === "awaiting_approval");
+  //.status === "awaiting_approval");
   other.runs.shareStore();
   const { approvals } = continued.current();
   const answered = one.runs.decide(CALLER, handle.id, approvals[0]!.id, { decision: "allow" });
@@ -140,4 +161,45 @@ Deno.test("a server that has left a run to another one carries out no command fo
   assertEquals((await answered).status, "granted");
   assertEquals((await continued.settled("end")).status, "completed");
   await other.runs.close();
+});
+
+Deno.test("a session starts when another process has stored the end of its run but not yet released it", async () => {
+  const one = service({ store: shared });
+  const released = Promise.withResolvers<void>();
+  (one.store as SharedStore).releasing = released.promise;
+  const { session_id, settled } = await one.post("plain").then((run) => ({
+    session_id: run.session_id,
+    settled: run.settled("end"),
+  }));
+  await settled;
+  const other = service({ beside: one, store: shared });
+  const next = other.post("plain", { session_id });
+  next.catch(() => {}); // asserted below
+  await settle();
+  released.resolve();
+  await settle();
+  await one.clock.advance(1_000);
+  assertEquals((await (await next).settled("end")).status, "completed");
+});
+
+Deno.test("a queue of several pages starts in its order and loses no run", async () => {
+  const release = Promise.withResolvers<string>();
+  const one = service({
+    plans: {
+      slow: { tools: [tool("t", () => release.promise)], providers: [[calls(["t"]), "first"]] },
+    },
+    store: shared,
+  });
+  const { session_id } = await one.post("slow");
+  (one.store as SharedStore).page = 2;
+  const runs = [];
+  for (const prompt of ["a", "b", "c", "d"]) {
+    runs.push(await one.post("plain", { session_id, if_busy: "queue", prompt }));
+  }
+  release.resolve("ok");
+  for (let round = 0; round < 5; round++) await settle();
+  assertEquals(runs.map((run) => run.current().status), ["completed", "completed", "completed", "completed"]);
+  const messages = await one.runs.sessions.messages(CALLER, session_id);
+  const prompts = messages.filter(({ role }) => role === "user").map(({ content }) => content);
+  assertEquals(prompts, ["hello", "a", "b", "c", "d"]);
 });

@@ -30,9 +30,15 @@ export interface RunStarterDeps {
   isDraining(): boolean;
   /** Executes a run that has begun, in the background, and releases its session; one that has ended is only released. */
   execute(run: ActiveRun): void;
+  /** Resolves after `ms` milliseconds. */
+  pause(ms: number): Promise<void>;
   /** Keeps a run that waits for its session. */
   wait(run: ActiveRun): void;
 }
+
+/** Attempts to acquire a session that another server has without a run that has not ended. */
+const TRIES = 20;
+const TRY_EVERY_MS = 50;
 
 /** Starts runs of this process. */
 export class RunStarter {
@@ -50,10 +56,16 @@ export class RunStarter {
     const { session_id, options: { request: { if_busy }, saved } } = run;
     if (if_busy === "queue" && await this.#mustQueue(run)) return await this.#wait(run, false);
     if (await this.#beginInSession(run)) return;
-    const { active } = await this.#deps.queue.openRuns(run.options);
+    let { active } = await this.#deps.queue.openRuns(run.options);
+    const is_agent = active === undefined && saved?.spawned !== undefined; // an agent of another server's run
+    const is_decided = if_busy === "queue" || if_busy === "cancel" || is_agent;
+    for (let tries = 1; active === undefined && !is_decided && tries < TRIES; tries++) {
+      await this.#deps.pause(TRY_EVERY_MS); // the run of another server has ended, and releases the session now
+      if (await this.#beginInSession(run)) return;
+      ({ active } = await this.#deps.queue.openRuns(run.options));
+    }
     // such a run is superseded, whatever `if_busy` says
     const supersedes = active !== undefined && await this.#deps.elsewhere.awaitsApproval(active.value);
-    const is_agent = active === undefined && saved?.spawned !== undefined; // an agent of another server's run
     const cancels = supersedes || if_busy === "cancel" && !is_agent;
     if (!cancels && if_busy !== "queue") throw busyError(session_id, "another server has an active run");
     await this.#wait(run, cancels);

@@ -70,6 +70,7 @@ export class RunScheduler {
       isDraining: () => this.#draining,
       execute: (run) => this.#execute(run),
       wait: (run) => this.#keepWaiting(run),
+      pause: (ms) => clock.after(ms),
     });
     this.#run_sessions = new LeasedSessions({ clock, sessions, leases: this.#leases, queue: this.#queue });
     const slots = this.#is_shared ? new CallerSlots(this.#held) : null;

@@ -37,8 +37,8 @@ export interface OpenRuns {
 const LOOK_EVERY_MS = 100;
 /** Milliseconds after which a run that still has the session is cancelled again: its server may have died. */
 const INTERRUPT_EVERY_MS = 5_000;
-/** Maximum open runs of one session that are read. */
-const MAX_OPEN = 1_000;
+/** Open runs of one session that are read at once. */
+const PAGE_RUNS = 1_000;
 
 /** The waiting runs of this process. */
 export class SessionQueue {
@@ -73,11 +73,18 @@ export class SessionQueue {
 
   /** Reads the open runs of a session. */
   async openRuns({ session_id, caller }: { session_id: string; caller: Caller }): Promise<OpenRuns> {
-    const { records } = await this.#deps.deps.store.list("run", {
-      namespace: caller.namespace,
-      where: { session_id, open: "true" },
-      limit: MAX_OPEN,
-    });
+    const records: VersionedRecord[] = [];
+    let cursor: string | null | undefined;
+    while (cursor !== null) {
+      const page = await this.#deps.deps.store.list("run", {
+        namespace: caller.namespace,
+        where: { session_id, open: "true" },
+        limit: PAGE_RUNS,
+        ...(cursor === undefined ? {} : { cursor }),
+      });
+      records.push(...page.records);
+      cursor = page.next_cursor;
+    }
     const is_waiting = ({ index }: VersionedRecord) => index?.status === "queued";
     return {
       active: records.findLast((record) => !is_waiting(record)),
