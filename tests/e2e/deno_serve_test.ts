@@ -216,19 +216,7 @@ async function withHosted(
   }
 }
 
-/** Reads a body; resolves to its text, and to the longest silence in milliseconds. */
-async function readTimed(response: Response): Promise<{ text: string; silence_ms: number }> {
-  const decoder = new TextDecoder();
-  let [text, silence_ms, last] = ["", 0, performance.now()];
-  for await (const chunk of response.body ?? []) {
-    silence_ms = Math.max(silence_ms, performance.now() - last);
-    last = performance.now();
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return { text, silence_ms: Math.max(silence_ms, performance.now() - last) };
-}
-
-Deno.test("as on Deno Deploy: a vendored plan answers, and no response is silent for 4 s", () =>
+Deno.test("as on Deno Deploy: a vendored plan answers, and no response is silent while its model takes 7 s", () =>
   withHosted({}, async ({ url, output }) => {
     const post = (accept: string) =>
       fetch(`${url}/v1/runs`, {
@@ -236,20 +224,18 @@ Deno.test("as on Deno Deploy: a vendored plan answers, and no response is silent
         headers: { ...SENDS, accept },
         body: JSON.stringify({ prompt: "hello" }),
       });
-    const began = performance.now();
     const [json, sse] = await Promise.all([post("application/json"), post("text/event-stream")]);
-    assertEquals(performance.now() - began < 6_000, true);
     const ndjson = await fetch(`${url}/v1/runs/${sse.headers.get("preamp-run-id")}/events`, {
       headers: { ...SENDS, accept: "application/x-ndjson" },
     });
-    const read = await Promise.all([json, sse, ndjson].map(readTimed));
-    assertEquals(read.map(({ silence_ms }) => silence_ms < 4_000), [true, true, true]);
-    const run = JSON.parse(read[0]!.text);
+    const [text, events, lines] = await Promise.all([json, sse, ndjson].map((response) => response.text()));
+    const beats = [/^ */.exec(text!)![0].length, events!.split(": ping\n\n").length - 1];
+    assertEquals(beats.map((count) => count >= 2), [true, true], `${beats} heartbeats in 7 s`);
+    const run = JSON.parse(text!);
     assertEquals([json.status, run.status, run.output_text], [200, "completed", "Done."]);
     assertEquals(run.isolation["tool-shout"], "inline");
-    assertStringIncludes(read[1]!.text, ": ping\n\n");
-    assertStringIncludes(read[1]!.text, '"output":"HI"');
-    assertStringIncludes(read[2]!.text, "\n\n");
+    assertStringIncludes(events!, '"output":"HI"');
+    assertStringIncludes(lines!, "\n\n");
 
     const refused = await fetch(`${url}/v1/runs`, {
       method: "POST",
@@ -260,8 +246,10 @@ Deno.test("as on Deno Deploy: a vendored plan answers, and no response is silent
     assertEquals([refused.status, error.code], [403, "forbidden"]);
     assertStringIncludes(error.message, "Cannot start a run in the background");
 
-    const lines = output().split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
-    const { store, background, isolation } = lines.find(({ code }) => code === "serving");
+    const logged = output().split("\n").filter((line) => line.startsWith("{")).map((line) =>
+      JSON.parse(line)
+    );
+    const { store, background, isolation } = logged.find(({ code }) => code === "serving");
     assertEquals([store, background, isolation.process], ["memory", false, true]);
     assertStringIncludes(isolation.worker, "worker-options");
   }));
