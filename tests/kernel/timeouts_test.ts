@@ -1,5 +1,6 @@
 import { assertEquals, assertRejects } from "../assert.ts";
 import { withDeadline } from "../../src/kernel/timeouts.ts";
+import { StepAbort } from "../../src/kernel/session/step_abort.ts";
 import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
 
 Deno.test("withDeadline() stops its timer when the promise settles, and rejects after the time", async () => {
@@ -13,4 +14,14 @@ Deno.test("withDeadline() stops its timer when the promise settles, and rejects 
   const rejected = assertRejects(() => late, Error, "too late");
   await clock.advance(50);
   await rejected;
+});
+
+Deno.test("StepAbort.abort() counts once: what waits later ends for the reason of the first abort", () => {
+  const step = new StepAbort();
+  const reasons: unknown[] = [];
+  step.add((reason) => reasons.push(reason));
+  step.abort("limit");
+  step.abort("cancelled");
+  step.add((reason) => reasons.push(reason));
+  assertEquals([...reasons, step.signal.reason], ["limit", "limit", "limit"]);
 });

@@ -15,8 +15,9 @@ export class StepAbort {
     return this.#controller.signal;
   }
 
-  /** Aborts the signal, and ends what waits. */
+  /** Aborts the signal, and ends what waits. Only the first abort counts. */
   abort(reason: unknown): void {
+    if (this.#ended) return;
     this.#ended = { reason };
     this.#controller.abort(reason);
     for (const end of this.#waiting) end(reason);
