@@ -10,6 +10,8 @@ export class CallerSlots {
   readonly #held: HeldLeases;
   /** Names of the slots that this process has or tries to acquire. */
   readonly #own = new Set<string>();
+  /** Slots that this process gives up at the moment. */
+  readonly #releasing = new Map<string, Promise<void>>();
   /** Fraction of a caller's slots before the first one that this process tries: servers begin at different ones. */
   readonly #offset = Math.random();
 
@@ -22,6 +24,7 @@ export class CallerSlots {
     const first = Math.floor(this.#offset * limit);
     for (let tries = 0; tries < limit; tries++) {
       const slot = `slot/${JSON.stringify([namespace, name, (first + tries) % limit])}`;
+      await this.#releasing.get(slot); // its run has ended: the caller may start another one
       if (this.#own.has(slot)) continue;
       this.#own.add(slot);
       const taken = await this.#held.acquire(slot, false).catch((error) => {
@@ -36,7 +39,10 @@ export class CallerSlots {
 
   /** Frees a slot. */
   async release(slot: string): Promise<void> {
-    await this.#held.release(slot);
+    const released = this.#held.release(slot); // never rejects
+    this.#releasing.set(slot, released);
+    await released;
+    this.#releasing.delete(slot);
     this.#own.delete(slot);
   }
 }
