@@ -209,3 +209,19 @@ Deno.test("a caller at its limit starts a run while the slot of its ended run is
   released.resolve();
   assertEquals((await (await next).settled("end")).status, "completed");
 });
+
+Deno.test("a run that is being stored as waiting when the only server stops is cancelled", async () => {
+  const one = service({
+    plans: { slow: { tools: [tool("t", () => new Promise(() => {}))], providers: [[calls(["t"])]] } },
+    store: (memory) => new SlowStore(memory),
+  });
+  const { session_id } = await one.post("slow");
+  const next = one.post("plain", { session_id, if_busy: "queue" });
+  const drained = one.runs.drain(5_000);
+  for (let tick = 0; tick < 10; tick++) {
+    await one.clock.advance(500);
+    await settle();
+  }
+  await drained;
+  assertEquals((await next).current().status, "cancelled");
+});

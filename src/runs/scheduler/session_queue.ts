@@ -54,6 +54,7 @@ export class SessionQueue {
   /** Ids of runs that were cancelled for a run that takes their session. */
   readonly #interrupted = new Set<string>();
   readonly #stopped = new AbortController();
+  #hands_over = false;
   #looking = false;
   #look_again = false;
 
@@ -111,6 +112,7 @@ export class SessionQueue {
       throw error;
     }
     this.#wait(run);
+    if (this.#stopped.signal.aborted) await this.#leave(run); // stopped while the run was stored
   }
 
   /** Acquires a waiting run of another process; resolves to false while that process is alive, and for a run of this one. */
@@ -242,13 +244,16 @@ export class SessionQueue {
    * otherwise cancels them.
    */
   async stop(hand_over: boolean): Promise<void> {
+    this.#hands_over = hand_over;
     this.#stopped.abort();
     const runs = [...this.#sessions.values()].flatMap((waiting) => [...waiting.values()]);
-    await Promise.all(runs.map(async (run) => {
-      if (hand_over) run.handOver();
-      else await run.finish(cancelledOutcome());
-      await this.disclaim(run.id);
-    }));
+    await Promise.all(runs.map((run) => this.#leave(run)));
+  }
+
+  async #leave(run: ActiveRun): Promise<void> {
+    if (this.#hands_over) run.handOver();
+    else await run.finish(cancelledOutcome());
+    await this.disclaim(run.id);
   }
 }
 
