@@ -36,8 +36,12 @@ async function checkKept(store: string): Promise<void> {
 }
 
 for (const kind of ["sqlite", "kv"]) {
-  Deno.test(`${kind}: a restart keeps runs and idempotency keys; the events of an expired log answer 410`, () =>
-    inFolder((folder) => checkKept(`${kind}:${folder}/runs.db`)));
+  Deno.test({
+    name: `${kind}: a restart keeps runs and idempotency keys; the events of an expired log answer 410`,
+    // this process expires the log, and a KV file that it wrote may not open with the older Deno of an executable
+    ignore: kind === "kv" && Deno.env.has("PREAMP_BIN"),
+    fn: () => inFolder((folder) => checkKept(`${kind}:${folder}/runs.db`)),
+  });
 }
 
 Deno.test({

@@ -79,6 +79,32 @@ Deno.test("a loop receives a canonical answer, whose content and arguments are f
   assertEquals(data("provider:response").length, 1);
 });
 
+Deno.test("a block that shows another name or input than the call that runs is replaced", async () => {
+  let answer: ChatResponse | undefined;
+  const { run } = kit({
+    orchestrator: loopOf(async (provider) => {
+      answer = await provider.complete(REQUEST);
+    }),
+    providers: [
+      providerOf(() => ({
+        content: [
+          { type: "tool_call", id: "a", name: "read_file", input: { path: "/tmp" } },
+          { type: "tool_call", id: "b", name: "write_file", input: { path: "/tmp" } },
+        ],
+        tool_calls: [
+          { id: "a", name: "write_file", arguments: { path: "/tmp" } },
+          { id: "b", name: "write_file", arguments: { path: "/etc" } },
+        ],
+      })),
+    ],
+  });
+  await run();
+  assertEquals(answer!.content, [
+    { type: "tool_call", id: "a", name: "write_file", input: { path: "/tmp" } },
+    { type: "tool_call", id: "b", name: "write_file", input: { path: "/etc" } },
+  ]);
+});
+
 Deno.test("a call ends with its caller's own signal, and the turn continues", async () => {
   const own = new AbortController();
   let seen: AbortSignal | undefined;

@@ -4,7 +4,7 @@
  * content still pairs calls with results.
  */
 import { checkAnswerBounds } from "../../sdk/answer_bounds.ts";
-import { toFrozenObject } from "../../sdk/json.ts";
+import { isObject, jsonEqual, toFrozenObject } from "../../sdk/json.ts";
 import { toChatResponse, Usage } from "../../sdk/messages.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
@@ -72,10 +72,16 @@ function arePaired(content: readonly ContentBlock[], calls: readonly ToolCall[])
   let count = 0;
   for (const block of content) {
     if (!isCallBlock(block)) continue;
-    if (block.type !== "tool_call" || block.id !== calls[count]?.id) return false;
-    count++;
+    const call = calls[count++];
+    if (call === undefined || block.type !== "tool_call" || block.id !== call.id) return false;
+    if (block.name !== call.name || !isSameInput(block.input, call.arguments)) return false;
   }
   return count === calls.length;
+}
+
+/** Returns whether a block shows the input that its call runs with. Text that is no JSON object is shown as it came. */
+function isSameInput(shown: unknown, input: JsonObject): boolean {
+  return shown === input || !isObject(shown) || jsonEqual(shown, input);
 }
 
 /** Returns content with new blocks for the calls, after all other blocks. */

@@ -58,6 +58,8 @@ class SqliteStore implements Store {
   #waiting: Call[] = [];
   #running: readonly Call[] | null = null;
   #is_gathering = false;
+  /** Why the worker ended; null while it works. */
+  #failure: string | null = null;
   #opened: PromiseWithResolvers<void> = Promise.withResolvers();
   #closed: PromiseWithResolvers<void> | null = null;
   readonly #waiters = new Waiters();
@@ -72,7 +74,7 @@ class SqliteStore implements Store {
     this.#worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.#receive(data);
     this.#worker.onerror = (event) => {
       event.preventDefault();
-      this.#fail(`its worker failed: ${event.message}`, false);
+      this.#end(`its worker failed: ${event.message}`);
     };
   }
 
@@ -149,7 +151,8 @@ class SqliteStore implements Store {
   async close(): Promise<void> {
     if (!this.#closed) {
       this.#closed = Promise.withResolvers();
-      if (this.#running === null && !this.#is_gathering) this.#post({ close: true });
+      if (this.#failure !== null) this.#closed.resolve();
+      else if (this.#running === null && !this.#is_gathering) this.#post({ close: true });
     }
     await this.#closed.promise;
   }
@@ -160,6 +163,7 @@ class SqliteStore implements Store {
 
   #call(operation: Operation): Promise<unknown> {
     if (this.#closed) return Promise.reject(new Error("Cannot use the store: it is closed"));
+    if (this.#failure !== null) return Promise.reject(failed(this.#failure, false));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ operation, resolve, reject });
       if (this.#running === null && !this.#is_gathering) this.#send();
@@ -189,10 +193,17 @@ class SqliteStore implements Store {
       this.#opened.reject(new Error(message));
       return;
     }
-    const error = full
-      ? new PreampError("storage_full", `Cannot write to the store: ${message}`)
-      : new PreampError("internal", `Cannot use the store: ${message}`);
-    this.#finishBatch((call) => call.reject(error));
+    this.#finishBatch((call) => call.reject(failed(message, full)));
+  }
+
+  /** Rejects all calls, also later ones: there is no worker any more. */
+  #end(failure: string): void {
+    this.#failure = failure;
+    const error = failed(failure, false);
+    for (const call of [...this.#running ?? [], ...this.#waiting.splice(0)]) call.reject(error);
+    this.#running = null;
+    this.#opened.reject(error);
+    this.#closed?.resolve();
   }
 
   #finishBatch(finish: (call: Call, index: number) => void): void {
@@ -210,8 +221,14 @@ class SqliteStore implements Store {
 
   #next(): void {
     if (this.#waiting.length > 0) this.#send();
-    else if (this.#closed) this.#post({ close: true });
+    else if (this.#closed && this.#failure === null) this.#post({ close: true });
   }
+}
+
+function failed(message: string, full: boolean): PreampError {
+  return full
+    ? new PreampError("storage_full", `Cannot write to the store: ${message}`)
+    : new PreampError("internal", `Cannot use the store: ${message}`);
 }
 
 function settle(call: Call, outcome: Outcome): void {

@@ -211,3 +211,34 @@ Deno.test("purge() deletes expired records and logs, in parts, and nothing else"
     assertEquals((await Deno.stat(path)).size, database.bytes);
     database.close();
   }));
+
+Deno.test("a store whose worker failed rejects the calls that wait and all later ones, and can be closed", async () => {
+  const { Worker } = globalThis;
+  const workers: FailingWorker[] = [];
+  /** Opens the file, answers nothing else, and fails when the test says so. */
+  class FailingWorker {
+    onmessage: ((event: { data: unknown }) => void) | null = null;
+    onerror: ((event: { message: string; preventDefault(): void }) => void) | null = null;
+    constructor() {
+      workers.push(this);
+    }
+    postMessage(message: object): void {
+      if ("open" in message) queueMicrotask(() => this.onmessage?.({ data: { opened: true } }));
+    }
+    terminate(): void {}
+  }
+  const path = `${await Deno.makeTempDir()}/store.db`;
+  globalThis.Worker = FailingWorker as unknown as typeof Worker;
+  try {
+    const store = await openSqliteStore(path);
+    const calls = [store.get("run", "a"), store.get("run", "b")];
+    workers[0]!.onerror!({ message: "out of memory", preventDefault() {} });
+    for (const call of [...calls, store.get("run", "c")]) {
+      await assertRejects(() => Promise.resolve(call), Error, "its worker failed: out of memory");
+    }
+    await store.close();
+  } finally {
+    globalThis.Worker = Worker;
+    await Deno.remove(path.slice(0, path.lastIndexOf("/")), { recursive: true });
+  }
+});
