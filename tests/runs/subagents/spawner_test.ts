@@ -291,7 +291,8 @@ Deno.test("a task inherits the messages it asks for, and nothing else of the his
   const { entries } = await kit.run(plan, { prompt: "Now hand it out", session_id: "ses_1" });
   const prompts = entries.filter(({ event, parent_id }) => event === "execution:start" && parent_id)
     .map(({ data }) => data.prompt);
-  assertEquals(prompts, [
+  // both tasks run at once: either may start first
+  assertEquals(prompts.toSorted(), [
     "The conversation so far:\n\nUser: 1+1?\n\nAssistant: Two.\n\nUser: Now hand it out\n\nYour task:\nDo it",
     "The conversation so far:\n\nUser: Hi\n\nAssistant: Hello.\n\nUser: 1+1?\n\nAssistant: Two.\n\n" +
     "User: Now hand it out\n\nYour task:\nDo it",
