@@ -2,26 +2,8 @@ import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type { HookResult, JsonObject } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
-import { type Answer, calls, hook, kit, type KitOptions, tool, until } from "../support/sessions.ts";
-
-const ASK: HookResult = { action: "ask_user", approval_prompt: "Allow t?" };
-
-/** Creates a session with one tool call that needs approval. */
-function asking(answers: readonly Answer[], result: HookResult = ASK, more: KitOptions = {}) {
-  const inputs: JsonObject[] = [];
-  const made = kit({
-    providers: [[calls(["t", { a: 1 }]), "done"]],
-    tools: [tool("t", (input) => {
-      inputs.push(input);
-      return "ran";
-    }, { risk: "high" })],
-    hooks: [hook("tool:pre", () => result)],
-    answers,
-    ...more,
-  });
-  const lastResult = () => made.messages().findLast((message) => message.role === "tool")?.content;
-  return { ...made, inputs, lastResult };
-}
+import { calls, hook, kit, tool, until } from "../support/sessions.ts";
+import { ASK, asking } from "./asking_session.ts";
 
 for (
   const [what, asked, allowed, expires_at, warned] of [
