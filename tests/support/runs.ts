@@ -25,7 +25,7 @@ import type {
   Store,
   VersionedRecord,
 } from "../../src/store/store.ts";
-import { planOf, type PlanOptions } from "./sessions.ts";
+import { KERNEL_LIMITS, planOf, type PlanOptions } from "./sessions.ts";
 
 /** A plan of these tests. */
 export interface TestPlan extends PlanOptions {
@@ -75,15 +75,7 @@ export const CALLER: Caller = { name: "key:ci", namespace: "a", origin: "caller"
 export const STRANGER: Caller = { name: "key:other", namespace: "b", origin: "caller" };
 
 const LIMITS: ServiceLimits = {
-  tool_timeout_s: 60,
-  max_tool_result_bytes: 131_072,
-  max_answer_tool_calls: 128,
-  max_answer_blocks: 2_000,
-  max_hooks: 256,
-  cleanup_timeout_s: 10,
-  hook_timeout_s: 30,
-  approval_timeout: 300,
-  max_session_state_bytes: 65_536,
+  ...KERNEL_LIMITS,
   max_log_entries: 100_000,
   max_log_bytes: 67_108_864,
   max_concurrent_runs: 64,
