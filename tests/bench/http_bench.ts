@@ -6,6 +6,7 @@
  *   deno run -A tests/bench/http_bench.ts [requests] [rounds]
  */
 import { type Cell, median, print, report, tableOf } from "./figures.ts";
+import { HELLO_BODY, HELLO_HEADERS } from "./hello_request.ts";
 import { sendRequests } from "./client_process.ts";
 import {
   preampProgram,
@@ -31,16 +32,6 @@ interface Figures {
 
 const requests = Number(Deno.args[0] ?? 2_000);
 const rounds = Number(Deno.args[1] ?? 5);
-
-const body = JSON.stringify({
-  prompt: "Hello",
-  plan: {
-    session: { orchestrator: "loop-basic", context: "context-simple" },
-    providers: [{ module: "provider-mock", config: { response: "Hello from the bench." } }],
-  },
-});
-
-const HEADERS = { "content-type": "application/json", accept: "application/json" };
 
 /** Headers that depend on the connection or the time. */
 const PER_CONNECTION: ReadonlySet<string> = new Set([
@@ -88,7 +79,11 @@ function script(name: string, ...args: string[]): Program {
 
 /** Resolves to files for the floors: the runtime's response to the request with its headers, and its JSON alone. */
 async function answerFiles(url: string): Promise<{ raw: string; json: string }> {
-  const response = await fetch(`${url}/v1/runs`, { method: "POST", headers: HEADERS, body });
+  const response = await fetch(`${url}/v1/runs`, {
+    method: "POST",
+    headers: HELLO_HEADERS,
+    body: HELLO_BODY,
+  });
   const text = await response.text();
   if (response.status !== 200 || JSON.parse(text).status !== "completed") {
     throw new Error(`Cannot measure: the run must complete: received ${response.status} ${text}`);
@@ -102,7 +97,14 @@ async function answerFiles(url: string): Promise<{ raw: string; json: string }> 
 
 async function measure({ pid, url }: ServerProcess): Promise<Figures> {
   const before = await processorMs(pid);
-  const load = { url: `${url}/v1/runs`, headers: HEADERS, body, folder, requests, connections: CONNECTIONS };
+  const load = {
+    url: `${url}/v1/runs`,
+    headers: HELLO_HEADERS,
+    body: HELLO_BODY,
+    folder,
+    requests,
+    connections: CONNECTIONS,
+  };
   const { ms, p99_ms } = await sendRequests(load);
   const after = await processorMs(pid);
   return {

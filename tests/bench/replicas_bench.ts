@@ -9,6 +9,7 @@ import pg from "pg";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { sendRequests } from "./client_process.ts";
 import { print, report, tableOf } from "./figures.ts";
+import { HELLO_BODY, HELLO_HEADERS } from "./hello_request.ts";
 import {
   familyProcessorMs,
   preampProgram,
@@ -21,15 +22,6 @@ const requests = Number(Deno.args[0] ?? 2_000);
 const connections = Number(Deno.args[1] ?? 16);
 const SERVERS = [1, 2, 3] as const;
 const SAMPLE_EVERY_MS = 50;
-
-const headers = { "content-type": "application/json", accept: "application/json" };
-const body = JSON.stringify({
-  prompt: "Hello",
-  plan: {
-    session: { orchestrator: "loop-basic", context: "context-simple" },
-    providers: [{ module: "provider-mock", config: { response: "Hello from the bench." } }],
-  },
-});
 
 interface Figures {
   servers: number;
@@ -121,8 +113,8 @@ function load(servers: readonly ServerProcess[], count: number) {
   return Promise.all(servers.map(({ url }, index) =>
     sendRequests({
       url: `${url}/v1/runs`,
-      headers,
-      body,
+      headers: HELLO_HEADERS,
+      body: HELLO_BODY,
       folder: `${folder}/${index}`,
       requests: count,
       connections,

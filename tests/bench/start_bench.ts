@@ -7,6 +7,7 @@
  */
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { type Cell, median, print, report, tableOf } from "./figures.ts";
+import { HELLO_BODY } from "./hello_request.ts";
 import { compiledProgram, type Program, residentMb, ROOT, startArguments, startServer } from "./processes.ts";
 
 /** Idle seconds before memory is read. */
@@ -35,13 +36,7 @@ const compiled = await compiledProgram();
 /** A run with one answer and no tool. */
 const run = {
   path: "/v1/runs",
-  body: JSON.stringify({
-    prompt: "Hello",
-    plan: {
-      session: { orchestrator: "loop-basic", context: "context-simple" },
-      providers: [{ module: "provider-mock", config: { response: "Hello from the bench." } }],
-    },
-  }),
+  body: HELLO_BODY,
 };
 
 /** A generated key would be printed after the address, which is not read here. */

@@ -9,20 +9,13 @@
 import { createPreamp, defaultPolicy, openStore, type Store } from "../../src/server/mod.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { print, report, tableOf } from "./figures.ts";
+import { HELLO_BODY } from "./hello_request.ts";
 
 const runs = Number(Deno.args[0] ?? 1_000);
 const kills = Number(Deno.args[1] ?? 20);
 
 /** Requests at once. */
 const CONCURRENT = [1, 32] as const;
-
-const body = JSON.stringify({
-  prompt: "Hello",
-  plan: {
-    session: { orchestrator: "loop-basic", context: "context-simple" },
-    providers: [{ module: "provider-mock", config: { response: "Hello from the bench." } }],
-  },
-});
 
 const folder = await Deno.makeTempDir();
 await using database = POSTGRES === null ? null : await startPostgres();
@@ -85,7 +78,7 @@ async function send(
     while (left-- > 0) {
       const headers = { "content-type": "application/json" };
       const response = await fetch(
-        new Request("http://localhost/v1/runs", { method: "POST", headers, body }),
+        new Request("http://localhost/v1/runs", { method: "POST", headers, body: HELLO_BODY }),
       );
       const { status } = await response.json();
       if (status !== "completed") throw new Error(`a run ended as ${status}`);

@@ -8,6 +8,7 @@
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { sendRequests } from "./client_process.ts";
 import { type Cell, print, report, tableOf } from "./figures.ts";
+import { HELLO_BODY, HELLO_HEADERS } from "./hello_request.ts";
 import {
   preampProgram,
   processorMs,
@@ -24,15 +25,6 @@ const WARM_UP_PART = 0.2;
 const ALONE_PART = 0.25;
 /** Runs per second on two cores with SQLite. */
 const TARGET = 2_000;
-
-const headers = { "content-type": "application/json", accept: "application/json" };
-const body = JSON.stringify({
-  prompt: "Hello",
-  plan: {
-    session: { orchestrator: "loop-basic", context: "context-simple" },
-    providers: [{ module: "provider-mock", config: { response: "Hello from the bench." } }],
-  },
-});
 
 interface Figure {
   per_s: number;
@@ -94,7 +86,7 @@ async function measure(program: Program): Promise<Figure[]> {
 
 async function send(server: ServerProcess, count: number, connections: number): Promise<Figure> {
   const before = await processorMs(server.pid);
-  const load = { url: `${server.url}/v1/runs`, headers, body, folder };
+  const load = { url: `${server.url}/v1/runs`, headers: HELLO_HEADERS, body: HELLO_BODY, folder };
   const { ms, p99_ms } = await sendRequests({ ...load, requests: count, connections });
   const after = await processorMs(server.pid);
   const cpu_us = before === null || after === null ? null : (after - before) * 1_000 / count;
@@ -103,7 +95,11 @@ async function send(server: ServerProcess, count: number, connections: number): 
 
 /** Resolves to the answer of a run, which the floors return too. */
 async function answerOf(server: ServerProcess): Promise<string> {
-  const response = await fetch(`${server.url}/v1/runs`, { method: "POST", headers, body });
+  const response = await fetch(`${server.url}/v1/runs`, {
+    method: "POST",
+    headers: HELLO_HEADERS,
+    body: HELLO_BODY,
+  });
   const text = await response.text();
   if (response.status === 200 && JSON.parse(text).status === "completed") return text;
   throw new Error(`Cannot measure: the run must complete: received ${response.status} ${text}`);
