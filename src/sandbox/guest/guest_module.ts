@@ -108,9 +108,8 @@ class GuestModule {
 
   async close(): Promise<void> {
     this.#closed = true;
-    const starting = this.#starting;
     await this.#guest?.kill(SESSION_ENDED);
-    await starting?.then((guest) => guest.kill(SESSION_ENDED), () => {});
+    await this.#starting?.catch(() => {}); // a restart ends what it started
   }
 
   async #start(): Promise<{ guest: GuestConnection; exports: Shape }> {
@@ -126,9 +125,9 @@ class GuestModule {
 
   /** Returns the running guest, and restarts one that has exited. */
   #live(): Promise<GuestConnection> | GuestConnection {
+    if (this.#starting) return this.#starting;
     const guest = this.#guest;
     if (guest && guest.exit === null) return guest;
-    if (this.#starting) return this.#starting;
     const exit = guest?.exit ?? { cause: "ended", detail: "it did not start" } satisfies GuestExit;
     if (this.#closed || this.#restarts >= MAX_RESTARTS || this.#coordinator === null) {
       throw exitError(exit, this.#options.name);
@@ -145,19 +144,20 @@ class GuestModule {
   async #restart(): Promise<GuestConnection> {
     this.#deltas = new SessionDeltaSource();
     const { guest } = await this.#start();
+    this.#guest = guest;
     this.#objects.beginRestart();
     try {
+      if (this.#closed) throw exitError(SESSION_ENDED, this.#options.name);
       this.#mounts.returned(await this.#callMount(guest));
       if (this.#ready) await this.#callReady(guest);
       await this.#mounts.restoreContexts((key, ...call) => this.#callOn(guest, key, ...call));
+      return guest;
     } catch (error) {
       await guest.kill({ cause: "ended", detail: "it could not be mounted again" });
       throw error;
     } finally {
       this.#objects.endRestart();
     }
-    if (this.#closed) throw exitError(SESSION_ENDED, this.#options.name);
-    return this.#guest = guest;
   }
 
   async #mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {

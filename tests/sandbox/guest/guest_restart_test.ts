@@ -109,3 +109,15 @@ Deno.test("a guest that dies while it is mounted, or whose session is over, is n
   assertEquals(((await assertRejects(() => call("t"))) as { code?: string }).code, "tool_crashed");
   assertEquals([lab.warnings, lab.sandbox.guests], [[], 0]);
 });
+
+Deno.test("a guest that is restarted while its session ends is ended too", async () => {
+  await using lab = new Lab();
+  const { call } = await mounted(lab, toolOf(`return input.die ? "x".repeat(300_000) : 1`));
+  await assertRejects(() => call("t", { die: true }));
+  const restarted = call("t");
+  restarted.catch(() => {}); // awaited below
+  await lab.end();
+  assertEquals(((await assertRejects(() => restarted)) as { code?: string }).code, "tool_crashed");
+  await lab.sandbox.close();
+  assertEquals(lab.sandbox.guests, 0);
+});
