@@ -49,7 +49,7 @@ export class GuestMounts {
   readonly #options: GuestMountsOptions;
   /** Data of the objects by key; updated after `onSessionReady`. */
   readonly #data = new Map<string, JsonObject>();
-  /** Functions of the host that the guest may call, by name. */
+  /** System prompt factories of the host that the guest may call, by the key of its context manager. */
   readonly #functions = new Map<string, () => unknown>();
   readonly #recorders = new Map<string, ContextRecorder>();
 
@@ -107,7 +107,7 @@ export class GuestMounts {
   /** Updates the data of the guest's objects, by ref. */
   refresh(shapes: JsonObject): void {
     for (const [key, ref] of this.#options.objects.entries()) {
-      const shape = this.#data.has(key) ? readShape(shapes[ref]) : undefined;
+      const shape = ref !== null && this.#data.has(key) ? readShape(shapes[ref]) : undefined;
       if (shape) this.#data.set(key, shape.data);
     }
   }
@@ -152,16 +152,13 @@ export class GuestMounts {
     const recorder = this.#recorders.get(key) ?? new ContextRecorder();
     this.#recorders.set(key, recorder);
     return contextProxy(shape, recorder.wrap(call), bounds, {
-      pass: (fn) => this.#publishFunction(fn),
+      pass: (fn) => {
+        this.#functions.set(key, fn);
+        return key;
+      },
       nameOf: (provider) => this.#providerName(provider),
       warn: (error) => warn("system_prompt_lost", `Module "${name}": ${errorMessage(error)}`),
     });
-  }
-
-  #publishFunction(fn: () => unknown): string {
-    const name = String(this.#functions.size + 1);
-    this.#functions.set(name, fn);
-    return name;
   }
 
   #providerName(provider: Provider): string | undefined {

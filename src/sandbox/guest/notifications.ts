@@ -8,6 +8,8 @@ import { type CallBounds, functionProxy, handlerProxy } from "./guest_proxies.ts
 
 /** Most characters of a handler's name. */
 const MAX_NAME = 128;
+/** Most bytes of the data of a capability. */
+const MAX_CAPABILITY_BYTES = 256 * 1024;
 
 /** Options of {@link NotificationHandler}. */
 export interface NotificationHandlerOptions {
@@ -96,6 +98,10 @@ export class NotificationHandler {
     coordinator: Coordinator,
   ): void {
     if (typeof name !== "string" || !isObject(refs)) throw new TypeError("a capability needs a name");
+    if (value !== undefined && JSON.stringify(value).length > MAX_CAPABILITY_BYTES) {
+      throw new TypeError(`a capability has at most ${MAX_CAPABILITY_BYTES} bytes`);
+    }
+    if (Object.keys(refs).length === 0) this.#options.objects.addData(`capability/${name}`);
     const functions = Object.fromEntries(
       Object.entries(refs).map((
         [method, ref],

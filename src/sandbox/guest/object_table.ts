@@ -5,8 +5,12 @@
 import { PreampError } from "../../sdk/errors.ts";
 import type { ObjectCall } from "./guest_proxies.ts";
 
-/** Most objects that one module may mount, register or publish. */
+/** Most objects that one module may mount, register or publish at a time. */
 const MAX_OBJECTS = 256;
+/** Most actions of one module, also of those that it undid: the session remembers their names. */
+const MAX_ACTIONS = 10_000;
+/** Most characters of a key, which contains names of the guest. */
+const MAX_KEY = 512;
 
 /** Function that undoes an action, if the action can be undone. */
 type Undo = (() => void) | void;
@@ -15,9 +19,10 @@ type Undo = (() => void) | void;
 export class ObjectTable {
   readonly #call: (key: string, ...call: Parameters<ObjectCall>) => Promise<unknown>;
   /** Maps keys to refs in the running guest. */
-  readonly #refs = new Map<string, number>();
+  readonly #refs = new Map<string, number | null>();
   readonly #done = new Map<string, Undo>();
   readonly #counts = new Map<string, number>();
+  #actions = 0;
   #restarting = false;
 
   /** @param call Calls the current object of a key. */
@@ -39,18 +44,12 @@ export class ObjectTable {
 
   /**
    * Binds an object of the guest to a key and returns a function that calls it.
-   * @throws {TypeError} if `ref` is not an integer.
+   * @throws {TypeError} if `ref` is not an integer, or the key is too long.
    * @throws {PreampError} `module_invalid` if there are too many objects.
    */
   bind(key: string, ref: unknown): ObjectCall {
     if (!Number.isSafeInteger(ref)) throw new TypeError("ref must be an integer");
-    if (this.#refs.size >= MAX_OBJECTS && !this.#refs.has(key)) {
-      throw new PreampError(
-        "module_invalid",
-        `it registered or mounted more than ${MAX_OBJECTS} objects (handlers, tools, functions)`,
-      );
-    }
-    this.#refs.set(key, ref as number); // an integer
+    this.#add(key, ref as number); // an integer
     return (...call) => {
       const answer = this.#call(key, ...call);
       answer.catch(() => {}); // handled here for callers that do not await it
@@ -58,13 +57,26 @@ export class ObjectTable {
     };
   }
 
-  /** Returns an object's ref in the running guest; undefined if the guest has no such object. */
-  refOf(key: string): number | undefined {
-    return this.#refs.get(key);
+  /** Counts data of the guest as an object. Throws as {@link bind}. */
+  addData(key: string): void {
+    this.#add(key, null);
   }
 
-  /** Returns keys and refs of all objects. */
-  entries(): Iterable<[key: string, ref: number]> {
+  #add(key: string, ref: number | null): void {
+    if (key.length > MAX_KEY) throw new TypeError("a name is too long");
+    if (this.#refs.size >= MAX_OBJECTS && !this.#refs.has(key)) {
+      throw tooMany(`${MAX_OBJECTS} objects (handlers, tools, functions)`);
+    }
+    this.#refs.set(key, ref);
+  }
+
+  /** Returns an object's ref in the running guest; undefined if the guest has no such object. */
+  refOf(key: string): number | undefined {
+    return this.#refs.get(key) ?? undefined;
+  }
+
+  /** Returns keys and refs of all objects; the ref of data is null. */
+  entries(): Iterable<[key: string, ref: number | null]> {
     return this.#refs;
   }
 
@@ -92,10 +104,19 @@ export class ObjectTable {
     }
   }
 
-  /** Returns a key with a counter: the same actions in the same order have the same keys. */
+  /**
+   * Returns a key with a counter: the same actions in the same order have the same keys.
+   * @throws As {@link bind}; if there were too many actions.
+   */
   nextKey(kind: string): string {
+    if (kind.length > MAX_KEY) throw new TypeError("a name is too long");
+    if (++this.#actions > MAX_ACTIONS) throw tooMany(`${MAX_ACTIONS} handlers and functions in all`);
     const count = (this.#counts.get(kind) ?? 0) + 1;
     this.#counts.set(kind, count);
     return `${kind}#${count}`;
   }
+}
+
+function tooMany(fact: string): PreampError {
+  return new PreampError("module_invalid", `it registered or mounted more than ${fact}`);
 }

@@ -211,3 +211,53 @@ Deno.test("Emissions knows the emission that is meant, and keeps a bounded numbe
   for (let n = 0; n < 256; n++) emissions.add({ ...first });
   assert(emissions.resolve(number, {}) !== first);
 });
+
+Deno.test("NotificationHandler.apply() bounds what a guest may leave in the session", () => {
+  const notifications: ((n: number) => Notification[])[] = [
+    (n) => [{ e: "capability", name: `c${n}`, value: n, refs: {} }],
+    // one that is undone at once leaves its name
+    (n) => [{ e: "register", ref: 1, event: `event:${n}`, options: {} }, { e: "dispose", ref: 1 }],
+  ];
+  for (const make of notifications) {
+    const { effects, coordinator } = sides();
+    assertThrows(
+      () => {
+        for (let n = 0; n < 20_000; n++) for (const one of make(n)) effects.apply(one, coordinator);
+      },
+      PreampError,
+      "more than",
+    );
+  }
+});
+
+Deno.test("NotificationHandler.apply() refuses names and capabilities that are too large", () => {
+  const long = "x".repeat(300_000);
+  const cases: Notification[] = [
+    { e: "register", ref: 1, event: long, options: {} },
+    { e: "contributor", channel: long, name: "n", ref: 1 },
+    { e: "contributor", channel: "c", name: long, ref: 1 },
+    { e: "capability", name: long, value: 1, refs: {} },
+    { e: "capability", name: "c", value: long, refs: {} },
+  ];
+  for (const notification of cases) {
+    const { effects, coordinator } = sides();
+    assertThrows(() => effects.apply(notification, coordinator));
+    assertEquals(coordinator.toDict().capabilities, []);
+  }
+});
+
+Deno.test("GuestMounts keeps one system prompt factory for each context", async () => {
+  const names: unknown[] = [];
+  const objects = new ObjectTable((_, __, [name]) => Promise.resolve(names.push(name)));
+  const coordinator = new TestCoordinator();
+  const parts = { name: "m", type: "context" as const, objects, bounds: BOUNDS, warn() {} };
+  const mounts = new GuestMounts({ ...parts, coordinator: () => coordinator });
+  const methods = ["addMessage", "getMessages", "getMessagesForRequest", "setMessages", "clear"];
+  const shape = { data: {}, methods: [...methods, "setSystemPromptFactory"] };
+  await mounts.mount(coordinator, "context", { ref: 1, shape });
+  for (const text of ["first", "second"]) {
+    coordinator.context!.setSystemPromptFactory!(() => text);
+  }
+  assertEquals(names.length, 2);
+  assertEquals([names[0], await mounts.callFunction(String(names[1]))], [names[1], "second"]);
+});
