@@ -70,8 +70,8 @@ export function noopEmission(data: JsonObject): Emission {
     action: "continue",
     data,
     modified: false,
-    injections: [],
-    user_messages: [],
+    injections: NOTHING,
+    user_messages: NOTHING,
     reason: null,
     hook_name: null,
     approval: null,
@@ -85,6 +85,9 @@ export function noopEmission(data: JsonObject): Emission {
     approval_prompt: null,
   };
 }
+
+/** Shared: a handler's injection or message makes a new list. */
+const NOTHING = Object.freeze([]) as unknown as never[];
 
 /** Returns whether nothing has to be carried out for an emission; its data may be modified. */
 export function isNoop({ action, user_messages, injections }: Emission): boolean {
@@ -196,13 +199,13 @@ function ask(emission: Emission, handler: ChainHandler, result: ParsedHookResult
 
 function inject(emission: Emission, handler: ChainHandler, result: ParsedHookResult): void {
   if (result.context_injection === null) return;
-  emission.injections.push({
+  emission.injections = [...emission.injections, {
     text: result.context_injection,
     role: result.context_injection_role,
     ephemeral: result.ephemeral,
     append_to_last_tool_result: result.append_to_last_tool_result,
     hook_name: handler.name,
-  });
+  }];
   if (emission.context_injection === null) {
     emission.context_injection = result.context_injection;
     emission.context_injection_role = result.context_injection_role;
@@ -219,11 +222,11 @@ function inject(emission: Emission, handler: ChainHandler, result: ParsedHookRes
 
 function addUserMessage(emission: Emission, handler: ChainHandler, result: ParsedHookResult): void {
   if (!result.user_message) return;
-  emission.user_messages.push({
+  emission.user_messages = [...emission.user_messages, {
     message: result.user_message,
     level: result.user_message_level,
     source: `hook:${result.user_message_source ?? handler.name}`,
-  });
+  }];
   emission.user_message ??= result.user_message;
   if (emission.user_messages.length === 1) emission.user_message_level = result.user_message_level;
 }

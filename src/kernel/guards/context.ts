@@ -74,7 +74,9 @@ export class ContextGuard implements ContextManager {
       if (plain.role !== "assistant" || this.#isRunning()) return this.#injections.defer(plain);
       await this.closeCalls(); // the model was called again: no results will follow
     }
-    await this.#add(plain);
+    await this.#inner.addMessage(plain);
+    const stored = this.#log(plain);
+    if (stored) await stored;
     if (plain.role === "assistant") this.#calls.expect(plain);
   }
 
@@ -84,7 +86,8 @@ export class ContextGuard implements ContextManager {
       this.#session.host.warn("tool_result_dropped", `Call "${id}" has a result already`);
       return Promise.resolve();
     }
-    const added = this.#calls.has(id) ? this.#addResults(this.#calls.addResult(id, plain)) : this.#add(plain); // the result of an unknown call
+    const is_known = this.#calls.has(id);
+    const added = this.#addResults(is_known ? this.#calls.addResult(id, plain) : [plain]);
     if (this.#calls.any || !this.#injections.has_deferred) return added;
     return added.then(() => this.#addDeferred());
   }
@@ -112,12 +115,6 @@ export class ContextGuard implements ContextManager {
     return calls.some((call) =>
       this.#calls.has(call.id) && call.started && call.settled === null && call.gate !== "denied"
     );
-  }
-
-  async #add(message: Message): Promise<void> {
-    await this.#inner.addMessage(message);
-    const stored = this.#log(message);
-    if (stored) await stored;
   }
 
   #log(message: Message): Promise<void> | void {

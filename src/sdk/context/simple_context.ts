@@ -208,11 +208,7 @@ export class SimpleContext implements ContextManager {
     const learning = this.#usage.learnLast(this.#view.calibration);
     if (learning) await learning;
     this.#view.transcript.setPrompt(this.#factory && await promptOf(this.#factory));
-    const { meter } = this.#forms;
-    const tools = meter.tools(options.tools);
-    this.#usage.learn(tools, this.#view.calibration);
-    const extras = tools + tokensOfAll(options.injections, meter);
-    if (options.overflow) this.#learnRefusal(options.overflow, options.provider, extras);
+    const extras = this.#learn(options);
     const budget = requestBudget(
       options,
       this.#config,
@@ -228,12 +224,30 @@ export class SimpleContext implements ContextManager {
       this.#view.calibration,
     );
     if (limits.reserve_ignored) await this.#warnOfReserve(limits);
-    let due = isDue(this.#view.transcript, limits);
-    for (let round = 1; due && round <= MAX_COMPACTIONS; round++) {
-      if (!await this.#compact(limits)) break;
-      due = this.#view.transcript.tokens > limits.budget; // one compaction is enough, unless hooks added messages
-    }
+    if (isDue(this.#view.transcript, limits)) await this.#compactToFit(limits);
     if (this.#options.summarise) await this.#summarise(this.#options.summarise, options.provider, limits);
+    return this.#viewOf(options.provider, limits, extras);
+  }
+
+  /** Learns from the usage of the last answer, and from a refusal; returns the tokens of tools and injections. */
+  #learn({ tools, injections, overflow, provider }: RequestOptions): number {
+    const { meter } = this.#forms;
+    const tool_tokens = meter.tools(tools);
+    this.#usage.learn(tool_tokens, this.#view.calibration);
+    const extras = tool_tokens + tokensOfAll(injections, meter);
+    if (overflow) this.#learnRefusal(overflow, provider, extras);
+    return extras;
+  }
+
+  async #compactToFit(limits: Limits): Promise<void> {
+    for (let round = 1; round <= MAX_COMPACTIONS; round++) {
+      if (!await this.#compact(limits)) return;
+      if (this.#view.transcript.tokens <= limits.budget) return; // else hooks added messages
+    }
+  }
+
+  /** Returns the view of a request. @throws {PreampError} `context_overflow` when it does not fit. */
+  #viewOf(provider: Provider | undefined, limits: Limits, extras: number): Message[] {
     const { transcript, calibration } = this.#view;
     const { tokens } = transcript;
     // possible when a hook adds messages at each compaction
@@ -244,7 +258,7 @@ export class SimpleContext implements ContextManager {
     this.#tokens = calibration.tokensOf(total);
     this.#budget = Math.max(0, limits.provider_budget);
     this.#usage.recordRequest(total, extras);
-    const marked = this.#config.cache_breakpoints && takesBreakpoints(options.provider);
+    const marked = this.#config.cache_breakpoints && takesBreakpoints(provider);
     const view = (marked ? transcript.marked : transcript.view).slice();
     if (notice) view.push(notice);
     if (this.#config.token_meter !== "exact") noteTokens(view, total); // the guard's estimate, not a tokenizer's count

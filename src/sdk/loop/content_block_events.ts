@@ -15,7 +15,8 @@ interface StartedBlock {
 export class ContentBlockEmitter {
   readonly #hooks: HookRegistry;
   readonly #request_id: string;
-  readonly #started = new Map<number, StartedBlock>();
+  /** Streamed blocks by index; null before the first. */
+  #started: Map<number, StartedBlock> | null = null;
   #queue: StreamDelta[] = [];
   #draining: Promise<void> | null = null;
   #failure: { error: unknown } | null = null;
@@ -28,7 +29,7 @@ export class ContentBlockEmitter {
 
   /** Whether any block was started. */
   get started(): boolean {
-    return this.#started.size > 0 || this.#queue.length > 0;
+    return this.#started !== null || this.#queue.length > 0;
   }
 
   /** Receives a delta and returns at once; emits in order. Pass it to `complete` as `onDelta`. */
@@ -42,6 +43,7 @@ export class ContentBlockEmitter {
     try {
       for (let index = 0; index < this.#queue.length; index++) {
         const { block_index, block_type, name, delta } = this.#queue[index]!;
+        this.#started ??= new Map();
         let block = this.#started.get(block_index);
         if (!block) {
           this.#started.set(block_index, block = { type: block_type, sequence: 0 });
@@ -76,7 +78,7 @@ export class ContentBlockEmitter {
     if (this.#draining || this.#failure) await this.#drained();
     for (let block_index = 0; block_index < content.length; block_index++) {
       const block = content[block_index]!; // below the length
-      if (!this.#started.has(block_index)) {
+      if (!this.#started?.has(block_index)) {
         await this.#emitStart(block_index, block.type, block.name);
         const text = textOf(block);
         if (text !== "") await this.#emitDelta(block_index, 1, text);
