@@ -40,15 +40,15 @@ function remove(wait: Wait): void {
   wait.index = -1;
   const last = queue.pop()!; // it contains `wait`
   if (last !== wait) siftUp(last, siftDown(last, index));
-  if (queue.length > 0) return; // a timer that is too early calls nothing
-  clearTimeout(timer);
-  timer_at = Infinity;
+  // a timer that is too early calls nothing; the next wait uses it, and without one it must not delay the exit
+  if (queue.length === 0) Deno.unrefTimer(timer!);
 }
 
 /** Ensures that the timer ends with the first wait. */
 function startTimer(now: number): void {
   const first = queue[0];
-  if (first === undefined || first.at >= timer_at) return;
+  if (first === undefined) return;
+  if (first.at >= timer_at) return Deno.refTimer(timer!);
   clearTimeout(timer);
   timer_at = first.at;
   timer = setTimeout(() => onTimer(), Math.min(Math.max(0, Math.ceil(first.at - now)), LONGEST_MS));

@@ -86,3 +86,28 @@ Deno.test("later() starts no timer with a negative delay when a callback of seve
   }
   assertEquals(delays.filter((ms) => !(Number(ms) >= 0)), []);
 });
+
+Deno.test("later() uses the timer of a cancelled wait for the next one", async () => {
+  const original = globalThis.setTimeout;
+  let timers = 0;
+  globalThis.setTimeout = ((callback: () => void, ms: number) => {
+    timers++;
+    return original(callback, ms);
+  }) as typeof setTimeout;
+  try {
+    for (let times = 0; times < 10; times++) later(30_000, () => {})();
+    await wait(1);
+  } finally {
+    globalThis.setTimeout = original;
+  }
+  assert(timers <= 2, `started ${timers} timers`);
+});
+
+Deno.test("later() keeps the process alive until the last wait ends or is cancelled", async () => {
+  const url = new URL("../../src/process/timer_queue.ts", import.meta.url);
+  const program = `import { later } from "${url}";
+    later(5, () => {})();
+    later(10, () => { console.log("called"); later(60_000, () => {})(); });`;
+  const deno = new Deno.Command(Deno.execPath(), { args: ["eval", "--no-check", program], stderr: "null" });
+  assertEquals(new TextDecoder().decode((await deno.output()).stdout), "called\n");
+});
