@@ -4,13 +4,14 @@ import { BaseAnthropic } from "@anthropic-ai/sdk/client";
 import { Messages } from "@anthropic-ai/sdk/resources/messages/messages";
 import { Models } from "@anthropic-ai/sdk/resources/models";
 import { isObject, type JsonObject, LLMError, toLLMError } from "preamp/base";
-import type {
-  Backend,
-  BackendAnswer,
-  CallIo,
-  ListedModel,
-  ProviderSettings,
-  WireRequest,
+import {
+  type Backend,
+  type BackendAnswer,
+  type CallIo,
+  connectionError,
+  type ListedModel,
+  type ProviderSettings,
+  type WireRequest,
 } from "preamp/provider";
 import { readStream, toAnswer, type WireMessage } from "./from_response.ts";
 import { toRequest } from "./to_request.ts";
@@ -57,11 +58,9 @@ function withoutCustomHeaders(api_key: string | undefined): Record<string, strin
   const custom = Deno.env.get("ANTHROPIC_CUSTOM_HEADERS");
   if (!custom) return {};
   const names = custom.split("\n").map((line) => line.slice(0, Math.max(0, line.indexOf(":"))).trim());
-  const removed = names.filter((name) => name !== "" && !NEEDED.test(name)).map((
-    name,
-  ) => [name.toLowerCase(), null]);
+  const removed = names.filter((name) => name !== "" && !NEEDED.test(name));
   return {
-    ...Object.fromEntries(removed),
+    ...Object.fromEntries(removed.map((name) => [name.toLowerCase(), null])),
     authorization: api_key === undefined ? null : `Bearer ${api_key}`,
   };
 }
@@ -74,11 +73,7 @@ async function send({ body }: WireRequest, io: CallIo, settings: ProviderSetting
   for (;;) {
     const offset = messages.reduce((sum, { content }) => sum + content.length, 0);
     const message = onDelta
-      ? await readStream(
-        await api.create({ ...params, stream: true }, { signal }),
-        onDelta,
-        offset,
-      )
+      ? await readStream(await api.create({ ...params, stream: true }, { signal }), onDelta, offset)
       : checked(await api.create(params, { signal }));
     messages.push(message);
     if (message.stop_reason !== "pause_turn" || messages.length > MAX_CONTINUATIONS) {
@@ -132,15 +127,11 @@ function toError(error: unknown): LLMError {
   const { status, type, headers } = error as { status?: number; type?: string | null; headers?: unknown };
   const status_code = status ?? STREAM_STATUS.get(type);
   if (status_code === undefined && error instanceof SyntaxError) {
-    return new LLMError("StreamError", "Cannot read the stream of the answer: it is not JSON", {
-      cause: error,
-    });
+    const message = "Cannot read the stream of the answer: it is not JSON";
+    return new LLMError("StreamError", message, { cause: error });
   }
   if (status_code === undefined && error.cause instanceof Error) {
-    // the client says only "Connection error."
-    const { name, message } = rootOf(error.cause);
-    const type = name === "NotCapable" ? "ConfigurationError" : "NetworkError";
-    return new LLMError(type, `Cannot reach the API: ${message}`, { cause: error });
+    return connectionError(error, "Cannot reach the API"); // the client says only "Connection error."
   }
   const message = messageOf(error as unknown as JsonObject) ?? error.message;
   return toLLMError({ name: error.name, message, headers, status: status_code }, { cause: error });
@@ -152,8 +143,4 @@ function messageOf({ error }: JsonObject): string | undefined {
   return isObject(inner) && typeof inner.message === "string" && inner.message !== ""
     ? inner.message
     : undefined;
-}
-
-function rootOf(error: Error): Error {
-  return error.cause instanceof Error ? rootOf(error.cause) : error;
 }

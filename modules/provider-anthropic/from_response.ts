@@ -19,6 +19,8 @@ const FINISH_REASONS: ReadonlyMap<unknown, string> = new Map([
   ["refusal", "content_filter"],
 ]);
 
+type OnDelta = NonNullable<CallIo["onDelta"]>;
+
 /** A message whose blocks are plain data. */
 export interface WireMessage {
   id?: string;
@@ -37,10 +39,10 @@ export function toAnswer(messages: readonly WireMessage[]): BackendAnswer {
   const { id, model, stop_reason, stop_details } = last;
   return {
     content,
-    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    tool_calls: calls,
     finish_reason: FINISH_REASONS.get(stop_reason) ?? String(stop_reason ?? "stop"),
     usage: usageOf(messages),
-    ...(model === undefined ? {} : { model }),
+    model,
     metadata: { ...(id ? { response_id: id } : {}), ...(stop_details ? { stop_details } : {}) },
     raw: messages.length === 1 ? last : messages,
   };
@@ -51,7 +53,7 @@ function toBlock(block: JsonObject, calls: ToolCall[]): ContentBlock {
     const { text, citations } = block;
     return {
       type: "text",
-      text: String(text),
+      text: String(text ?? ""),
       ...(Array.isArray(citations) && citations.length > 0 ? { citations } : {}),
     };
   }
@@ -62,8 +64,12 @@ function toBlock(block: JsonObject, calls: ToolCall[]): ContentBlock {
   return { type: "tool_call", id: call.id, name: call.name, input: call.arguments };
 }
 
-/** Returns the sum of the messages' tokens; the API's `input_tokens` has neither cache reads nor writes. */
-function usageOf(messages: readonly WireMessage[]): AnswerUsage {
+/**
+ * Returns the sum of the messages' tokens; undefined when the server reports none. The API's `input_tokens` has
+ * neither cache reads nor writes.
+ */
+function usageOf(messages: readonly WireMessage[]): AnswerUsage | undefined {
+  if (messages.every(({ usage }) => usage.input_tokens === undefined)) return undefined;
   const sum = (read: (usage: JsonObject) => unknown) =>
     messages.reduce((total, { usage }) => total + (Number(read(usage)) || 0), 0);
   const cache_read_tokens = sum((usage) => usage.cache_read_input_tokens);
@@ -88,7 +94,7 @@ function usageOf(messages: readonly WireMessage[]): AnswerUsage {
  */
 export async function readStream(
   events: AsyncIterable<Anthropic.RawMessageStreamEvent>,
-  onDelta: NonNullable<CallIo["onDelta"]>,
+  onDelta: OnDelta,
   offset: number,
 ): Promise<WireMessage> {
   const message: WireMessage = { content: [], stop_reason: null, usage: {} };
@@ -103,13 +109,12 @@ export async function readStream(
         break;
       }
       case "content_block_start": {
-        const { index, content_block } = event;
-        if (index !== message.content.length || !isObject(content_block)) {
+        const block: unknown = event.content_block;
+        if (event.index !== message.content.length || !isObject(block)) {
           throw broken("its blocks are not in order");
         }
-        const block = { ...content_block } as JsonObject;
         message.content.push(block);
-        startBlock(block, offset + index, onDelta);
+        startBlock(block, offset + event.index, onDelta);
         break;
       }
       case "content_block_delta": {
@@ -132,26 +137,19 @@ export async function readStream(
   return message;
 }
 
-function startBlock(block: JsonObject, index: number, onDelta: NonNullable<CallIo["onDelta"]>): void {
-  if (block.type === "text" && block.text) {
-    onDelta({ block_index: index, block_type: "text", delta: String(block.text) });
-  } else if (block.type === "thinking" && block.thinking) {
-    onDelta({ block_index: index, block_type: "thinking", delta: String(block.thinking) });
-  } else if (block.type === "tool_use") {
-    onDelta({
-      block_index: index,
-      block_type: "tool_call",
-      delta: "",
-      id: String(block.id),
-      name: String(block.name),
-    });
+function startBlock(block: JsonObject, block_index: number, onDelta: OnDelta): void {
+  const { type, id, name } = block;
+  if (type === "tool_use") {
+    onDelta({ block_index, block_type: "tool_call", delta: "", id: String(id), name: String(name) });
+  } else if ((type === "text" || type === "thinking") && block[type]) {
+    onDelta({ block_index, block_type: type, delta: String(block[type]) });
   }
 }
 
 interface Target {
   index: number;
   inputs: Map<JsonObject, string>;
-  onDelta: NonNullable<CallIo["onDelta"]>;
+  onDelta: OnDelta;
 }
 
 function addDelta(
@@ -159,17 +157,16 @@ function addDelta(
   delta: Anthropic.RawContentBlockDelta,
   { index, inputs, onDelta }: Target,
 ): void {
+  const addText = (type: "text" | "thinking", text: unknown) => {
+    if (block.type !== type || typeof text !== "string") throw broken("a delta does not fit its block");
+    block[type] = `${block[type] ?? ""}${text}`;
+    onDelta({ block_index: index, block_type: type, delta: text });
+  };
   switch (delta.type) {
-    case "text_delta": {
-      const text = textOfDelta(block, "text", delta.text);
-      block.text = `${block.text ?? ""}${text}`;
-      return onDelta({ block_index: index, block_type: "text", delta: text });
-    }
-    case "thinking_delta": {
-      const text = textOfDelta(block, "thinking", delta.thinking);
-      block.thinking = `${block.thinking ?? ""}${text}`;
-      return onDelta({ block_index: index, block_type: "thinking", delta: text });
-    }
+    case "text_delta":
+      return addText("text", delta.text);
+    case "thinking_delta":
+      return addText("thinking", delta.thinking);
     case "signature_delta":
       block.signature = delta.signature;
       return;
@@ -182,12 +179,6 @@ function addDelta(
         onDelta({ block_index: index, block_type: "tool_call", delta: delta.partial_json });
       }
   }
-}
-
-/** Returns the text of a delta. @throws {LLMError} `StreamError` if it is not text, or of another kind than its block. */
-function textOfDelta(block: JsonObject, kind: string, text: unknown): string {
-  if (block.type !== kind || typeof text !== "string") throw broken("a delta does not fit its block");
-  return text;
 }
 
 function withoutNulls(fields: JsonObject): JsonObject {

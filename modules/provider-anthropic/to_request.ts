@@ -1,16 +1,18 @@
 /** Converts a call to the body of `POST /v1/messages`. */
 import type { Anthropic } from "@anthropic-ai/sdk";
 import { transformJSONSchema } from "@anthropic-ai/sdk/lib/transform-json-schema";
-import { type Degradation, isObject, type JsonObject, type JsonSchema, type ToolSpec } from "preamp/base";
-import type {
-  AssistantPart,
-  CallSettings,
-  MediaPart,
-  TextPart,
-  ToolResultPart,
-  Turn,
-  UserPart,
-  WireRequest,
+import { isObject, type JsonObject, type JsonSchema, type ToolSpec } from "preamp/base";
+import {
+  type AssistantPart,
+  type CallSettings,
+  Degradations,
+  type MediaPart,
+  textOfFile,
+  type TextPart,
+  type ToolResultPart,
+  type Turn,
+  type UserPart,
+  type WireRequest,
 } from "preamp/provider";
 import { traitsOf } from "./models.ts";
 
@@ -28,8 +30,8 @@ export function toRequest(call: CallSettings): WireRequest {
   const { model, conversation, tools, max_output_tokens, stop, temperature, top_p } = call;
   const traits = traitsOf(model);
   const thinking = thinkingOf(call);
-  const format = formatOf(call);
-  const output_config = { ...effortOf(call), ...format.config };
+  const degradations = new Degradations();
+  const output_config = { ...effortOf(call), ...formatOf(call, degradations) };
   const sampling = traits.sampling && (thinking === undefined || thinking.type === "disabled");
   const body: Body = {
     model,
@@ -45,10 +47,8 @@ export function toRequest(call: CallSettings): WireRequest {
     ...(Object.keys(output_config).length > 0 ? { output_config } : {}),
   };
   keepLastBreakpoints(body);
-  return {
-    body: body as unknown as JsonObject, // the SDK's interfaces have no index signature
-    ...(format.degradation ? { degradation: format.degradation } : {}),
-  };
+  // the SDK's interfaces have no index signature
+  return { body: body as unknown as JsonObject, degradation: degradations.merged() };
 }
 
 function toMessage(turn: Turn): Anthropic.MessageParam {
@@ -91,45 +91,31 @@ function toolResult(part: ToolResultPart): Anthropic.ToolResultBlockParam {
   return cached(part, {
     type: "tool_result",
     tool_use_id: tool_call_id,
-    content: typeof content === "string" ? content : content.map(resultBlock),
+    content: typeof content === "string"
+      ? content
+      : content.map((part) => part.type === "text" ? textBlock(part) : mediaBlock(part)),
     ...(is_error ? { is_error } : {}),
   });
 }
 
-function resultBlock(part: TextPart | MediaPart) {
-  return part.type === "text" ? textBlock(part) : mediaBlock(part);
-}
-
-function mediaBlock(part: MediaPart): Anthropic.ImageBlockParam | Anthropic.DocumentBlockParam {
-  const { type, data, media_type, url, file_id, name } = part;
-  if (type === "image") {
-    const source = data !== undefined
-      ? { type: "base64", data, media_type }
-      : url !== undefined
-      ? { type: "url", url }
-      : { type: "file", file_id };
-    return cached(part, { type: "image", source: source as Anthropic.ImageBlockParam["source"] });
-  }
+function mediaBlock(part: MediaPart): Anthropic.ImageBlockParam {
+  const { type, data, url, file_id, name } = part;
   const source = data !== undefined
-    ? media_type?.startsWith("text/")
-      ? { type: "text", media_type: "text/plain", data: decodeText(data) }
-      : { type: "base64", media_type: "application/pdf", data }
+    ? dataSource(part, data)
     : url !== undefined
     ? { type: "url", url }
     : { type: "file", file_id };
-  return cached(part, {
-    type: "document",
-    source: source as Anthropic.DocumentBlockParam["source"],
-    ...(name === undefined ? {} : { title: name.slice(0, 255) }),
-  });
+  const block = type === "image"
+    ? { type, source }
+    : { type: "document", source, ...(name === undefined ? {} : { title: name.slice(0, 255) }) };
+  return cached(part, block as unknown as Anthropic.ImageBlockParam); // or a document
 }
 
-function decodeText(data: string): string {
-  try {
-    return new TextDecoder().decode(Uint8Array.fromBase64(data));
-  } catch {
-    return data; // not base64: it is the text itself
-  }
+function dataSource(part: MediaPart, data: string): JsonObject {
+  if (part.type === "image") return { type: "base64", data, media_type: part.media_type };
+  return part.media_type?.startsWith("text/")
+    ? { type: "text", media_type: "text/plain", data: textOfFile(part) ?? data } // not base64: the text itself
+    : { type: "base64", media_type: "application/pdf", data };
 }
 
 function cached<T extends object>({ cache }: { cache?: true }, block: T): T {
@@ -190,29 +176,19 @@ function effortOf({ model, reasoning_effort }: CallSettings): Anthropic.OutputCo
   return EFFORTS.has(effort) ? { effort: effort as NonNullable<Anthropic.OutputConfig["effort"]> } : {};
 }
 
-interface Format {
-  config: Anthropic.OutputConfig;
-  degradation?: Degradation;
-}
-
-function formatOf({ model, response_format }: CallSettings): Format {
-  if (!response_format || response_format.type === "text") return { config: {} };
+function formatOf(
+  { model, response_format }: CallSettings,
+  degradations: Degradations,
+): Pick<Anthropic.OutputConfig, "format"> {
+  if (!response_format || response_format.type === "text") return {};
+  if (response_format.type === "json_schema" && traitsOf(model).structured_outputs) {
+    return { format: { type: "json_schema", schema: transformJSONSchema(response_format.schema) } };
+  }
   const reason = response_format.type === "json"
     ? "the API has no JSON mode without a schema"
     : `${model} has no structured outputs`;
-  if (response_format.type === "json_schema" && traitsOf(model).structured_outputs) {
-    return {
-      config: { format: { type: "json_schema", schema: transformJSONSchema(response_format.schema) } },
-    };
-  }
-  return {
-    config: {},
-    degradation: {
-      requested: `response_format ${response_format.type}`,
-      actual: "response_format text",
-      reason,
-    },
-  };
+  degradations.add(`response_format ${response_format.type}`, reason, "response_format text");
+  return {};
 }
 
 function toolChoiceOf(call: CallSettings, thinking: Thinking | undefined): Pick<Body, "tool_choice"> {

@@ -1,22 +1,7 @@
 /** Collects the chunks of a response into an answer. A response that is not streamed is one chunk. */
-import {
-  type ContentBlock,
-  type JsonObject,
-  LLMError,
-  parseToolCall,
-  type StreamDelta,
-  type ToolCall,
-} from "preamp/base";
-import type { AnswerUsage, BackendAnswer } from "preamp/provider";
+import { type JsonObject, LLMError, type StreamDelta } from "preamp/base";
+import { AnswerBlocks, type AnswerUsage, type BackendAnswer } from "preamp/provider";
 import type { GenerateContentResponse, Part } from "./client_types.ts";
-import { finishOf } from "./finish.ts";
-
-/** Block of text or thinking that later parts may extend. */
-type OpenBlock = { type: "text"; text: string; thought_signature?: string } | {
-  type: "thinking";
-  thinking: string;
-  signature?: string;
-};
 
 /** Options of {@link AnswerCollector}. */
 export interface AnswerOptions {
@@ -24,18 +9,31 @@ export interface AnswerOptions {
   readonly tools: readonly string[];
   /** Receives a delta for each part. */
   readonly onDelta?: ((delta: StreamDelta) => void) | undefined;
-  /** Returns the end of the response as text. */
+  /** Returns the end of the response as text: the client leaves `finishMessage` out. */
   tail(): string;
 }
+
+const FILTERED: ReadonlySet<string> = new Set([
+  "SAFETY",
+  "RECITATION",
+  "BLOCKLIST",
+  "PROHIBITED_CONTENT",
+  "SPII",
+  "IMAGE_SAFETY",
+  "IMAGE_PROHIBITED_CONTENT",
+  "IMAGE_RECITATION",
+]);
+
+/** The model wrote a call that the API could not read. */
+const MALFORMED: ReadonlySet<string> = new Set(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"]);
 
 /** Collects an answer. */
 export class AnswerCollector {
   readonly #options: AnswerOptions;
-  readonly #content: ContentBlock[] = [];
-  readonly #calls: ToolCall[] = [];
-  readonly #ids = new Set<unknown>();
-  /** The last block while it may be extended. */
-  #open: OpenBlock | undefined;
+  readonly #blocks: AnswerBlocks;
+  /** Kind of the last block while it may be extended. */
+  #open: "text" | "thinking" | undefined;
+  #has_output = false;
   #finish_reason: string | undefined;
   #block_reason: string | undefined;
   #usage: AnswerUsage | undefined;
@@ -44,6 +42,7 @@ export class AnswerCollector {
 
   constructor(options: AnswerOptions) {
     this.#options = options;
+    this.#blocks = new AnswerBlocks([], options.onDelta);
   }
 
   /** Adds a chunk. */
@@ -59,7 +58,8 @@ export class AnswerCollector {
   }
 
   /**
-   * Returns the answer.
+   * Returns the answer. A call that the API could not read is a call with the text that the model wrote, so
+   * that the model gets an error that it can correct.
    *
    * @throws {LLMError} `ContentFilterError` when the request or the whole answer was filtered, `StreamError`
    * when the response ended early or has no content.
@@ -68,70 +68,92 @@ export class AnswerCollector {
     if (this.#block_reason !== undefined) {
       throw new LLMError("ContentFilterError", `Gemini refused the request: ${this.#block_reason}`);
     }
-    const { finish_reason, invalid_call } = finishOf({
-      reason: this.#finish_reason,
-      tail: this.#options.tail,
-      has_output: this.#content.some(({ type }) => type !== "thinking"),
-      has_calls: this.#calls.length > 0,
-      tools: this.#options.tools,
-    });
-    if (invalid_call) this.#addCall(invalid_call);
-    const answer: BackendAnswer = { content: this.#content, finish_reason, metadata: this.#metadata };
-    if (this.#calls.length > 0) answer.tool_calls = this.#calls;
-    if (this.#usage) answer.usage = this.#usage;
-    if (this.#model !== undefined) answer.model = this.#model;
-    return answer;
+    const finish_reason = this.#finishReason();
+    return {
+      content: this.#blocks.content(),
+      tool_calls: this.#blocks.calls(),
+      finish_reason,
+      usage: this.#usage,
+      model: this.#model,
+      metadata: this.#metadata,
+    };
+  }
+
+  #finishReason(): string {
+    const reason = this.#finish_reason;
+    if (reason === undefined) {
+      throw new LLMError("StreamError", "The response of Gemini ended without a finish reason");
+    }
+    const has_calls = this.#blocks.calls().length > 0;
+    if (MALFORMED.has(reason) && !has_calls) {
+      const message = messageIn(this.#options.tail());
+      const name = calledTool(message, this.#options.tools);
+      if (name !== undefined) {
+        this.#addCall({ name, arguments: message });
+        return "tool_calls";
+      }
+    }
+    if (FILTERED.has(reason)) {
+      if (this.#has_output) return "content_filter";
+      const message = messageIn(this.#options.tail());
+      throw new LLMError("ContentFilterError", `Gemini filtered the answer: ${reason}${suffix(message)}`);
+    }
+    if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length";
+    if (has_calls) return "tool_calls";
+    if (reason === "STOP") return "stop";
+    if (this.#has_output) return reason.toLowerCase();
+    const message = messageIn(this.#options.tail());
+    throw new LLMError("StreamError", `Gemini ended without an answer: ${reason}${suffix(message)}`);
   }
 
   #addPart(part: Part): void {
     const { text, thought, thoughtSignature, functionCall } = part;
     if (functionCall) {
       const { id, name, args } = functionCall;
-      return this.#addCall(
-        { id, name, arguments: args ?? {} },
-        thoughtSignature === undefined ? {} : { thought_signature: thoughtSignature },
-      );
+      const fields = thoughtSignature === undefined ? {} : { thought_signature: thoughtSignature };
+      return this.#addCall({ id, name, arguments: args }, fields);
     }
     if (typeof text === "string") return this.#addText(text, thought === true, thoughtSignature);
     // such as code that the server ran, and its output: sent back as it came
     this.#open = undefined;
-    this.#content.push({ type: "gemini_part", part: { ...part } });
+    this.#has_output = true;
+    this.#blocks.add(this.#blocks.keyFor("gemini_part"), "gemini_part", { part: { ...part } });
   }
 
   #addText(text: string, is_thought: boolean, signature: string | undefined): void {
     if (text === "" && signature === undefined) return;
     // a signature of its own, without text, belongs to the block before it
-    const kind = is_thought || (text === "" && this.#open?.type !== "text") ? "thinking" : "text";
-    let block = this.#open;
-    if (block?.type !== kind) {
-      block = kind === "text" ? { type: "text", text: "" } : { type: "thinking", thinking: "" };
-      this.#content.push(block);
-      this.#open = block;
-    }
-    if (block.type === "text") block.text += text;
-    else block.thinking += text;
-    if (text !== "") this.#emit({ block_index: this.#content.length - 1, block_type: kind, delta: text });
+    const kind = is_thought || (text === "" && this.#open !== "text") ? "thinking" : "text";
+    const key = this.#blocks.keyFor(kind);
+    this.#blocks.append(key, kind, text);
+    this.#open = kind;
+    if (kind === "text") this.#has_output = true;
     if (signature === undefined) return;
-    if (block.type === "text") block.thought_signature = signature;
-    else block.signature = signature;
+    this.#blocks.addFields(key, kind, kind === "text" ? { thought_signature: signature } : { signature });
     this.#open = undefined; // a signed block is complete
   }
 
-  #addCall(fields: JsonObject, extra: JsonObject = {}): void {
-    const repeated = this.#ids.has(fields.id);
-    const call = parseToolCall(repeated ? { ...fields, id: undefined } : fields);
-    this.#ids.add(call.id);
+  #addCall(call: JsonObject, fields: JsonObject = {}): void {
     this.#open = undefined;
-    this.#calls.push(call);
-    const { id, name, arguments: input } = call;
-    this.#content.push({ type: "tool_call", id, name, input, ...extra });
-    const delta = call.invalid_arguments ?? JSON.stringify(input);
-    this.#emit({ block_index: this.#content.length - 1, block_type: "tool_call", delta, id, name });
+    this.#has_output = true;
+    this.#blocks.addCall(call, fields);
   }
+}
 
-  #emit(delta: StreamDelta): void {
-    this.#options.onDelta?.(delta);
-  }
+/** Returns `finishMessage` of a response, or an empty text. */
+function messageIn(tail: string): string {
+  const [, text] = /"finishMessage":\s*("(?:[^"\\]|\\.)*")/.exec(tail) ?? [];
+  return text === undefined ? "" : String(JSON.parse(text));
+}
+
+/** Returns the function that is named in the message of an unreadable call, such as `print(default_api.add(`. */
+function calledTool(message: string, tools: readonly string[]): string | undefined {
+  const [, call = ""] = /^(?:Malformed function call:)?(.*)/is.exec(message) ?? [];
+  return call.match(/[\w-]+/g)?.find((word) => tools.includes(word));
+}
+
+function suffix(message: string): string {
+  return message === "" ? "" : `: ${message.slice(0, 300)}`;
 }
 
 function usageOf({ usageMetadata: usage }: GenerateContentResponse): AnswerUsage | undefined {

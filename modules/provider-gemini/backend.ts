@@ -1,5 +1,5 @@
 /** The Gemini API (`generateContent`) through the vendor's client, without the client's own retries and loops. */
-import { type Degradation, isObject } from "preamp/base";
+import { type Degradation, errorMessage, isObject, LLMError } from "preamp/base";
 import type {
   Backend,
   BackendAnswer,
@@ -14,12 +14,12 @@ import type {
   GenerateContentConfig,
   GenerateContentParameters,
   GoogleGenAI as Client,
+  Transport,
 } from "./client_types.ts";
 import { AnswerCollector } from "./answer.ts";
 import { toError } from "./errors.ts";
 import { bareId } from "./models.ts";
 import { type RequestSettings, toRequest } from "./request.ts";
-import { Connection } from "./transport.ts";
 
 /** Returns the backend. Imported on first use, because the client is large. */
 export function createBackend({ api_key = "", base_url, config }: ProviderSettings): Backend {
@@ -66,8 +66,7 @@ async function send(client: Client, { body }: WireRequest, io: CallIo): Promise<
       for await (const chunk of await client.models.generateContentStream(parameters)) collector.add(chunk);
     } else collector.add(await client.models.generateContent(parameters));
     const answer = collector.finish();
-    const degradation = otherModel(bareId(model), answer.model);
-    return degradation ? { ...answer, degradation } : answer;
+    return { ...answer, degradation: otherModel(bareId(model), answer.model) };
   });
 }
 
@@ -99,4 +98,73 @@ async function listModels(client: Client, io: CallIo): Promise<ListedModel[]> {
     }
     return models;
   });
+}
+
+/** Bytes at the end of a response that are kept. */
+const TAIL_BYTES = 16_384;
+
+/** The connection of one request. */
+class Connection {
+  /** Options for the client. */
+  readonly transport: Transport;
+  readonly #io: CallIo;
+  #response: Response | undefined;
+  /** Last parts of the body. */
+  #tail: Uint8Array[] = [];
+  #tail_bytes = 0;
+
+  /** Creates a connection; the client opens it. */
+  constructor(io: CallIo) {
+    this.#io = io;
+    this.transport = {
+      abortSignal: io.signal,
+      httpOptions: { fetch: (input, init) => this.#fetch(input, init) },
+    };
+  }
+
+  /** Returns the text at the end of the response. */
+  tail(): string {
+    return new TextDecoder().decode(new Uint8Array(this.#tail.flatMap((part) => [...part])));
+  }
+
+  /**
+   * Runs a request. The client's errors have no headers and do not say whether a response had begun: a failure
+   * after its begin is rejected as a `StreamError`, and the headers are added to errors of the API.
+   */
+  async run<T>(request: () => Promise<T>): Promise<T> {
+    try {
+      return await request();
+    } catch (cause) {
+      if (cause instanceof LLMError || this.#io.signal.aborted || !this.#response) throw cause;
+      const { headers } = this.#response;
+      if (isObject(cause) && cause.name === "ApiError") throw Object.assign(cause, { headers });
+      const message = `Cannot read the response of Gemini: ${errorMessage(cause).slice(0, 300)}`;
+      throw new LLMError("StreamError", message, { cause });
+    }
+  }
+
+  async #fetch(input: Parameters<typeof fetch>[0], init?: RequestInit): Promise<Response> {
+    const response = this.#response = await this.#io.fetch(input, init);
+    if (!response.ok || response.body === null) return response;
+    const reader = response.body.getReader();
+    const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      pull: async (controller) => {
+        const { done, value } = await reader.read();
+        if (done) return controller.close();
+        this.#keep(value);
+        controller.enqueue(value);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    }, { highWaterMark: 0 });
+    const { status, headers } = response;
+    return new Response(body, { status, headers });
+  }
+
+  #keep(part: Uint8Array): void {
+    this.#tail.push(part);
+    this.#tail_bytes += part.byteLength;
+    while (this.#tail_bytes - this.#tail[0]!.byteLength >= TAIL_BYTES) {
+      this.#tail_bytes -= this.#tail.shift()!.byteLength;
+    }
+  }
 }

@@ -1,7 +1,6 @@
 /** Maps errors of the API and of its client. */
 import {
   classifyLLMError,
-  errorMessage,
   errorName,
   isObject,
   type JsonObject,
@@ -11,6 +10,7 @@ import {
   statusOf,
   toLLMError,
 } from "preamp/base";
+import { connectionError } from "preamp/provider";
 
 /** Maximum code units of a vendor's message. */
 const MAX_MESSAGE_CHARS = 500;
@@ -26,7 +26,11 @@ const VAGUE_LIMIT = /resource (has been )?exhausted/i;
 export function toError(error: unknown): LLMError {
   if (error instanceof LLMError) return error;
   const status = statusOf(error);
-  if (status === null) return toConnectionError(error);
+  if (status === null) {
+    const failure = toLLMError(error);
+    if (failure.type !== "NetworkError" && errorName(error) !== "NotCapable") return failure;
+    return connectionError(error, "Cannot reach the Gemini API");
+  }
   const { message, details } = readBody(error);
   const retry_after = retryDelayOf(details, message) ?? retryAfterOf(error);
   const type = typeOf(status, message, details, retry_after !== null);
@@ -36,17 +40,6 @@ export function toError(error: unknown): LLMError {
     ...(retry_after === null ? {} : { retry_after }),
   };
   return new LLMError(type, message.slice(0, MAX_MESSAGE_CHARS), options);
-}
-
-/** Returns an error of the connection; the reason is in the cause of `fetch failed`. */
-function toConnectionError(error: unknown): LLMError {
-  const failure = toLLMError(error);
-  if (failure.type !== "NetworkError" && errorName(error) !== "NotCapable") return failure;
-  const reason = errorMessage(error instanceof Error && error.cause ? error.cause : error);
-  const message = `Cannot reach the Gemini API: ${reason.slice(0, MAX_MESSAGE_CHARS)}`;
-  // a missing permission does not pass
-  const type = errorName(error) === "NotCapable" ? "ConfigurationError" : "NetworkError";
-  return new LLMError(type, message, { cause: error });
 }
 
 function typeOf(

@@ -42,106 +42,66 @@ interface PricedModel extends Omit<KnownModel, "prices"> {
   readonly prices: readonly (readonly [from: string, prices: Prices])[];
 }
 
-const SIZES = { context_window: 1_048_576, max_output_tokens: 65_536 };
-const FLASH = prices("0.75", "0.075", "3.75");
-const FLASH_2027 = prices("1.50", "0.15", "7.50");
-const GEMINI_4 = prices("2", "0.10", "10");
-const GEMINI_4_DECEMBER = prices("4", "0.20", "20");
-
-/** Prices of the paid tier for text and images, as of 2026-11-22. */
+/** Prices of the paid tier for text and images, as of 2026-11-22: input, cached input and output. */
 const MODELS: readonly PricedModel[] = [
   {
     id: "gemini-4-carbon",
     display_name: "Gemini 4 Carbon",
-    ...SIZES,
-    prices: introductory(GEMINI_4, "2026-12-01", GEMINI_4_DECEMBER),
+    ...priced("2 0.10 10", "2026-12-01", "4 0.20 20"),
   },
-  {
-    id: "gemini-4-argon",
-    display_name: "Gemini 4 Argon",
-    ...SIZES,
-    prices: introductory(GEMINI_4, "2026-12-01", GEMINI_4_DECEMBER),
-  },
-  {
-    id: "gemini-3.8-flash",
-    display_name: "Gemini 3.8 Flash",
-    ...SIZES,
-    prices: introductory(FLASH, "2027-01-01", FLASH_2027),
-  },
-  {
-    id: "gemini-3.7-flash",
-    display_name: "Gemini 3.7 Flash",
-    ...SIZES,
-    prices: introductory(FLASH, "2027-01-01", FLASH_2027),
-  },
-  {
-    id: "gemini-3.6-flash",
-    display_name: "Gemini 3.6 Flash",
-    ...SIZES,
-    prices: introductory(FLASH, "2027-01-01", FLASH_2027),
-  },
-  { id: "gemini-3.5-flash", display_name: "Gemini 3.5 Flash", ...SIZES, prices: fixed("1.50", "0.15", "9") },
-  {
-    id: "gemini-3.5-flash-lite",
-    display_name: "Gemini 3.5 Flash-Lite",
-    ...SIZES,
-    prices: fixed("0.30", "0.03", "2.50"),
-  },
+  { id: "gemini-4-argon", display_name: "Gemini 4 Argon", ...priced("2 0.10 10", "2026-12-01", "4 0.20 20") },
+  { id: "gemini-3.8-flash", display_name: "Gemini 3.8 Flash", ...flash() },
+  { id: "gemini-3.7-flash", display_name: "Gemini 3.7 Flash", ...flash() },
+  { id: "gemini-3.6-flash", display_name: "Gemini 3.6 Flash", ...flash() },
+  { id: "gemini-3.5-flash", display_name: "Gemini 3.5 Flash", ...priced("1.50 0.15 9") },
+  { id: "gemini-3.5-flash-lite", display_name: "Gemini 3.5 Flash-Lite", ...priced("0.30 0.03 2.50") },
   {
     id: "gemini-3.1-pro",
     display_name: "Gemini 3.1 Pro",
-    ...SIZES,
-    prices: fixed("2", "0.20", "12"),
-    long_prices: { above_tokens: 200_000, prices: prices("4", "0.40", "18") },
+    ...priced("2 0.20 12"),
+    long_prices: { above_tokens: 200_000, prices: pricesOf("4 0.40 18") },
   },
-  {
-    id: "gemini-3.1-flash-lite",
-    display_name: "Gemini 3.1 Flash-Lite",
-    ...SIZES,
-    prices: fixed("0.25", "0.025", "1.50"),
-  },
-  { id: "gemini-3-flash", display_name: "Gemini 3 Flash", ...SIZES, prices: fixed("0.50", "0.05", "3") },
+  { id: "gemini-3.1-flash-lite", display_name: "Gemini 3.1 Flash-Lite", ...priced("0.25 0.025 1.50") },
+  { id: "gemini-3-flash", display_name: "Gemini 3 Flash", ...priced("0.50 0.05 3") },
   {
     id: "gemini-2.5-pro",
     display_name: "Gemini 2.5 Pro",
-    ...SIZES,
+    ...priced("1.25 0.125 10"),
     until: "2026-11-30",
-    prices: fixed("1.25", "0.125", "10"),
-    long_prices: { above_tokens: 200_000, prices: prices("2.50", "0.25", "15") },
+    long_prices: { above_tokens: 200_000, prices: pricesOf("2.50 0.25 15") },
   },
   {
     id: "gemini-2.5-flash",
     display_name: "Gemini 2.5 Flash",
+    ...priced("0.30 0.03 2.50"),
     until: "2026-11-30",
-    ...SIZES,
-    prices: fixed("0.30", "0.03", "2.50"),
   },
-  {
-    id: "gemini-2.5-flash-lite",
-    display_name: "Gemini 2.5 Flash-Lite",
-    ...SIZES,
-    prices: fixed("0.10", "0.01", "0.40"),
-  },
+  { id: "gemini-2.5-flash-lite", display_name: "Gemini 2.5 Flash-Lite", ...priced("0.10 0.01 0.40") },
 ];
 
 /** Returns the known models with the prices of a day. */
 export function knownModels(now: Date): KnownModel[] {
   const day = now.toISOString().slice(0, 10);
   return MODELS.filter(({ until = day }) => day <= until).map(({ prices, until: _, ...model }) => {
-    const [, current] = prices.findLast(([from]) => from <= day) ?? [];
-    const capabilities = thinkingOf(model.id) === "none" ? [] : ["thinking"];
-    return { ...model, capabilities, ...(current ? { prices: current } : {}) };
+    const [, current] = prices.findLast(([from]) => from <= day)!; // the first is without a day
+    return { ...model, capabilities: thinkingOf(model.id) === "none" ? [] : ["thinking"], prices: current };
   });
 }
 
-function prices(input: string, cache_read: string, output: string): Prices {
+function flash() {
+  return priced("0.75 0.075 3.75", "2027-01-01", "1.50 0.15 7.50");
+}
+
+/** Returns sizes and prices of a model; `later` are its prices from a day on. */
+function priced(now: string, from = "", later = now): Omit<PricedModel, "id"> {
+  return {
+    context_window: 1_048_576,
+    max_output_tokens: 65_536,
+    prices: [["", pricesOf(now)], [from, pricesOf(later)]],
+  };
+}
+
+function pricesOf(text: string): Prices {
+  const [input = "", cache_read = "", output = ""] = text.split(" ");
   return { input, cache_read, output };
-}
-
-function fixed(...values: Parameters<typeof prices>): PricedModel["prices"] {
-  return [["", prices(...values)]];
-}
-
-function introductory(first: Prices, from: string, then: Prices): PricedModel["prices"] {
-  return [["", first], [from, then]];
 }

@@ -1,10 +1,24 @@
 /** Converts a call to a request of the API. */
-import type { JsonObject, ToolSpec } from "preamp/base";
-import { type CallSettings, Degradations, type WireRequest } from "preamp/provider";
-import type { GenerateContentConfig, Tool, ToolConfig } from "./client_types.ts";
-import { toContents } from "./contents.ts";
-import { isBeforeGemini3, thinkingOf } from "./models.ts";
-import { toThinkingConfig } from "./thinking.ts";
+import { isObject, type JsonObject, type ToolSpec } from "preamp/base";
+import {
+  type AssistantPart,
+  type CallSettings,
+  type Conversation,
+  Degradations,
+  type MediaPart,
+  type ToolResultPart,
+  type UserPart,
+  type WireRequest,
+} from "preamp/provider";
+import type {
+  Content,
+  GenerateContentConfig,
+  Part,
+  ThinkingConfig,
+  Tool,
+  ToolConfig,
+} from "./client_types.ts";
+import { isBeforeGemini3, type ThinkingLevel, thinkingOf } from "./models.ts";
 
 /** Settings of the plan that only this provider has. */
 export interface RequestSettings {
@@ -38,12 +52,11 @@ export function toRequest(call: CallSettings, settings: RequestSettings): WireRe
     ...(call.stop?.length ? { stopSequences: [...call.stop] } : {}),
     ...tools,
     ...toResponseFormat(call, tools.tools !== undefined, degradations),
-    ...toThinkingConfig(call, thinkingOf(call.model), settings.include_thoughts, degradations),
+    ...toThinkingConfig(call, settings.include_thoughts, degradations),
     ...(settings.safety_settings ? { safetySettings: [...settings.safety_settings] } : {}),
   };
-  const body = { model: call.model, contents: toContents({ system, turns }, call.model), config };
-  const degradation = degradations.merged();
-  return { body, ...(degradation ? { degradation } : {}) };
+  const body = { model: call.model, contents: toContents(turns, call.model), config };
+  return { body, degradation: degradations.merged() };
 }
 
 function toTools(
@@ -121,4 +134,165 @@ function toResponseFormat(
     responseMimeType: "application/json",
     ...(format.type === "json_schema" ? { responseJsonSchema: format.schema } : {}),
   };
+}
+
+/**
+ * The signature that the API documents for calls that the model did not make, such as those of another
+ * provider: from Gemini 3 on, the first call of a turn must have one.
+ */
+const NO_SIGNATURE = "skip_thought_signature_validator";
+
+/** Media types by extension, for URLs. */
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  png: "image/png",
+  jpg: "image/jpeg",
+  jpeg: "image/jpeg",
+  webp: "image/webp",
+  heic: "image/heic",
+  heif: "image/heif",
+  pdf: "application/pdf",
+  txt: "text/plain",
+};
+
+/** Returns the contents of a request to `model`. */
+function toContents(turns: Conversation["turns"], model: string): Content[] {
+  const early = isBeforeGemini3(model);
+  return turns.map((turn) =>
+    turn.role === "user"
+      ? { role: "user", parts: turn.parts.flatMap((part) => toUserParts(part, early)) }
+      : { role: "model", parts: signFirstCall(turn.parts.map(toModelPart), early) }
+  );
+}
+
+function toUserParts(part: UserPart, early: boolean): Part[] {
+  if (part.type === "text") return [{ text: part.text }];
+  if (part.type !== "tool_result") return [toMediaPart(part)];
+  const { functionResponse, media } = toFunctionResponse(part);
+  if (media.length === 0) return [{ functionResponse }];
+  // before Gemini 3 a function response is JSON only
+  if (early) return [{ functionResponse }, ...media];
+  return [{ functionResponse: { ...functionResponse, parts: media } }];
+}
+
+function toFunctionResponse({ tool_call_id: id, name, content, is_error }: ToolResultPart) {
+  const parts = typeof content === "string" ? [] : content;
+  const text = typeof content === "string"
+    ? content
+    : parts.flatMap((part) => part.type === "text" ? part.text : []).join("\n\n");
+  const response = { [is_error ? "error" : "output"]: text };
+  const media = parts.flatMap((part) => part.type === "text" ? [] : toMediaPart(part));
+  return { functionResponse: { id, name, response }, media };
+}
+
+function toMediaPart({ media_type, data, url, file_id }: MediaPart): Part {
+  if (data !== undefined) return { inlineData: { mimeType: media_type ?? "application/octet-stream", data } };
+  const fileUri = url ?? file_id ?? "";
+  const mimeType = media_type ?? typeOfUrl(fileUri);
+  return { fileData: { fileUri, ...(mimeType === undefined ? {} : { mimeType }) } };
+}
+
+function typeOfUrl(url: string): string | undefined {
+  const extension = /\.([a-z]{3,4})(?:[?#]|$)/i.exec(url)?.[1]?.toLowerCase() ?? "";
+  return Object.hasOwn(MEDIA_TYPES, extension) ? MEDIA_TYPES[extension] : undefined;
+}
+
+function toModelPart(part: AssistantPart): Part {
+  switch (part.type) {
+    case "text":
+      return { text: part.text, ...signatureOf(part.block?.thought_signature) };
+    case "tool_call": {
+      const { id, name, input } = part;
+      return { functionCall: { id, name, args: input }, ...signatureOf(part.block?.thought_signature) };
+    }
+    default: {
+      const { block } = part;
+      if (block.type === "gemini_part" && isObject(block.part)) return block.part as Part; // as the API sent it
+      return { text: String(block.thinking ?? ""), thought: true, ...signatureOf(block.signature) };
+    }
+  }
+}
+
+function signatureOf(signature: unknown): { thoughtSignature?: string } {
+  return typeof signature === "string" ? { thoughtSignature: signature } : {};
+}
+
+function signFirstCall(parts: Part[], early: boolean): Part[] {
+  const first = parts.findIndex((part) => part.functionCall);
+  if (early || first === -1 || parts[first]!.thoughtSignature !== undefined) return parts;
+  return parts.with(first, { ...parts[first]!, thoughtSignature: NO_SIGNATURE });
+}
+
+/** Effort → thinking tokens of Gemini 2.5, as in the API's own OpenAI-compatible endpoint. */
+const BUDGETS: Readonly<Record<string, number>> = {
+  none: 0,
+  minimal: 1_024,
+  low: 1_024,
+  medium: 8_192,
+  high: 24_576,
+};
+
+/** All levels, lowest first. */
+const ORDER: readonly ThinkingLevel[] = ["MINIMAL", "LOW", "MEDIUM", "HIGH"];
+
+/** Effort → level; efforts beyond the levels get the nearest one. */
+const LEVELS: Readonly<Record<string, ThinkingLevel>> = {
+  none: "MINIMAL",
+  minimal: "MINIMAL",
+  low: "LOW",
+  medium: "MEDIUM",
+  high: "HIGH",
+  xhigh: "HIGH",
+  max: "HIGH",
+};
+
+/**
+ * Returns the `thinkingConfig` of a call: a level from Gemini 3 on, a number of tokens before. What the model
+ * cannot do is replaced by the nearest possible value, which is added to `degradations`.
+ */
+function toThinkingConfig(
+  { model, reasoning_effort, thinking_budget }: CallSettings,
+  include_thoughts: boolean,
+  degradations: Degradations,
+): Pick<GenerateContentConfig, "thinkingConfig"> {
+  const thinking = thinkingOf(model);
+  const requested = thinking_budget === undefined ? reasoning_effort : `thinking_budget ${thinking_budget}`;
+  if (thinking === "none") {
+    if (requested !== undefined && requested !== "none") {
+      degradations.add(requested, `${model} does not think`, "no thinking");
+    }
+    return {};
+  }
+  const shared: ThinkingConfig = include_thoughts ? { includeThoughts: true } : {};
+  if (requested === undefined) return include_thoughts ? { thinkingConfig: shared } : {};
+  if (thinking === "budget") {
+    return { thinkingConfig: { ...shared, thinkingBudget: thinking_budget ?? budgetOf(reasoning_effort!) } };
+  }
+  const level = levelOf(
+    thinking_budget === undefined ? reasoning_effort! : effortOf(thinking_budget),
+    thinking,
+  );
+  if (level.toLowerCase() !== requested) {
+    degradations.add(
+      requested,
+      `${model} has the thinking levels ${thinking.join(", ").toLowerCase()}`,
+      `thinking level ${level.toLowerCase()}`,
+    );
+  }
+  return { thinkingConfig: { ...shared, thinkingLevel: level } };
+}
+
+function budgetOf(effort: string): number {
+  return Object.hasOwn(BUDGETS, effort) ? BUDGETS[effort]! : BUDGETS.high!;
+}
+
+/** Returns the effort that a number of tokens corresponds to. */
+function effortOf(budget: number): string {
+  if (budget <= BUDGETS.low!) return budget === 0 ? "none" : "low";
+  return budget <= BUDGETS.medium! ? "medium" : "high";
+}
+
+function levelOf(effort: string, levels: readonly ThinkingLevel[]): ThinkingLevel {
+  const wanted = Object.hasOwn(LEVELS, effort) ? LEVELS[effort]! : "HIGH";
+  const above = ORDER.slice(ORDER.indexOf(wanted)).find((level) => levels.includes(level));
+  return above ?? levels.at(-1)!;
 }

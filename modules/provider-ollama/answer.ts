@@ -1,28 +1,17 @@
 /** Collects the objects of a response into an answer. A response that is not streamed is one object. */
-import {
-  type ContentBlock,
-  isObject,
-  type JsonObject,
-  LLMError,
-  parseToolCall,
-  type StreamDelta,
-  type ToolCall,
-} from "preamp/base";
-import type { AnswerUsage, BackendAnswer } from "preamp/provider";
+import { isObject, type JsonObject, LLMError, type StreamDelta } from "preamp/base";
+import { AnswerBlocks, type AnswerUsage, type BackendAnswer } from "preamp/provider";
 
 /** Collects an answer. */
 export class AnswerCollector {
-  readonly #onDelta: ((delta: StreamDelta) => void) | undefined;
-  readonly #content: ContentBlock[] = [];
-  readonly #calls: ToolCall[] = [];
-  readonly #ids = new Set<unknown>();
+  readonly #blocks: AnswerBlocks;
   /** The last object; it has the counters. */
   #last: JsonObject | undefined;
   #model: string | undefined;
 
   /** @param onDelta Receives a delta for each part of the answer. */
   constructor(onDelta: ((delta: StreamDelta) => void) | undefined) {
-    this.#onDelta = onDelta;
+    this.#blocks = new AnswerBlocks([], onDelta);
   }
 
   /** Adds an object of the response. */
@@ -40,19 +29,7 @@ export class AnswerCollector {
 
   /** Adds a call: `{id?, function: {name, arguments}}`. */
   addCall({ id, function: fields }: JsonObject): void {
-    const { name, arguments: args } = isObject(fields) ? fields : {};
-    const call = parseToolCall({ id: this.#ids.has(id) ? undefined : id, name, arguments: args });
-    this.#ids.add(call.id);
-    this.#calls.push(call);
-    const block = { type: "tool_call", id: call.id, name: call.name, input: call.arguments };
-    this.#content.push(block);
-    this.#onDelta?.({
-      block_index: this.#content.length - 1,
-      block_type: "tool_call",
-      delta: call.invalid_arguments ?? JSON.stringify(block.input),
-      id: block.id,
-      name: block.name,
-    });
+    this.#blocks.addCall({ ...(isObject(fields) ? fields : {}), id });
   }
 
   /**
@@ -66,24 +43,20 @@ export class AnswerCollector {
     }
     const { done_reason, total_duration, load_duration } = this.#last;
     const reason = typeof done_reason === "string" && done_reason ? done_reason : "stop";
-    const usage = usageOf(this.#last);
+    const tool_calls = this.#blocks.calls();
     return {
-      content: this.#content,
-      ...(this.#calls.length > 0 ? { tool_calls: this.#calls } : {}),
-      finish_reason: reason === "stop" && this.#calls.length > 0 ? "tool_calls" : reason,
-      ...(usage ? { usage } : {}),
-      ...(this.#model === undefined ? {} : { model: this.#model }),
+      content: this.#blocks.content(),
+      tool_calls,
+      finish_reason: reason === "stop" && tool_calls.length > 0 ? "tool_calls" : reason,
+      usage: usageOf(this.#last),
+      model: this.#model,
       metadata: { total_duration, load_duration },
       raw: this.#last,
     };
   }
 
   #addText(kind: "text" | "thinking", text: unknown): void {
-    if (typeof text !== "string" || text === "") return;
-    const open = this.#content.at(-1);
-    if (open?.type === kind) open[kind] += text;
-    else this.#content.push({ type: kind, [kind]: text });
-    this.#onDelta?.({ block_index: this.#content.length - 1, block_type: kind, delta: text });
+    if (typeof text === "string") this.#blocks.append(this.#blocks.keyFor(kind), kind, text);
   }
 }
 

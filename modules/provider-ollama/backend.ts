@@ -1,11 +1,9 @@
 /** The API of an Ollama server through `fetch`. */
-import { type Degradation, isObject, type JsonObject, LLMError, toLLMError } from "preamp/base";
+import { type Degradation, errorMessage, isObject, type JsonObject, LLMError, toLLMError } from "preamp/base";
 import type { Backend, BackendAnswer, CallIo, ListedModel, WireRequest } from "preamp/provider";
 import { AnswerCollector } from "./answer.ts";
 import { malformedCall, toConnectionError, toServerError } from "./errors.ts";
-import { readObjects } from "./lines.ts";
-import type { OllamaMessage } from "./messages.ts";
-import { type RequestContext, type RequestSettings, toRequest } from "./request.ts";
+import { type OllamaMessage, type RequestContext, type RequestSettings, toRequest } from "./request.ts";
 
 /** Where the server is. */
 export interface ServerAddress {
@@ -37,7 +35,9 @@ async function send(server: ServerAddress, request: WireRequest, io: CallIo): Pr
   try {
     const response = await post(server, "/api/chat", request.body, io);
     for await (const object of readObjects(response)) {
-      if (object.error !== undefined) throw toServerError(200, JSON.stringify(object));
+      if (object.error !== undefined && object.error !== null) {
+        throw toServerError(200, JSON.stringify(object));
+      }
       collector.add(object);
     }
   } catch (error) {
@@ -47,8 +47,7 @@ async function send(server: ServerAddress, request: WireRequest, io: CallIo): Pr
     collector.add({ done: true });
   }
   const answer = collector.finish();
-  const degradation = truncationOf(request.body, answer);
-  return degradation ? { ...answer, degradation } : answer;
+  return { ...answer, degradation: truncationOf(request.body, answer) };
 }
 
 /**
@@ -128,4 +127,44 @@ async function post(
   }
   if (response.ok && response.body) return response.body;
   throw toServerError(response.status, await response.text(), response.headers);
+}
+
+/**
+ * Yields the objects of a response, wherever the network cuts it.
+ *
+ * @throws {LLMError} `StreamError` when the connection breaks, or a line is not a JSON object.
+ */
+async function* readObjects(
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+): AsyncGenerator<JsonObject> {
+  let rest = "";
+  for await (const text of readText(body)) {
+    const lines = text.split("\n");
+    lines[0] = rest + lines[0];
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line.trim() !== "") yield parseLine(line);
+  }
+  if (rest.trim() !== "") yield parseLine(rest);
+}
+
+async function* readText(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
+  try {
+    yield* body.pipeThrough(new TextDecoderStream());
+  } catch (cause) {
+    const message = `Cannot read the response of Ollama: ${errorMessage(cause)}`;
+    throw new LLMError("StreamError", message, { cause });
+  }
+}
+
+function parseLine(line: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(line);
+    if (isObject(value)) return value;
+  } catch {
+    // reported below
+  }
+  throw new LLMError(
+    "StreamError",
+    `Cannot read the response of Ollama: a line is not a JSON object: ${line.slice(0, 80)}`,
+  );
 }

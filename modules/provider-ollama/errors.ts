@@ -1,8 +1,6 @@
 /** Maps errors of the server, and of the connection to it. */
 import {
   classifyLLMError,
-  errorMessage,
-  errorName,
   isObject,
   type JsonObject,
   LLMError,
@@ -10,6 +8,7 @@ import {
   toLLMError,
   type ToolSpec,
 } from "preamp/base";
+import { connectionError } from "preamp/provider";
 
 /** Maximum code units of a server's message. */
 const MAX_MESSAGE_CHARS = 500;
@@ -26,15 +25,11 @@ const REFUSED = /refused|ECONNREFUSED/i;
 
 /** Returns an error of the connection as an LLMError. */
 export function toConnectionError(cause: unknown, url: string): LLMError {
-  const reason = errorMessage(cause instanceof Error && cause.cause ? cause.cause : cause);
-  if (!REFUSED.test(reason)) {
-    const message = `Cannot reach Ollama at ${url}: ${reason.slice(0, MAX_MESSAGE_CHARS)}`;
-    // a missing permission does not pass
-    const type = errorName(cause) === "NotCapable" ? "ConfigurationError" : "NetworkError";
-    return new LLMError(type, message, { cause });
-  }
+  const fact = `Cannot reach Ollama at ${url}`;
+  const failure = connectionError(cause, fact);
+  if (!REFUSED.test(failure.message.slice(fact.length))) return failure;
   const hint = "start it with `ollama serve`, or set base_url or the variable OLLAMA_HOST";
-  const message = `Cannot reach Ollama at ${url}: nothing listens there; ${hint}`;
+  const message = `${fact}: nothing listens there; ${hint}`;
   return new LLMError("NetworkError", message, { cause, retryable: false });
 }
 

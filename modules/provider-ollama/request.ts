@@ -1,7 +1,16 @@
 /** Converts a call to the body of `/api/chat`. */
 import type { JsonObject, ToolSpec } from "preamp/base";
-import { type CallSettings, Degradations, type WireRequest } from "preamp/provider";
-import { toMessages } from "./messages.ts";
+import {
+  type AssistantPart,
+  type CallSettings,
+  type Conversation,
+  Degradations,
+  type MediaPart,
+  textOfFile,
+  type TextPart,
+  type UserPart,
+  type WireRequest,
+} from "preamp/provider";
 
 /** Settings of the plan that only this provider has. */
 export interface RequestSettings {
@@ -50,9 +59,8 @@ export function toRequest(call: CallSettings, settings: RequestSettings): WireRe
       ...(call.stop?.length ? { stop: [...call.stop] } : {}),
     },
   };
-  const degradation = degradations.merged();
   const context: RequestContext = { tools };
-  return { body, context, ...(degradation ? { degradation } : {}) };
+  return { body, context, degradation: degradations.merged() };
 }
 
 /** The API offers tools but cannot require one: only the choices `none` and of one tool change what is offered. */
@@ -115,4 +123,91 @@ function toFormat(
     return {};
   }
   return { format: format.type === "json" ? "json" : format.schema };
+}
+
+/** A message of `/api/chat`. */
+export interface OllamaMessage {
+  role: "system" | "user" | "assistant" | "tool";
+  content: string;
+  /** Images in base64. */
+  images?: string[];
+  thinking?: string;
+  tool_calls?: { id: string; function: { name: string; arguments: JsonObject } }[];
+  tool_name?: string;
+  tool_call_id?: string;
+}
+
+/** Returns the messages of a conversation. Media that the API cannot take are added to `degradations`. */
+function toMessages(conversation: Conversation, degradations: Degradations): OllamaMessage[] {
+  const { system, turns } = conversation;
+  const messages: OllamaMessage[] = [];
+  if (system.length > 0) messages.push({ role: "system", content: joined(system.map(({ text }) => text)) });
+  for (const turn of turns) {
+    if (turn.role === "assistant") messages.push(toAssistantMessage(turn.parts));
+    else messages.push(...toUserMessages(turn.parts, degradations));
+  }
+  return messages;
+}
+
+function toAssistantMessage(parts: readonly AssistantPart[]): OllamaMessage {
+  const message: OllamaMessage = { role: "assistant", content: "" };
+  const texts: string[] = [];
+  const thoughts: string[] = [];
+  for (const part of parts) {
+    if (part.type === "text") texts.push(part.text);
+    else if (part.type === "native") thoughts.push(String(part.block.thinking ?? ""));
+    else {
+      const { id, name, input } = part;
+      (message.tool_calls ??= []).push({ id, function: { name, arguments: input } });
+    }
+  }
+  message.content = joined(texts);
+  if (thoughts.length > 0) message.thinking = joined(thoughts);
+  return message;
+}
+
+function toUserMessages(parts: readonly UserPart[], degradations: Degradations): OllamaMessage[] {
+  const messages: OllamaMessage[] = [];
+  const own: (TextPart | MediaPart)[] = [];
+  for (const part of parts) {
+    if (part.type !== "tool_result") own.push(part);
+    else {
+      const { tool_call_id, name, content } = part;
+      const output = typeof content === "string" ? { content } : toContent(content, degradations);
+      messages.push({ role: "tool", ...output, tool_name: name, tool_call_id });
+    }
+  }
+  if (own.length > 0) messages.push({ role: "user", ...toContent(own, degradations) });
+  return messages;
+}
+
+function toContent(
+  parts: readonly (TextPart | MediaPart)[],
+  degradations: Degradations,
+): Pick<OllamaMessage, "content" | "images"> {
+  const images: string[] = [];
+  const texts = parts.flatMap((part) => {
+    if (part.type === "text") return part.text;
+    if (part.type === "image" && part.data !== undefined) {
+      images.push(part.data);
+      return [];
+    }
+    return fileText(part) ?? leftOut(part, degradations);
+  });
+  return { content: joined(texts), ...(images.length > 0 ? { images } : {}) };
+}
+
+function fileText(part: MediaPart): string | undefined {
+  const text = textOfFile(part);
+  return text === undefined || part.name === undefined ? text : `File ${part.name}:\n${text}`;
+}
+
+function leftOut({ type, media_type, url, name }: MediaPart, degradations: Degradations): string {
+  const what = `${type} ${name ?? url ?? media_type ?? ""}`.trim();
+  degradations.add(what, "Ollama takes images as data, and no other files than texts", "a note in its place");
+  return `[The ${what} cannot be shown to this model.]`;
+}
+
+function joined(texts: readonly string[]): string {
+  return texts.join("\n\n");
 }

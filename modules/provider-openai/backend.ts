@@ -1,22 +1,21 @@
 /** OpenAI's API, and servers with the same API: sends requests with OpenAI's client. */
 import { OpenAI } from "openai";
 import { isObject, type JsonObject, LLMError, type ModelInfo } from "preamp/base";
-import type {
-  AssistantPart,
-  Backend,
-  BackendAnswer,
-  CallIo,
-  CallSettings,
-  Conversation,
-  ListedModel,
-  ProviderSettings,
-  WireRequest,
+import {
+  AnswerBlocks,
+  type AssistantPart,
+  type Backend,
+  type BackendAnswer,
+  type CallIo,
+  type CallSettings,
+  type Conversation,
+  type ListedModel,
+  type ProviderSettings,
+  type WireRequest,
 } from "preamp/provider";
-import { AnswerBlocks } from "./answer_blocks.ts";
 import { ChatAnswer } from "./chat_answer.ts";
 import { chatRequest } from "./chat_request.ts";
-import { toError } from "./errors.ts";
-import { refusedParameter, refusesReasoning, statedOutputLimit } from "./refused_parameters.ts";
+import { refusedParameter, refusesReasoning, statedOutputLimit, toError } from "./errors.ts";
 import type { RequestOptions } from "./request_options.ts";
 import { ResponsesAnswer } from "./responses_answer.ts";
 import { responsesRequest } from "./responses_request.ts";
@@ -36,12 +35,8 @@ const MIN_OUTPUT_TOKENS = 16;
 /** Marks reasoning that the server cannot read, among the refused parameters. */
 const REASONING_ITEMS = "reasoning items";
 
-/** Returns the backend with the settings of a plan. Imported on first use, because the client is large. */
-export function createBackend(settings: ProviderSettings, session_id: string): Backend {
-  return new OpenAIBackend(settings, session_id);
-}
-
-class OpenAIBackend implements Backend {
+/** The backend with the settings of a plan. Imported on first use, because the client is large. */
+export class OpenAIBackend implements Backend {
   readonly #settings: ProviderSettings;
   readonly #options: Omit<RequestOptions, "refused">;
   readonly #uses_chat: boolean;
@@ -83,7 +78,7 @@ class OpenAIBackend implements Backend {
     for (let corrections = 0;; corrections++) {
       try {
         const answer = await this.#sendOnce(current.body, call, io);
-        return current.degradation ? { ...answer, degradation: current.degradation } : answer;
+        return { ...answer, degradation: current.degradation };
       } catch (error) {
         if (corrections >= MAX_CORRECTIONS) throw error;
         const limit = statedOutputLimit(error);
@@ -95,9 +90,7 @@ class OpenAIBackend implements Backend {
     }
   }
 
-  toError(error: unknown): LLMError {
-    return toError(error);
-  }
+  readonly toError: (error: unknown) => LLMError = toError;
 
   async listModels(io: CallIo): Promise<ListedModel[]> {
     const page = await this.#client(io).models.list({ signal: io.signal });

@@ -1,16 +1,15 @@
 /** Reads an answer of the Chat Completions API, whole or streamed, also of servers that only resemble it. */
 import { isObject, type JsonObject, LLMError } from "preamp/base";
-import type { AnswerUsage, BackendAnswer } from "preamp/provider";
-import type { AnswerBlocks } from "./answer_blocks.ts";
+import type { AnswerBlocks, AnswerUsage, BackendAnswer } from "preamp/provider";
 import { ServerError } from "./errors.ts";
 
 /** Fields in which servers send reasoning; the first one with text is read. */
 const REASONING = ["reasoning_content", "reasoning", "reasoning_text"] as const;
 
-const FINISH_REASONS: Readonly<Record<string, string>> = {
-  function_call: "tool_calls",
-  max_tokens: "length",
-};
+const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
+  ["function_call", "tool_calls"],
+  ["max_tokens", "length"],
+]);
 
 /** Reasons with which a server ends an answer that it could not finish. */
 const FAILURES: ReadonlySet<unknown> = new Set(["error", "insufficient_system_resource"]);
@@ -83,13 +82,12 @@ export class ChatAnswer {
       this.#blocks.addFields("thinking", "thinking", { details: this.#details });
     }
     const tool_calls = this.#blocks.calls();
-    const usage = usageOf(this.#usage);
     return {
       content: this.#blocks.content(),
-      ...(tool_calls.length > 0 ? { tool_calls } : {}),
+      tool_calls,
       finish_reason: this.#finishReason(tool_calls.length > 0),
-      ...(usage ? { usage } : {}),
-      ...(this.#model ? { model: this.#model } : {}),
+      usage: usageOf(this.#usage),
+      model: this.#model,
       ...(this.#id ? { metadata: { response_id: this.#id } } : {}),
     };
   }
@@ -105,7 +103,7 @@ export class ChatAnswer {
     if (FAILURES.has(reason)) {
       throw new LLMError("ProviderUnavailableError", `The server could not finish the answer: ${reason}`);
     }
-    this.#finish_reason = FINISH_REASONS[reason] ?? reason;
+    this.#finish_reason = FINISH_REASONS.get(reason) ?? reason;
   }
 
   #readHead({ id, model, usage }: JsonObject): void {
@@ -174,7 +172,7 @@ export class ChatAnswer {
     const call: OpenCall = { key: `call.${this.#call_count++}`, id, named: name !== undefined };
     if (index !== undefined) this.#calls.set(index, call);
     this.#last_call = call;
-    this.#blocks.startCall(call.key, { id: id ?? "", name: name ?? "" });
+    this.#blocks.startCall(call.key, id, name);
     return call;
   }
 }
@@ -234,14 +232,12 @@ function usageOf(usage: JsonObject | undefined): AnswerUsage | undefined {
   const prompt = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
   const completion = isObject(usage.completion_tokens_details) ? usage.completion_tokens_details : {};
   const written = numberOf(prompt.cache_write_tokens) ?? 0;
-  const cached = numberOf(prompt.cached_tokens) ?? numberOf(usage.prompt_cache_hit_tokens);
-  const reasoning = numberOf(completion.reasoning_tokens);
   return {
     input_tokens: (numberOf(usage.prompt_tokens) ?? 0) - written,
     output_tokens: numberOf(usage.completion_tokens) ?? 0,
-    ...(reasoning === undefined ? {} : { reasoning_tokens: reasoning }),
-    ...(cached === undefined ? {} : { cache_read_tokens: cached }),
-    ...(written > 0 ? { cache_write_tokens: written } : {}),
+    reasoning_tokens: numberOf(completion.reasoning_tokens),
+    cache_read_tokens: numberOf(prompt.cached_tokens) ?? numberOf(usage.prompt_cache_hit_tokens),
+    cache_write_tokens: written || undefined,
   };
 }
 

@@ -13,14 +13,16 @@ import {
 } from "preamp/provider";
 import {
   accepts,
+  cacheKeyOf,
   effortOf,
   fileName,
   functionParameters,
+  namedText,
   nativeType,
   type RequestOptions,
   samplingOf,
-  textOfFile,
-  toolChoiceOf,
+  type ToolChoice,
+  toolFields,
   traitsOf,
 } from "./request_options.ts";
 import { formatOf, type FormatRequest } from "./structured_output.ts";
@@ -45,14 +47,10 @@ export function chatRequest(call: CallSettings, options: RequestOptions): WireRe
     ...effortField(effortOf(call, options, degradations)),
     ...toolsOf(call, options, degradations),
     ...formatField(format),
+    ...cacheKeyOf(options),
     ...streamOf(call, options),
   };
-  const { prompt_cache_key, refused } = options;
-  if (prompt_cache_key !== undefined && !refused.has("prompt_cache_key")) {
-    body.prompt_cache_key = prompt_cache_key;
-  }
-  const degradation = degradations.merged();
-  return { body: body as unknown as JsonObject, ...(degradation ? { degradation } : {}), context: call };
+  return { body: body as unknown as JsonObject, degradation: degradations.merged(), context: call };
 }
 
 function messagesOf(
@@ -144,7 +142,7 @@ function markOf({ cache }: TextPart | MediaPart, marks: boolean) {
 function contentOf(part: TextPart | MediaPart, marks: boolean, degradations: Degradations): Content {
   if (part.type === "text") return textContent(part, marks);
   const { type, media_type, data, url, file_id, name } = part;
-  const content = textOfFile(part);
+  const content = namedText(part);
   if (content !== undefined) return { type: "text", text: content, ...markOf(part, marks) };
   const data_url = data === undefined ? undefined : `data:${media_type};base64,${data}`;
   if (type === "image") {
@@ -240,17 +238,13 @@ function effortField(effort: string | undefined): Pick<Body, "reasoning_effort">
 
 function toolsOf(
   call: CallSettings,
-  { refused, parallel_tool_calls }: RequestOptions,
+  options: RequestOptions,
   degradations: Degradations,
 ): Pick<Body, "tools" | "tool_choice" | "parallel_tool_calls"> {
   if (call.tools.length === 0) return {};
-  const choice = refused.has("tool_choice") ? undefined : toolChoiceOf(call);
   return {
     tools: call.tools.map((spec) => toolOf(spec, degradations)),
-    ...(choice === undefined ? {} : { tool_choice: choiceOf(choice) }),
-    ...(parallel_tool_calls === undefined || refused.has("parallel_tool_calls")
-      ? {}
-      : { parallel_tool_calls }),
+    ...toolFields(call, options, choiceOf),
   };
 }
 
@@ -276,7 +270,7 @@ function toolOf(spec: ToolSpec, degradations: Degradations): OpenAI.Chat.ChatCom
   };
 }
 
-function choiceOf(choice: NonNullable<ReturnType<typeof toolChoiceOf>>): NonNullable<Body["tool_choice"]> {
+function choiceOf(choice: ToolChoice): NonNullable<Body["tool_choice"]> {
   if ("mode" in choice) return choice.mode;
   if ("name" in choice) return { type: "function", function: { name: choice.name } };
   return choice.own as unknown as NonNullable<Body["tool_choice"]>; // the caller's, as written

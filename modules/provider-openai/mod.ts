@@ -86,6 +86,6 @@ function definitionFor({ session_id }: Coordinator, config: JsonObject): Provide
     ...DEFINITION,
     defaults,
     capabilities: ["vision", ...(other ? [] : own)],
-    load: async (settings) => (await import("./backend.ts")).createBackend(settings, session_id),
+    load: async (settings) => new (await import("./backend.ts")).OpenAIBackend(settings, session_id),
   };
 }

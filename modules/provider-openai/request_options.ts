@@ -1,6 +1,6 @@
 /** Parts of a request that both APIs share: what a model accepts, tools, the choice among them. */
 import { isObject, type JsonObject, type JsonSchema, type ToolSpec } from "preamp/base";
-import type { CallSettings, Degradations, MediaPart } from "preamp/provider";
+import { type CallSettings, type Degradations, type MediaPart, textOfFile } from "preamp/provider";
 
 /** Settings of the plan that change requests. */
 export interface RequestOptions {
@@ -97,14 +97,10 @@ export function effortOf(
 }
 
 /** Returns a file of text as text, with its name; undefined for other files, which both APIs take as they are. */
-export function textOfFile({ type, media_type = "", data, name }: MediaPart): string | undefined {
-  if (type !== "file" || data === undefined || !media_type.startsWith("text/")) return undefined;
-  try {
-    const text = new TextDecoder().decode(Uint8Array.fromBase64(data));
-    return `<file${name === undefined ? "" : ` name=${JSON.stringify(name)}`}>\n${text}\n</file>`;
-  } catch {
-    return undefined; // not base64: the API refuses it
-  }
+export function namedText(part: MediaPart): string | undefined {
+  const text = textOfFile(part);
+  const name = part.name === undefined ? "" : ` name=${JSON.stringify(part.name)}`;
+  return text === undefined ? undefined : `<file${name}>\n${text}\n</file>`;
 }
 
 /** Returns a name for a file that has none; the API recognises PDF files by their name. */
@@ -151,19 +147,41 @@ function textsOf(value: unknown): string[] {
 /** A choice among the tools in one form: a mode, the name of a function, or the API's own object. */
 export type ToolChoice = { mode: "auto" | "none" | "required" } | { name: string } | { own: JsonObject };
 
-/** Returns the choice among the tools, from the forms that vendors use; undefined without tools. */
-export function toolChoiceOf({ tool_choice, tools }: CallSettings): ToolChoice | undefined {
-  if (tool_choice === undefined || tools.length === 0) return undefined;
-  if (typeof tool_choice === "string") return modeOf(tool_choice) ?? { name: tool_choice };
-  const { type, name } = tool_choice;
-  const called = isObject(tool_choice.function) ? tool_choice.function.name : name;
+/**
+ * Returns the fields of a request with tools besides these: the choice among them, from the forms that vendors
+ * use, and whether several calls may be made at once.
+ */
+export function toolFields<Choice>(
+  { tool_choice }: CallSettings,
+  { refused, parallel_tool_calls }: RequestOptions,
+  toOwn: (choice: ToolChoice) => Choice,
+): { tool_choice?: Choice; parallel_tool_calls?: boolean } {
+  return {
+    ...(tool_choice === undefined || refused.has("tool_choice")
+      ? {}
+      : { tool_choice: toOwn(choiceOf(tool_choice)) }),
+    ...(parallel_tool_calls === undefined || refused.has("parallel_tool_calls")
+      ? {}
+      : { parallel_tool_calls }),
+  };
+}
+
+function choiceOf(choice: string | JsonObject): ToolChoice {
+  if (typeof choice === "string") return modeOf(choice) ?? { name: choice };
+  const { type, name } = choice;
+  const called = isObject(choice.function) ? choice.function.name : name;
   if (typeof called === "string" && (type === "function" || type === "tool" || type === undefined)) {
     return { name: called };
   }
-  return (typeof type === "string" ? modeOf(type) : undefined) ?? { own: tool_choice };
+  return modeOf(type) ?? { own: choice };
 }
 
-function modeOf(text: string): { mode: "auto" | "none" | "required" } | undefined {
+function modeOf(text: unknown): { mode: "auto" | "none" | "required" } | undefined {
   if (text === "auto" || text === "none" || text === "required") return { mode: text };
   return text === "any" ? { mode: "required" } : undefined;
+}
+
+/** Returns the key of the prompt cache as far as the server accepts it. */
+export function cacheKeyOf({ prompt_cache_key, refused }: RequestOptions): { prompt_cache_key?: string } {
+  return prompt_cache_key === undefined || refused.has("prompt_cache_key") ? {} : { prompt_cache_key };
 }

@@ -1,8 +1,7 @@
 /** Reads an answer of the Responses API, whole or streamed. */
 import type OpenAI from "openai";
 import { isObject, type JsonObject, LLMError } from "preamp/base";
-import type { AnswerUsage, BackendAnswer } from "preamp/provider";
-import type { AnswerBlocks } from "./answer_blocks.ts";
+import type { AnswerBlocks, AnswerUsage, BackendAnswer } from "preamp/provider";
 import { ServerError } from "./errors.ts";
 
 type Event = OpenAI.Responses.ResponseStreamEvent;
@@ -77,13 +76,12 @@ export class ResponsesAnswer {
     const response = this.#response;
     if (!response) throw new LLMError("StreamError", "The answer's stream ended before its last event");
     const tool_calls = this.#blocks.calls();
-    const usage = usageOf(response.usage);
     return {
       content: this.#blocks.content(),
-      ...(tool_calls.length > 0 ? { tool_calls } : {}),
+      tool_calls,
       finish_reason: this.#finishReason(response, tool_calls.length > 0),
-      ...(usage ? { usage } : {}),
-      ...(response.model ? { model: response.model } : {}),
+      usage: usageOf(response.usage),
+      model: response.model || undefined,
       ...(response.id ? { metadata: { response_id: response.id } } : {}),
       raw: response,
     };
@@ -100,8 +98,8 @@ export class ResponsesAnswer {
   }
 
   #startItem(key: string, item: Item): void {
-    if (item.type !== "function_call" || this.#blocks.argumentsOf(key) !== undefined) return;
-    this.#blocks.startCall(key, { id: item.call_id ?? "", name: item.name ?? "" });
+    if (item?.type !== "function_call" || this.#blocks.argumentsOf(key) !== undefined) return;
+    this.#blocks.startCall(key, item.call_id, item.name);
   }
 
   #appendSummary(key: string, part: number, delta: string): void {
@@ -183,13 +181,11 @@ function usageOf(usage: OpenAI.Responses.ResponseUsage | null | undefined): Answ
   if (!isObject(usage)) return undefined;
   const { input_tokens = 0, output_tokens = 0, input_tokens_details, output_tokens_details } = usage;
   const written = input_tokens_details?.cache_write_tokens ?? 0;
-  const cached = input_tokens_details?.cached_tokens;
-  const reasoning = output_tokens_details?.reasoning_tokens;
   return {
     input_tokens: input_tokens - written,
     output_tokens,
-    ...(reasoning === undefined ? {} : { reasoning_tokens: reasoning }),
-    ...(cached === undefined ? {} : { cache_read_tokens: cached }),
-    ...(written > 0 ? { cache_write_tokens: written } : {}),
+    reasoning_tokens: output_tokens_details?.reasoning_tokens,
+    cache_read_tokens: input_tokens_details?.cached_tokens,
+    cache_write_tokens: written || undefined,
   };
 }

@@ -13,17 +13,19 @@ import {
   type WireRequest,
 } from "preamp/provider";
 import {
+  cacheKeyOf,
   effortOf,
   fileName,
   functionParameters,
+  namedText,
   nativeType,
   type RequestOptions,
   samplingOf,
-  textOfFile,
-  toolChoiceOf,
+  type ToolChoice,
+  toolFields,
   traitsOf,
 } from "./request_options.ts";
-import { formatOf, type FormatRequest } from "./structured_output.ts";
+import { formatOf } from "./structured_output.ts";
 
 type Body = OpenAI.Responses.ResponseCreateParams;
 type Item = OpenAI.Responses.ResponseInputItem;
@@ -52,12 +54,11 @@ export function responsesRequest(call: CallSettings, options: RequestOptions): W
     ...samplingOf(call, options, degradations),
     ...reasoningOf(call, options, degradations),
     ...toolsOf(call, options),
-    ...textOf(format),
+    ...(format ? { text: { format } } : {}),
     ...cacheKeyOf(options),
     ...(call.stream && !options.refused.has("stream") ? { stream: true } : {}),
   };
-  const degradation = degradations.merged();
-  return { body: body as unknown as JsonObject, ...(degradation ? { degradation } : {}), context: call };
+  return { body: body as unknown as JsonObject, degradation: degradations.merged(), context: call };
 }
 
 function text(value: string): TextPart {
@@ -106,7 +107,7 @@ function contentOf(part: TextPart | MediaPart, marks: boolean): Content {
   const mark = marks && part.cache ? { prompt_cache_breakpoint: { mode: "explicit" as const } } : {};
   if (part.type === "text") return { type: "input_text", text: part.text, ...mark };
   const { media_type, data, url, file_id } = part;
-  const content = textOfFile(part);
+  const content = namedText(part);
   if (content !== undefined) return { type: "input_text", text: content, ...mark };
   const data_url = data === undefined ? undefined : `data:${media_type};base64,${data}`;
   if (part.type === "image") {
@@ -173,17 +174,12 @@ function reasoningOf(
 
 function toolsOf(
   call: CallSettings,
-  { refused, parallel_tool_calls }: RequestOptions,
+  options: RequestOptions,
 ): Pick<Body, "tools" | "tool_choice" | "parallel_tool_calls"> {
   if (call.tools.length === 0) return {};
-  const choice = refused.has("tool_choice") ? undefined : toolChoiceOf(call);
-  const tool_choice = choice && choiceOf(choice, call.tools);
   return {
     tools: call.tools.map(toolOf),
-    ...(tool_choice === undefined ? {} : { tool_choice }),
-    ...(parallel_tool_calls === undefined || refused.has("parallel_tool_calls")
-      ? {}
-      : { parallel_tool_calls }),
+    ...toolFields(call, options, (choice) => choiceOf(choice, call.tools)),
   };
 }
 
@@ -200,10 +196,7 @@ function toolOf(spec: ToolSpec): OpenAI.Responses.Tool {
   };
 }
 
-function choiceOf(
-  choice: NonNullable<ReturnType<typeof toolChoiceOf>>,
-  tools: readonly ToolSpec[],
-): NonNullable<Body["tool_choice"]> {
+function choiceOf(choice: ToolChoice, tools: readonly ToolSpec[]): NonNullable<Body["tool_choice"]> {
   if ("mode" in choice) return choice.mode;
   if ("own" in choice) return choice.own as unknown as NonNullable<Body["tool_choice"]>; // the caller's, as written
   const native = tools.find(({ name }) => name === choice.name);
@@ -211,12 +204,4 @@ function choiceOf(
   return type === undefined
     ? { type: "function", name: choice.name }
     : { type } as NonNullable<Body["tool_choice"]>;
-}
-
-function textOf(format: FormatRequest["format"]): Pick<Body, "text"> {
-  return format ? { text: { format } } : {};
-}
-
-function cacheKeyOf({ prompt_cache_key, refused }: RequestOptions): Pick<Body, "prompt_cache_key"> {
-  return prompt_cache_key === undefined || refused.has("prompt_cache_key") ? {} : { prompt_cache_key };
 }

@@ -5,35 +5,38 @@
  *
  * @module
  */
+export { AnswerBlocks } from "./provider/answer_blocks.ts";
 export {
   type AnswerUsage,
   type Backend,
   type BackendAnswer,
   type CallIo,
   type CallSettings,
+  connectionError,
   Degradations,
   type ListedModel,
   type WireRequest,
 } from "./provider/backend.ts";
-export type {
-  AssistantPart,
-  Conversation,
-  MediaPart,
-  NativePart,
-  Repair,
-  TextPart,
-  ToolCallPart,
-  ToolResultPart,
-  Turn,
-  UserPart,
+export {
+  type AssistantPart,
+  type Conversation,
+  type MediaPart,
+  type NativePart,
+  type Repair,
+  textOfFile,
+  type TextPart,
+  type ToolCallPart,
+  type ToolResultPart,
+  type Turn,
+  type UserPart,
 } from "./provider/conversation.ts";
-export type {
-  Credential,
-  KnownModel,
-  ProviderDefaults,
-  ProviderDefinition,
-  ProviderSettings,
-} from "./provider/definition.ts";
-export { mountProvider } from "./provider/mount_provider.ts";
-export { providerConfigSchema } from "./provider/settings.ts";
+export { mountProvider } from "./provider/provider.ts";
+export {
+  type Credential,
+  type KnownModel,
+  providerConfigSchema,
+  type ProviderDefaults,
+  type ProviderDefinition,
+  type ProviderSettings,
+} from "./provider/settings.ts";
 export { type ConversationResult, toConversation } from "./provider/to_conversation.ts";

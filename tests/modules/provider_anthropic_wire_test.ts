@@ -383,6 +383,18 @@ Deno.test("complete() makes whole numbers of a usage, and knows no words of obje
   assertEquals(answer.usage?.cost_usd, "9007199254.740991");
 });
 
+Deno.test("complete() reads a server that sends no usage, and a block without its text", async () => {
+  const { text: _, ...block } = TEXT_BLOCK;
+  const { answer } = await complete(() =>
+    sse([
+      event({ type: "message_start", message: { id: "msg_1", model: "m" } }),
+      ...blockEvents(0, block, []),
+      event({ type: "message_delta", delta: { stop_reason: "end_turn" } }),
+      event({ type: "message_stop" }),
+    ]), true);
+  assertEquals([answer.content, answer.usage], [[{ type: "text", text: "" }], undefined]);
+});
+
 Deno.test("complete() says which address cannot be reached, and why", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;

@@ -52,6 +52,7 @@ Deno.test("toRequest() sends parameters in the API's form", () => {
         ...THOUGHTS,
       },
     },
+    degradation: undefined,
   });
   assertEquals(request({}, [USER], { include_thoughts: false }).body.config, { maxOutputTokens: 8000 });
 });

@@ -50,6 +50,7 @@ Deno.test("toRequest() sends parameters in the API's form", () => {
       options: { seed: 1, num_ctx: 16_384, num_predict: 4096, temperature: 0.5, top_p: 0.9, stop: ["END"] },
     },
     context: { tools: [] },
+    degradation: undefined,
   });
 });
 
@@ -208,6 +209,14 @@ Deno.test("complete() reads thoughts, text and calls, streamed and whole", async
     delta(3, "tool_call", '{"key":"b"}', { id: second, name: "lookup" }),
     delta(4, "tool_call", '{"key":', { id: "call_c", name: "lookup" }),
   ]);
+});
+
+Deno.test("complete() reads objects whose error is null", async () => {
+  const { answer } = await complete(
+    () => lines([chunk({ content: "Hi" }), chunk({}, "stop")].map((object) => ({ ...object, error: null }))),
+    true,
+  );
+  assertEquals(answer.content, [{ type: "text", text: "Hi" }]);
 });
 
 Deno.test("complete() reads how an answer ended", async () => {

@@ -1,9 +1,11 @@
-/** Watches one attempt: timeouts, received bytes, and whether a delta was emitted. */
+/** The attempts of a call: the watch over each one, and the rule by which they are repeated. */
 import type { Clock } from "../contracts.ts";
 import { LLMError } from "../llm_errors.ts";
+import { isBrokenStream, isPassing } from "../loop/provider_errors.ts";
 import type { StreamDelta } from "../messages.ts";
+import { RetryConfig, retryDelay, type RetryNotice, withRetry } from "../retry.ts";
 import type { CallIo } from "./backend.ts";
-import type { ProviderSettings } from "./definition.ts";
+import type { ProviderSettings } from "./settings.ts";
 
 /** Reason of the abort after the end of an attempt. perf: without one, each abort creates an error with a stack. */
 const ENDED = "the attempt has ended";
@@ -34,24 +36,16 @@ export class Attempt {
   readonly #started_ms: number;
   #last_ms: number;
   #bytes = 0;
-  #received = false;
-  #emitted = false;
   #ended = false;
+  /** Whether a delta was emitted: another attempt must not follow it. */
+  emitted = false;
+  /** Whether any byte of a response arrived. */
+  received = false;
 
   /** Starts the timeouts. */
   constructor(options: AttemptOptions) {
     this.#options = options;
     this.#started_ms = this.#last_ms = options.clock.monotonic();
-  }
-
-  /** Whether a delta was emitted: another attempt must not follow it. */
-  get emitted(): boolean {
-    return this.#emitted;
-  }
-
-  /** Whether any byte of a response arrived. */
-  get received(): boolean {
-    return this.#received;
   }
 
   /** The failure for which the attempt aborted itself, or null. */
@@ -87,7 +81,7 @@ export class Attempt {
 
   #emit(onDelta: (delta: StreamDelta) => void, delta: StreamDelta): void {
     if (this.#ended) return;
-    this.#emitted = true;
+    this.emitted = true;
     onDelta(delta);
   }
 
@@ -125,7 +119,7 @@ export class Attempt {
   }
 
   #onChunk(bytes: number): void {
-    this.#received = true;
+    this.received = true;
     this.#last_ms = this.#options.clock.monotonic();
     this.#bytes += bytes;
     const { max_response_bytes } = this.#options.settings;
@@ -144,14 +138,14 @@ export class Attempt {
     try {
       for (;;) {
         // without a stream, the body arrives in one piece after the model's whole time
-        const idle_s = this.#received ? idle_timeout_s : first_byte_timeout_s;
+        const idle_s = this.received ? idle_timeout_s : first_byte_timeout_s;
         const idle_ms = onDelta ? this.#last_ms + idle_s * 1000 : Infinity;
         const now = clock.monotonic();
         if (now >= end_ms) {
           return this.#expire(`the model did not finish its answer within ${timeout_s} s (timeout_s)`);
         }
         if (now >= idle_ms) {
-          const name = this.#received ? "idle_timeout_s" : "first_byte_timeout_s";
+          const name = this.received ? "idle_timeout_s" : "first_byte_timeout_s";
           return this.#expire(`the model's server sent nothing for ${idle_s} s (${name})`);
         }
         await clock.after(Math.min(end_ms, idle_ms) - now, signal);
@@ -164,4 +158,59 @@ export class Attempt {
   #expire(fact: string): void {
     this.#abort.abort(new LLMError("LLMTimeoutError", `Cannot finish the model call: ${fact}`));
   }
+}
+
+/** What the attempts of one call depend on. */
+export interface RetryDeps extends AttemptOptions {
+  /** Settings of the provider. */
+  readonly settings: AttemptOptions["settings"] & Pick<ProviderSettings, "max_retries">;
+  /** Returns the milliseconds left in the run; a longer wait is not started. */
+  leftMs(): number;
+  /** Called before each wait, and awaited. */
+  onRetry(notice: RetryNotice, error: LLMError): unknown;
+}
+
+/**
+ * Resolves to the result of the first attempt that succeeds, else rejects with the last failure. A failure is
+ * repeated when it may pass, no delta was emitted, and the run has time for the wait. A response that broke
+ * off is repeated once. A wait is at least as long as the server asked for.
+ *
+ * @param run Runs an attempt; rejects with an LLMError.
+ */
+export function tryUntilAnswered<T>(run: (attempt: Attempt) => Promise<T>, deps: RetryDeps): Promise<T> {
+  const { clock, settings, signal, leftMs, onRetry } = deps;
+  const config = RetryConfig({ max_retries: settings.max_retries });
+  let attempt: Attempt;
+  let failed: LLMError;
+  let attempts = 0;
+  let broken_off = 0;
+  let fraction = 0;
+  const tryOnce = async (count: number) => {
+    attempts = count;
+    attempt = new Attempt(deps);
+    try {
+      return await run(attempt);
+    } catch (error) {
+      throw failed = error as LLMError; // `run` rejects with nothing else
+    }
+  };
+  const random = () => fraction;
+  return withRetry(tryOnce, {
+    clock,
+    config,
+    ...(signal ? { signal } : {}),
+    random,
+    isRetryable: (error) => {
+      if (!(error instanceof LLMError) || attempt.emitted || !isPassing(error)) return false;
+      if (hasBrokenOff(error, attempt) && broken_off++ > 0) return false;
+      // jitter is a factor of 0.5 to 1.5; from 1 on the wait is as long as the server asked for
+      fraction = error.retry_after === null ? Math.random() : 0.5 + Math.random() / 2;
+      return retryDelay(attempts, error, config, random) * 1000 <= leftMs();
+    },
+    onRetry: (notice) => onRetry(notice, failed),
+  });
+}
+
+function hasBrokenOff(error: LLMError, { received }: Attempt): boolean {
+  return isBrokenStream(error) || received && error.type === "LLMTimeoutError";
 }

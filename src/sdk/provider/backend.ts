@@ -2,8 +2,9 @@
  * The part of a provider that a vendor's module implements: conversion to and from the wire, errors, models.
  * All other parts of a provider are in {@link mountProvider}.
  */
+import { errorMessage, errorName } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
-import type { LLMError } from "../llm_errors.ts";
+import { LLMError } from "../llm_errors.ts";
 import type { ContentBlock, Degradation, ResponseFormat, StreamDelta, ToolSpec } from "../messages.ts";
 import type { ModelInfo } from "../providers.ts";
 import type { ToolCall } from "../tools.ts";
@@ -35,7 +36,7 @@ export interface WireRequest {
   /** Body, in the vendor's format. */
   body: JsonObject;
   /** Set when the API cannot do what was requested, such as a response format. */
-  degradation?: Degradation;
+  degradation?: Degradation | undefined;
   /** Facts for {@link Backend.send} that are not part of the body. */
   context?: unknown;
 }
@@ -88,11 +89,11 @@ export interface AnswerUsage {
   /** Tokens answered, with reasoning. */
   output_tokens: number;
   /** Tokens of reasoning within `output_tokens`. */
-  reasoning_tokens?: number;
+  reasoning_tokens?: number | undefined;
   /** Tokens read from the cache, within `input_tokens`. */
-  cache_read_tokens?: number;
+  cache_read_tokens?: number | undefined;
   /** Tokens written to the cache, not within `input_tokens`. */
-  cache_write_tokens?: number;
+  cache_write_tokens?: number | undefined;
 }
 
 /** Answer of one attempt. */
@@ -104,11 +105,11 @@ export interface BackendAnswer {
   /** `stop`, `tool_calls`, `length`, `content_filter`, or the vendor's own word. */
   finish_reason: string;
   /** Tokens; absent when the vendor does not report them. */
-  usage?: AnswerUsage;
+  usage?: AnswerUsage | undefined;
   /** Model that answered. */
-  model?: string;
+  model?: string | undefined;
   /** Set when the vendor delivered something else than requested; replaces that of the request. */
-  degradation?: Degradation;
+  degradation?: Degradation | undefined;
   /** Facts for hooks and logs, such as the vendor's id of the request. */
   metadata?: JsonObject;
   /** The vendor's answer, for `raw: true`. */
@@ -136,4 +137,20 @@ export class Degradations {
     const join = (field: keyof Degradation) => [...new Set(this.#list.map((one) => one[field]))].join("; ");
     return { requested: join("requested"), actual: join("actual"), reason: join("reason") };
   }
+}
+
+/** Maximum code units of the reason in a {@link connectionError}. */
+const MAX_REASON_CHARS = 500;
+
+/**
+ * Returns the failure of a connection, with the innermost cause as the reason: the outer ones only say that a
+ * request failed. It may pass, unless the process itself may not connect to the server.
+ *
+ * @param fact Beginning of the message, such as `Cannot reach the API`.
+ */
+export function connectionError(error: unknown, fact: string): LLMError {
+  let root = error;
+  while (root instanceof Error && root.cause instanceof Error) root = root.cause;
+  const type = errorName(root) === "NotCapable" ? "ConfigurationError" : "NetworkError";
+  return new LLMError(type, `${fact}: ${errorMessage(root).slice(0, MAX_REASON_CHARS)}`, { cause: error });
 }

@@ -2,8 +2,7 @@
 import type { ModelInfo } from "../providers.ts";
 import type { Usage } from "../messages.ts";
 import { costOf, type Prices } from "../prices.ts";
-import type { KnownModel, ProviderDefinition } from "./definition.ts";
-import type { ProviderSettings } from "./definition.ts";
+import type { KnownModel, ProviderDefinition, ProviderSettings } from "./settings.ts";
 
 /** Facts about one model. */
 export interface ModelFacts {

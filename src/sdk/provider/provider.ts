@@ -1,5 +1,5 @@
 /** The provider of a backend: retries, limits, repair, usage, cost and events around its attempts. */
-import type { Coordinator } from "../contracts.ts";
+import type { Coordinator, MountReturn } from "../contracts.ts";
 import { errorMessage } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
 import { LLMError, type LLMErrorOptions } from "../llm_errors.ts";
@@ -13,15 +13,49 @@ import {
 import { sumCostUsd } from "../money.ts";
 import { type CompleteOptions, type ModelInfo, type Provider, ProviderInfo } from "../providers.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
-import { Attempt } from "./attempt.ts";
+import { type Attempt, tryUntilAnswered } from "./attempt.ts";
 import type { Backend, BackendAnswer, CallIo, CallSettings, WireRequest } from "./backend.ts";
-import { type CallGate, sharedGate } from "./call_gate.ts";
+import { sharedGate } from "./call_gate.ts";
 import type { Repair } from "./conversation.ts";
-import { needsKey, type ProviderDefinition } from "./definition.ts";
-import { tryUntilAnswered } from "./retries.ts";
 import { ModelTable } from "./model_table.ts";
-import type { ProviderSettings } from "./definition.ts";
+import { needsKey, type ProviderDefinition, type ProviderSettings, readSettings } from "./settings.ts";
 import { toConversation } from "./to_conversation.ts";
+
+/**
+ * Mounts a provider with the settings of a plan, and contributes its cost to `session.cost`. Without a key
+ * the provider is skipped, and the reason names the variable and the page where a key is created.
+ *
+ * @throws {PreampError} `module_invalid` when a setting is invalid.
+ */
+export async function mountProvider(
+  coordinator: Coordinator,
+  config: JsonObject,
+  definition: ProviderDefinition,
+): Promise<MountReturn> {
+  const settings = readSettings(config, definition);
+  if (settings.api_key === undefined && needsKey(definition, settings.config)) {
+    return { skipped: missingKey(definition, settings) };
+  }
+  const provider = new BackendProvider(coordinator, definition, settings);
+  coordinator.registerContributor(
+    "session.cost",
+    `provider:${definition.id}`,
+    () => ({ cost_usd: provider.cost_usd }),
+  );
+  await coordinator.mount("providers", provider, definition.id);
+}
+
+function missingKey({ id, module, credential }: ProviderDefinition, { base_url }: ProviderSettings): string {
+  const { env_vars, url } = credential!; // a missing key implies a credential
+  const fact = `Cannot use ${module ?? `provider-${id}`} without a key`;
+  return base_url === undefined
+    ? `${fact}: set the variable ${
+      env_vars.join(" or ")
+    }, or api_key in its config; keys are created at ${url}`
+    : `${fact}: with base_url, state the key of that server as api_key in its config, such as \${${
+      env_vars[0]
+    }}; the variable alone is the key for the vendor's own address`;
+}
 
 /** Least characters of a key; local servers take any text, such as `none`. */
 const MIN_KEY_LENGTH = 8;
@@ -34,14 +68,14 @@ interface CallTarget {
 }
 
 /** A provider whose answers come from a {@link Backend}. */
-export class BackendProvider implements Provider {
+class BackendProvider implements Provider {
   readonly name: string;
   declare readonly priority?: number;
   readonly #coordinator: Coordinator;
   readonly #definition: ProviderDefinition;
   readonly #settings: ProviderSettings;
   readonly #table: ModelTable;
-  readonly #gate: CallGate;
+  readonly #gate_key: string;
   /** Value of `provider` on the blocks of this provider's answers. */
   readonly #origin: string;
   /** Milliseconds on the session's clock. */
@@ -59,7 +93,7 @@ export class BackendProvider implements Provider {
     this.#settings = settings;
     this.#table = new ModelTable(settings, definition);
     const { base_url, api_key } = settings;
-    this.#gate = sharedGate(JSON.stringify([definition.id, base_url, api_key]));
+    this.#gate_key = JSON.stringify([definition.id, base_url, api_key]);
     this.#origin = base_url === undefined ? definition.id : `${definition.id}@${new URL(base_url).host}`;
     this.#mounted_ms = coordinator.clock.monotonic();
   }
@@ -222,10 +256,10 @@ export class BackendProvider implements Provider {
     try {
       return await tryUntilAnswered(run, {
         clock,
-        max_retries: this.#settings.max_retries,
+        settings: this.#settings,
         signal,
+        onDelta,
         leftMs: () => this.#left_ms,
-        start: () => new Attempt({ clock, settings: this.#settings, signal, onDelta }),
         onRetry: (notice, { status_code, retry_after }) =>
           hooks.emit("provider:retry", {
             provider: this.name,
@@ -244,7 +278,7 @@ export class BackendProvider implements Provider {
     if (max_concurrent === 0 && min_delay_ms === 0) return await call();
     const { clock, hooks } = this.#coordinator;
     const never = signal ?? new AbortController().signal;
-    const leave = await this.#gate.enter({ max_concurrent, min_delay_ms }, clock, never, {
+    const leave = await sharedGate(this.#gate_key).enter({ max_concurrent, min_delay_ms }, clock, never, {
       onQueued: (counts) =>
         hooks.emit("provider:concurrency", { provider: this.name, ...counts, max_concurrent }),
       onDelay: (delay) =>

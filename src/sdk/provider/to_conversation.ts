@@ -1,19 +1,18 @@
 /** Makes the conversation of a request from its messages: roles, pairs of calls and results, valid ids and text. */
 import { isObject, type JsonObject, toPlain } from "../json.ts";
-import type { ContentBlock, Message } from "../messages.ts";
-import { textOf, toBlocks } from "../messages.ts";
-import type {
-  AssistantPart,
-  Conversation,
-  MediaPart,
-  Repair,
-  TextPart,
-  ToolCallPart,
-  ToolResultPart,
-  Turn,
-  UserPart,
+import { type ContentBlock, type Message, textOf, toBlocks } from "../messages.ts";
+import {
+  type AssistantPart,
+  type Conversation,
+  type MediaPart,
+  mediaPart,
+  type Repair,
+  type TextPart,
+  type ToolCallPart,
+  type ToolResultPart,
+  type Turn,
+  type UserPart,
 } from "./conversation.ts";
-import { mediaPart } from "./media.ts";
 
 /** Text of the user turn that is added before or after an assistant turn that begins or ends a history. */
 const CONTINUE = "Continue.";

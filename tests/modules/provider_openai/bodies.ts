@@ -1,7 +1,7 @@
 /** Makes request bodies without a server. */
 import type { Degradation, JsonObject, Message } from "preamp";
 import { type CallSettings, type ProviderSettings, toConversation, type WireRequest } from "preamp/provider";
-import { createBackend } from "../../../modules/provider-openai/backend.ts";
+import { OpenAIBackend } from "../../../modules/provider-openai/backend.ts";
 
 const LIMITS = {
   models: [],
@@ -34,7 +34,7 @@ export function requestOf(
     config,
   };
   const { conversation } = toConversation(messages, "openai");
-  return createBackend(settings, "ses_1").toRequest({
+  return new OpenAIBackend(settings, "ses_1").toRequest({
     model: settings.model,
     conversation,
     tools: [],

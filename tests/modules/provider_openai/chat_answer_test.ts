@@ -313,6 +313,7 @@ Deno.test("finish reasons and refusals", async () => {
       [{ content: "Hi" }, "content_filter", "content_filter"],
       [{ refusal: "No." }, "stop", "content_filter"],
       [{ content: "Hi" }, "eos", "eos"],
+      [{ content: "Hi" }, "constructor", "constructor"],
       [callDelta({ index: 0, id: "c" }, "add", "{}"), "function_call", "tool_calls"],
     ] as const
   ) {

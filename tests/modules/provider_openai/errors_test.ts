@@ -211,6 +211,11 @@ const ANSWERS: Record<
     `<html>${"x".repeat(5000)}</html>`,
     { type: "ProviderUnavailableError", message: /^.{0,310}$/ },
   ],
+  "a code that is a word of all objects": [
+    400,
+    { error: { message: "Bad", code: "constructor", type: "toString" } },
+    { type: "InvalidRequestError", message: /^Bad$/ },
+  ],
   "an error of the vendor behind OpenRouter": [
     400,
     { error: { message: "Provider returned error", code: 400, metadata: { raw: "schema is invalid" } } },

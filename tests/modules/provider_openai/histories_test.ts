@@ -1,16 +1,16 @@
 /** Any history becomes a request that both APIs accept: roles, pairs of calls and results, no empty content. */
 import type { JsonObject } from "preamp";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
-import { createBackend } from "../../../modules/provider-openai/backend.ts";
+import { OpenAIBackend } from "../../../modules/provider-openai/backend.ts";
 import { testHistories } from "../providers/histories.ts";
 import { settingsOf } from "./bodies.ts";
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 
-testHistories("openai", (call) => createBackend(settingsOf({}), "ses_1").toRequest(call), checkItems);
+testHistories("openai", (call) => new OpenAIBackend(settingsOf({}), "ses_1").toRequest(call), checkItems);
 testHistories(
   "openai",
-  (call) => createBackend(settingsOf({ base_url: "http://localhost/v1" }), "ses_1").toRequest(call),
+  (call) => new OpenAIBackend(settingsOf({ base_url: "http://localhost/v1" }), "ses_1").toRequest(call),
   checkMessages,
 );
 

@@ -197,3 +197,20 @@ Deno.test("reasoning text of an open model is thinking", async () => {
   assertEquals(answer.content.map(({ thinking, text }) => thinking ?? text), ["Hmm.", "Yes"]);
   assertEquals(joined(deltas), { 0: "Hmm.", 1: "Yes" });
 });
+
+Deno.test("events without an item or a delta are skipped", async () => {
+  const delta = { type: "response.output_text.delta", item_id: "m", output_index: 0, content_index: 0 };
+  await using server = await mounted(() =>
+    sse(responseEvents([
+      { type: "response.output_item.added", output_index: 0 },
+      { ...delta, delta: null },
+      { ...delta, delta: "Hello" },
+      delta,
+      { type: "response.function_call_arguments.delta", output_index: 1, delta: "{}" },
+      { type: "response.output_item.done", output_index: 1, item: null },
+      { type: "response.completed", response: response([outputMessage("Hello")]) },
+    ])), CONFIG);
+  const { answer, deltas } = await server.stream("Hi");
+  assertEquals(answer.content, [{ type: "text", text: "Hello" }]);
+  assertEquals(deltas.length, 1);
+});

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import type { JsonObject, StreamDelta } from "preamp";
 import type { BackendAnswer } from "preamp/provider";
 import { assertEquals } from "../../assert.ts";
-import { AnswerBlocks } from "../../../modules/provider-openai/answer_blocks.ts";
+import { AnswerBlocks } from "preamp/provider";
 import { ChatAnswer } from "../../../modules/provider-openai/chat_answer.ts";
 import { ResponsesAnswer } from "../../../modules/provider-openai/responses_answer.ts";
 import { joined } from "./kit.ts";

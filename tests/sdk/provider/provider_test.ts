@@ -1,7 +1,7 @@
 /** What `mountProvider` does around a backend: settings, retries, timeouts, limits, cost, events. */
 import { type ChatRequest, type JsonObject, LLMError } from "preamp";
 import { mountProvider } from "preamp/provider";
-import { TestCoordinator, testProvider } from "preamp/testing";
+import { TestCoordinator, testProvider, turn } from "preamp/testing";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { definitionOf, type Mounted, mountFake, textAnswer } from "./fake_backend.ts";
 
@@ -340,6 +340,29 @@ Deno.test("max_concurrent calls run at once, across sessions with the same key, 
   assertEquals(order, ["one", "two", "other", "two"]);
   for (const end of release) end();
   await Promise.all([calls[1], calls[3], calls[4]]);
+});
+
+Deno.test("max_concurrent holds for sessions between which many other keys were used", async () => {
+  const started: string[] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const send = (name: string) => async () => {
+    started.push(name);
+    await promise;
+    return textAnswer(name);
+  };
+  const config = { max_concurrent: 1, api_key: "sk-concurrent-3" };
+  const one = await mountFake(send("one"), config);
+  for (let key = 0; key < 300; key++) {
+    const other = await mountFake(() => textAnswer(""), { ...config, api_key: `sk-other-${key}` });
+    await other.provider.complete(HELLO);
+  }
+  const two = await mountFake(send("two"), config);
+  const calls = [one, two].map(({ provider }) => provider.complete(HELLO));
+  await turn();
+  assertEquals(started, ["one"]);
+  resolve();
+  await Promise.all(calls);
+  assertEquals(started, ["one", "two"]);
 });
 
 Deno.test("min_delay_ms passes between the starts of two calls", async () => {

@@ -1,25 +1,16 @@
 /** Collects the blocks of an answer, whole or streamed, and reports their deltas. */
-import {
-  type ContentBlock,
-  type JsonObject,
-  parseToolCall,
-  type StreamDelta,
-  type ToolCall,
-} from "preamp/base";
+import type { JsonObject } from "../json.ts";
+import type { ContentBlock, StreamDelta } from "../messages.ts";
+import { parseToolCall, type ToolCall } from "../tools.ts";
 
 interface Block {
+  readonly key: string;
   readonly index: number;
   readonly type: StreamDelta["block_type"] | "other";
   /** Text so far; of a tool call, the JSON text of its arguments. */
   text: string;
   /** Fields of the finished block besides its type and text. */
   fields: JsonObject;
-}
-
-/** Id and name of a tool call. */
-export interface CallHead {
-  readonly id: string;
-  readonly name: string;
 }
 
 /**
@@ -42,9 +33,19 @@ export class AnswerBlocks {
     this.#onDelta = onDelta;
   }
 
+  /**
+   * Returns the key of the last block if it has this type and no further fields, else that of a new block: for
+   * answers whose parts have no index. A call is always a new block.
+   */
+  keyFor(type: string): string {
+    const last = this.#blocks.at(-1);
+    const continues = last?.type === type && type !== "tool_call" && Object.keys(last.fields).length === 0;
+    return continues ? last.key : String(this.#blocks.length);
+  }
+
   /** Appends text to a block of text or of thinking. */
   append(key: string, type: "text" | "thinking", delta: string): void {
-    if (delta === "") return;
+    if (!delta) return; // some servers send null
     this.#extend(this.#by_key.get(key) ?? this.#create(key, type, {}), delta);
   }
 
@@ -55,17 +56,32 @@ export class AnswerBlocks {
   }
 
   /** Begins a tool call. A missing id, and one that another call has, is replaced. */
-  startCall(key: string, { id, name }: CallHead): void {
-    const unique = id !== "" && !this.#call_ids.has(id) ? id : `call_${crypto.randomUUID()}`;
+  startCall(key: string, id: unknown, name: unknown, args = ""): void {
+    const is_new = typeof id === "string" && id !== "" && !this.#call_ids.has(id);
+    const unique = is_new ? id : `call_${crypto.randomUUID()}`;
     this.#call_ids.add(unique);
-    const { index } = this.#create(key, "tool_call", { id: unique, name });
-    this.#onDelta?.({ block_index: index, block_type: "tool_call", delta: "", id: unique, name });
+    const fields = { id: unique, name: String(name ?? "") };
+    const block = this.#create(key, "tool_call", fields);
+    block.text = args;
+    this.#onDelta?.({ block_index: block.index, block_type: "tool_call", delta: args, ...fields });
+  }
+
+  /**
+   * Adds a call that arrived whole.
+   *
+   * @param call Its id, its name and its arguments: an object, or the text that the model wrote.
+   * @param fields Further fields of its block.
+   */
+  addCall({ id, name, arguments: args }: JsonObject, fields: JsonObject = {}): void {
+    const key = this.keyFor("tool_call");
+    this.startCall(key, id, name, typeof args === "string" ? args : JSON.stringify(args ?? {}));
+    this.addFields(key, "tool_call", fields);
   }
 
   /** Appends text to the arguments of a call. */
   appendArguments(key: string, delta: string): void {
     const block = this.#by_key.get(key);
-    if (block && delta !== "") this.#extend(block, delta);
+    if (block && delta) this.#extend(block, delta);
   }
 
   /** Sets the final arguments of a call. */
@@ -110,7 +126,7 @@ export class AnswerBlocks {
   }
 
   #create(key: string, type: Block["type"], fields: JsonObject): Block {
-    const block: Block = { index: this.#blocks.length, type, text: "", fields };
+    const block: Block = { key, index: this.#blocks.length, type, text: "", fields };
     this.#blocks.push(block);
     this.#by_key.set(key, block);
     return block;
