@@ -3,15 +3,22 @@
  * history and the compaction decisions (src/docs/architecture.md#the-log-is-the-state): there is no second store.
  */
 import {
+  baseName,
   type Coordinator,
+  deepFreeze,
+  errorMessage,
+  isAbsolutePath,
+  isObject,
+  isPathGranted,
   type JsonObject,
   type JsonSchema,
+  type Message,
   messageTokens,
   type ModuleInfo,
+  normalizePath,
   PreampError,
 } from "preamp/base";
 import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/context";
-import { readMemoryFiles } from "./memory_files.ts";
 
 const ID = "context-persistent";
 
@@ -27,6 +34,9 @@ const SCHEMA: JsonSchema = {
   },
 };
 
+/** Maximum size of one memory file, in bytes. */
+const MAX_FILE_BYTES = 1_048_576;
+
 /** Describes the module. */
 export const module: ModuleInfo = {
   id: ID,
@@ -41,20 +51,70 @@ export const module: ModuleInfo = {
 /**
  * Reads the memory files and mounts the context manager.
  *
- * @throws {PreampError} `module_invalid` when the config is wrong or a file cannot be read; `tool_permission_denied` when
- * the plan does not grant read access; `context_overflow` when the files alone are larger than `max_tokens`.
+ * @throws {PreampError} `module_invalid` when the config is wrong, a path is not absolute, or a file cannot be read, is not
+ * valid UTF-8, or is larger than 1 MiB; `tool_permission_denied` when the plan does not grant read access; `context_overflow`
+ * when the files alone are larger than `max_tokens`.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
-  const parsed = parseConfig<{ memory_files: string[] }>(config, SCHEMA);
-  const fixed = await readMemoryFiles(coordinator, parsed.memory_files);
-  const tokens = fixed.reduce((sum, message) => sum + messageTokens(message), 0);
-  if (tokens > parsed.max_tokens) {
-    const message =
-      `Cannot open the session: the memory files have ${tokens} tokens, more than max_tokens (${parsed.max_tokens}); shorten them or list fewer`;
-    throw new PreampError("context_overflow", message, { facts: { tokens, budget: parsed.max_tokens } });
+  const settings = parseConfig<{ memory_files: string[] }>(config, SCHEMA);
+  const { memory_files, max_tokens, recall } = settings;
+  const relative = memory_files.find((file) => !isAbsolutePath(file));
+  if (relative !== undefined) {
+    throw cannotRead(relative, "config.memory_files must have absolute paths");
   }
-  await publish(coordinator, new SimpleContext(coordinator, parsed, { id: ID, fixed }), {
-    id: ID,
-    recall: parsed.recall,
+  const fixed: Message[] = [];
+  for (const file of memory_files) {
+    await checkGrant(coordinator, file);
+    fixed.push(deepFreeze({
+      role: "system",
+      content: `[Context from ${baseName(file)}]\n\n${await readText(file)}`,
+      metadata: { source: "memory", file },
+    }));
+  }
+  const tokens = fixed.reduce((sum, message) => sum + messageTokens(message), 0);
+  if (tokens > max_tokens) {
+    const message =
+      `Cannot open the session: the memory files have ${tokens} tokens, more than max_tokens (${max_tokens}); shorten them or list fewer`;
+    throw new PreampError("context_overflow", message, { facts: { tokens, budget: max_tokens } });
+  }
+  await publish(coordinator, new SimpleContext(coordinator, settings, { id: ID, fixed }), { id: ID, recall });
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    const { size, isFile } = await Deno.stat(file);
+    if (isFile && size <= MAX_FILE_BYTES) {
+      return new TextDecoder("utf-8", { fatal: true }).decode(await Deno.readFile(file));
+    }
+    throw new RangeError(
+      `must be a file of at most ${MAX_FILE_BYTES} bytes: received ${isFile ? size : "no file"}`,
+    );
+  } catch (error) {
+    throw cannotRead(file, errorMessage(error), error);
+  }
+}
+
+function cannotRead(file: string, fact: string, cause?: unknown): PreampError {
+  return new PreampError("module_invalid", `Cannot read memory file ${JSON.stringify(file)}: ${fact}`, {
+    cause,
   });
+}
+
+/**
+ * Throws unless the plan grants this module read access to a file. A built-in module runs inline, without a sandbox, so it
+ * enforces the permissions of its own plan entry (src/docs/security.md#permissions).
+ */
+async function checkGrant({ config }: Pick<Coordinator, "config">, file: string): Promise<void> {
+  const session = isObject(config.session) ? config.session : {};
+  const spec = isObject(session.context) ? session.context : {};
+  const granted = isObject(spec.permissions) ? spec.permissions.read : undefined;
+  // a file that cannot be reached fails later, on reading
+  const realPath = (path: string) => Deno.realPath(path).catch(() => normalizePath(path));
+  if (await isPathGranted(granted, file, realPath)) return;
+  throw new PreampError(
+    "tool_permission_denied",
+    `Cannot read memory file ${
+      JSON.stringify(file)
+    }: session.context must have permissions.read for it: received ${JSON.stringify(granted) ?? "none"}`,
+  );
 }

@@ -1,6 +1,30 @@
-/** The module's config. */
+/** The module's config, and the events that are logged by default. */
 import { isAbsolutePath, type JsonObject, type JsonSchema, readConfig } from "preamp/base";
-import { isEventName, MAX_EVENT_CHARS, MAX_EVENTS } from "./events.ts";
+
+/** Amplifier's canonical events, which are logged by default. */
+export const CANONICAL_EVENTS: readonly string[] = [
+  ...names("session", "start end fork resume"),
+  ...names("prompt", "submit complete"),
+  ...names("plan", "start end"),
+  ...names("provider", "request response retry error throttle tool_sequence_repaired resolve"),
+  ...names("llm", "request response"),
+  ...names("content_block", "start delta end"),
+  ...names("thinking", "delta final"),
+  ...names("tool", "pre post error"),
+  ...names("context", "pre_compact post_compact compaction include"),
+  ...names("orchestrator", "complete"),
+  ...names("execution", "start end"),
+  ...names("user", "notification"),
+  ...names("artifact", "write read"),
+  ...names("policy", "violation"),
+  ...names("approval", "required granted denied"),
+  ...names("cancel", "requested completed"),
+  ...names("module", "on_session_ready_failed"),
+];
+
+/** Maximum events that modules may add, and maximum characters of each name. */
+const MAX_EVENTS = 1_000;
+const MAX_EVENT_CHARS = 128;
 
 /** The settings of a config. */
 export interface LogSettings {
@@ -55,4 +79,18 @@ export function readLogSettings(config: JsonObject): LogSettings {
     },
   );
   return { ...settings, stderr: settings.stderr ?? settings.path === null };
+}
+
+/** Returns the valid event names in lists of contributors; other values are ignored. */
+export function eventNames(contributions: readonly unknown[]): string[] {
+  return contributions.flat().filter(isEventName).slice(0, MAX_EVENTS);
+}
+
+/** Returns whether a value is the name of one event, not a pattern. */
+function isEventName(value: unknown): value is string {
+  return typeof value === "string" && value !== "" && value.length <= MAX_EVENT_CHARS && !value.includes("*");
+}
+
+function names(subject: string, moments: string): string[] {
+  return moments.split(" ").map((moment) => `${subject}:${moment}`);
 }

@@ -2,18 +2,17 @@
 import {
   type Coordinator,
   type HookResult,
+  isObject,
+  isPathGranted,
   type JsonObject,
   type ModuleInfo,
   type MountReturn,
   parentFolder,
   PreampError,
 } from "preamp/base";
-import { CONFIG_SCHEMA, type LogSettings, readLogSettings } from "./config.ts";
-import { CANONICAL_EVENTS, DROPPED, eventNames, isDelta } from "./events.ts";
-import { fileSink } from "./file_sink.ts";
-import { mayWrite } from "./grant.ts";
-import { formatLine } from "./format_line.ts";
-import { LineQueue, type Sink } from "./queue.ts";
+import { CANONICAL_EVENTS, CONFIG_SCHEMA, eventNames, type LogSettings, readLogSettings } from "./config.ts";
+import { DROPPED, formatLine, isDelta } from "./format_line.ts";
+import { fileSink, LineQueue, type Sink, writeStderr } from "./sinks.ts";
 
 /** Describes the module. */
 export const module: ModuleInfo = {
@@ -116,7 +115,7 @@ async function openSinks(coordinator: Coordinator, settings: LogSettings): Promi
   if (path !== null) {
     // The log, and the file it is renamed to on rotation.
     for (const file of [path, `${path}.1`]) {
-      if (!await mayWrite(coordinator, module.id, path, file)) throw notPermitted();
+      if (!await mayWrite(coordinator, path, file)) throw notPermitted();
     }
     await Deno.mkdir(parentFolder(path), { recursive: true, mode: 0o700 });
     const sink = fileSink(path, settings.max_bytes);
@@ -127,17 +126,18 @@ async function openSinks(coordinator: Coordinator, settings: LogSettings): Promi
   return sinks;
 }
 
-async function writeStderr(text: string): Promise<void> {
-  const { stderr } = Deno as Partial<Pick<typeof Deno, "stderr">>;
-  if (stderr === undefined) { // not available in a sandbox, whose console goes to the process log
-    // deno-lint-ignore no-console -- see above
-    for (const line of text.split("\n")) if (line !== "") console.error(line);
-    return;
+/**
+ * Resolves to whether the plan lets this module, configured with `path`, write to `file`. A built-in module runs inline,
+ * without a sandbox, so it enforces the permissions of its own plan entries (src/docs/security.md#permissions).
+ */
+async function mayWrite({ config: plan }: Coordinator, path: string, file: string): Promise<boolean> {
+  for (const spec of Array.isArray(plan.hooks) ? plan.hooks : []) {
+    if (!isObject(spec) || spec.module !== module.id || !isObject(spec.permissions)) continue;
+    const written = isObject(spec.config) ? spec.config.path : undefined;
+    const may_be_own = written === path || (typeof written === "string" && written.includes("${"));
+    if (may_be_own && await isPathGranted(spec.permissions.write, file, Deno.realPath)) return true;
   }
-  const bytes = new TextEncoder().encode(text);
-  for (let written = 0; written < bytes.length;) {
-    written += await stderr.write(bytes.subarray(written));
-  }
+  return false;
 }
 
 function notPermitted(): PreampError {

@@ -4,17 +4,18 @@
  */
 import {
   type Coordinator,
+  isAbsolutePath,
   isObject,
+  isPathGranted,
   type JsonObject,
   type JsonSchema,
   type ModuleInfo,
+  normalizePath,
   PreampError,
   type Provider,
   readConfig,
 } from "preamp/base";
-import { absolutePath, requireGrant } from "./grant.ts";
-import { playingProvider } from "./player.ts";
-import { createProvider } from "./provider.ts";
+import { createProvider, playingProvider } from "./provider.ts";
 import { beginRecording, openRecording, recordingProvider } from "./recorder.ts";
 import { readAttempts, type ReplayConfig } from "./recording.ts";
 import { Recording } from "./recording_file.ts";
@@ -86,14 +87,14 @@ async function recordOrPlay(
   record: string,
   config: ReplayConfig,
 ): Promise<Provider> {
-  const path = absolutePath(record);
-  await requireGrant(coordinator, ["read", "write"], record, "read");
+  const path = normalizePath(isAbsolutePath(record) ? record : `${Deno.cwd()}/${record}`);
+  await requireGrant(coordinator, ["read", "write"], path, `read ${JSON.stringify(record)}`);
   const text = await readText(path);
   const known = text === null ? null : Recording.fromText(text, record);
   // sub-agents, and later runs of the session, continue the recording
   const is_recording = openRecording(path) !== undefined || wasRecording(coordinator);
   if (known !== null && !is_recording) return playingProvider(NAME, known, coordinator, record);
-  await requireGrant(coordinator, ["write"], record, "record to");
+  await requireGrant(coordinator, ["write"], path, `record to ${JSON.stringify(record)}`);
   const inner = innerProvider(coordinator, config.provider, record);
   coordinator.session_state[STATE_KEY] = { recording: true };
   return recordingProvider(NAME, inner, coordinator, beginRecording(coordinator, path, known));
@@ -126,4 +127,30 @@ async function readText(path: string): Promise<string | null> {
     if (error instanceof Deno.errors.NotFound) return null;
     throw error;
   }
+}
+
+/**
+ * Checks that the plan's entries of this module grant one of the permissions for a file. A built-in module runs inline,
+ * without a sandbox, so it enforces the permissions of its own plan entry (src/docs/security.md#permissions).
+ *
+ * @throws {PreampError} `tool_permission_denied`
+ */
+async function requireGrant(
+  { config }: Coordinator,
+  permissions: readonly ["read", "write"] | readonly ["write"],
+  file: string,
+  action: string,
+): Promise<void> {
+  for (const spec of Array.isArray(config.providers) ? config.providers : []) {
+    if (!isObject(spec) || spec.module !== module.id || !isObject(spec.permissions)) continue;
+    for (const permission of permissions) {
+      if (await isPathGranted(spec.permissions[permission], file, Deno.realPath)) return;
+    }
+  }
+  const [wanted] = permissions;
+  throw new PreampError(
+    "tool_permission_denied",
+    `Cannot ${action}: the plan's entry of provider-replay must have permissions: ` +
+      `{ ${wanted}: true }, or ${wanted} with the absolute path of its folder`,
+  );
 }

@@ -1,4 +1,4 @@
-/** The provider: each call replays the next recorded attempt. The position is saved in the session's state. */
+/** Providers that play answers: of a log in order, or of a recording by the request. The session's state has the position. */
 import {
   type ChatResponse,
   type CompleteOptions,
@@ -10,7 +10,9 @@ import {
   ProviderInfo,
   toChatResponse,
 } from "preamp/base";
+import { redactorOf } from "./recorder.ts";
 import type { Attempt, ReplayConfig } from "./recording.ts";
+import { type Recording, shapeOf } from "./recording_file.ts";
 
 const STATE_KEY = "provider-replay";
 
@@ -21,21 +23,6 @@ export function createProvider(
   coordinator: Coordinator,
   { context_window, max_output_tokens }: ReplayConfig,
 ): Provider {
-  /** Returns the next attempt and saves the position, so that a continued session continues with the next one. */
-  function take(): Attempt {
-    const state = coordinator.session_state[STATE_KEY] as { calls?: unknown } | undefined; // only this module writes it
-    const calls = typeof state?.calls === "number" ? state.calls : 0;
-    const attempt = attempts[calls];
-    if (!attempt) {
-      const fact = `the recording has ${attempts.length} answers`;
-      throw new LLMError("InvalidRequestError", `Cannot answer call ${calls + 1}: ${fact}`, {
-        provider: name,
-      });
-    }
-    coordinator.session_state[STATE_KEY] = { calls: calls + 1 };
-    return attempt;
-  }
-
   const info = ProviderInfo({
     id: name,
     display_name: "Replay provider",
@@ -44,12 +31,49 @@ export function createProvider(
   });
   return providerOf(name, info, async (_request, options = {}) => {
     throwIfAborted(name, options.signal);
-    return await answerWith(name, take(), options);
+    const state = coordinator.session_state[STATE_KEY] as { calls?: unknown } | undefined; // only this module writes it
+    const calls = typeof state?.calls === "number" ? state.calls : 0;
+    const attempt = attempts[calls];
+    if (!attempt) {
+      const message = `Cannot answer call ${calls + 1}: the recording has ${attempts.length} answers`;
+      throw new LLMError("InvalidRequestError", message, { provider: name });
+    }
+    coordinator.session_state[STATE_KEY] = { calls: calls + 1 }; // a continued session continues with the next one
+    return await answerWith(name, attempt, options);
   });
 }
 
+/** Returns a provider that plays a recording; `label` is its name in messages. */
+export function playingProvider(
+  name: string,
+  recording: Recording,
+  coordinator: Coordinator,
+  label: string,
+): Provider {
+  const info = recording.info ?? ProviderInfo({ id: name, display_name: "Replay provider" });
+  const provider = providerOf(name, info, async (request, options = {}) => {
+    const shape = await redactorOf(coordinator)(shapeOf(request));
+    const used = usedOf(coordinator);
+    const index = recording.find(shape, used);
+    if (index === null) {
+      const message = `Cannot play ${JSON.stringify(label)}: ${recording.explain(shape, used)}; ` +
+        "delete the file, and run once with the provider's key, to record again";
+      throw new LLMError("InvalidRequestError", message, { provider: name });
+    }
+    coordinator.session_state[STATE_KEY] = { played: [...used, index].sort((a, b) => a - b) };
+    return await answerWith(name, recording.calls[index]!, options); // find() returns an index of it
+  });
+  return { ...provider, priority: 0 };
+}
+
+/** Returns the calls that this session has played; another run of the session continues behind them. */
+function usedOf({ session_state }: Coordinator): ReadonlySet<number> {
+  const state = session_state[STATE_KEY] as { played?: unknown } | undefined; // only this module writes it
+  return new Set(Array.isArray(state?.played) ? state.played.filter(Number.isSafeInteger) : []);
+}
+
 /** Returns a provider with this info and these answers. */
-export function providerOf(
+function providerOf(
   name: string,
   info: ProviderInfo,
   complete: Provider["complete"],
@@ -64,7 +88,7 @@ export function providerOf(
 }
 
 /** Resolves to a recorded answer after its deltas. @throws {LLMError} a recorded failure. */
-export async function answerWith(
+async function answerWith(
   name: string,
   { deltas, outcome }: Attempt,
   { signal, onDelta }: CompleteOptions,

@@ -16,8 +16,7 @@ import {
   toLLMError,
   toPlainObject,
 } from "preamp/base";
-import { Recording } from "./recording_file.ts";
-import { shapeOf } from "./request_shape.ts";
+import { Recording, shapeOf } from "./recording_file.ts";
 
 /** A file that sessions of this process are recording to. */
 export interface OpenRecording {

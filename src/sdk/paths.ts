@@ -1,4 +1,5 @@
 /** Compares absolute paths as text. It works in sandboxes, which have no Node modules. */
+import { errorName } from "./errors.ts";
 
 const IS_WINDOWS = globalThis.navigator?.platform === "Win32";
 const SEPARATORS = IS_WINDOWS ? /[\\/]+/ : /\/+/;
@@ -35,4 +36,40 @@ export function parentFolder(path: string): string {
   const normal = normalizePath(path);
   const at = normal.lastIndexOf("/");
   return at > 0 ? normal.slice(0, at) : normal.slice(0, 1);
+}
+
+/**
+ * Resolves to whether a permission of a plan covers a file: it is true, or a list with the file or a folder
+ * that contains it. Links are followed first, so that none leads out of a granted folder. An entry that is not
+ * absolute covers nothing: it is relative to the plan, whose place is unknown here.
+ *
+ * @param realPath Resolves to a path with its links followed, such as `Deno.realPath`.
+ */
+export async function isPathGranted(
+  granted: unknown,
+  file: string,
+  realPath: (path: string) => Promise<string>,
+): Promise<boolean> {
+  if (granted === true) return true;
+  const paths: unknown[] = Array.isArray(granted) ? granted : [];
+  for (const path of paths) {
+    if (typeof path !== "string" || !isAbsolutePath(path)) continue;
+    if (isWithinFolder(await followed(path, realPath), await followed(file, realPath))) return true;
+  }
+  return false;
+}
+
+/** Resolves to a path with the links in its existing parts followed. */
+async function followed(path: string, realPath: (path: string) => Promise<string>): Promise<string> {
+  const missing: string[] = [];
+  for (let at = normalizePath(path);;) {
+    try {
+      return normalizePath([await realPath(at), ...missing].join("/"));
+    } catch (error) {
+      const parent = parentFolder(at);
+      if (errorName(error) !== "NotFound" || parent === at) throw error;
+      missing.unshift(baseName(at));
+      at = parent;
+    }
+  }
 }

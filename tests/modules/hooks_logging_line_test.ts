@@ -3,7 +3,7 @@ import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { propertyOptions } from "../support/cases.ts";
 import { ANY_CHARACTER } from "../support/characters.ts";
 import { formatLine, MAX_LINE_BYTES } from "../../modules/hooks-logging/format_line.ts";
-import { LineQueue } from "../../modules/hooks-logging/queue.ts";
+import { LineQueue } from "../../modules/hooks-logging/sinks.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text).length;
 
