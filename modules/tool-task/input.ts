@@ -1,15 +1,56 @@
-/** The tool's input: its schema, which lists the plan's agents, and its checks. */
-import { isObject, type JsonObject, type JsonSchema, type ProviderPreference } from "preamp/base";
-import { CONTEXTS, type InheritContext, MAX_TURNS, type TaskConfig } from "./config.ts";
+/** The config and the input of the tool; the input's schema lists the plan's agents. */
+import { isObject, type JsonObject, type JsonSchema, type ProviderPreference, readConfig } from "preamp/base";
 
-/** A checked input with all defaults. */
-export interface TaskInput {
+/** Parts of the conversation that an agent can inherit. */
+const CONTEXTS = ["none", "recent", "all"] as const;
+
+/** Maximum number of turns for `recent`. */
+const MAX_TURNS = 100;
+
+/** A checked config with all defaults. */
+export interface TaskConfig {
+  inherit_context: (typeof CONTEXTS)[number];
+  inherit_context_turns: number;
+  exclude_tools?: string[];
+  inherit_tools?: string[];
+}
+
+/** A checked input. */
+export interface TaskInput extends Partial<Pick<TaskConfig, "inherit_context" | "inherit_context_turns">> {
   instruction: string;
   agent?: string;
   session_id?: string;
-  inherit_context: InheritContext;
-  inherit_context_turns: number;
   provider_preferences?: ProviderPreference[];
+}
+
+/** JSON Schema of the config. */
+export const CONFIG_SCHEMA: JsonSchema = {
+  type: "object",
+  properties: {
+    inherit_context: {
+      enum: [...CONTEXTS],
+      default: "none",
+      description: "The part of the conversation that an agent inherits by default.",
+    },
+    inherit_context_turns: { type: "integer", minimum: 1, maximum: MAX_TURNS, default: 5 },
+    exclude_tools: {
+      type: "array",
+      items: { type: "string" },
+      description: "Ids of tool modules that agents do not inherit; an agent's own tools stay.",
+    },
+    inherit_tools: {
+      type: "array",
+      items: { type: "string" },
+      description: "Ids of the only tool modules that agents inherit. Cannot be combined with exclude_tools.",
+    },
+  },
+};
+
+/** Returns the config with its defaults. @throws {PreampError} `module_invalid` with all problems. */
+export function readTaskConfig(config: JsonObject): TaskConfig {
+  return readConfig<TaskConfig>(CONFIG_SCHEMA, config, ({ exclude_tools, inherit_tools }, refuse) => {
+    if (exclude_tools && inherit_tools) refuse(["inherit_tools"], "cannot be combined with exclude_tools");
+  });
 }
 
 /** Maximum characters of an agent's description in the tool's description. */
@@ -72,61 +113,4 @@ export function inputSchema(plan: JsonObject): JsonSchema {
     },
     required: ["instruction"],
   };
-}
-
-/** Returns the input with the config's defaults, or a description of what is wrong with it. */
-export function readInput(input: JsonObject, defaults: TaskConfig): TaskInput | string {
-  const { instruction, inherit_context, inherit_context_turns, provider_preferences } = input;
-  if (typeof instruction !== "string" || instruction.trim() === "") return "instruction must be text";
-  const task: TaskInput = {
-    instruction,
-    inherit_context: defaults.inherit_context,
-    inherit_context_turns: defaults.inherit_context_turns,
-  };
-  for (const key of ["agent", "session_id"] as const) {
-    const value = input[key];
-    if (value === undefined || value === null || value === "") continue;
-    if (typeof value !== "string") return `${key} must be text`;
-    task[key] = value;
-  }
-  if (task.agent !== undefined && task.session_id !== undefined) return "give agent or session_id, not both";
-  if (inherit_context !== undefined) {
-    const found = CONTEXTS.find((context) => context === inherit_context);
-    if (found === undefined) return `inherit_context must be one of ${CONTEXTS.join(", ")}`;
-    task.inherit_context = found;
-  }
-  if (inherit_context_turns !== undefined) {
-    if (!isTurns(inherit_context_turns)) {
-      return `inherit_context_turns must be a whole number from 1 to ${MAX_TURNS}`;
-    }
-    task.inherit_context_turns = inherit_context_turns;
-  }
-  if (provider_preferences !== undefined) {
-    const read = readPreferences(provider_preferences);
-    if (typeof read === "string") return read;
-    task.provider_preferences = read;
-  }
-  return task;
-}
-
-/** Reads a list of providers and models. Other keys are refused: the plan alone defines how a provider is reached. */
-function readPreferences(value: unknown): ProviderPreference[] | string {
-  if (!Array.isArray(value)) return "provider_preferences must be a list of {provider, model}";
-  const read: ProviderPreference[] = [];
-  for (const item of value) {
-    const { provider, model, ...rest } = isObject(item) ? item : {};
-    if (typeof provider !== "string" || (model !== undefined && typeof model !== "string")) {
-      return "provider_preferences must be a list of {provider, model}";
-    }
-    const [extra] = Object.keys(rest);
-    if (extra !== undefined) {
-      return `provider_preferences may have provider and model only: received ${JSON.stringify(extra)}`;
-    }
-    read.push(model === undefined ? { provider } : { provider, model });
-  }
-  return read;
-}
-
-function isTurns(value: unknown): value is number {
-  return typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= MAX_TURNS;
 }

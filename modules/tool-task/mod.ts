@@ -1,6 +1,7 @@
 /** `tool-task`: gives a task to a sub-agent and returns its answer. */
 import {
   type Coordinator,
+  defineTool,
   errorCode,
   errorMessage,
   type JsonObject,
@@ -14,8 +15,14 @@ import {
   type Tool,
   type ToolCallContext,
 } from "preamp/base";
-import { CONFIG_SCHEMA, readTaskConfig, type TaskConfig } from "./config.ts";
-import { describeAgents, inputSchema, readInput, type TaskInput } from "./input.ts";
+import {
+  CONFIG_SCHEMA,
+  describeAgents,
+  inputSchema,
+  readTaskConfig,
+  type TaskConfig,
+  type TaskInput,
+} from "./input.ts";
 
 /** Describes the module. */
 export const module: ModuleInfo = {
@@ -42,24 +49,25 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
 }
 
 function taskTool(coordinator: Coordinator, config: TaskConfig): Tool {
-  return {
+  return defineTool({
     name: "task",
     description:
       "Give a task to an agent that works on its own and answers once. It does not see this conversation " +
       `unless you set inherit_context. Several tasks in one answer run in parallel. Agents:\n${
         describeAgents(coordinator.config)
       }`,
-    input_schema: inputSchema(coordinator.config),
+    input: inputSchema(coordinator.config),
     async execute(input, call) {
-      const task = readInput(input, config);
-      if (typeof task === "string") return failure("tool_input_invalid", `Cannot start the task: ${task}`);
+      const task = input as TaskInput; // checked by the schema
+      if (task.agent !== undefined && task.session_id !== undefined) {
+        return failure("tool_input_invalid", "Cannot start the task: give agent or session_id, not both");
+      }
       const spawn = coordinator.getCapability("session.spawn");
       if (typeof spawn !== "function") {
         return failure("internal", "Cannot start the task: this session cannot spawn agents");
       }
       try {
-        const request = await requestOf(task, config, coordinator, call);
-        const result = await (spawn as SpawnSession)(request); // the runtime's capability
+        const result = await (spawn as SpawnSession)(await requestOf(task, config, coordinator, call)); // the runtime's
         if (call?.signal.aborted) throw call.signal.reason;
         return toResult(result);
       } catch (error) {
@@ -67,19 +75,21 @@ function taskTool(coordinator: Coordinator, config: TaskConfig): Tool {
         return failure(errorCode(error) ?? "internal", errorMessage(error));
       }
     },
-  };
+  });
 }
 
 async function requestOf(
-  task: TaskInput,
-  { exclude_tools, inherit_tools }: TaskConfig,
+  { instruction, agent, session_id, provider_preferences, ...input }: TaskInput,
+  { exclude_tools, inherit_tools, ...config }: TaskConfig,
   coordinator: Coordinator,
   call: ToolCallContext | undefined,
 ): Promise<SpawnRequest> {
-  const { agent, session_id, provider_preferences } = task;
-  const history = task.inherit_context === "none" ? [] : await coordinator.context?.getMessages() ?? [];
+  const { inherit_context = config.inherit_context, inherit_context_turns = config.inherit_context_turns } =
+    input;
+  const history = inherit_context === "none" ? [] : await coordinator.context?.getMessages() ?? [];
+  const inherited = inherit_context === "all" ? history : recent(history, inherit_context_turns);
   return {
-    instruction: promptOf(task, history),
+    instruction: promptOf(instruction, inherited),
     ...(agent === undefined ? {} : { agent }),
     ...(session_id === undefined ? {} : { session_id }),
     ...(call === undefined ? {} : { tool_call_id: call.id }),
@@ -109,15 +119,13 @@ function failure(type: string, message: string): JsonObject {
 }
 
 /**
- * Returns the prompt of an agent: the requested part of the conversation, without calls, results and system messages, then
- * its instruction.
+ * Returns the prompt of an agent: inherited messages of people and the model, without calls and results, then its
+ * instruction.
  */
-function promptOf(task: TaskInput, history: readonly Message[]): string {
-  const texts = task.inherit_context === "none"
-    ? []
-    : textsOf(task.inherit_context === "all" ? history : recent(history, task.inherit_context_turns));
-  if (texts.length === 0) return task.instruction;
-  return `The conversation so far:\n\n${texts.join("\n\n")}\n\nYour task:\n${task.instruction}`;
+function promptOf(instruction: string, inherited: readonly Message[]): string {
+  const texts = textsOf(inherited);
+  if (texts.length === 0) return instruction;
+  return `The conversation so far:\n\n${texts.join("\n\n")}\n\nYour task:\n${instruction}`;
 }
 
 /** Returns the last turns; each begins with a message that a person wrote. */

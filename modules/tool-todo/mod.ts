@@ -1,6 +1,13 @@
 /** `tool-todo`: a todo list for the model that is saved with the session. */
-import type { Coordinator, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp/base";
-import { MAX_TEXT_CHARS, MAX_TODOS, parseTodos, STATUSES, type Todo } from "./todos.ts";
+import {
+  type Coordinator,
+  defineTool,
+  isObject,
+  type JsonObject,
+  type ModuleInfo,
+  type MountReturn,
+  type Tool,
+} from "preamp/base";
 
 /** Describes the module. */
 export const module: ModuleInfo = {
@@ -11,7 +18,23 @@ export const module: ModuleInfo = {
   config_schema: { type: "object", properties: {} },
 };
 
+/** One entry of the list. `activeForm` describes the work in progress ("Running tests"). */
+interface Todo {
+  content: string;
+  status: (typeof STATUSES)[number];
+  activeForm?: string;
+}
+
 const ACTIONS = ["create", "update", "list"] as const;
+
+/** All statuses, in the order of the work. */
+const STATUSES = ["pending", "in_progress", "completed"] as const;
+
+/** Maximum bytes of the saved list: half of the 64 KiB that all modules of a session share. */
+const MAX_LIST_BYTES = 32_768;
+
+/** Maximum characters of each text. */
+const MAX_TEXT_CHARS = 2_000;
 
 /** Mounts the tool `todo`. Its list is saved in `session_state["tool-todo"]` as `{todos: […]}`. It has no config. */
 export async function mount(coordinator: Coordinator, _config: JsonObject = {}): Promise<MountReturn> {
@@ -21,18 +44,18 @@ export async function mount(coordinator: Coordinator, _config: JsonObject = {}):
 }
 
 function todoTool(state: JsonObject): Tool {
-  return {
+  return defineTool({
     name: "todo",
     description: "Keep a todo list for work of several steps. create: start a list (replaces the old one). " +
       "update: replace the list, with changed statuses; send every entry. list: read it. Keep one entry in_progress.",
-    input_schema: {
+    input: {
       type: "object",
       properties: {
         action: { type: "string", enum: [...ACTIONS] },
         todos: {
           type: "array",
           description: "The complete list; required by create and update",
-          maxItems: MAX_TODOS,
+          maxItems: 200,
           items: {
             type: "object",
             properties: {
@@ -57,24 +80,25 @@ function todoTool(state: JsonObject): Tool {
     risk: "low",
     idempotent: true, // every action replaces or returns the whole list
     execute({ action, todos }) {
-      switch (action) {
-        case "create":
-        case "update":
-          return save(state, action, todos);
-        case "list": {
-          const saved = readSaved(state);
-          return { success: true, output: { status: "listed", ...counts(saved), todos: saved } };
-        }
-        default:
-          return failure(`action must be one of ${ACTIONS.join(", ")}`);
-      }
+      if (action !== "list") return save(state, action, todos);
+      const saved = readSaved(state);
+      return { success: true, output: { status: "listed", ...counts(saved), todos: saved } };
     },
-  };
+  });
 }
 
-function save(state: JsonObject, action: "create" | "update", input: unknown): JsonObject {
-  const todos = parseTodos(input);
-  if (typeof todos === "string") return failure(todos);
+function save(state: JsonObject, action: "create" | "update", input: Todo[] | undefined): JsonObject {
+  if (!input) return failure(`${action} needs todos`);
+  const todos = input.map(({ content, status, activeForm }): Todo => ({
+    content,
+    status,
+    ...(activeForm === undefined ? {} : { activeForm }),
+  }));
+  if (todos.some((todo) => todo.content.trim() === "" || todo.activeForm?.trim() === "")) {
+    return failure("content and activeForm must not be blank");
+  }
+  const bytes = new TextEncoder().encode(JSON.stringify(todos)).length;
+  if (bytes > MAX_LIST_BYTES) return failure(`todos must fit ${MAX_LIST_BYTES} bytes: received ${bytes}`);
   state[module.id] = { todos }; // a new object: only top-level assignments are saved
   return action === "create"
     ? { success: true, output: { status: "created", ...counts(todos), todos } }
@@ -84,8 +108,13 @@ function save(state: JsonObject, action: "create" | "update", input: unknown): J
 /** Returns the saved list; state of an unknown form, such as that of an older version, is treated as an empty list. */
 function readSaved(state: JsonObject): Todo[] {
   const saved = state[module.id];
-  const todos = parseTodos(typeof saved === "object" && saved !== null ? (saved as JsonObject).todos : []);
-  return typeof todos === "string" ? [] : todos;
+  const todos: unknown = isObject(saved) ? saved.todos : undefined;
+  return Array.isArray(todos) && todos.every(isTodo) ? todos : [];
+}
+
+function isTodo(value: unknown): value is Todo {
+  return isObject(value) && typeof value.content === "string" &&
+    STATUSES.some((status) => status === value.status);
 }
 
 function counts(todos: readonly Todo[]): JsonObject {

@@ -119,19 +119,19 @@ Deno.test("task fails when the capability session.spawn is missing", async () =>
 });
 
 const BAD: [JsonObject, string][] = [
-  [{}, "instruction must be text"],
-  [{ instruction: 5 }, "instruction must be text"],
-  [{ instruction: "x", agent: 5 }, "agent must be text"],
-  [{ instruction: "x", agent: "a", session_id: "s" }, "not both"],
-  [{ instruction: "x", inherit_context: "some" }, "inherit_context must be one of none, recent, all"],
-  [{ instruction: "x", inherit_context_turns: 0 }, "inherit_context_turns must be a whole number"],
-  [{ instruction: "x", provider_preferences: {} }, "provider_preferences must be a list"],
-  [{ instruction: "x", provider_preferences: [{ model: "m" }] }, "provider_preferences must be a list"],
-  [
-    { instruction: "x", provider_preferences: [{ provider: "p", config: { api_key: "k" } }] },
-    'provider and model only: received "config"',
-  ],
+  [{}, 'required property "instruction"'],
+  [{ instruction: 5 }, "instruction: Instance type"],
+  [{ instruction: "" }, "instruction: String is too short"],
+  [{ instruction: "x", agent: 5 }, "agent: Instance"],
+  [{ instruction: "x", agent: "unknown" }, "agent: Instance does not match any of"],
+  [{ instruction: "x", agent: "triage", session_id: "s" }, "not both"],
+  [{ instruction: "x", inherit_context: "some" }, "inherit_context: Instance does not match any of"],
+  [{ instruction: "x", inherit_context_turns: 0 }, "inherit_context_turns: 0 is less than 1"],
+  [{ instruction: "x", provider_preferences: {} }, "provider_preferences: Instance type"],
+  [{ instruction: "x", provider_preferences: [{ model: "m" }] }, 'required property "provider"'],
+  [{ instruction: "x", provider_preferences: [{ provider: "p", config: { api_key: "k" } }] }, '"config"'],
 ];
+
 for (const [input, fact] of BAD) {
   Deno.test(`task does not spawn and reports the problem when its input is ${JSON.stringify(input)}`, async () => {
     const { call, requests } = await mounted();
@@ -140,6 +140,14 @@ for (const [input, fact] of BAD) {
     assertStringIncludes(String((error as JsonObject).message), fact);
   });
 }
+
+Deno.test("task takes the tools that agents inherit from the config alone", async () => {
+  const { call, requests } = await mounted({ exclude_tools: ["tool-task"] });
+  await call({ instruction: "x", exclude_tools: [], inherit_tools: ["tool-shell"] });
+  assertEquals(requests.map(({ exclude_tools, inherit_tools }) => [exclude_tools, inherit_tools]), [
+    [["tool-task"], undefined],
+  ]);
+});
 
 for (
   const [config, key] of [

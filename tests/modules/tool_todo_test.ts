@@ -57,50 +57,54 @@ Deno.test("todo drops unknown fields of entries", async () => {
   const fake = await mounted();
   await call(fake, "todo", {
     action: "create",
-    todos: [{ content: "a", status: "pending", id: 4, activeForm: null }],
+    todos: [{ content: "a", status: "pending", id: 4 }],
   });
   assertEquals(fake.state["tool-todo"], { todos: [{ content: "a", status: "pending" }] });
 });
 
 const BAD: [string, Record<string, unknown>, string][] = [
-  ["the action is unknown", { action: "add" }, "action must be one of create, update, list"],
-  ["the action is missing", {}, "action must be one of"],
-  ["todos are missing", { action: "create" }, "todos must be a list: received undefined"],
-  ["todos is not a list", { action: "update", todos: {} }, "todos must be a list: received object"],
+  [
+    "the action is unknown",
+    { action: "add" },
+    'action: Instance does not match any of ["create","update","list"]',
+  ],
+  ["the action is missing", {}, 'required property "action"'],
+  ["todos are missing", { action: "create" }, "create needs todos"],
+  ["todos is not a list", { action: "update", todos: {} }, 'todos: Instance type "object" is invalid'],
   [
     "an entry is not an object",
     { action: "create", todos: ["a"] },
-    "todos[0] must be an object: received string",
+    'todos.0: Instance type "string" is invalid',
   ],
   [
     "content is missing",
     { action: "create", todos: [{ status: "pending" }] },
-    "todos[0].content must be text",
+    'required property "content"',
   ],
   [
     "content is blank",
     { action: "create", todos: [{ content: " ", status: "pending" }] },
-    "must not be empty",
+    "must not be blank",
   ],
   [
     "a status is unknown",
     { action: "create", todos: [LIST[0], { content: "a", status: "done" }] },
-    'todos[1].status must be one of pending, in_progress, completed: received "done"',
+    'todos.1.status: Instance does not match any of ["pending","in_progress","completed"]',
   ],
   [
     "activeForm is not text",
     { action: "create", todos: [{ content: "a", status: "pending", activeForm: 1 }] },
-    "todos[0].activeForm must be text",
+    'todos.0.activeForm: Instance type "number" is invalid',
   ],
   [
     "a text is longer than 2,000 characters",
     { action: "create", todos: [{ content: "a".repeat(2_001), status: "pending" }] },
-    "at most 2000 characters: received 2001",
+    "String is too long (2001 > 2000)",
   ],
   [
     "there are more than 200 entries",
     { action: "create", todos: Array.from({ length: 201 }, () => LIST[0]) },
-    "at most 200 entries: received 201",
+    "Array has too many items (201 > 200)",
   ],
   [
     "the list is larger than 32 KiB",
