@@ -1,5 +1,5 @@
 /**
- * Evaluates arithmetic expressions and formats their values. A precedence parser, without `eval` and without a syntax tree.
+ * Reads and evaluates arithmetic expressions, and formats their values. A precedence parser, without `eval` and without a syntax tree.
  *
  * | binds     | operators       | groups       |
  * |-----------|-----------------|--------------|
@@ -10,9 +10,7 @@
  *
  * So `-2^2` is -4 and `2^-1` is 0.5.
  */
-import { CalculationError } from "./failure.ts";
-import { CONSTANTS, divide, FUNCTIONS, modulo, power } from "./functions.ts";
-import { type Token, tokenize } from "./tokens.ts";
+import { CalculationError, CONSTANTS, divide, FUNCTIONS, modulo, power } from "./functions.ts";
 
 /** Maximum characters of an expression. */
 export const MAX_EXPRESSION_CHARS = 10_000;
@@ -122,7 +120,7 @@ function atom(reader: Reader): number {
   const token = reader.peek();
   if (token.kind === "number") {
     reader.take();
-    return finite(token.value, token.text);
+    return finite(Number(token.text), token.text);
   }
   if (token.kind === "name") {
     reader.take();
@@ -184,4 +182,52 @@ export function formatNumber(value: number): string {
   if (Math.abs(rounded) <= 1e15) return String(rounded);
   const [mantissa = "", exponent = ""] = digits.split("e");
   return `${Number(mantissa)}e${exponent}`;
+}
+
+/** A token and its position, counted from 1. Every list ends with `end`. */
+interface Token {
+  readonly kind: "number" | "name" | "sign" | "end";
+  readonly text: string;
+  readonly position: number;
+}
+
+/** Accepted signs → the operator. */
+const SIGNS: ReadonlyMap<string, string> = new Map([
+  ["\u2212", "-"], // minus sign
+  ["\u2013", "-"], // en dash, which word processors insert for a hyphen
+  ["\u00d7", "*"], // multiplication sign
+  ["\u00b7", "*"], // middle dot
+  ["\u22c5", "*"], // dot operator
+  ["\u00f7", "/"], // division sign
+  ["\u2215", "/"], // division slash
+  ["**", "^"],
+  ...[..."+-*/%^(),"].map((sign) => [sign, sign] as const),
+]);
+
+/** White space; a number, whose `e` needs digits after it; a name; any other character. */
+const TOKEN = /\s+|(?<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?<name>[A-Za-z_]\w*|\u03c0)|\*\*|./gu;
+
+/**
+ * Returns the tokens of an expression. `**` is read as `^`; names are lower-cased; `π` is `pi`.
+ *
+ * @throws {CalculationError} `syntax_error` with the position, for a character that does not start a token.
+ */
+function tokenize(text: string): Token[] {
+  const tokens: Token[] = [];
+  for (const { 0: found, index, groups: { number, name } = {} } of text.matchAll(TOKEN)) {
+    const position = index + 1;
+    if (number !== undefined) tokens.push({ kind: "number", text: number, position });
+    else if (name !== undefined) {
+      tokens.push({ kind: "name", text: name === "\u03c0" ? "pi" : name.toLowerCase(), position });
+    } else if (found.trim() !== "") {
+      const sign = SIGNS.get(found);
+      if (sign === undefined) {
+        const fact = `unexpected character ${JSON.stringify(found)} at position ${position}`;
+        throw new CalculationError("syntax_error", fact);
+      }
+      tokens.push({ kind: "sign", text: sign, position });
+    }
+  }
+  tokens.push({ kind: "end", text: "", position: text.length + 1 });
+  return tokens;
 }

@@ -1,5 +1,27 @@
-/** The constants and functions of expressions, with their numbers of arguments. */
-import { CalculationError } from "./failure.ts";
+/** The constants and functions of expressions, with their numbers of arguments, and the failure of a calculation. */
+
+/** Kinds of failures, the `type` of a failed result. */
+type FailureKind =
+  | "tool_input_invalid"
+  | "expression_too_long"
+  | "expression_too_deep"
+  | "syntax_error"
+  | "unknown_name"
+  | "division_by_zero"
+  | "domain_error"
+  | "overflow";
+
+/** Thrown when an expression cannot be evaluated; the tool turns it into a failed result. */
+export class CalculationError extends Error {
+  /** The `error.type` of the failed result. */
+  readonly kind: FailureKind;
+
+  /** Creates a failure. */
+  constructor(kind: FailureKind, fact: string) {
+    super(`Cannot evaluate the expression: ${fact}`);
+    this.kind = kind;
+  }
+}
 
 /** A function of an expression. */
 export interface CalculatorFunction {

@@ -1,7 +1,7 @@
 /** `tool-calculator`: arithmetic for the model. */
 import type { Coordinator, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp/base";
 import { evaluate, formatNumber, MAX_EXPRESSION_CHARS } from "./evaluate.ts";
-import { CalculationError } from "./failure.ts";
+import { CalculationError } from "./functions.ts";
 
 /** Describes the module. */
 export const module: ModuleInfo = {
