@@ -3,7 +3,7 @@
  * depends only on the messages since the prompt.
  */
 import { type ChatRequest, type Message, parseToolCall, textOf } from "preamp/base";
-import type { ScriptEntry } from "./script.ts";
+import type { ScriptEntry } from "./config.ts";
 
 /** Maximum code units of a prompt that are searched for an expression. */
 const MAX_READ_CHARS = 2_000;

@@ -11,12 +11,10 @@ import {
   RequestMeter,
   type ToolCall,
 } from "preamp/base";
-import { type Answers, DEFAULT_TEXT, type MockConfig } from "./config.ts";
+import { type Answers, DEFAULT_TEXT, type MockConfig, type ScriptEntry } from "./config.ts";
 import type { Position } from "./script_position.ts";
-import { composeReply, toResponse, usageOf } from "./reply.ts";
+import { composeReply, streamBlocks, toResponse, usageOf } from "./reply.ts";
 import { defaultAnswer, promptOf } from "./default_answer.ts";
-import type { ScriptEntry } from "./script.ts";
-import { streamBlocks } from "./stream.ts";
 
 /** Collaborators of the provider. */
 export interface ProviderDeps {

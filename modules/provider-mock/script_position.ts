@@ -7,7 +7,7 @@
  * instance does not know its `instance_id`.
  */
 import type { ChatRequest, Coordinator, JsonObject } from "preamp/base";
-import type { ScriptEntry } from "./script.ts";
+import type { ScriptEntry } from "./config.ts";
 
 const INSTANCES = "provider-mock.instances";
 

@@ -3,7 +3,7 @@ import { type ChatRequest, errorCode, type JsonObject, type Message } from "prea
 import { MockProvider, testContext, TestCoordinator } from "preamp/testing";
 import * as contextSimple from "../../modules/context-simple/mod.ts";
 import * as contextSummarizing from "../../modules/context-summarizing/mod.ts";
-import { chunksOf } from "../../modules/context-summarizing/chunks.ts";
+import { chunksOf } from "../../modules/context-summarizing/summariser.ts";
 import { estimateTokens } from "preamp";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { addAll, assertView, groups, system, tokensOf, user, withoutNotice } from "../support/context.ts";
