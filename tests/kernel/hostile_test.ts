@@ -257,6 +257,31 @@ Deno.test("a module that keeps references after the end of the session cannot us
   assertEquals(session.mounts.tools.names, []);
 });
 
+Deno.test("a module cannot change the history without an entry: it has the methods of a context manager only", async () => {
+  let methods: string[] = [];
+  const { data } = await survive({
+    hooks: [async (coordinator) => {
+      const handle = coordinator.context!;
+      methods = Object.getOwnPropertyNames(Object.getPrototypeOf(handle)).filter((name) =>
+        !name.includes("_")
+      );
+      assertEquals(Object.keys(handle), []);
+      await handle.setMessages([{ role: "user", content: "from a module" }]);
+    }],
+  });
+  assertEquals(methods, [
+    "constructor",
+    "addMessage",
+    "getMessagesForRequest",
+    "getMessages",
+    "setMessages",
+    "clear",
+    "setSystemPromptFactory",
+    "compact",
+  ]);
+  assertEquals(data("context:reset"), [{ messages: [{ role: "user", content: "from a module" }] }]);
+});
+
 Deno.test("a hook that emits its own event without end is stopped by its timeout", async () => {
   const made = kit({
     hooks: [hook("prompt:submit", async (_event, _data) => {

@@ -17,8 +17,12 @@ export interface ContextGuardDeps {
   resultTextFor(id: string, name: string): string;
 }
 
-/** A guarded context manager. */
-export class ContextGuard implements ContextManager {
+/** The guard of a context manager; modules and the loop receive its handles only. */
+export class ContextGuard {
+  /** For modules. */
+  readonly handle: ContextManager = new ContextHandle(this, false);
+  /** For the orchestrator: a view that it requests closes the pending calls of the last answer. */
+  readonly loop_handle: ContextManager = new ContextHandle(this, true);
   readonly #session: SessionContext;
   readonly #injections: Injections;
   readonly #deps: ContextGuardDeps;
@@ -137,16 +141,8 @@ export class ContextGuard implements ContextManager {
     await this.#addDeferred();
   }
 
-  /**
-   * Returns the context for the orchestrator: a view that it requests closes the pending calls of the last
-   * answer.
-   */
-  forLoop(): ContextManager {
-    return new LoopContext(this);
-  }
-
   /** Returns a view for the loop, after closing the pending calls of the last answer. */
-  getMessagesForLoop(options?: RequestOptions): Promise<Message[]> {
+  getMessagesForLoop(options?: RequestOptions | number): Promise<Message[]> {
     if (!this.#calls.any || this.#isRunning()) return this.getMessagesForRequest(options);
     return this.closeCalls().then(() => this.getMessagesForRequest(options));
   }
@@ -204,29 +200,19 @@ export class ContextGuard implements ContextManager {
     if (!(returned instanceof Promise)) return;
     returned.catch((error) => this.#session.host.warn("system_prompt_lost", errorMessage(error)));
   }
-
-  /** Returns false: older modules call it, but a view is compacted when it is made. */
-  should_compact(): boolean {
-    return false;
-  }
-
-  /** Does nothing: older modules call it, but a view is compacted when it is made. */
-  compact(): Promise<void> {
-    return Promise.resolve();
-  }
 }
 
-withSnakeCase(ContextGuard);
-
 /**
- * Context manager of the orchestrator: see {@link ContextGuard.forLoop}. A class, because an object literal
- * with two spellings of each method takes 100 times as long to create.
+ * The context manager that modules receive. A class, because an object literal with two spellings of each
+ * method takes 100 times as long to create.
  */
-class LoopContext implements ContextManager {
+class ContextHandle implements ContextManager {
   readonly #guard: ContextGuard;
+  readonly #is_for_loop: boolean;
 
-  constructor(guard: ContextGuard) {
+  constructor(guard: ContextGuard, is_for_loop: boolean) {
     this.#guard = guard;
+    this.#is_for_loop = is_for_loop;
   }
 
   addMessage(message: Message): Promise<void> {
@@ -234,7 +220,9 @@ class LoopContext implements ContextManager {
   }
 
   getMessagesForRequest(options?: RequestOptions): Promise<Message[]> {
-    return this.#guard.getMessagesForLoop(options);
+    return this.#is_for_loop
+      ? this.#guard.getMessagesForLoop(options)
+      : this.#guard.getMessagesForRequest(options);
   }
 
   getMessages(): Promise<Message[]> {
@@ -253,16 +241,18 @@ class LoopContext implements ContextManager {
     this.#guard.setSystemPromptFactory(factory);
   }
 
+  /** Returns false: older modules call it, but a view is compacted when it is made. */
   should_compact(): boolean {
-    return this.#guard.should_compact();
+    return false;
   }
 
+  /** Does nothing: older modules call it, but a view is compacted when it is made. */
   compact(): Promise<void> {
-    return this.#guard.compact();
+    return Promise.resolve();
   }
 }
 
-withSnakeCase(LoopContext);
+withSnakeCase(ContextHandle);
 
 function requireMethod(context: ContextManager, name: string): Method {
   const method = methodOf(context, name);

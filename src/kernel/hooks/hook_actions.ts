@@ -7,7 +7,6 @@ import { afterApproval, injectedMessage } from "../../sdk/hook_actions.ts";
 import type { Emission, Injection, Message } from "../../sdk/types.ts";
 import { type ApprovalSubject, askForApproval } from "./approvals.ts";
 import type { SessionContext } from "../session/session_context.ts";
-import type { ContextGuard } from "../guards/context.ts";
 import type { Injections } from "./injections.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { Gate } from "../session/turn_state.ts";
@@ -90,7 +89,7 @@ export class HookActions {
   }
 
   async #store(message: Message): Promise<void> {
-    const context = this.#mounts.context as ContextGuard | null;
+    const { context } = this.#mounts;
     if (context === null) return;
     if (context.has_open_calls) this.#injections.defer(message);
     else await context.addMessage(message);

@@ -8,7 +8,6 @@ import { toPlain } from "../../sdk/json.ts";
 import { toolErrorType } from "../../sdk/loop/tool_calls.ts";
 import { cancelledCallText, serializeOutput } from "../../sdk/tools.ts";
 import type { SessionContext } from "../session/session_context.ts";
-import type { ContextGuard } from "../guards/context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { HookActions } from "./hook_actions.ts";
 import type { CallRecord, Turn } from "../session/turn_state.ts";
@@ -72,7 +71,7 @@ export class LoopContract {
   async settleAnswer(turn: Turn): Promise<void> {
     await this.emitResponse();
     for (const call of turn.calls) if (isUnreported(call)) await this.#emitResult(call);
-    await (this.#mounts.context as ContextGuard | null)?.closeCalls();
+    await this.#mounts.context?.closeCalls();
   }
 
   /** Emits `provider:response` for the last answer if the loop did not. */
@@ -125,7 +124,7 @@ export class LoopContract {
 
   #isReadyToCall(turn: Turn): boolean {
     return turn.unreported_response === null && !turn.calls.some(isUnreported) &&
-      (this.#mounts.context as ContextGuard | null)?.has_open_calls !== true &&
+      this.#mounts.context?.has_open_calls !== true &&
       turn.started && turn.prompt_submitted && turn.prompt_gate?.processed !== false &&
       turn.request_gate?.processed === true && !turn.requests_by_kernel;
   }

@@ -94,7 +94,7 @@ export class ModuleCoordinator implements Coordinator {
     return this.#single("orchestrator", this.#shared.mounts.orchestrator);
   }
   get context(): ContextManager | null {
-    return this.#single("context", this.#shared.mounts.context);
+    return this.#single("context", this.#shared.mounts.context?.handle ?? null);
   }
 
   #many<T>(point: string, published: Record<string, T>): Record<string, T> {

@@ -1,7 +1,8 @@
 /** The mount points of a session: their names and aliases, and the guarded objects that are mounted there. */
 import { isObject } from "../../sdk/json.ts";
+import type { ContextGuard } from "../guards/context.ts";
 import { countChange, liveViewOf } from "../../sdk/live_view.ts";
-import type { ContextManager, Orchestrator, Provider, Tool } from "../../sdk/types.ts";
+import type { Orchestrator, Provider, Tool } from "../../sdk/types.ts";
 
 /** A canonical mount point. */
 export type MountPoint = "orchestrator" | "context" | "providers" | "tools";
@@ -76,7 +77,7 @@ export function resolvePoint(point: string): MountPoint {
  */
 export class Mounts {
   orchestrator: Orchestrator | null = null;
-  context: ContextManager | null = null;
+  context: ContextGuard | null = null;
   readonly tools = new LiveMap<Tool>();
   /** Provider handles for modules. */
   readonly providers = new LiveMap<Provider>();

@@ -92,7 +92,7 @@ async function callLoop(turn: Turn, parts: TurnDeps, resume: boolean): Promise<R
   try {
     const pending = mounts.orchestrator!.execute( // a session without one is not initialised
       typeof prompt === "string" ? prompt : toPlain(prompt) as unknown as Prompt,
-      contextOf(parts).forLoop(),
+      contextOf(parts).loop_handle,
       mounts.loop_providers.view,
       mounts.tools.view,
       coordinator.hooks,
@@ -133,7 +133,7 @@ async function finishTurn(turn: Turn, parts: TurnDeps, returned: Returned): Prom
 }
 
 function contextOf({ mounts }: TurnDeps): ContextGuard {
-  return mounts.context as ContextGuard; // a session without one is not initialised
+  return mounts.context!; // a session without one is not initialised
 }
 
 function executionStatus(outcome: Outcome): string {

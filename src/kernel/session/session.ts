@@ -336,7 +336,7 @@ export class Session {
   }
 
   get #context(): ContextGuard {
-    return this.#parts.mounts.context as ContextGuard;
+    return this.#parts.mounts.context!; // a session without one is not initialised
   }
 
   /** Mount points of the session. */

@@ -276,7 +276,7 @@ Deno.test("a context with R0's spelling is guarded like any other", async () => 
   });
   await run();
   assertEquals(contents(messages()), contents(inner.messages));
-  const handle = session.mounts.context as unknown as Record<
+  const handle = session.mounts.context!.handle as unknown as Record<
     string,
     (...args: unknown[]) => Promise<unknown>
   >;
