@@ -12,38 +12,130 @@ import type { ChatResponse, Prompt, ToolResult } from "../../sdk/types.ts";
 import type { DraftEntry } from "../host.ts";
 import { type RecoveredCall, Turn } from "./turn_state.ts";
 
-/** State of an interrupted turn. */
-export interface RecoveredTurn {
-  readonly turn_id: string;
-  /** Whether the prompt is in the history, so that the loop resumes; else the turn starts. */
-  readonly prompted: boolean;
-  /** Number of answered iterations. */
-  readonly iteration: number;
-  /** The last answer; null before the first. */
-  readonly response: ChatResponse | null;
-  /** Whether the last answer is not in the history yet. */
-  readonly response_is_unstored: boolean;
-  /** Calls of the last answer that have entries in the log, by id. */
-  readonly calls: ReadonlyMap<string, RecoveredCall>;
-  /** State of `cancel:requested`; null when the turn was not cancelled. */
-  readonly cancelled: "graceful" | "immediate" | null;
-  /** Text of the turn, when the loop had ended; null when it had not. */
-  readonly ended_with: string | null;
-  /** Events of the turn that are emitted at most once, and were emitted. */
-  readonly emitted: ReadonlySet<string>;
-  /** Status of `orchestrator:complete`; null when it was not emitted. */
-  readonly completed: string | null;
-  readonly prompt_denied: string | null;
-  readonly request_denied: string | null;
-  readonly max_reached: boolean;
-  /** Name of the limit that refused a tool call. */
-  readonly limit: string | null;
-  /** Error of the last model call, when no other call followed. */
-  readonly provider_error: Error | null;
-}
-
 /** Events that are emitted at most once in a turn. */
 const ONCE_PER_TURN = eventsWith("once");
+
+/** State of an interrupted turn, computed entry by entry. */
+export class RecoveredTurn {
+  /** Whether the prompt is in the history, so that the loop resumes; else the turn starts. */
+  prompted = false;
+  /** Number of answered iterations. */
+  iteration = 0;
+  /** The last answer; null before the first. */
+  response: ChatResponse | null = null;
+  /** Whether the last answer is not in the history yet. */
+  response_is_unstored = false;
+  /** Calls of the last answer that have entries in the log, by id. */
+  calls = new Map<string, RecoveredCall>();
+  /** State of `cancel:requested`; null when the turn was not cancelled. */
+  cancelled: "graceful" | "immediate" | null = null;
+  /** Events of the turn that are emitted at most once, and were emitted. */
+  readonly emitted = new Set<string>();
+  /** Status of `orchestrator:complete`; null when it was not emitted. */
+  completed: string | null = null;
+  prompt_denied: string | null = null;
+  request_denied: string | null = null;
+  max_reached = false;
+  /** Name of the limit that refused a tool call. */
+  limit: string | null = null;
+  /** Error of the last model call, when no other call followed. */
+  provider_error: Error | null = null;
+  readonly #redacted: string;
+  /** Text of `execution:end`. */
+  #answer: string | null = null;
+
+  /** @param redacted The text that replaces secrets. */
+  constructor(readonly turn_id: string, redacted: string) {
+    this.#redacted = redacted;
+  }
+
+  /** Text of the turn, when the loop had ended; null when it had not. */
+  get ended_with(): string | null {
+    const denied = this.prompt_denied ?? this.request_denied;
+    if (this.#answer !== null) return this.#answer;
+    if (denied !== null) return `Operation denied: ${denied}`;
+    return this.limit === null ? null : "";
+  }
+
+  /** Adds the next entry of the turn. */
+  add({ event, data, verdict }: DraftEntry): void {
+    if (ONCE_PER_TURN.has(event)) this.emitted.add(event);
+    const denied = verdict?.action === "deny" ? verdict.reason ?? "Denied by hook" : null;
+    switch (event) {
+      case "prompt:submit":
+        this.prompt_denied = denied;
+        break;
+      case "provider:error":
+        this.provider_error = failureOf(data.error);
+        break;
+      case "provider:request":
+        this.provider_error = null;
+        this.request_denied = denied;
+        this.max_reached ||= data.max_reached === true;
+        break;
+      case "provider:response":
+        if (data.inner !== true) this.#addAnswer(data);
+        break;
+      case "context:message":
+        this.#message(data.message);
+        break;
+      case "tool:pre":
+        this.#pre(data, verdict?.action);
+        break;
+      case "approval:granted":
+        if (typeof data.tool_call_id === "string") this.calls.set(data.tool_call_id, "lost");
+        break;
+      case "tool:post":
+        this.calls.set(String(data.tool_call_id), { result: toToolResult(data.result) });
+        break;
+      case "tool:error":
+        this.#failed(data);
+        break;
+      case "cancel:requested":
+        this.cancelled = data.state === "immediate" ? "immediate" : "graceful";
+        break;
+      case "execution:end":
+        this.#answer = String(data.response ?? "");
+        break;
+      case "orchestrator:complete":
+        this.completed = String(data.status ?? "");
+        break;
+    }
+  }
+
+  #addAnswer(data: JsonObject): void {
+    this.iteration++;
+    this.calls = new Map();
+    this.response = isObject(data.response) ? toChatResponse(data.response) : null;
+    this.response_is_unstored = (this.response?.content.length ?? 0) > 0;
+    for (const call of this.response?.tool_calls ?? []) {
+      if (JSON.stringify(call.arguments).includes(this.#redacted)) this.calls.set(call.id, "redacted");
+    }
+  }
+
+  #message(message: unknown): void {
+    if (!isObject(message)) return;
+    if (message.role === "assistant") this.response_is_unstored = false;
+    const of_user = message.role === "user" &&
+      (!isObject(message.metadata) || message.metadata.source === undefined);
+    if (of_user) this.prompted = true;
+  }
+
+  /**
+   * Marks a call as lost, because it may have run. A call that waits for approval has not run before the
+   * answer.
+   */
+  #pre({ tool_call_id }: JsonObject, action: string | undefined): void {
+    const id = String(tool_call_id);
+    if (action === "deny" || action === "ask_user" || this.calls.has(id)) return;
+    this.calls.set(id, "lost");
+  }
+
+  #failed({ tool_call_id, error }: JsonObject): void {
+    this.calls.set(String(tool_call_id), { error: failureOf(error) });
+    if (isObject(error) && error.type === "limit_reached") this.limit = "max_tool_calls";
+  }
+}
 
 /**
  * Returns the state of a session's last turn, or null when no turn was started.
@@ -57,132 +149,11 @@ export function recoverTurn(
   const own = entries.filter((entry) => entry.session_id === session_id);
   const turn_id = own.findLast((entry) => entry.turn_id !== undefined)?.turn_id;
   if (turn_id === undefined) return null;
-  const projection = new TurnProjection(redacted);
+  const recovered = new RecoveredTurn(turn_id, redacted);
   for (const entry of own) {
-    if (entry.turn_id === turn_id || entry.event === "cancel:requested") projection.add(entry);
+    if (entry.turn_id === turn_id || entry.event === "cancel:requested") recovered.add(entry);
   }
-  return { turn_id, ...projection.state };
-}
-
-class TurnProjection {
-  readonly #redacted: string;
-  readonly #emitted = new Set<string>();
-  #prompted = false;
-  #iteration = 0;
-  #response: ChatResponse | null = null;
-  #response_is_unstored = false;
-  #calls = new Map<string, RecoveredCall>();
-  #cancelled: RecoveredTurn["cancelled"] = null;
-  #completed: string | null = null;
-  #answer: string | null = null;
-  #prompt_denied: string | null = null;
-  #request_denied: string | null = null;
-  #max_reached = false;
-  #limit: string | null = null;
-  #provider_error: Error | null = null;
-
-  constructor(redacted: string) {
-    this.#redacted = redacted;
-  }
-
-  add({ event, data, verdict }: DraftEntry): void {
-    if (ONCE_PER_TURN.has(event)) this.#emitted.add(event);
-    const denied = verdict?.action === "deny" ? verdict.reason ?? "Denied by hook" : null;
-    switch (event) {
-      case "prompt:submit":
-        this.#prompt_denied = denied;
-        break;
-      case "provider:error":
-        this.#provider_error = failureOf(data.error);
-        break;
-      case "provider:request":
-        this.#provider_error = null;
-        this.#request_denied = denied;
-        this.#max_reached ||= data.max_reached === true;
-        break;
-      case "provider:response":
-        if (data.inner !== true) this.#answered(data);
-        break;
-      case "context:message":
-        this.#message(data.message);
-        break;
-      case "tool:pre":
-        this.#pre(data, verdict?.action);
-        break;
-      case "approval:granted":
-        if (typeof data.tool_call_id === "string") this.#calls.set(data.tool_call_id, "lost");
-        break;
-      case "tool:post":
-        this.#calls.set(String(data.tool_call_id), { result: toToolResult(data.result) });
-        break;
-      case "tool:error":
-        this.#failed(data);
-        break;
-      case "cancel:requested":
-        this.#cancelled = data.state === "immediate" ? "immediate" : "graceful";
-        break;
-      case "execution:end":
-        this.#answer = String(data.response ?? "");
-        break;
-      case "orchestrator:complete":
-        this.#completed = String(data.status ?? "");
-        break;
-    }
-  }
-
-  #answered(data: JsonObject): void {
-    this.#iteration++;
-    this.#calls = new Map();
-    this.#response = isObject(data.response) ? toChatResponse(data.response) : null;
-    this.#response_is_unstored = (this.#response?.content.length ?? 0) > 0;
-    for (const call of this.#response?.tool_calls ?? []) {
-      if (JSON.stringify(call.arguments).includes(this.#redacted)) this.#calls.set(call.id, "redacted");
-    }
-  }
-
-  #message(message: unknown): void {
-    if (!isObject(message)) return;
-    if (message.role === "assistant") this.#response_is_unstored = false;
-    const of_user = message.role === "user" &&
-      (!isObject(message.metadata) || message.metadata.source === undefined);
-    if (of_user) this.#prompted = true;
-  }
-
-  /**
-   * Marks a call as lost, because it may have run. A call that waits for approval has not run before the
-   * answer.
-   */
-  #pre({ tool_call_id }: JsonObject, action: string | undefined): void {
-    const id = String(tool_call_id);
-    if (action === "deny" || action === "ask_user" || this.#calls.has(id)) return;
-    this.#calls.set(id, "lost");
-  }
-
-  #failed({ tool_call_id, error }: JsonObject): void {
-    this.#calls.set(String(tool_call_id), { error: failureOf(error) });
-    if (isObject(error) && error.type === "limit_reached") this.#limit = "max_tool_calls";
-  }
-
-  get state(): Omit<RecoveredTurn, "turn_id"> {
-    const denied = this.#prompt_denied ?? this.#request_denied;
-    const denied_text = denied === null ? null : `Operation denied: ${denied}`;
-    return {
-      prompted: this.#prompted,
-      iteration: this.#iteration,
-      response: this.#response,
-      response_is_unstored: this.#response_is_unstored,
-      calls: this.#calls,
-      cancelled: this.#cancelled,
-      ended_with: this.#answer ?? denied_text ?? (this.#limit === null ? null : ""),
-      emitted: this.#emitted,
-      completed: this.#completed,
-      prompt_denied: this.#prompt_denied,
-      request_denied: this.#request_denied,
-      max_reached: this.#max_reached,
-      limit: this.#limit,
-      provider_error: this.#provider_error,
-    };
-  }
+  return recovered;
 }
 
 /**

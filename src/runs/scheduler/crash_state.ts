@@ -44,12 +44,10 @@ export function turnStateOf(
 ): RecoveredTurn | null {
   const recovered = recoverTurn(entries, session_id, REDACTED);
   if (recovered === null || resume === undefined) return recovered;
-  return {
-    ...recovered,
-    prompted: true,
-    iteration: recovered.iteration + resume.iteration,
-    emitted: new Set([...recovered.emitted, "execution:start"]),
-  };
+  recovered.prompted = true;
+  recovered.iteration += resume.iteration;
+  recovered.emitted.add("execution:start");
+  return recovered;
 }
 
 /**
