@@ -15,7 +15,6 @@ export {
 } from "./loop/provider_selection.ts";
 export { injectionMessage, placeInjections, ToolListBuilder } from "./loop/chat_request.ts";
 export { createLoop } from "./loop/loop.ts";
-export type { LoopConfig } from "./loop/loop_config.ts";
 export { type SelectingParts, type Selection, selectTool } from "./loop/tool_selection.ts";
 export { type Standing, standingOf } from "./loop/resume_point.ts";
 export { SteeringQueue } from "./loop/steering.ts";
@@ -27,5 +26,5 @@ export {
   toolErrorType,
 } from "./loop/tool_calls.ts";
 export { inputProblems } from "./loop/tool_input_validation.ts";
-export { loopConfigSchema, type LoopSchemaDefaults } from "./loop/config_schema.ts";
+export { type LoopConfig, loopConfigSchema, type LoopSchemaDefaults } from "./loop/loop_config.ts";
 export { type LoopDefaults, mountLoop } from "./loop/mount_loop.ts";

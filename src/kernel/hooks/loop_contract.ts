@@ -11,18 +11,8 @@ import type { SessionContext } from "../session/session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { HookActions } from "./hook_actions.ts";
 import type { CallRecord, Turn } from "../session/turn_state.ts";
-import type { SessionCancellation } from "../session/session_cancellation.ts";
 import type { TurnTracker } from "../session/turn_tracker.ts";
 import type { JsonObject } from "../../sdk/types.ts";
-
-/** Collaborators of {@link LoopContract}. */
-export interface LoopContractDeps {
-  readonly session: SessionContext;
-  readonly mounts: Mounts;
-  readonly actions: HookActions;
-  readonly tracker: TurnTracker;
-  readonly cancellation: SessionCancellation;
-}
 
 /** Completes the loop's steps of a session. */
 export class LoopContract {
@@ -30,14 +20,12 @@ export class LoopContract {
   readonly #mounts: Mounts;
   readonly #actions: HookActions;
   readonly #tracker: TurnTracker;
-  readonly #cancellation: SessionCancellation;
 
-  constructor(deps: LoopContractDeps) {
-    this.#session = deps.session;
-    this.#mounts = deps.mounts;
-    this.#actions = deps.actions;
-    this.#tracker = deps.tracker;
-    this.#cancellation = deps.cancellation;
+  constructor(session: SessionContext, mounts: Mounts, actions: HookActions, tracker: TurnTracker) {
+    this.#session = session;
+    this.#mounts = mounts;
+    this.#actions = actions;
+    this.#tracker = tracker;
   }
 
   /**
@@ -55,8 +43,8 @@ export class LoopContract {
         if (this.#tracker.cancel_requested) break;
         // a provider that reports its call as aborted cancels the turn
         return cancellation.is_cancelled
-          ? this.#cancellation.emitRequested()
-          : this.#cancellation.cancel("immediate");
+          ? this.#session.emitCancelRequested()
+          : this.#session.cancel("immediate");
       case "execution:end":
       case "orchestrator:complete":
         if (turn.cancel_completed || data?.status !== "cancelled") break;

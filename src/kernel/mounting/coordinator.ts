@@ -232,9 +232,9 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   requestCancel(immediate = false): void {
-    const { cancellation, session: { host } } = this.#shared;
-    cancellation.cancel(immediate ? "immediate" : "graceful").catch((error) =>
-      host.warn("cancel_failed", errorMessage(error))
+    const { session } = this.#shared;
+    session.cancel(immediate ? "immediate" : "graceful").catch((error) =>
+      session.host.warn("cancel_failed", errorMessage(error))
     );
   }
 

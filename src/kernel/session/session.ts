@@ -307,12 +307,12 @@ export class Session {
 
   /** Cancels the turn; emits `cancel:requested` at the first request only. */
   cancel(mode: "graceful" | "immediate"): Promise<void> {
-    return this.#parts.cancellation.cancel(mode);
+    return this.#session.cancel(mode);
   }
 
   /** Emits `cancel:requested` of a session whose parent was cancelled. */
   emitCancelRequested(): Promise<void> {
-    return this.#parts.cancellation.emitRequested();
+    return this.#session.emitCancelRequested();
   }
 
   /**

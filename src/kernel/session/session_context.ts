@@ -1,7 +1,8 @@
 /**
- * State and collaborators that all parts of one session share. Its only behaviour is to append entries to the
- * log.
+ * State and collaborators that all parts of one session share: they append entries to the log, and cancel the
+ * turn.
  */
+import { errorMessage } from "../../sdk/errors.ts";
 import { type JsonObject, toOwnObject } from "../../sdk/json.ts";
 import type { CancellationToken, Emission, HookRegistry, MountPlan } from "../../sdk/types.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
@@ -87,6 +88,25 @@ export class SessionContext {
       cancelled.removeEventListener("abort", onCancelled);
       expired.removeEventListener("abort", onExpired);
     };
+  }
+
+  /** Cancels the turn; emits `cancel:requested` at the first request only. */
+  async cancel(mode: "graceful" | "immediate"): Promise<void> {
+    const first = !this.cancellation.is_cancelled;
+    if (mode === "immediate") this.cancellation.requestImmediate();
+    else this.cancellation.requestGraceful();
+    if (first) await this.emitCancelRequested();
+  }
+
+  /**
+   * Emits `cancel:requested`, at most once, and runs the cancellation callbacks. Also called when the parent
+   * was cancelled.
+   */
+  async emitCancelRequested(): Promise<void> {
+    await this.hooks.emit("cancel:requested", { state: this.cancellation.state });
+    for (const error of await this.cancellation.triggerCallbacks()) {
+      this.host.warn("cancel_callback_failed", errorMessage(error));
+    }
   }
 
   /** Emits `execution:start` if the loop does not emit it as its first event of the turn. */

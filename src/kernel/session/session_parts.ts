@@ -7,7 +7,6 @@ import { Injections } from "../hooks/injections.ts";
 import { LoopContract } from "../hooks/loop_contract.ts";
 import { GuardedMounts } from "../mounting/guarded_mounts.ts";
 import { Mounts } from "../mounting/mounts.ts";
-import { SessionCancellation } from "./session_cancellation.ts";
 import type { SessionContext } from "./session_context.ts";
 import { TurnTracker } from "./turn_tracker.ts";
 
@@ -30,7 +29,6 @@ export interface SessionParts {
   readonly injections: Injections;
   readonly tracker: TurnTracker;
   readonly contract: LoopContract;
-  readonly cancellation: SessionCancellation;
 }
 
 /** Creates the parts of a session, with nothing mounted. */
@@ -39,8 +37,7 @@ export function createParts(session: SessionContext, options: PartsOptions): Ses
   const tracker = new TurnTracker(session, mounts);
   const injections = new Injections(session);
   const actions = new HookActions(session, tracker, injections, mounts);
-  const cancellation = new SessionCancellation(session);
-  const contract = new LoopContract({ session, mounts, actions, tracker, cancellation });
+  const contract = new LoopContract(session, mounts, actions, tracker);
   const hooks = session.hooks = new Hooks(session, tracker, contract);
   return {
     session,
@@ -49,7 +46,6 @@ export function createParts(session: SessionContext, options: PartsOptions): Ses
     tracker,
     injections,
     actions,
-    cancellation,
     contract,
     guarded_mounts: new GuardedMounts(session, mounts, injections, contract),
     config: frozenConfig(options.written),

@@ -1,4 +1,4 @@
-/** The configuration of a loop, as `mount_loop.ts` reads it from a plan. */
+/** The configuration of a loop: its JSON Schema in a plan, and the form that `mount_loop.ts` reads it to. */
 import type { JsonObject } from "../json.ts";
 import type { ResponseFormat } from "../messages.ts";
 
@@ -30,3 +30,82 @@ export interface LoopConfig {
   /** Fields of every request: `temperature`, `reasoning_effort`, `max_output_tokens`, … */
   request: JsonObject;
 }
+
+/** Defaults of one loop's configuration. */
+export interface LoopSchemaDefaults {
+  /** Maximum of concurrent tool calls. */
+  max_parallel_tools: number;
+  /** Whether steering texts may join a running turn. */
+  steering: boolean;
+}
+
+/** perf: a loop's schema is read at each of its mounts. */
+const schemas = new WeakMap<LoopSchemaDefaults, JsonObject>();
+
+/**
+ * Returns the JSON Schema of a built-in loop's configuration, the same object for the same defaults. `null` is
+ * the same as a missing key.
+ */
+export function loopConfigSchema(defaults: LoopSchemaDefaults): JsonObject {
+  const known = schemas.get(defaults);
+  if (known) return known;
+  const { max_parallel_tools, steering } = defaults;
+  const schema = {
+    type: "object",
+    properties: {
+      ...PROPERTIES,
+      max_parallel_tools: { type: ["integer", "null"], minimum: 1, default: max_parallel_tools },
+      steering: { type: ["boolean", "null"], default: steering },
+    },
+  };
+  schemas.set(defaults, schema);
+  return schema;
+}
+
+const PROPERTIES: Readonly<Record<string, JsonObject>> = {
+  max_iterations: {
+    type: ["integer", "null"],
+    minimum: -1,
+    default: -1,
+    description: "Model calls of a turn; -1 = one less than the run's limit.",
+  },
+  default_provider: { type: ["string", "null"], description: "Name of the provider to prefer." },
+  fallback: {
+    description:
+      "Fallbacks for a provider that fails with a retryable failure: true = every other provider by priority, " +
+      "or names in order.",
+    anyOf: [{ type: ["boolean", "null"] }, { type: "array", items: { type: "string" } }],
+    default: false,
+  },
+  max_retries: {
+    type: ["integer", "null"],
+    minimum: 0,
+    default: 2,
+    description: "Attempts after the first one, for providers that do not retry themselves.",
+  },
+  min_delay_between_calls_ms: {
+    type: ["integer", "null"],
+    minimum: 0,
+    default: 0,
+    description: "Milliseconds from the end of a model call to the next.",
+  },
+  response_format: {
+    type: ["object", "null"],
+    required: ["type"],
+    properties: {
+      type: { enum: ["text", "json", "json_schema"] },
+      schema: { type: "object" },
+      json_schema: { type: "object" },
+      strict: { type: "boolean" },
+    },
+    description:
+      'Form of the final answer: {type: "json"}, or {type: "json_schema", schema: {…}}; checked and, if wrong, asked for again.',
+  },
+  model: { type: ["string", "null"], description: "Model of every request." },
+  temperature: { type: ["number", "null"], minimum: 0 },
+  top_p: { type: ["number", "null"], minimum: 0, maximum: 1 },
+  max_output_tokens: { type: ["integer", "null"], minimum: 1 },
+  reasoning_effort: { type: ["string", "null"] },
+  stop: { type: ["array", "null"], items: { type: "string" } },
+  tool_choice: { description: "auto, none, required, or the provider's own form." },
+};

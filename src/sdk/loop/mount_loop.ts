@@ -7,10 +7,9 @@ import { readConfig } from "../config.ts";
 import { errorMessage } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
 import type { ResponseFormat } from "../messages.ts";
-import { loopConfigSchema, type LoopSchemaDefaults } from "./config_schema.ts";
+import { type LoopConfig, loopConfigSchema, type LoopSchemaDefaults } from "./loop_config.ts";
 import { parseResponseFormat } from "./response_format.ts";
 import { createLoop } from "./loop.ts";
-import type { LoopConfig } from "./loop_config.ts";
 import { SteeringQueue } from "./steering.ts";
 
 /** Defaults of a built-in loop. */
