@@ -39,36 +39,8 @@ export interface ProviderGuardDeps {
   emitResponse(): Promise<unknown> | void;
 }
 
-/** The two guarded handles of one provider. */
-export interface GuardedProvider {
-  /** For the orchestrator: its answers are answers of the turn. */
-  readonly loop: Provider;
-  /**
-   * For all other modules, such as a hook that calls a model: counted and logged, but not part of the turn's
-   * conversation.
-   */
-  readonly inner: Provider;
-}
-
 /** Output tokens reserved when neither the request nor the provider states a maximum. */
 const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
-
-/** Creates the guarded handles of a provider mounted under `name`. */
-export function guardProvider(
-  session: SessionContext,
-  provider: Provider,
-  name: string,
-  deps: ProviderGuardDeps,
-): GuardedProvider {
-  const guard = new ProviderGuard(session, provider, name, deps);
-  const loop = new ProviderHandle(guard, true);
-  const inner = new ProviderHandle(guard, false);
-  const modelInfo = methodOf(provider, "getModelInfo");
-  if (!modelInfo) return { loop: Object.freeze(loop), inner: Object.freeze(inner) };
-  const withModelInfo = (handle: ProviderHandle) =>
-    Object.freeze(addSnakeCase(Object.assign(handle, { getModelInfo: () => modelInfo() })));
-  return { loop: withModelInfo(loop), inner: withModelInfo(inner) };
-}
 
 /**
  * The key of a call. Only the called provider receives it, and may pass it on until the call ends; the calls of
@@ -139,18 +111,36 @@ class ProviderHandle implements Provider {
 
 withSnakeCase(ProviderHandle);
 
-class ProviderGuard {
+/** The guard of a provider; modules and the loop receive its handles only. */
+export class ProviderGuard {
+  /** For the orchestrator: its answers are answers of the turn. */
+  readonly loop_handle: Provider;
+  /**
+   * For all other modules, such as a hook that calls a model: counted and logged, but not part of the turn's
+   * conversation.
+   */
+  readonly handle: Provider;
   readonly #session: SessionContext;
   readonly #provider: Provider;
   readonly #name: string;
   readonly #deps: ProviderGuardDeps;
   #info: ProviderInfo | null = null;
 
+  /** @param name Name that the provider is mounted under. */
   constructor(session: SessionContext, provider: Provider, name: string, deps: ProviderGuardDeps) {
     this.#session = session;
     this.#provider = provider;
     this.#name = name;
     this.#deps = deps;
+    this.loop_handle = this.#createHandle(true);
+    this.handle = this.#createHandle(false);
+  }
+
+  #createHandle(is_for_loop: boolean): Provider {
+    const handle = new ProviderHandle(this, is_for_loop);
+    const modelInfo = methodOf(this.#provider, "getModelInfo");
+    if (modelInfo) addSnakeCase(Object.assign(handle, { getModelInfo: () => modelInfo() }));
+    return Object.freeze(handle);
   }
 
   get name(): string {

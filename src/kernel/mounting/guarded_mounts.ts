@@ -5,7 +5,7 @@ import type { ContextManager, Orchestrator, Provider, Tool } from "../../sdk/typ
 import type { LoopContract } from "../hooks/loop_contract.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import { ContextGuard } from "../guards/context.ts";
-import { guardProvider } from "../guards/provider.ts";
+import { ProviderGuard } from "../guards/provider.ts";
 import { ToolGuard } from "../guards/tool.ts";
 import type { Injections } from "../hooks/injections.ts";
 import type { Mounted, Mounts } from "./mounts.ts";
@@ -49,8 +49,8 @@ export class GuardedMounts {
         };
       }
       case "providers": {
-        const { loop, inner } = guardProvider(session, mounted.module as Provider, name, contract);
-        return () => this.#warnOfOverwrite(mounts.putProvider(name, loop, inner), mounted, module_id);
+        const guard = new ProviderGuard(session, mounted.module as Provider, name, contract);
+        return () => this.#warnOfOverwrite(mounts.putProvider(name, guard), mounted, module_id);
       }
       case "tools": {
         const tool = mounted.module as Tool;

@@ -1,6 +1,7 @@
 /** The mount points of a session: their names and aliases, and the guarded objects that are mounted there. */
 import { isObject } from "../../sdk/json.ts";
 import type { ContextGuard } from "../guards/context.ts";
+import type { ProviderGuard } from "../guards/provider.ts";
 import { countChange, liveViewOf } from "../../sdk/live_view.ts";
 import type { Orchestrator, Provider, Tool } from "../../sdk/types.ts";
 
@@ -85,9 +86,9 @@ export class Mounts {
   readonly loop_providers = new LiveMap<Provider>();
 
   /** Sets the two handles of a provider; returns the replaced one. */
-  putProvider(name: string, loop: Provider, inner: Provider): Provider | undefined {
-    this.loop_providers.put(name, loop);
-    return this.providers.put(name, inner);
+  putProvider(name: string, { loop_handle, handle }: ProviderGuard): Provider | undefined {
+    this.loop_providers.put(name, loop_handle);
+    return this.providers.put(name, handle);
   }
 
   /** Returns the tool that is mounted under a name, or that models call by this name. */
