@@ -4,28 +4,28 @@
  */
 import type { JsonObject, Message } from "../base.ts";
 import { Calibration } from "./token_calibration.ts";
-import type { Config } from "./config.ts";
-import { frozenMessage } from "./frozen_message.ts";
+import type { Config, NoticeVerbosity } from "./config.ts";
 import { type Limits, type Proposal, proposeCompaction } from "./compaction_trigger.ts";
-import type { MessageVariants } from "./message_variants.ts";
-import { compactionNotice } from "./notice.ts";
 import { handlesOf } from "./recall_tool.ts";
-import { type Capped, capToolResult, toRequestMessage } from "./request_message.ts";
+import { frozenMessage, toRequestMessage } from "./request_message.ts";
 import { decisionsOf, fingerprint, type Saved, shortenedOf, withPlaces } from "./saved_compaction.ts";
-import { type CompactionDecisions, entriesOf, Transcript } from "./transcript.ts";
+import type { Capped, MessageVariants } from "./shorten.ts";
+import { type CompactionDecisions, entriesOf, type TokenTotals, Transcript } from "./transcript.ts";
 
 /** The view of a history and its compactions. */
 export class CompactedView {
   readonly transcript: Transcript;
   readonly calibration = new Calibration();
+  /** Level of the last compaction, 1 to 8; 0 before the first. */
+  level = 0;
+  /** Compactions so far. */
+  compactions = 0;
+  /** Number of messages in the history. */
+  messages = 0;
   readonly #config: Config;
   readonly #forms: MessageVariants;
-  /** Number of messages in the history. */
-  #messages = 0;
   /** Ranges of the indexes of left-out messages. */
   #removed: [number, number][] = [];
-  #level = 0;
-  #compactions = 0;
   #notice: Message | null = null;
   #lead: Message | null = null;
   /** Indexes left out since the last {@link takeFresh}. */
@@ -38,28 +38,13 @@ export class CompactedView {
     this.transcript = new Transcript(forms, fixed);
   }
 
-  /** Level of the last compaction, 1 to 8; 0 before the first. */
-  get level(): number {
-    return this.#level;
-  }
-
-  /** Compactions so far. */
-  get compactions(): number {
-    return this.#compactions;
-  }
-
-  /** Number of messages in the history. */
-  get messages(): number {
-    return this.#messages;
-  }
-
   /** Adds the next frozen message of the history; returns what a tool result lost to the size cap. */
   add(stored: Message): Capped | null {
-    const index = this.#messages++;
+    const index = this.messages++;
     const message = toRequestMessage(stored);
     if (!message) return null;
     const cap = this.#config.max_tool_result_bytes;
-    const short = cap === null ? null : capToolResult(message, cap, this.#forms.handle(index));
+    const short = cap === null ? null : this.#forms.capped({ message, index }, cap);
     this.transcript.add(short?.message ?? message, index);
     return short?.capped ?? null;
   }
@@ -80,8 +65,8 @@ export class CompactedView {
     const before_messages = transcript.view.length;
     // counts of this compaction only: read before it is applied
     const { messages_removed, messages_truncated, user_messages_stubbed } = plan;
-    this.#level = plan.level;
-    this.#compactions++;
+    this.level = plan.level;
+    this.compactions++;
     this.#apply(plan);
     return {
       before_tokens,
@@ -110,7 +95,7 @@ export class CompactedView {
     const handles = recall && this.#removed.length > 0 ? handlesOf(this.#removed) : null;
     this.#notice = compactionNotice(
       this.transcript.totals,
-      this.#level,
+      this.level,
       compaction_notice_verbosity,
       handles,
     );
@@ -140,8 +125,8 @@ export class CompactedView {
       fingerprint: fingerprint(history),
       removed: this.#removed,
       shortened: shortenedOf(this.transcript),
-      level: this.#level,
-      compactions: this.#compactions,
+      level: this.level,
+      compactions: this.compactions,
       calibration: this.calibration.save(),
       ...(this.#lead ? { lead: this.#lead } : {}),
     };
@@ -153,8 +138,8 @@ export class CompactedView {
    */
   restore(saved: Saved, history: readonly Message[]): boolean {
     if (history.length !== saved.messages || fingerprint(history) !== saved.fingerprint) return false;
-    this.#level = saved.level;
-    this.#compactions = saved.compactions;
+    this.level = saved.level;
+    this.compactions = saved.compactions;
     if (saved.calibration) this.calibration.restore(saved.calibration);
     this.#apply(decisionsOf(saved, this.transcript));
     this.#fresh = [];
@@ -169,7 +154,53 @@ export class CompactedView {
   noticeFor(room: number): Message | null {
     const { compaction_notice_enabled, compaction_notice_min_level } = this.#config;
     const notice = this.#notice;
-    if (!notice || !compaction_notice_enabled || this.#level < compaction_notice_min_level) return null;
+    if (!notice || !compaction_notice_enabled || this.level < compaction_notice_min_level) return null;
     return !this.transcript.running && this.#forms.count(notice) <= room ? notice : null;
   }
+}
+
+/**
+ * Returns the notice that lists for the model what its view leaves out; it is never stored. It is the last
+ * message and a user message: a system message, or a notice at the front, would change the cached prefix.
+ *
+ * @param handles Names of what was left out; null without the recall tool.
+ */
+function compactionNotice(
+  totals: Readonly<TokenTotals>,
+  level: number,
+  verbosity: NoticeVerbosity,
+  handles: string | null,
+): Message {
+  return frozenMessage({
+    role: "user",
+    content: noticeText(totals, level, verbosity, handles),
+    metadata: { source: "context-compaction", ephemeral: true },
+  });
+}
+
+function noticeText(
+  totals: Readonly<TokenTotals>,
+  level: number,
+  verbosity: NoticeVerbosity,
+  handles: string | null,
+): string {
+  const recall = handles === null ? "" : ` context_recall reads back what was left out: ${handles}.`;
+  if (verbosity === "minimal") {
+    return `[Context note: older parts of this conversation were shortened.${recall}]`;
+  }
+  const facts = [
+    counted(totals.removed, "message", "left out"),
+    counted(totals.truncated, "tool result", "truncated"),
+    counted(totals.stubbed, "user message", "abbreviated"),
+  ].filter((fact) => fact !== null).join(", ");
+  const text = `[Context note: older parts of this conversation were shortened to fit (${facts}). ${
+    recall === "" ? "Call a tool again if you need its full result." : recall.trim()
+  } This note is not from the user and needs no answer.`;
+  return verbosity === "normal"
+    ? `${text}]`
+    : `${text} Compaction level ${level} of 8; system messages, the first request (at least its beginning) and the latest one are here.]`;
+}
+
+function counted(count: number, thing: string, change: string): string | null {
+  return count === 0 ? null : `${count} ${thing}${count === 1 ? "" : "s"} ${change}`;
 }

@@ -2,7 +2,7 @@
 import { PreampError } from "../base.ts";
 import type { Calibration } from "./token_calibration.ts";
 import type { Config } from "./config.ts";
-import { planCompaction, type SizeTarget } from "./compaction_levels.ts";
+import { type CompactionCandidate, planCompaction, type SizeTarget } from "./compaction_plan.ts";
 import type { Transcript } from "./transcript.ts";
 
 /**
@@ -27,7 +27,7 @@ export interface Limits {
 
 /** A planned compaction. */
 export interface Proposal {
-  readonly plan: ReturnType<typeof planCompaction>;
+  readonly plan: CompactionCandidate;
   readonly goal: SizeTarget;
 }
 

@@ -50,7 +50,9 @@ function recall(history: readonly Message[], input: JsonObject): unknown {
     ? contentOf(messages[0])
     : messages.map((message, at) => `[${handleOf(range[0] + at)} ${roleOf(message)}]\n${contentOf(message)}`)
       .join("\n\n");
-  const end = Math.min(text.length, start + MOST_CHARS);
+  const most = start + MOST_CHARS;
+  const is_split = text.codePointAt(most - 1)! > 0xffff; // a character of two code units stays whole
+  const end = Math.min(text.length, is_split ? most - 1 : most);
   const answer: JsonObject = { handle, total_chars: text.length, text: text.slice(start, end) };
   if (end < text.length) answer.next_offset = end;
   return { success: true, output: answer };

@@ -2,9 +2,21 @@
  * Converts stored messages to valid messages of requests. History comes from loops, sandboxed modules and old
  * transcripts, so fields may be missing or of the wrong type. Every function is pure.
  */
-import { type ContentBlock, isObject, type JsonObject, type Message, type Role, toBlocks } from "../base.ts";
-import { frozenMessage } from "./frozen_message.ts";
-import { capped } from "./shorten.ts";
+import {
+  type ContentBlock,
+  isObject,
+  type JsonObject,
+  type Message,
+  methodOf,
+  type Role,
+  toBlocks,
+  toFrozenObject,
+} from "../base.ts";
+
+/** Returns a message as frozen plain data. Its tokens are counted once, and its unchanged parts are shared. */
+export function frozenMessage(message: Message): Message {
+  return toFrozenObject(message) as unknown as Message; // the same fields
+}
 
 const ROLES: ReadonlySet<unknown> = new Set<Role>([
   "system",
@@ -19,13 +31,6 @@ const ROLES: ReadonlySet<unknown> = new Set<Role>([
 export interface CallName {
   readonly id: string;
   readonly name: string;
-}
-
-/** Sizes of a tool result before and after the cap. */
-export interface Capped {
-  readonly tool_call_id: string;
-  readonly original_bytes: number;
-  readonly kept_bytes: number;
 }
 
 /**
@@ -67,34 +72,6 @@ function contentOf(content: unknown): string | ContentBlock[] {
 function callsField(calls: unknown): unknown[] | undefined {
   if (!Array.isArray(calls)) return undefined;
   return calls.every(isObject) ? calls : calls.filter(isObject);
-}
-
-/**
- * Returns the message with texts of at most `max_bytes`, and the sizes before and after; null when it is not
- * a tool result or not longer.
- */
-export function capToolResult(
-  message: Message,
-  max_bytes: number,
-  handle: string | null = null,
-): { message: Message; capped: Capped } | null {
-  if (message.role !== "tool") return null;
-  let original_bytes = 0;
-  const shorten = (text: string) => {
-    const short = capped(text, max_bytes, handle);
-    original_bytes += short?.original_bytes ?? 0;
-    return short?.text ?? text;
-  };
-  const content = typeof message.content === "string"
-    ? shorten(message.content)
-    : message.content.map((block) =>
-      typeof block.text === "string" ? { ...block, text: shorten(block.text) } : block
-    );
-  if (original_bytes === 0) return null;
-  return {
-    message: frozenMessage({ ...message, content }),
-    capped: { tool_call_id: String(message.tool_call_id ?? ""), original_bytes, kept_bytes: max_bytes },
-  };
 }
 
 /**
@@ -162,4 +139,34 @@ export function missingResult(call: CallName): Message {
     content: `Error: the call of ${call.name || "this tool"} has no result, it was interrupted`,
     metadata: { source: "context-repair" },
   });
+}
+
+/** Capabilities of providers that support breakpoints, in `getInfo().capabilities`. */
+const CAPABILITIES: readonly string[] = ["cache_control", "prompt_caching"];
+
+const with_breakpoint = new WeakMap<Message, Message>();
+
+/** Returns whether a provider supports breakpoints. */
+export function takesBreakpoints(provider: unknown): boolean {
+  try {
+    const info = methodOf(provider, "getInfo")?.();
+    const capabilities = isObject(info) && Array.isArray(info.capabilities) ? info.capabilities : [];
+    return capabilities.some((name) => CAPABILITIES.includes(name));
+  } catch {
+    return false; // a provider whose `getInfo` fails gets no breakpoints
+  }
+}
+
+/**
+ * Returns the frozen message with a breakpoint after it, where a provider's prompt cache may end; the same object
+ * for the same message. Whether a message has one is decided in its first view and never changes, because moving
+ * marks would change the cached prefix.
+ */
+export function withBreakpoint(message: Message): Message {
+  let copy = with_breakpoint.get(message);
+  if (!copy) {
+    const metadata = { ...message.metadata, cache_control: { type: "ephemeral" } };
+    with_breakpoint.set(message, copy = frozenMessage({ ...message, metadata }));
+  }
+  return copy;
 }

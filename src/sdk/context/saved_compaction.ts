@@ -4,7 +4,7 @@
  */
 import { isObject, type JsonObject, type Message } from "../base.ts";
 import type { SavedCalibration } from "./token_calibration.ts";
-import type { MessageVariants } from "./message_variants.ts";
+import type { MessageVariants } from "./shorten.ts";
 import {
   type CompactionDecisions,
   entriesOf,
@@ -134,5 +134,5 @@ export function decisionsOf(saved: Saved, transcript: Transcript): CompactionDec
 function formOf(entry: Entry, kept_chars: number | undefined, forms: MessageVariants): Form | null {
   if (kept_chars === undefined) return null;
   const visible = entry.message.role === "user" ? forms.stubbed(entry) : forms.truncated(entry, kept_chars);
-  return visible && { visible: visible, tokens: forms.count(visible), kept_chars };
+  return visible && { visible, tokens: forms.count(visible), kept_chars };
 }

@@ -1,6 +1,8 @@
-/** Shortens tool results and user messages. Pure: the same message gives the same text. */
+/** Shortens and counts messages. The same message gives the same text. */
 import { isObject, type Message, messageTokens, textOf } from "../base.ts";
-import { frozenMessage } from "./frozen_message.ts";
+import { handleOf } from "./recall_tool.ts";
+import { frozenMessage } from "./request_message.ts";
+import { HEURISTIC_COUNTER, type TokenCounter } from "./token_counter.ts";
 
 /** Characters of a user message that are quoted in its stub. */
 const QUOTED_CHARS = 50;
@@ -16,48 +18,109 @@ const TAIL_SHARE = 0.4;
 /** Share of a capped result that is kept from its end. */
 const CAPPED_TAIL_SHARE = 0.25;
 
-/**
- * Returns a tool message whose content is a marker (with `handle`, if given), its first `chars` characters,
- * "..." and a part of its end. Media are left out. Returns null when that saves nothing, and for messages of
- * other roles.
- */
-export function truncated(message: Message, chars: number, handle: string | null = null): Message | null {
-  if (message.role !== "tool") return null;
-  const text = textOf(message.content);
-  const media = mediaCount(message.content);
-  const tail = Math.floor(chars * TAIL_SHARE);
-  if (media === 0 && text.length <= chars + tail) return null;
-  const original = messageTokens(message);
-  const advice = handle === null
-    ? "call tool again if needed"
-    : `context_recall("${handle}") reads all of it`;
-  const marker = `[truncated: ~${grouped(original)} tokens - ${advice}] `;
-  const body = text.length <= chars + tail ? text : `${headOf(text, chars)}...${tailOf(text, tail)}`;
-  const short = frozenMessage({ ...message, content: `${marker}${body}` });
-  return messageTokens(short) < original ? short : null;
+/** A message and its index in the history; negative when it is not in the history. */
+interface Placed {
+  readonly index: number;
+  readonly message: Message;
 }
 
-/** Returns a user message whose content is a stub that quotes its beginning; null when that saves nothing. */
-export function stubbed(message: Message, handle: string | null = null): Message | null {
-  const text = textOf(message.content);
-  const media = mediaCount(message.content);
-  if (media === 0 && text.length <= SHORT_USER_CHARS) return null;
-  const quote = headOf(text, QUOTED_CHARS).replaceAll("\r", " ").replaceAll("\n", " ");
-  const attached = media === 0 ? "" : ` and ${media} attachment${media === 1 ? "" : "s"}`;
-  const where = handle === null ? "" : ` - context_recall("${handle}") reads all of it`;
-  const content = `[User message compacted - original: "${quote}..."${attached}${where}]`;
-  const stub = frozenMessage({ ...message, content });
-  return messageTokens(stub) < messageTokens(message) ? stub : null;
+/** Sizes of a tool result before and after the cap. */
+export interface Capped {
+  readonly tool_call_id: string;
+  readonly original_bytes: number;
+  readonly kept_bytes: number;
+}
+
+/** Shortens and counts the messages of one context. */
+export class MessageVariants {
+  /** Counts tokens; replaced before the first message for exact counting. */
+  meter: TokenCounter = HEURISTIC_COUNTER;
+  readonly #recall: boolean;
+
+  /** Creates the variants; with `recall`, markers name a handle for the tool `context_recall`. */
+  constructor(recall: boolean) {
+    this.#recall = recall;
+  }
+
+  /** Returns the tokens of a message. */
+  count(message: Message): number {
+    return this.meter.message(message);
+  }
+
+  /** Returns the handle in markers, or null. */
+  #handle(index: number): string | null {
+    return this.#recall && index >= 0 ? handleOf(index) : null;
+  }
+
+  /**
+   * Returns a tool result whose content is a marker, its first `chars` characters, "..." and a part of its end.
+   * Media are left out. Returns null when that saves nothing, and for messages of other roles.
+   */
+  truncated({ message, index }: Placed, chars: number): Message | null {
+    if (message.role !== "tool") return null;
+    const text = textOf(message.content);
+    const tail = Math.floor(chars * TAIL_SHARE);
+    const is_short = text.length <= chars + tail;
+    if (is_short && mediaCount(message.content) === 0) return null;
+    const handle = this.#handle(index);
+    const advice = handle === null
+      ? "call tool again if needed"
+      : `context_recall("${handle}") reads all of it`;
+    const marker = `[truncated: ~${grouped(messageTokens(message))} tokens - ${advice}] `;
+    const body = is_short ? text : `${headOf(text, chars)}...${tailOf(text, tail)}`;
+    return smaller(message, `${marker}${body}`);
+  }
+
+  /** Returns a user message whose content is a stub that quotes its beginning; null when that saves nothing. */
+  stubbed({ message, index }: Placed): Message | null {
+    const text = textOf(message.content);
+    const media = mediaCount(message.content);
+    if (media === 0 && text.length <= SHORT_USER_CHARS) return null;
+    const quote = headOf(text, QUOTED_CHARS).replaceAll("\r", " ").replaceAll("\n", " ");
+    const attached = media === 0 ? "" : ` and ${media} attachment${media === 1 ? "" : "s"}`;
+    const handle = this.#handle(index);
+    const where = handle === null ? "" : ` - context_recall("${handle}") reads all of it`;
+    return smaller(message, `[User message compacted - original: "${quote}..."${attached}${where}]`);
+  }
+
+  /**
+   * Returns the message with texts of at most `max_bytes`, and the sizes before and after; null when it is not
+   * a tool result or not longer.
+   */
+  capped({ message, index }: Placed, max_bytes: number): { message: Message; capped: Capped } | null {
+    if (message.role !== "tool") return null;
+    let original_bytes = 0;
+    const shorten = (text: string) => {
+      const short = cappedText(text, max_bytes, this.#handle(index));
+      original_bytes += short?.original_bytes ?? 0;
+      return short?.text ?? text;
+    };
+    const content = typeof message.content === "string"
+      ? shorten(message.content)
+      : message.content.map((block) =>
+        typeof block.text === "string" ? { ...block, text: shorten(block.text) } : block
+      );
+    if (original_bytes === 0) return null;
+    return {
+      message: frozenMessage({ ...message, content }),
+      capped: { tool_call_id: String(message.tool_call_id ?? ""), original_bytes, kept_bytes: max_bytes },
+    };
+  }
+}
+
+function smaller(message: Message, content: string): Message | null {
+  const short = frozenMessage({ ...message, content });
+  return messageTokens(short) < messageTokens(message) ? short : null;
 }
 
 /**
  * Returns text with at most `max_bytes` bytes in UTF-8, plus a marker for the removed middle, and its
  * original size. Returns null when the text is not longer than that.
  */
-export function capped(
+function cappedText(
   text: string,
   max_bytes: number,
-  handle: string | null = null,
+  handle: string | null,
 ): { text: string; original_bytes: number } | null {
   if (text.length * 3 <= max_bytes) return null; // a UTF-16 code unit is at most three bytes
   const bytes = new TextEncoder().encode(text);

@@ -14,8 +14,7 @@ import {
   toFrozenObject,
 } from "../base.ts";
 import { noteTokens } from "../token_estimate.ts";
-import { takesBreakpoints } from "./cache_breakpoints.ts";
-import { requestBudget, tokensOfAll } from "./budget.ts";
+import { LearnedLimits, requestBudget, tokensOfAll } from "./budget.ts";
 import { CompactedView } from "./compacted_view.ts";
 import type { Config } from "./config.ts";
 import {
@@ -26,11 +25,9 @@ import {
   overflow,
   type Proposal,
 } from "./compaction_trigger.ts";
-import { LearnedLimits } from "./learned_limits.ts";
-import { MessageVariants } from "./message_variants.ts";
-import { frozenMessage } from "./frozen_message.ts";
 import { exactCounter } from "./token_counter.ts";
-import type { Capped } from "./request_message.ts";
+import { frozenMessage, takesBreakpoints } from "./request_message.ts";
+import { type Capped, MessageVariants } from "./shorten.ts";
 import { readSaved } from "./saved_compaction.ts";
 import { recallTool } from "./recall_tool.ts";
 import { ReportedUsage } from "./token_calibration.ts";
@@ -103,9 +100,7 @@ export class SimpleContext implements ContextManager {
   #unreported: JsonObject[] = [];
   /** Error of the last attempt to save the decisions; null when it succeeded. */
   #unsaved: unknown = null;
-  /**
-   * Whether compaction events are being emitted: a hook that requests a view then must not emit them again.
-   */
+  /** Whether compaction events are being emitted: a hook that requests a view then must not emit them again. */
   #emitting = false;
 
   /** Creates an empty context; {@link setMessages} restores the decisions of an earlier run. */
@@ -146,7 +141,6 @@ export class SimpleContext implements ContextManager {
     return this.#view.add(stored);
   }
 
-  /** Resolves to a copy of the full history. */
   getMessages(): Promise<Message[]> {
     return Promise.resolve(structuredClone(this.#history));
   }
@@ -174,7 +168,6 @@ export class SimpleContext implements ContextManager {
     }
   }
 
-  /** Empties the history. */
   clear(): Promise<void> {
     this.#reset();
     return Promise.resolve();
@@ -187,10 +180,6 @@ export class SimpleContext implements ContextManager {
     this.#warned.clear();
   }
 
-  /**
-   * Sets a function that returns the system prompt of each request. Its text replaces the stored system
-   * messages except those of hooks. Null restores them.
-   */
   setSystemPromptFactory(factory: SystemPromptFactory | null): void {
     this.#factory = factory;
   }
@@ -363,10 +352,8 @@ export class SimpleContext implements ContextManager {
   #save(): void {
     try {
       const limits = this.#learned.save();
-      this.#coordinator.session_state[this.#id] = {
-        ...this.#view.save(this.#history),
-        ...(limits ? { limits } : {}),
-      };
+      const saved = this.#view.save(this.#history);
+      this.#coordinator.session_state[this.#id] = limits ? { ...saved, limits } : saved;
     } catch (error) {
       this.#unsaved = error; // `session_state` is full: the next run compacts again
     }

@@ -4,9 +4,15 @@
  * Independent of budgets.
  */
 import type { Message } from "../base.ts";
-import { withBreakpoint } from "./cache_breakpoints.ts";
-import type { MessageVariants } from "./message_variants.ts";
-import { answersOf, type CallName, callsOf, isHuman, missingResult } from "./request_message.ts";
+import {
+  answersOf,
+  type CallName,
+  callsOf,
+  isHuman,
+  missingResult,
+  withBreakpoint,
+} from "./request_message.ts";
+import type { MessageVariants } from "./shorten.ts";
 
 /** One message of the history and its form in the view. */
 export class Entry {
@@ -18,8 +24,9 @@ export class Entry {
   kept_chars: number | null = null;
   /** Whether a request may end here, so that a cache breakpoint is useful. Never becomes false again. */
   ends: boolean;
+  /** The message in the view: whole, truncated or a stub. */
+  visible: Message;
   readonly #forms: MessageVariants;
-  #visible: Message;
   #tokens: number | null = null;
 
   /** Creates the entry of a whole message. */
@@ -28,22 +35,17 @@ export class Entry {
     this.message = message;
     this.ends = ends;
     this.#forms = forms;
-    this.#visible = message;
+    this.visible = message;
   }
 
-  /** The message in the view: whole, truncated or a stub. */
-  get visible(): Message {
-    return this.#visible;
-  }
-
-  /** Tokens of `shown`; counted on first use, because the last answer of a run is never counted. */
+  /** Tokens of `visible`; counted on first use, because the last answer of a run is never counted. */
   get tokens(): number {
-    return this.#tokens ??= this.#forms.count(this.#visible);
+    return this.#tokens ??= this.#forms.count(this.visible);
   }
 
   /** Sets another form. */
-  show({ visible: visible, tokens, kept_chars }: Form): void {
-    this.#visible = visible;
+  show({ visible, tokens, kept_chars }: Form): void {
+    this.visible = visible;
     this.#tokens = tokens;
     this.kept_chars = kept_chars;
   }
@@ -91,7 +93,7 @@ export function entriesOf(unit: MessageGroup): Entry[] {
 }
 
 /** Returns true when a call of the unit has no result. */
-export function isUnanswered(unit: MessageGroup): boolean {
+function isUnanswered(unit: MessageGroup): boolean {
   return unit.calls.some((call) => call.result === null);
 }
 
@@ -238,7 +240,7 @@ export class Transcript {
       const inOrder = unit === last &&
         unit.calls.every((other, position) => (other.result !== null) === (position < position_of_call));
       unit.calls[position_of_call]!.result = entry; // the unit has an open call of this id
-      if (unit !== last) this.#close(unit, id);
+      if (unit !== last && openCallOf(unit, id) < 0) this.#close(unit, id);
       if (!isUnanswered(unit)) endOf(unit).ends = true;
       if (inOrder && !visible) this.#append(entry);
       else if (!inOrder) this.#stale = true;
@@ -246,8 +248,8 @@ export class Transcript {
     }
   }
 
+  /** Notes that no call of this id in a group is open any more. */
   #close(unit: MessageGroup, id: string): void {
-    if (openCallOf(unit, id) >= 0) return;
     const rest = this.#open.get(id)?.filter((other) => other !== unit) ?? [];
     if (rest.length > 0) this.#open.set(id, rest);
     else this.#open.delete(id);
@@ -281,11 +283,7 @@ export class Transcript {
     for (const [entry, form] of decisions.changed) entry.show(form);
     for (const unit of decisions.removed) {
       this.#totals.removed += entriesOf(unit).length;
-      for (const { id } of unit.calls) {
-        const rest = this.#open.get(id)?.filter((other) => other !== unit) ?? [];
-        if (rest.length > 0) this.#open.set(id, rest);
-        else this.#open.delete(id);
-      }
+      for (const { id } of unit.calls) this.#close(unit, id);
     }
     this.#units = this.#units.filter((unit) => !decisions.removed.has(unit));
     this.#totals = { removed: this.#totals.removed, truncated: 0, stubbed: 0 };
@@ -311,7 +309,7 @@ export class Transcript {
   }
 }
 
-function markedOf({ visible: visible, ends }: Entry): Message {
+function markedOf({ visible, ends }: Entry): Message {
   return ends ? withBreakpoint(visible) : visible;
 }
 
