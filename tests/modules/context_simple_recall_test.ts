@@ -76,6 +76,16 @@ Deno.test("context_recall() reads back a capped result whole, in pieces", async 
   assertEquals(read, text);
 });
 
+Deno.test("context_recall() does not split a character between two pieces", async () => {
+  const { context, tool } = await open(RECALL);
+  const text = `a${"😀".repeat(15_000)}`;
+  await addAll(context, [user(text)]);
+  const first = await recall(tool, { handle: "m0" });
+  const second = await recall(tool, { handle: "m0", offset: first.next_offset });
+  const pieces = [first.text, second.text].map(String);
+  assertEquals([pieces.every((piece) => piece.isWellFormed()), pieces.join("") === text], [true, true]);
+});
+
 Deno.test("context_recall() describes handles when the argument is not one", async () => {
   const { context, tool } = await open(RECALL);
   await addAll(context, [user("hi")]);
