@@ -5,11 +5,6 @@
  * @module
  */
 export { type Config, CONFIG_SCHEMA, type NoticeVerbosity, parseConfig } from "./context/config.ts";
-export {
-  type ContextStatus,
-  publish,
-  SimpleContext,
-  type SummaryFacts,
-  type SystemPromptFactory,
-} from "./context/simple_context.ts";
+export type { SystemPromptFactory } from "./context/request_message.ts";
+export { type ContextStatus, publish, SimpleContext, type SummaryFacts } from "./context/simple_context.ts";
 export type { TokenMeter } from "./context/token_counter.ts";

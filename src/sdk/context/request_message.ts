@@ -170,3 +170,21 @@ export function withBreakpoint(message: Message): Message {
   }
   return copy;
 }
+
+/** Returns the system prompt of the next request. The request fails when it throws or returns no text. */
+export type SystemPromptFactory = () => string | Promise<string>;
+
+/**
+ * Resolves to the factory's prompt as a message.
+ *
+ * @throws {TypeError} when the factory returns no text; any error of the factory.
+ */
+export async function promptOf(factory: SystemPromptFactory): Promise<Message> {
+  const content: unknown = await factory();
+  if (typeof content !== "string") {
+    throw new TypeError(
+      `Cannot read the system prompt: the factory must return text: received ${typeof content}`,
+    );
+  }
+  return frozenMessage({ role: "system", content, metadata: { source: "factory" } });
+}

@@ -26,7 +26,7 @@ import {
   type Proposal,
 } from "./compaction_trigger.ts";
 import { exactCounter } from "./token_counter.ts";
-import { frozenMessage, takesBreakpoints } from "./request_message.ts";
+import { promptOf, type SystemPromptFactory, takesBreakpoints } from "./request_message.ts";
 import { type Capped, MessageVariants } from "./shorten.ts";
 import { readSaved } from "./saved_compaction.ts";
 import { recallTool } from "./recall_tool.ts";
@@ -43,9 +43,6 @@ export interface ContextStatus {
   /** Compactions in this session. */
   readonly compactions: number;
 }
-
-/** Returns the system prompt of the next request. The request fails when it throws or returns no text. */
-export type SystemPromptFactory = () => string | Promise<string>;
 
 /** Part of the coordinator that a context uses. */
 export type ContextCoordinator = Pick<Coordinator, "hooks" | "session_state" | "getCapability">;
@@ -368,21 +365,6 @@ export class SimpleContext implements ContextManager {
   async #emit(event: string, data: JsonObject): Promise<void> {
     await this.#coordinator.hooks.emit(event, data);
   }
-}
-
-/**
- * Resolves to the factory's prompt as a message.
- *
- * @throws {TypeError} when the factory returns no text; any error of the factory.
- */
-async function promptOf(factory: SystemPromptFactory): Promise<Message> {
-  const content: unknown = await factory();
-  if (typeof content !== "string") {
-    throw new TypeError(
-      `Cannot read the system prompt: the factory must return text: received ${typeof content}`,
-    );
-  }
-  return frozenMessage({ role: "system", content, metadata: { source: "factory" } });
 }
 
 const EVENTS = [
