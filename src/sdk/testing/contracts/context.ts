@@ -7,10 +7,11 @@ import { methodOf } from "../../snake_case_aliases.ts";
 import { assertToolPairs } from "../assertions.ts";
 import type { TestCoordinator } from "../coordinator.ts";
 import {
-  casesOf,
+  type Cases,
   type CreateSubject,
   expect,
   isCodeError,
+  registerCases,
   type SuiteOptions,
   thrownBy,
   withSubject,
@@ -24,6 +25,12 @@ export interface ContextSuiteOptions extends SuiteOptions {
 
 const METHODS = ["addMessage", "getMessagesForRequest", "getMessages", "setMessages", "clear"] as const;
 
+/** The context manager of a case, with camelCase methods, and the coordinator on which it is mounted. */
+interface MountedContext {
+  readonly context: ContextManager;
+  readonly coordinator: TestCoordinator;
+}
+
 /**
  * Registers the cases that every context manager must pass. `create` makes a new module or context manager
  * per case.
@@ -33,186 +40,146 @@ export function testContext(
   create: CreateSubject<ContextManager>,
   options: ContextSuiteOptions = {},
 ): void {
-  const test = casesOf(name, options);
-  const onContext =
-    (body: (context: ContextManager, coordinator: TestCoordinator) => Promise<void> | void) => () =>
+  const cases = options.compacts === false ? CASES : { ...CASES, ...CASES_OF_VIEWS };
+  registerCases<MountedContext>(
+    name,
+    options,
+    cases,
+    (check) =>
       withSubject(create, "context", options, ({ coordinator }) => {
-        expect(
-          coordinator.context,
-          "No context was mounted and mount() did not return a ContextManager instance",
-        );
-        return body(withCamelCase(coordinator.context), coordinator);
-      });
+        const { context } = coordinator;
+        expect(context, "No context was mounted and mount() did not return a ContextManager instance");
+        return check({ context: withCamelCase(context), coordinator });
+      }),
+  );
+}
 
-  test("mount() mounts a context", onContext(() => {}));
-  test("all five methods are there", () =>
-    withSubject(create, "context", options, ({ coordinator: { context } }) => {
-      for (const method of METHODS) expect(methodOf(context, method), `${method} must be a function`);
-    }));
-  test(
-    "getMessages() is empty at first",
-    onContext(async (context) => {
-      expect((await stored(context)).length === 0, "a fresh context must hold no messages");
-    }),
-  );
-  test(
-    "addMessage() keeps messages whole and in order",
-    onContext(async (context) => {
-      const messages = conversation(2);
-      for (const message of messages) await context.addMessage(structuredClone(message));
-      const kept = await stored(context);
-      expect(
-        kept.length === messages.length,
-        `${messages.length} messages were added: received ${kept.length}`,
-      );
-      for (const [index, message] of messages.entries()) {
-        for (const key of ["role", "content", "tool_call_id", "tool_calls"]) {
-          expect(jsonEqual(kept[index]?.[key], message[key]), `${key} of message ${index} was changed`);
-        }
+const CASES: Cases<MountedContext> = {
+  "mount() mounts a context"() {},
+  "all five methods are there"({ coordinator: { context } }) {
+    for (const method of METHODS) expect(methodOf(context, method), `${method} must be a function`);
+  },
+  async "getMessages() is empty at first"({ context }) {
+    expect((await stored(context)).length === 0, "a fresh context must hold no messages");
+  },
+  async "addMessage() keeps messages whole and in order"({ context }) {
+    const messages = conversation(2);
+    for (const message of messages) await context.addMessage(structuredClone(message));
+    const kept = await stored(context);
+    const { length } = messages;
+    expect(kept.length === length, `${length} messages were added: received ${kept.length}`);
+    for (const [index, message] of messages.entries()) {
+      for (const key of ["role", "content", "tool_call_id", "tool_calls"]) {
+        expect(jsonEqual(kept[index]?.[key], message[key]), `${key} of message ${index} was changed`);
       }
-    }),
-  );
-  test(
-    "addMessage() takes a message without fields",
-    onContext(async (context) => {
-      const error = await thrownBy(() => context.addMessage({} as Message)); // as in Amplifier's suite
-      expect(!isCodeError(error), `addMessage crashed: ${errorMessage(error)}`);
-    }),
-  );
-  test(
-    "addMessage() never refuses a result for its size",
-    onContext(async (context) => {
-      const [, , asking] = conversation(1);
-      await context.addMessage(asking!); // conversation(1) has several messages
-      await context.addMessage({ role: "tool", tool_call_id: "call_0", content: "x".repeat(1_000_000) });
-      expect((await stored(context)).length === 2, "a large result must be stored");
-    }),
-  );
-  test(
-    "getMessages() gives a copy",
-    onContext(async (context) => {
-      await context.addMessage({ role: "user", content: "Hello" });
-      const copy = await stored(context);
-      expect(copy[0], "the message must be there");
-      mutate(copy, copy[0]);
-      const [kept, ...more] = await stored(context);
-      expect(
-        more.length === 0 && kept?.content === "Hello",
-        "changing what getMessages gave changed the history",
-      );
-    }),
-  );
-  test(
-    "setMessages() replaces the history by a copy",
-    onContext(async (context) => {
-      await context.addMessage({ role: "user", content: "before" });
-      const history: Message[] = [{ role: "user", content: "a" }, { role: "assistant", content: "b" }];
-      await context.setMessages(history);
-      history.push({ role: "user", content: "later" });
-      const contents = (await stored(context)).map((message) => textOf(message.content));
-      expect(contents.join() === "a,b", `expected a,b: received ${contents.join()}`);
-    }),
-  );
-  test(
-    "clear() empties the history",
-    onContext(async (context) => {
-      await context.setMessages(conversation(2));
-      await context.clear();
-      expect((await stored(context)).length === 0, "clear left messages");
-      expect((await view(context, {})).length === 0, "clear left messages in the view");
-    }),
-  );
-  test(
-    "getMessagesForRequest() shows everything when there is room",
-    onContext(async (context) => {
-      const messages = conversation(2);
-      await context.setMessages(messages);
-      const seen = await view(context, { token_budget: 100_000 });
-      const same = jsonEqual(seen.map(essence), messages.map(essence));
-      expect(same, "a view with room for everything must hold every message unchanged, in order");
-    }),
-  );
-  test(
-    "getMessagesForRequest() gives a copy",
-    onContext(async (context) => {
-      await context.addMessage({ role: "user", content: "Hello" });
-      const [seen] = await view(context, {});
-      expect(seen, "the view must hold the message");
-      mutate([], seen);
-      expect((await stored(context))[0]?.content === "Hello", "changing the view changed the history");
-    }),
-  );
-  test(
-    "should_compact() and compact() work if they exist",
-    onContext(async (_context, coordinator) => {
-      const old = coordinator.context as unknown as Record<string, unknown>; // older modules have these methods
-      const has = (name: string) => typeof old[name] === "function";
-      for (const name of ["shouldCompact", "should_compact", "_should_compact"].filter(has)) {
-        const answer: unknown = await (old[name] as () => unknown)();
-        expect(typeof answer === "boolean", `${name} must answer true or false: received ${typeof answer}`);
-      }
-      for (const name of ["compact", "_compact_internal"].filter(has)) {
-        const error = await thrownBy(() => (old[name] as () => unknown)());
-        expect(!isCodeError(error), `${name} crashed: ${errorMessage(error)}`);
-      }
-    }),
-  );
-  if (options.compacts === false) return;
+    }
+  },
+  async "addMessage() takes a message without fields"({ context }) {
+    const error = await thrownBy(() => context.addMessage({} as Message)); // as in Amplifier's suite
+    expect(!isCodeError(error), `addMessage crashed: ${errorMessage(error)}`);
+  },
+  async "addMessage() never refuses a result for its size"({ context }) {
+    const [, , asking] = conversation(1);
+    await context.addMessage(asking!); // conversation(1) has several messages
+    await context.addMessage({ role: "tool", tool_call_id: "call_0", content: "x".repeat(1_000_000) });
+    expect((await stored(context)).length === 2, "a large result must be stored");
+  },
+  async "getMessages() gives a copy"({ context }) {
+    await context.addMessage({ role: "user", content: "Hello" });
+    const copy = await stored(context);
+    expect(copy[0], "the message must be there");
+    mutate(copy, copy[0]);
+    const [kept, ...more] = await stored(context);
+    const is_same = more.length === 0 && kept?.content === "Hello";
+    expect(is_same, "changing what getMessages gave changed the history");
+  },
+  async "setMessages() replaces the history by a copy"({ context }) {
+    await context.addMessage({ role: "user", content: "before" });
+    const history: Message[] = [{ role: "user", content: "a" }, { role: "assistant", content: "b" }];
+    await context.setMessages(history);
+    history.push({ role: "user", content: "later" });
+    const contents = (await stored(context)).map((message) => textOf(message.content));
+    expect(contents.join() === "a,b", `expected a,b: received ${contents.join()}`);
+  },
+  async "clear() empties the history"({ context }) {
+    await context.setMessages(conversation(2));
+    await context.clear();
+    expect((await stored(context)).length === 0, "clear left messages");
+    expect((await view(context, {})).length === 0, "clear left messages in the view");
+  },
+  async "getMessagesForRequest() shows everything when there is room"({ context }) {
+    const messages = conversation(2);
+    await context.setMessages(messages);
+    const seen = await view(context, { token_budget: 100_000 });
+    const same = jsonEqual(seen.map(essence), messages.map(essence));
+    expect(same, "a view with room for everything must hold every message unchanged, in order");
+  },
+  async "getMessagesForRequest() gives a copy"({ context }) {
+    await context.addMessage({ role: "user", content: "Hello" });
+    const [seen] = await view(context, {});
+    expect(seen, "the view must hold the message");
+    mutate([], seen);
+    expect((await stored(context))[0]?.content === "Hello", "changing the view changed the history");
+  },
+  async "should_compact() and compact() work if they exist"({ coordinator }) {
+    const old = coordinator.context as unknown as Record<string, unknown>; // older modules have these methods
+    const has = (name: string) => typeof old[name] === "function";
+    for (const name of ["shouldCompact", "should_compact", "_should_compact"].filter(has)) {
+      const answer: unknown = await (old[name] as () => unknown)();
+      expect(typeof answer === "boolean", `${name} must answer true or false: received ${typeof answer}`);
+    }
+    for (const name of ["compact", "_compact_internal"].filter(has)) {
+      const error = await thrownBy(() => (old[name] as () => unknown)());
+      expect(!isCodeError(error), `${name} crashed: ${errorMessage(error)}`);
+    }
+  },
+};
 
-  const underBudget = (check: (seen: Message[], history: Message[], reported_over: boolean) => void) =>
-    onContext(async (context, coordinator) => {
-      const history = conversation(30);
-      for (const message of history) await context.addMessage(structuredClone(message));
-      const before = await stored(context);
-      const seen = await view(context, { token_budget: 4000 });
-      const reported_over = coordinator.hooks.getEvents().some(([, data]) => data.over_budget === true);
-      expect(jsonEqual(await stored(context), before), "making a view changed the history");
-      check(seen, before, reported_over);
-    });
-  test("a view under a budget leaves the history as it was", underBudget(() => {}));
-  test(
-    "a view under a budget is smaller than the history",
-    underBudget((seen, history, reported_over) => {
-      const smaller = JSON.stringify(seen).length < JSON.stringify(history).length / 2;
-      expect(smaller || reported_over, "the view must fit, or an event must report over_budget");
-    }),
-  );
-  test("a view under a budget never splits calls from results", underBudget((seen) => assertToolPairs(seen)));
-  test(
-    "a view under a budget keeps the system message first",
-    underBudget((seen) => {
-      expect(
-        seen[0]?.role === "system" && textOf(seen[0].content) === "Be brief.",
-        "the system message must come first, unchanged",
-      );
-    }),
-  );
-  test(
-    "a view under a budget keeps the last prompt word for word",
-    underBudget((seen, history) => {
-      const last = textOf(history.findLast((message) => message.role === "user")?.content);
-      const kept = seen.some((message) => message.role === "user" && textOf(message.content) === last);
-      expect(kept, `the last prompt must be there, unchanged`);
-    }),
-  );
-  test(
-    "a view under a budget holds no internal fields",
-    underBudget((seen) => {
-      const internal = seen.flatMap((message) => Object.keys(message)).filter((key) => key.startsWith("_"));
-      expect(internal.length === 0, `internal fields reach the provider: ${internal.join(", ")}`);
-    }),
-  );
-  test(
-    "the same history and budget give the same view",
-    onContext(async (context) => {
-      await context.setMessages(conversation(30));
-      const [first, second] = [
-        await view(context, { token_budget: 4000 }),
-        await view(context, { token_budget: 4000 }),
-      ];
-      expect(JSON.stringify(first) === JSON.stringify(second), "two views of one history differ");
-    }),
-  );
+/** Cases of contexts that compact. */
+const CASES_OF_VIEWS: Cases<MountedContext> = {
+  async "a view under a budget leaves the history as it was"(mounted) {
+    await underBudget(mounted);
+  },
+  async "a view under a budget is smaller than the history"(mounted) {
+    const { seen, history } = await underBudget(mounted);
+    const smaller = JSON.stringify(seen).length < JSON.stringify(history).length / 2;
+    const reported = mounted.coordinator.hooks.getEvents().some(([, data]) => data.over_budget === true);
+    expect(smaller || reported, "the view must fit, or an event must report over_budget");
+  },
+  async "a view under a budget never splits calls from results"(mounted) {
+    assertToolPairs((await underBudget(mounted)).seen);
+  },
+  async "a view under a budget keeps the system message first"(mounted) {
+    const [first] = (await underBudget(mounted)).seen;
+    const is_kept = first?.role === "system" && textOf(first.content) === "Be brief.";
+    expect(is_kept, "the system message must come first, unchanged");
+  },
+  async "a view under a budget keeps the last prompt word for word"(mounted) {
+    const { seen, history } = await underBudget(mounted);
+    const last = textOf(history.findLast((message) => message.role === "user")?.content);
+    const kept = seen.some((message) => message.role === "user" && textOf(message.content) === last);
+    expect(kept, `the last prompt must be there, unchanged`);
+  },
+  async "a view under a budget holds no internal fields"(mounted) {
+    const { seen } = await underBudget(mounted);
+    const internal = seen.flatMap((message) => Object.keys(message)).filter((key) => key.startsWith("_"));
+    expect(internal.length === 0, `internal fields reach the provider: ${internal.join(", ")}`);
+  },
+  async "the same history and budget give the same view"({ context }) {
+    await context.setMessages(conversation(30));
+    const first = JSON.stringify(await view(context, { token_budget: 4000 }));
+    const second = JSON.stringify(await view(context, { token_budget: 4000 }));
+    expect(first === second, "two views of one history differ");
+  },
+};
+
+/** Returns the view of a long history under a small budget; the history must stay as it is. */
+async function underBudget({ context }: MountedContext): Promise<{ seen: Message[]; history: Message[] }> {
+  for (const message of conversation(30)) await context.addMessage(message);
+  const history = await stored(context);
+  const seen = await view(context, { token_budget: 4000 });
+  expect(jsonEqual(await stored(context), history), "making a view changed the history");
+  return { seen, history };
 }
 
 /** Returns a context manager with camelCase methods, whichever spelling it uses. */

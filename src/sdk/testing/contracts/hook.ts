@@ -5,10 +5,11 @@ import type { HookHandler, HookOptions } from "../../hooks.ts";
 import { isObject, type JsonObject } from "../../json.ts";
 import { EventRecorder } from "../event_recorder.ts";
 import {
-  casesOf,
+  type Cases,
   type CreateSubject,
   expect,
   type Mounted,
+  registerCases,
   type SuiteOptions,
   withSubject,
 } from "./suite.ts";
@@ -57,6 +58,12 @@ class ResultRecorder extends EventRecorder {
   }
 }
 
+/** The hook of a case. */
+interface MountedHook {
+  readonly recorder: ResultRecorder;
+  readonly mounted: Mounted;
+}
+
 /**
  * Registers the cases that every hook must pass. `create` makes a new module, or a hook with `events` and a
  * `handler`, per case.
@@ -66,74 +73,60 @@ export function testHook(
   create: CreateSubject<HookDefinition>,
   options: HookSuiteOptions = {},
 ): void {
-  const test = casesOf(name, options);
-  const onHook = (body: (recorder: ResultRecorder, mounted: Mounted) => Promise<void> | void) => () => {
+  const run = (check: (part: MountedHook) => Promise<void> | void) => {
     const recorder = new ResultRecorder(options.coordinator?.clock);
     const coordinator = { ...options.coordinator, hooks: recorder };
-    return withSubject(create, "hooks", { ...options, coordinator }, (mounted) => body(recorder, mounted));
+    const on_recorder = { ...options, coordinator };
+    return withSubject(create, "hooks", on_recorder, (mounted) => check({ recorder, mounted }));
   };
-  /** Emits every event of the hook with this data. */
-  const emitAll = (data: JsonObject | null) =>
-    onHook(async (recorder) => {
-      for (const event of eventsOf(recorder)) await recorder.emit(event, data);
-      for (const answer of recorder.answers) checkAnswer(answer);
-    });
-
-  test(
-    "mount() registers a handler",
-    onHook((recorder) => {
-      expect(recorder.patterns.length > 0, "No hook was registered");
-    }),
-  );
-  test(
-    "mount() returns nothing or a cleanup",
-    onHook((_, { returned }) => {
-      const fits = returned === undefined || returned === null || typeof returned === "function" ||
-        isObject(returned);
-      expect(fits, `mount must return nothing, a cleanup or metadata: received ${typeof returned}`);
-    }),
-  );
-  test(
-    "handlers answer test:event with nothing or a hook result",
-    onHook(async (recorder) => {
-      await recorder.emit("test:event", { value: 1 });
-      for (const answer of recorder.answers) checkAnswer(answer);
-    }),
-  );
-  test("handlers answer events without data", emitAll(null));
-  test("handlers answer events with empty data", emitAll({}));
-  test(
-    "handlers answer events with data they do not know",
-    emitAll({ unknown: { nested: [1, null] }, tool_name: "x" }),
-  );
-  test(
-    "handlers answer an event twice",
-    onHook(async (recorder) => {
-      for (const event of [...eventsOf(recorder), ...eventsOf(recorder)]) {
-        await recorder.emit(event, { tool_name: "x" });
-      }
-      for (const answer of recorder.answers) checkAnswer(answer);
-    }),
-  );
-  test(
-    "cleanup works, awaited",
-    onHook(async (_, { cleanups }) => {
-      for (const cleanup of cleanups) await cleanup();
-    }),
-  );
-  for (const { event, data, action } of options.expectations ?? []) {
-    test(
-      `${event} results in ${action}`,
-      onHook(async (recorder) => {
-        const emission = await recorder.emit(event, data);
-        const actual = emission.action === "continue" && emission.modified ? "modify" : emission.action;
-        expect(
-          actual === action,
-          `${event} must result in ${action}: received ${actual} (${emission.reason ?? "no reason"})`,
-        );
-      }),
-    );
+  registerCases(name, options, CASES, run);
+  for (const expectation of options.expectations ?? []) {
+    const title = `${expectation.event} results in ${expectation.action}`;
+    registerCases(name, options, { [title]: ({ recorder }) => checkAction(recorder, expectation) }, run);
   }
+}
+
+const CASES: Cases<MountedHook> = {
+  "mount() registers a handler"({ recorder }) {
+    expect(recorder.patterns.length > 0, "No hook was registered");
+  },
+  "mount() returns nothing or a cleanup"({ mounted: { returned } }) {
+    const fits = returned === undefined || returned === null || typeof returned === "function" ||
+      isObject(returned);
+    expect(fits, `mount must return nothing, a cleanup or metadata: received ${typeof returned}`);
+  },
+  async "handlers answer test:event with nothing or a hook result"({ recorder }) {
+    await recorder.emit("test:event", { value: 1 });
+    for (const answer of recorder.answers) checkAnswer(answer);
+  },
+  "handlers answer events without data": ({ recorder }) => emitAll(recorder, null),
+  "handlers answer events with empty data": ({ recorder }) => emitAll(recorder, {}),
+  "handlers answer events with data they do not know": ({ recorder }) =>
+    emitAll(recorder, { unknown: { nested: [1, null] }, tool_name: "x" }),
+  async "handlers answer an event twice"({ recorder }) {
+    const events = eventsOf(recorder);
+    for (const event of [...events, ...events]) await recorder.emit(event, { tool_name: "x" });
+    for (const answer of recorder.answers) checkAnswer(answer);
+  },
+  async "cleanup works, awaited"({ mounted }) {
+    for (const cleanup of mounted.cleanups) await cleanup();
+  },
+};
+
+/** Emits every event of a hook with this data. */
+async function emitAll(recorder: ResultRecorder, data: JsonObject | null): Promise<void> {
+  for (const event of eventsOf(recorder)) await recorder.emit(event, data);
+  for (const answer of recorder.answers) checkAnswer(answer);
+}
+
+async function checkAction(
+  recorder: ResultRecorder,
+  { event, data, action: wanted }: HookExpectation,
+): Promise<void> {
+  const { action, modified, reason } = await recorder.emit(event, data);
+  const actual = action === "continue" && modified ? "modify" : action;
+  const message = `${event} must result in ${wanted}: received ${actual} (${reason ?? "no reason"})`;
+  expect(actual === wanted, message);
 }
 
 function eventsOf({ patterns }: ResultRecorder): string[] {

@@ -11,7 +11,15 @@ import {
 import type { CompleteOptions, ModelInfo, Provider, ProviderInfo } from "../../providers.ts";
 import { methodOf } from "../../snake_case_aliases.ts";
 import type { ToolCall } from "../../tools.ts";
-import { casesOf, type CreateSubject, expect, type SuiteOptions, thrownBy, withSubject } from "./suite.ts";
+import {
+  type Cases,
+  type CreateSubject,
+  expect,
+  registerCases,
+  type SuiteOptions,
+  thrownBy,
+  withSubject,
+} from "./suite.ts";
 
 /** Options of {@link testProvider}. */
 export interface ProviderSuiteOptions extends SuiteOptions {
@@ -25,6 +33,12 @@ export interface ProviderSuiteOptions extends SuiteOptions {
 
 const GREETING: ChatRequest = { messages: [{ role: "user", content: "Hello" }] };
 
+/** The provider of a case, with camelCase methods, and the requests of the suite. */
+interface MountedProvider extends ProviderSuiteOptions {
+  readonly provider: Provider;
+  readonly request: ChatRequest;
+}
+
 /**
  * Registers the cases that every provider must pass. `create` makes a new module or provider per case. It
  * must answer without a network or a key, for example with a recorded `fetch`.
@@ -34,102 +48,74 @@ export function testProvider(
   create: CreateSubject<Provider>,
   options: ProviderSuiteOptions = {},
 ): void {
-  const test = casesOf(name, options);
-  const request = options.request ?? GREETING;
-  const onProvider = (body: (provider: Provider) => Promise<void> | void) => () =>
-    withSubject(create, "providers", options, ({ coordinator }) => {
-      const [provider] = Object.values(coordinator.providers);
-      expect(provider, "No provider was mounted and mount() did not return a Provider instance");
-      return body(withCamelCase(provider));
-    });
+  const { request = GREETING, tool_request, failing_request } = options;
+  const cases = {
+    ...CASES,
+    ...(tool_request ? { "complete() asks for a tool": checkToolCall } : {}),
+    ...(failing_request ? { "complete() fails with an LLMError": checkFailure } : {}),
+  };
+  registerCases<MountedProvider>(
+    name,
+    options,
+    cases,
+    (check) =>
+      withSubject(create, "providers", options, ({ coordinator }) => {
+        const [provider] = Object.values(coordinator.providers);
+        expect(provider, "No provider was mounted and mount() did not return a Provider instance");
+        return check({ ...options, provider: withCamelCase(provider), request });
+      }),
+  );
+}
 
-  test("mount() mounts a provider", onProvider(() => {}));
-  test(
-    "name is not empty",
-    onProvider(({ name: own }) => {
-      expect(typeof own === "string" && own, "name must be a text that is not empty");
-    }),
-  );
-  test(
-    "getInfo() returns id, display_name and whole-number defaults",
-    onProvider((provider) => checkInfo(provider.getInfo())),
-  );
-  test(
-    "listModels() resolves to models with ids",
-    onProvider(async (provider) => {
-      const models: unknown = await provider.listModels();
-      expect(Array.isArray(models), "listModels must resolve to a list");
-      for (const model of models) checkModel(model);
-    }),
-  );
-  test(
-    "parseToolCalls() finds none in a response of text",
-    onProvider((provider) => {
-      const calls: unknown = provider.parseToolCalls({ content: [{ type: "text", text: "Hello" }] });
-      expect(Array.isArray(calls) && calls.length === 0, "parseToolCalls must return an empty list");
-    }),
-  );
-  test("parseToolCalls() finds the calls of a response", onProvider((provider) => checkParsed(provider)));
-  test(
-    "complete() resolves to a response",
-    onProvider(async (provider) => {
-      const response = await complete(provider, request);
-      expect(
-        response.content.length > 0 || response.tool_calls,
-        "the response holds neither content nor tool calls",
-      );
-    }),
-  );
-  test(
-    "complete() does not change its request",
-    onProvider(async (provider) => {
-      const input = structuredClone(request);
-      await provider.complete(input);
-      expect(jsonEqual(input, request), "complete changed the request it was given");
-    }),
-  );
-  test(
-    "complete() streams exactly what it resolves to",
-    onProvider((provider) => checkDeltas(provider, request)),
-  );
-  test(
-    "complete() rejects when it was cancelled before it began",
-    onProvider(async (provider) => {
-      const error = await thrownBy(() => provider.complete(request, { signal: AbortSignal.abort() }));
-      expect(error, "complete answered a request that was cancelled");
-    }),
-  );
-  if (options.tool_request) {
-    const asking = options.tool_request;
-    test(
-      "complete() asks for a tool",
-      onProvider(async (provider) => {
-        const { tool_calls } = await complete(provider, asking);
-        expect(tool_calls?.length, "the response must hold a tool call");
-        for (const call of tool_calls) checkCall(call);
-        const offered = new Set(asking.tools?.map((tool) => tool.name));
-        for (const call of tool_calls) expect(offered.has(call.name), `"${call.name}" was not offered`);
-      }),
-    );
-  }
-  if (options.failing_request) {
-    const failing = options.failing_request;
-    test(
-      "complete() fails with an LLMError",
-      onProvider(async (provider) => {
-        const error = await thrownBy(() => provider.complete(failing));
-        expect(error, "the request must fail");
-        expect(
-          errorName(error).endsWith("Error") && errorName(error) !== "Error",
-          "the failure must have a type",
-        );
-        expect(
-          isObject(error) && typeof error.retryable === "boolean",
-          "the failure must say whether it is retryable",
-        );
-      }),
-    );
-  }
+const CASES: Cases<MountedProvider> = {
+  "mount() mounts a provider"() {},
+  "name is not empty"({ provider: { name } }) {
+    expect(typeof name === "string" && name, "name must be a text that is not empty");
+  },
+  "getInfo() returns id, display_name and whole-number defaults": ({ provider }) =>
+    checkInfo(provider.getInfo()),
+  async "listModels() resolves to models with ids"({ provider }) {
+    const models: unknown = await provider.listModels();
+    expect(Array.isArray(models), "listModels must resolve to a list");
+    for (const model of models) checkModel(model);
+  },
+  "parseToolCalls() finds none in a response of text"({ provider }) {
+    const calls: unknown = provider.parseToolCalls({ content: [{ type: "text", text: "Hello" }] });
+    expect(Array.isArray(calls) && calls.length === 0, "parseToolCalls must return an empty list");
+  },
+  "parseToolCalls() finds the calls of a response": ({ provider }) => checkParsed(provider),
+  async "complete() resolves to a response"({ provider, request }) {
+    const { content, tool_calls } = await complete(provider, request);
+    expect(content.length > 0 || tool_calls, "the response holds neither content nor tool calls");
+  },
+  async "complete() does not change its request"({ provider, request }) {
+    const input = structuredClone(request);
+    await provider.complete(input);
+    expect(jsonEqual(input, request), "complete changed the request it was given");
+  },
+  "complete() streams exactly what it resolves to": ({ provider, request }) => checkDeltas(provider, request),
+  async "complete() rejects when it was cancelled before it began"({ provider, request }) {
+    const error = await thrownBy(() => provider.complete(request, { signal: AbortSignal.abort() }));
+    expect(error, "complete answered a request that was cancelled");
+  },
+};
+
+async function checkToolCall({ provider, tool_request }: MountedProvider): Promise<void> {
+  const request = tool_request!; // the case needs it
+  const { tool_calls } = await complete(provider, request);
+  expect(tool_calls?.length, "the response must hold a tool call");
+  for (const call of tool_calls) checkCall(call);
+  const offered = new Set(request.tools?.map((tool) => tool.name));
+  for (const call of tool_calls) expect(offered.has(call.name), `"${call.name}" was not offered`);
+}
+
+async function checkFailure({ provider, failing_request }: MountedProvider): Promise<void> {
+  const error = await thrownBy(() => provider.complete(failing_request!)); // the case needs it
+  expect(error, "the request must fail");
+  const name = errorName(error);
+  expect(name.endsWith("Error") && name !== "Error", "the failure must have a type");
+  const is_stated = isObject(error) && typeof error.retryable === "boolean";
+  expect(is_stated, "the failure must say whether it is retryable");
 }
 
 /** Returns a provider with camelCase methods, whichever spelling it uses. */

@@ -44,18 +44,21 @@ export interface Mounted {
   readonly cleanups: readonly Cleanup[];
 }
 
-/** Adds a case with its name and body. */
-export type AddCase = (name: string, run: () => Promise<void>) => void;
+/** Cases by title; each checks a subject. */
+export type Cases<Part> = Readonly<Record<string, (part: Part) => Promise<void> | void>>;
 
 /**
- * Returns a function that registers the cases of a suite, each with a timeout.
+ * Registers the cases of a suite, each with a timeout.
  *
+ * @param run Mounts a new subject and passes it to a case.
  * @throws {TypeError} without `Deno.test` and without the option `test`.
  */
-export function casesOf(
+export function registerCases<Part>(
   name: string,
   { test, deadline_ms = 5000, not_tried = logNotTried }: SuiteOptions,
-): AddCase {
+  cases: Cases<Part>,
+  run: (check: (part: Part) => Promise<void> | void) => Promise<void>,
+): void {
   const host = globalThis as { Deno?: { test?: TestFunction } };
   const register = test ?? host.Deno?.test;
   if (!register) {
@@ -63,15 +66,16 @@ export function casesOf(
       `Cannot register the tests of "${name}": Deno.test does not exist here; pass the option test`,
     );
   }
-  return (title, run) =>
+  for (const [title, check] of Object.entries(cases)) {
     register(`${name}: ${title}`, async () => {
       try {
-        await withinTime(run(), deadline_ms, `not done within ${deadline_ms} ms`);
+        await withinTime(run(check), deadline_ms, `not done within ${deadline_ms} ms`);
       } catch (error) {
         if (!(error instanceof NotTriedError)) throw error;
         not_tried(title, error.message);
       }
     });
+  }
 }
 
 function logNotTried(title: string, reason: string): void {

@@ -4,12 +4,14 @@ import { inputSchemaOf, methodOf } from "../../snake_case_aliases.ts";
 import { type Tool, TOOL_NAME, type ToolCallContext, type ToolResult, toToolResult } from "../../tools.ts";
 import { exampleInput, type ExampleInputOptions } from "../example_input.ts";
 import {
-  casesOf,
+  type Cases,
   type CreateSubject,
   expect,
   isCodeError,
+  type Mounted,
   mountSubject,
   NotTriedError,
+  registerCases,
   type SuiteOptions,
   withSubject,
 } from "./suite.ts";
@@ -24,91 +26,77 @@ export interface ToolSuiteOptions extends SuiteOptions {
   input?: JsonObject;
 }
 
+/** The tool of a case. */
+interface MountedTool {
+  readonly tool: Tool;
+  /**
+   * Resolves to the given input, or to one made from the tool's schema.
+   *
+   * @throws {NotTriedError} without either.
+   */
+  inputOf(options?: ExampleInputOptions): Promise<JsonObject>;
+}
+
 /**
  * Registers the cases that every tool must pass. `create` makes a new module or tool per case. The suite
  * calls the tool with inputs made from its schema, so a tool with effects needs a place where they do no
  * harm.
  */
 export function testTool(name: string, create: CreateSubject<Tool>, options: ToolSuiteOptions = {}): void {
-  const test = casesOf(name, options);
-  const onTool = (body: (tool: Tool) => Promise<void> | void) => () =>
-    withSubject(create, "tools", options, ({ coordinator }) => {
-      const tool = options.tool === undefined
-        ? Object.values(coordinator.tools)[0]
-        : coordinator.tools[options.tool];
+  const { tool: wanted, input } = options;
+  const run = (check: (part: MountedTool) => Promise<void> | void) =>
+    withSubject(create, "tools", options, ({ coordinator: { tools } }) => {
+      const tool = wanted === undefined ? Object.values(tools)[0] : tools[wanted];
       expect(tool, "No tool was mounted and mount() did not return a Tool instance");
-      return body(tool);
-    });
-  /**
-   * Calls the tool with the given input, or with one made from its schema; without either, the case is not
-   * tried.
-   */
-  const onInput = (
-    input_options: ExampleInputOptions,
-    body: (tool: Tool, input: JsonObject) => Promise<void>,
-  ) =>
-    onTool(async (tool) => {
-      const example = options.input && !input_options.full
-        ? { input: structuredClone(options.input) }
-        : await exampleInput(inputSchemaOf(tool), input_options);
-      if ("problem" in example) {
+      const inputOf = async (example_options: ExampleInputOptions = {}) => {
+        if (input && !example_options.full) return structuredClone(input);
+        const example = await exampleInput(inputSchemaOf(tool), example_options);
+        if ("input" in example) return example.input;
         throw new NotTriedError(`no input was made from input_schema: ${example.problem}`);
-      }
-      await body(tool, example.input);
+      };
+      return check({ tool, inputOf });
     });
+  const cases = input ? { ...CASES, "execute() succeeds with a good input": checkSuccess } : CASES;
+  registerCases(name, options, cases, run);
+  registerCases(name, options, { "cleanup works, once and twice": checkCleanup }, async (check) => {
+    await check(await mountSubject(create, "tools", options));
+  });
+}
 
-  test("mount() mounts a tool", onTool(() => {}));
-  test(
-    "name is valid for models",
-    onTool((tool) => {
-      const fits = typeof tool.name === "string" && TOOL_NAME.test(tool.name);
-      expect(fits, `name must be 1 to 64 letters, digits, _ or -: received ${JSON.stringify(tool.name)}`);
-    }),
-  );
-  test(
-    "description is not empty",
-    onTool((tool) => {
-      expect(
-        typeof tool.description === "string" && tool.description.trim(),
-        "description must be a non-empty text",
-      );
-    }),
-  );
-  test("input_schema is a JSON Schema of an object", onTool(checkSchema));
-  test(
-    "execute() is a function of an input",
-    onTool((tool) => {
-      expect(typeof tool.execute === "function", "execute must be a function");
-    }),
-  );
-  test("execute() answers an input that fits its schema", onInput({}, (tool, input) => tryCall(tool, input)));
-  test(
-    "execute() answers an input with every property of its schema",
-    onInput({ full: true }, (tool, input) => tryCall(tool, input)),
-  );
-  test(
-    "execute() does not change its input",
-    onInput({}, async (tool, input) => {
-      const before = structuredClone(input);
-      await tryCall(tool, input);
-      expect(jsonEqual(input, before), "execute changed the input it was given");
-    }),
-  );
-  test(
-    "execute() settles when its call was cancelled before it began",
-    onInput({}, (tool, input) => tryCall(tool, input, contextOf(AbortSignal.abort(new Error("cancelled"))))),
-  );
-  if (options.input !== undefined) {
-    const input = deepFreeze(structuredClone(options.input));
-    test(
-      "execute() succeeds with a good input",
-      onTool(async (tool) => {
-        const result = readResult(await tool.execute(input, contextOf()));
-        expect(result.success, `the given input must succeed: received ${result.getSerializedOutput()}`);
-      }),
-    );
-  }
-  test("cleanup works, once and twice", () => checkCleanup(create, options));
+const CASES: Cases<MountedTool> = {
+  "mount() mounts a tool"() {},
+  "name is valid for models"({ tool: { name } }) {
+    const fits = typeof name === "string" && TOOL_NAME.test(name);
+    expect(fits, `name must be 1 to 64 letters, digits, _ or -: received ${JSON.stringify(name)}`);
+  },
+  "description is not empty"({ tool: { description } }) {
+    const fits = typeof description === "string" && description.trim();
+    expect(fits, "description must be a non-empty text");
+  },
+  "input_schema is a JSON Schema of an object": ({ tool }) => checkSchema(tool),
+  "execute() is a function of an input"({ tool }) {
+    expect(typeof tool.execute === "function", "execute must be a function");
+  },
+  async "execute() answers an input that fits its schema"({ tool, inputOf }) {
+    await tryCall(tool, await inputOf());
+  },
+  async "execute() answers an input with every property of its schema"({ tool, inputOf }) {
+    await tryCall(tool, await inputOf({ full: true }));
+  },
+  async "execute() does not change its input"({ tool, inputOf }) {
+    const input = await inputOf();
+    const before = structuredClone(input);
+    await tryCall(tool, input);
+    expect(jsonEqual(input, before), "execute changed the input it was given");
+  },
+  async "execute() settles when its call was cancelled before it began"({ tool, inputOf }) {
+    await tryCall(tool, await inputOf(), contextOf(AbortSignal.abort(new Error("cancelled"))));
+  },
+};
+
+async function checkSuccess({ tool, inputOf }: MountedTool): Promise<void> {
+  const result = readResult(await tool.execute(deepFreeze(await inputOf()), contextOf()));
+  expect(result.success, `the given input must succeed: received ${result.getSerializedOutput()}`);
 }
 
 function checkSchema(tool: Tool): void {
@@ -167,7 +155,6 @@ function contextOf(signal = new AbortController().signal): ToolCallContext {
   return { id: "call_1", signal, session_id: "test-session", progress: () => {} };
 }
 
-async function checkCleanup(create: CreateSubject<Tool>, options: SuiteOptions): Promise<void> {
-  const { cleanups } = await mountSubject(create, "tools", options);
+async function checkCleanup({ cleanups }: Mounted): Promise<void> {
   for (const cleanup of [...cleanups, ...cleanups]) await cleanup();
 }
