@@ -1,6 +1,5 @@
 /** `provider-ollama`: local models through the API of an Ollama server. */
-import type { Coordinator, JsonObject, ModuleInfo, MountReturn } from "preamp/base";
-import { isObject } from "preamp/base";
+import { type Coordinator, isObject, type JsonObject, type ModuleInfo, type MountReturn } from "preamp/base";
 import { mountProvider, providerConfigSchema, type ProviderDefinition } from "preamp/provider";
 
 /** Tokens of the window unless the plan states others; the server's own default may be 4,096. */

@@ -1,8 +1,7 @@
 /** Computes the status of a session and its counters over all of its runs. */
-import type { Counters } from "../sdk/session_counters.ts";
 import type { Outcome } from "../kernel/session/outcome.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import { type SessionState, SessionStatus } from "../sdk/session_status.ts";
+import { type Counters, type SessionState, SessionStatus } from "../sdk/session_status.ts";
 
 /** Outcome of a session's last run. */
 export interface LastRun {

@@ -5,12 +5,12 @@
 import type { CancellationToken } from "./cancellation.ts";
 import type { ContextOverflow } from "./context_overflow.ts";
 import type { Emission, HookRegistry } from "./hooks.ts";
-import { requireObject, requireText } from "./checks.ts";
+import { fieldError, requireObject, requireOneOf, requireText } from "./checks.ts";
 import type { JsonObject, JsonSchema } from "./json.ts";
 import type { Message, Prompt, ToolSpec } from "./messages.ts";
 import type { Provider } from "./providers.ts";
 import type { SessionStatus } from "./session_status.ts";
-import type { Tool } from "./tools.ts";
+import type { RiskLevel, Tool } from "./tools.ts";
 
 /** The kinds of module. */
 export type ModuleType = "orchestrator" | "context" | "provider" | "tool" | "hook";
@@ -280,4 +280,63 @@ export interface Coordinator {
   resetTurn(): void;
   /** Returns the names of mounted modules and published capabilities. */
   toDict(): JsonObject;
+}
+
+/** Request for an approval. */
+export interface ApprovalRequest {
+  /** Name of the tool. */
+  tool_name: string;
+  /** Action of the tool, such as `execute`. */
+  action: string;
+  /** Facts for the person who decides. */
+  details: JsonObject;
+  /** Possible harm. */
+  risk_level: RiskLevel;
+  /** Timeout in seconds, above 0; null for no limit. */
+  timeout: number | null;
+}
+
+/** Decision of a person. */
+export interface ApprovalResponse {
+  /** Whether the action is allowed. */
+  approved: boolean;
+  /** Reason in the person's words. */
+  reason: string | null;
+  /** Whether the answer also holds for the same question later. */
+  remember: boolean;
+}
+
+const RISKS: readonly RiskLevel[] = ["low", "medium", "high", "critical"];
+
+/**
+ * Returns an approval request with every default filled in: no details, risk `low`, no limit.
+ *
+ * @throws {TypeError} when a name is empty, the risk unknown, or the timeout not above 0.
+ */
+export function ApprovalRequest(
+  fields: { tool_name: string; action: string } & Partial<ApprovalRequest>,
+): ApprovalRequest {
+  const request: ApprovalRequest = { details: {}, risk_level: "low", timeout: null, ...fields };
+  requireText("ApprovalRequest", "tool_name", request.tool_name);
+  requireText("ApprovalRequest", "action", request.action);
+  requireOneOf("ApprovalRequest", "risk_level", request.risk_level, RISKS);
+  const { timeout } = request;
+  if (timeout !== null && !(typeof timeout === "number" && timeout > 0)) {
+    throw fieldError("ApprovalRequest", "timeout", "must be a number of seconds above 0, or null", timeout);
+  }
+  return request;
+}
+
+/**
+ * Returns an approval response with every default filled in: no reason, not remembered.
+ *
+ * @throws {TypeError} when `approved` is not a boolean.
+ */
+export function ApprovalResponse(
+  fields: { approved: boolean } & Partial<ApprovalResponse>,
+): ApprovalResponse {
+  if (typeof fields.approved !== "boolean") {
+    throw fieldError("ApprovalResponse", "approved", "must be a boolean", fields.approved);
+  }
+  return { reason: null, remember: false, ...fields };
 }

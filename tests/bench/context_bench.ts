@@ -5,7 +5,7 @@
  *   deno run -A tests/bench/context_bench.ts
  */
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
-import { estimateTokens } from "../../src/sdk/text_tokens.ts";
+import { estimateTokens } from "../../src/sdk/token_estimate.ts";
 import heldOut from "../fixtures/o200k_held_out.json" with { type: "json" };
 import { BUDGET, measure } from "./context_figures.ts";
 import { print, report, tableOf } from "./figures.ts";

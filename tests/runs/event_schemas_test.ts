@@ -2,7 +2,8 @@
 import { Validator } from "@cfworker/json-schema";
 import { assert, assertEquals } from "../assert.ts";
 import type { Entry } from "../../src/kernel/host.ts";
-import { entrySchemaOf, EVENT_DATA, eventsJsonSchema } from "../../src/sdk/schemas/events.ts";
+import { EVENT_DATA } from "../../src/sdk/schemas/event_data.ts";
+import { entrySchemaOf, eventsJsonSchema } from "../../src/sdk/schemas/events.ts";
 import { play } from "./play.ts";
 import { SCENARIOS } from "./scenarios.ts";
 

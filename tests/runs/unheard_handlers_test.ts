@@ -1,5 +1,5 @@
 import { CANONICAL_EVENTS } from "../../src/sdk/events.ts";
-import { EVENT_DATA } from "../../src/sdk/schemas/events.ts";
+import { EVENT_DATA } from "../../src/sdk/schemas/event_data.ts";
 import type { HookHandler } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
 import { tool } from "../support/sessions.ts";

@@ -4,9 +4,9 @@ import {
   defineOrchestrator,
   defineProvider,
   defineTool,
+  type StandardSchema,
 } from "../../src/sdk/define.ts";
-import type { StandardSchema } from "../../src/sdk/standard_schema.ts";
-import { z } from "../../src/sdk/z.ts";
+import { z } from "../../src/sdk/mod.ts";
 import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { ScriptedOrchestrator } from "../../src/sdk/testing/scripted_orchestrator.ts";

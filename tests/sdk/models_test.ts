@@ -1,6 +1,5 @@
 import { toPlainObject } from "../../src/sdk/json.ts";
-import { ApprovalRequest, ApprovalResponse } from "../../src/sdk/approvals.ts";
-import { ModuleInfo } from "../../src/sdk/contracts.ts";
+import { ApprovalRequest, ApprovalResponse, ModuleInfo } from "../../src/sdk/contracts.ts";
 import { HookResult } from "../../src/sdk/hook_result.ts";
 import { ConfigField, ModelInfo, ProviderInfo } from "../../src/sdk/providers.ts";
 import { SessionStatus } from "../../src/sdk/session_status.ts";

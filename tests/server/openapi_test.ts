@@ -5,7 +5,7 @@ import { ROUTES } from "../../src/server/route_table.ts";
 import { codesOf } from "../../src/server/routes/route.ts";
 import { BODIES } from "../../src/server/schemas/requests.ts";
 import { ANSWERS, SHARED } from "../../src/server/schemas/responses.ts";
-import { EVENT_DATA } from "../../src/sdk/schemas/events.ts";
+import { EVENT_DATA } from "../../src/sdk/schemas/event_data.ts";
 import { isObject } from "../../src/sdk/json.ts";
 import { testApp } from "../support/http.ts";
 

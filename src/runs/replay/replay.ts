@@ -6,7 +6,7 @@ import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import type { Entry } from "../../kernel/host.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
-import { count, emptyCounters } from "../../sdk/session_counters.ts";
+import { count, emptyCounters } from "../../sdk/session_status.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlainObject } from "../../sdk/json.ts";
 import type { Clock, Message, Prompt, RunLimits } from "../../sdk/types.ts";

@@ -24,7 +24,7 @@ import { announceRecovery, restoreRun } from "./recovered_run.ts";
 import type { NewRun } from "./run_options.ts";
 import { createRunParts, type RunParts } from "./run_parts.ts";
 import { RunRecords } from "./run_records.ts";
-import type { Counters } from "../../sdk/session_counters.ts";
+import type { Counters } from "../../sdk/session_status.ts";
 import { type LastRun, lastRunOf } from "../session_status.ts";
 import type { EndedChild, SavedSession } from "../storage/session_store.ts";
 import type { Approval, RememberedApproval, Run, RunHandle } from "../types.ts";

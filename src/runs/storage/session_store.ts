@@ -3,7 +3,7 @@ import { modelRefused } from "../../plan/model_choice.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject, Message } from "../../sdk/types.ts";
 import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
-import type { Counters } from "../../sdk/session_counters.ts";
+import type { Counters } from "../../sdk/session_status.ts";
 import type { Change, Store } from "../../store/store.ts";
 import { printableId } from "../../process/ids.ts";
 import { timestamp } from "../../sdk/timestamp.ts";

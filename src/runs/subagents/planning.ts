@@ -6,7 +6,7 @@ import { preferenceProblem, preferProvider } from "../../plan/provider_preferenc
 import { PreampError } from "../../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../../sdk/json.ts";
 import { sumCostUsd } from "../../sdk/money.ts";
-import { type Counters, emptyCounters } from "../../sdk/session_counters.ts";
+import { type Counters, emptyCounters } from "../../sdk/session_status.ts";
 import type { ModelRoleResolver, ProviderPreference, SpawnRequest } from "../../sdk/types.ts";
 import type { AgentPlans, RunnablePlan } from "../ports.ts";
 import type { SavedSession } from "../storage/session_store.ts";

@@ -7,7 +7,7 @@ import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import { withAbort } from "../../kernel/timeouts.ts";
 import type { Host, HostClock } from "../../kernel/host.ts";
 import { Session } from "../../kernel/session/session.ts";
-import { count } from "../../sdk/session_counters.ts";
+import { count } from "../../sdk/session_status.ts";
 import type { MountedDescriptors } from "../../kernel/mounting/mount_descriptors.ts";
 import { combineLimits } from "../../policy/combine_limits.ts";
 import { CancellationToken } from "../../sdk/cancellation.ts";

@@ -1,7 +1,7 @@
 /** Facts about models: from the plan's config, else from the module's table, else its defaults. */
 import type { ModelInfo } from "../providers.ts";
 import type { Usage } from "../messages.ts";
-import { costOf, type Prices } from "../prices.ts";
+import { costOf, type Prices } from "../money.ts";
 import type { KnownModel, ProviderDefinition, ProviderSettings } from "./settings.ts";
 
 /** Facts about one model. */

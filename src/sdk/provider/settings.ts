@@ -1,7 +1,7 @@
 /** What a vendor's module declares, and the settings that all providers share. */
 import { readConfig } from "../config.ts";
 import type { JsonObject, JsonSchema } from "../json.ts";
-import { type Prices, PRICES_SCHEMA } from "../prices.ts";
+import { type Prices, PRICES_SCHEMA } from "../money.ts";
 import type { ConfigField } from "../providers.ts";
 import type { Backend } from "./backend.ts";
 

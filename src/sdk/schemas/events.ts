@@ -8,12 +8,7 @@
  */
 import * as z from "zod";
 import type { JsonObject, JsonSchema } from "../json.ts";
-import { LIFECYCLE, TURN } from "./events/lifecycle.ts";
-import { MODEL } from "./events/model.ts";
-import { TOOLS } from "./events/tools.ts";
-
-/** Maps each event to the schema of its `data`. */
-export const EVENT_DATA: Readonly<Record<string, z.ZodType>> = { ...LIFECYCLE, ...TURN, ...MODEL, ...TOOLS };
+import { EVENT_DATA } from "./event_data.ts";
 
 const verdict = z.looseObject({
   action: z.enum(["continue", "deny", "inject_context", "ask_user"]),

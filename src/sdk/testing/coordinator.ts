@@ -4,8 +4,7 @@ import type { Cleanup, Clock, ContextManager, Coordinator, Orchestrator, RunLimi
 import type { Emission, UserMessage } from "../hooks.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { Provider } from "../providers.ts";
-import { count, emptyCounters } from "../session_counters.ts";
-import { SessionStatus } from "../session_status.ts";
+import { count, emptyCounters, SessionStatus } from "../session_status.ts";
 import { registerHook } from "../handler_list.ts";
 import { withSnakeCase } from "../snake_case_aliases.ts";
 import { type Tool, ToolResult } from "../tools.ts";

@@ -1,9 +1,8 @@
 /** An answer reads the same however its server cuts it into deltas, and its deltas are its content. */
 import * as fc from "fast-check";
 import type { JsonObject, StreamDelta } from "preamp";
-import type { BackendAnswer } from "preamp/provider";
 import { assertEquals } from "../../assert.ts";
-import { AnswerBlocks } from "preamp/provider";
+import { AnswerBlocks, type BackendAnswer } from "preamp/provider";
 import { ChatAnswer } from "../../../modules/provider-openai/chat_answer.ts";
 import { ResponsesAnswer } from "../../../modules/provider-openai/responses_answer.ts";
 import { joined } from "./kit.ts";

@@ -1,0 +1,397 @@
+/** Schemas of the `data` of all canonical events. All payloads are open: readers ignore unknown fields. */
+import * as z from "zod";
+
+/** Returns the schema of a payload with these fields; emitters may add others. */
+function payload(description: string, shape: z.ZodRawShape): z.ZodType {
+  return z.looseObject(shape).meta({ description });
+}
+
+/** Any text. */
+const text = z.string();
+/** True or false. */
+const flag = z.boolean();
+/** A whole number from 0. */
+const count = z.int().min(0);
+/** A whole number from 1. */
+const ordinal = z.int().min(1);
+/** A number from 0. */
+const amount = z.number().min(0);
+/** Any JSON object. */
+const fields = z.record(z.string(), z.unknown());
+/** US dollars: a decimal string; null when no price is known. */
+const cost = z.string().regex(/^\d+(\.\d+)?$/).nullable();
+/** Type and message of a failure. */
+const failure = z.looseObject({ type: text, msg: text });
+/** One content block. */
+const block = z.looseObject({ type: text });
+/** A prompt, or a message's content: text, or content blocks. */
+const content = z.union([text, z.array(block)]);
+/** A message of a conversation. */
+const message = z.looseObject({
+  role: z.enum(["system", "developer", "user", "assistant", "function", "tool"]),
+  content,
+  tool_call_id: text.optional(),
+  tool_calls: z.array(z.looseObject({ id: text, name: text, arguments: fields })).optional(),
+});
+/** Usage of a model call. */
+const usage = z.looseObject({
+  input_tokens: count,
+  output_tokens: count,
+  total_tokens: count,
+  cost_usd: cost,
+});
+
+const status = z.enum([
+  "queued",
+  "running",
+  "awaiting_approval",
+  "completed",
+  "incomplete",
+  "denied",
+  "cancelled",
+  "failed",
+]);
+const session = {
+  session_id: text,
+  parent_id: text.nullable(),
+  metadata: fields.optional(),
+  raw: fields.optional(),
+};
+
+/** Events of runs, modules and sessions. */
+const LIFECYCLE = {
+  "run:start": payload("The run exists, or waits in the queue of its session.", {
+    status,
+    plan_hash: text,
+    lock_hash: text.nullable(),
+    limits: z.looseObject({
+      max_iterations: count,
+      max_tool_calls: count,
+      max_total_tokens: count,
+      max_cost_usd: text,
+      max_duration_s: z.number(),
+    }),
+    metadata: fields,
+    traceparent: text.optional().meta({
+      description: "Span of the run in a distributed trace (W3C Trace Context)",
+    }),
+  }),
+  "run:status": payload("The run waits for a person, continues, or was recovered after a crash.", {
+    status,
+    resumed: flag.optional(),
+  }),
+  "run:end": payload("The last entry: the run object.", {
+    run: z.looseObject({
+      id: text,
+      object: z.literal("run"),
+      session_id: text,
+      status,
+      stop_reason: text.nullable(),
+      output_text: text,
+      error: z.looseObject({ code: text, message: text }).nullable(),
+    }),
+  }),
+  "module:mounted": payload("A module is mounted: under these names, or listening to these events.", {
+    module_id: text,
+    type: text,
+    names: z.array(text),
+    isolation: z.enum(["inline", "worker", "process"]),
+    integrity: text.nullable(),
+    name: text.optional().meta({
+      description: "Name of the module; absent for built-in modules",
+    }),
+    version: text.optional(),
+    provides: z.array(text).optional().meta({ description: "What the module's `mount` reports as provided" }),
+  }),
+  "module:skipped": payload("A provider, tool or hook was left out.", {
+    module_id: text,
+    type: text,
+    reason: text,
+    message: text,
+  }),
+  "module:on_session_ready_failed": payload("A module's onSessionReady failed; the session continues.", {
+    module_id: text,
+    error: z.union([text, z.looseObject({ type: text, msg: text })]),
+  }),
+  "session:start": payload("The first turn of a new session begins.", session),
+  "session:resume": payload("The first turn of a continued session begins.", session),
+  "session:fork": payload("A child session is initialised.", {
+    parent: text,
+    session_id: text,
+    metadata: fields.optional(),
+    raw: fields.optional(),
+  }),
+  "session:state": payload("Modules assigned keys of session_state; null deletes one.", { set: fields }),
+  "session:end": payload("The session ends; its cleanups follow.", { session_id: text, status: text }),
+  "session:cleanup": payload("The cleanups have run.", {
+    ran: count,
+    failed: z.array(z.looseObject({ module_id: text, error: text })),
+  }),
+};
+
+/** Events of turns: prompts, steering, cancellation. */
+const TURN = {
+  "execution:start": payload("A turn starts.", { prompt: content }),
+  "execution:end": payload("A turn ends; emitted exactly once.", {
+    response: text,
+    status: z.enum(["completed", "cancelled", "error"]),
+  }),
+  "prompt:submit": payload("A prompt is about to join the conversation; a gate.", { prompt: content }),
+  "prompt:complete": payload("A prompt was answered with text.", { response_preview: text, length: count }),
+  "plan:start": payload("Reserved for modules that plan.", {}),
+  "plan:end": payload("Reserved for modules that plan.", {}),
+  "orchestrator:complete": payload("The loop is done; emitted exactly once.", {
+    orchestrator: text,
+    turn_count: count,
+    status: z.enum(["success", "incomplete", "cancelled", "error"]),
+  }),
+  "orchestrator:steering_injected": payload("A steering text joins the turn.", {
+    orchestrator: text,
+    content: text,
+    iteration: ordinal,
+    queued_remaining: count,
+    metadata: fields.optional(),
+  }),
+  "orchestrator:rate_limit_delay": payload("The loop waits before a model call.", {
+    delay_ms: amount,
+    configured_ms: amount,
+    elapsed_ms: amount,
+    iteration: ordinal,
+  }),
+  "orchestrator:goal_progress": payload("Reserved for loops that pursue a goal.", {}),
+  "cancel:requested": payload("A cancellation of the turn was requested.", {
+    state: z.enum(["graceful", "immediate"]),
+  }),
+  "cancel:completed": payload("The turn has stopped.", { was_immediate: flag }),
+};
+
+const provider = text;
+const request_id = text.meta({ description: "one attempt of a model call" });
+const block_index = count;
+/** Numbers of a request that was too long for the model. */
+const overflow = {
+  limit_tokens: ordinal.optional().meta({ description: "input tokens that the model takes" }),
+  requested_tokens: ordinal.optional().meta({ description: "input tokens of the request" }),
+};
+const streamed = { request_id, block_index };
+
+/** Events of model calls. */
+const MODEL = {
+  "provider:request": payload("A model is about to be called; a gate.", {
+    provider,
+    iteration: ordinal,
+    max_reached: flag.optional().meta({
+      description: "the loop's own limit is reached: the last call, without tools",
+    }),
+  }),
+  "provider:response": payload("A model has answered.", {
+    provider,
+    iteration: ordinal.optional(),
+    usage,
+    tool_calls: flag,
+    inner: flag.optional().meta({ description: "the call was made by a module, not by the loop" }),
+    response: z.looseObject({
+      content: z.array(block),
+      tool_calls: z.array(z.looseObject({ id: text, name: text, arguments: fields })).optional(),
+      finish_reason: text.optional(),
+    }).optional().meta({ description: "needed to replay the run" }),
+  }),
+  "provider:error": payload("A model call failed for good.", {
+    provider,
+    error: failure,
+    retryable: flag,
+    status_code: z.int().nullable(),
+    ...overflow,
+  }),
+  "provider:retry": payload("A model call failed and is repeated: after a delay, or with a smaller view.", {
+    provider,
+    attempt: ordinal.meta({ description: "the attempt that failed, from 1" }),
+    max_retries: count,
+    delay: amount.meta({ description: "seconds" }),
+    error_type: text,
+    error_message: text,
+    request_id: text.optional().meta({
+      description: "present when the loop retries, not the provider",
+    }),
+    status_code: z.int().optional(),
+    retry_after: amount.optional(),
+    delay_multiplier: amount.optional(),
+    ...overflow,
+  }),
+  "provider:throttle": payload("A provider waits before it calls.", {
+    provider,
+    delay: amount.meta({ description: "seconds" }),
+    reason: text.optional(),
+  }),
+  "provider:resolve": payload("Another provider or model was chosen.", {
+    provider,
+    model: text.nullable(),
+    role: text.optional(),
+    reason: text,
+  }),
+  "provider:tool_sequence_repaired": payload(
+    "A provider added results for unanswered calls of its request.",
+    {
+      provider,
+      repair_count: count,
+      repairs: z.array(z.looseObject({ tool_call_id: text, tool_name: text })),
+      synthetic_assistant_count: count.optional(),
+    },
+  ),
+  "provider:concurrency": payload("Concurrent calls of a provider.", {
+    provider,
+    active_requests: count,
+    waiting_requests: count,
+    max_concurrent: count,
+  }),
+  "llm:request": payload("A provider is about to send its own request.", {
+    provider,
+    model: text.nullable().optional(),
+    message_count: count.optional(),
+    raw: fields.optional(),
+  }),
+  "llm:response": payload("A provider's own request has ended.", {
+    provider,
+    model: text.nullable().optional(),
+    status: z.enum(["ok", "error"]),
+    duration_ms: amount.optional(),
+    usage: fields.nullable().optional(),
+    raw: fields.optional(),
+  }),
+  "llm:stream_aborted": payload("A stream broke; its deltas are void.", {
+    request_id,
+    error: z.union([failure, text]),
+  }),
+  "content_block:start": payload("A block of an answer starts.", {
+    ...streamed,
+    block_type: text,
+    name: text.optional().meta({ description: "of a tool call" }),
+  }),
+  "content_block:delta": payload("More text of a block.", {
+    ...streamed,
+    sequence: ordinal,
+    delta: text.min(1),
+  }),
+  "content_block:end": payload("A block is complete.", { ...streamed, total_blocks: ordinal, block }),
+  "thinking:delta": payload("More text of a model's reasoning.", { text }),
+  "thinking:final": payload("A model's complete reasoning.", { text }),
+};
+
+const call = {
+  tool_name: text,
+  tool_call_id: text,
+  tool_input: fields,
+  parallel_group_id: text.optional(),
+};
+const approval = {
+  approval_id: text,
+  tool_name: text.nullable(),
+  tool_call_id: text.nullable(),
+  args_hash: text,
+};
+const decided = {
+  ...approval,
+  decision: text.meta({ description: "allow, deny, an offered option, or timeout" }),
+  reason: text.nullable(),
+  decided_by: text.nullable(),
+  remember: z.enum(["session", "pattern"]).optional().meta({
+    description: "Later questions of the session that the answer also holds for",
+  }),
+  remembered: flag.optional().meta({
+    description: "No person was asked: the remembered answer to approval_id also holds for this question",
+  }),
+  prompt: text.optional().meta({ description: "The question, when no person was asked" }),
+  pattern: text.optional(),
+};
+const agent = { agent: text.nullable().optional(), sub_session_id: text, parent_session_id: text };
+
+/** Events of tools, approvals, the context, hooks and sub-agents. */
+const TOOLS = {
+  "tool:pre": payload(
+    "A tool call is about to run; a gate. `tool_input` is the input after changes by hooks.",
+    {
+      ...call,
+      risk: z.enum(["medium", "high", "critical"]).optional().meta({
+        description: "Risk declared by the tool; absent: low",
+      }),
+      requires_approval: flag.optional().meta({
+        description: "Whether the tool requires approval; absent: no",
+      }),
+    },
+  ),
+  "tool:post": payload("A tool has answered.", {
+    ...call,
+    result: z.unknown().meta({
+      description: "{success, output, error}, or the value with which a hook replaced it",
+    }),
+  }),
+  "tool:error": payload("A tool call failed, or was refused.", { ...call, error: failure }),
+  "tool:selecting": payload("Hooks may change or deny a call.", {
+    ...call,
+    available_tools: z.array(text),
+  }),
+  "tool:selected": payload("The selection of the hooks.", {
+    ...call,
+    denied: flag.optional(),
+    reason: text.optional(),
+    decisions: z.array(fields),
+  }),
+  "approval:required": payload("A person is asked.", {
+    ...approval,
+    tool_input: fields.nullable(),
+    action: text,
+    risk_level: text,
+    prompt: text,
+    options: z.array(z.union([text, z.looseObject({ label: text, effect: z.enum(["allow", "deny"]) })])),
+    default: z.enum(["allow", "deny"]),
+    expires_at: text.meta({ format: "date-time" }),
+    hook_name: text.nullable(),
+    pattern: text.optional().meta({ description: "Pattern that a remembered answer holds for" }),
+  }),
+  "approval:granted": payload("The action is allowed.", decided),
+  "approval:denied": payload("The action is denied.", decided),
+  "context:message": payload("A message joined the history.", {
+    index: count,
+    message,
+  }),
+  "context:reset": payload("The history was replaced.", { messages: z.array(message) }),
+  "context:compaction": payload("A view was made smaller; the history is unchanged.", {
+    strategy_level: ordinal.max(8),
+    before_tokens: count,
+    after_tokens: count,
+    before_messages: count.optional(),
+    after_messages: count.optional(),
+    budget: z.number().optional(),
+  }),
+  "context:pre_compact": payload("A view is about to be made smaller.", {}),
+  "context:post_compact": payload("A view was made smaller.", {}),
+  "context:compaction-skipped": payload("A view was not made smaller.", {}),
+  "context:tool_result_ingress_truncated": payload("A tool result was shortened in views.", {
+    tool_call_id: text,
+  }),
+  "context:token_meter": payload("How a context counts tokens.", {}),
+  "context:include": payload("A file joined the context.", { path: text, size: count.optional() }),
+  "user:notification": payload("A text for the user.", {
+    message: text,
+    level: z.enum(["info", "warning", "error"]),
+    source: text.optional(),
+    tool_call_id: text.optional(),
+  }),
+  "artifact:write": payload("A module wrote a file.", { path: text.optional() }),
+  "artifact:read": payload("A module read a file.", { path: text.optional() }),
+  "policy:violation": payload("A limit on injections was exceeded.", {
+    kind: text,
+    hook_name: text.nullable().optional(),
+    limit: z.unknown(),
+    actual: z.unknown(),
+  }),
+  "task:agent_spawned": payload("A sub-agent starts.", agent),
+  "task:agent_resumed": payload("A sub-agent continues.", agent),
+  "task:agent_completed": payload("A sub-agent is done.", agent),
+  "delegate:agent_spawned": payload("A sub-agent starts.", agent),
+  "delegate:agent_completed": payload("A sub-agent is done.", agent),
+  "delegate:error": payload("A sub-agent failed.", { error: z.unknown() }),
+};
+
+/** Maps each event to the schema of its `data`. */
+export const EVENT_DATA: Readonly<Record<string, z.ZodType>> = { ...LIFECYCLE, ...TURN, ...MODEL, ...TOOLS };
