@@ -17,16 +17,12 @@
  * @module
  */
 export * from "./testing/assertions.ts";
+export { FakeClock, realClock, turn, waitFor, type WaitOptions } from "./testing/clocks.ts";
 export * from "./testing/coordinator.ts";
 export * from "./testing/event_recorder.ts";
 export { type ExampleInput, exampleInput, type ExampleInputOptions } from "./testing/example_input.ts";
-export * from "./testing/fake_approval.ts";
-export * from "./testing/fake_clock.ts";
-export * from "./testing/mock_context.ts";
 export * from "./testing/mock_provider.ts";
-export * from "./testing/mock_tool.ts";
-export * from "./testing/scripted_orchestrator.ts";
-export { realClock, waitFor, type WaitOptions } from "./testing/wait_for.ts";
+export * from "./testing/mocks.ts";
 export * from "./testing/contracts/tool.ts";
 export * from "./testing/contracts/provider.ts";
 export * from "./testing/contracts/hook.ts";

@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
-import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
+import { MockContextManager } from "../../src/sdk/testing/mocks.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type { Outcome } from "../../src/kernel/session/outcome.ts";
 import type { ContextManager, JsonObject, Message, Orchestrator, Provider } from "../../src/sdk/types.ts";

@@ -1,6 +1,6 @@
 /** Modules that cannot be mounted: which of them fail the session, and which are skipped. */
 import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
-import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
+import { MockContextManager } from "../../src/sdk/testing/mocks.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { readConfig } from "../../src/sdk/config.ts";
 import type { PreampError } from "../../src/sdk/errors.ts";

@@ -1,6 +1,6 @@
 import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
-import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
+import { FakeClock } from "../../src/sdk/testing/clocks.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type { HookRegistry, JsonObject, RunLimits, Usage } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";

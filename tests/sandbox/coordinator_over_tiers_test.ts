@@ -2,9 +2,8 @@
  * One suite over every coordinator that a module can be given: the test kit's, the session's, and a guest's in a worker and in a
  * process. A module reports what it sees; the reports are the same.
  */
-import { FakeApproval } from "../../src/sdk/testing/fake_approval.ts";
+import { FakeApproval, MockContextManager } from "../../src/sdk/testing/mocks.ts";
 import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";
-import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import type { Module } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";

@@ -8,11 +8,14 @@ import {
   TestCoordinator,
   type TestCoordinatorOptions,
 } from "../../src/sdk/testing/coordinator.ts";
-import { FakeApproval, type ScriptedAnswer } from "../../src/sdk/testing/fake_approval.ts";
-import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
-import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
-import { MockTool } from "../../src/sdk/testing/mock_tool.ts";
-import { ScriptedOrchestrator } from "../../src/sdk/testing/scripted_orchestrator.ts";
+import {
+  FakeApproval,
+  MockContextManager,
+  MockTool,
+  type ScriptedAnswer,
+  ScriptedOrchestrator,
+} from "../../src/sdk/testing/mocks.ts";
+import { FakeClock } from "../../src/sdk/testing/clocks.ts";
 import type { ToolResult } from "../../src/sdk/tools.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 

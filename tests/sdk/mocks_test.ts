@@ -1,12 +1,14 @@
 import { LLMError } from "../../src/sdk/llm_errors.ts";
 import { type StreamDelta, textOf } from "../../src/sdk/messages.ts";
 import { createTestCoordinator } from "../../src/sdk/testing/coordinator.ts";
-import { FakeApproval } from "../../src/sdk/testing/fake_approval.ts";
-import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
-import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
+import {
+  FakeApproval,
+  MockContextManager,
+  MockTool,
+  ScriptedOrchestrator,
+} from "../../src/sdk/testing/mocks.ts";
+import { FakeClock } from "../../src/sdk/testing/clocks.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
-import { MockTool } from "../../src/sdk/testing/mock_tool.ts";
-import { ScriptedOrchestrator } from "../../src/sdk/testing/scripted_orchestrator.ts";
 import { ToolResult } from "../../src/sdk/tools.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 

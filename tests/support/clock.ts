@@ -1,5 +1,5 @@
 /** A clock with timers that only a test advances, and waiting for other work without timers. */
-import { FakeClock, turn } from "../../src/sdk/testing/fake_clock.ts";
+import { FakeClock, turn } from "../../src/sdk/testing/clocks.ts";
 import type { SystemClock } from "../../src/process/system_clock.ts";
 
 /** A {@link FakeClock} with the timers of a `SystemClock`. */

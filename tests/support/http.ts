@@ -10,7 +10,7 @@ import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import type { Caller, CreateOptions, RunRequest } from "../../src/runs/types.ts";
 import type { ChatRequest, Module } from "../../src/sdk/types.ts";
 import { textOf } from "../../src/sdk/mod.ts";
-import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
+import { FakeClock } from "../../src/sdk/testing/clocks.ts";
 import { MockProvider, type ScriptedResponse } from "../../src/sdk/testing/mock_provider.ts";
 import { type App, type AppOptions, createApp } from "../../src/server/app.ts";
 import type { AnswerName } from "../../src/server/routes/route.ts";

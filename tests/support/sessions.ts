@@ -16,8 +16,8 @@ import type { Outcome } from "../../src/kernel/session/outcome.ts";
 import { Session, type SessionOptions } from "../../src/kernel/session/session.ts";
 import { toPlain } from "../../src/sdk/json.ts";
 import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";
-import { FakeClock } from "../../src/sdk/testing/fake_clock.ts";
-import { MockContextManager } from "../../src/sdk/testing/mock_context.ts";
+import { FakeClock } from "../../src/sdk/testing/clocks.ts";
+import { MockContextManager } from "../../src/sdk/testing/mocks.ts";
 import { MockProvider, type ScriptStep } from "../../src/sdk/testing/mock_provider.ts";
 import type {
   Coordinator,

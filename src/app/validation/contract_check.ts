@@ -25,7 +25,7 @@ import { type Check, checkInstance, TYPE_AT } from "../../kernel/mounting/valida
 import { errorMessage, errorName } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
-import { withinTime } from "../../sdk/testing/wait_for.ts";
+import { withinTime } from "../../sdk/testing/clocks.ts";
 import type { Cleanup, ModuleType } from "../../sdk/types.ts";
 import { SandboxCoordinator } from "./probe_coordinator.ts";
 

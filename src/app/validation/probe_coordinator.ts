@@ -6,7 +6,7 @@ import { type Mounted, resolveMount } from "../../kernel/mounting/mounts.ts";
 import type { HookHandler, HookOptions } from "../../sdk/hooks.ts";
 import { TestCoordinator } from "../../sdk/testing/coordinator.ts";
 import { EventRecorder } from "../../sdk/testing/event_recorder.ts";
-import { realClock } from "../../sdk/testing/wait_for.ts";
+import { realClock } from "../../sdk/testing/clocks.ts";
 
 class Registrations extends EventRecorder {
   readonly patterns: string[] = [];

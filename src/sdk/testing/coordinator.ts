@@ -9,11 +9,9 @@ import { registerHook } from "../handler_list.ts";
 import { withSnakeCase } from "../snake_case_aliases.ts";
 import { type Tool, ToolResult } from "../tools.ts";
 import { EventRecorder } from "./event_recorder.ts";
-import { FakeApproval } from "./fake_approval.ts";
-import { FakeClock } from "./fake_clock.ts";
+import { FakeApproval, MockContextManager, MockTool } from "./mocks.ts";
+import { FakeClock } from "./clocks.ts";
 import { HookActions } from "./hook_actions.ts";
-import { MockContextManager } from "./mock_context.ts";
-import { MockTool } from "./mock_tool.ts";
 import { resolvePoint, type SingleSlot } from "../mount_points.ts";
 
 /** Options of a {@link TestCoordinator}; all are optional. */

@@ -13,8 +13,7 @@ import {
 } from "../hooks.ts";
 import { isObject, type JsonObject, toPlainObject } from "../json.ts";
 import { withSnakeCase } from "../snake_case_aliases.ts";
-import { FakeClock } from "./fake_clock.ts";
-import { withinTime } from "./wait_for.ts";
+import { FakeClock, withinTime } from "./clocks.ts";
 
 /** A recorded failure of a handler. */
 export interface HandlerFailure {

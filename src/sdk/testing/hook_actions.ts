@@ -12,8 +12,8 @@ import {
 import { runChain } from "../hook_chain.ts";
 import type { ApprovalQuestion, Emission, HookRegistry, UserMessage } from "../hooks.ts";
 import type { JsonObject } from "../json.ts";
-import { ApprovalTimeoutError, type FakeApproval } from "./fake_approval.ts";
-import { withinTime } from "./wait_for.ts";
+import { ApprovalTimeoutError, type FakeApproval } from "./mocks.ts";
+import { withinTime } from "./clocks.ts";
 
 /** Objects that the actions of an emission change, and the limits of injections. */
 export interface HookActionTargets extends InjectionLimits {

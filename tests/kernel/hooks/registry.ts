@@ -5,7 +5,7 @@ import { SessionContext } from "../../../src/kernel/session/session_context.ts";
 import { createParts } from "../../../src/kernel/session/session_parts.ts";
 import { SessionState } from "../../../src/kernel/session/session_state.ts";
 import { CancellationToken } from "../../../src/sdk/cancellation.ts";
-import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
+import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import type { HookResult } from "../../../src/sdk/types.ts";
 import { KERNEL_LIMITS, LIMITS, planOf } from "../../support/sessions.ts";
 

@@ -1,6 +1,6 @@
 /** A session: its events, its state, its coordinator. */
 import { CancellationToken } from "../../../src/sdk/cancellation.ts";
-import { MockContextManager } from "../../../src/sdk/testing/mock_context.ts";
+import { MockContextManager } from "../../../src/sdk/testing/mocks.ts";
 import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
 import type { Coordinator, JsonObject, Message } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";

@@ -2,7 +2,7 @@ import { Admission, type AdmissionSlot } from "../../../src/runs/scheduler/admis
 import { CallerSlots } from "../../../src/runs/scheduler/caller_slots.ts";
 import { HeldLeases } from "../../../src/runs/scheduler/held_leases.ts";
 import type { PreampError } from "../../../src/sdk/errors.ts";
-import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
+import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { MemoryStore } from "../../../src/store/memory.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { CALLER, STRANGER } from "../../support/runs.ts";

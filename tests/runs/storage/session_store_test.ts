@@ -1,7 +1,7 @@
 /** One active run per session, and the state of a session between runs. */
 import { assertToolPairs } from "../../../src/sdk/testing/assertions.ts";
 import { PreampError } from "../../../src/sdk/errors.ts";
-import type { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
+import type { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
 import type { Message } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";

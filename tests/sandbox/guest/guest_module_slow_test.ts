@@ -1,9 +1,8 @@
 /** What a module is to its session when it runs elsewhere: everything that works inline, as far as a wire can carry it. */
 import { classifyMountReturn } from "../../../src/kernel/mounting/mount_diagnosis.ts";
-import { FakeApproval } from "../../../src/sdk/testing/fake_approval.ts";
-import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
+import { FakeApproval, MockTool } from "../../../src/sdk/testing/mocks.ts";
+import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { TestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
-import { MockTool } from "../../../src/sdk/testing/mock_tool.ts";
 import { methodOf } from "../../../src/sdk/snake_case_aliases.ts";
 import { objectProxy } from "../../../src/sandbox/guest/guest_proxies.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";

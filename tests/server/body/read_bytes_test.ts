@@ -3,7 +3,7 @@ import { readBody } from "../../../src/server/body/read_bytes.ts";
 import { DeadlineSweeper } from "../../../src/server/net/deadline_sweeper.ts";
 import { problemOf, testApp } from "../../support/http.ts";
 import { FakeSystemClock, until } from "../../support/clock.ts";
-import { turn } from "../../../src/sdk/testing/fake_clock.ts";
+import { turn } from "../../../src/sdk/testing/clocks.ts";
 
 /** Milliseconds between two checks of deadlines. */
 const TICK_MS = 250;

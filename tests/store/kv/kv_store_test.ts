@@ -1,4 +1,4 @@
-import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
+import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { openKvMaintenance } from "../../../src/store/kv/maintenance.ts";
 import { openKvStore } from "../../../src/store/kv/kv_store.ts";
 import type { Store } from "../../../src/store/store.ts";

@@ -1,5 +1,5 @@
 import pg from "pg";
-import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
+import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { openPostgresStore } from "../../../src/store/postgres/postgres_store.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { testLeaseClocks } from "../../contracts/leases.ts";

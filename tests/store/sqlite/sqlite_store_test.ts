@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { FakeClock } from "../../../src/sdk/testing/fake_clock.ts";
+import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
 import type { Store } from "../../../src/store/store.ts";

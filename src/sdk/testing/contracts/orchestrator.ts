@@ -5,9 +5,8 @@ import type { JsonObject } from "../../json.ts";
 import { type Message, textOf } from "../../messages.ts";
 import { assertToolPairs, toolPairFindings } from "../assertions.ts";
 import type { TestCoordinator } from "../coordinator.ts";
-import { MockContextManager } from "../mock_context.ts";
+import { MockContextManager, MockTool } from "../mocks.ts";
 import { MockProvider, type ScriptStep } from "../mock_provider.ts";
-import { MockTool } from "../mock_tool.ts";
 import {
   type Cases,
   type CreateSubject,

@@ -3,7 +3,7 @@ import type { Cleanup, Module } from "../../contracts.ts";
 import { isObject, type JsonObject } from "../../json.ts";
 import { AssertionError } from "../assertions.ts";
 import { TestCoordinator, type TestCoordinatorOptions } from "../coordinator.ts";
-import { withinTime } from "../wait_for.ts";
+import { withinTime } from "../clocks.ts";
 
 /** Registers one case, as `Deno.test` does. */
 export type TestFunction = (name: string, run: () => Promise<void>) => void;

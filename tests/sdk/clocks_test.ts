@@ -1,5 +1,4 @@
-import { FakeClock, turn } from "../../src/sdk/testing/fake_clock.ts";
-import { realClock, waitFor, withinTime } from "../../src/sdk/testing/wait_for.ts";
+import { FakeClock, realClock, turn, waitFor, withinTime } from "../../src/sdk/testing/clocks.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 
 Deno.test("advance() ends waits in order of their times, then of their start", async () => {
