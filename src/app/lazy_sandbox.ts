@@ -4,7 +4,8 @@
  */
 import type { ModuleBundle } from "../loader/types.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { GuestLimits, GuestRequest, Sandbox } from "../sandbox/sandbox.ts";
+import type { GuestLimits } from "../sandbox/channel.ts";
+import type { GuestRequest, Sandbox } from "../sandbox/sandbox.ts";
 import type { GuestSlots } from "../sandbox/tiers/guest_semaphore.ts";
 import { hostTiers, type TierReport } from "../sandbox/tiers/isolation_tiers.ts";
 import type { JsonObject, ModuleSpec } from "../sdk/types.ts";

@@ -9,7 +9,7 @@ import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import type { Module, ModuleSpec } from "../sdk/types.ts";
 import type { ModuleReporter } from "../runs/ports.ts";
-import type { GuestGrant } from "../sandbox/tiers/worker_permissions.ts";
+import type { GuestGrant } from "../sandbox/tiers/start_worker.ts";
 import type { OpenedGuest } from "../sandbox/guest/guest_module.ts";
 import type { GuestSlots } from "../sandbox/tiers/guest_semaphore.ts";
 import type { Policy } from "../policy/policy.ts";

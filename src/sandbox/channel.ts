@@ -1,5 +1,17 @@
-/** Defines the channel to a guest, the same for every tier, and the reasons for which a guest exits. */
+/** Defines what every tier shares: the channel to a guest, its limits, and the reasons for which it exits. */
+import type { AnswerBounds } from "../sdk/answer_bounds.ts";
 import { PreampError } from "../sdk/errors.ts";
+
+/** Limits of one guest; names and defaults as under `isolation` and `limits` in the policy (src/docs/operating.md). */
+export interface GuestLimits extends AnswerBounds {
+  readonly memory_mb: number;
+  readonly cpu_s: number;
+  /** Timeout of the module's top level, and again of its `mount`. */
+  readonly load_timeout_s: number;
+  readonly max_tool_output_bytes: number;
+  /** Timeout of calls whose caller sets none. */
+  readonly call_timeout_s: number;
+}
 
 /** Reason for which a guest exited. */
 export type ExitReason =
@@ -48,18 +60,15 @@ export interface ChannelListener {
   ready(): Promise<void> | undefined;
 }
 
-const CODES: Readonly<Record<ExitReason, PreampError["code"]>> = {
-  crashed: "tool_crashed",
+/** Codes of tool results (src/docs/http.md); `tool_crashed` for the other reasons. */
+const CODES: Readonly<Partial<Record<ExitReason, PreampError["code"]>>> = {
   memory: "tool_memory_exceeded",
   timeout: "tool_timeout",
   output: "tool_output_exceeded",
-  violation: "tool_crashed",
-  ended: "tool_crashed",
 };
 
-/** Returns the error of calls to a guest that has exited. Its code is one of those of tool results (src/docs/http.md). */
-export function exitError(exit: GuestExit, name: string): PreampError {
-  return new PreampError(CODES[exit.cause], `Cannot use module "${name}": ${exit.detail}`, {
-    facts: { cause: exit.cause },
-  });
+/** Returns the error of calls to a guest that has exited. */
+export function exitError({ cause, detail }: GuestExit, name: string): PreampError {
+  const message = `Cannot use module "${name}": ${detail}`;
+  return new PreampError(CODES[cause] ?? "tool_crashed", message, { facts: { cause } });
 }

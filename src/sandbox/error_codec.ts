@@ -89,14 +89,12 @@ function plainFields(error: object): JsonObject {
  */
 export function decodeGuestError(
   value: unknown,
-  errorOf: (number: number) => unknown,
+  errorOf?: (number: number) => unknown,
   module: string = "the module",
 ): unknown {
   const thrown = readThrown(value);
-  if (thrown.host !== undefined) {
-    const own = errorOf(thrown.host);
-    if (own !== undefined) return own;
-  }
+  const own = thrown.host === undefined ? undefined : errorOf?.(thrown.host);
+  if (own !== undefined) return own;
   const error = toError(PERMISSION_ERRORS.has(thrown.name) ? withAdvice(thrown, module) : thrown);
   const { code } = error as { code?: unknown };
   if (typeof code === "string" && HOST_CODES.has(code)) Reflect.deleteProperty(error, "code");

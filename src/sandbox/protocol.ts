@@ -8,11 +8,22 @@
 import type { CancellationState } from "../sdk/cancellation.ts";
 import { type JsonObject, type JsonSchema, toPlainObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/contracts.ts";
+import type { Emission } from "../sdk/hooks.ts";
+import { type ManySlot, resolvePoint, type SingleSlot } from "../sdk/mount_points.ts";
+import { Object } from "../sdk/primordials.ts";
 import type { ProviderInfo } from "../sdk/providers.ts";
 import type { RiskLevel, ToolCall } from "../sdk/tools.ts";
 
 /** Number of one-way messages (deltas, progress) that a guest may send ahead. The host grants more as it reads them: flow control. */
 export const NOTE_CREDIT = 256;
+
+/** Requests that a worker load parts of the SDK before the module. The worker answers with {@link LOADED}. */
+export interface LoadAhead {
+  readonly parts: readonly string[];
+}
+
+/** Message of a worker that has started, and of one that has loaded parts ahead. Not a frame: frames are texts. */
+export const LOADED = null;
 
 /** Describes an object of the guest: its data and the names of its methods. */
 export interface Shape {
@@ -41,7 +52,7 @@ export interface ToolView {
   readonly risk?: RiskLevel;
   readonly requires_approval?: boolean;
   readonly idempotent?: boolean;
-  readonly native_specs?: JsonObject;
+  readonly native_specs?: Readonly<Record<string, JsonObject>>;
 }
 
 /** Description of a session's provider for a guest. */
@@ -58,6 +69,12 @@ export interface ProviderView {
 export interface CapabilityView {
   readonly value: unknown;
   readonly methods: readonly string[];
+}
+
+/** An emission as it is sent to a guest. */
+export interface NumberedEmission {
+  readonly number: number;
+  readonly emission: Emission;
 }
 
 /** Session data that a guest reads synchronously, as of the message that carries it. Unchanged fields are absent. */
@@ -224,4 +241,31 @@ export const INSTANCE_METHODS: Readonly<Record<string, readonly string[]>> = {
 export function plainCall(call: ToolCall): JsonObject {
   const { invalid_arguments } = call;
   return { ...toPlainObject(call), ...(invalid_arguments === undefined ? {} : { invalid_arguments }) };
+}
+
+/** A mount point with its canonical name. */
+export type Slot =
+  & { readonly point: string }
+  & (
+    | { readonly single: SingleSlot; readonly many?: never }
+    | { readonly single?: never; readonly many: ManySlot }
+  );
+
+/** Returns the slot of a mount; undefined if it is invalid, which the session's coordinator reports. */
+export function slotOf(point: string, name: string | undefined): Slot | undefined {
+  try {
+    const slot = resolvePoint(point, name);
+    return { ...slot, point: slot.single ?? slot.many };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the key of an object in a map: of itself, else of one with its name. */
+export function keyOf(map: Readonly<Record<string, object>>, item: object): string | undefined {
+  const { name } = item as { name?: unknown };
+  const entries = Object.entries(map);
+  const found = entries.find(([, value]) => value === item) ??
+    entries.find(([key, value]) => key === name || (value as { name?: unknown }).name === name);
+  return found?.[0];
 }

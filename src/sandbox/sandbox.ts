@@ -1,26 +1,14 @@
 /** Entry of the sandbox: opens modules in workers or child processes, within the number of guests that is allowed. */
-import type { AnswerBounds } from "../sdk/answer_bounds.ts";
 import { errorMessage, PreampError } from "../sdk/errors.ts";
-import type { ModuleType } from "../sdk/types.ts";
-import type { Channel, GuestExit } from "./channel.ts";
+import type { Channel, GuestExit, GuestLimits } from "./channel.ts";
 import { GuestConnection } from "./guest/guest_connection.ts";
-import { type GuestGrant, guestGrant } from "./tiers/worker_permissions.ts";
-import { type OpenedGuest, openGuestModule } from "./guest/guest_module.ts";
-import { WarmPool } from "./tiers/warm_pool.ts";
-import { type GuestProcess, startGuestProcess } from "./tiers/process_tier.ts";
+import { type GuestModuleOptions, type OpenedGuest, openGuestModule } from "./guest/guest_module.ts";
 import { GuestSemaphore, type GuestSlots } from "./tiers/guest_semaphore.ts";
-import { type GuestTier, hostTiers, type TierReport } from "./tiers/isolation_tiers.ts";
+import { type GuestTier, hostTiers } from "./tiers/isolation_tiers.ts";
+import { GuestProcess } from "./tiers/process_tier.ts";
+import { type GuestGrant, guestGrant } from "./tiers/start_worker.ts";
+import { WarmPool } from "./tiers/warm_pool.ts";
 import { openWorkerChannel } from "./tiers/worker_tier.ts";
-
-/** Limits of one guest; names and defaults as under `isolation` in the policy (src/docs/operating.md). */
-export interface GuestLimits extends AnswerBounds {
-  readonly memory_mb: number;
-  readonly cpu_s: number;
-  readonly load_timeout_s: number;
-  readonly max_tool_output_bytes: number;
-  /** Timeout of calls whose caller sets none, in seconds. */
-  readonly call_timeout_s: number;
-}
 
 /** Options of {@link Sandbox}. */
 export interface SandboxOptions {
@@ -36,18 +24,11 @@ export interface SandboxOptions {
 }
 
 /** Request to run a module. */
-export interface GuestRequest {
+export interface GuestRequest extends GuestModuleOptions {
   readonly tier: GuestTier;
-  readonly module: string;
-  readonly type: ModuleType;
-  readonly code: string;
-  readonly uses: readonly string[];
   readonly grant: Readonly<Partial<GuestGrant>>;
-  readonly limits: GuestLimits;
   /** Slots of the session: its guests are counted together and end together. */
   readonly session: GuestSlots;
-  /** Adds a warning to the run. */
-  warn(code: string, message: string): void;
   /** Receives lines of the module's console; they may contain its secrets. */
   onLog(level: "info" | "warning" | "error", text: string): void;
 }
@@ -67,14 +48,9 @@ export class Sandbox {
     const { usual, spares } = options;
     this.#pool = new WarmPool({
       ...usual,
-      start: startGuestProcess,
+      start: (limits) => new GuestProcess(limits),
       ...(spares === undefined ? {} : { spares }),
     });
-  }
-
-  /** Returns which tiers this host has, and why the others are missing. */
-  get tiers(): TierReport {
-    return hostTiers();
   }
 
   /** Number of busy workers that were abandoned because Deno cannot terminate them. The process should be restarted. */
@@ -99,7 +75,7 @@ export class Sandbox {
 
   /** Starts warm children ahead of modules that will need them. */
   prepare(): void {
-    if (this.tiers.process.available) this.#pool.prepare();
+    if (hostTiers().process.available) this.#pool.prepare();
   }
 
   /**
@@ -107,31 +83,14 @@ export class Sandbox {
    * @throws {PreampError} `isolation_unavailable`; `overloaded`; `module_load_failed`; the error of the module's top level.
    */
   async open(request: GuestRequest): Promise<OpenedGuest> {
-    const { tier, module, type, code, uses, session, limits, warn } = request;
-    const report = this.tiers[tier];
-    if (!report.available) throw unavailable(module, tier, report.reason);
-    const { load_timeout_s, max_tool_output_bytes, call_timeout_s } = limits;
-    const { max_answer_tool_calls, max_answer_blocks } = limits;
-    const opened = await openGuestModule({
-      name: module,
-      type,
-      code,
-      uses,
-      bounds: {
-        max_tool_output_bytes,
-        deadline_ms: call_timeout_s * 1000,
-        max_answer_tool_calls,
-        max_answer_blocks,
-      },
-      load_timeout_ms: load_timeout_s * 1000,
-      spawn: () => this.#spawn(request, session),
-      warn,
-    });
+    const report = hostTiers()[request.tier];
+    if (!report.available) throw unavailable(request, report.reason);
+    const { module, close } = await openGuestModule(request, () => this.#spawn(request));
     return {
-      module: opened.module,
+      module,
       // a run does not wait for the exit of its children
       close: () => {
-        this.#trackEnding(opened.close());
+        this.#trackEnding(close());
         return Promise.resolve();
       },
     };
@@ -150,19 +109,15 @@ export class Sandbox {
     this.#ending.add(settled);
   }
 
-  async #spawn(
-    { tier, module, grant, uses, limits, onLog }: GuestRequest,
-    session: GuestSlots,
-  ): Promise<GuestConnection> {
+  async #spawn(request: GuestRequest): Promise<GuestConnection> {
+    const { tier, module, session, onLog } = request;
     const release = await session.acquire(module);
     let channel: Channel;
     try {
-      channel = tier === "process"
-        ? this.#startChild(guestGrant(grant), uses, limits)
-        : openWorkerChannel(guestGrant(grant));
+      channel = tier === "process" ? this.#startChild(request) : openWorkerChannel(guestGrant(request.grant));
     } catch (error) {
       release();
-      throw unavailable(module, tier, errorMessage(error), error);
+      throw unavailable(request, errorMessage(error), error);
     }
     this.#running[tier]++;
     void channel.exited.then(({ cause }) => {
@@ -173,20 +128,18 @@ export class Sandbox {
     void channel.stopped.then((stopped) => {
       if (!stopped) this.#abandoned++;
     });
-    const { log } = this.#options;
-    return new GuestConnection(channel, {
-      name: module,
-      onLog,
-      onViolation: (message) => log("warning", "protocol_violation", { module, message }),
-    });
+    const onViolation = (message: string) =>
+      this.#options.log("warning", "protocol_violation", { module, message });
+    return new GuestConnection(channel, { name: module, onLog, onViolation });
   }
 
-  #startChild(grant: GuestGrant, uses: readonly string[], { memory_mb, cpu_s }: GuestLimits): Channel {
+  #startChild({ grant: granted, uses, limits: { memory_mb, cpu_s } }: GuestRequest): Channel {
     const { usual } = this.#options;
+    const grant = guestGrant(granted);
     const has_usual_limits = memory_mb === usual.memory_mb && cpu_s === usual.cpu_s;
     const child = has_usual_limits
       ? this.#pool.take({ grant, uses })
-      : startGuestProcess({ memory_mb, cpu_s });
+      : new GuestProcess({ memory_mb, cpu_s });
     child.assign({ grant, uses, env: grantedEnv(grant), memory_mb, cpu_s });
     return child;
   }
@@ -194,10 +147,9 @@ export class Sandbox {
 
 /** Returns the environment variables that a grant allows, with their values in this process. */
 function grantedEnv({ env }: GuestGrant): Record<string, string> {
-  if (env === false) return {};
-  if (env === true) return Deno.env.toObject();
+  if (typeof env === "boolean") return env ? Deno.env.toObject() : {};
   const found: Record<string, string> = {};
-  for (const name of env as readonly string[]) {
+  for (const name of env) {
     if (name.endsWith("*")) {
       for (const [key, value] of Object.entries(Deno.env.toObject())) {
         if (key.startsWith(name.slice(0, -1))) found[key] = value;
@@ -210,7 +162,7 @@ function grantedEnv({ env }: GuestGrant): Record<string, string> {
   return found;
 }
 
-function unavailable(module: string, tier: GuestTier, reason: string, cause?: unknown): PreampError {
+function unavailable({ module, tier }: GuestRequest, reason: string, cause?: unknown): PreampError {
   const message = `Cannot run module "${module}" in tier "${tier}": ${reason}`;
-  return new PreampError("isolation_unavailable", message, cause === undefined ? {} : { cause });
+  return new PreampError("isolation_unavailable", message, { cause });
 }

@@ -3,9 +3,41 @@
  * matters: the worker starts with its grant, then this process revokes all its own permissions, then the module's code arrives.
  */
 import { FrameWriter, parentFrames, replaceConsole, revokePermissions } from "../../process/child_io.ts";
-import { grantKey, guestGrant } from "../tiers/worker_permissions.ts";
-import { type GuestWorker, loadAhead, startGuestWorker, workerLoaded } from "../tiers/start_worker.ts";
-import { type ChildSettings, EXIT, type MakeReady, type Readiness, WATCH } from "./settings.ts";
+import {
+  grantKey,
+  type GuestGrant,
+  guestGrant,
+  type GuestWorker,
+  loadAhead,
+  startGuestWorker,
+  workerLoaded,
+} from "../tiers/start_worker.ts";
+
+/**
+ * First frame: the worker to start. A child that is started ahead receives it before it has a module; it fits modules with exactly
+ * this grant. A worker takes half a gigabyte of what the system counts as data, so no child has two.
+ */
+export interface Readiness {
+  readonly grant: GuestGrant;
+  /** Parts of the SDK to load ahead; a module may use others. */
+  readonly uses: readonly string[];
+}
+
+/** Second frame: assigns a module to the child. */
+export interface ChildSettings extends Readiness {
+  /** Environment variables that the module may read. */
+  readonly env: Readonly<Record<string, string>>;
+  /** MB that the module may add to the memory of the process. */
+  readonly memory_mb: number;
+  /** Processor time of one call, in seconds. */
+  readonly cpu_s: number;
+}
+
+/** Prefix of later frames for the child itself: the milliseconds that the module may work without another frame; 0 means no limit. */
+export const WATCH = "!";
+
+/** Exit codes of a child, by reason. */
+export const EXIT = { end: 0, memory: 81, cpu: 82, deadline: 83, broken: 84 } as const;
 
 /** Milliseconds between two checks of the limits. */
 const POLL_MS = 25;
@@ -17,16 +49,14 @@ export async function runGuestChild(): Promise<never> {
   replaceConsole(() => {}); // stdout carries frames
   const frames = parentFrames(MAX_FRAME_BYTES);
   const next = async () => (await frames.next())?.text ?? Deno.exit(EXIT.end); // the host has ended
-  const first = JSON.parse(await next()) as MakeReady | ChildSettings; // from the host
-  const ready = "ready" in first ? first.ready : null;
-  const warm = ready && startWorker(ready);
-  const settings = "ready" in first ? JSON.parse(await next()) as ChildSettings : first;
-  const { grant, uses, env, memory_mb, cpu_s } = settings;
-  setEnv(env);
+  const ready = JSON.parse(await next()) as Readiness; // from the host
+  const started = startWorker(ready);
+  const settings = JSON.parse(await next()) as ChildSettings; // from the host
+  setEnv(settings.env);
   // the host assigns a warm child only to modules with the same grant
-  if (ready && grantKey(guestGrant(ready.grant)) !== grantKey(guestGrant(grant))) Deno.exit(EXIT.broken);
-  const guest = await (warm ?? startWorker({ grant, uses }));
-  if (ready && !uses.every((part) => ready.uses.includes(part))) await loadAhead(guest, uses);
+  if (grantKey(guestGrant(ready.grant)) !== grantKey(guestGrant(settings.grant))) Deno.exit(EXIT.broken);
+  const guest = await started;
+  if (!settings.uses.every((part) => ready.uses.includes(part))) await loadAhead(guest, settings.uses);
   const { worker, port } = guest;
   revokePermissions();
   worker.onerror = (event) => {
@@ -39,7 +69,7 @@ export async function runGuestChild(): Promise<never> {
     if (typeof data === "string") void output.write(data);
     else Deno.exit(EXIT.broken);
   };
-  const watchdog = new Watchdog({ memory_mb, cpu_s });
+  const watchdog = new Watchdog(settings);
   for (;;) {
     const text = await next();
     if (text.startsWith(WATCH)) watchdog.watch(Number(text.slice(WATCH.length)));
@@ -69,13 +99,13 @@ function setEnv(env: Readonly<Record<string, string>>): void {
 }
 
 /** Ends this process when the module exceeds its memory, processor time or deadline. The module's memory is counted from the use before the module is linked. */
-export class Watchdog {
+class Watchdog {
   readonly #max_rss: number;
   readonly #cpu_us: number;
   #until = Infinity;
   #cpu_start = 0;
 
-  constructor({ memory_mb, cpu_s }: { memory_mb: number; cpu_s: number }) {
+  constructor({ memory_mb, cpu_s }: ChildSettings) {
     this.#max_rss = Deno.memoryUsage().rss + memory_mb * 1024 * 1024;
     this.#cpu_us = cpu_s * 1e6;
     setInterval(() => this.#check(), POLL_MS);

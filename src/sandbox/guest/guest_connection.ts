@@ -6,8 +6,7 @@ import { later } from "../../process/timer_queue.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import { type Channel, exitError, type GuestExit } from "../channel.ts";
-import type { FromGuest, Notification, SessionDelta, Shape, ToGuest } from "../protocol.ts";
-import { NOTE_CREDIT } from "../protocol.ts";
+import { type FromGuest, NOTE_CREDIT, type SessionDelta, type Shape, type ToGuest } from "../protocol.ts";
 import { decodeGuestError } from "../error_codec.ts";
 import { type CallHost, OpenRequests, type RequestingCall } from "./open_requests.ts";
 
@@ -105,12 +104,7 @@ export class GuestConnection {
    * Calls a method of the module (`ref` 0) or of one of its objects.
    * @throws The error of the guest; {@link exitError} if the guest exited first.
    */
-  async call(
-    ref: number,
-    method: string,
-    args: readonly unknown[],
-    options: CallOptions,
-  ): Promise<unknown> {
+  async call(ref: number, method: string, args: readonly unknown[], options: CallOptions): Promise<unknown> {
     if (this.#exit) throw exitError(this.#exit, this.#options.name);
     const { signal, deadline_ms, grace_ms = 1_000, host } = options;
     signal?.throwIfAborted();
@@ -121,17 +115,19 @@ export class GuestConnection {
     this.#open.set(id, open);
     this.#channel.watch(deadline_ms === undefined ? 0 : deadline_ms + 2 * grace_ms);
     this.#send({ t: "call", call: id, ref, method, args, ...(view ? { view } : {}) });
-    const timers = new CallTimers((detail) => this.#kill({ cause: "timeout", detail }));
-    if (deadline_ms !== undefined) timers.after(deadline_ms, `no answer within ${deadline_ms / 1000} s`);
+    const timers: (() => void)[] = [];
+    const killAfter = (ms: number, detail: string) =>
+      timers.push(later(ms, () => this.#kill({ cause: "timeout", detail })));
+    if (deadline_ms !== undefined) killAfter(deadline_ms, `no answer within ${deadline_ms / 1000} s`);
     const abort = () => {
       this.#send({ t: "abort", call: id, reason: this.#requests.encodeError(signal!.reason) });
-      timers.after(grace_ms, "it did not end a call that was aborted");
+      killAfter(grace_ms, "it did not end a call that was aborted");
     };
     signal?.addEventListener("abort", abort, { once: true });
     try {
       return await promise;
     } finally {
-      timers.clear();
+      for (const cancel of timers) cancel();
       signal?.removeEventListener("abort", abort);
       if (deadline_ms !== undefined && this.#open.size === 0 && !this.#exit) this.#channel.watch(0); // no limit while idle
     }
@@ -227,7 +223,7 @@ export class GuestConnection {
     this.#starting = null;
     this.#channel.watch(0);
     if (shape) starting.resolve(shape);
-    else starting.reject(this.#decoded("error" in frame ? frame.error : undefined, () => undefined));
+    else starting.reject(this.#decoded("error" in frame ? frame.error : undefined));
   }
 
   #takeCallFrame(frame: Extract<FromGuest, { call: string }>, bytes: number): Promise<void> | void {
@@ -241,21 +237,19 @@ export class GuestConnection {
         return this.#kill({ cause: "output", detail });
       }
     }
-    switch (frame.t) {
-      case "note":
-        options.onNote?.(frame.value);
-        return this.#countNote();
-      case "abandon":
-        return this.#requests.abandon(open, frame.id, () => this.#decoded(frame.reason, () => undefined));
-      case "ask":
-        return this.#applyNotifications(open, frame.effects) ? this.#requests.serve(open, frame) : undefined;
-      case "result":
-        if (this.#applyNotifications(open, frame.effects)) this.#settle(frame.call, open, frame);
-        return;
+    if (frame.t === "note") {
+      options.onNote?.(frame.value);
+      return this.#countNote();
     }
+    if (frame.t === "abandon") {
+      return this.#requests.abandon(open, frame.id, () => this.#decoded(frame.reason));
+    }
+    if (!this.#applyNotifications(open, frame.effects)) return;
+    if (frame.t === "ask") return this.#requests.serve(open, frame);
+    this.#settle(frame.call, open, frame);
   }
 
-  #decoded(error: unknown, errorOf: (number: number) => unknown): unknown {
+  #decoded(error: unknown, errorOf?: (number: number) => unknown): unknown {
     return decodeGuestError(error, errorOf, `module "${this.#options.name}"`);
   }
 
@@ -265,13 +259,14 @@ export class GuestConnection {
     this.#notes = 0;
   }
 
-  #applyNotifications({ options }: OpenCall, notifications: readonly Notification[] | undefined): boolean {
+  /** Applies the notifications of a frame; returns false if that ended the guest. */
+  #applyNotifications({ host }: OpenCall, notifications: unknown): boolean {
     if (notifications === undefined) return true;
     try {
       if (!Array.isArray(notifications) || notifications.length > MAX_NOTIFICATIONS) {
-        throw new TypeError("too many");
+        throw new TypeError(`must be a list of at most ${MAX_NOTIFICATIONS}`);
       }
-      options.host.apply(notifications);
+      host.apply(notifications);
       return true;
     } catch (error) {
       if (error instanceof PreampError) this.#kill({ cause: "violation", detail: error.message });
@@ -313,24 +308,6 @@ function textOf(frame: ToGuest): string {
     return JSON.stringify(frame);
   } catch {
     return JSON.stringify(toPlain(frame)); // such as a BigInt or a getter that throws
-  }
-}
-
-/** Timers of one call; any of them ends the guest. */
-class CallTimers {
-  readonly #expired: (detail: string) => void;
-  readonly #cancels: (() => void)[] = [];
-
-  constructor(expired: (detail: string) => void) {
-    this.#expired = expired;
-  }
-
-  after(ms: number, detail: string): void {
-    this.#cancels.push(later(ms, () => this.#expired(detail)));
-  }
-
-  clear(): void {
-    for (const cancel of this.#cancels) cancel();
   }
 }
 

@@ -2,38 +2,26 @@
  * Presents a module in a guest to the kernel: `mount` and `onSessionReady` become calls. Restarts a guest that exited at the next
  * call, at most three times in a session, and binds its new objects in place of the old ones.
  */
-import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { newIdSeed } from "../../sdk/guest_ids.ts";
-import type { Coordinator, Module, ModuleType, MountReturn } from "../../sdk/types.ts";
-import { serveRequest, type SessionHandles, sessionHandles } from "./guest_requests.ts";
-import { ObjectTable } from "./object_table.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import type { Coordinator, Module, MountReturn } from "../../sdk/types.ts";
 import { exitError, type GuestExit } from "../channel.ts";
-import { NotificationHandler } from "./notifications.ts";
-import { EmissionTable } from "./emission_table.ts";
-import type { GuestConnection } from "./guest_connection.ts";
-import type { CallHost, GuestRequestOptions } from "./open_requests.ts";
-import { GuestMounts, MAX_SHAPE_BYTES, POINT } from "./guest_mounts.ts";
 import type { MountAnswer, Shape } from "../protocol.ts";
-import type { CallBounds, ObjectCallOptions } from "./guest_proxies.ts";
-import { snapshotOf } from "./session_snapshot.ts";
-import { SessionDeltaSource } from "./session_delta.ts";
+import type { GuestConnection } from "./guest_connection.ts";
+import { GuestMounts, type GuestParts, MAX_SHAPE_BYTES, POINT } from "./guest_mounts.ts";
+import type { ObjectCallOptions } from "./guest_proxies.ts";
+import { EmissionTable, serveRequest, type SessionHandles } from "./guest_requests.ts";
+import { applyNotification } from "./notifications.ts";
+import { ObjectTable } from "./object_table.ts";
+import type { CallHost, GuestRequestOptions } from "./open_requests.ts";
+import { SessionDeltaSource, snapshotOf } from "./session_view.ts";
 
-/** Options of {@link openGuestModule}. */
-export interface GuestModuleOptions {
-  /** Name of the module in messages. */
-  readonly name: string;
-  readonly type: ModuleType;
+/** Module of {@link openGuestModule}. */
+export interface GuestModuleOptions extends Omit<GuestParts, "objects" | "coordinator"> {
   /** The bundle. */
   readonly code: string;
   /** Parts of the SDK that the bundle uses. */
   readonly uses: readonly string[];
-  readonly bounds: CallBounds;
-  /** Milliseconds for the module's top level, and again for its `mount`. */
-  readonly load_timeout_ms: number;
-  /** Starts an empty guest. */
-  spawn(): Promise<GuestConnection>;
-  /** Adds a warning to the run. */
-  warn(code: string, message: string): void;
 }
 
 /** A module in a guest. */
@@ -47,24 +35,23 @@ export interface OpenedGuest {
 const MAX_RESTARTS = 3;
 const SESSION_ENDED: GuestExit = { cause: "ended", detail: "its session is over" };
 
+/** Starts an empty guest. */
+type Spawn = () => Promise<GuestConnection>;
+
 /**
  * Starts a guest and links the module in it.
  * @throws {PreampError} {@link exitError}; or the error of the module's top level.
  */
-export async function openGuestModule(options: GuestModuleOptions): Promise<OpenedGuest> {
-  const guest = new GuestModule(options);
-  try {
-    return { module: await guest.open(), close: () => guest.close() };
-  } catch (error) {
-    await guest.close();
-    throw error;
-  }
+export async function openGuestModule(options: GuestModuleOptions, spawn: Spawn): Promise<OpenedGuest> {
+  const guest = new GuestModule(options, spawn);
+  return { module: await guest.open(), close: () => guest.close() };
 }
 
 class GuestModule {
   readonly #options: GuestModuleOptions;
+  readonly #spawn: Spawn;
+  readonly #parts: GuestParts;
   readonly #objects: ObjectTable;
-  readonly #notifications: NotificationHandler;
   readonly #mounts: GuestMounts;
   readonly #emissions = new EmissionTable();
   /** Signals of the session that are forwarded to the guest. */
@@ -75,18 +62,16 @@ class GuestModule {
   #restarts = 0;
   #closed = false;
   #coordinator: Coordinator | null = null;
-  /** Default handles for the requests of a call. */
-  #handles: SessionHandles | null = null;
   #config: JsonObject = {};
   #ready = false;
 
-  constructor(options: GuestModuleOptions) {
+  constructor(options: GuestModuleOptions, spawn: Spawn) {
     this.#options = options;
-    const { name, type, bounds, warn } = options;
-    const bindings = this.#objects = new ObjectTable((key, ...call) => this.#call(key, ...call));
-    this.#notifications = new NotificationHandler({ name, objects: bindings, bounds, warn });
+    this.#spawn = spawn;
+    this.#objects = new ObjectTable(async (...call) => await this.#call(await this.#live(), ...call));
     const coordinator = () => this.#coordinator!; // nothing is mounted before it is set
-    this.#mounts = new GuestMounts({ name, type, objects: bindings, bounds, warn, coordinator });
+    this.#parts = { ...options, objects: this.#objects, coordinator };
+    this.#mounts = new GuestMounts(this.#parts);
   }
 
   async open(): Promise<Module> {
@@ -113,10 +98,10 @@ class GuestModule {
   }
 
   async #start(): Promise<{ guest: GuestConnection; exports: Shape }> {
-    const { spawn, code, uses, load_timeout_ms } = this.#options;
-    const guest = await spawn();
+    const { code, uses } = this.#options;
+    const guest = await this.#spawn();
     try {
-      return { guest, exports: await guest.start(code, uses, load_timeout_ms) };
+      return { guest, exports: await guest.start(code, uses, this.#load_timeout_ms) };
     } catch (error) {
       await guest.kill({ cause: "ended", detail: "it could not be linked" });
       throw error;
@@ -130,14 +115,12 @@ class GuestModule {
     if (guest && guest.exit === null) return guest;
     const exit = guest?.exit ?? { cause: "ended", detail: "it did not start" } satisfies GuestExit;
     if (this.#closed || this.#restarts >= MAX_RESTARTS || this.#coordinator === null) {
-      throw exitError(exit, this.#options.name);
+      throw exitError(exit, this.#options.module);
     }
     this.#restarts++;
-    const { name, warn } = this.#options;
-    warn(
-      "module_restarted",
-      `Module "${name}" is restarted (${this.#restarts} of ${MAX_RESTARTS}): ${exit.detail}`,
-    );
+    const { module, warn } = this.#options;
+    const count = `${this.#restarts} of ${MAX_RESTARTS}`;
+    warn("module_restarted", `Module "${module}" is restarted (${count}): ${exit.detail}`);
     return this.#starting = this.#restart().finally(() => this.#starting = null);
   }
 
@@ -147,10 +130,10 @@ class GuestModule {
     this.#guest = guest;
     this.#objects.beginRestart();
     try {
-      if (this.#closed) throw exitError(SESSION_ENDED, this.#options.name);
+      if (this.#closed) throw exitError(SESSION_ENDED, this.#options.module);
       this.#mounts.returned(await this.#callMount(guest));
       if (this.#ready) await this.#callReady(guest);
-      await this.#mounts.restoreContexts((key, ...call) => this.#callOn(guest, key, ...call));
+      await this.#mounts.restoreContexts((...call) => this.#call(guest, ...call));
       return guest;
     } catch (error) {
       await guest.kill({ cause: "ended", detail: "it could not be mounted again" });
@@ -163,21 +146,17 @@ class GuestModule {
   async #mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
     this.#coordinator = coordinator;
     this.#config = config;
-    const guest = this.#guest!; // set by open()
-    return this.#mounts.returned(await this.#callMount(guest));
+    return this.#mounts.returned(await this.#callMount(this.#guest!)); // set by open()
   }
 
   async #callMount(guest: GuestConnection): Promise<MountAnswer> {
+    const { module: name, type, limits } = this.#options;
     const coordinator = this.#coordinator!; // set by #mount
-    const { name, type, load_timeout_ms, bounds } = this.#options;
     const snapshot = snapshotOf(coordinator, newIdSeed(coordinator, type), { name, config: this.#config });
+    const max_bytes = Math.max(limits.max_tool_output_bytes, MAX_SHAPE_BYTES * 2);
     const args = [this.#config, snapshot, POINT[type]];
-    const answered = await guest.call(0, "mount", args, {
-      host: this.#host(sessionHandles(coordinator), true),
-      deadline_ms: load_timeout_ms,
-      max_bytes: Math.max(bounds.max_tool_output_bytes, MAX_SHAPE_BYTES * 2),
-    });
-    return isObject(answered) ? answered as unknown as MountAnswer : { kind: "nothing" };
+    const answer = await this.#callModule(guest, "mount", args, max_bytes);
+    return isObject(answer) ? answer as unknown as MountAnswer : { kind: "nothing" };
   }
 
   async #sessionReady(): Promise<void> {
@@ -186,25 +165,32 @@ class GuestModule {
   }
 
   async #callReady(guest: GuestConnection): Promise<void> {
-    const { load_timeout_ms } = this.#options;
-    const refreshed = await guest.call(0, "onSessionReady", [], {
-      host: this.#host(sessionHandles(this.#coordinator!), true),
-      deadline_ms: load_timeout_ms,
-      max_bytes: MAX_SHAPE_BYTES * 8,
-    });
-    if (isObject(refreshed)) this.#mounts.refresh(refreshed);
+    const shapes = await this.#callModule(guest, "onSessionReady", [], MAX_SHAPE_BYTES * 8);
+    if (isObject(shapes)) this.#mounts.refresh(shapes);
   }
 
-  async #call(
-    key: string,
+  get #load_timeout_ms(): number {
+    return this.#options.limits.load_timeout_s * 1000;
+  }
+
+  /** Returns the session for calls whose caller gives none. */
+  get #handles(): SessionHandles {
+    const coordinator = this.#coordinator!; // set by #mount
+    return { coordinator, parts: coordinator };
+  }
+
+  async #callModule(
+    guest: GuestConnection,
     method: string,
     args: readonly unknown[],
-    options: ObjectCallOptions,
+    max_bytes: number,
   ): Promise<unknown> {
-    return await this.#callOn(await this.#live(), key, method, args, options);
+    const host = this.#host(this.#handles, true);
+    return await guest.call(0, method, args, { host, deadline_ms: this.#load_timeout_ms, max_bytes });
   }
 
-  async #callOn(
+  /** Calls an object of a guest. */
+  async #call(
     guest: GuestConnection,
     key: string,
     method: string,
@@ -214,12 +200,14 @@ class GuestModule {
     const ref = this.#objects.refOf(key);
     if (ref === undefined) {
       const detail = "it was restarted and did not mount this object again";
-      throw exitError({ cause: "crashed", detail }, this.#options.name);
+      throw exitError({ cause: "crashed", detail }, this.#options.module);
     }
-    const call_handles = handles ?? (this.#handles ??= sessionHandles(this.#coordinator!)); // set by #mount
-    this.#follow(call_handles.coordinator);
-    const host = this.#host(call_handles, handles !== undefined);
-    return await guest.call(ref, method, args, { ...options, host });
+    const session = handles ?? this.#handles;
+    this.#follow(session.coordinator);
+    return await guest.call(ref, method, args, {
+      ...options,
+      host: this.#host(session, handles !== undefined),
+    });
   }
 
   /** Forwards the session's cancellation to the guest. Each turn has new signals; each signal is followed once. */
@@ -227,20 +215,18 @@ class GuestModule {
     for (const signal of [cancellation.any_signal, cancellation.signal]) {
       if (this.#followed.has(signal)) continue;
       this.#followed.add(signal);
-      signal.addEventListener("abort", () => this.#guest?.sendCancellation(cancellation.state), {
-        once: true,
-      });
+      const send = () => this.#guest?.sendCancellation(cancellation.state);
+      signal.addEventListener("abort", send, { once: true });
     }
   }
 
   /** @param whole Whether the guest also receives data that few modules read. */
   #host(handles: SessionHandles, whole: boolean): CallHost {
+    const { coordinator, parts } = handles;
     return {
-      view: () => this.#deltas.next(handles.coordinator, handles, whole),
+      view: () => this.#deltas.next(coordinator, parts, whole),
       apply: (notifications) => {
-        for (const notification of notifications) {
-          this.#notifications.apply(notification, handles.coordinator);
-        }
+        for (const one of notifications) applyNotification(one, coordinator, this.#parts);
       },
       request: (target, method, args, options) => this.#serve(handles, target, method, args, options),
     };

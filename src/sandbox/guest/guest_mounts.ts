@@ -1,22 +1,21 @@
 /** Mounts proxies of a guest's objects, and converts the result of its `mount`. */
 import { errorMessage } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
-import { resolvePoint } from "../../sdk/mount_points.ts";
-import type { Coordinator, ModuleType, MountReturn, Provider } from "../../sdk/types.ts";
-import type { ObjectTable } from "./object_table.ts";
-import { ContextRecorder } from "./context_restart.ts";
+import type { Coordinator, ModuleType, MountReturn } from "../../sdk/types.ts";
+import type { GuestLimits } from "../channel.ts";
+import { keyOf, type MountAnswer, type Shape, slotOf } from "../protocol.ts";
 import { readShape } from "./guest_connection.ts";
-import type { MountAnswer, Shape } from "../protocol.ts";
 import {
-  type CallBounds,
   contextProxy,
   functionProxy,
   type ObjectCall,
+  type ObjectCallOptions,
   objectProxy,
   orchestratorProxy,
   providerProxy,
   toolProxy,
 } from "./guest_proxies.ts";
+import type { KeyedCall, ObjectTable } from "./object_table.ts";
 
 /** Most bytes of the shape of an object: its description and schema. */
 export const MAX_SHAPE_BYTES = 128 * 1024;
@@ -31,13 +30,13 @@ export const POINT: Readonly<Record<ModuleType, string>> = {
   hook: "hooks",
 };
 
-/** Options of {@link GuestMounts}. */
-export interface GuestMountsOptions {
+/** A module in a guest, for what the guest mounts and registers. */
+export interface GuestParts {
   /** Name of the module in messages. */
-  readonly name: string;
+  readonly module: string;
   readonly type: ModuleType;
+  readonly limits: GuestLimits;
   readonly objects: ObjectTable;
-  readonly bounds: CallBounds;
   /** Returns the module's coordinator. */
   coordinator(): Coordinator;
   /** Adds a warning to the run. */
@@ -46,15 +45,15 @@ export interface GuestMountsOptions {
 
 /** Mounts of one module. */
 export class GuestMounts {
-  readonly #options: GuestMountsOptions;
+  readonly #parts: GuestParts;
   /** Data of the objects by key; updated after `onSessionReady`. */
   readonly #data = new Map<string, JsonObject>();
   /** System prompt factories of the host that the guest may call, by the key of its context manager. */
   readonly #functions = new Map<string, () => unknown>();
-  readonly #recorders = new Map<string, ContextRecorder>();
+  readonly #conversations = new Map<string, RecordedConversation>();
 
-  constructor(options: GuestMountsOptions) {
-    this.#options = options;
+  constructor(parts: GuestParts) {
+    this.#parts = parts;
   }
 
   /**
@@ -62,7 +61,7 @@ export class GuestMounts {
    * @throws The error of the coordinator.
    */
   async mount(coordinator: Coordinator, point: string, mounted: JsonObject): Promise<string | null> {
-    const { objects: bindings } = this.#options;
+    const { objects } = this.#parts;
     const name = typeof mounted.name === "string" ? mounted.name : undefined;
     const shape = readShape(mounted.shape);
     if (!shape) {
@@ -75,30 +74,31 @@ export class GuestMounts {
     checkName(key);
     const place = `mount/${slot?.point ?? point}/${key}`;
     const proxy = this.#proxy(slot?.point ?? point, place, mounted.ref, shape);
-    if (bindings.isDone(place)) return key;
-    bindings.once(place, () => {});
+    if (objects.isDone(place)) return key;
+    objects.once(place, () => {});
     await coordinator.mount(point, proxy, name);
     return key;
   }
 
   /** Converts the result of the guest's `mount` for the kernel. */
-  returned(answered: MountAnswer): MountReturn {
-    const { bounds, objects: bindings, type } = this.#options;
-    switch (answered.kind) {
+  returned(answer: MountAnswer): MountReturn {
+    const { limits, objects, type } = this.#parts;
+    switch (answer.kind) {
       case "function":
-        return functionProxy(bindings.bind("returned", answered.ref), bounds);
-      case "object": {
-        const shape = readShape(answered.shape) ?? EMPTY;
-        return objectProxy(shape, bindings.bind("returned", answered.ref), bounds);
-      }
+        return functionProxy(objects.bind("returned", answer.ref), limits);
+      case "object":
+        return objectProxy(
+          readShape(answer.shape) ?? EMPTY,
+          objects.bind("returned", answer.ref),
+          limits,
+        );
       case "instance": {
-        const shape = readShape(answered.shape) ?? EMPTY;
-        const instance = this.#proxy(POINT[type], "instance", answered.ref, shape);
-        const rest = readShape(answered.rest_shape) ?? EMPTY;
-        return { ...objectProxy(rest, bindings.bind("returned", answered.rest), bounds), ...instance };
+        const instance = this.#proxy(POINT[type], "instance", answer.ref, readShape(answer.shape) ?? EMPTY);
+        const rest = readShape(answer.rest_shape) ?? EMPTY;
+        return { ...objectProxy(rest, objects.bind("returned", answer.rest), limits), ...instance };
       }
       case "other":
-        return answered.value as MountReturn; // the kernel reports what is wrong
+        return answer.value as MountReturn; // the kernel reports what is wrong
       default:
         return undefined;
     }
@@ -106,7 +106,7 @@ export class GuestMounts {
 
   /** Updates the data of the guest's objects, by ref. */
   refresh(shapes: JsonObject): void {
-    for (const [key, ref] of this.#options.objects.entries()) {
+    for (const [key, ref] of this.#parts.objects.entries()) {
       const shape = ref !== null && this.#data.has(key) ? readShape(shapes[ref]) : undefined;
       if (shape) this.#data.set(key, shape.data);
     }
@@ -120,65 +120,47 @@ export class GuestMounts {
   }
 
   /** Restores the conversation of the context managers of a restarted guest. */
-  async restoreContexts(
-    call: (key: string, ...call: Parameters<ObjectCall>) => Promise<unknown>,
-  ): Promise<void> {
-    const { objects: bindings } = this.#options;
-    for (const [key, recorder] of this.#recorders) {
-      if (bindings.refOf(key) !== undefined) await recorder.restore((...args) => call(key, ...args));
+  async restoreContexts(call: KeyedCall): Promise<void> {
+    for (const [key, conversation] of this.#conversations) {
+      if (this.#parts.objects.refOf(key) === undefined) continue;
+      await conversation.restore((...args) => call(key, ...args));
     }
   }
 
   #proxy(point: string, key: string, ref: unknown, shape: Shape): object {
-    const { bounds, objects: bindings } = this.#options;
-    const call = bindings.bind(key, ref);
+    const { limits, objects, coordinator } = this.#parts;
+    const call = objects.bind(key, ref);
     this.#data.set(key, shape.data);
     switch (point) {
       case "tools":
-        return toolProxy(shape, call, bounds);
+        return toolProxy(shape, call, limits);
       case "providers":
-        return providerProxy(shape, () => this.#data.get(key) ?? {}, call, bounds);
+        return providerProxy(shape, () => this.#data.get(key) ?? {}, call, limits);
       case "context":
         return this.#context(shape, key, call);
       case "orchestrator":
-        return orchestratorProxy(shape, call, () => this.#options.coordinator());
+        return orchestratorProxy(shape, call, coordinator);
       default:
-        return objectProxy(shape, call, bounds);
+        return objectProxy(shape, call, limits);
     }
   }
 
   #context(shape: Shape, key: string, call: ObjectCall): object {
-    const { bounds, warn, name } = this.#options;
-    const recorder = this.#recorders.get(key) ?? new ContextRecorder();
-    this.#recorders.set(key, recorder);
-    return contextProxy(shape, recorder.wrap(call), bounds, {
+    const { limits, module, coordinator, warn } = this.#parts;
+    const conversation = this.#conversations.get(key) ?? new RecordedConversation();
+    this.#conversations.set(key, conversation);
+    return contextProxy(shape, conversation.wrap(call), limits, {
       pass: (fn) => {
         this.#functions.set(key, fn);
         return key;
       },
-      nameOf: (provider) => this.#providerName(provider),
-      warn: (error) => warn("system_prompt_lost", `Module "${name}": ${errorMessage(error)}`),
+      nameOf: (provider) => keyOf(coordinator().providers, provider),
+      warn: (error) => warn("system_prompt_lost", `Module "${module}": ${errorMessage(error)}`),
     });
-  }
-
-  #providerName(provider: Provider): string | undefined {
-    const entries = Object.entries(this.#options.coordinator().providers);
-    const found = entries.find(([, mounted]) => mounted === provider) ??
-      entries.find(([, mounted]) => mounted.name === provider.name);
-    return found?.[0];
   }
 }
 
 const EMPTY: Shape = { data: {}, methods: [] };
-
-function slotOf(point: string, name: string | undefined): { point: string; many: boolean } | undefined {
-  try {
-    const { single, many } = resolvePoint(point, name);
-    return single ? { point: single, many: false } : { point: many!, many: true };
-  } catch {
-    return undefined; // the coordinator reports what is wrong
-  }
-}
 
 function checkShape(shape: Shape): void {
   const bytes = JSON.stringify(shape).length;
@@ -192,9 +174,40 @@ function checkShape(shape: Shape): void {
 function checkName(name: string): void {
   // deno-lint-ignore no-control-regex -- control characters are what is refused
   if (name.length <= MAX_NAME && !/[\u0000-\u001f\u007f-\u009f]/.test(name)) return;
+  const received = JSON.stringify(name.slice(0, 40));
   throw new TypeError(
-    `Cannot mount it: a name has at most ${MAX_NAME} characters and no control characters: received ${
-      JSON.stringify(name.slice(0, 40))
-    }`,
+    `Cannot mount it: a name has at most ${MAX_NAME} characters and no control characters: received ${received}`,
   );
+}
+
+/** The conversation of one mounted context manager, recorded from its calls, so that a restarted guest receives it again. */
+class RecordedConversation {
+  #messages: unknown[] = [];
+  #system_prompt: readonly unknown[] | null = null;
+  #options: ObjectCallOptions | null = null;
+
+  /** Returns a call that records the conversation. */
+  wrap(call: ObjectCall): ObjectCall {
+    return async (method, args, options) => {
+      const answer = await call(method, args, options);
+      this.#record(method, args, options);
+      return answer;
+    };
+  }
+
+  /** Sends the recorded conversation through a call. */
+  async restore(call: ObjectCall): Promise<void> {
+    if (this.#options === null) return; // nothing was recorded
+    if (this.#system_prompt) await call("setSystemPromptFactory", this.#system_prompt, this.#options);
+    await call("setMessages", [this.#messages], this.#options);
+  }
+
+  #record(method: string, args: readonly unknown[], options: ObjectCallOptions): void {
+    if (method === "addMessage") this.#messages.push(args[0]);
+    else if (method === "setMessages") this.#messages = Array.isArray(args[0]) ? [...args[0]] : [];
+    else if (method === "clear") this.#messages = [];
+    else if (method === "setSystemPromptFactory") this.#system_prompt = args;
+    else return;
+    this.#options = options;
+  }
 }

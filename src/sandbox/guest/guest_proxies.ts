@@ -6,18 +6,17 @@ import type {
   ChatResponse,
   CompleteOptions,
   Coordinator,
-  ExecuteOptions,
   HookHandler,
-  HookRegistry,
-  Message,
-  Prompt,
+  Orchestrator,
   Provider,
   RequestOptions,
   Tool,
   ToolCallContext,
 } from "../../sdk/types.ts";
-import type { SessionHandles } from "./guest_requests.ts";
+import type { GuestLimits } from "../channel.ts";
 import type { Shape } from "../protocol.ts";
+import type { CallOptions } from "./guest_connection.ts";
+import type { SessionHandles } from "./guest_requests.ts";
 
 /** Calls one object of a guest. */
 export interface ObjectCall {
@@ -25,28 +24,20 @@ export interface ObjectCall {
 }
 
 /** Options of {@link ObjectCall}. */
-export interface ObjectCallOptions {
-  signal?: AbortSignal | undefined;
-  grace_ms?: number;
-  deadline_ms?: number | undefined;
-  max_bytes: number;
-  onNote?: ((value: unknown) => void) | undefined;
+export interface ObjectCallOptions extends Omit<CallOptions, "host"> {
   /** Handles that serve the requests of the call. Default: those of the coordinator. */
-  handles?: SessionHandles;
-}
-
-/** Limits of the calls of one guest. */
-export interface CallBounds extends AnswerBounds {
-  /** Most bytes of a tool's output (`isolation.max_tool_output_bytes`). */
-  max_tool_output_bytes: number;
-  /** Timeout of calls whose caller sets none, in milliseconds. */
-  deadline_ms: number;
+  readonly handles?: SessionHandles;
 }
 
 /** Most bytes of a model's answer or of a history. */
 const MAX_LARGE_BYTES = 8 * 1024 * 1024;
 /** Most bytes of a hook result or of a function's result. */
 const MAX_SMALL_BYTES = 1024 * 1024;
+
+/** Returns the options of calls whose caller sets no timeout. */
+function untimed({ call_timeout_s }: GuestLimits, max_bytes: number): ObjectCallOptions {
+  return { max_bytes, deadline_ms: call_timeout_s * 1000 };
+}
 
 /** Milliseconds that a tool has to end after its signal aborted, so that a call is over half a second after its deadline. */
 const TOOL_GRACE_MS = 250;
@@ -57,14 +48,13 @@ function method<T>(shape: Shape, name: string, call: T): Record<string, T> {
 }
 
 /** Returns the proxy of a tool. */
-export function toolProxy(shape: Shape, call: ObjectCall, bounds: CallBounds): Tool {
-  const { max_tool_output_bytes: max_bytes, deadline_ms } = bounds;
+export function toolProxy(shape: Shape, call: ObjectCall, limits: GuestLimits): Tool {
   return {
     ...shape.data,
     // schemas that may be slow are evaluated in the guest; others here, which saves a round trip for each call
     ...(isPlainSchema(shape.data.input_schema) ? {} : {
       checkInput: async (input: JsonObject) => {
-        const found = await call("checkInput", [toPlain(input)], { max_bytes: MAX_SMALL_BYTES, deadline_ms });
+        const found = await call("checkInput", [toPlain(input)], untimed(limits, MAX_SMALL_BYTES));
         const are_texts = Array.isArray(found) && found.every((problem) => typeof problem === "string");
         return are_texts ? found : ["the tool rejected the input without a reason"];
       },
@@ -74,6 +64,7 @@ export function toolProxy(shape: Shape, call: ObjectCall, bounds: CallBounds): T
       const onNote = (text: unknown) => {
         if (typeof text === "string") context?.progress(text);
       };
+      const max_bytes = limits.max_tool_output_bytes;
       const options = { signal, max_bytes, onNote, grace_ms: TOOL_GRACE_MS };
       return call("execute", [toPlain(input), { id, session_id }], options);
     }),
@@ -111,58 +102,47 @@ function fieldOrThrow(data: JsonObject, field: string): unknown {
   return data[field];
 }
 
-/** Returns the proxy of a context manager. `pass` publishes a function of the host and returns its name. */
-export function contextProxy(
-  shape: Shape,
-  call: ObjectCall,
-  bounds: CallBounds,
-  { pass, nameOf, warn }: {
-    pass(fn: () => unknown): string;
-    nameOf(provider: Provider): string | undefined;
-    warn(error: unknown): void;
-  },
-): object {
-  const options = { max_bytes: MAX_LARGE_BYTES, deadline_ms: bounds.deadline_ms };
+/** What the proxy of a context manager needs of its host. */
+export interface ContextHost {
+  /** Publishes a function for the guest and returns its name. */
+  pass(fn: () => unknown): string;
+  /** Returns the name of a provider. */
+  nameOf(provider: Provider): string | undefined;
+  /** Reports a system prompt that the guest did not receive. */
+  warn(error: unknown): void;
+}
+
+/** Returns the proxy of a context manager. */
+export function contextProxy(shape: Shape, call: ObjectCall, limits: GuestLimits, host: ContextHost): object {
+  const options = untimed(limits, MAX_LARGE_BYTES);
   const forward = (name: string) => (...args: unknown[]) => call(name, args.map(toPlain), options);
   return {
-    ...method(shape, "addMessage", (message: Message) => forward("addMessage")(message)),
-    ...method(shape, "getMessages", () => forward("getMessages")()),
-    ...method(shape, "setMessages", (messages: Message[]) => forward("setMessages")(messages)),
-    ...method(shape, "clear", () => forward("clear")()),
+    ...method(shape, "addMessage", forward("addMessage")),
+    ...method(shape, "getMessages", forward("getMessages")),
+    ...method(shape, "setMessages", forward("setMessages")),
+    ...method(shape, "clear", forward("clear")),
     ...method(shape, "getMessagesForRequest", ({ provider, ...rest }: RequestOptions = {}) => {
-      const name = provider && nameOf(provider);
+      const name = provider && host.nameOf(provider);
       return forward("getMessagesForRequest")(name === undefined ? rest : { ...rest, provider: name });
     }),
     ...method(shape, "setSystemPromptFactory", (factory: (() => unknown) | null) => {
-      const name = typeof factory === "function" ? pass(factory) : null;
-      call("setSystemPromptFactory", [name], options).catch(warn);
+      const name = typeof factory === "function" ? host.pass(factory) : null;
+      call("setSystemPromptFactory", [name], options).catch(host.warn);
     }),
   };
 }
 
 /** Returns the proxy of an orchestrator. The arguments of `execute` serve its requests. */
-export function orchestratorProxy(
-  shape: Shape,
-  call: ObjectCall,
-  defaultCoordinator: () => Coordinator,
-): object {
+export function orchestratorProxy(shape: Shape, call: ObjectCall, own: () => Coordinator): object {
+  const execute: Orchestrator["execute"] = (prompt, context, providers, tools, hooks, options) => {
+    const { coordinator = own(), ...rest } = options ?? {};
+    const handles = { coordinator, parts: { context, providers, tools, hooks } };
+    const args = [toPlain(prompt), toPlain(rest)];
+    return call("execute", args, { max_bytes: MAX_LARGE_BYTES, handles }) as Promise<string>; // checked by the session
+  };
   return {
     ...(shape.data.resumable === true ? { resumable: true } : {}),
-    ...method(shape, "execute", (
-      prompt: Prompt,
-      context: SessionHandles["context"],
-      providers: Record<string, Provider>,
-      tools: Record<string, Tool>,
-      hooks: HookRegistry,
-      options?: ExecuteOptions,
-    ) => {
-      const { coordinator = defaultCoordinator(), ...rest } = options ?? {};
-      const handles = { coordinator, context, providers, tools, hooks };
-      return call("execute", [toPlain(prompt), toPlain(rest)], {
-        max_bytes: MAX_LARGE_BYTES,
-        handles,
-      });
-    }),
+    ...method(shape, "execute", execute),
   };
 }
 
@@ -176,30 +156,30 @@ export function handlerProxy(event: string, call: ObjectCall, timeout_ms: number
   };
 }
 
-/** Returns the proxy of a function. */
+/** Returns the proxy of a method; `""` is the object itself, a function. */
 export function functionProxy(
   call: ObjectCall,
-  bounds: CallBounds,
+  limits: GuestLimits,
+  name = "",
 ): (...args: unknown[]) => Promise<unknown> {
-  const options = { max_bytes: MAX_SMALL_BYTES, deadline_ms: bounds.deadline_ms };
-  return (...args) => call("", args.map(toPlain), options);
+  return (...args) => call(name, args.map(toPlain), untimed(limits, MAX_SMALL_BYTES));
 }
 
 /** Returns the proxy of any other object. */
-export function objectProxy(shape: Shape, call: ObjectCall, bounds: CallBounds): object {
-  const options = { max_bytes: MAX_SMALL_BYTES, deadline_ms: bounds.deadline_ms };
-  const found: Record<string | symbol, unknown> = { ...(isObject(shape.data) ? shape.data : {}) };
-  for (const name of shape.methods) {
+export function objectProxy({ data, methods }: Shape, call: ObjectCall, limits: GuestLimits): object {
+  const proxy: Record<string | symbol, unknown> = { ...data };
+  for (const name of methods) {
     if (name === "then") continue; // a proxy must not be thenable
-    const key = name === "@@asyncDispose"
-      ? Symbol.asyncDispose
-      : name === "@@dispose"
-      ? Symbol.dispose
-      : name;
-    found[key] = (...args: unknown[]) => call(name, args.map(toPlain), options);
+    proxy[SYMBOLS.get(name) ?? name] = functionProxy(call, limits, name);
   }
-  return found;
+  return proxy;
 }
+
+/** Names of methods whose key is a symbol. */
+const SYMBOLS: ReadonlyMap<string, symbol> = new Map([
+  ["@@asyncDispose", Symbol.asyncDispose],
+  ["@@dispose", Symbol.dispose],
+]);
 
 /** Keywords that are annotations or take constant time for each part of an input. */
 const SIMPLE: ReadonlySet<string> = new Set([

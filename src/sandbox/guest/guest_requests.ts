@@ -7,6 +7,7 @@ import type {
   ChatRequest,
   ContextManager,
   Coordinator,
+  Emission,
   HookRegistry,
   Message,
   Provider,
@@ -14,9 +15,8 @@ import type {
   Tool,
 } from "../../sdk/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
-import type { EmissionTable } from "./emission_table.ts";
+import { type NumberedEmission, plainCall } from "../protocol.ts";
 import type { GuestRequestOptions } from "./open_requests.ts";
-import { plainCall } from "../protocol.ts";
 
 /** Options of {@link serveRequest}. */
 export interface ServeOptions extends GuestRequestOptions {
@@ -24,30 +24,38 @@ export interface ServeOptions extends GuestRequestOptions {
   readonly emissions: EmissionTable;
 }
 
-/** Objects of the session that serve requests: those of the coordinator, or the arguments of an orchestrator. */
+/** The session for the requests of one call. */
 export interface SessionHandles {
   readonly coordinator: Coordinator;
-  readonly context: ContextManager | null;
-  readonly providers: Record<string, Provider>;
-  readonly tools: Record<string, Tool>;
-  readonly hooks: HookRegistry;
+  /** Objects that serve the requests: the coordinator's own, or the arguments of an orchestrator. */
+  readonly parts: Pick<Coordinator, "context" | "providers" | "tools" | "hooks">;
 }
 
-/** Returns the handles of a coordinator. */
-export function sessionHandles(coordinator: Coordinator): SessionHandles {
-  return {
-    coordinator,
-    get context() {
-      return coordinator.context;
-    },
-    get providers() {
-      return coordinator.providers;
-    },
-    get tools() {
-      return coordinator.tools;
-    },
-    hooks: coordinator.hooks,
-  };
+/** Number of emissions that are kept: more than a loop uses at once. */
+const MAX_KEPT = 256;
+
+/**
+ * Emissions that one guest has received. The session identifies an emission by object identity, so a loop that processes a hook
+ * result must name the original emission.
+ */
+export class EmissionTable {
+  readonly #kept = new Map<number, Emission>();
+  #next = 1;
+
+  /** Adds an emission and returns it with its number. */
+  add(emission: Emission): NumberedEmission {
+    const number = this.#next++;
+    this.#kept.set(number, emission);
+    this.#kept.delete(number - MAX_KEPT);
+    return { number, emission };
+  }
+
+  /** Returns the emission with this number after assigning the guest's fields, or a new one if the number is unknown. */
+  resolve(number: unknown, fields: unknown): Emission {
+    const changed = toPlainObject(fields);
+    const kept = typeof number === "number" ? this.#kept.get(number) : undefined;
+    return kept ? Object.assign(kept, changed) : changed as unknown as Emission; // parsed leniently when it is processed
+  }
 }
 
 /** Serves one request. @throws {TypeError} if the target does not exist; the error of the called object. */
@@ -58,39 +66,32 @@ export async function serveRequest(
   args: readonly unknown[],
   options: ServeOptions,
 ): Promise<unknown> {
-  const [kind, name = ""] = splitOnce(target);
-  switch (kind) {
+  const { coordinator, parts } = handles;
+  const slash = target.indexOf("/");
+  const name = slash < 0 ? "" : target.slice(slash + 1);
+  switch (slash < 0 ? target : target.slice(0, slash)) {
     case "hooks":
-      return await serveHooks(handles.hooks, method, args, options);
+      return await serveHooks(parts.hooks, method, args, options);
     case "context":
       return await serveContext(handles, method, args);
     case "provider":
-      return await serveProvider(own(handles.providers, name, "provider"), method, args, options);
+      return await serveProvider(own(parts.providers, name, "provider"), method, args, options);
     case "tool":
-      return await serveTool(own(handles.tools, name, "tool"), handles, args, options);
+      return await serveTool(own(parts.tools, name, "tool"), handles, args, options);
     case "coordinator":
-      return await serveCoordinator(handles.coordinator, method, args, options);
+      return await serveCoordinator(coordinator, method, args, options);
     case "capability":
-      return await serveCapability(handles.coordinator, method, args);
+      return await serveCapability(coordinator, method, args);
     case "clock":
-      await handles.coordinator.clock.after(Math.max(0, Number(args[0]) || 0), options.signal);
-      return undefined;
+      return await coordinator.clock.after(Math.max(0, Number(args[0]) || 0), options.signal);
     default:
       throw new TypeError(`Cannot call ${JSON.stringify(target)}: a session has no such object`);
   }
 }
 
-function splitOnce(target: string): [string, string?] {
-  const slash = target.indexOf("/");
-  return slash < 0 ? [target] : [target.slice(0, slash), target.slice(slash + 1)];
-}
-
 function own<T>(map: Record<string, T>, name: string, label: string): T {
-  const found = Object.hasOwn(map, name) ? map[name] : undefined;
-  if (found === undefined) {
-    throw new TypeError(`Cannot call ${label} "${name}": nothing is mounted under that name`);
-  }
-  return found;
+  if (Object.hasOwn(map, name)) return map[name]!; // just checked
+  throw new TypeError(`Cannot call ${label} "${name}": nothing is mounted under that name`);
 }
 
 function unknownMethod(target: string, method: string): TypeError {
@@ -113,11 +114,10 @@ async function serveHooks(
 }
 
 async function serveContext(
-  handles: SessionHandles,
+  { parts: { context, providers } }: SessionHandles,
   method: string,
   args: readonly unknown[],
 ): Promise<unknown> {
-  const { context } = handles;
   if (!context) throw new TypeError("Cannot call the context manager: none is mounted");
   switch (method) {
     case "addMessage":
@@ -131,7 +131,7 @@ async function serveContext(
     case "getMessagesForRequest": {
       const { provider, ...rest } = isObject(args[0]) ? args[0] : {};
       const options = rest as RequestOptions; // plain data of the contract's shape; the guard reads it
-      if (typeof provider === "string") options.provider = own(handles.providers, provider, "provider");
+      if (typeof provider === "string") options.provider = own(providers, provider, "provider");
       return await context.getMessagesForRequest(options);
     }
     default:
@@ -148,10 +148,8 @@ async function serveProvider(
   if (method === "listModels") return toPlain(await provider.listModels());
   if (method !== "complete") throw unknownMethod("provider", method);
   const request = toPlainObject(args[0]) as unknown as ChatRequest; // checked by the guard
-  const response = await provider.complete(
-    request,
-    args[1] === true ? { signal, onDelta: (delta) => onPiece(delta) } : { signal },
-  );
+  const options = args[1] === true ? { signal, onDelta: onPiece } : { signal };
+  const response = await provider.complete(request, options);
   const calls = response.tool_calls;
   return calls ? { ...response, tool_calls: calls.map(plainCall) } : response;
 }

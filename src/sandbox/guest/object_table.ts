@@ -15,9 +15,12 @@ const MAX_KEY = 512;
 /** Function that undoes an action, if the action can be undone. */
 type Undo = (() => void) | void;
 
+/** Calls the current object of a key. */
+export type KeyedCall = (key: string, ...call: Parameters<ObjectCall>) => Promise<unknown>;
+
 /** Objects of one module. */
 export class ObjectTable {
-  readonly #call: (key: string, ...call: Parameters<ObjectCall>) => Promise<unknown>;
+  readonly #call: KeyedCall;
   /** Maps keys to refs in the running guest. */
   readonly #refs = new Map<string, number | null>();
   readonly #done = new Map<string, Undo>();
@@ -25,8 +28,7 @@ export class ObjectTable {
   #actions = 0;
   #restarting = false;
 
-  /** @param call Calls the current object of a key. */
-  constructor(call: (key: string, ...call: Parameters<ObjectCall>) => Promise<unknown>) {
+  constructor(call: KeyedCall) {
     this.#call = call;
   }
 

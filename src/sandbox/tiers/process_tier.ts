@@ -7,15 +7,11 @@ import { ownEnv, ownProgram } from "../../process/own_program.ts";
 import { type Child, spawnChild } from "../../process/spawn_child.ts";
 import type { SystemLimits } from "../../process/system_limits.ts";
 import { PERMISSION_KINDS } from "../../sdk/plan.ts";
-import type { Channel, ChannelListener, ExitReason, GuestExit } from "../channel.ts";
-import { type ChildSettings, EXIT, type MakeReady, type Readiness, WATCH } from "../child/settings.ts";
-import { FairScheduler } from "./fair_scheduler.ts";
+import type { Channel, ChannelListener, GuestExit } from "../channel.ts";
+import { type ChildSettings, EXIT, type Readiness, WATCH } from "../child/child.ts";
 
 /** Most bytes that wait for a child that does not read. */
 const MAX_WAITING = 64 * 1024 * 1024;
-
-/** Shared by all guests, because the host reads them on one thread. */
-const SCHEDULER = new FairScheduler();
 
 /** A started child, which may not have a module yet. */
 export class GuestProcess implements Channel {
@@ -25,6 +21,7 @@ export class GuestProcess implements Channel {
   readonly #folder: string;
   #listener: ChannelListener | null = null;
   #exit: GuestExit | null = null;
+  #prepared = false;
   /** Frames of this event-loop turn; they are written together. */
   #unsent: Uint8Array[] = [];
   #unread_bytes = 0;
@@ -56,14 +53,16 @@ export class GuestProcess implements Channel {
   }
 
   /** Starts the child's worker before it has a module. Called at most once, before {@link assign}. */
-  prepare(ready: Readiness): void {
-    this.#write(JSON.stringify({ ready } satisfies MakeReady));
+  prepare({ grant, uses }: Readiness): void {
+    this.#prepared = true;
+    this.send(JSON.stringify({ grant, uses }));
   }
 
   /** Assigns a module's grant to the child. */
   assign(settings: ChildSettings): void {
     this.#child.ref();
-    this.#write(JSON.stringify(settings));
+    if (!this.#prepared) this.prepare(settings);
+    this.send(JSON.stringify(settings));
   }
 
   listen(listener: ChannelListener): void {
@@ -71,11 +70,13 @@ export class GuestProcess implements Channel {
   }
 
   send(text: string): void {
-    this.#write(text);
+    if (this.#exit) return;
+    if (this.#unsent.length === 0) queueMicrotask(() => this.#flush());
+    this.#unsent.push(encodeFrame(text));
   }
 
   watch(deadline_ms: number): void {
-    this.#write(`${WATCH}${Math.ceil(deadline_ms)}`);
+    this.send(`${WATCH}${Math.ceil(deadline_ms)}`);
   }
 
   async kill(exit: GuestExit): Promise<void> {
@@ -87,12 +88,6 @@ export class GuestProcess implements Channel {
   /** Whether the child is not known to have exited. */
   get alive(): boolean {
     return this.#exit === null;
-  }
-
-  #write(text: string): void {
-    if (this.#exit) return;
-    if (this.#unsent.length === 0) queueMicrotask(() => this.#flush());
-    this.#unsent.push(encodeFrame(text));
   }
 
   #flush(): void {
@@ -153,35 +148,24 @@ export class GuestProcess implements Channel {
   }
 
   #exitOf({ code, signal }: Deno.CommandStatus): GuestExit {
-    const cause = BY_CODE[code];
-    if (cause) return { cause, detail: DETAILS[cause] };
-    if (signal === "SIGXCPU") return { cause: "timeout", detail: DETAILS.timeout };
-    if (/out of memory|memory allocation of|Cannot allocate memory/i.test(this.#child.stderr)) {
-      return { cause: "memory", detail: DETAILS.memory };
-    }
+    const known = signal === "SIGXCPU" ? TIMEOUT : EXITS[code];
+    if (known) return known;
+    if (/out of memory|memory allocation of|Cannot allocate memory/i.test(this.#child.stderr)) return MEMORY;
     const detail = signal ? `the process was killed by ${signal}` : `its process ended with code ${code}`;
     return { cause: "crashed", detail };
   }
 }
 
-const BY_CODE: Readonly<Record<number, Exclude<ExitReason, "ended">>> = {
-  [EXIT.memory]: "memory",
-  [EXIT.cpu]: "timeout",
-  [EXIT.deadline]: "timeout",
+const MEMORY: GuestExit = { cause: "memory", detail: "it exceeded its memory limit (isolation.memory_mb)" };
+const TIMEOUT: GuestExit = {
+  cause: "timeout",
+  detail: "it exceeded its processor time (isolation.cpu_s), or did not answer in time",
 };
-
-const DETAILS: Readonly<Record<Exclude<ExitReason, "ended">, string>> = {
-  memory: "it exceeded its memory limit (isolation.memory_mb)",
-  timeout: "it exceeded its processor time (isolation.cpu_s), or did not answer in time",
-  crashed: "its process ended",
-  output: "it sent more data than allowed",
-  violation: "it broke the protocol",
+const EXITS: Readonly<Record<number, GuestExit>> = {
+  [EXIT.memory]: MEMORY,
+  [EXIT.cpu]: TIMEOUT,
+  [EXIT.deadline]: TIMEOUT,
 };
-
-/** Starts a child without a module. @throws {Error} if this host cannot start it. */
-export function startGuestProcess(limits: SystemLimits): GuestProcess {
-  return new GuestProcess(limits);
-}
 
 /** Returns the environment of a child, which replaces it by the module's variables before it links the module. */
 function childEnv(folder: string): Record<string, string> {
@@ -202,3 +186,64 @@ function concat(parts: readonly Uint8Array[]): Uint8Array {
   }
   return whole;
 }
+
+/** Milliseconds of work before a guest must wait; well below an acceptable delay of a request. */
+const SLICE_MS = 4;
+/** Milliseconds after which past work no longer counts. */
+const WINDOW_MS = 50;
+
+/** Shares the main thread among guests: after 4 ms of work in 50 ms a guest waits until the others have been served. */
+export class FairScheduler {
+  readonly #monotonic: () => number;
+  readonly #later: (then: () => void) => void;
+  readonly #waiting: (() => void)[] = [];
+  #window_start = 0;
+  #worked_ms = 0;
+  #started_at = 0;
+
+  /**
+   * @param monotonic Returns monotonic milliseconds. Default `performance.now`.
+   * @param later Calls back in the next event-loop turn. Default: a timer.
+   */
+  constructor(
+    monotonic: () => number = () => performance.now(),
+    later: (then: () => void) => void = (then) => void setTimeout(then, 0),
+  ) {
+    this.#monotonic = monotonic;
+    this.#later = later;
+  }
+
+  /** Starts a unit of work. */
+  begin(): void {
+    this.#started_at = this.#monotonic();
+  }
+
+  /**
+   * Ends a unit of work. Returns a promise if the slice is used up; it resolves after other events were handled. Waiting guests
+   * resume one per event-loop turn.
+   */
+  end(): Promise<void> | undefined {
+    const now = this.#monotonic();
+    if (now - this.#window_start > WINDOW_MS) {
+      this.#window_start = now;
+      this.#worked_ms = 0;
+    }
+    this.#worked_ms += now - this.#started_at;
+    if (this.#worked_ms < SLICE_MS && this.#waiting.length === 0) return undefined;
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      if (this.#waiting.length === 1) this.#later(() => this.#resumeNext());
+    });
+  }
+
+  #resumeNext(): void {
+    this.#worked_ms = 0;
+    this.#window_start = this.#monotonic();
+    const next = this.#waiting.shift();
+    if (this.#waiting.length > 0) this.#later(() => this.#resumeNext());
+    next?.();
+  }
+}
+
+/** Shared by all guests, because the host reads them on one thread. */
+const SCHEDULER = new FairScheduler();

@@ -1,19 +1,33 @@
-/** Starts the worker in which both tiers run a module. */
-import type { GuestGrant } from "./worker_permissions.ts";
+/** Starts the worker in which both tiers run a module, with the permissions of a grant. */
+import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
+import { type LoadAhead, LOADED } from "../protocol.ts";
+
+/** Permissions of a guest, with a value for every kind: `false`, a list, or `true`. */
+export type GuestGrant = Readonly<Record<PermissionKind, boolean | readonly string[]>>;
+
+/**
+ * Returns a grant with a value for every kind. In Deno's options `undefined`, `null`, `"inherit"` and inherited properties mean
+ * "all permissions", so the object is rebuilt from own properties. An empty list becomes `false`.
+ */
+export function guestGrant(permissions: Readonly<Partial<GuestGrant>>): GuestGrant {
+  return Object.fromEntries(PERMISSION_KINDS.map((kind) => {
+    const value = Object.hasOwn(permissions, kind) ? permissions[kind] : false;
+    if (!Array.isArray(value)) return [kind, value === true];
+    const list = value.filter((entry) => typeof entry === "string" && entry !== "");
+    return [kind, list.length > 0 && list];
+  })) as GuestGrant;
+}
+
+/** Returns a text that identifies a grant of {@link guestGrant}. */
+export function grantKey(grant: GuestGrant): string {
+  return JSON.stringify(PERMISSION_KINDS.map((kind) => grant[kind]));
+}
 
 /** A worker and the port to the runtime in it. */
 export interface GuestWorker {
   readonly worker: Worker;
   readonly port: MessagePort;
 }
-
-/** Requests that the worker load parts of the SDK before the module. The worker answers with {@link LOADED}. */
-export interface LoadAhead {
-  readonly parts: readonly string[];
-}
-
-/** Message of a worker that has started, and of one that has loaded parts ahead. Not a frame: frames are texts. */
-export const LOADED = null;
 
 /** Path of the worker's first file in the compiled program, relative to its main file. */
 const COMPILED = "src/sandbox/worker_runtime/main.js";

@@ -3,9 +3,9 @@
  * module; others already have a worker with a grant that is requested repeatedly.
  */
 import type { GuestExit } from "../channel.ts";
-import type { Readiness } from "../child/settings.ts";
+import type { Readiness } from "../child/child.ts";
 import type { SystemLimits } from "../../process/system_limits.ts";
-import { grantKey, guestGrant } from "./worker_permissions.ts";
+import { grantKey, guestGrant } from "./start_worker.ts";
 
 /** A warm child. */
 export interface WarmChild {

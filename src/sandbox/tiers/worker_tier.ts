@@ -4,8 +4,8 @@
  */
 import { within } from "../../process/within.ts";
 import type { Channel, ChannelListener, GuestExit } from "../channel.ts";
-import type { GuestGrant } from "./worker_permissions.ts";
-import { type GuestWorker, loadAhead, LOADED, startGuestWorker } from "./start_worker.ts";
+import { LOADED } from "../protocol.ts";
+import { type GuestGrant, type GuestWorker, loadAhead, startGuestWorker } from "./start_worker.ts";
 
 /** Milliseconds that a worker has to answer before it counts as impossible to terminate. */
 const ANSWER_TIMEOUT_MS = 500;
@@ -16,21 +16,15 @@ export function openWorkerChannel(grant: GuestGrant): Channel {
 }
 
 class WorkerChannel implements Channel {
-  readonly exited: Promise<GuestExit>;
-  readonly stopped: Promise<boolean>;
   readonly #guest: GuestWorker;
-  readonly #resolveExited: (exit: GuestExit) => void;
-  readonly #resolveStopped: (stopped: boolean) => void;
+  readonly #exit = Promise.withResolvers<GuestExit>();
+  readonly #stop = Promise.withResolvers<boolean>();
+  readonly exited: Promise<GuestExit> = this.#exit.promise;
+  readonly stopped: Promise<boolean> = this.#stop.promise;
   #ended = false;
 
   constructor(guest: GuestWorker) {
     this.#guest = guest;
-    const { promise, resolve } = Promise.withResolvers<GuestExit>();
-    this.exited = promise;
-    this.#resolveExited = resolve;
-    const stopped = Promise.withResolvers<boolean>();
-    this.stopped = stopped.promise;
-    this.#resolveStopped = stopped.resolve;
   }
 
   listen(listener: ChannelListener): void {
@@ -69,17 +63,17 @@ class WorkerChannel implements Channel {
   #end(exit: GuestExit): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#resolveExited(exit);
-    void this.#stop();
+    this.#exit.resolve(exit);
+    void this.#terminate();
   }
 
   /** Terminates the worker. Only a worker that still answers really stops, and Deno does not report whether it did. */
-  async #stop(): Promise<void> {
+  async #terminate(): Promise<void> {
     const { worker, port } = this.#guest;
     const answered = loadAhead(this.#guest, []).catch(() => {}); // an error: the worker has ended by itself
     const stopped = await within(ANSWER_TIMEOUT_MS, answered).then(() => true, () => false);
     port.close();
     worker.terminate();
-    this.#resolveStopped(stopped);
+    this.#stop.resolve(stopped);
   }
 }

@@ -21,13 +21,10 @@ import type {
   Tool,
 } from "../../sdk/types.ts";
 import { guestId } from "../../sdk/guest_ids.ts";
-import type { SessionDelta, SessionSnapshot } from "../protocol.ts";
-import { HooksProxy } from "./hooks_proxy.ts";
-import type { GuestObjects } from "./exported_objects.ts";
+import { keyOf, type SessionDelta, type SessionSnapshot, slotOf } from "../protocol.ts";
+import { type GuestObjects, shapeAt } from "./exported_objects.ts";
+import { ContextProxy, HooksProxy, ProviderProxy, StateProxy, toolProxy } from "./proxies.ts";
 import type { GuestRpc } from "./rpc.ts";
-import { shapeAt } from "./export_shapes.ts";
-import { ContextProxy, ProviderProxy, ToolProxy } from "./proxies.ts";
-import { StateProxy } from "./state_proxy.ts";
 
 /** Coordinator of one guest. */
 export class GuestCoordinator implements Coordinator {
@@ -57,14 +54,7 @@ export class GuestCoordinator implements Coordinator {
     this.#state = new StateProxy(rpc);
     this.#view = view;
     this.hooks = new HooksProxy(rpc, objects, () => this.#view.handlers ?? {});
-    this.conversation = new ContextProxy(
-      rpc,
-      (provider) => keyOf(this.providers, provider),
-      (factory) => {
-        const ref = factory === null ? null : this.#objects.add(factory);
-        this.#rpc.notify({ e: "system_prompt", ref }, "context.setSystemPromptFactory");
-      },
-    );
+    this.conversation = new ContextProxy(rpc, objects, (provider) => keyOf(this.providers, provider));
     this.clock = {
       now: () => this.#view.now + performance.now() - this.#updated_at,
       monotonic: () => this.#view.monotonic + performance.now() - this.#updated_at,
@@ -80,10 +70,9 @@ export class GuestCoordinator implements Coordinator {
     this.#view = { ...this.#view, ...view };
     this.#updated_at = performance.now();
     if (view.state) this.#state.update(view.state);
-    if (view.tools) this.#tools = byKey(view.tools, (tool) => new ToolProxy(this.#rpc, tool));
-    if (view.providers) {
-      this.#providers = byKey(view.providers, (provider) => new ProviderProxy(this.#rpc, provider));
-    }
+    const { tools, providers } = view;
+    if (tools) this.#tools = byKey(tools, (tool) => toolProxy(this.#rpc, tool));
+    if (providers) this.#providers = byKey(providers, (provider) => new ProviderProxy(this.#rpc, provider));
     this.cancel(view.cancellation);
   }
 
@@ -284,27 +273,4 @@ function withOwn<T>(handles: Record<string, T>, own: Record<string, T>): Record<
     all[name] = own[name]!;
   }
   return all;
-}
-
-function keyOf(map: Record<string, object>, item: object): string | undefined {
-  const { name } = item as { name?: unknown };
-  const found = Object.entries(map).find(([, value]) => value === item) ??
-    Object.entries(map).find(([key, value]) => key === name || (value as { name?: unknown }).name === name);
-  return found?.[0];
-}
-
-interface Slot {
-  point: string;
-  single?: SingleSlot;
-  many?: ManySlot;
-}
-
-/** Returns the slot of a mount; undefined if it is invalid, which the host reports. */
-function slotOf(point: string, name: string | undefined): Slot | undefined {
-  try {
-    const { single, many } = resolvePoint(point, name);
-    return single ? { point: single, single } : { point: many!, many: many! };
-  } catch {
-    return undefined; // the host reports what is wrong
-  }
 }

@@ -10,6 +10,8 @@ import { JSON, Object, push, Reflect, slice } from "../../sdk/primordials.ts";
 import type { Module } from "../../sdk/types.ts";
 import {
   INSTANCE_METHODS,
+  type LoadAhead,
+  LOADED,
   type MountAnswer,
   type SessionDelta,
   type SessionSnapshot,
@@ -19,11 +21,9 @@ import {
 import { encodeError } from "../error_codec.ts";
 import { GuestCoordinator } from "./coordinator_proxy.ts";
 import { harden } from "./harden.ts";
-import { type LoadAhead, LOADED } from "../tiers/start_worker.ts";
-import { GuestObjects } from "./exported_objects.ts";
+import { GuestObjects, shapeAt, shapeOf } from "./exported_objects.ts";
 import { serveCall } from "./serve_call.ts";
 import { GuestRpc, type OpenCall } from "./rpc.ts";
-import { shapeAt, shapeOf } from "./export_shapes.ts";
 import { hideOwnFrames } from "./stack_traces.ts";
 
 /** First message to the worker. */

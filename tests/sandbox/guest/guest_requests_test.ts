@@ -1,36 +1,32 @@
 /** What a guest may ask and do is read as a stranger's word: whatever it is, the session stands as it was, or says no. */
 import fc from "fast-check";
 import { SessionState } from "../../../src/kernel/session/session_state.ts";
-import { serveRequest, sessionHandles } from "../../../src/sandbox/guest/guest_requests.ts";
+import { EmissionTable, serveRequest } from "../../../src/sandbox/guest/guest_requests.ts";
 import { ObjectTable } from "../../../src/sandbox/guest/object_table.ts";
-import { NotificationHandler } from "../../../src/sandbox/guest/notifications.ts";
-import { EmissionTable } from "../../../src/sandbox/guest/emission_table.ts";
-import { GuestMounts } from "../../../src/sandbox/guest/guest_mounts.ts";
+import { applyNotification } from "../../../src/sandbox/guest/notifications.ts";
+import { GuestMounts, type GuestParts } from "../../../src/sandbox/guest/guest_mounts.ts";
 import type { Notification } from "../../../src/sandbox/protocol.ts";
 import { createTestCoordinator, TestCoordinator } from "../../../src/sdk/testing/coordinator.ts";
 import type { Emission } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertStrictEquals, assertThrows } from "../../assert.ts";
 import { PreampError } from "../../../src/sdk/errors.ts";
-
-const BOUNDS = {
-  max_tool_output_bytes: 1_000,
-  deadline_ms: 1_000,
-  max_answer_tool_calls: 128,
-  max_answer_blocks: 2_000,
-};
+import { ROOMY } from "../../support/sandbox.ts";
 
 /** The host's side of one module, whose guest answers nothing. */
 function sides(
   coordinator: TestCoordinator = new TestCoordinator({ session_state: new SessionState({}, 65_536).view }),
 ) {
   const objects = new ObjectTable(() => Promise.resolve());
-  const parts = { name: "m", objects, bounds: BOUNDS, warn() {} };
-  return {
-    coordinator,
+  const parts: GuestParts = {
+    module: "m",
+    type: "tool",
+    limits: ROOMY,
     objects,
-    effects: new NotificationHandler(parts),
-    mounts: new GuestMounts({ ...parts, type: "tool", coordinator: () => coordinator }),
+    coordinator: () => coordinator,
+    warn() {},
   };
+  const apply = (notification: Notification) => applyNotification(notification, coordinator, parts);
+  return { coordinator, objects, apply, parts, mounts: new GuestMounts(parts) };
 }
 
 const words = fc.constantFrom(
@@ -70,14 +66,14 @@ function untouched(): void {
   assertEquals(Object.getPrototypeOf({}), Object.prototype);
 }
 
-Deno.test("NotificationHandler.apply() applies any notification or throws a TypeError", () => {
+Deno.test("applyNotification() applies any notification or throws a TypeError", () => {
   const names = Object.getOwnPropertyNames(Object.prototype).length;
   fc.assert(
     fc.property(fc.array(fc.oneof(anyEffect, anything), { maxLength: 6 }), (given) => {
-      const { effects, coordinator } = sides();
+      const { apply, coordinator } = sides();
       for (const effect of given) {
         try {
-          effects.apply(effect as Notification, coordinator); // a stranger's word for one
+          apply(effect as Notification); // a stranger's word for one
         } catch (error) {
           assert(error instanceof Error);
         }
@@ -125,7 +121,8 @@ Deno.test("answer() answers any question or throws an Error", async () => {
     fc.asyncProperty(targets, methods, fc.array(anything, { maxLength: 4 }), async (target, method, args) => {
       const options = { signal: AbortSignal.abort(), onPiece() {}, emissions: new EmissionTable() };
       try {
-        await serveRequest(sessionHandles(createTestCoordinator()), target, method, args, options);
+        const coordinator = createTestCoordinator();
+        await serveRequest({ coordinator, parts: coordinator }, target, method, args, options);
       } catch (error) {
         assert(error instanceof Error || error instanceof DOMException);
       }
@@ -212,25 +209,22 @@ Deno.test("Emissions knows the emission that is meant, and keeps a bounded numbe
   assert(emissions.resolve(number, {}) !== first);
 });
 
-Deno.test("NotificationHandler.apply() bounds what a guest may leave in the session", () => {
+Deno.test("applyNotification() bounds what a guest may leave in the session", () => {
   const notifications: ((n: number) => Notification[])[] = [
     (n) => [{ e: "capability", name: `c${n}`, value: n, refs: {} }],
     // one that is undone at once leaves its name
     (n) => [{ e: "register", ref: 1, event: `event:${n}`, options: {} }, { e: "dispose", ref: 1 }],
   ];
   for (const make of notifications) {
-    const { effects, coordinator } = sides();
-    assertThrows(
-      () => {
-        for (let n = 0; n < 20_000; n++) for (const one of make(n)) effects.apply(one, coordinator);
-      },
-      PreampError,
-      "more than",
-    );
+    const { apply } = sides();
+    const applyMany = () => {
+      for (let n = 0; n < 20_000; n++) make(n).forEach(apply);
+    };
+    assertThrows(applyMany, PreampError, "more than");
   }
 });
 
-Deno.test("NotificationHandler.apply() refuses names and capabilities that are too large", () => {
+Deno.test("applyNotification() refuses names and capabilities that are too large", () => {
   const long = "x".repeat(300_000);
   const cases: Notification[] = [
     { e: "register", ref: 1, event: long, options: {} },
@@ -240,8 +234,8 @@ Deno.test("NotificationHandler.apply() refuses names and capabilities that are t
     { e: "capability", name: "c", value: long, refs: {} },
   ];
   for (const notification of cases) {
-    const { effects, coordinator } = sides();
-    assertThrows(() => effects.apply(notification, coordinator));
+    const { apply, coordinator } = sides();
+    assertThrows(() => apply(notification));
     assertEquals(coordinator.toDict().capabilities, []);
   }
 });
@@ -249,9 +243,8 @@ Deno.test("NotificationHandler.apply() refuses names and capabilities that are t
 Deno.test("GuestMounts keeps one system prompt factory for each context", async () => {
   const names: unknown[] = [];
   const objects = new ObjectTable((_, __, [name]) => Promise.resolve(names.push(name)));
-  const coordinator = new TestCoordinator();
-  const parts = { name: "m", type: "context" as const, objects, bounds: BOUNDS, warn() {} };
-  const mounts = new GuestMounts({ ...parts, coordinator: () => coordinator });
+  const { coordinator, parts } = sides();
+  const mounts = new GuestMounts({ ...parts, objects });
   const methods = ["addMessage", "getMessages", "getMessagesForRequest", "setMessages", "clear"];
   const shape = { data: {}, methods: [...methods, "setSystemPromptFactory"] };
   await mounts.mount(coordinator, "context", { ref: 1, shape });

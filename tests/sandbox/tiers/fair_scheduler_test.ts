@@ -1,4 +1,4 @@
-import { FairScheduler } from "../../../src/sandbox/tiers/fair_scheduler.ts";
+import { FairScheduler } from "../../../src/sandbox/tiers/process_tier.ts";
 import { assert, assertEquals } from "../../assert.ts";
 
 function turns(): {

@@ -1,7 +1,7 @@
 /** Children as the host starts and ends them. What a module cannot do in one is the escape suite's. */
 import { GuestConnection } from "../../../src/sandbox/guest/guest_connection.ts";
-import { guestGrant } from "../../../src/sandbox/tiers/worker_permissions.ts";
-import { type GuestProcess, startGuestProcess } from "../../../src/sandbox/tiers/process_tier.ts";
+import { guestGrant } from "../../../src/sandbox/tiers/start_worker.ts";
+import { GuestProcess } from "../../../src/sandbox/tiers/process_tier.ts";
 import { hostTiers } from "../../../src/sandbox/tiers/isolation_tiers.ts";
 import { assertEquals, assertRejects, assertStrictEquals } from "../../assert.ts";
 import { ROOMY } from "../../support/sandbox.ts";
@@ -10,7 +10,7 @@ const ENDED = { cause: "ended", detail: "done" } as const;
 
 /** A child that is ended with the scope. */
 function child(): { process: GuestProcess } & AsyncDisposable {
-  const process = startGuestProcess(ROOMY);
+  const process = new GuestProcess(ROOMY);
   return { process, [Symbol.asyncDispose]: () => process.kill(ENDED) };
 }
 
@@ -29,16 +29,16 @@ Deno.test("a child has the variables it was assigned and no other, whatever it w
 });
 
 Deno.test("a child is ended while it waits, while it works, and leaves no folder", async () => {
-  const spare = startGuestProcess(ROOMY);
+  const spare = new GuestProcess(ROOMY);
   spare.prepare({ grant: guestGrant({}), uses: ["preamp"] });
   assertEquals(spare.alive, true);
   await spare.kill(ENDED);
   assertEquals([spare.alive, (await spare.exited).cause], [false, "ended"]);
-  const busy = startGuestProcess(ROOMY);
+  const busy = new GuestProcess(ROOMY);
   const started = guestIn(busy, {}).start("for (;;);", [], 60_000);
   await busy.kill(ENDED);
   assertEquals(((await assertRejects(() => started)) as { code?: string }).code, "tool_crashed");
-  const homely = startGuestProcess(ROOMY);
+  const homely = new GuestProcess(ROOMY);
   const { data } = await guestIn(homely, {}, { read: true }).start(
     "export const cwd = Deno.cwd();",
     [],
@@ -86,13 +86,13 @@ Deno.test("hostTiers() says why there are no children where they may not be star
 /** Opens a guest where no shell may be started; prints what the host reports and how the guest ended. */
 const WITHOUT_SHELL = `
 import { hostTiers, missingLimits } from "./src/sandbox/tiers/isolation_tiers.ts";
-import { startGuestProcess } from "./src/sandbox/tiers/process_tier.ts";
-import { guestGrant } from "./src/sandbox/tiers/worker_permissions.ts";
+import { GuestProcess } from "./src/sandbox/tiers/process_tier.ts";
+import { guestGrant } from "./src/sandbox/tiers/start_worker.ts";
 import { GuestConnection } from "./src/sandbox/guest/guest_connection.ts";
 const limits = { memory_mb: 64, cpu_s: 1 };
 const ends = [];
 for (const code of ["const kept = []; for (;;) kept.push(new Uint8Array(1e6).fill(1));", "for (;;);"]) {
-  const child = startGuestProcess(limits);
+  const child = new GuestProcess(limits);
   child.assign({ grant: guestGrant({}), uses: [], env: {}, ...limits });
   const guest = new GuestConnection(child, { name: "m", onLog() {}, onViolation() {} });
   ends.push(await guest.start(code, [], 60_000).catch(({ code }) => code));
@@ -119,7 +119,7 @@ Deno.test("without a shell a child is started directly and its watchdog limits i
 });
 
 Deno.test("a child that has exited can still be killed", async () => {
-  const child = startGuestProcess({ memory_mb: 128, cpu_s: 10 });
+  const child = new GuestProcess({ memory_mb: 128, cpu_s: 10 });
   child.assign({ grant: guestGrant({}), uses: [], env: {}, memory_mb: 128, cpu_s: 10 });
   await child.kill({ cause: "ended", detail: "first" });
   await child.kill({ cause: "timeout", detail: "second" });
