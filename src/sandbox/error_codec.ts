@@ -7,6 +7,7 @@ import type { SerializedError } from "./protocol.ts";
 
 /** Most characters of a message or a stack. */
 const MAX_TEXT = 16_384;
+const MAX_NAME = 200;
 const MAX_CAUSES = 3;
 const STANDARD: ReadonlySet<string> = new Set(["name", "message", "stack", "cause"]);
 
@@ -29,33 +30,29 @@ export function encodeError(
   numberOf?: (error: object) => number | undefined,
   depth = 0,
 ): SerializedError {
-  if (typeof error !== "object" || error === null) {
-    return { name: "Error", message: cut(errorMessage(error), 0, MAX_TEXT) };
-  }
-  const host = numberOf?.(error);
+  if (typeof error !== "object" || error === null) return bounded({ message: errorMessage(error) });
   const fields = plainFields(error);
-  const retry_after = retryOf(error);
-  if (retry_after !== null) fields.retry_after = retry_after;
-  const stack = read(error, "stack");
   const cause = depth < MAX_CAUSES ? read(error, "cause") : undefined;
-  const name = read(error, "name");
-  return {
-    name: typeof name === "string" ? cut(name, 0, 200) : "Error",
-    message: cut(errorMessage(error), 0, MAX_TEXT),
-    ...(typeof stack === "string" ? { stack: cut(stack, 0, MAX_TEXT) } : {}),
-    ...(Object.keys(fields).length > 0 ? { fields } : {}),
-    ...(isObject(cause) ? { cause: encodeError(cause, numberOf, depth + 1) } : {}),
-    ...(host === undefined ? {} : { host }),
-  };
+  return bounded({
+    name: read(error, "name"),
+    message: errorMessage(error),
+    stack: read(error, "stack"),
+    fields: Object.keys(fields).length > 0 ? fields : undefined,
+    cause: isObject(cause) ? encodeError(cause, numberOf, depth + 1) : undefined,
+    host: numberOf?.(error),
+  });
 }
 
-/** Reads `retry_after`, which may be in a `Headers` object. Its getters may be the module's own and throw. */
-function retryOf(error: object): number | null {
-  try {
-    return retryAfterOf(error);
-  } catch {
-    return null;
-  }
+/** Returns a serialized error without fields of a wrong type, and with texts that are cut. */
+function bounded({ name, message, stack, fields, cause, host }: JsonObject): SerializedError {
+  return {
+    name: typeof name === "string" ? cut(name, 0, MAX_NAME) : "Error",
+    message: typeof message === "string" ? cut(message, 0, MAX_TEXT) : "an error that cannot be read",
+    ...(typeof stack === "string" ? { stack: cut(stack, 0, MAX_TEXT) } : {}),
+    ...(isObject(fields) ? { fields } : {}),
+    ...(isObject(cause) ? { cause: cause as unknown as SerializedError } : {}), // serialized by the caller
+    ...(typeof host === "number" ? { host } : {}),
+  };
 }
 
 function read(error: object, key: string): unknown {
@@ -66,6 +63,7 @@ function read(error: object, key: string): unknown {
   }
 }
 
+/** Returns the own fields that are data, and `retry_after`, which may be in a `Headers` object. */
 function plainFields(error: object): JsonObject {
   const fields: JsonObject = {};
   try {
@@ -78,6 +76,12 @@ function plainFields(error: object): JsonObject {
     }
   } catch {
     // fields that cannot be read are left out
+  }
+  try {
+    const retry_after = retryAfterOf(error);
+    if (retry_after !== null) fields.retry_after = retry_after;
+  } catch {
+    // its getters may be the module's own
   }
   return fields;
 }
@@ -130,27 +134,20 @@ export function decodeHostError(thrown: SerializedError): Error {
 
 function toError({ name, message, stack, fields, cause }: SerializedError): Error {
   const error = new Error(message, cause ? { cause: toError(cause) } : undefined);
-  for (const [key, value] of Object.entries(fields ?? {})) {
-    if (!STANDARD.has(key)) Object.defineProperty(error, key, { value, ...OWN });
-  }
-  Object.defineProperty(error, "name", { value: name, configurable: true, writable: true });
-  if (stack !== undefined) {
-    Object.defineProperty(error, "stack", { value: stack, configurable: true, writable: true });
-  }
+  const define = (key: string, value: unknown, enumerable: boolean) =>
+    Object.defineProperty(error, key, { value, enumerable, configurable: true, writable: true });
+  for (const [key, value] of Object.entries(fields ?? {})) if (!STANDARD.has(key)) define(key, value, true);
+  define("name", name, false);
+  if (stack !== undefined) define("stack", stack, false);
   return error;
 }
 
-const OWN = { configurable: true, enumerable: true, writable: true } as const;
-
 /** Reads the serialized error of a guest, which may be any value. */
 function readThrown(value: unknown, depth = 0): SerializedError {
-  const { name, message, stack, fields, cause, host } = isObject(value) ? value : {};
-  return {
-    name: typeof name === "string" ? cut(name, 0, 200) : "Error",
-    message: typeof message === "string" ? cut(message, 0, MAX_TEXT) : "an error that cannot be read",
-    ...(typeof stack === "string" ? { stack: cut(stack, 0, MAX_TEXT) } : {}),
-    ...(isObject(fields) ? { fields: toPlain(fields) as JsonObject } : {}),
-    ...(isObject(cause) && depth < MAX_CAUSES ? { cause: readThrown(cause, depth + 1) } : {}),
-    ...(typeof host === "number" ? { host } : {}),
-  };
+  const { fields, cause, ...rest } = isObject(value) ? value : {};
+  return bounded({
+    ...rest,
+    fields: isObject(fields) ? toPlain(fields) : undefined,
+    cause: isObject(cause) && depth < MAX_CAUSES ? readThrown(cause, depth + 1) : undefined,
+  });
 }

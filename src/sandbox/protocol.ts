@@ -106,97 +106,73 @@ export interface SessionSnapshot {
 }
 
 /** An action of a module that has no answer. The host applies it before it handles any later message of the guest. */
-export type Notification =
-  | { readonly e: "register"; readonly ref: number; readonly event: string; readonly options: JsonObject }
-  | { readonly e: "dispose"; readonly ref: number }
-  | { readonly e: "unregister"; readonly name: string }
-  | { readonly e: "default_fields"; readonly fields: JsonObject }
-  | { readonly e: "cleanup"; readonly ref: number }
-  | { readonly e: "capability"; readonly name: string; readonly value: unknown; readonly refs: Refs }
-  | { readonly e: "contributor"; readonly channel: string; readonly name: string; readonly ref: number }
-  | { readonly e: "state"; readonly key: string; readonly value: unknown }
-  | { readonly e: "deleted"; readonly key: string }
-  | { readonly e: "cancel"; readonly immediate: boolean }
-  | { readonly e: "reset_turn" }
-  | { readonly e: "system_prompt"; readonly ref: number | null };
-
-/** Maps method names to refs. The name `""` means that the value itself is a function. */
-export type Refs = Readonly<Record<string, number>>;
+export type Notification = Readonly<
+  | { e: "register"; ref: number; event: string; options: JsonObject }
+  | { e: "dispose"; ref: number }
+  | { e: "unregister"; name: string }
+  | { e: "default_fields"; fields: JsonObject }
+  | { e: "cleanup"; ref: number }
+  /** `refs` maps method names to refs. The name `""` means that the value itself is a function. */
+  | { e: "capability"; name: string; value: unknown; refs: Readonly<Record<string, number>> }
+  | { e: "contributor"; channel: string; name: string; ref: number }
+  | { e: "state"; key: string; value: unknown }
+  | { e: "deleted"; key: string }
+  | { e: "cancel"; immediate: boolean }
+  | { e: "reset_turn" }
+  | { e: "system_prompt"; ref: number | null }
+>;
 
 /** Messages from the host to a guest. */
-export type ToGuest =
+export type ToGuest = Readonly<
   /** Links a bundle. */
-  | { readonly t: "start"; readonly code: string; readonly uses: readonly string[] }
+  | { t: "start"; code: string; uses: readonly string[] }
   /** Opens a call of the module itself (`ref` 0) or of one of its objects. */
-  | {
-    readonly t: "call";
-    readonly call: string;
-    readonly ref: number;
-    readonly method: string;
-    readonly args: readonly unknown[];
-    readonly view?: SessionDelta;
-  }
+  | { t: "call"; call: string; ref: number; method: string; args: readonly unknown[]; view?: SessionDelta }
   /** Aborts the signal of a call. */
-  | { readonly t: "abort"; readonly call: string; readonly reason: SerializedError }
+  | { t: "abort"; call: string; reason: SerializedError }
   /** Answers a request of the guest. */
-  | {
-    readonly t: "reply";
-    readonly id: number;
-    readonly value?: unknown;
-    readonly error?: SerializedError;
-    readonly view?: SessionDelta;
-  }
+  | { t: "reply"; id: number; value?: unknown; error?: SerializedError; view?: SessionDelta }
   /** Sends a part of an answer ahead. */
-  | { readonly t: "piece"; readonly id: number; readonly value: unknown }
+  | { t: "piece"; id: number; value: unknown }
   /** Grants `n` further one-way messages. */
-  | { readonly t: "credit"; readonly n: number }
-  | { readonly t: "cancellation"; readonly state: CancellationState };
+  | { t: "credit"; n: number }
+  | { t: "cancellation"; state: CancellationState }
+>;
 
 /** Messages from a guest to the host. */
-export type FromGuest =
+export type FromGuest = Readonly<
   /** Reports the exports of the linked bundle. */
-  | { readonly t: "ready"; readonly exports: Shape }
-  | { readonly t: "failed"; readonly error: SerializedError }
+  | { t: "ready"; exports: Shape }
+  | { t: "failed"; error: SerializedError }
   /** Ends a call. */
-  | {
-    readonly t: "result";
-    readonly call: string;
-    readonly value?: unknown;
-    readonly error?: SerializedError;
-    readonly effects?: readonly Notification[];
-  }
+  | { t: "result"; call: string; value?: unknown; error?: SerializedError; effects?: readonly Notification[] }
   /** Sends a request to the host, inside a call. */
-  | {
-    readonly t: "ask";
-    readonly call: string;
-    readonly id: number;
-    readonly target: string;
-    readonly method: string;
-    readonly args: readonly unknown[];
-    readonly effects?: readonly Notification[];
-  }
+  | { t: "ask"; call: string; id: number; effects?: readonly Notification[] } & RequestBody
   /** Cancels a request. */
-  | { readonly t: "abandon"; readonly call: string; readonly id: number; readonly reason: SerializedError }
+  | { t: "abandon"; call: string; id: number; reason: SerializedError }
   /** Sends a part of the result of a call. */
-  | { readonly t: "note"; readonly call: string; readonly value: unknown }
+  | { t: "note"; call: string; value: unknown }
   /** Sends a line of the module's console: the only message that needs no open call. */
-  | { readonly t: "log"; readonly level: "info" | "warning" | "error"; readonly text: string };
+  | { t: "log"; level: "info" | "warning" | "error"; text: string }
+>;
+
+/** What a guest requests: a method of an object of the host. */
+export interface RequestBody {
+  readonly target: string;
+  readonly method: string;
+  readonly args: readonly unknown[];
+}
 
 /** Result of a guest's `mount`. */
-export type MountAnswer =
-  | { readonly kind: "nothing" }
-  | { readonly kind: "function"; readonly ref: number }
+export type MountAnswer = Readonly<
+  | { kind: "nothing" }
+  | { kind: "function"; ref: number }
   /** An object with the methods of its type, and its remaining methods, such as `close`. */
-  | {
-    readonly kind: "instance";
-    readonly ref: number;
-    readonly shape: Shape;
-    readonly rest: number;
-    readonly rest_shape: Shape;
-  }
-  | { readonly kind: "object"; readonly ref: number; readonly shape: Shape }
+  | { kind: "instance"; ref: number; shape: Shape; rest: number; rest_shape: Shape }
+  | { kind: "object"; ref: number; shape: Shape }
   /** Any other value. */
-  | { readonly kind: "other"; readonly value: unknown };
+  | { kind: "other"; value: unknown }
+>;
 
 /** Fields and methods of the objects at each mount point. All other members stay in the guest. */
 export const FIELDS: Readonly<Record<string, { data: readonly string[]; methods: readonly string[] }>> = {
@@ -204,12 +180,8 @@ export const FIELDS: Readonly<Record<string, { data: readonly string[]; methods:
   context: {
     data: [],
     methods: [
-      "addMessage",
-      "getMessagesForRequest",
-      "getMessages",
-      "setMessages",
-      "clear",
-      "setSystemPromptFactory",
+      ...["addMessage", "getMessages", "setMessages", "clear"],
+      ...["getMessagesForRequest", "setSystemPromptFactory"],
     ],
   },
   providers: {
@@ -217,14 +189,7 @@ export const FIELDS: Readonly<Record<string, { data: readonly string[]; methods:
     methods: ["getInfo", "listModels", "complete", "parseToolCalls", "getModelInfo"],
   },
   tools: {
-    data: [
-      "name",
-      "description",
-      "risk",
-      "requires_approval",
-      "idempotent",
-      "native_specs",
-    ],
+    data: ["name", "description", "risk", "requires_approval", "idempotent", "native_specs"],
     methods: ["execute"],
   },
 };

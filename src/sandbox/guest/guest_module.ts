@@ -13,7 +13,7 @@ import type { ObjectCallOptions } from "./guest_proxies.ts";
 import { EmissionTable, serveRequest, type SessionHandles } from "./guest_requests.ts";
 import { applyNotification } from "./notifications.ts";
 import { ObjectTable } from "./object_table.ts";
-import type { CallHost, GuestRequestOptions } from "./open_requests.ts";
+import type { CallHost, GuestRequest } from "./open_requests.ts";
 import { SessionDeltaSource, snapshotOf } from "./session_view.ts";
 
 /** Module of {@link openGuestModule}. */
@@ -228,22 +228,17 @@ class GuestModule {
       apply: (notifications) => {
         for (const one of notifications) applyNotification(one, coordinator, this.#parts);
       },
-      request: (target, method, args, options) => this.#serve(handles, target, method, args, options),
+      request: (request) => this.#serve(handles, request),
     };
   }
 
-  async #serve(
-    handles: SessionHandles,
-    target: string,
-    method: string,
-    args: readonly unknown[],
-    options: GuestRequestOptions,
-  ): Promise<unknown> {
-    if (target === "coordinator" && method === "mount") {
-      const mounted = isObject(args[1]) ? args[1] : {};
-      return await this.#mounts.mount(handles.coordinator, String(args[0]), mounted);
-    }
+  async #serve(handles: SessionHandles, request: GuestRequest): Promise<unknown> {
+    const { target, method, args } = request;
     if (target === "function") return await this.#mounts.callFunction(method);
-    return await serveRequest(handles, target, method, args, { ...options, emissions: this.#emissions });
+    if (target !== "coordinator" || method !== "mount") {
+      return await serveRequest(handles, request, this.#emissions);
+    }
+    const mounted = isObject(args[1]) ? args[1] : {};
+    return await this.#mounts.mount(handles.coordinator, String(args[0]), mounted);
   }
 }

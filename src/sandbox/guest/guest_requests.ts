@@ -5,7 +5,6 @@
 import { isObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import type {
   ChatRequest,
-  ContextManager,
   Coordinator,
   Emission,
   HookRegistry,
@@ -16,13 +15,7 @@ import type {
 } from "../../sdk/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import { type NumberedEmission, plainCall } from "../protocol.ts";
-import type { GuestRequestOptions } from "./open_requests.ts";
-
-/** Options of {@link serveRequest}. */
-export interface ServeOptions extends GuestRequestOptions {
-  /** Emissions that the guest has received. */
-  readonly emissions: EmissionTable;
-}
+import type { GuestRequest } from "./open_requests.ts";
 
 /** The session for the requests of one call. */
 export interface SessionHandles {
@@ -61,29 +54,28 @@ export class EmissionTable {
 /** Serves one request. @throws {TypeError} if the target does not exist; the error of the called object. */
 export async function serveRequest(
   handles: SessionHandles,
-  target: string,
-  method: string,
-  args: readonly unknown[],
-  options: ServeOptions,
+  request: GuestRequest,
+  emissions: EmissionTable,
 ): Promise<unknown> {
   const { coordinator, parts } = handles;
+  const { target, args, signal } = request;
   const slash = target.indexOf("/");
   const name = slash < 0 ? "" : target.slice(slash + 1);
   switch (slash < 0 ? target : target.slice(0, slash)) {
     case "hooks":
-      return await serveHooks(parts.hooks, method, args, options);
+      return await serveHooks(parts.hooks, request, emissions);
     case "context":
-      return await serveContext(handles, method, args);
+      return await serveContext(parts, request);
     case "provider":
-      return await serveProvider(own(parts.providers, name, "provider"), method, args, options);
+      return await serveProvider(own(parts.providers, name, "provider"), request);
     case "tool":
-      return await serveTool(own(parts.tools, name, "tool"), handles, args, options);
+      return await serveTool(own(parts.tools, name, "tool"), coordinator, request);
     case "coordinator":
-      return await serveCoordinator(coordinator, method, args, options);
+      return await serveCoordinator(coordinator, request, emissions);
     case "capability":
-      return await serveCapability(coordinator, method, args);
+      return await serveCapability(coordinator, request);
     case "clock":
-      return await coordinator.clock.after(Math.max(0, Number(args[0]) || 0), options.signal);
+      return await coordinator.clock.after(Math.max(0, Number(args[0]) || 0), signal);
     default:
       throw new TypeError(`Cannot call ${JSON.stringify(target)}: a session has no such object`);
   }
@@ -94,106 +86,102 @@ function own<T>(map: Record<string, T>, name: string, label: string): T {
   throw new TypeError(`Cannot call ${label} "${name}": nothing is mounted under that name`);
 }
 
-function unknownMethod(target: string, method: string): TypeError {
+function unknownMethod({ target, method }: GuestRequest): TypeError {
   return new TypeError(`Cannot call ${target}.${method}: there is no such method`);
 }
 
 async function serveHooks(
   hooks: HookRegistry,
-  method: string,
-  args: readonly unknown[],
-  { emissions }: ServeOptions,
+  request: GuestRequest,
+  emissions: EmissionTable,
 ): Promise<unknown> {
+  const { method, args } = request;
   const event = String(args[0]);
   const data = isObject(args[1]) ? args[1] : null;
   if (method === "emit") return emissions.add(await hooks.emit(event, data));
-  if (method === "emitAndCollect") {
-    return await hooks.emitAndCollect(event, data, typeof args[2] === "number" ? args[2] : undefined);
-  }
-  throw unknownMethod("hooks", method);
+  if (method !== "emitAndCollect") throw unknownMethod(request);
+  return await hooks.emitAndCollect(event, data, typeof args[2] === "number" ? args[2] : undefined);
 }
 
 async function serveContext(
-  { parts: { context, providers } }: SessionHandles,
-  method: string,
-  args: readonly unknown[],
+  { context, providers }: SessionHandles["parts"],
+  request: GuestRequest,
 ): Promise<unknown> {
   if (!context) throw new TypeError("Cannot call the context manager: none is mounted");
+  const { method, args: [arg] } = request;
   switch (method) {
     case "addMessage":
-      return await context.addMessage(toPlainObject(args[0]) as unknown as Message); // checked by the guard
+      return await context.addMessage(toPlainObject(arg) as unknown as Message); // checked by the guard
     case "getMessages":
       return await context.getMessages();
     case "setMessages":
-      return await context.setMessages(toPlain(args[0]) as unknown as Message[]); // checked by the guard
+      return await context.setMessages(toPlain(arg) as unknown as Message[]); // checked by the guard
     case "clear":
       return await context.clear();
     case "getMessagesForRequest": {
-      const { provider, ...rest } = isObject(args[0]) ? args[0] : {};
+      const { provider, ...rest } = isObject(arg) ? arg : {};
       const options = rest as RequestOptions; // plain data of the contract's shape; the guard reads it
       if (typeof provider === "string") options.provider = own(providers, provider, "provider");
       return await context.getMessagesForRequest(options);
     }
     default:
-      throw unknownMethod("context", method);
+      throw unknownMethod(request);
   }
 }
 
-async function serveProvider(
-  provider: Provider,
-  method: string,
-  args: readonly unknown[],
-  { signal, onPiece }: GuestRequestOptions,
-): Promise<unknown> {
+async function serveProvider(provider: Provider, request: GuestRequest): Promise<unknown> {
+  const { method, args, signal, onPiece } = request;
   if (method === "listModels") return toPlain(await provider.listModels());
-  if (method !== "complete") throw unknownMethod("provider", method);
-  const request = toPlainObject(args[0]) as unknown as ChatRequest; // checked by the guard
-  const options = args[1] === true ? { signal, onDelta: onPiece } : { signal };
-  const response = await provider.complete(request, options);
+  if (method !== "complete") throw unknownMethod(request);
+  const asked = toPlainObject(args[0]) as unknown as ChatRequest; // checked by the guard
+  const response = await provider.complete(
+    asked,
+    args[1] === true ? { signal, onDelta: onPiece } : { signal },
+  );
   const calls = response.tool_calls;
   return calls ? { ...response, tool_calls: calls.map(plainCall) } : response;
 }
 
 async function serveTool(
   tool: Tool,
-  { coordinator }: SessionHandles,
-  [input, call]: readonly unknown[],
-  { signal, onPiece }: GuestRequestOptions,
+  { session_id }: Coordinator,
+  { args: [input, call], signal, onPiece }: GuestRequest,
 ): Promise<unknown> {
   const plain = toPlainObject(input);
   if (!isObject(call) || typeof call.id !== "string") return await tool.execute(plain);
-  const { session_id } = coordinator;
   const progress = (text: string) => onPiece(String(text));
   return await tool.execute(plain, { id: call.id, signal, session_id, progress });
 }
 
 async function serveCoordinator(
   coordinator: Coordinator,
-  method: string,
-  args: readonly unknown[],
-  { emissions }: ServeOptions,
+  request: GuestRequest,
+  emissions: EmissionTable,
 ): Promise<unknown> {
+  const { method, args } = request;
   switch (method) {
     case "unmount":
-      return await coordinator.unmount(String(args[0]), typeof args[1] === "string" ? args[1] : undefined);
+      return await coordinator.unmount(String(args[0]), textOf(args[1]));
     case "collectContributions":
       return toPlain(await coordinator.collectContributions(String(args[0])));
     case "sessionStatus":
       return (await coordinator.sessionStatus()).toDict();
     case "processHookResult": {
       const emission = emissions.resolve(args[3], args[0]);
-      const name = typeof args[2] === "string" ? args[2] : undefined;
-      return await coordinator.processHookResult(emission, String(args[1]), name);
+      return await coordinator.processHookResult(emission, String(args[1]), textOf(args[2]));
     }
     default:
-      throw unknownMethod("coordinator", method);
+      throw unknownMethod(request);
   }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
 }
 
 async function serveCapability(
   coordinator: Coordinator,
-  method: string,
-  [name, ...args]: readonly unknown[],
+  { method, args: [name, ...args] }: GuestRequest,
 ): Promise<unknown> {
   const value = coordinator.getCapability(String(name));
   const called = method === ""

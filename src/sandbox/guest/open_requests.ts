@@ -1,6 +1,13 @@
 /** Requests of a guest to the host: how many may be open, their answers, their cancellation, and errors that the guest may rethrow. */
 import { encodeError } from "../error_codec.ts";
-import type { FromGuest, Notification, SerializedError, SessionDelta, ToGuest } from "../protocol.ts";
+import type {
+  FromGuest,
+  Notification,
+  RequestBody,
+  SerializedError,
+  SessionDelta,
+  ToGuest,
+} from "../protocol.ts";
 
 /** Serves the requests that a guest sends while a call is open. */
 export interface CallHost {
@@ -8,18 +15,15 @@ export interface CallHost {
   view(): SessionDelta | undefined;
   /** Applies notifications in order. @throws {TypeError} if one is malformed. */
   apply(notifications: readonly Notification[]): void;
-  /** Serves a request. `signal` aborts when the guest cancels it; `onPiece` sends a part of the answer ahead. */
-  request(
-    target: string,
-    method: string,
-    args: readonly unknown[],
-    options: GuestRequestOptions,
-  ): Promise<unknown>;
+  /** Serves a request. */
+  request(request: GuestRequest): Promise<unknown>;
 }
 
-/** Options of a guest's request. */
-export interface GuestRequestOptions {
+/** A request of a guest. */
+export interface GuestRequest extends RequestBody {
+  /** Aborts when the guest cancels the request. */
   readonly signal: AbortSignal;
+  /** Sends a part of the answer ahead. */
   onPiece(value: unknown): void;
 }
 
@@ -83,7 +87,8 @@ export class OpenRequests {
     let answer: { value?: unknown; error?: SerializedError; view?: SessionDelta };
     try {
       const onPiece = (value: unknown) => send({ t: "piece", id, value });
-      const value = await call.host.request(target, method, args, { signal: controller.signal, onPiece });
+      const { signal } = controller;
+      const value = await call.host.request({ target, method, args, signal, onPiece });
       const view = call.host.view();
       answer = { ...(value === undefined ? {} : { value }), ...(view ? { view } : {}) };
     } catch (error) {

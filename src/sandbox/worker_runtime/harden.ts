@@ -51,21 +51,12 @@ export function harden(): void {
   hardenDeno(scope, refuse);
   for (const name of REFUSED_FUNCTIONS) if (name in scope) fix(scope, name, refusedFunction(refuse(name)));
   for (const name of REFUSED_OBJECTS) if (name in scope) fix(scope, name, refusedObject(refuse(name)));
-  for (const name of [...REMOVED, ...Object.getOwnPropertyNames(scope).filter(isGraphics)]) {
-    remove(scope, name);
-  }
+  const graphics = Object.getOwnPropertyNames(scope).filter((name) => name.startsWith("GPU"));
+  for (const name of [...REMOVED, ...graphics]) remove(scope, name);
   fix(scope, "navigator", Object.freeze({ userAgent: navigator.userAgent, language: navigator.language }));
   coarsenClock();
-  keepCall();
-}
-
-/** Makes `Function.prototype.call` read-only: Deno's message ports (2.9) use it, so a module that replaced it would receive nothing. */
-function keepCall(): void {
+  // Deno's message ports (2.9) use it, so a module that replaced it would receive nothing
   Object.defineProperty(Function.prototype, "call", { writable: false, configurable: false });
-}
-
-function isGraphics(name: string): boolean {
-  return name.startsWith("GPU");
 }
 
 function hardenDeno(scope: Record<string, unknown>, refuse: (name: string) => () => never): void {
@@ -85,23 +76,16 @@ function hardenDeno(scope: Record<string, unknown>, refuse: (name: string) => ()
   const deno: Record<string, unknown> = Object.assign(Object.create(null), own);
   for (const name of Object.getOwnPropertyNames(original)) {
     if (Object.hasOwn(own, name)) continue;
-    const read = DENO_KEPT.has(name)
-      ? () => original[name]
-      : () => refused(original[name], refuse(`Deno.${name}`));
-    if (isLazy(original, name)) Object.defineProperty(deno, name, { get: read, enumerable: true });
+    const read = () => {
+      if (DENO_KEPT.has(name)) return original[name];
+      return typeof original[name] === "function" ? refusedFunction(refuse(`Deno.${name}`)) : undefined;
+    };
+    // perf: reading those that are created when they are first read took half the time of the hardening
+    const is_lazy = Object.getOwnPropertyDescriptor(original, name)?.get !== undefined;
+    if (is_lazy) Object.defineProperty(deno, name, { get: read, enumerable: true });
     else deno[name] = read();
   }
   fix(scope, "Deno", Object.freeze(deno));
-}
-
-/** Returns whether a member is created when it is first read. perf: reading them all took half the time of the hardening. */
-function isLazy(object: object, name: string): boolean {
-  return Object.getOwnPropertyDescriptor(object, name)?.get !== undefined;
-}
-
-/** Returns a throwing function in place of a function, else undefined. */
-function refused(value: unknown, refuse: () => never): unknown {
-  return typeof value === "function" ? refusedFunction(refuse) : undefined;
 }
 
 /** Returns a function that throws when it is called. */

@@ -26,11 +26,6 @@ import { serveCall } from "./serve_call.ts";
 import { GuestRpc, type OpenCall } from "./rpc.ts";
 import { hideOwnFrames } from "./stack_traces.ts";
 
-/** First message to the worker. */
-interface Setup {
-  port: MessagePort;
-}
-
 /** Serves one module over a port. */
 class WorkerRuntime {
   readonly #rpc: GuestRpc;
@@ -67,8 +62,7 @@ class WorkerRuntime {
       hideOwnFrames();
       const linked = await import(url) as Record<string, unknown>;
       this.#module = linked as unknown as Module; // checked by the mount
-      const shape = shapeOf({ ...linked });
-      this.#rpc.sendStartResult({ t: "ready", exports: shape });
+      this.#rpc.sendStartResult({ t: "ready", exports: shapeOf({ ...linked }) });
     } catch (error) {
       this.#rpc.sendStartResult({ t: "failed", error: encodeError(error) });
     }
@@ -82,16 +76,11 @@ class WorkerRuntime {
   }
 
   async #mount(args: readonly unknown[]): Promise<MountAnswer> {
-    const { 0: config, 1: snapshot, 2: point } = args;
-    const coordinator = new GuestCoordinator(
-      this.#rpc,
-      this.#objects,
-      snapshot as SessionSnapshot, // from the host
-      this.#view!, // sent with the call
-    );
-    this.#coordinator = coordinator;
-    const returned = await methodOf(this.#module, "mount")!(coordinator, config as JsonObject);
-    return this.#answerOf(returned, String(point));
+    const { 0: config, 1: snapshot, 2: point } = args as [JsonObject, SessionSnapshot, string]; // from the host
+    const view = this.#view!; // sent with the call
+    const coordinator = this.#coordinator = new GuestCoordinator(this.#rpc, this.#objects, snapshot, view);
+    const returned = await methodOf(this.#module, "mount")!(coordinator, config);
+    return this.#answerOf(returned, point);
   }
 
   #answerOf(returned: unknown, point: string): MountAnswer {
@@ -131,20 +120,18 @@ function redirectConsole(rpc: GuestRpc): void {
 
 /** Logs uncaught errors and rejections instead of ending the worker, so that open calls continue. */
 function reportUncaught(rpc: GuestRpc): void {
-  addEventListener("error", (event) => {
+  const report = (event: Event, kind: string, thrown: unknown) => {
     event.preventDefault();
-    rpc.log("error", `Uncaught ${encodeError(event.error).name}: ${encodeError(event.error).message}`);
-  });
-  addEventListener("unhandledrejection", (event) => {
-    event.preventDefault();
-    const { name, message } = encodeError(event.reason);
-    rpc.log("error", `Unhandled rejection: ${name}: ${message}`);
-  });
+    const { name, message } = encodeError(thrown);
+    rpc.log("error", `${kind} ${name}: ${message}`);
+  };
+  addEventListener("error", (event) => report(event, "Uncaught", event.error));
+  addEventListener("unhandledrejection", (event) => report(event, "Unhandled rejection:", event.reason));
 }
 
 // the port is a local variable: modules must not reach it through globals
 addEventListener("message", (event) => {
-  const { port } = (event as MessageEvent<Setup>).data;
+  const { port } = (event as MessageEvent<{ port: MessagePort }>).data;
   const post = port.postMessage.bind(port);
   const runtime = new WorkerRuntime((text) => post(text));
   port.onmessage = ({ data }: MessageEvent<string | LoadAhead>) => {

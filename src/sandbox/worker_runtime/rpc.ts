@@ -2,8 +2,13 @@
  * Guest's end of the channel: sends requests and notifications of the module, and dispatches calls and replies of the host. The only
  * holder of the port. Does not know what requests mean.
  */
-import type { FromGuest, Notification, SessionDelta, ToGuest } from "../protocol.ts";
-import { NOTE_CREDIT } from "../protocol.ts";
+import {
+  type FromGuest,
+  NOTE_CREDIT,
+  type Notification,
+  type SessionDelta,
+  type ToGuest,
+} from "../protocol.ts";
 import { AbortController, Map, push, slice, toText, WeakMap, withResolvers } from "../../sdk/primordials.ts";
 import { decodeHostError, encodeError } from "../error_codec.ts";
 
@@ -35,10 +40,9 @@ export interface RequestOptions {
   onPiece?: ((value: unknown) => void) | undefined;
 }
 
-interface PendingRequest {
+interface PendingRequest extends RequestOptions {
   resolve(value: unknown): void;
   reject(error: unknown): void;
-  onPiece: ((value: unknown) => void) | undefined;
 }
 
 /** Connection of a guest to its host. */
@@ -110,16 +114,14 @@ export class GuestRpc {
   ): Promise<unknown> {
     const call = this.#latestCall();
     if (call === undefined) throw outsideCall(`${target}.${method}`);
-    const { signal, onPiece } = options;
+    const { signal } = options;
     if (signal?.aborted) throw signal.reason;
     const id = this.#next_request++;
     const { promise, resolve, reject } = withResolvers<unknown>();
-    this.#pending.set(id, { resolve, reject, onPiece });
+    this.#pending.set(id, { ...options, resolve, reject });
     this.#send({ t: "ask", call, id, target, method, args, ...this.#takeNotifications() });
     if (!signal) return await promise;
-    const abandon = () => {
-      this.#send({ t: "abandon", call, id, reason: encodeError(signal.reason) });
-    };
+    const abandon = () => this.#send({ t: "abandon", call, id, reason: encodeError(signal.reason) });
     signal.addEventListener("abort", abandon, { once: true });
     try {
       return await promise;

@@ -119,10 +119,10 @@ Deno.test("answer() answers any question or throws an Error", async () => {
   );
   await fc.assert(
     fc.asyncProperty(targets, methods, fc.array(anything, { maxLength: 4 }), async (target, method, args) => {
-      const options = { signal: AbortSignal.abort(), onPiece() {}, emissions: new EmissionTable() };
+      const request = { target, method, args, signal: AbortSignal.abort(), onPiece() {} };
       try {
         const coordinator = createTestCoordinator();
-        await serveRequest({ coordinator, parts: coordinator }, target, method, args, options);
+        await serveRequest({ coordinator, parts: coordinator }, request, new EmissionTable());
       } catch (error) {
         assert(error instanceof Error || error instanceof DOMException);
       }

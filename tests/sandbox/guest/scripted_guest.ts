@@ -1,6 +1,6 @@
 /** A connection to a guest that a test scripts. */
 import { type CallOptions, GuestConnection } from "../../../src/sandbox/guest/guest_connection.ts";
-import type { GuestRequestOptions } from "../../../src/sandbox/guest/open_requests.ts";
+import type { GuestRequest } from "../../../src/sandbox/guest/open_requests.ts";
 import type { Notification } from "../../../src/sandbox/protocol.ts";
 import { assertRejects } from "../../assert.ts";
 import { FakeChannel } from "./fake_channel.ts";
@@ -9,7 +9,7 @@ export type Ask = (
   target: string,
   method: string,
   args: readonly unknown[],
-  options: GuestRequestOptions,
+  options: Pick<GuestRequest, "signal" | "onPiece">,
 ) => unknown;
 
 /** A guest over a wire that the test holds. */
@@ -26,7 +26,7 @@ export function scripted(ask: Ask = () => undefined) {
   const host: CallOptions["host"] = {
     view: () => undefined,
     apply: (given) => void effects.push(...given),
-    request: (...asked) => Promise.try(ask, ...asked),
+    request: ({ target, method, args, ...options }) => Promise.try(ask, target, method, args, options),
   };
   const call = async (options: Partial<CallOptions> = {}) => {
     const answer = guest.call(1, "run", [], { host, max_bytes: 1_000, ...options });
