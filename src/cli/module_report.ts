@@ -1,7 +1,7 @@
 /** The report of `preamp module validate`, as data and as text. Does no I/O. */
 import { beyondChecklist, type ChecklistItem, checklistOf } from "../app/validation/checklist.ts";
 import { countFindings } from "../app/validation/report.ts";
-import type { Check } from "../kernel/mounting/validate_instance.ts";
+import type { Check } from "../kernel/mounting/module_checks.ts";
 import type { ModuleType } from "../sdk/types.ts";
 import { escapeUnprintable } from "../text/escape.ts";
 import type { Output } from "./terminal/io.ts";

@@ -2,7 +2,7 @@
  * The checklist of `preamp module validate`, filled in from the checks. Its middle items depend on the
  * module's type.
  */
-import type { Check } from "../../kernel/mounting/validate_instance.ts";
+import type { Check } from "../../kernel/mounting/module_checks.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 
 /** One item of the checklist. */

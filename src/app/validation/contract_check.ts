@@ -8,6 +8,7 @@ import {
   type MountOutcome,
 } from "../../kernel/mounting/mount_diagnosis.ts";
 import {
+  type Check,
   checkInfo,
   checkMountExists,
   checkMountSignature,
@@ -21,7 +22,7 @@ import {
 } from "../../kernel/mounting/module_checks.ts";
 import { POINT } from "../../kernel/mounting/mounting.ts";
 import type { Mounted } from "../../kernel/mounting/mounts.ts";
-import { type Check, checkInstance, TYPE_AT } from "../../kernel/mounting/validate_instance.ts";
+import { checkInstance, TYPE_AT } from "../../kernel/mounting/validate_instance.ts";
 import { errorMessage, errorName } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";

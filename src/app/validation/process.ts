@@ -2,8 +2,7 @@
  * Runs the validator child process for one module, and kills it when a step times out. A module that loops
  * forever, exits or exhausts the memory cannot affect the parent.
  */
-import { failed } from "../../kernel/mounting/module_checks.ts";
-import type { Check } from "../../kernel/mounting/validate_instance.ts";
+import { type Check, failed } from "../../kernel/mounting/module_checks.ts";
 import { encodeFrame, type Frame } from "../../process/frames.ts";
 import { ownEnv, ownProgram } from "../../process/own_program.ts";
 import { type Child, spawnChild } from "../../process/spawn_child.ts";

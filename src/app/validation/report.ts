@@ -1,5 +1,5 @@
 /** Result of validating a module: checks and the number of findings. */
-import type { Check } from "../../kernel/mounting/validate_instance.ts";
+import type { Check } from "../../kernel/mounting/module_checks.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 
 /** Checks of one module. */

@@ -1,8 +1,7 @@
 /**
  * Runs the contract suites of `preamp/testing` outside of a test runner. Each case mounts the module again.
  */
-import { failed, passed } from "../../kernel/mounting/module_checks.ts";
-import type { Check } from "../../kernel/mounting/validate_instance.ts";
+import { type Check, failed, passed } from "../../kernel/mounting/module_checks.ts";
 import { errorMessage, errorName } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { testContext } from "../../sdk/testing/contracts/context.ts";

@@ -1,7 +1,6 @@
 /** `preamp module validate`: runs the checklist and the contract suite of a module's type in a separate process. */
 import { validateInProcess } from "../../app/validation/process.ts";
-import { failed, MODULE_TYPES, passed, typeOfId } from "../../kernel/mounting/module_checks.ts";
-import type { Check } from "../../kernel/mounting/validate_instance.ts";
+import { type Check, failed, MODULE_TYPES, passed, typeOfId } from "../../kernel/mounting/module_checks.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import { errorCode, errorMessage } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";

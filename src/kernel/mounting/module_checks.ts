@@ -7,7 +7,6 @@ import { PERMISSION_KINDS } from "../../sdk/plan.ts";
 import { SNAKE_CASE } from "../../sdk/snake_case_aliases.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 import type { MountOutcome } from "./mount_diagnosis.ts";
-import type { Check } from "./validate_instance.ts";
 
 /** All module types, in the order of the documentation. */
 export const MODULE_TYPES: readonly ModuleType[] = [
@@ -65,6 +64,14 @@ export function typeOfWords(id: string): ModuleType | undefined {
 
 /** Whether calling an export returned a promise; undefined when the export was not called. */
 export type Awaited = boolean | undefined;
+
+/** Result of one check. */
+export interface Check {
+  name: string;
+  passed: boolean;
+  message: string;
+  severity: "error" | "warning" | "info";
+}
 
 /** Returns a check that passed. */
 export function passed(name: string, message: string): Check {

@@ -3,15 +3,8 @@ import { errorMessage } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 import { inputSchemaOf, methodOf, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";
 import type { ModuleType } from "../../sdk/types.ts";
+import { type Check, failed, passed } from "./module_checks.ts";
 import type { Mounted, MountPoint } from "./mounts.ts";
-
-/** Result of one check. */
-export interface Check {
-  name: string;
-  passed: boolean;
-  message: string;
-  severity: "error" | "warning" | "info";
-}
 
 /**
  * Checks an object that a module of this type mounted. A method may declare fewer parameters than it is
@@ -74,21 +67,11 @@ function text(name: string, instance: unknown, key: string, severity: "error" | 
       ? (instance as unknown as Record<string, unknown>)[key]
       : undefined;
   } catch (error) {
-    return {
-      name,
-      passed: false,
-      severity: "error",
-      message: `${key} could not be read: ${errorMessage(error)}`,
-    };
+    return failed(name, `${key} could not be read: ${errorMessage(error)}`);
   }
-  const passed = typeof value === "string" && value !== "";
+  if (typeof value === "string" && value !== "") return passed(name, `${key} is set`);
   const received = typeof value === "string" ? '""' : String(value);
-  return {
-    name,
-    passed,
-    severity: passed ? "info" : severity,
-    message: passed ? `${key} is set` : `${key} must be a non-empty string: received ${received}`,
-  };
+  return failed(name, `${key} must be a non-empty string: received ${received}`, severity);
 }
 
 function schema(instance: unknown): Check {
@@ -97,48 +80,30 @@ function schema(instance: unknown): Check {
     ? instance.input_schema ?? instance.inputSchema ?? methodOf(instance, "getSchema")?.() ?? {}
     : {};
   if (isObject(raw)) {
-    return {
-      name,
-      passed: true,
-      severity: "info",
-      message: `input_schema has ${Object.keys(inputSchemaOf(instance)).length} keys`,
-    };
+    return passed(name, `input_schema has ${Object.keys(inputSchemaOf(instance)).length} keys`);
   }
-  return {
-    name,
-    passed: false,
-    severity: "warning",
-    message: `input_schema must be an object: received ${raw === null ? "null" : typeof raw}`,
-  };
+  const received = raw === null ? "null" : typeof raw;
+  return failed(name, `input_schema must be an object: received ${received}`, "warning");
 }
 
 /** Checks that `getInfo` of a provider returns its info; a `getInfo` that throws is only a warning. */
 function providerInfo(instance: unknown): Check {
   const name = "provider_get_info";
   const getInfo = methodOf(instance, "getInfo");
-  if (!getInfo) {
-    return { name, passed: false, severity: "error", message: "getInfo must be a function: received none" };
-  }
+  if (!getInfo) return failed(name, "getInfo must be a function: received none");
   let info: unknown;
   try {
     info = getInfo();
   } catch (error) {
-    return { name, passed: false, severity: "warning", message: `getInfo failed: ${errorMessage(error)}` };
+    return failed(name, `getInfo failed: ${errorMessage(error)}`, "warning");
   }
-  if (isObject(info) && typeof info.id === "string" && typeof info.display_name === "string") {
-    return { name, passed: true, severity: "info", message: "getInfo returns provider info" };
-  }
-  return {
-    name,
-    passed: false,
-    severity: "error",
-    message: "getInfo must return an object with id and display_name: received another value",
-  };
+  return isObject(info) && typeof info.id === "string" && typeof info.display_name === "string"
+    ? passed(name, "getInfo returns provider info")
+    : failed(name, "getInfo must return an object with id and display_name: received another value");
 }
 
 function method(name: string, instance: unknown, key: string): Check {
-  if (unboundMethodOf(instance, key)) {
-    return { name, passed: true, severity: "info", message: `${key} is callable` };
-  }
-  return { name, passed: false, severity: "error", message: `${key} must be a function: received none` };
+  return unboundMethodOf(instance, key)
+    ? passed(name, `${key} is callable`)
+    : failed(name, `${key} must be a function: received none`);
 }
