@@ -235,16 +235,10 @@ const DIVIDERS = "#*-./=_+%~";
 
 /** Class of each UTF-16 code unit; beyond Latin all are `OTHER`. */
 const CLASSES = new Uint8Array(0x10000).fill(OTHER);
-for (let code = 0; code < 0x250; code++) CLASSES[code] = classOf(code);
-
-function classOf(code: number): number {
-  if (code === 0x0a || code === 0x0d) return BREAK;
-  if (code === 0x20 || code === 0x09 || code === 0xa0) return SPACE;
-  if (code >= 0x30 && code <= 0x39) return DIGIT;
-  if (code >= 0x41 && code <= 0x5a) return UPPER;
-  if (code >= 0x61 && code <= 0x7a) return LOWER;
-  return code >= 0xc0 ? LOWER : code > 0x20 && code < 0x7f ? MARK : OTHER;
-}
+CLASSES.fill(MARK, 0x21, 0x7f).fill(DIGIT, 0x30, 0x3a).fill(UPPER, 0x41, 0x5b).fill(LOWER, 0x61, 0x7b);
+CLASSES.fill(LOWER, 0xc0, 0x250); // accented letters
+for (const code of [0x20, 0x09, 0xa0]) CLASSES[code] = SPACE;
+for (const code of [0x0a, 0x0d]) CLASSES[code] = BREAK;
 
 /** Number of each letter: 1 to 26 for a plain one, large or small; 0 for an accented one. */
 const LETTERS = new Uint8Array(0x10000);
@@ -255,20 +249,18 @@ const ACCENTED = 71;
 
 /** Cost of each pair of letters in a word, at 32 × number of the first + number of the second. */
 const PAIRS = new Uint8Array(32 * 32);
-for (const [first, followers] of ["", ...FOLLOWERS.split(" ")].entries()) {
-  PAIRS[32 * first] = ACCENTED;
-  for (let second = 1; second <= 26 && first > 0; second++) {
-    const usual = followers.includes(String.fromCharCode(0x60 + second));
-    PAIRS[32 * first + second] = usual ? 0 : 84;
-  }
+for (const [index, followers] of FOLLOWERS.split(" ").entries()) {
+  const row = 32 * (index + 1);
+  PAIRS.fill(84, row, row + 27);
+  for (const second of followers) PAIRS[row + LETTERS[second.charCodeAt(0)]!] = 0;
 }
+for (let first = 0; first <= 26; first++) PAIRS[32 * first] = ACCENTED;
 
 /** Cost of each pair of marks, at 128 × first + second. */
 const MARK_PAIRS = new Uint8Array(128 * 128).fill(75);
 for (const pair of USUAL_MARKS.split(" ")) MARK_PAIRS[128 * pair.charCodeAt(0) + pair.charCodeAt(1)] = 0;
-for (let code = 0; code < 128; code++) {
-  MARK_PAIRS[129 * code] = DIVIDERS.includes(String.fromCharCode(code)) ? 3 : 50;
-}
+for (let code = 0; code < 128; code++) MARK_PAIRS[129 * code] = 50;
+for (const divider of DIVIDERS) MARK_PAIRS[129 * divider.charCodeAt(0)] = 3;
 
 /** Cost of each code unit that is a part of its own. */
 const COSTS = new Uint16Array(0x10000);
