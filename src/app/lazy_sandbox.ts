@@ -7,7 +7,6 @@ import type { Policy } from "../policy/policy.ts";
 import type { GuestLimits } from "../sandbox/channel.ts";
 import type { GuestRequest, Sandbox } from "../sandbox/sandbox.ts";
 import type { GuestSlots } from "../sandbox/tiers/guest_semaphore.ts";
-import { hostTiers, type TierReport } from "../sandbox/tiers/isolation_tiers.ts";
 import type { JsonObject, ModuleSpec } from "../sdk/types.ts";
 import type { ModuleReporter } from "../runs/ports.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -29,30 +28,6 @@ export class LazySandbox {
 
   constructor(options: LazySandboxDeps) {
     this.#options = options;
-  }
-
-  /** Tiers that modules from URLs can have on this host. */
-  get url_tiers(): readonly ("inline" | "worker" | "process")[] {
-    const { worker, process } = this.tiers;
-    return [
-      "inline",
-      ...(worker.available ? ["worker"] as const : []),
-      ...(process.available ? ["process"] as const : []),
-    ];
-  }
-
-  /** Reason why modules from URLs cannot have the other tiers on this host. */
-  get missing_tiers(): { worker?: string; process?: string } {
-    const { worker, process } = this.tiers;
-    return {
-      ...(worker.available ? {} : { worker: worker.reason }),
-      ...(process.available ? {} : { process: process.reason }),
-    };
-  }
-
-  /** Tiers that this host has, and why it lacks the others. */
-  get tiers(): TierReport {
-    return hostTiers();
   }
 
   /** Number of workers that cannot be stopped. If any, the process needs a restart. */

@@ -22,6 +22,7 @@ import { authoriseWithin } from "../policy/delegation.ts";
 import { documentLimits, type Policy, policyFor } from "../policy/policy.ts";
 import type { RunnablePlan, ServiceLimits } from "../runs/ports.ts";
 import type { Caller, RunRequest } from "../runs/types.ts";
+import { hostTiers } from "../sandbox/tiers/isolation_tiers.ts";
 import { errorCode } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/types.ts";
@@ -182,8 +183,7 @@ export class Plans {
       origin,
       policy,
       builtins: this.#options.modules.ids,
-      url_tiers: this.#options.sandboxing.url_tiers,
-      missing_tiers: this.#options.sandboxing.missing_tiers,
+      hostTiers,
       paths: grantPaths(origin, base_url),
       ...(limits ? { limits } : {}),
     };

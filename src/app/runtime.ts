@@ -2,6 +2,7 @@
  * Creates the runtime that server, CLI and library use. The services are imported on first use
  * (`create_services.ts`).
  */
+import type { TierAnswer } from "../policy/authorise.ts";
 import type { Policy } from "../policy/policy.ts";
 import { defaultPolicy } from "../policy/policy_schema.ts";
 import type { Redactor } from "../policy/redact.ts";
@@ -14,12 +15,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { OpenTelemetry } from "../telemetry/open_telemetry.ts";
 import { observedStore } from "../telemetry/observed_store.ts";
 import type { Store } from "../store/store.ts";
-import {
-  bundlerProcess,
-  hostTiers,
-  missingLimits,
-  type TierAnswer,
-} from "../sandbox/tiers/isolation_tiers.ts";
+import { bundlerProcess, hostTiers, missingLimits } from "../sandbox/tiers/isolation_tiers.ts";
 import type { Services } from "./create_services.ts";
 import { createModuleTable, type InProcessModule } from "./module_table.ts";
 import type { SourcesFile } from "./source_overrides.ts";

@@ -25,12 +25,8 @@ export interface AuthoriseOptions {
   builtins: ReadonlySet<string>;
   /** Limits of the request. They may only be lower. */
   limits?: Partial<RunLimits>;
-  /**
-   * Tiers in which this host can run modules from URLs. Absent: none, so only built-in modules are loaded.
-   */
-  url_tiers?: readonly Tier[];
-  /** Reason why this host lacks each other tier, as the second half of a sentence. */
-  missing_tiers?: Readonly<Partial<Record<Tier, string>>>;
+  /** Returns the tiers of this host; called for modules from URLs. Absent: only built-in modules are loaded. */
+  hostTiers?: () => TierReport;
   /**
    * Resolves the paths of the plan (`asked`) and of the policy (`max`). Absent: paths are compared as
    * written.
@@ -40,6 +36,15 @@ export interface AuthoriseOptions {
 
 /** Tier in which a module runs. */
 export type Tier = "inline" | "worker" | "process";
+
+/** Whether a host has a tier, or why not, as the second half of a sentence. */
+export type TierAnswer = { readonly available: true } | {
+  readonly available: false;
+  readonly reason: string;
+};
+
+/** Availability of each tier outside of this isolate. */
+export type TierReport = Readonly<Record<Exclude<Tier, "inline">, TierAnswer>>;
 
 const STRENGTH: Readonly<Record<Tier, number>> = { inline: 0, worker: 1, process: 2 };
 
@@ -106,7 +111,7 @@ export function specsOf(plan: MountPlan): ModuleSpec[] {
 /** Returns reasons to refuse a module that is neither built in nor from a URL that the policy allows. */
 function sourceReasons(
   spec: ModuleSpec,
-  { origin, policy, builtins, url_tiers }: AuthoriseOptions,
+  { origin, policy, builtins, hostTiers }: AuthoriseOptions,
 ): Reason[] {
   const known = builtins.has(spec.module);
   const { source } = spec;
@@ -122,7 +127,7 @@ function sourceReasons(
   const leaveOut = known ? `leave source out to use the built-in "${spec.module}"` : undefined;
   let fact = "this program loads built-in modules only";
   let hint = leaveOut ?? list;
-  if (url_tiers) {
+  if (hostTiers) {
     const refused = source.kind === "path"
       ? { fact: "a relative path needs a plan file", hint: "use the URL of an ES module" }
       : sourceProblem(new URL(source.url), { as: "entry" }, sourceRules(origin, policy, new URL(source.url)));
@@ -153,7 +158,7 @@ function builtinTier({ module, path, source, isolation }: ModuleSpec): { tier: T
 function urlTier(
   spec: ModuleSpec,
   url: string,
-  { origin, policy, url_tiers = [], missing_tiers = {} }: AuthoriseOptions,
+  { origin, policy, hostTiers }: AuthoriseOptions,
 ): { tier: Tier } | { reason: Reason } {
   const path = `${spec.path}.isolation`;
   const standard: Tier = isTrustedInline(url, policy)
@@ -167,9 +172,10 @@ function urlTier(
       `Cannot run module "${spec.module}" in tier "${asked}": the policy's tier is "${standard}"`;
     return { reason: refused({ path, message, hint: "leave isolation out, or ask for a stronger tier" }) };
   }
-  if (url_tiers.includes(asked)) return { tier: asked };
-  const missing = missing_tiers[asked] ?? "this host does not have it";
-  const message = `Cannot run module "${spec.module}" in tier "${asked}": ${missing}`;
+  if (asked === "inline") return { tier: asked };
+  const answer = hostTiers!()[asked]; // without it no URL is allowed
+  if (answer.available) return { tier: asked };
+  const message = `Cannot run module "${spec.module}" in tier "${asked}": ${answer.reason}`;
   const hint = "the operator can add what is missing (GET /readyz lists it); built-in modules need no tier";
   return { reason: unavailable(path, message, hint) };
 }

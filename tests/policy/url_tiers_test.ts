@@ -1,5 +1,5 @@
 import { compilePlan } from "../../src/plan/compile.ts";
-import { authorise, type Tier } from "../../src/policy/authorise.ts";
+import { authorise, type Tier, type TierAnswer } from "../../src/policy/authorise.ts";
 import type { Origin } from "../../src/policy/plan_trust.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
@@ -10,9 +10,9 @@ const URL_SOURCE = "https://own.example/modules/mod.ts";
 
 async function tierOf(
   origin: Origin,
-  options: { inline?: boolean; isolation?: Tier; url_tiers?: readonly Tier[]; source?: string } = {},
+  options: { inline?: boolean; isolation?: Tier; tiers?: readonly Tier[]; source?: string } = {},
 ): Promise<Tier | undefined> {
-  const { inline = false, isolation, url_tiers = ["inline"], source = URL_SOURCE } = options;
+  const { inline = false, isolation, tiers = [], source = URL_SOURCE } = options;
   const policy = defaultPolicy();
   policy.modules.allow = ["https://own.example/"];
   if (inline) policy.modules.inline = ["https://own.example/modules/"];
@@ -22,9 +22,10 @@ async function tierOf(
     providers: ["provider-mock"],
     tools: [tool],
   }, { origin });
-  const missing_tiers = { process: "this process may not start and watch children: it needs --allow-run" };
-  return authorise(compiled, { origin, policy, builtins: BUILTINS, url_tiers, missing_tiers })
-    .tiers["tools[0]"];
+  const answerOf = (tier: Tier): TierAnswer =>
+    tiers.includes(tier) ? { available: true } : { available: false, reason: `this host has no ${tier}` };
+  const hostTiers = () => ({ worker: answerOf("worker"), process: answerOf("process") });
+  return authorise(compiled, { origin, policy, builtins: BUILTINS, hostTiers }).tiers["tools[0]"];
 }
 
 Deno.test("authorise() gives a caller's URL module inline from an origin in modules.inline alone", async () => {
@@ -33,8 +34,7 @@ Deno.test("authorise() gives a caller's URL module inline from an origin in modu
   assertEquals(error.code, "isolation_unavailable");
   assertEquals(error.details, [{
     path: "tools[0].isolation",
-    message:
-      'Cannot run module "tool-x" in tier "process": this process may not start and watch children: it needs --allow-run',
+    message: 'Cannot run module "tool-x" in tier "process": this host has no process',
     hint: "the operator can add what is missing (GET /readyz lists it); built-in modules need no tier",
   }]);
 });
@@ -42,19 +42,19 @@ Deno.test("authorise() gives a caller's URL module inline from an origin in modu
 Deno.test("authorise() gives an operator's URL module the policy's tier, and never a weaker one", async () => {
   assertEquals((await refusal(() => tierOf("operator"))).code, "isolation_unavailable");
   assertEquals(
-    (await refusal(() => tierOf("operator", { url_tiers: ["inline", "worker"] }))).code,
+    (await refusal(() => tierOf("operator", { tiers: ["worker"] }))).code,
     "isolation_unavailable",
   );
-  assertEquals(await tierOf("operator", { url_tiers: ["inline", "worker", "process"] }), "process");
+  assertEquals(await tierOf("operator", { tiers: ["worker", "process"] }), "process");
 });
 
 Deno.test("authorise() refuses a tier that is weaker than the policy's, or unavailable", async () => {
-  const all = ["inline", "worker", "process"] as const;
+  const tiers = ["worker", "process"] as const;
   assertEquals(
-    (await refusal(() => tierOf("caller", { isolation: "inline", url_tiers: all }))).code,
+    (await refusal(() => tierOf("caller", { isolation: "inline", tiers }))).code,
     "policy_refused",
   );
-  assertEquals(await tierOf("caller", { inline: true, isolation: "process", url_tiers: all }), "process");
+  assertEquals(await tierOf("caller", { inline: true, isolation: "process", tiers }), "process");
   assertEquals(
     (await refusal(() => tierOf("operator", { isolation: "process" }))).code,
     "isolation_unavailable",
@@ -72,7 +72,7 @@ Deno.test("authorise() refuses a URL that the policy does not allow, before anyt
   }
 });
 
-Deno.test("authorise() without url_tiers loads built-in modules only", async () => {
+Deno.test("authorise() without the tiers of a host loads built-in modules only", async () => {
   const compiled = await compilePlan({
     session: { orchestrator: "loop-streaming", context: "context-simple" },
     providers: ["provider-mock"],
@@ -82,4 +82,17 @@ Deno.test("authorise() without url_tiers loads built-in modules only", async () 
     authorise(compiled, { origin: "operator", policy: defaultPolicy(), builtins: BUILTINS })
   );
   assertMatch(error.message, /built-in modules only/);
+});
+
+Deno.test("authorise() does not ask for the tiers of the host when all modules are built in", async () => {
+  const compiled = await compilePlan({
+    session: { orchestrator: "loop-streaming", context: "context-simple" },
+    providers: ["provider-mock"],
+  }, { origin: "caller" });
+  const hostTiers = () => {
+    throw new Error("not expected to be called");
+  };
+  const policy = defaultPolicy();
+  const { tiers } = authorise(compiled, { origin: "caller", policy, builtins: BUILTINS, hostTiers });
+  assertEquals(tiers["providers[0]"], "inline");
 });

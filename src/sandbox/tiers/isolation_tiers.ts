@@ -1,17 +1,9 @@
 /** Finds out which isolation tiers this host supports, without starting anything. */
+import type { TierAnswer, TierReport } from "../../policy/authorise.ts";
 import { hasSystemLimits, mayRun } from "../../process/system_limits.ts";
 
 /** Tiers that run a module outside of this isolate. */
 export type GuestTier = "worker" | "process";
-
-/** Whether a tier is available, or why not. */
-export type TierAnswer = { readonly available: true } | {
-  readonly available: false;
-  readonly reason: string;
-};
-
-/** Availability of each tier on this host. */
-export type TierReport = Readonly<Record<GuestTier, TierAnswer>>;
 
 /** Text of hosts where nothing but its own watchdog limits a child. */
 const WATCHDOG_ONLY =
