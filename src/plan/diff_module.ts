@@ -2,8 +2,7 @@
  * Compares one module of two plans: its source, integrity, tier, permissions and config. Of a config it knows only the keys
  * that every plan gives a meaning to (`allowed_*`, `denied_*`) and the rules of `hooks-approval`. Pure.
  */
-import { askedOf } from "./explain.ts";
-import { grantedBeyond, type GrantEntry } from "./permissions/grants.ts";
+import { askedOf, grantedBeyond, type GrantEntry } from "./permissions/grants.ts";
 import { formatPath, type Path } from "../sdk/value_path.ts";
 import { isObject, jsonEqual, type JsonObject, type JsonValue, toPlain } from "../sdk/json.ts";
 import type { ModuleSpec, MountPlan, Source } from "../sdk/plan.ts";

@@ -6,6 +6,7 @@
 import { PERMISSION_NAMES } from "./check/check_permissions.ts";
 import { isInline, lockedName } from "./lock.ts";
 import {
+  askedOf,
   blockOf,
   covers,
   type DroppedEntry,
@@ -145,11 +146,6 @@ export function explainPlan(input: ExplainInput): Explanation {
       ...known.flatMap(({ facts, module }) => warningsOf(facts, module, base_url)),
     ],
   };
-}
-
-/** Returns the plan's grant to a module: the module's own block, else for tools the plan's default. */
-export function askedOf(spec: ModuleSpec, plan: MountPlan): Permissions | undefined {
-  return spec.permissions ?? (spec.type === "tool" ? plan.permissions : undefined);
 }
 
 /** Returns the plan's grant to a module, and the path of the block that grants it. */

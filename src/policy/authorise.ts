@@ -3,7 +3,7 @@
  * grants or every reason for refusal; never drops anything silently (src/docs/security.md).
  */
 import type { CompiledPlan } from "../plan/compile.ts";
-import type { FullPermissions } from "../plan/permissions/grants.ts";
+import { askedOf, type FullPermissions } from "../plan/permissions/grants.ts";
 import { describe } from "../sdk/value_path.ts";
 import { type AskedLimits, combineLimits } from "./combine_limits.ts";
 import { type ExcessPaths, excessPermissions, fullPermissions } from "./effective_permissions.ts";
@@ -85,7 +85,7 @@ export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Gr
       ? urlTier(spec, placeOf(spec.source), options)
       : builtinTier(spec);
     reasons.push(...from, ...("reason" in tier ? [tier.reason] : []));
-    const asked = spec.permissions ?? (spec.type === "tool" ? plan.permissions : undefined);
+    const asked = askedOf(spec, plan);
     if (trust.permissions) {
       reasons.push(...permissionReasons(spec, asked, trust.permissions, options.paths));
       reasons.push(...endpointReasons(spec, trust.permissions).map(refused));

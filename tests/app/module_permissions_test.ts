@@ -320,7 +320,7 @@ function dataUrl(code: string): string {
 /** Returns the entries of `asked` that a process with these flags has: `permission entry`, or the permission alone for all of it. */
 async function heldWith(flags: readonly string[], asked: readonly string[]): Promise<string[]> {
   const own = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href);
-  const code = `import { grantedToProcess } from ${own("app/process_permissions.ts")};
+  const code = `import { grantedToProcess } from ${own("app/module_permissions.ts")};
     import { parseEntry } from ${own("plan/permissions/permission_entry.ts")};
     console.log(JSON.stringify(${JSON.stringify(asked)}.filter((one) => {
       const [permission, entry] = one.split(" ");

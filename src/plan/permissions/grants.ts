@@ -5,6 +5,7 @@
 import { PERMISSION_NAMES, type PermissionName } from "../check/check_permissions.ts";
 import { holdsEntry, parseEntry } from "./permission_entry.ts";
 import type { Permissions } from "../../sdk/contracts.ts";
+import type { ModuleSpec, MountPlan } from "../../sdk/plan.ts";
 
 /** One granted entry of a list, or true for the whole permission. */
 export interface GrantEntry {
@@ -16,6 +17,11 @@ export interface GrantEntry {
 export interface DroppedEntry extends GrantEntry {
   /** Who withholds it: the policy or this process. */
   by: "policy" | "process";
+}
+
+/** Returns the plan's grant to a module: the module's own block, else for tools the plan's default. */
+export function askedOf(spec: ModuleSpec, plan: MountPlan): Permissions | undefined {
+  return spec.permissions ?? (spec.type === "tool" ? plan.permissions : undefined);
 }
 
 /** Returns the entries of a block, by name, without duplicates. */
