@@ -2,7 +2,6 @@
 import type { ResolvedPlan } from "./plan_finder.ts";
 import type { PlanCheck } from "./types.ts";
 import { documentError, toDetail } from "../plan/check/findings.ts";
-import { withPlaces } from "../plan/parse/parse.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { Findings } from "../sdk/findings.ts";
 
@@ -18,7 +17,9 @@ export async function withPlacesIn<T extends ErrorDetail>(
   { input, limits }: ResolvedPlan,
   details: readonly T[],
 ): Promise<T[]> {
-  return typeof input === "string" ? await withPlaces(details, input, limits) : [...details];
+  if (typeof input !== "string") return [...details];
+  const { withPlaces } = await import("../plan/parse/parse.ts");
+  return await withPlaces(details, input, limits);
 }
 
 /** Adds the places of findings in the plan's text to an error about the plan. */

@@ -8,7 +8,6 @@ import { type FileReference, systemFileUrl } from "./check/check_system.ts";
 import { documentError, type Locate, toDetail, toWarning, type WarningDetail } from "./check/findings.ts";
 import type { PlanEnvReference } from "./env.ts";
 import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "./parse/document_limits.ts";
-import { parseDocument } from "./parse/parse.ts";
 import { checkData, textOfData } from "./parse/plan_from_data.ts";
 import { describe } from "../sdk/value_path.ts";
 import { canonicalDigest } from "../sdk/digest.ts";
@@ -69,7 +68,7 @@ export async function compilePlan(
   const known = key === undefined ? undefined : options.cache?.get(key);
   if (known) return known;
   const { data, locate } = typeof input === "string"
-    ? await parseDocument(text, { label, limits })
+    ? await (await import("./parse/parse.ts")).parseDocument(text, { label, limits })
     : { data: dataOf(text, label, limits), locate: undefined };
   const { checked, files } = checkedPlan(data, label, options, locate);
   const compiled = { ...checked, plan_hash: await canonicalDigest(data) };

@@ -13,7 +13,6 @@ import { fitting, object } from "./check/field_checks.ts";
 import { checkKeys, Findings } from "../sdk/findings.ts";
 import { documentError, type Locate, toDetail } from "./check/findings.ts";
 import type { DocumentLimits } from "./parse/document_limits.ts";
-import { parseDocument } from "./parse/parse.ts";
 import { describe, type Path } from "../sdk/value_path.ts";
 
 /** A parsed lock. */
@@ -66,6 +65,7 @@ export function isIntegrity(text: string): boolean {
 export async function parseLock(text: string, options: { name?: string } = {}): Promise<Lock> {
   const label = `the lock "${options.name ?? "plan.lock.json"}"`;
   try {
+    const { parseDocument } = await import("./parse/parse.ts");
     const { data, locate } = await parseDocument(text, { label, limits: LOCK_LIMITS });
     return readLock(data, label, locate);
   } catch (error) {

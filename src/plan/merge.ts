@@ -14,7 +14,7 @@
  *
  * A merge never loses anything that the parent denies.
  */
-import { FORBIDDEN_KEYS } from "./parse/document_tree.ts";
+import { FORBIDDEN_KEYS } from "./parse/document_limits.ts";
 import { keyOf } from "./source/source.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 

@@ -22,6 +22,18 @@ Deno.test("the first run loads no package, and of Node only its timers", async (
   assertEquals([...loaded].filter((specifier) => specifier.startsWith("node:")), ["node:timers"]);
 });
 
+Deno.test("serve and the first run of a JSON plan load no reader of text and nothing that explains plans", async () => {
+  const files = ["src/cli/commands/serve.ts", "src/app/create_services.ts"];
+  const loaded = (await Promise.all(files.map(staticImports))).flat();
+  const readers = ["plan/parse/parse.ts", "plan/parse/json_tree.ts", "plan/parse/yaml_tree.ts"];
+  const bodies = ["server/body/document.ts", "server/body/multipart.ts"];
+  const later = [...readers, ...bodies, "plan/explain.ts", "plan/red_flags.ts"]
+    .map((path) => new URL(`src/${path}`, ROOT).href);
+  assertEquals(later.filter((url) => loaded.includes(url)), []);
+  const found = await wholeGraph("main.ts");
+  assertEquals(later.filter((url) => !found.includes(url)), []);
+});
+
 Deno.test("imports are literal: Deno finds every file and package from main.ts and the first files of children", async () => {
   const found = new Set((await Promise.all(["main.ts", ...CHILDREN].map(wholeGraph))).flat());
   const missing = [...sourceFiles("src/")].filter((path) => !found.has(new URL(path, ROOT).href));

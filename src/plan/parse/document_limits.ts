@@ -1,4 +1,4 @@
-/** Limits the size of a document. */
+/** What every document keeps to: its size, and the keys that it may not have. */
 
 /** Limits of one document. */
 export interface DocumentLimits {
@@ -19,6 +19,9 @@ export const DOCUMENT_LIMITS: Readonly<DocumentLimits> = {
   max_depth: 32,
   max_aliases: 50,
 };
+
+/** Keys that reach an object's prototype and are refused. */
+export const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
 /**
  * Returns true if `text` has more than `max` bytes in UTF-8. Encodes it only when the length in characters

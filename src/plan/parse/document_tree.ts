@@ -3,7 +3,7 @@
  * converts it to plain data under the limits, and `offsetOf` finds a path. Independent of plans.
  */
 import type { JsonValue } from "../../sdk/json.ts";
-import type { DocumentLimits } from "./document_limits.ts";
+import { type DocumentLimits, FORBIDDEN_KEYS } from "./document_limits.ts";
 import type { Path } from "../../sdk/value_path.ts";
 
 /** One value of a document. `at` is the offset of its first character. */
@@ -49,9 +49,6 @@ export class LimitPassed extends Error {
     this.at = at;
   }
 }
-
-/** Keys that reach an object's prototype and are refused. */
-export const FORBIDDEN_KEYS: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
 /**
  * Returns the plain data of a tree and all its problems: duplicate keys, forbidden keys, numbers that JSON

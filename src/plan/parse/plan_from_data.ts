@@ -3,9 +3,8 @@ import { PreampError } from "../../sdk/errors.ts";
 import type { JsonValue } from "../../sdk/json.ts";
 import { documentError, toDetail } from "../check/findings.ts";
 import type { Finding } from "../../sdk/findings.ts";
-import { type DocumentLimits, exceedsBytes } from "./document_limits.ts";
+import { type DocumentLimits, exceedsBytes, FORBIDDEN_KEYS } from "./document_limits.ts";
 import { formatPath } from "../../sdk/value_path.ts";
-import { FORBIDDEN_KEYS } from "./document_tree.ts";
 
 /**
  * Returns the JSON text of data. Leaves out values that JSON cannot represent, as `JSON.stringify` does.

@@ -1,8 +1,11 @@
 /** Parses `multipart/form-data` to the fields of a request: see src/docs/http.md#start-a-run. */
 import { documentError } from "../../plan/check/findings.ts";
+import { DOCUMENT_LIMITS } from "../../plan/parse/document_limits.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import type { JsonObject } from "../../sdk/json.ts";
-import { parseJsonData } from "./json.ts";
+import type { JsonObject, JsonValue } from "../../sdk/json.ts";
+import { readJsonData } from "./document.ts";
+import { parsePlainJson } from "./json.ts";
+import { decodeUtf8 } from "./read_bytes.ts";
 import { quoteTruncated } from "../../text/escape.ts";
 import { parseMediaType } from "../negotiation.ts";
 
@@ -27,9 +30,13 @@ export async function readForm(bytes: Uint8Array<ArrayBuffer>, contentType: stri
       : decodeUtf8(await value.bytes(), `field ${JSON.stringify(name)}`);
     const isJson = JSON_FIELDS.has(name) ||
       (name !== "plan" && typeof value !== "string" && value.type === "application/json");
-    fields[name] = isJson ? parseJsonData(text, `field ${JSON.stringify(name)}`) : text;
+    fields[name] = isJson ? jsonField(text, name) : text;
   }
   return fields;
+}
+
+function jsonField(text: string, name: string): JsonValue {
+  return parsePlainJson(text, DOCUMENT_LIMITS) ?? readJsonData(text, `field ${JSON.stringify(name)}`);
 }
 
 /** More than the fields of any request. */
@@ -74,20 +81,3 @@ function invalidField(name: string): PreampError {
   const message = `Cannot read field ${quoteTruncated(name, 80)}: the name is duplicate or not allowed`;
   return documentError("request_invalid", "the request body", [{ path: name, message }]);
 }
-
-/**
- * Decodes UTF-8 bytes, without a byte order mark.
- *
- * @throws {PreampError} `request_invalid` for invalid UTF-8.
- */
-export function decodeUtf8(bytes: Uint8Array, label: string): string {
-  try {
-    return STRICT.decode(bytes);
-  } catch (cause) {
-    throw new PreampError("request_invalid", `Cannot read ${label}: it is not valid UTF-8`, {
-      cause,
-    });
-  }
-}
-
-const STRICT = new TextDecoder("utf-8", { fatal: true });

@@ -2,15 +2,12 @@
  * Parses a request body by its content type. Recognises a plan by its `session` key and knows nothing else of
  * plans.
  */
-import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "../../plan/parse/document_limits.ts";
-import { readYaml, YamlSyntaxError } from "../../plan/parse/yaml_tree.ts";
-import { LimitPassed, type TreeNode } from "../../plan/parse/document_tree.ts";
+import type { TreeNode } from "../../plan/parse/document_tree.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonValue } from "../../sdk/json.ts";
 import type { RequestContext, ServerState } from "../context.ts";
-import { readBody } from "./read_bytes.ts";
-import { decodeUtf8, readForm } from "./multipart.ts";
-import { parseJsonData, parsePlainJson, readJsonTree, treeData } from "./json.ts";
+import { parsePlainJson } from "./json.ts";
+import { decodeUtf8, readBody } from "./read_bytes.ts";
 import { quoteTruncated } from "../../text/escape.ts";
 import { parseMediaType } from "../negotiation.ts";
 
@@ -45,6 +42,7 @@ export async function readDocument({ request, body: limits, server }: BodySource
   const type = checkedType(header, true);
   const bytes = await readBody(request, limits, server.reading);
   if (type === FORM_TYPE) {
+    const { readForm } = await import("./multipart.ts");
     // Bytes of a request are never shared memory; the header is present, since it named the type.
     return { kind: "fields", data: await readForm(bytes as Uint8Array<ArrayBuffer>, header!) as JsonValue };
   }
@@ -55,6 +53,7 @@ export async function readDocument({ request, body: limits, server }: BodySource
       ? { kind: "plan", text }
       : { kind: "fields", data };
   }
+  const { readJsonTree, readYamlTree, treeData } = await import("./document.ts");
   const tree = type === JSON_TYPE
     ? readJsonTree(text, LABEL, limits.plan)
     : await readYamlTree(text, limits.plan);
@@ -75,7 +74,9 @@ export async function readJsonBody(
   const bytes = await readBody(request, limits, server.reading);
   if (bytes.byteLength === 0) return undefined;
   if (header === null) checkedType(header, false);
-  return parseJsonData(decodeUtf8(bytes, LABEL), LABEL, limits.plan);
+  const text = decodeUtf8(bytes, LABEL);
+  return parsePlainJson(text, limits.plan) ??
+    (await import("./document.ts")).readJsonData(text, LABEL, limits.plan);
 }
 
 function checkedType(header: string | null, accepts_plans: boolean): string {
@@ -89,24 +90,6 @@ function checkedType(header: string | null, accepts_plans: boolean): string {
       header === null ? "none" : quoteTruncated(header)
     }`,
   );
-}
-
-/** Parses YAML text; resolves to null for an error, which the plan's own reader will report. */
-async function readYamlTree(text: string, plan: DocumentLimits): Promise<TreeNode | null> {
-  const limits = {
-    max_bytes: Math.max(plan.max_bytes, DOCUMENT_LIMITS.max_bytes),
-    max_nodes: Math.max(plan.max_nodes, DOCUMENT_LIMITS.max_nodes),
-    max_depth: Math.max(plan.max_depth, DOCUMENT_LIMITS.max_depth),
-    max_aliases: plan.max_aliases,
-  };
-  if (exceedsBytes(text, limits.max_bytes)) return null;
-  try {
-    const tree = await readYaml(text, limits);
-    return tree?.kind === "map" ? tree : null;
-  } catch (error) {
-    if (error instanceof YamlSyntaxError || error instanceof LimitPassed) return null;
-    throw error;
-  }
 }
 
 function isPlan(tree: TreeNode): boolean {

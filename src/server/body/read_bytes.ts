@@ -159,3 +159,20 @@ function tooLarge(max_bytes: number, received: string): PreampError {
     { facts: { max_bytes } },
   );
 }
+
+/**
+ * Decodes UTF-8 bytes, without a byte order mark.
+ *
+ * @throws {PreampError} `request_invalid` for invalid UTF-8.
+ */
+export function decodeUtf8(bytes: Uint8Array, label: string): string {
+  try {
+    return STRICT.decode(bytes);
+  } catch (cause) {
+    throw new PreampError("request_invalid", `Cannot read ${label}: it is not valid UTF-8`, {
+      cause,
+    });
+  }
+}
+
+const STRICT = new TextDecoder("utf-8", { fatal: true });

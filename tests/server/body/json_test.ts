@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import { parsePlainJson, readJsonTree, treeData } from "../../../src/server/body/json.ts";
+import { readJsonTree, treeData } from "../../../src/server/body/document.ts";
+import { parsePlainJson } from "../../../src/server/body/json.ts";
 import { DOCUMENT_LIMITS } from "../../../src/plan/parse/document_limits.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { bodyOf, problemOf, testApp } from "../../support/http.ts";
