@@ -75,8 +75,36 @@ export function processRedactor(secrets: Iterable<string>): Redactor {
   return new Redactor(secrets, { max_values: MAX_RUN_SECRETS });
 }
 
-/** Number of the last list of values that any redactor searches for. */
+/** Number of the last list that was created. */
 let last_search = 0;
+
+/** The values that a redactor searches for. Never changed, so that the redactors of runs share those of the process. */
+class SearchedValues {
+  /** Every encoding of every value, longest first: a secret that contains another is replaced as a whole. */
+  readonly needles: readonly string[];
+  /** Number of the list; marked data remembers which list was not found in it. 0: nothing is searched for. */
+  readonly search: number;
+  #cut: ((text: string) => number) | undefined;
+
+  /** @param forms Value → its encodings. */
+  constructor(readonly forms: ReadonlyMap<string, readonly string[]>) {
+    this.needles = [...new Set([...forms.values()].flat())].sort((a, b) => b.length - a.length);
+    this.search = this.needles.length === 0 ? 0 : ++last_search;
+  }
+
+  held(text: string): number {
+    return (this.#cut ??= createPartialSecretFilter(this.needles))(text);
+  }
+}
+
+const NO_VALUES = new SearchedValues(new Map());
+
+/** Returns the encodings of the values and of further secrets. */
+function formsWith({ forms }: SearchedValues, secrets: readonly string[]): Map<string, readonly string[]> {
+  const result = new Map(forms);
+  for (const secret of secrets) if (!result.has(secret)) result.set(secret, formsOf(secret));
+  return result;
+}
 
 /** Options of a redactor. */
 export interface RedactorOptions {
@@ -88,25 +116,26 @@ export interface RedactorOptions {
 
 /** A registry of secret values, and the functions that redact them. */
 export class Redactor {
-  readonly #forms = new Map<string, string[]>();
   readonly #options: RedactorOptions;
   /** Values that are never removed. */
-  readonly #permanent: ReadonlySet<string>;
-  #needles: string[] = [];
-  /** Number of the list of {@link #needles}; marked data remembers which list was not found in it. */
-  #search = 0;
-  #cut: ((text: string) => number) | undefined;
+  #permanent: SearchedValues;
+  #values: SearchedValues;
 
   /** Creates a redactor with secrets that are never removed. */
   constructor(secrets: Iterable<string> = [], options: RedactorOptions = {}) {
-    this.#permanent = new Set(secrets);
+    const permanent = [...secrets];
+    options.parent?.add(...permanent);
     this.#options = options;
-    this.add(...this.#permanent);
+    this.#permanent = this.#values = permanent.length === 0
+      ? NO_VALUES
+      : new SearchedValues(formsWith(NO_VALUES, permanent));
   }
 
   /** Returns a redactor with the permanent values of this one. This one receives all secrets of the child. */
   child(): Redactor {
-    return new Redactor(this.#permanent, { parent: this });
+    const child = new Redactor([], { parent: this });
+    child.#permanent = child.#values = this.#permanent;
+    return child;
   }
 
   /**
@@ -116,17 +145,14 @@ export class Redactor {
   add(...secrets: string[]): void {
     const { parent, max_values = Infinity } = this.#options;
     parent?.add(...secrets);
-    const before = this.#forms.size;
-    for (const secret of secrets) if (!this.#forms.has(secret)) this.#forms.set(secret, formsOf(secret));
-    if (this.#forms.size === before) return;
-    for (const oldest of this.#forms.keys()) {
-      if (this.#forms.size <= max_values + this.#permanent.size) break;
-      if (!this.#permanent.has(oldest)) this.#forms.delete(oldest);
+    if (secrets.every((secret) => this.#values.forms.has(secret))) return;
+    const permanent = this.#permanent.forms;
+    const forms = formsWith(this.#values, secrets);
+    for (const oldest of forms.keys()) {
+      if (forms.size <= max_values + permanent.size) break;
+      if (!permanent.has(oldest)) forms.delete(oldest);
     }
-    this.#cut = undefined;
-    this.#search = ++last_search;
-    // longest first: a secret that contains another is replaced as a whole
-    this.#needles = [...new Set([...this.#forms.values()].flat())].sort((a, b) => b.length - a.length);
+    this.#values = new SearchedValues(forms);
   }
 
   /** {@link Redactor.add} of one. */
@@ -139,18 +165,18 @@ export class Redactor {
    * wait for more text.
    */
   held(text: string): number {
-    return (this.#cut ??= createPartialSecretFilter(this.#needles))(text);
+    return this.#values.held(text);
   }
 
   /** Number of registered values. */
   get size(): number {
-    return this.#forms.size;
+    return this.#values.forms.size;
   }
 
   /** Returns text with every encoding of every secret replaced; the same text if it contains none. */
   redactText(text: string): string {
     let result = text;
-    for (const needle of this.#needles) {
+    for (const needle of this.#values.needles) {
       if (needle.length <= result.length && result.includes(needle)) { // perf: most texts are shorter
         result = result.replaceAll(needle, REDACTED);
       }
@@ -168,7 +194,7 @@ export class Redactor {
 
   /** Redacts like {@link redact}, but by value only: for conversations. */
   redactValues<T>(value: T): T {
-    return this.#needles.length === 0 ? value : this.#value(value, isNoSecretField) as T; // as above
+    return this.#values.needles.length === 0 ? value : this.#value(value, isNoSecretField) as T; // as above
   }
 
   /** Returns the data of an event with secrets replaced; for a module's own event by field name too. */
@@ -182,7 +208,7 @@ export class Redactor {
    * secret.
    */
   #withWholePreview<T>(data: T): T {
-    if (this.#needles.length === 0 || !isObject(data)) return data;
+    if (this.#values.needles.length === 0 || !isObject(data)) return data;
     const { response_preview: preview, length } = data;
     if (typeof preview !== "string" || [...preview].length >= Number(length)) return data;
     const partial = this.held(preview);
@@ -220,9 +246,11 @@ export class Redactor {
     if (typeof value !== "object" || value === null) return SCALAR_BYTES;
     if (isSecret !== isNoSecretField) return this.#weighParts(value, isSecret);
     const known = markedBytes(value);
-    if (known >= 0 && (this.#needles.length === 0 || isClean(value, this.#search))) return known;
+    if (known >= 0 && (this.#values.needles.length === 0 || isClean(value, this.#values.search))) {
+      return known;
+    }
     const bytes = this.#weighParts(value, isSecret);
-    if (!Number.isNaN(bytes)) setClean(value, this.#search);
+    if (!Number.isNaN(bytes)) setClean(value, this.#values.search);
     return bytes;
   }
 
@@ -244,8 +272,8 @@ export class Redactor {
   }
 
   #holds(text: string): boolean {
-    for (let index = 0; index < this.#needles.length; index++) {
-      if (text.includes(this.#needles[index]!)) return true; // index is in the list
+    for (let index = 0; index < this.#values.needles.length; index++) {
+      if (text.includes(this.#values.needles[index]!)) return true; // index is in the list
     }
     return false;
   }
@@ -267,7 +295,7 @@ export class Redactor {
 
   #fields(fields: JsonObject, isSecret: FieldTest): JsonObject {
     let copy: JsonObject | undefined;
-    const by_value = this.#needles.length > 0;
+    const by_value = this.#values.needles.length > 0;
     for (const key in fields) {
       const value = fields[key];
       const name = by_value ? this.redactText(key) : key;
