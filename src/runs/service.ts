@@ -59,7 +59,7 @@ export class RunService implements Runs {
     this.sessions = new SessionService(
       deps,
       this.#sessions,
-      (session_id) => this.#scheduler.runIn(session_id),
+      (session_id) => this.#scheduler.runIn(session_id)?.projection,
     );
   }
 
@@ -202,7 +202,7 @@ export class RunService implements Runs {
 
   async approvals(caller: Caller, run_id: string): Promise<Approval[]> {
     const active = this.#activeRun(caller, run_id);
-    if (active) return active.approvals.map((approval) => ({ ...approval }));
+    if (active) return active.projection.approvals.map((approval) => ({ ...approval }));
     const run = await this.get(caller, run_id);
     const entries = await this.events(caller, run.id, { after: 0, limit: Number.MAX_SAFE_INTEGER });
     return approvalsIn(run, entries);

@@ -3,41 +3,40 @@ import { printableId } from "../process/ids.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { RunsDeps } from "./ports.ts";
-import type { ActiveRun } from "./run/run.ts";
 import { openRunOf } from "./scheduler/remote_runs.ts";
 import { forkedSession, messagesOfTurns, withAnswers } from "./storage/fork.ts";
 import { loadInput } from "./storage/run_input.ts";
-import { type SessionStore, withStatus } from "./storage/session_store.ts";
+import { type LiveSession, type SessionStore, withStatus } from "./storage/session_store.ts";
 import type { Caller, Page, PageOptions, SessionObject, Sessions } from "./types.ts";
 
 /** The stored sessions, and those of the active runs of this process. */
 export class SessionService implements Sessions {
   readonly #deps: RunsDeps;
   readonly #sessions: SessionStore;
-  readonly #runIn: (session_id: string) => ActiveRun | undefined;
+  readonly #live: (session_id: string) => LiveSession | undefined;
 
-  /** @param runIn Returns the active run of a session. */
+  /** @param live Returns a session that has an active run. */
   constructor(
     deps: RunsDeps,
     sessions: SessionStore,
-    runIn: (session_id: string) => ActiveRun | undefined,
+    live: (session_id: string) => LiveSession | undefined,
   ) {
     this.#deps = deps;
     this.#sessions = sessions;
-    this.#runIn = runIn;
+    this.#live = live;
   }
 
   list(caller: Caller, options: PageOptions): Promise<Page<SessionObject>> {
-    return this.#sessions.list(caller, options, this.#deps.limitsOf(caller), this.#runIn);
+    return this.#sessions.list(caller, options, this.#deps.limitsOf(caller), this.#live);
   }
 
   async get(caller: Caller, session_id: string): Promise<SessionObject> {
-    return withStatus(await this.#sessions.load(caller, session_id), this.#runIn(session_id));
+    return withStatus(await this.#sessions.load(caller, session_id), this.#live(session_id));
   }
 
   async messages(caller: Caller, session_id: string): Promise<JsonObject[]> {
     const saved = await this.#sessions.load(caller, session_id);
-    const messages = this.#runIn(session_id)?.messagesOf(session_id) ?? saved.messages;
+    const messages = this.#live(session_id)?.historyOf(session_id) ?? saved.messages;
     return messages.map((message) => message as JsonObject);
   }
 
@@ -45,7 +44,7 @@ export class SessionService implements Sessions {
     await this.#sessions.load(caller, session_id);
     // sub-agents' sessions are deleted with it: only this session can continue them
     const family = await this.#sessions.familyOf(caller, session_id);
-    if (family.some((id) => this.#runIn(id)) || await this.#isOpenElsewhere(caller, session_id)) {
+    if (family.some((id) => this.#live(id)) || await this.#isOpenElsewhere(caller, session_id)) {
       throw new PreampError(
         "session_busy",
         `Cannot delete session "${printableId(session_id)}": a run of it has not ended`,

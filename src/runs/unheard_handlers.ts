@@ -6,9 +6,13 @@ import type { Session } from "../kernel/session/session.ts";
 import { didYouMean } from "../sdk/did_you_mean.ts";
 import { CANONICAL_EVENTS, eventsWith } from "../sdk/events.ts";
 import { errorMessage } from "../sdk/errors.ts";
+import type { ModuleReporter } from "./ports.ts";
 
 /** Events that are only logged, without calling handlers. */
 const LOG_ONLY = eventsWith("log_only");
+
+/** Receives warnings. */
+type Reporter = Pick<ModuleReporter, "warn">;
 
 /** First words of the canonical events. */
 const NOUNS = [...new Set([...CANONICAL_EVENTS].map((event) => event.slice(0, event.indexOf(":"))))];
@@ -28,24 +32,31 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   sessionbegin: "session:start",
 };
 
-/** Warns of handlers that were never called and never will be; asks modules for the events they declare. */
-export async function warnOfUnheardHandlers(
-  session: Session,
-  warn: (code: string, message: string) => void,
-): Promise<void> {
+/**
+ * Warns of handlers that were never called and never will be; asks modules for the events they declare. Returns
+ * nothing when there is no such handler.
+ */
+export function warnOfUnheardHandlers(session: Session, reporter: Reporter): Promise<void> | void {
   const suspects = session.unheard_handlers.filter(({ event }) => !hasEmitter(event, CANONICAL_EVENTS));
-  if (suspects.length === 0) return;
+  if (suspects.length > 0) return warnOf(suspects, session, reporter);
+}
+
+async function warnOf(
+  suspects: Session["unheard_handlers"],
+  session: Session,
+  reporter: Reporter,
+): Promise<void> {
   let declared: ReadonlySet<string> = new Set();
   try {
     const contributions = await session.contributionsTo("observability.events");
     declared = new Set(contributions.flat().filter((name) => typeof name === "string"));
   } catch (error) {
-    warn("contributor_failed", errorMessage(error));
+    reporter.warn("contributor_failed", errorMessage(error));
   }
   const unheard = suspects.filter(({ event }) => !hasEmitter(event, declared));
   for (const { event, module_id } of unheard.slice(0, MAX_WARNINGS)) {
     const handler = `Module "${module_id}" registered a handler for ${JSON.stringify(event.slice(0, 80))}`;
-    warn("event_unknown", `${handler}: ${reason(event, declared)}`);
+    reporter.warn("event_unknown", `${handler}: ${reason(event, declared)}`);
   }
 }
 

@@ -7,12 +7,12 @@ import { setImmediate } from "node:timers";
 
 /** The deferred flush of one log. */
 export class DeferredFlush {
-  readonly #flush: () => void;
+  readonly #log: { flush(): Promise<void> | void };
   /** Index in the list of the next immediate; -1 when not in it. */
   #index = -1;
 
-  constructor(flush: () => void) {
-    this.#flush = flush;
+  constructor(log: { flush(): Promise<void> | void }) {
+    this.#log = log;
   }
 
   /** Whether a flush is scheduled. */
@@ -36,7 +36,7 @@ export class DeferredFlush {
 
   #run(): void {
     this.cancel();
-    this.#flush();
+    this.#log.flush()?.catch(() => {}); // the next barrier meets the same store and rejects
   }
 
   /**

@@ -34,7 +34,8 @@ interface Block {
 export class DeltaBuffer {
   readonly #secrets: SecretSink;
   readonly #max_deltas: number;
-  readonly #blocks = new Map<string, Block>();
+  /** Blocks with buffered text, now or before; null until there is one. */
+  #blocks: Map<string, Block> | null = null;
   #count = 0;
   #chars = 0;
 
@@ -62,14 +63,15 @@ export class DeltaBuffer {
     const text = delta.data.delta;
     this.#chars += text.length;
     const joins = this.#count >= this.#max_deltas;
-    if (!joins && this.#secrets.size === 0 && this.#blocks.size === 0) {
+    if (!joins && this.#secrets.size === 0 && !this.#blocks?.size) {
       this.#count++;
       return delta;
     }
     const key = keyOf(delta);
-    let block = this.#blocks.get(key);
+    const blocks = this.#blocks ??= new Map();
+    let block = blocks.get(key);
     if (!block) {
-      this.#blocks.set(key, block = { text: "", sequence: Number(delta.data.sequence) - 1, last: delta });
+      blocks.set(key, block = { text: "", sequence: Number(delta.data.sequence) - 1, last: delta });
     }
     const whole = block.text + text;
     const ready = whole.length - (this.#secrets.size === 0 ? 0 : this.#secrets.held(whole));
@@ -84,7 +86,7 @@ export class DeltaBuffer {
 
   /** Returns the buffered text of the blocks that an entry ends, as deltas to record before it. */
   flushBefore(entry: DraftEntry): readonly DraftEntry[] {
-    if (this.#blocks.size === 0) return NONE; // perf: called for every entry, so no allocation
+    if (!this.#blocks?.size) return NONE; // perf: called for every entry, so no allocation
     const own = entry.event === "content_block:end" ? keyOf(entry) : null;
     if (own === null && !ENDS_DELTAS.has(entry.event)) return NONE;
     return this.#end((key, { last }) => own === null ? last.session_id === entry.session_id : key === own);
@@ -97,9 +99,9 @@ export class DeltaBuffer {
 
   #end(ends: (key: string, block: Block) => boolean): DraftEntry[] {
     const released: DraftEntry[] = [];
-    for (const [key, block] of this.#blocks) {
+    for (const [key, block] of this.#blocks ?? []) {
       if (!ends(key, block)) continue;
-      this.#blocks.delete(key);
+      this.#blocks?.delete(key);
       if (block.text !== "") released.push(this.#deltaOf(block, block.text));
     }
     return released;

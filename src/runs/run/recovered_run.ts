@@ -4,24 +4,17 @@ import { draftEntry } from "../../kernel/host.ts";
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { RecoveredTurn } from "../../kernel/session/turn_recovery.ts";
 import { type OrphanedRun, requestOf, turnStateOf, usedBefore } from "../scheduler/crash_state.ts";
-import type { ApprovalQueue } from "./approvals.ts";
-import type { RunLog } from "./run_log.ts";
-import type { RunProjection } from "./run_projection.ts";
-import type { SessionHosts } from "./session_host.ts";
+import type { HostedRun, SessionHost } from "./session_host.ts";
 
-/** The parts of a run that are restored. */
-export interface RestoredParts {
-  readonly session_id: string;
-  readonly log: RunLog;
-  readonly projection: RunProjection;
-  readonly approvalQueue: ApprovalQueue;
+/** The run that is restored. */
+type RestoredRun = Pick<HostedRun, "session_id" | "log" | "projection" | "approvalQueue"> & {
   readonly limitGuard: RunLimitGuard;
-}
+};
 
 /** Restores projection, log, approvals and used limits; returns the state of the interrupted turn, if any. */
 export function restoreRun(
   { input, entries }: OrphanedRun,
-  { session_id, log, projection, approvalQueue, limitGuard }: RestoredParts,
+  { session_id, log, projection, approvalQueue, limitGuard }: RestoredRun,
 ): RecoveredTurn | null {
   for (const entry of entries) projection.add(entry);
   log.continueAfter(entries);
@@ -39,11 +32,11 @@ export function restoreRun(
  */
 export async function announceRecovery(
   { entries }: OrphanedRun,
-  { session_id, projection, approvalQueue }: RestoredParts,
-  hosts: SessionHosts,
+  { session_id, projection, approvalQueue }: RestoredRun,
+  host: SessionHost,
 ): Promise<void> {
   const status = projection.status === "awaiting_approval" ? "awaiting_approval" : "running";
-  await hosts.status({ status, resumed: true });
+  await host.status({ status, resumed: true });
   for (const approval of projection.approvals) {
     const { id, session_id: asked_by, tool_name, tool_call_id, args_hash, options } = approval;
     if (approval.status !== "pending" || asked_by === session_id) continue;
@@ -52,6 +45,6 @@ export async function announceRecovery(
     const decision = { approval_id: id, tool_name, tool_call_id, args_hash, ...answer };
     const event = allows(answer.decision, options) ? "approval:granted" : "approval:denied";
     const { parent_id = null, turn_id, iteration } = question ?? {};
-    await hosts.record(draftEntry(event, asked_by, decision, { parent_id, turn_id, iteration }));
+    await host.record(draftEntry(event, asked_by, decision, { parent_id, turn_id, iteration }));
   }
 }

@@ -2,68 +2,54 @@
  * Executes one run: makes its session, keeps its log, and ends exactly once. `scheduler/scheduler.ts` decides
  * when it starts; `run/session_host.ts` connects its sessions to the log.
  */
-import { draftEntry } from "../../kernel/host.ts";
+import { draftEntry, type Entry } from "../../kernel/host.ts";
+import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import type { RecoveredTurn } from "../../kernel/session/turn_recovery.ts";
 import type { TurnOptions } from "../../kernel/session/run_turn.ts";
 import { Session } from "../../kernel/session/session.ts";
-import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
-import type { Message, Prompt } from "../../sdk/types.ts";
-import { type Change, ConflictError, type Fence } from "../../store/store.ts";
-import type { ApprovalQueue } from "./approvals.ts";
-import type { RunsDeps } from "../ports.ts";
+import type { Prompt } from "../../sdk/types.ts";
+import { ConflictError, type Fence } from "../../store/store.ts";
+import { ApprovalQueue } from "./approvals.ts";
+import type { LogLimits, RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
 import { hasStarted, type OrphanedRun, stateAfter } from "../scheduler/crash_state.ts";
 import { DAY_MS, recordChange } from "../storage/run_record.ts";
+import { Spawner } from "../subagents/spawner.ts";
 import { failedOutcome } from "./outcomes.ts";
-import type { RunLog } from "./run_log.ts";
+import { RunLog } from "./run_log.ts";
 import { announceRecovery, restoreRun } from "./recovered_run.ts";
-import type { NewRun } from "./run_options.ts";
-import { createRunParts, type RunParts } from "./run_parts.ts";
+import type { RunOptions } from "./run_options.ts";
+import { RunProjection } from "./run_projection.ts";
 import { RunRecords } from "./run_records.ts";
-import type { Counters } from "../../sdk/session_status.ts";
+import { RunWaiters } from "./run_waiters.ts";
+import { SessionHost } from "./session_host.ts";
 import { type LastRun, lastRunOf } from "../session_status.ts";
 import type { EndedChild, SavedSession } from "../storage/session_store.ts";
-import type { Approval, RememberedApproval, Run, RunHandle } from "../types.ts";
-
-/** The stored sessions of runs. Other processes may use them too. */
-export interface RunSessions {
-  /** Returns the fence of the run's session, or of its place in a queue. */
-  fence(run: ActiveRun): Fence | undefined;
-  /** Returns the change that stores the session after the run. */
-  change(run: ActiveRun): Change;
-  /** Returns the change that stores a sub-agent's session. */
-  childChange(run: ActiveRun, child: EndedChild): Change;
-  /**
-   * Acquires the session of an earlier sub-agent, which only the session that spawned it may continue.
-   * @throws {PreampError} `not_found`, `session_busy`.
-   */
-  acquireChild(run: ActiveRun, session_id: string, parent_id: string): Promise<SavedSession>;
-  releaseChild(session_id: string): Promise<void>;
-}
-
-/** Options of {@link ActiveRun}. */
-export interface ActiveRunOptions extends NewRun {
-  deps: RunsDeps;
-  sessions: RunSessions;
-  /** Changes that are committed with the run's first entry, such as its idempotency key. */
-  with_run: readonly Change[];
-}
+import type { Approval, Run, RunHandle } from "../types.ts";
 
 /** A run that is active or has ended in this process. */
 export class ActiveRun implements RunHandle {
   readonly id: string;
   readonly session_id: string;
   readonly created_at: string;
+  readonly options: RunOptions;
+  readonly limits: ServiceLimits;
+  readonly secrets: SecretSink;
+  readonly projection: RunProjection;
+  readonly limitGuard: RunLimitGuard;
   readonly log: RunLog;
-  readonly approvalQueue: ApprovalQueue;
-  readonly options: ActiveRunOptions;
-  readonly #parts: RunParts;
+  readonly #observer: RunObserver | undefined;
+  readonly #records: RunRecords;
+  readonly #spawner: Spawner;
   readonly #ended = Promise.withResolvers<Run>();
+  #host: SessionHost;
   #session: Session;
+  #approvals: ApprovalQueue | null = null;
+  #waiters: RunWaiters | null = null;
   /** Whether the session was initialised; only then it is stored at the end. */
   #has_begun = false;
   /** Cancellation requested before the session was initialised. */
@@ -79,52 +65,56 @@ export class ActiveRun implements RunHandle {
   is_accepted = false;
   /** State of the turn that a crashed process left. */
   #recovered: RecoveredTurn | null = null;
-  readonly #records: RunRecords;
 
-  constructor(options: ActiveRunOptions) {
-    const { deps, sessions, run_id, session_id, saved, orphan } = options;
+  /** Registers the secrets of the plan. */
+  constructor(options: RunOptions) {
+    const { deps, ready, run_id, session_id, saved, caller, orphan } = options;
+    const { clock } = deps;
+    const before = orphan?.input ?? saved;
     this.options = options;
     this.id = run_id;
     this.session_id = session_id;
-    const fence = () => sessions.fence(this);
-    this.#parts = createRunParts(options, {
-      fence,
-      session: () => this.#session,
-      accept: () => this.#accept(),
-      acquireSession: (id, parent_id) => sessions.acquireChild(this, id, parent_id),
-      releaseSession: (id) => sessions.releaseChild(id),
-      saveSession: (child) => this.#saveChild(child),
+    this.created_at = orphan?.input.created_at ?? timestamp(clock.now());
+    this.limits = deps.limitsOf(caller);
+    this.secrets = deps.secrets();
+    ready.registerSecrets(this.secrets);
+    this.projection = new RunProjection({
+      id: run_id,
+      session_id,
+      created_at: this.created_at,
+      events_url: `${deps.basePath ?? ""}/v1/runs/${run_id}/events`,
+      warnings: ready.warnings,
+      history: orphan?.input.history ?? saved?.messages ?? [],
+      usages: before?.usages ?? [],
+      remembered: before?.remembered,
+      counters: saved?.counters,
     });
-    const { created_at, log, approvalQueue, projection } = this.#parts;
-    this.created_at = created_at;
-    this.log = log;
-    this.approvalQueue = approvalQueue;
-    this.#records = new RunRecords({
-      run: this,
-      store: deps.store,
-      fence,
-      sessionChange: () => sessions.change(this),
-      childChange: (child) => sessions.childChange(this, child),
-    });
+    this.#observer = deps.observe?.({ id: run_id, session_id, earlier: orphan?.entries ?? [] });
+    const cost_limit_is_set = ready.cost_is_asked_for;
+    this.limitGuard = new RunLimitGuard({ limits: ready.limits, cost_limit_is_set, clock });
+    this.log = new RunLog(this, deps.store, clock);
+    this.#records = new RunRecords(this);
+    this.#spawner = new Spawner(this);
     if (orphan) {
       this.is_accepted = true;
-      this.#recovered = restoreRun(orphan, this.#parts);
+      this.#recovered = restoreRun(orphan, this);
       if (orphan.input.surface !== null) this.#records.restoreInput(orphan.input);
     }
-    this.#session = this.#createSession(saved, projection.status === "queued" ? undefined : orphan);
+    this.#host = new SessionHost(this, ready, session_id);
+    this.#session = this.#createSession(saved, this.projection.status === "queued" ? undefined : orphan);
   }
 
   /** @param orphan The interrupted run whose session is restored. */
   #createSession(saved: SavedSession | null, orphan?: OrphanedRun): Session {
     const { ready, session_id } = this.options;
-    const { hosts, limitGuard, limits, projection, spawner } = this.#parts;
+    const { projection, limitGuard } = this;
     return new Session({
       plan: ready.compiled.plan,
       written: ready.compiled.written,
-      host: hosts.hostOf(ready, session_id),
+      host: this.#host,
       run_limits: limitGuard,
-      capabilities: spawner.capabilities(() => this.#session, ready, limitGuard),
-      limits,
+      capabilities: this.#spawner.capabilities(() => this.#session, ready, limitGuard),
+      limits: this.limits,
       session_id,
       session_state: orphan
         ? stateAfter(orphan.input.session_state, orphan.entries, session_id)
@@ -135,35 +125,79 @@ export class ActiveRun implements RunHandle {
     });
   }
 
+  /** The run's own session, which may be replaced before it begins. */
+  get session(): Session {
+    return this.#session;
+  }
+
+  /** Questions of the run that wait for an answer. */
+  get approvalQueue(): ApprovalQueue {
+    const { deps, caller } = this.options;
+    return this.#approvals ??= new ApprovalQueue(deps.store, this.id, caller.namespace, this.secrets);
+  }
+
+  /** Wakes the callers that wait for a status of the run or for an answer. */
+  notify(): void {
+    this.#waiters?.notify();
+  }
+
+  get #waiting(): RunWaiters {
+    return this.#waiters ??= new RunWaiters(this.projection);
+  }
+
+  fence(): Fence | undefined {
+    return this.options.scheduler.fence(this);
+  }
+
+  /** Receives entries after they are stored. */
+  stored(entries: readonly Entry[]): void {
+    this.#observer?.stored(entries);
+  }
+
+  /** Ends the turn, because the log is full. */
+  full(limit: keyof LogLimits): void {
+    const unit = limit === "max_log_bytes" ? "bytes" : "entries";
+    this.limitGuard.stopFor(limit, `the log of the run has ${this.limits[limit]} ${unit}`);
+  }
+
+  acquireSession(session_id: string, parent_id: string): Promise<SavedSession> {
+    return this.options.scheduler.acquireChild(this, session_id, parent_id);
+  }
+
+  releaseSession(session_id: string): Promise<void> {
+    return this.options.scheduler.releaseChild(session_id);
+  }
+
   /**
    * Stores a sub-agent's session. A failure is a warning: the sub-agent has answered, but cannot be resumed.
    */
-  async #saveChild(child: EndedChild): Promise<void> {
+  async saveSession(child: EndedChild): Promise<void> {
     if (this.#is_suspended) return;
     try {
       await this.#records.storeChild(child);
     } catch (error) {
-      this.#parts.hosts.warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
+      this.#host.warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
     }
   }
 
   /** Replaces the session by the one that the previous run of the queue left. */
   continueFrom(saved: SavedSession): void {
     this.options.saved = saved;
-    this.#parts.projection.continueFrom(this.session_id, saved);
+    this.projection.continueFrom(this.session_id, saved);
+    this.#host = new SessionHost(this, this.options.ready, this.session_id);
     this.#session = this.#createSession(saved);
   }
 
   /** Records that the run waits for its session at this place of its queue. From then on the run exists. */
   async queue(place: string): Promise<void> {
-    await this.#start("queued");
-    await this.#accept(place);
+    this.#start("queued");
+    await this.accept(place);
   }
 
   /** Leaves a waiting run to other processes: records nothing more. */
   handOver(): void {
     this.#ending = true;
-    this.#parts.hosts.close();
+    this.log.stop();
     this.#close();
   }
 
@@ -172,35 +206,36 @@ export class ActiveRun implements RunHandle {
     try {
       await this.#execute(() => this.#begin());
     } catch (error) {
-      throw this.#parts.secrets.redactError(error);
+      throw this.secrets.redactError(error);
     }
   }
 
   /** Executes modules of the run: in its trace context, and logs their console output with the run's ids. */
   #execute<T>(body: () => Promise<T>): Promise<T> {
-    const { hosts, observer } = this.#parts;
-    const { ready, session_id } = this.options;
-    const captured = () => ready.withConsole?.(hosts.reporterOf(session_id).console, body) ?? body();
-    return observer?.within?.(captured) ?? captured();
+    const captured = () => this.#host.withConsole(body);
+    return this.#observer?.within?.(captured) ?? captured();
   }
 
   async #begin(): Promise<void> {
-    const { orphan } = this.options;
-    if (orphan) await announceRecovery(orphan, this.#parts, this.#parts.hosts);
-    else if (this.is_accepted) await this.#parts.hosts.status({ status: "running" });
-    else await this.#start("running");
-    await this.options.ready.load?.();
+    const { orphan, ready } = this.options;
+    if (orphan) await announceRecovery(orphan, this, this.#host);
+    else if (this.is_accepted) await this.#host.status({ status: "running" });
+    else this.#start("running");
+    const loading = ready.load?.();
+    if (loading) await loading;
     await this.#session.initialize();
     this.#has_begun = true;
     // a queued run was accepted before its session was initialised
-    await this.#records.storeBegun(this.#session);
+    const stored = this.#records.storeBegun();
+    if (stored) await stored;
     if (this.#requested_stop !== null) await this.#session.cancel(this.#requested_stop);
   }
 
-  async #start(status: "queued" | "running"): Promise<void> {
+  /** Records the first entry, which is stored when the run is accepted. */
+  #start(status: "queued" | "running"): void {
     const { ready, request } = this.options;
-    const { traceparent } = this.#parts.observer ?? {};
-    await this.log.record(draftEntry("run:start", this.session_id, {
+    const { traceparent } = this.#observer ?? {};
+    void this.log.record(draftEntry("run:start", this.session_id, {
       status,
       plan_hash: ready.compiled.plan_hash,
       lock_hash: ready.lock_hash,
@@ -210,8 +245,8 @@ export class ActiveRun implements RunHandle {
     }));
   }
 
-  /** @param place Place in the queue of its session. Default: it has the session. */
-  async #accept(place?: string): Promise<void> {
+  /** Stores the run. @param place Place in the queue of its session. Default: it has the session. */
+  accept(place?: string): Promise<void> | void {
     if (this.is_accepted) return;
     if (this.options.resume && !this.#session.resumable) {
       throw new PreampError(
@@ -219,18 +254,15 @@ export class ActiveRun implements RunHandle {
         "Cannot continue from this entry: the plan's orchestrator does not declare resumable: true",
       );
     }
-    this.options.createOptions.admit?.(this.#parts.projection.run);
+    const { deps, with_run, createOptions: { admit } } = this.options;
+    admit?.(this.current());
+    const records = place === undefined ? this.#records.begun() : this.#records.queued(place);
     this.is_accepted = true;
-    const { deps, with_run, sessions } = this.options;
-    const records = place === undefined ? this.#records.begun(this.#session) : this.#records.queued(place);
-    try {
-      await this.log.accept((appended) =>
-        deps.store.commit([appended, ...records, ...with_run], sessions.fence(this))
-      );
-    } catch (error) {
-      this.is_accepted = false;
-      throw error;
-    }
+    return this.log.accept((appended) => deps.store.commit([appended, ...records, ...with_run], this.fence()))
+      ?.catch((error) => {
+        this.is_accepted = false;
+        throw error;
+      });
   }
 
   /** Runs the turn and ends the run. Resolves when everything is stored; never rejects. */
@@ -254,22 +286,21 @@ export class ActiveRun implements RunHandle {
     if (this.#ending) return;
     this.#ending = true;
     const { deps } = this.options;
-    const { spawner, hosts, projection, limits } = this.#parts;
-    await spawner.stop();
+    const spawned = this.#spawner.stop();
+    if (spawned) await spawned;
     try {
-      if (this.#has_begun) {
-        await warnOfUnheardHandlers(this.#session, (code, message) => hosts.warn(code, message));
-      }
+      const warned = this.#has_begun ? warnOfUnheardHandlers(this.#session, this.#host) : undefined;
+      if (warned) await warned;
       await this.#execute(() => this.#session.cleanup(outcome.status));
     } catch (error) {
-      hosts.warn("cleanup_failed", errorMessage(error));
+      this.#host.warn("cleanup_failed", errorMessage(error));
     }
-    hosts.close();
-    await hosts.contextRecorded;
+    this.log.stop();
+    if (this.#host.contextRecorded) await this.#host.contextRecorded;
     const now_ms = deps.clock.now();
     this.#outcome = this.withoutSecrets({ outcome }).outcome;
-    const run = projection.end(this.#outcome, timestamp(now_ms));
-    const expires_ms = now_ms + limits.log_days * DAY_MS;
+    const run = this.projection.end(this.#outcome, timestamp(now_ms));
+    const expires_ms = now_ms + this.limits.log_days * DAY_MS;
     try {
       await this.log.end(
         draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
@@ -283,20 +314,16 @@ export class ActiveRun implements RunHandle {
   }
 
   #close(): void {
-    this.approvalQueue.close();
+    this.#approvals?.close();
     this.log.close();
-    this.#parts.observer?.ended();
+    this.#observer?.ended();
+    this.options.scheduler.ended(this);
     this.#ended.resolve(this.current());
-    this.#parts.waiters.notify();
+    this.notify();
   }
 
   current(): Run {
-    return this.#parts.projection.run;
-  }
-
-  /** Approvals of the run, pending and decided. */
-  get approvals(): Approval[] {
-    return this.#parts.projection.approvals;
+    return this.projection.run;
   }
 
   /** Whether the outcome of the run is decided. */
@@ -304,29 +331,9 @@ export class ActiveRun implements RunHandle {
     return this.#ending;
   }
 
-  /** Returns the messages of a session of this run: its own, or a sub-agent's. */
-  messagesOf(session_id: string): readonly Message[] {
-    return this.#parts.projection.historyOf(session_id);
-  }
-
-  /** Returns the counters of a session of this run over all of the session's runs. */
-  countersOf(session_id: string): Counters {
-    return { ...this.#parts.projection.countersOf(session_id) };
-  }
-
   /** Outcome of the run for its session; null while the run is active. */
   get last_run(): LastRun | null {
     return this.#outcome && lastRunOf(this.#outcome);
-  }
-
-  /** Reported token usage of the session's requests since the last compaction. */
-  get usages(): readonly LoggedUsage[] {
-    return this.#parts.projection.usagesOf(this.session_id);
-  }
-
-  /** Remembered approvals of the session. */
-  get remembered(): readonly RememberedApproval[] {
-    return this.#parts.projection.rememberedOf(this.session_id);
   }
 
   get session_state(): JsonObject {
@@ -335,22 +342,22 @@ export class ActiveRun implements RunHandle {
 
   /** Returns data without secrets. */
   withoutSecrets<T extends object>(data: T): T {
-    return this.#parts.secrets.redactValues(data as JsonObject) as T; // redaction keeps the shape
+    return this.secrets.redactValues(data as JsonObject) as T; // redaction keeps the shape
   }
 
   settled(until: "end" | "attention"): Promise<Run> {
-    return until === "end" ? this.#ended.promise : this.#parts.waiters.untilAttention();
+    return until === "end" ? this.#ended.promise : this.#waiting.untilAttention();
   }
 
   /** Resolves to an approval once its answer is in the log. */
   decided(approval_id: string): Promise<Approval> {
-    return this.#parts.waiters.untilDecided(approval_id);
+    return this.#waiting.untilDecided(approval_id);
   }
 
   /** Cancels the run and denies its open questions. */
   async cancel(mode: "graceful" | "immediate", reason = "cancelled"): Promise<void> {
     if (this.#ending) return;
-    await this.approvalQueue.denyAll(reason);
+    await this.#approvals?.denyAll(reason);
     if (this.#has_begun) await this.#session.cancel(mode);
     else if (this.#requested_stop !== "immediate") this.#requested_stop = mode; // the session may be replaced
   }
@@ -367,7 +374,7 @@ export class ActiveRun implements RunHandle {
     this.approvalQueue.handOver();
     try {
       await this.log.handOver();
-      await this.#parts.spawner.stop();
+      await this.#spawner.stop();
       await this.#session.cancel("immediate");
       await this.#execute(() => this.#session.cleanup("interrupted"));
     } catch (error) {
@@ -375,8 +382,8 @@ export class ActiveRun implements RunHandle {
         deps.log("error", "run_not_suspended", { run_id: this.id, message: errorMessage(error) });
       }
     }
-    this.#parts.hosts.close();
-    this.#parts.observer?.ended();
+    this.log.stop();
+    this.#observer?.ended();
     this.log.wake(); // its readers follow the stored log
     deps.log("info", "run_handed_over", { run_id: this.id });
   }
@@ -388,7 +395,7 @@ export class ActiveRun implements RunHandle {
   async steer(text: string): Promise<void> {
     if (this.#ending) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
     const steer = this.#session.getCapability("session.steer");
-    const queued = this.#parts.projection.status === "queued";
+    const queued = this.projection.status === "queued";
     if (queued || typeof steer !== "function") {
       const fact = queued
         ? "it waits for its session and has not started"

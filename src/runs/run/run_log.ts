@@ -15,20 +15,18 @@ import { DELTA, DeltaBuffer } from "./delta_buffer.ts";
 import type { RunProjection } from "./run_projection.ts";
 import { DeferredFlush } from "./deferred_flush.ts";
 
-/** Options of {@link RunLog}. */
-export interface RunLogOptions {
-  run_id: string;
-  store: Store;
-  clock: Clock;
-  projection: RunProjection;
-  limits: LogLimits;
-  fence: () => Fence | undefined;
+/** The run that a log belongs to. */
+export interface LoggedRun {
+  readonly id: string;
+  readonly projection: RunProjection;
+  readonly limits: LogLimits;
   /** Redacts the data of entries. */
-  secrets: SecretSink;
+  readonly secrets: SecretSink;
+  fence(): Fence | undefined;
   /** Receives entries after they are stored. */
-  onStored?: ((entries: readonly Entry[]) => void) | undefined;
+  stored(entries: readonly Entry[]): void;
   /** Called once when the log is full. */
-  onFull: (limit: keyof LogLimits) => void;
+  full(limit: keyof LogLimits): void;
 }
 
 /** The change that stores the buffered entries. */
@@ -48,11 +46,15 @@ const SLICE_MS = 10;
  */
 class Pauses {
   #count = 0;
-  #since = performance.now(); // real time, also where the run's clock is another
+  /** Real time, also where the run's clock is another; -1 before the first reading. */
+  #since = -1;
 
   /** Counts a durable entry. Returns a promise when the run must wait for the next turn of the event loop. */
   next(): Promise<void> | void {
-    if (++this.#count % CLOCK_EVERY !== 0 || performance.now() - this.#since < SLICE_MS) return;
+    if (++this.#count % CLOCK_EVERY !== 0) return;
+    const now = performance.now();
+    if (this.#since < 0) this.#since = now;
+    if (now - this.#since < SLICE_MS) return;
     return new Promise((resolve) =>
       setImmediate(() => {
         this.#since = performance.now();
@@ -64,9 +66,11 @@ class Pauses {
 
 /** An append-only event log. */
 export class RunLog {
-  readonly #options: RunLogOptions;
+  readonly #run: LoggedRun;
+  readonly #store: Store;
+  readonly #clock: Clock;
   readonly #deltas: DeltaBuffer;
-  readonly #readers = new Waiters();
+  #readers: Waiters | null = null;
   #seq = 0;
   #stored = 0;
   /** The entries of the last commit, for readers that follow the log as it grows. */
@@ -75,6 +79,7 @@ export class RunLog {
   #pending_bytes = 0;
   #open = false;
   #closed = false;
+  #is_stopped = false;
   #is_handed_over = false;
   #flushing: Promise<void> | null = null;
   readonly #deferred: DeferredFlush;
@@ -83,11 +88,12 @@ export class RunLog {
   #bytes = 0;
   #full = false;
 
-  constructor(options: RunLogOptions) {
-    this.#options = options;
-    this.#deltas = new DeltaBuffer(options.secrets, options.limits.max_log_entries);
-    // an error is ignored here: the next barrier meets the same store and rejects
-    this.#deferred = new DeferredFlush(() => void this.flush()?.catch(() => {}));
+  constructor(run: LoggedRun, store: Store, clock: Clock) {
+    this.#run = run;
+    this.#store = store;
+    this.#clock = clock;
+    this.#deltas = new DeltaBuffer(run.secrets, run.limits.max_log_entries);
+    this.#deferred = new DeferredFlush(this);
   }
 
   /** Continues after stored entries. Readers see what follows at once. */
@@ -102,6 +108,7 @@ export class RunLog {
 
   /** Records an entry. Returns a promise when the entry must be durable before the next step. */
   record(draft: DraftEntry): Promise<void> | void {
+    if (this.#is_stopped) return;
     if (this.#is_handed_over) return isBarrier(draft) ? Promise.reject(handedOverError()) : undefined;
     if (draft.event === DELTA) return this.#recordDelta(draft);
     const released = this.#deltas.flushBefore(draft);
@@ -119,13 +126,13 @@ export class RunLog {
     const bytes = this.#redact(draft);
     const entry = this.#number(draft);
     this.#enqueue(entry, bytes);
-    this.#options.projection.add(entry);
+    this.#run.projection.add(entry);
     return bytes;
   }
 
   #recordDelta(draft: DraftEntry): void {
     const delta = this.#deltas.add(draft);
-    if (!this.#full && this.#deltas.chars > this.#options.limits.max_log_bytes) {
+    if (!this.#full && this.#deltas.chars > this.#run.limits.max_log_bytes) {
       this.#reportFull("max_log_bytes");
     }
     if (delta === null) return;
@@ -164,17 +171,17 @@ export class RunLog {
     // perf: the kernel creates drafts with these three properties, so the shape does not change
     const entry = draft as Entry;
     entry.seq = ++this.#seq;
-    entry.ts = timestamp(this.#options.clock.now());
-    entry.run_id = this.#options.run_id;
+    entry.ts = timestamp(this.#clock.now());
+    entry.run_id = this.#run.id;
     if (entry.verdict !== undefined) {
-      entry.verdict = this.#options.secrets.redactValues({ ...entry.verdict }) as unknown as Verdict;
+      entry.verdict = this.#run.secrets.redactValues({ ...entry.verdict }) as unknown as Verdict;
     }
     return entry;
   }
 
   /** Redacts a draft's data; returns its estimated size. */
   #redact(draft: DraftEntry): number {
-    const { secrets } = this.#options;
+    const { secrets } = this.#run;
     const bytes = secrets.weighEvent(draft.event, draft.data);
     if (!Number.isNaN(bytes)) return bytes;
     draft.data = secrets.redactEvent(draft.event, draft.data);
@@ -183,7 +190,7 @@ export class RunLog {
 
   #measure(bytes: number): void {
     if (this.#full) return;
-    const { limits } = this.#options;
+    const { limits } = this.#run;
     this.#counted++;
     this.#bytes += bytes;
     const limit = this.#counted > limits.max_log_entries
@@ -196,7 +203,7 @@ export class RunLog {
 
   #reportFull(limit: keyof LogLimits): void {
     this.#full = true;
-    this.#options.onFull(limit);
+    this.#run.full(limit);
   }
 
   /**
@@ -216,12 +223,13 @@ export class RunLog {
    * projection.
    */
   async end(draft: DraftEntry, changes: () => readonly Change[]): Promise<void> {
-    const { store, fence } = this.#options;
     this.#enqueueDeltas(this.#deltas.flush());
     this.#append(draft);
     // the caller of that flush gets the error; its entries are stored again by this commit
     while (this.#flushing) await this.#flushing.catch(() => {});
-    const stored = this.#commit((appended) => store.commit([appended, ...changes()], fence()));
+    const stored = this.#commit((appended) =>
+      this.#store.commit([appended, ...changes()], this.#run.fence())
+    );
     if (stored) await stored;
   }
 
@@ -239,19 +247,19 @@ export class RunLog {
   flush(): Promise<void> | void {
     if (this.#flushing) return this.#flushing.then(() => this.flush());
     if (this.#pending.length === 0) return;
-    const { store, fence } = this.#options;
-    return this.#commit((appended) => store.commit([appended], fence()));
+    return this.#commit((appended) => this.#store.commit([appended], this.#run.fence()));
   }
 
   /** Stores the buffered entries. On failure they are buffered again, so that the log never has a gap. */
   #commit(commit: (appended: Appended) => Awaitable<void>): Promise<void> | void {
     this.#deferred.cancel();
-    const [entries, bytes] = [this.#pending, this.#pending_bytes];
+    const entries = this.#pending;
+    const bytes = this.#pending_bytes;
     this.#pending = [];
     this.#pending_bytes = 0;
     let done: Awaitable<void>;
     try {
-      done = commit({ append: this.#options.run_id, after: this.#stored, entries, bytes });
+      done = commit({ append: this.#run.id, after: this.#stored, entries, bytes });
     } catch (error) {
       this.#restore(entries, bytes);
       return Promise.reject(error);
@@ -271,13 +279,18 @@ export class RunLog {
   #markStored(entries: readonly Entry[]): void {
     this.#last_stored = entries;
     this.#stored += entries.length;
-    this.#options.onStored?.(entries);
+    this.#run.stored(entries);
     this.wake();
   }
 
   /** Wakes every waiting reader. */
   wake(): void {
-    this.#readers.wakeAll();
+    this.#readers?.wakeAll();
+  }
+
+  /** Ignores all further entries but the last, such as those of a module's timer that fires after the end. */
+  stop(): void {
+    this.#is_stopped = true;
   }
 
   /** Closes the log: no entry follows. */
@@ -310,7 +323,7 @@ export class RunLog {
   /** Resolves when an entry after `after` is stored, the log is closed, or `signal` aborts. */
   async changed(after: number, signal?: AbortSignal): Promise<void> {
     if (this.#stored > after || this.#closed || signal?.aborted) return;
-    await this.#readers.wait(signal);
+    await (this.#readers ??= new Waiters()).wait(signal);
   }
 }
 

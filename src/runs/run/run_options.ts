@@ -1,7 +1,9 @@
-/** Options of a run that depend on its request. */
-import type { RunnablePlan } from "../ports.ts";
+/** Options of a run, and what it needs from the scheduler. */
+import type { RunnablePlan, RunsDeps } from "../ports.ts";
+import type { AdmissionSlot } from "../scheduler/admission.ts";
 import type { OrphanedRun } from "../scheduler/crash_state.ts";
-import type { SavedSession } from "../storage/session_store.ts";
+import type { EndedChild, FinishedRun, SavedSession } from "../storage/session_store.ts";
+import type { Change, Fence } from "../../store/store.ts";
 import type { Caller, CreateOptions, RunRequest } from "../types.ts";
 
 /** The state of a turn that the run continues: from an entry of another run, or from before a crash. */
@@ -24,4 +26,32 @@ export interface NewRun {
   session_id: string;
   /** The session before this run; null for a new one. */
   saved: SavedSession | null;
+  /** Counts the run against the limits of concurrent runs; released when it has ended. */
+  slot: AdmissionSlot;
+}
+
+/** Options of `ActiveRun`. */
+export interface RunOptions extends NewRun {
+  deps: RunsDeps;
+  scheduler: RunOwner;
+  /** Changes that are committed with the run's first entry, such as its idempotency key. */
+  with_run: readonly Change[];
+}
+
+/** The scheduler of a run. Other processes may use the stored sessions too. */
+export interface RunOwner {
+  /** Returns the fence of the run's session, or of its place in a queue. */
+  fence(run: FinishedRun): Fence | undefined;
+  /** Returns the change that stores the session after the run. */
+  change(run: FinishedRun): Change;
+  /** Returns the change that stores a sub-agent's session. */
+  childChange(run: FinishedRun, child: EndedChild): Change;
+  /**
+   * Acquires the session of an earlier sub-agent, which only the session that spawned it may continue.
+   * @throws {PreampError} `not_found`, `session_busy`.
+   */
+  acquireChild(run: FinishedRun, session_id: string, parent_id: string): Promise<SavedSession>;
+  releaseChild(session_id: string): Promise<void>;
+  /** Called once when a run has ended, before anyone who waits for it continues. */
+  ended(run: FinishedRun): void;
 }

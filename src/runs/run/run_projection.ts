@@ -34,9 +34,25 @@ export interface InitialRun {
 /** State of a session before this run. */
 export interface SessionBefore {
   readonly messages: readonly Message[];
-  readonly usages?: readonly LoggedUsage[];
-  readonly remembered?: readonly RememberedApproval[];
-  readonly counters?: Counters;
+  readonly usages?: readonly LoggedUsage[] | undefined;
+  readonly remembered?: readonly RememberedApproval[] | undefined;
+  readonly counters?: Counters | undefined;
+}
+
+/** What is known of one session of a run. */
+class SessionProjection {
+  history: Message[];
+  usages: LoggedUsage[];
+  remembered: readonly RememberedApproval[];
+  /** Counters over all of the session's runs. */
+  readonly counters: Counters;
+
+  constructor({ messages, usages = [], remembered = [], counters }: SessionBefore) {
+    this.history = [...messages];
+    this.usages = [...usages];
+    this.remembered = remembered;
+    this.counters = counters ? { ...counters } : emptyCounters();
+  }
 }
 
 /** Computes the projection entry by entry; `run` is the run object as of the last entry. */
@@ -44,16 +60,14 @@ export class RunProjection {
   readonly #initial: InitialRun;
   readonly #counters = emptyCounters();
   readonly #warnings: Warning[];
-  readonly #approvals = new Map<string, Approval>();
+  readonly #approvals: Approval[] = [];
   readonly #isolation: Record<string, string> = {};
-  readonly #histories = new Map<string, Message[]>();
-  readonly #state: JsonObject = {};
-  readonly #remembered = new Map<string, readonly RememberedApproval[]>();
+  /** The run's own session. */
+  #own: SessionProjection;
+  /** The sessions of its sub-agents. */
+  #agents: Map<string, SessionProjection> | null = null;
   /** Questions that were recorded as answered by a remembered approval. */
-  readonly #answered_from_memory = new Set<string>();
-  /** Session id → counters over all of the session's runs. */
-  readonly #session_counters = new Map<string, Counters>();
-  readonly #usages = new Map<string, LoggedUsage[]>();
+  #answered_from_memory: string[] = [];
   #status: RunStatus = "queued";
   #limits!: RunLimits;
   #plan_hash = "";
@@ -65,17 +79,29 @@ export class RunProjection {
   constructor(initial: InitialRun) {
     this.#initial = initial;
     this.#warnings = [...initial.warnings];
-    this.#histories.set(initial.session_id, [...initial.history]);
-    this.#usages.set(initial.session_id, [...initial.usages ?? []]);
-    this.#remembered.set(initial.session_id, initial.remembered ?? []);
-    if (initial.counters) this.#session_counters.set(initial.session_id, { ...initial.counters });
+    const { history: messages, usages, remembered, counters } = initial;
+    this.#own = new SessionProjection({ messages, usages, remembered, counters });
+  }
+
+  /** Returns the projection of a session of this run. */
+  #of(session_id: string): SessionProjection {
+    if (session_id === this.#initial.session_id) return this.#own;
+    let session = this.#agents?.get(session_id);
+    if (!session) this.#set(session_id, session = new SessionProjection(NEW_SESSION));
+    return session;
+  }
+
+  #set(session_id: string, session: SessionProjection): void {
+    if (session_id === this.#initial.session_id) this.#own = session;
+    else (this.#agents ??= new Map()).set(session_id, session);
   }
 
   /** Adds the next entry. */
   add(entry: Entry): void {
     if (entry.event === "content_block:delta") return;
+    const session = this.#of(entry.session_id);
     count(this.#counters, entry);
-    count(this.countersOf(entry.session_id), entry);
+    count(session.counters, entry);
     const { data } = entry;
     switch (entry.event) {
       case "run:start":
@@ -94,29 +120,24 @@ export class RunProjection {
         this.#warnOfSkipped(data);
         break;
       case "approval:required":
-        this.#approvals.set(String(data.approval_id), approvalOf(entry));
+        this.#approvals.push(approvalOf(entry));
         break;
       case "approval:granted":
       case "approval:denied":
-        this.#decide(entry);
+        this.#decide(session, entry);
         break;
       case "context:message":
-        this.historyOf(entry.session_id).push(data.message as unknown as Message);
+        session.history.push(data.message as unknown as Message);
         break;
       case "context:reset":
-        this.#histories.set(entry.session_id, [...data.messages as Message[]]);
-        this.#usages.delete(entry.session_id);
+        session.history = [...data.messages as Message[]];
+        session.usages = [];
         break;
       case "context:compaction": // earlier usage is in the state that the context stores with the compaction
-        this.#usages.delete(entry.session_id);
+        session.usages = [];
         break;
       case "provider:response":
-        this.#recordUsage(entry.session_id, data);
-        break;
-      case "session:state":
-        if (isObject(data.set) && entry.session_id === this.#initial.session_id) {
-          Object.assign(this.#state, data.set);
-        }
+        recordUsage(session, data);
         break;
     }
   }
@@ -133,11 +154,11 @@ export class RunProjection {
     this.#metadata = data.metadata as JsonObject;
   }
 
-  #decide(entry: Entry): void {
+  #decide(session: SessionProjection, entry: Entry): void {
     if (entry.data.remembered === true) {
-      return void this.#answered_from_memory.add(questionKey(entry.session_id, entry.data));
+      return void this.#answered_from_memory.push(questionKey(entry.session_id, entry.data));
     }
-    const approval = this.#approvals.get(String(entry.data.approval_id));
+    const approval = this.#approvals.find(({ id }) => id === entry.data.approval_id);
     if (!approval) return;
     const { decision, reason, decided_by } = entry.data;
     approval.status = decision === "timeout"
@@ -149,62 +170,44 @@ export class RunProjection {
     approval.reason = reason as string | null;
     approval.decided_by = decided_by as string | null;
     approval.decided_at = entry.ts;
-    const { session_id } = entry;
-    this.#remembered.set(session_id, storeApproval(this.rememberedOf(session_id), approval, entry));
+    session.remembered = storeApproval(session.remembered, approval, entry);
   }
 
   /** Returns the remembered approvals of a session. */
   rememberedOf(session_id: string): readonly RememberedApproval[] {
-    return this.#remembered.get(session_id) ?? [];
+    return this.#of(session_id).remembered;
   }
 
   /** Returns the remembered answer to a question of a session, or null. */
   answerTo(question: ApprovalMatch, session_id: string): RememberedAnswer | null {
     const answer = findApproval(this.rememberedOf(session_id), question);
     return answer &&
-      { ...answer, recorded: this.#answered_from_memory.has(questionKey(session_id, question)) };
-  }
-
-  #recordUsage(session_id: string, { usage, inner }: JsonObject): void {
-    if (inner === true) return; // a call by a hook or a tool: it does not carry the history
-    const input_tokens = sentTokens(usage);
-    if (input_tokens === 0) return;
-    let usages = this.#usages.get(session_id);
-    if (!usages) this.#usages.set(session_id, usages = []);
-    usages.push({ messages: this.historyOf(session_id).length, input_tokens });
-    if (usages.length > MOST_USAGES) usages.shift();
+      { ...answer, recorded: this.#answered_from_memory.includes(questionKey(session_id, question)) };
   }
 
   /** Sets a session's state to that before this run, or before this turn. */
   continueFrom(session_id: string, before: SessionBefore): void {
-    this.#histories.set(session_id, [...before.messages]);
-    this.#usages.set(session_id, [...before.usages ?? []]);
-    this.#remembered.set(session_id, before.remembered ?? []);
-    this.#session_counters.set(session_id, { ...before.counters ?? emptyCounters() });
+    this.#set(session_id, new SessionProjection(before));
   }
 
   /** Returns the counters of a session over all of its runs. The object is live: later entries change it. */
   countersOf(session_id: string): Counters {
-    let counters = this.#session_counters.get(session_id);
-    if (!counters) this.#session_counters.set(session_id, counters = emptyCounters());
-    return counters;
+    return this.#of(session_id).counters;
   }
 
   /** Returns the usage of a session's requests since its last compaction, oldest first. */
   usagesOf(session_id: string): readonly LoggedUsage[] {
-    return this.#usages.get(session_id) ?? [];
+    return this.#of(session_id).usages;
   }
 
   /** Returns the messages of a session of this run. */
   historyOf(session_id: string): Message[] {
-    let history = this.#histories.get(session_id);
-    if (!history) this.#histories.set(session_id, history = []);
-    return history;
+    return this.#of(session_id).history;
   }
 
   /** Approvals of this run, oldest first. */
   get approvals(): Approval[] {
-    return [...this.#approvals.values()];
+    return [...this.#approvals];
   }
 
   /** Used part of the run's limits, except time. */
@@ -266,9 +269,7 @@ export class RunProjection {
       warnings: [...this.#warnings],
       approvals: outcome
         ? []
-        : this.approvals.filter((approval) => approval.status === "pending").map((approval) => ({
-          ...approval,
-        })),
+        : this.#approvals.filter(({ status }) => status === "pending").map((approval) => ({ ...approval })),
       error: outcome?.error ?? null,
       metadata: this.#metadata,
       context: {
@@ -282,6 +283,16 @@ export class RunProjection {
       events_url: this.#initial.events_url,
     };
   }
+}
+
+const NEW_SESSION: SessionBefore = { messages: [] };
+
+function recordUsage({ history, usages }: SessionProjection, { usage, inner }: JsonObject): void {
+  if (inner === true) return; // a call by a hook or a tool: it does not carry the history
+  const input_tokens = sentTokens(usage);
+  if (input_tokens === 0) return;
+  usages.push({ messages: history.length, input_tokens });
+  if (usages.length > MOST_USAGES) usages.shift();
 }
 
 function questionKey(

@@ -1,129 +1,111 @@
 /**
- * Implements the kernel's `Host` for every session of a run, its sub-agents included: entries go to the run's
- * log, questions to its approvals, warnings to the operator.
+ * Implements the kernel's `Host` for one session of a run, its own or a sub-agent's: entries go to the run's log,
+ * questions to its approvals, warnings to the operator.
  */
 import {
   type ApprovalDecision,
+  type ApprovalMatch,
   type ApprovalRequest,
   type DraftEntry,
   draftEntry,
   type Host,
+  type HostClock,
+  type KnownApproval,
+  type OpenedModule,
+  type RememberedAnswer,
 } from "../../kernel/host.ts";
 import type { Session } from "../../kernel/session/session.ts";
-import { timestamp } from "../../sdk/timestamp.ts";
+import { type ConsoleLevel, MAX_CONSOLE_CHARS } from "../../sdk/console.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
-import type { ApprovalQueue } from "./approvals.ts";
-import { MAX_CONSOLE_CHARS } from "../../sdk/console.ts";
+import type { SessionStatus } from "../../sdk/session_status.ts";
+import { timestamp } from "../../sdk/timestamp.ts";
+import type { ModuleSpec } from "../../sdk/types.ts";
 import type { ModuleReporter, RunnablePlan, RunsDeps, SecretSink } from "../ports.ts";
-import { recordContextUsage, type RunProjection } from "./run_projection.ts";
 import { knownApproval } from "../scheduler/crash_state.ts";
 import { statusFrom } from "../session_status.ts";
-import type { RunLog } from "./run_log.ts";
 import type { SavedSession } from "../storage/session_store.ts";
 import type { Caller, CreateOptions } from "../types.ts";
+import type { ApprovalQueue } from "./approvals.ts";
+import type { RunLog } from "./run_log.ts";
+import { recordContextUsage, type RunProjection } from "./run_projection.ts";
 
-/** The options of a run that its hosts read. */
+/** The run of a session. */
 export interface HostedRun {
-  readonly deps: RunsDeps;
-  readonly caller: Caller;
-  readonly createOptions: CreateOptions;
-  readonly run_id: string;
+  readonly id: string;
+  /** Id of the run's own session. */
   readonly session_id: string;
-  readonly saved: SavedSession | null;
-  /** Set when the run is recovered from a crashed process. */
-  readonly orphan?: object;
-}
-
-/** Collaborators of {@link SessionHosts}. */
-export interface SessionHostsDeps {
-  readonly options: HostedRun;
+  readonly created_at: string;
+  readonly options: {
+    readonly deps: RunsDeps;
+    readonly caller: Caller;
+    readonly createOptions: CreateOptions;
+    readonly saved: SavedSession | null;
+    /** Set when the run is recovered from a crashed process. */
+    readonly orphan?: object;
+  };
+  readonly secrets: SecretSink;
+  readonly projection: RunProjection;
   readonly log: RunLog;
   readonly approvalQueue: ApprovalQueue;
-  readonly projection: RunProjection;
-  readonly secrets: SecretSink;
-  /** Returns the run's own session, which may be replaced before it begins. */
-  session(): Session;
+  /** The run's own session. */
+  readonly session: Session;
   /** Called when the run's own session is initialised: the run exists. */
-  accept(): Promise<void>;
+  accept(): Promise<void> | void;
   /** Called when the run's status or approvals may have changed. */
   notify(): void;
 }
 
-/** Makes the hosts of one run's sessions. */
-export class SessionHosts {
-  readonly #deps: SessionHostsDeps;
+/** Receives what the session of a sub-agent does. */
+export interface ChildEvents {
+  /** Called for each entry, before it is recorded. */
+  recorded(entry: DraftEntry): void;
+  /** Called when the session is initialised. */
+  accepted(): void;
+}
+
+/** The host of one session. */
+export class SessionHost implements Host, ModuleReporter {
+  readonly clock: HostClock;
+  readonly #run: HostedRun;
+  readonly #ready: RunnablePlan;
+  readonly #session_id: string;
+  readonly #child: ChildEvents | null;
+  readonly #started_at: string;
   #context_recorded: Promise<void> | void = undefined;
-  #closed = false;
 
-  constructor(deps: SessionHostsDeps) {
-    this.#deps = deps;
+  /** @param child Null: the session is the run's own. */
+  constructor(run: HostedRun, ready: RunnablePlan, session_id: string, child: ChildEvents | null = null) {
+    const { deps, saved } = run.options;
+    this.clock = deps.clock;
+    this.#run = run;
+    this.#ready = ready;
+    this.#session_id = session_id;
+    this.#child = child;
+    this.#started_at = child ? timestamp(deps.clock.now()) : saved?.object.created_at ?? run.created_at;
   }
 
-  /** Ignores all further entries. */
-  close(): void {
-    this.#closed = true;
+  newId(prefix: string): string {
+    return this.#run.options.deps.newId(prefix);
   }
 
-  /** Returns the host of a session: the run's own, or a sub-agent's. */
-  hostOf(ready: RunnablePlan, session_id: string): Host {
-    const { options, secrets, accept } = this.#deps;
-    const { deps } = options;
-    const started_at = session_id === options.session_id
-      ? options.saved?.object.created_at ?? timestamp(deps.clock.now())
-      : timestamp(deps.clock.now());
-    return {
-      clock: deps.clock,
-      newId: deps.newId,
-      open: (spec) => ready.open(spec, secrets, this.reporterOf(session_id)),
-      record: (entry) => this.record(entry),
-      ask: (request, signal) => this.#ask(request, signal),
-      ...(options.orphan
-        ? {
-          knownApproval: (question, session_id) =>
-            knownApproval(this.#deps.projection.approvals, question, session_id),
-        }
-        : {}),
-      rememberedApproval: (question, session_id) => this.#deps.projection.answerTo(question, session_id),
-      sessionStatus: (id) => {
-        const { projection } = this.#deps;
-        const session = { id, created_at: started_at };
-        const last_activity = timestamp(deps.clock.now());
-        return statusFrom(session, projection.countersOf(id), projection.historyOf(id).length, {
-          last_activity,
-        });
-      },
-      accept,
-      redactEvent: (event, data) => secrets.redactEvent(event, data),
-      warn: (code, message, facts) => this.warn(code, message, { session_id, ...facts }),
-    };
+  open(spec: ModuleSpec): Promise<OpenedModule> | OpenedModule {
+    return this.#ready.open(spec, this.#run.secrets, this);
   }
 
-  /** Returns the receiver of warnings and console lines of a session's modules. */
-  reporterOf(session_id: string): ModuleReporter {
-    return {
-      warn: (code, message) => this.warn(code, message, { session_id }),
-      console: (level, text, module) => {
-        const { options: { deps, run_id }, secrets } = this.#deps;
-        // a truncated line can end in the middle of a secret
-        const whole = text.length < MAX_CONSOLE_CHARS
-          ? text
-          : text.slice(0, text.length - secrets.held(text));
-        const line = secrets.redactValues({ module, text: whole });
-        deps.log(level, "module_console", { run_id, session_id, ...line });
-      },
-    };
+  accept(): Promise<void> | void {
+    return this.#child ? this.#child.accepted() : this.#run.accept();
   }
 
-  /** Records an entry of a session and updates the run's status. */
+  /** Records an entry of the session and updates the run's status. */
   record(entry: DraftEntry): Promise<void> | void {
-    const { approvalQueue, log, options } = this.#deps;
-    if (this.#closed) return; // for example from a module's timer that fires after the end
-    if (entry.event === "approval:required") approvalQueue.expect(String(entry.data.approval_id));
-    const stored = log.record(entry);
+    const run = this.#run;
+    this.#child?.recorded(entry);
+    if (entry.event === "approval:required") run.approvalQueue.expect(String(entry.data.approval_id));
+    const stored = run.log.record(entry);
     switch (entry.event) {
       case "provider:response":
-        if (entry.session_id === options.session_id) this.#recordContext();
+        if (this.#child === null) this.#recordContext();
         return stored;
       case "approval:granted":
       case "approval:denied":
@@ -134,8 +116,8 @@ export class SessionHosts {
   }
 
   #recordContext(): void {
-    const { projection } = this.#deps;
-    this.#context_recorded = recordContextUsage(this.#deps.session(), projection, (error) => {
+    const { session, projection } = this.#run;
+    this.#context_recorded = recordContextUsage(session, projection, (error) => {
       this.warn("context_status_failed", errorMessage(error));
     });
   }
@@ -146,24 +128,24 @@ export class SessionHosts {
   }
 
   async #resume(stored: Promise<void> | void): Promise<void> {
+    const run = this.#run;
     await stored;
-    this.#deps.notify();
-    const waits = this.#deps.projection.approvals.some((approval) => approval.status === "pending");
-    if (!waits && this.#deps.projection.status === "awaiting_approval") {
-      await this.status({ status: "running" });
-    }
+    run.notify();
+    const waits = run.projection.approvals.some((approval) => approval.status === "pending");
+    if (!waits && run.projection.status === "awaiting_approval") await this.status({ status: "running" });
   }
 
   /** Records `run:status`. */
   async status(data: JsonObject): Promise<void> {
-    const { log, options, session, notify } = this.#deps;
-    await log.record(draftEntry("run:status", options.session_id, data, session().turn_fields));
-    notify();
+    const run = this.#run;
+    await run.log.record(draftEntry("run:status", run.session_id, data, run.session.turn_fields));
+    run.notify();
   }
 
-  async #ask(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> {
-    return await this.#deps.approvalQueue.ask(request, signal, () => {
-      const waiting = this.#deps.projection.status === "awaiting_approval"
+  async ask(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> {
+    const { approvalQueue, projection } = this.#run;
+    return await approvalQueue.ask(request, signal, () => {
+      const waiting = projection.status === "awaiting_approval"
         ? Promise.resolve()
         : this.status({ status: "awaiting_approval" });
       waiting.then(() => this.#askCallback(request, signal)).catch((error) =>
@@ -174,34 +156,67 @@ export class SessionHosts {
 
   /** Asks through `createOptions.ask`, such as the terminal. Over HTTP the answer comes by `decide`. */
   async #askCallback(request: ApprovalRequest, signal: AbortSignal): Promise<void> {
-    const { ask } = this.#deps.options.createOptions;
+    const { projection, approvalQueue, options: { caller, createOptions: { ask } } } = this.#run;
     if (!ask) return;
-    const approval = this.#deps.projection.approvals.find((known) => known.id === request.approval_id);
+    const approval = projection.approvals.find((known) => known.id === request.approval_id);
     if (!approval) return;
     const answer = await ask(approval, signal);
     // no answer possible: the default applies at once
-    if (answer === null) return await this.#deps.approvalQueue.expire(request);
+    if (answer === null) return await approvalQueue.expire(request);
     try {
-      await this.#deps.approvalQueue.decide(request.approval_id, {
+      await approvalQueue.decide(request.approval_id, {
         decision: answer.decision,
         reason: answer.reason ?? null,
-        decided_by: this.#deps.options.caller.name,
+        decided_by: caller.name,
       });
     } catch (error) {
       if (!signal.aborted) throw error;
     }
   }
 
+  knownApproval(
+    question: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
+    session_id: string,
+  ): KnownApproval | null {
+    const { projection, options: { orphan } } = this.#run;
+    return orphan ? knownApproval(projection.approvals, question, session_id) : null;
+  }
+
+  rememberedApproval(question: ApprovalMatch, session_id: string): RememberedAnswer | null {
+    return this.#run.projection.answerTo(question, session_id);
+  }
+
+  sessionStatus(id: string): SessionStatus {
+    const { projection } = this.#run;
+    const session = { id, created_at: this.#started_at };
+    const last_activity = timestamp(this.clock.now());
+    return statusFrom(session, projection.countersOf(id), projection.historyOf(id).length, { last_activity });
+  }
+
+  redactEvent(event: string, data: JsonObject): JsonObject {
+    return this.#run.secrets.redactEvent(event, data);
+  }
+
   /** Logs a warning for the operator, and adds it to the run object when the client can act on it. */
   warn(code: string, message: string, facts: JsonObject = {}): void {
-    const { projection, options, secrets } = this.#deps;
-    const redacted = secrets.redactValues({ message, ...facts });
+    const { id, session_id, projection, secrets, options: { deps } } = this.#run;
+    const redacted = secrets.redactValues({ message, session_id: this.#session_id, ...facts });
     if (RUN_WARNINGS.has(code)) projection.warn({ code, message: String(redacted.message) });
-    options.deps.log("warning", code, {
-      run_id: options.run_id,
-      session_id: options.session_id,
-      ...redacted,
-    });
+    deps.log("warning", code, { run_id: id, session_id, ...redacted });
+  }
+
+  console(level: ConsoleLevel, text: string, module: string): void {
+    const { id: run_id, secrets, options: { deps } } = this.#run;
+    // a truncated line can end in the middle of a secret
+    const whole = text.length < MAX_CONSOLE_CHARS ? text : text.slice(0, text.length - secrets.held(text));
+    const line = secrets.redactValues({ module, text: whole });
+    deps.log(level, "module_console", { run_id, session_id: this.#session_id, ...line });
+  }
+
+  /** Executes `body`. Meanwhile logs the console output of the plan's modules in this process. */
+  withConsole<T>(body: () => Promise<T>): Promise<T> {
+    const { withConsole } = this.#ready;
+    return withConsole ? withConsole((...line) => this.console(...line), body) : body();
   }
 }
 

@@ -44,10 +44,16 @@ export class Admission {
    * @throws {PreampError} `too_many_runs`.
    */
   reserve(caller: Caller, session_id: string, if_busy: RunRequest["if_busy"]): AdmissionSlot {
-    const counted = [...this.#slots].filter((slot) => if_busy === "queue" || slot.session_id !== session_id);
+    let taken = 0;
+    let taken_by_caller = 0;
+    for (const slot of this.#slots) {
+      if (if_busy !== "queue" && slot.session_id === session_id) continue;
+      taken++;
+      if (isOf(slot, caller)) taken_by_caller++;
+    }
     const limits = this.#limitsOf(caller);
-    checkRoom(counted.length, "max_concurrent_runs", limits);
-    checkRoom(counted.filter((slot) => isOf(slot, caller)).length, "max_runs_per_key", limits);
+    checkRoom(taken, "max_concurrent_runs", limits);
+    checkRoom(taken_by_caller, "max_runs_per_key", limits);
     return this.#add(caller, session_id);
   }
 
@@ -98,14 +104,14 @@ export class Admission {
   }
 
   /** Releases a slot; a run of the same caller that is not counted yet inherits its place. */
-  async release(slot: AdmissionSlot): Promise<void> {
+  release(slot: AdmissionSlot): Promise<void> | void {
     this.#slots.delete(slot);
     const { taken } = slot;
     if (taken === null) return;
     slot.taken = null;
     const heir = [...this.#slots].find((other) => other.taken === null && isOf(other, slot.caller));
     if (heir) heir.taken = taken;
-    else await this.#shared?.release(taken);
+    else return this.#shared?.release(taken);
   }
 
   /** Stops counting runs and frees the slots of those that other processes continue. */

@@ -38,9 +38,8 @@ export interface RecoveryDeps {
   readonly queue: SessionQueue;
   /** Returns whether a run is active in this process. */
   isActive(run_id: string): boolean;
-  newRun(options: NewRun): ActiveRun;
-  /** Counts a run against the limits of concurrent runs, without checking them. */
-  admit(run: ActiveRun): void;
+  /** Creates a run and counts it against the limits of concurrent runs, without checking them. */
+  newRun(options: Omit<NewRun, "slot">): ActiveRun;
   /** Executes a run that has begun, until its end. */
   execute(run: ActiveRun): void;
   /** Waits with a run until its session is free. */
@@ -142,7 +141,7 @@ export class Recovery {
   }
 
   async #recoverRun(claim: Claim): Promise<void> {
-    const { deps: { log }, leases, admit, execute, wait } = this.#deps;
+    const { deps: { log }, leases, execute, wait } = this.#deps;
     const { input: { session_id }, entries, release } = claim;
     let run: ActiveRun | null;
     try {
@@ -152,7 +151,6 @@ export class Recovery {
       throw error;
     }
     if (run === null) return await release();
-    admit(run);
     if (isWaiting(entries)) return wait(run);
     leases.assign(session_id, run);
     try {

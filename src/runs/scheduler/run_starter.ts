@@ -81,28 +81,20 @@ export class RunStarter {
     return (await this.#deps.queue.openRuns(run.options)).waiting.length > 0;
   }
 
-  /**
-   * Acquires the session for a run; resolves to false while another process has it. Supersedes a run of this process that
-   * awaits approval; cancels or rejects for any other.
-   */
-  async #acquireSession(run: ActiveRun): Promise<boolean> {
-    const { id, session_id, options: { request } } = run;
-    while (this.#deps.leases.has(session_id)) {
-      const active = this.#deps.leases.runIn(session_id);
-      if (active && active.session_id !== session_id) {
-        throw busyError(session_id, `run "${active.id}" uses it as a sub-agent`);
-      }
-      if (active && !active.ended) {
-        const awaits_approval = active.current().status === "awaiting_approval";
-        if (!awaits_approval && request.if_busy !== "cancel") {
-          throw busyError(session_id, `run "${active.id}" has not ended`);
-        }
-        await active.cancel("graceful", awaits_approval ? `superseded by ${id}` : "cancelled");
-      }
-      await this.#deps.leases.whenReleased(session_id);
+  /** Resolves when the session may be free. Supersedes a run that awaits approval; cancels or rejects for any other. */
+  async #whenFree({ id, session_id, options: { request } }: ActiveRun): Promise<void> {
+    const active = this.#deps.leases.runIn(session_id);
+    if (active && active.session_id !== session_id) {
+      throw busyError(session_id, `run "${active.id}" uses it as a sub-agent`);
     }
-    // no await since the check: other waiting runs will find this one
-    return await this.#deps.leases.acquire(session_id, run);
+    if (active && !active.ended) {
+      const awaits_approval = active.current().status === "awaiting_approval";
+      if (!awaits_approval && request.if_busy !== "cancel") {
+        throw busyError(session_id, `run "${active.id}" has not ended`);
+      }
+      await active.cancel("graceful", awaits_approval ? `superseded by ${id}` : "cancelled");
+    }
+    await this.#deps.leases.whenReleased(session_id);
   }
 
   /**
@@ -110,12 +102,15 @@ export class RunStarter {
    * the session is created with the run and need not be reloaded.
    */
   async #beginInSession(run: ActiveRun, is_new = false): Promise<boolean> {
-    if (!await this.#acquireSession(run)) return false;
-    const { caller, request, saved } = run.options;
+    const { leases } = this.#deps;
+    const { session_id, options: { caller, request, saved } } = run;
+    while (leases.has(session_id)) await this.#whenFree(run);
+    // no await since the check: other waiting runs will find this one
+    if (!await leases.acquire(session_id, run)) return false;
     try {
       if (saved !== null && !is_new) {
         if (await this.#hasOrphan(run)) {
-          await this.#deps.leases.release(run.session_id);
+          await leases.release(session_id);
           return false;
         }
         const now = await this.#deps.sessions.reload(caller, request, saved);
@@ -124,7 +119,7 @@ export class RunStarter {
       await run.begin();
     } catch (error) {
       if (!run.is_accepted) {
-        await this.#deps.leases.release(run.session_id);
+        await leases.release(session_id);
         throw error;
       }
       await run.finish(failedOutcome(error));

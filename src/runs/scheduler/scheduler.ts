@@ -2,35 +2,37 @@
  * Schedules runs: one active run per session, a global and a per-caller limit, deduplication by idempotency
  * key, a FIFO queue per busy session, and what happens to runs when the process stops. `run/run.ts` executes a run.
  */
+import { printableId } from "../../process/ids.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import type { Prompt } from "../../sdk/types.ts";
 import { Admission, type AdmissionSlot } from "./admission.ts";
 import { CallerSlots } from "./caller_slots.ts";
 import type { RunnablePlan, RunsDeps } from "../ports.ts";
 import { HeldLeases } from "./held_leases.ts";
 import { type RunsElsewhere, RunStarter } from "./run_starter.ts";
-import { SessionLeases } from "./session_leases.ts";
+import { busyError, SessionLeases } from "./session_leases.ts";
 import { SessionQueue } from "./session_queue.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Recovery } from "./recovery.ts";
 import { ReleasingMap } from "./releasing_map.ts";
-import { LeasedSessions } from "./run_sessions.ts";
 import { ActiveRun } from "../run/run.ts";
-import type { NewRun, ResumeOptions } from "../run/run_options.ts";
+import type { NewRun, ResumeOptions, RunOwner } from "../run/run_options.ts";
 import {
   callerOfPlan,
+  type EndedChild,
+  savedChild,
   type SavedSession,
+  savedSession,
   type SessionStore,
   withSessionPlan,
 } from "../storage/session_store.ts";
-import type { Awaitable } from "../../store/store.ts";
+import type { Awaitable, Change, Fence } from "../../store/store.ts";
 import type { Caller, CreateOptions, RunHandle, RunRequest } from "../types.ts";
 
 /** Milliseconds that `close` waits for the ends of cancelled runs. */
 const CLOSE_MS = 1_000;
 
 /** Starts the runs of this process and tracks them until they end. */
-export class RunScheduler {
+export class RunScheduler implements RunOwner {
   readonly #deps: RunsDeps;
   readonly #sessions: SessionStore;
   readonly #idempotency: Idempotency;
@@ -39,10 +41,8 @@ export class RunScheduler {
   readonly #leases: SessionLeases;
   readonly #queue: SessionQueue;
   readonly #starter: RunStarter;
-  readonly #run_sessions: LeasedSessions;
   readonly #admission: Admission;
   readonly #recovery: Recovery;
-  readonly #executing = new Set<Promise<void>>();
   #draining = false;
 
   constructor(deps: RunsDeps, sessions: SessionStore, elsewhere: RunsElsewhere) {
@@ -69,10 +69,9 @@ export class RunScheduler {
       hasEnded: (run_id) => this.#hasEnded(run_id),
       isDraining: () => this.#draining,
       execute: (run) => this.#execute(run),
-      wait: (run) => this.#keepWaiting(run),
+      wait: (run) => this.#register(run),
       pause: (ms) => clock.after(ms),
     });
-    this.#run_sessions = new LeasedSessions({ clock, sessions, leases: this.#leases, queue: this.#queue });
     const slots = this.#is_shared ? new CallerSlots(this.#held) : null;
     this.#admission = new Admission((caller) => deps.limitsOf(caller), slots, clock);
     this.#recovery = new Recovery({
@@ -81,15 +80,11 @@ export class RunScheduler {
       leases: this.#leases,
       queue: this.#queue,
       isActive: (run_id) => this.#runs.has(run_id),
-      newRun: (options) => this.#newRun(options),
-      admit: (run) => {
-        const { caller } = run.options;
-        this.#releaseSlotAtEnd(run, this.#admission.reserveAdmitted(caller, run.session_id));
-      },
+      newRun: (options) => this.#newAdmittedRun(options),
       execute: (run) => this.#execute(run),
       wait: (run) => {
         this.#queue.adopt(run);
-        this.#keepWaiting(run);
+        this.#register(run);
       },
     });
   }
@@ -153,7 +148,7 @@ export class RunScheduler {
 
   /** Counts a run against the limits of concurrent runs until its end, prepares its plan, and begins it. */
   async #start(
-    options: Omit<NewRun, "run_id" | "ready" | "saved">,
+    options: Omit<NewRun, "run_id" | "ready" | "saved" | "slot">,
     load: () => Awaitable<SavedSession | null>,
     begin: (run: ActiveRun) => Promise<void>,
   ): Promise<ActiveRun> {
@@ -161,11 +156,11 @@ export class RunScheduler {
     const { request, caller, createOptions, session_id } = options;
     const slot = this.#admission.reserve(caller, session_id, request.if_busy);
     try {
-      const saved = await load();
+      const loading = load();
+      const saved = loading instanceof Promise ? await loading : loading;
       const ready = await this.#prepare(slot, request, saved, createOptions);
-      const run = this.#newRun({ ...options, ready, run_id: this.#deps.newId("run"), saved });
+      const run = this.#newRun({ ...options, ready, run_id: this.#deps.newId("run"), saved, slot });
       await begin(run);
-      this.#releaseSlotAtEnd(run, slot);
       return run;
     } catch (error) {
       await this.#admission.release(slot);
@@ -197,10 +192,6 @@ export class RunScheduler {
     return plan;
   }
 
-  #releaseSlotAtEnd(run: ActiveRun, slot: AdmissionSlot): void {
-    run.settled("end").then(() => this.#admission.release(slot)); // never rejects
-  }
-
   #hasEnded(run_id: string): boolean {
     return this.#runs.get(run_id)?.ended ?? false;
   }
@@ -224,28 +215,26 @@ export class RunScheduler {
       if (signal.aborted) cancel();
       else signal.addEventListener("abort", cancel, { once: true });
     }
-    this.#track(this.#executeAndRelease(run, request.prompt));
+    void this.#executeAndRelease(run);
   }
 
-  async #executeAndRelease(run: ActiveRun, prompt: Prompt): Promise<void> {
+  async #executeAndRelease(run: ActiveRun): Promise<void> {
     try {
-      if (!run.ended) await run.run(prompt);
-    } finally {
-      await this.#leases.release(run.session_id);
-    }
-  }
-
-  #track(done: Promise<void>): void {
-    const tracked = done.then(() => void this.#executing.delete(tracked), (error) => {
-      this.#executing.delete(tracked);
+      if (!run.ended) await run.run(run.options.request.prompt);
+    } catch (error) {
       this.#deps.log("error", "run_lost", { message: String(error) });
-    });
-    this.#executing.add(tracked);
+    }
+    await this.#leases.release(run.session_id); // never rejects
   }
 
-  #keepWaiting(run: ActiveRun): void {
-    this.#register(run);
-    this.#track(run.settled("end").then(() => {}));
+  #newAdmittedRun(options: Omit<NewRun, "slot">): ActiveRun {
+    const slot = this.#admission.reserveAdmitted(options.caller, options.session_id);
+    try {
+      return this.#newRun({ ...options, slot });
+    } catch (error) {
+      void this.#admission.release(slot);
+      throw error;
+    }
   }
 
   #newRun(newRun: NewRun): ActiveRun {
@@ -256,15 +245,53 @@ export class RunScheduler {
       const expires_ms = clock.now() + limitsOf(caller).idempotency_hours * 3_600_000;
       with_run.push(this.#idempotency.put(caller, idempotency, run_id, expires_ms));
     }
-    return new ActiveRun({ ...newRun, deps: this.#deps, sessions: this.#run_sessions, with_run });
+    return new ActiveRun({ ...newRun, deps: this.#deps, scheduler: this, with_run });
   }
 
   #register(run: ActiveRun): void {
-    if (this.#runs.has(run.id)) return;
-    this.#runs.set(run.id, run);
-    run.settled("end").then(() => {
-      if (!run.end_is_unstored) this.#runs.delete(run.id);
-    });
+    if (!run.log.closed || run.end_is_unstored) this.#runs.set(run.id, run);
+  }
+
+  fence({ id, session_id }: ActiveRun): Fence | undefined {
+    return this.#queue.fence(id) ?? this.#leases.fence(session_id);
+  }
+
+  change(run: ActiveRun): Change {
+    return this.#sessions.put(run.options.caller, savedSession(run, this.#deps.clock.now()));
+  }
+
+  childChange(run: ActiveRun, child: EndedChild): Change {
+    return this.#sessions.put(run.options.caller, savedChild(run, child, this.#deps.clock.now()));
+  }
+
+  async acquireChild(run: ActiveRun, session_id: string, parent_id: string): Promise<SavedSession> {
+    const { caller } = run.options;
+    const found = await this.#sessions.load(caller, session_id);
+    if (found.object.parent_id !== parent_id || found.spawned === undefined) {
+      throw new PreampError(
+        "not_found",
+        `Cannot find session "${printableId(session_id)}" among this session's agents`,
+      );
+    }
+    if (!await this.#leases.acquire(session_id, run)) {
+      throw busyError(session_id, "another server has an active run");
+    }
+    try {
+      // another run may have changed it since it was read
+      return await this.#sessions.load(caller, session_id);
+    } catch (error) {
+      await this.#leases.release(session_id);
+      throw error;
+    }
+  }
+
+  releaseChild(session_id: string): Promise<void> {
+    return this.#leases.release(session_id);
+  }
+
+  ended(run: ActiveRun): void {
+    if (!run.end_is_unstored) this.#runs.delete(run.id);
+    void this.#admission.release(run.options.slot); // never rejects
   }
 
   /** Starts waiting runs whose session another process has released. */
@@ -309,7 +336,10 @@ export class RunScheduler {
   /** Resolves to true when the runs that are active now have ended, to false after `timeout_ms`. */
   async idle(timeout_ms: number): Promise<boolean> {
     const timer = new AbortController();
-    const idle = Promise.allSettled([...this.#executing]).then(() => true);
+    const idle = Promise.all([
+      ...this.#runs.items.map((run) => run.settled("end")),
+      ...this.#leases.runs.map(({ session_id }) => this.#leases.whenReleased(session_id)),
+    ]).then(() => true);
     const timeout = this.#deps.clock.after(timeout_ms, timer.signal).then(() => false, () => true);
     try {
       return await Promise.race([idle, timeout]);

@@ -9,6 +9,8 @@ import { ReleasingMap } from "./releasing_map.ts";
 import type { ActiveRun } from "../run/run.ts";
 
 interface Lease {
+  /** Its name in the store. */
+  readonly name: string;
   /** Null until the run of a crashed process is restored. */
   run: ActiveRun | null;
   /** Created by the first waiter. */
@@ -44,7 +46,8 @@ export class SessionLeases {
 
   /** Returns the fence of a session's lease; undefined when this process does not have it. */
   fence(session_id: string): Fence | undefined {
-    return this.#held.fence(leaseOf(session_id));
+    const lease = this.#leases.get(session_id);
+    return lease && this.#held.fence(lease.name);
   }
 
   /** Resolves once the current lease of a session is released. Another run may have acquired it since. */
@@ -64,11 +67,11 @@ export class SessionLeases {
       if (held.run !== null) throw busyError(session_id, "another run has not ended");
       await this.whenReleased(session_id);
     }
-    const lease: Lease = { run, released: null };
+    const lease: Lease = { name: `session/${session_id}`, run, released: null };
     this.#leases.set(session_id, lease);
     let acquired = false;
     try {
-      acquired = await this.#held.acquire(leaseOf(session_id));
+      acquired = await this.#held.acquire(lease.name);
     } finally {
       if (!acquired) this.#remove(session_id, lease);
     }
@@ -85,7 +88,7 @@ export class SessionLeases {
   async release(session_id: string): Promise<void> {
     const lease = this.#leases.get(session_id);
     if (!lease) return;
-    await this.#held.release(leaseOf(session_id));
+    await this.#held.release(lease.name);
     this.#remove(session_id, lease);
   }
 
@@ -94,10 +97,6 @@ export class SessionLeases {
     lease.released?.resolve();
     this.#onReleased(session_id);
   }
-}
-
-function leaseOf(session_id: string): string {
-  return `session/${session_id}`;
 }
 
 /** Returns the error of a run whose session is in use. `fact`: by what. */

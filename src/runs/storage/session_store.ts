@@ -8,6 +8,7 @@ import type { Change, Store } from "../../store/store.ts";
 import { printableId } from "../../process/ids.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { PageLimits, RunnablePlan } from "../ports.ts";
+import type { RunProjection } from "../run/run_projection.ts";
 import { type LastRun, statusFrom } from "../session_status.ts";
 import type {
   AgentInput,
@@ -47,7 +48,7 @@ export interface SavedSession {
 /** A session with an active run. */
 export interface LiveSession {
   countersOf(session_id: string): Counters;
-  messagesOf(session_id: string): readonly unknown[];
+  historyOf(session_id: string): readonly Message[];
 }
 
 /** The members of a run that its session is saved from. */
@@ -61,11 +62,8 @@ export interface FinishedRun {
     readonly caller: Caller;
   };
   readonly session_state: JsonObject;
-  readonly usages: readonly LoggedUsage[];
-  readonly remembered: readonly RememberedApproval[];
   readonly last_run: LastRun | null;
-  messagesOf(session_id: string): readonly Message[];
-  countersOf(session_id: string): Counters;
+  readonly projection: Pick<RunProjection, "historyOf" | "usagesOf" | "rememberedOf" | "countersOf">;
   withoutSecrets<T extends object>(data: T): T;
 }
 
@@ -200,7 +198,7 @@ export function withStatus(
   const status = statusFrom(
     object,
     live?.countersOf(id) ?? counters,
-    live?.messagesOf(id).length ?? messages.length,
+    live?.historyOf(id).length ?? messages.length,
     {
       status: is_running ? "running" : last_run?.status ?? "completed",
       ended_at: is_running ? null : last_activity,
@@ -242,13 +240,14 @@ export function originOfPlan(
 
 /** Returns the session as stored after a run. */
 export function savedSession(run: FinishedRun, now_ms: number): SavedSession {
+  const { session_id, projection } = run;
   const { saved, ready, request, caller } = run.options;
   const at = timestamp(now_ms);
   const own_plan = saved === null || hasOwnPlan(run);
   const plan_lock = lockOf(run);
   return {
     object: {
-      id: run.session_id,
+      id: session_id,
       object: "session",
       parent_id: saved?.object.parent_id ?? null,
       plan_hash: own_plan ? ready.compiled.plan_hash : saved.object.plan_hash,
@@ -257,11 +256,11 @@ export function savedSession(run: FinishedRun, now_ms: number): SavedSession {
       last_activity: at,
       metadata: saved?.object.metadata ?? run.withoutSecrets(request.metadata ?? {}),
     },
-    messages: [...run.messagesOf(run.session_id)],
+    messages: [...projection.historyOf(session_id)],
     session_state: run.session_state,
-    usages: [...run.usages],
-    ...(run.remembered.length > 0 ? { remembered: run.remembered } : {}),
-    counters: run.countersOf(run.session_id),
+    usages: [...projection.usagesOf(session_id)],
+    ...rememberedIn(projection.rememberedOf(session_id)),
+    counters: { ...projection.countersOf(session_id) },
     ...(run.last_run ? { last_run: run.last_run } : {}),
     plan: own_plan ? ready.compiled.written : saved.plan,
     ...(plan_lock ? { plan_lock } : {}),
@@ -290,8 +289,8 @@ export function savedChild(run: FinishedRun, child: EndedChild, now_ms: number):
     messages: [...child.messages],
     session_state: run.withoutSecrets(child.session_state),
     usages: [...child.usages],
-    ...(child.remembered.length > 0 ? { remembered: child.remembered } : {}),
-    counters: run.countersOf(session_id),
+    ...rememberedIn(child.remembered),
+    counters: { ...run.projection.countersOf(session_id) },
     last_run: child.last_run,
     plan: ready.compiled.written,
     ...(plan_lock ? { plan_lock } : {}),
@@ -299,6 +298,12 @@ export function savedChild(run: FinishedRun, child: EndedChild, now_ms: number):
     plan_base_url: ready.base_url ?? null,
     spawned: { agent, limited },
   };
+}
+
+function rememberedIn(
+  remembered: readonly RememberedApproval[],
+): Pick<SavedSession, "remembered"> {
+  return remembered.length > 0 ? { remembered } : {};
 }
 
 function hasOwnPlan({ options: { request } }: Pick<FinishedRun, "options">): boolean {

@@ -3,10 +3,10 @@
  * the run's log, approvals and limits. Every session of the run has the capability `session.spawn`.
  */
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
-import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import { withAbort } from "../../kernel/timeouts.ts";
-import type { Host, HostClock } from "../../kernel/host.ts";
+import type { HostClock } from "../../kernel/host.ts";
 import { Session } from "../../kernel/session/session.ts";
+import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import { count } from "../../sdk/session_status.ts";
 import type { MountedDescriptors } from "../../kernel/mounting/mount_descriptors.ts";
 import { combineLimits } from "../../policy/combine_limits.ts";
@@ -15,8 +15,8 @@ import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import type { ResumeSession, SpawnRequest, SpawnResult, SpawnSession } from "../../sdk/types.ts";
 import { checkTokenBudget, limitReached, runChildTurn } from "./turn.ts";
-import type { AgentPlans, ModuleReporter, RunnablePlan, RunsDeps } from "../ports.ts";
-import type { RunProjection } from "../run/run_projection.ts";
+import type { AgentPlans, RunnablePlan } from "../ports.ts";
+import { type HostedRun, SessionHost } from "../run/session_host.ts";
 import type { AgentInput } from "../types.ts";
 import { lastRunOf } from "../session_status.ts";
 import type { EndedChild } from "../storage/session_store.ts";
@@ -30,17 +30,9 @@ import {
 } from "./planning.ts";
 import { readResumeRequest, readSpawnRequest } from "./request.ts";
 
-/** Collaborators of {@link Spawner}. */
-export interface SpawnerDeps extends ChildSessions {
-  readonly deps: Pick<RunsDeps, "newId" | "clock">;
-  /** Kernel limits of the run. */
+/** The run whose sessions spawn sub-agents. */
+export interface SpawningRun extends HostedRun, ChildSessions {
   readonly limits: KernelLimits;
-  /** Returns the host of a session with this plan. */
-  host(ready: RunnablePlan, session_id: string): Host;
-  /** The run's projection. */
-  readonly projection: Pick<RunProjection, "historyOf" | "usagesOf" | "rememberedOf" | "continueFrom">;
-  /** Returns the receiver of console lines of a sub-agent's modules in this process. */
-  console(session_id: string): ModuleReporter["console"];
   /** Stores a sub-agent's session after its turn. */
   saveSession(child: EndedChild): Promise<void>;
 }
@@ -53,6 +45,7 @@ interface StartedTurn {
 
 interface PlannedTurn {
   readonly child: Session;
+  readonly host: SessionHost;
   readonly started: StartedTurn;
   readonly usage: Usage;
   /** Data of the parent's events. */
@@ -62,15 +55,15 @@ interface PlannedTurn {
 
 /** Spawns the sub-agents of one run. */
 export class Spawner {
-  readonly #deps: SpawnerDeps;
+  readonly #run: SpawningRun;
   /** Ids of all sessions of this run, its own included. */
   readonly #sessions = new Set<string>();
   /** Running sub-agents → settled when each has ended. */
   readonly #running = new Map<Session, Promise<unknown>>();
   #stopped = false;
 
-  constructor(deps: SpawnerDeps) {
-    this.#deps = deps;
+  constructor(run: SpawningRun) {
+    this.#run = run;
   }
 
   /**
@@ -97,9 +90,13 @@ export class Spawner {
     return { "session.spawn": spawn, "session.resume": resume };
   }
 
-  /** Cancels every running sub-agent and waits for its end. */
-  async stop(): Promise<void> {
+  /** Cancels every running sub-agent; resolves when they have ended. Returns nothing when none is running. */
+  stop(): Promise<void> | void {
     this.#stopped = true;
+    if (this.#running.size > 0) return this.#endRunning();
+  }
+
+  async #endRunning(): Promise<void> {
     while (this.#running.size > 0) {
       const running = [...this.#running];
       await Promise.allSettled(running.map(([session]) => session.cancel("immediate")));
@@ -111,7 +108,7 @@ export class Spawner {
     const request = readSpawnRequest(input);
     this.#checkMayStart(parent);
     checkTokenBudget(request.instruction, parent.limitGuard);
-    const session_id = request.session_id ?? this.#deps.deps.newId("ses");
+    const session_id = request.session_id ?? this.#run.options.deps.newId("ses");
     const reservation = this.#reserveSession(parent, session_id);
     const call = parent.session.pauseCall(request.tool_call_id);
     try {
@@ -120,9 +117,9 @@ export class Spawner {
         throw error;
       });
       try {
-        return await this.#run(parent, planned, request, call.event_fields);
+        return await this.#runChild(parent, planned, request, call.event_fields);
       } finally {
-        if (planned.saved) await this.#deps.releaseSession(session_id);
+        if (planned.saved) await this.#run.releaseSession(session_id);
       }
     } finally {
       call.release();
@@ -160,7 +157,7 @@ export class Spawner {
 
   /** Plans a sub-agent. Stops waiting, for example for a download, when the run must end. */
   async #planUntilStopped(parent: Parent, request: SpawnRequest, session_id: string): Promise<Planned> {
-    const planning = planSubAgent(parent, request, session_id, this.#deps);
+    const planning = planSubAgent(parent, request, session_id, this.#run);
     const stop = AbortSignal.any([parent.session.cancellation.any_signal, parent.limitGuard.signal]);
     try {
       return await withAbort(planning, stop);
@@ -168,14 +165,14 @@ export class Spawner {
       if (!stop.aborted) throw error;
       planning.then(
         // the spawn has failed: release the session
-        async ({ saved }) => saved && await this.#deps.releaseSession(session_id),
+        async ({ saved }) => saved && await this.#run.releaseSession(session_id),
       ).catch(() => {}); // planSubAgent() released the session itself
       this.#checkMayStart(parent);
       throw error;
     }
   }
 
-  async #run(
+  async #runChild(
     parent: Parent,
     planned: Planned,
     request: SpawnRequest,
@@ -187,12 +184,14 @@ export class Spawner {
     const event_data = { agent, sub_session_id: session_id, parent_session_id: session.session_id, ...call };
     const usage = usageOf(parent.session, parent.children, session_id);
     const started: StartedTurn = { surface: null, turn_id: null };
-    const child = this.#makeChild(parent, planned, usage, started);
-    if (saved) this.#deps.projection.continueFrom(session_id, saved);
+    const host = this.#makeHost(planned, usage, started, () => child);
+    const child = this.#makeChild(parent, planned, usage, host);
+    if (saved) this.#run.projection.continueFrom(session_id, saved);
     const ended = this.#markLive(child);
     try {
       return await this.#runTurn(parent, planned, {
         child,
+        host,
         started,
         usage,
         event_data,
@@ -201,10 +200,6 @@ export class Spawner {
     } finally {
       ended();
     }
-  }
-
-  #withConsole<T>(ready: RunnablePlan, session_id: string, body: () => Promise<T>): Promise<T> {
-    return ready.withConsole?.(this.#deps.console(session_id), body) ?? body();
   }
 
   /** Marks a sub-agent as running; returns a function that ends this. */
@@ -220,18 +215,16 @@ export class Spawner {
   /** Runs a sub-agent's turn between the parent's two events, then stores its session. */
   async #runTurn(parent: Parent, planned: Planned, turn: PlannedTurn): Promise<SpawnResult> {
     const { session_id, agent, ready, limited, saved } = planned;
-    const { child, usage, event_data, instruction } = turn;
-    const { projection } = this.#deps;
+    const { child, host, usage, event_data, instruction } = turn;
+    const { projection } = this.#run;
     const { session } = parent;
     const before = usage.counters.turn_count;
     await session.emit(saved ? "task:agent_resumed" : "task:agent_spawned", event_data);
-    const { outcome, was_initialised } = await this.#withConsole(
-      ready,
-      session_id,
-      () => runChildTurn(session, child, instruction),
+    const { outcome, was_initialised } = await host.withConsole(() =>
+      runChildTurn(session, child, instruction)
     );
     if (was_initialised) {
-      await this.#deps.saveSession({
+      await this.#run.saveSession({
         session_id,
         parent_id: session.session_id,
         agent,
@@ -252,30 +245,37 @@ export class Spawner {
     return { output: output_text, session_id, status, turn_count, metadata: { agent, stop_reason, error } };
   }
 
+  #makeHost(
+    { ready, session_id }: Planned,
+    usage: Usage,
+    started: StartedTurn,
+    child: () => Session,
+  ): SessionHost {
+    ready.registerSecrets(this.#run.secrets);
+    return new SessionHost(this.#run, ready, session_id, {
+      recorded(entry) {
+        count(usage.counters, entry);
+        started.turn_id ??= entry.turn_id ?? null;
+      },
+      accepted() { // the run exists already
+        started.surface = child().descriptors;
+      },
+    });
+  }
+
   #makeChild(
     parent: Parent,
     { session_id, ready, limited, saved }: Planned,
     usage: Usage,
-    started: StartedTurn,
+    host: SessionHost,
   ): Session {
-    const { deps, limits } = this.#deps;
-    const limitGuard = limited ? childRunLimits(parent.limitGuard, ready, deps.clock) : parent.limitGuard;
-    const host = this.#deps.host(ready, session_id);
+    const { limits } = this.#run;
+    const limitGuard = limited ? childRunLimits(parent.limitGuard, ready, host.clock) : parent.limitGuard;
     const depth = parent.depth + 1;
     const child: Session = new Session({
       plan: ready.compiled.plan,
       written: ready.compiled.written,
-      host: {
-        ...host,
-        record(entry) {
-          count(usage.counters, entry);
-          started.turn_id ??= entry.turn_id ?? null;
-          return host.record(entry);
-        },
-        accept() { // the run exists already
-          started.surface = child.descriptors;
-        },
-      },
+      host,
       run_limits: limitGuard,
       limits,
       session_id,

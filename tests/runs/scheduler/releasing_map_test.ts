@@ -15,7 +15,9 @@ Deno.test("ReleasingMap.items are the values that were set and not deleted, olde
 
 Deno.test("DeferredFlush.schedule() flushes once at the next turn, and cancel() affects this flush alone", async () => {
   const flushed: string[] = [];
-  const [a, b, c] = ["a", "b", "c"].map((name) => new DeferredFlush(() => flushed.push(name)));
+  const [a, b, c] = ["a", "b", "c"].map((name) =>
+    new DeferredFlush({ flush: () => void flushed.push(name) })
+  );
   for (const one of [a, b, c, a]) one!.schedule();
   a!.cancel();
   a!.cancel();
