@@ -69,7 +69,8 @@ export class RunLimitGuard {
 
   constructor(options: RunLimitOptions) {
     this.#options = options;
-    this.limits = Object.freeze({ ...options.limits }); // modules have a reference to it
+    const { limits } = options;
+    this.limits = Object.isFrozen(limits) ? limits : Object.freeze({ ...limits }); // modules have a reference to it
     const { parent: within } = options;
     this.signal = within ? AbortSignal.any([this.#expiry.signal, within.signal]) : this.#expiry.signal;
     this.#max_cost = parseDecimal(options.limits.max_cost_usd);

@@ -99,7 +99,14 @@ export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Gr
   reasons.push(...tooHigh.map(refused));
   if (reasons.length > 0) throw refusal(reasons);
   const max = trust.permissions ? { max_permissions: trust.permissions } : {};
-  return { limits, cost_limit, mayReadEnv: trust.mayReadEnv, tiers, permissions, ...max };
+  return {
+    limits: Object.freeze(limits),
+    cost_limit,
+    mayReadEnv: trust.mayReadEnv,
+    tiers,
+    permissions,
+    ...max,
+  };
 }
 
 /** Returns every module of a plan in mount order. */

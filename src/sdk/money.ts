@@ -11,12 +11,16 @@ export function isDecimal(value: unknown): value is string {
   return typeof value === "string" && DECIMAL.test(value);
 }
 
+let last_text = "0";
+let last_units = 0n;
+
 /**
- * Returns a decimal string in units of 10⁻¹⁸.
+ * Returns a decimal string in units of 10⁻¹⁸. The last result is cached: runs of a plan have the same limit.
  *
  * @throws {RangeError} when the text is not a non-negative decimal.
  */
 export function parseDecimal(text: string): bigint {
+  if (text === last_text) return last_units;
   const match = DECIMAL.exec(text);
   if (!match) {
     throw new RangeError(
@@ -24,7 +28,9 @@ export function parseDecimal(text: string): bigint {
     );
   }
   const [, whole = "0", fraction] = match;
-  return BigInt(whole) * DOLLAR + (fraction ? BigInt(fraction.padEnd(SCALE, "0")) : 0n);
+  last_units = BigInt(whole) * DOLLAR + (fraction ? BigInt(fraction.padEnd(SCALE, "0")) : 0n);
+  last_text = text;
+  return last_units;
 }
 
 /** Returns units of 10⁻¹⁸ as a decimal string without trailing zeros. */

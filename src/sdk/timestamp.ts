@@ -1,4 +1,4 @@
-/** Formats points in time. */
+/** Formats and reads points in time. */
 
 let last_ms = NaN;
 let last_text = "";
@@ -15,4 +15,9 @@ export function timestamp(ms: number): string {
     last_ms = ms;
   }
   return last_text;
+}
+
+/** Returns the milliseconds since the epoch of a text of {@link timestamp}. */
+export function millisecondsOf(text: string): number {
+  return text === last_text ? last_ms : Date.parse(text);
 }

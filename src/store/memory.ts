@@ -222,7 +222,7 @@ export class MemoryStore implements Store {
     if (!kind) this.#records.set(record.kind, kind = new Map());
     const before = kind.get(record.key);
     kind.delete(record.key); // reinserted at the end: the least recently used record is dropped first
-    const bytes = estimateRecordBytes(record.value);
+    const bytes = before?.value === record.value ? before.bytes : estimateRecordBytes(record.value);
     this.#bytes += bytes - (before?.bytes ?? 0);
     kind.set(record.key, {
       ...record,

@@ -1,5 +1,5 @@
 import { assertEquals } from "../assert.ts";
-import { timestamp } from "../../src/sdk/timestamp.ts";
+import { millisecondsOf, timestamp } from "../../src/sdk/timestamp.ts";
 
 Deno.test("timestamp() formats each point in time, independent of earlier calls", () => {
   assertEquals(
@@ -11,4 +11,9 @@ Deno.test("timestamp() formats each point in time, independent of earlier calls"
       "1970-01-01T00:00:00.000Z",
     ],
   );
+});
+
+Deno.test("millisecondsOf() reads the text of timestamp(), also an earlier one", () => {
+  const texts = [0, 1_795_288_408_453].map(timestamp);
+  assertEquals(texts.map(millisecondsOf), [0, 1_795_288_408_453]);
 });

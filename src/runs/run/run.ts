@@ -239,7 +239,7 @@ export class ActiveRun implements RunHandle {
       status,
       plan_hash: ready.compiled.plan_hash,
       lock_hash: ready.lock_hash,
-      limits: { ...ready.limits },
+      limits: this.limitGuard.limits,
       metadata: request.metadata ?? {},
       ...(traceparent === undefined ? {} : { traceparent }),
     }));

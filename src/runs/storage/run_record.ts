@@ -1,5 +1,6 @@
 /** Builds the stored records of a run: its run object and its input. */
 import type { JsonObject } from "../../sdk/json.ts";
+import { millisecondsOf } from "../../sdk/timestamp.ts";
 import type { Change } from "../../store/store.ts";
 import type { StoredInput } from "./run_input.ts";
 import type { RunnablePlan } from "../ports.ts";
@@ -76,7 +77,7 @@ export function runRecordChange(run: Run, namespace: string, place?: string): Ch
         open: String(run.ended_at === null),
         ...(place === undefined ? {} : { place }),
       },
-      created_ms: Date.parse(run.created_at),
+      created_ms: millisecondsOf(run.created_at),
     },
   };
 }
