@@ -42,13 +42,19 @@ export interface UsedLimits {
   duration_ms: number;
 }
 
+/** Something that the end of the run aborts. */
+interface Abortable {
+  abort(reason: unknown): void;
+}
+
 /** Counts usage of a run and throws when a limit is reached. */
 export class RunLimitGuard {
   readonly limits: RunLimits;
-  /** Aborts with `limit_reached` when the run has taken `max_duration_s`. */
-  readonly signal: AbortSignal;
   readonly #options: RunLimitOptions;
-  readonly #expiry = new AbortController();
+  /** What the end of the run aborts: few at a time. */
+  #steps: Abortable[] = [];
+  #expiry: AbortController | null = null;
+  #signal: AbortSignal | null = null;
   readonly #max_cost: bigint;
   #answered = 0;
   #pending = 0;
@@ -71,8 +77,6 @@ export class RunLimitGuard {
     this.#options = options;
     const { limits } = options;
     this.limits = Object.isFrozen(limits) ? limits : Object.freeze({ ...limits }); // modules have a reference to it
-    const { parent: within } = options;
-    this.signal = within ? AbortSignal.any([this.#expiry.signal, within.signal]) : this.#expiry.signal;
     this.#max_cost = parseDecimal(options.limits.max_cost_usd);
   }
 
@@ -186,7 +190,31 @@ export class RunLimitGuard {
 
   #end(error: PreampError): void {
     this.#over ??= error;
-    this.#expiry.abort(error);
+    this.#expiry?.abort(error);
+    for (const step of this.#steps) step.abort(error);
+  }
+
+  /** Aborts with `limit_reached` when a limit ends the run. Created on first use. */
+  get signal(): AbortSignal {
+    if (this.#signal) return this.#signal;
+    const { parent } = this.#options;
+    this.#expiry = new AbortController();
+    if (this.#over) this.#expiry.abort(this.#over);
+    return this.#signal = parent
+      ? AbortSignal.any([this.#expiry.signal, parent.signal])
+      : this.#expiry.signal;
+  }
+
+  /** Aborts `step` as soon as a limit ends the run, until {@link removeStep}. */
+  addStep(step: Abortable): void {
+    this.#options.parent?.addStep(step);
+    this.#steps.push(step);
+    if (this.#over) step.abort(this.#over);
+  }
+
+  removeStep(step: Abortable): void {
+    this.#options.parent?.removeStep(step);
+    this.#steps = this.#steps.filter((other) => other !== step);
   }
 
   /** Notes that a session started work. The run's clock runs until the last session calls {@link stop}. */

@@ -11,12 +11,12 @@ export type CancellationState = "none" | "graceful" | "immediate";
  */
 export class CancellationToken {
   #state: CancellationState = "none";
-  /** Created on first use: most sessions never read `any_signal`. */
+  /** These are created on first use: most sessions need few of them. */
   #immediate: AbortController | null = null;
   #any: AbortController | null = null;
-  readonly #children = new Set<CancellationToken>();
-  readonly #callbacks = new Set<() => unknown>();
-  readonly #running = new Map<string, string>();
+  #children: Set<CancellationToken> | null = null;
+  #callbacks: Set<() => unknown> | null = null;
+  #running: Map<string, string> | null = null;
 
   /** `none`, `graceful` or `immediate`. */
   get state(): CancellationState {
@@ -52,12 +52,12 @@ export class CancellationToken {
 
   /** Ids of the running tool calls. */
   get running_tools(): string[] {
-    return [...this.#running.keys()];
+    return [...this.#running?.keys() ?? []];
   }
 
   /** Names of the running tools. */
   get running_tool_names(): string[] {
-    return [...this.#running.values()];
+    return [...this.#running?.values() ?? []];
   }
 
   /** Requests graceful cancellation; true only when nothing was requested before. */
@@ -65,7 +65,7 @@ export class CancellationToken {
     if (this.#state !== "none") return false;
     this.#state = "graceful";
     this.#any?.abort();
-    for (const child of this.#children) child.requestGraceful();
+    for (const child of this.#children ?? []) child.requestGraceful();
     return true;
   }
 
@@ -75,7 +75,7 @@ export class CancellationToken {
     this.#state = "immediate";
     this.#any?.abort();
     this.#immediate?.abort();
-    for (const child of this.#children) child.requestImmediate();
+    for (const child of this.#children ?? []) child.requestImmediate();
     return true;
   }
 
@@ -85,43 +85,43 @@ export class CancellationToken {
    */
   reset(): void {
     this.#state = "none";
-    this.#running.clear();
+    this.#running?.clear();
     if (this.#any?.signal.aborted) this.#any = null;
     if (this.#immediate?.signal.aborted) this.#immediate = null;
   }
 
   /** Records that a tool call started. */
   registerToolStart(id: string, name: string): void {
-    this.#running.set(id, name);
+    (this.#running ??= new Map()).set(id, name);
   }
 
   /** Records that a tool call ended. */
   registerToolComplete(id: string): void {
-    this.#running.delete(id);
+    this.#running?.delete(id);
   }
 
   /** Makes a child session follow: it takes the current state and every later request. */
   registerChild(child: CancellationToken): void {
-    this.#children.add(child);
+    (this.#children ??= new Set()).add(child);
     if (this.#state === "graceful") child.requestGraceful();
     else if (this.#state === "immediate") child.requestImmediate();
   }
 
   /** Removes a child: it no longer follows. */
   unregisterChild(child: CancellationToken): void {
-    this.#children.delete(child);
+    this.#children?.delete(child);
   }
 
   /** Registers a callback for {@link triggerCallbacks}; returns a function that removes it. */
   onCancel(callback: () => unknown): () => void {
-    this.#callbacks.add(callback);
-    return () => this.#callbacks.delete(callback);
+    (this.#callbacks ??= new Set()).add(callback);
+    return () => this.#callbacks?.delete(callback);
   }
 
   /** Runs all callbacks, even when one fails. Resolves to the failures. */
   async triggerCallbacks(): Promise<unknown[]> {
     const failures: unknown[] = [];
-    for (const callback of [...this.#callbacks]) {
+    for (const callback of [...this.#callbacks ?? []]) {
       try {
         await callback();
       } catch (error) {

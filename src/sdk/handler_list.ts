@@ -32,7 +32,8 @@ const NO_HANDLERS: readonly ChainHandler[] = [];
 export class HandlerList {
   readonly #timeout_ms: number;
   #registrations: Registration[] = [];
-  readonly #matches = new Map<string, readonly ChainHandler[]>();
+  /** Event → its handlers, of the events that were asked for; null: none. */
+  #matches: Map<string, readonly ChainHandler[]> | null = null;
   #next_id = 1;
 
   /**
@@ -69,7 +70,7 @@ export class HandlerList {
       module_id,
       heard: false,
     });
-    this.#matches.clear();
+    this.#matches = null;
     return disposer(() => this.#remove((registration) => registration.id === id));
   }
 
@@ -80,12 +81,12 @@ export class HandlerList {
 
   #remove(matches: (registration: Registration) => boolean): void {
     this.#registrations = this.#registrations.filter((registration) => !matches(registration));
-    this.#matches.clear();
+    this.#matches = null;
   }
 
   /** Returns the handlers of an event in the order of their calls. */
   of(event: string): readonly ChainHandler[] {
-    let handlers = this.#matches.get(event);
+    let handlers = this.#matches?.get(event);
     if (handlers === undefined) {
       handlers = this.#hearing(event);
       // matching a few handlers again is faster than a cache look-up
@@ -95,8 +96,8 @@ export class HandlerList {
   }
 
   #cache(event: string, handlers: readonly ChainHandler[]): void {
-    if (this.#matches.size > MAX_REMEMBERED) this.#matches.clear();
-    this.#matches.set(event, handlers);
+    if (this.#matches && this.#matches.size > MAX_REMEMBERED) this.#matches.clear();
+    (this.#matches ??= new Map()).set(event, handlers);
   }
 
   /** Returns handler names by registered event; with an argument, only those of that event. */

@@ -100,7 +100,7 @@ export class ToolGuard implements Tool {
       return result;
     } catch (error) {
       turn.limit ??= limitOf(error);
-      const at = session.error_locators.get(this.#module_id)?.(error);
+      const at = session.error_locators?.get(this.#module_id)?.(error);
       if (at !== undefined) call.error_location = at;
       const thrown = this.#brief(error);
       call.settled = { error: thrown };

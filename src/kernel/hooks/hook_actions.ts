@@ -19,7 +19,7 @@ export class HookActions {
   readonly #injections: Injections;
   readonly #mounts: Mounts;
   /** Emission of a gate → its outcome, so that applying an emission twice acts once. */
-  readonly #outcomes = new WeakMap<Emission, Promise<Emission>>();
+  #outcomes: WeakMap<Emission, Promise<Emission>> | null = null;
 
   constructor(session: SessionContext, tracker: TurnTracker, injections: Injections, mounts: Mounts) {
     this.#session = session;
@@ -35,9 +35,10 @@ export class HookActions {
   apply(emission: Emission, event: string, hook_name?: string): Promise<Emission> {
     const subject = this.#tracker.subjectOf(emission);
     if (subject === undefined) return this.#process(emission, undefined, event, hook_name);
-    let outcome = this.#outcomes.get(emission);
+    const outcomes = this.#outcomes ??= new WeakMap();
+    let outcome = outcomes.get(emission);
     if (!outcome) {
-      this.#outcomes.set(
+      outcomes.set(
         emission,
         outcome = this.#process(this.#tracker.verdictOf(emission), subject, event, hook_name),
       );

@@ -187,7 +187,7 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   getCapability(name: string): unknown {
-    return this.#shared.capabilities.get(name) ?? null;
+    return this.#shared.capabilities.get(name);
   }
 
   registerContributor(channel: string, name: string, callback: () => unknown): void {
@@ -249,7 +249,7 @@ export class ModuleCoordinator implements Coordinator {
       providers: mounts.providers.names,
       has_orchestrator: mounts.orchestrator !== null,
       has_context: mounts.context !== null,
-      capabilities: [...capabilities.keys()],
+      capabilities: capabilities.names,
       has_approval_provider: true,
       has_display_service: true,
     };

@@ -67,7 +67,8 @@ export async function mountModule(
   const { session } = shared;
   let opened: OpenedModule;
   try {
-    opened = await session.host.open(spec);
+    const opening = session.host.open(spec);
+    opened = opening instanceof Promise ? await opening : opening;
   } catch (error) {
     if (isFetchFailure(error)) throw error;
     return await skip(shared, spec, new Skip("load_failed", errorMessage(error)), {
@@ -77,7 +78,7 @@ export async function mountModule(
   }
   const { placeOf, close } = opened;
   if (close) shared.guests.push(() => close.call(opened));
-  if (placeOf) session.error_locators.set(idOf(spec), placeOf);
+  if (placeOf) (session.error_locators ??= new Map()).set(idOf(spec), placeOf);
   const declares_gates = opened.module.module?.gates === true;
   let config: JsonObject | Skip | null = checkContract(opened.module);
   if (config === null) config = opened.checkConfig ? await checkedConfig(opened) : opened.config;
@@ -185,13 +186,13 @@ function commit(coordinator: ModuleCoordinator, spec: ModuleSpec): string[] {
   return names;
 }
 
-async function announceMounted(
+function announceMounted(
   shared: SessionParts,
   spec: ModuleSpec,
   opened: OpenedModule,
   outcome: MountOutcome,
   names: string[],
-): Promise<void> {
+): Promise<unknown> {
   const { session } = shared;
   if (outcome.kind === "unknown") {
     session.host.warn(
@@ -200,7 +201,7 @@ async function announceMounted(
     );
   }
   if (outcome.kind === "metadata") warnMissing(shared, spec, outcome.metadata, names);
-  await session.hooks.emit("module:mounted", {
+  return session.hooks.emit("module:mounted", {
     module_id: idOf(spec),
     type: spec.type,
     names,
@@ -255,13 +256,11 @@ function check(
   config: JsonObject,
   outcome: MountOutcome,
 ): void {
-  const point = POINT[spec.type];
-  const own = coordinator.drafted.filter((mounted) => mounted.point === point);
-  if (
-    spec.type === "hook"
-      ? coordinator.drafted_events.length === 0 && coordinator.drafted.length === 0
-      : own.length === 0
-  ) {
+  const { drafted } = coordinator;
+  const is_empty = spec.type === "hook"
+    ? coordinator.drafted_events.length === 0 && drafted.length === 0
+    : !drafted.some(({ point }) => point === POINT[spec.type]);
+  if (is_empty) {
     const { reason, message } = diagnoseEmptyMount({
       id: spec.module,
       type: spec.type,
@@ -271,7 +270,7 @@ function check(
     });
     throw new Skip(reason, message, outcome.kind === "skipped");
   }
-  const facts = coordinator.drafted.map(problemsOf).filter((problem) => problem !== null);
+  const facts = drafted.flatMap((mounted) => problemsOf(mounted) ?? []);
   if (facts.length > 0) {
     throw new Skip("protocol_compliance", `Cannot mount module "${spec.module}": ${facts.join("; ")}`);
   }
@@ -380,21 +379,18 @@ function hintOfRequired({ type, required }: ModuleSpec, { is_stated }: Skip): { 
   };
 }
 
-/**
- * Calls `onSessionReady` of every module that has it, in mount order. A failure is emitted as an event, and
- * the others are still called.
- */
-export async function announceReady(shared: SessionParts, modules: readonly MountedModule[]): Promise<void> {
-  for (const { spec, module, coordinator } of modules) {
-    const ready = methodOf(module, "onSessionReady");
-    if (!ready) continue;
-    try {
-      await ready(coordinator);
-    } catch (error) {
-      await shared.session.hooks.emit("module:on_session_ready_failed", {
-        module_id: spec.module,
-        error: errorMessage(error),
-      });
-    }
+/** Calls `onSessionReady` of a module. A failure is emitted as an event. */
+export async function announceReady(
+  shared: SessionParts,
+  { spec, coordinator }: MountedModule,
+  ready: (coordinator: ModuleCoordinator) => unknown,
+): Promise<void> {
+  try {
+    await ready(coordinator);
+  } catch (error) {
+    await shared.session.hooks.emit("module:on_session_ready_failed", {
+      module_id: spec.module,
+      error: errorMessage(error),
+    });
   }
 }

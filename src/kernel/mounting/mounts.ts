@@ -112,14 +112,18 @@ export class Mounts {
 /** A record by name with a read-only view. */
 export class LiveMap<T extends object> {
   readonly #items: Record<string, T> = Object.create(null);
+  #view: Record<string, T> | null = null;
+
   /** Read-only live view of the items. */
-  readonly view: Record<string, T> = liveViewOf(this.#items);
+  get view(): Record<string, T> {
+    return this.#view ??= liveViewOf(this.#items);
+  }
 
   /** Sets an item; returns the replaced one. */
   put(name: string, item: T): T | undefined {
     const before = this.#items[name];
     this.#items[name] = item;
-    countChange(this.view);
+    if (this.#view) countChange(this.#view);
     return before;
   }
 
@@ -127,7 +131,7 @@ export class LiveMap<T extends object> {
   take(name: string): T | undefined {
     const before = this.#items[name];
     delete this.#items[name];
-    countChange(this.view);
+    if (this.#view) countChange(this.#view);
     return before;
   }
 

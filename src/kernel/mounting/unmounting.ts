@@ -22,7 +22,7 @@ export async function runCleanups(shared: SessionParts): Promise<CleanupReport> 
       failed.push({ module_id, error: errorMessage(error) });
     }
   }
-  await endGuests(shared);
+  if (shared.guests.length > 0) await endGuests(shared);
   return { ran: cleanups.length - failed.length, failed };
 }
 

@@ -5,6 +5,7 @@
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import type { ErrorDetail, Message, MountPlan, Prompt } from "../../sdk/types.ts";
 import type { ContextGuard } from "../guards/context.ts";
 import type { Host } from "../host.ts";
@@ -114,7 +115,7 @@ export class Session {
 
   /** Returns a capability that a module published, or null. */
   getCapability(name: string): unknown {
-    return this.#parts.capabilities.get(name) ?? null;
+    return this.#parts.capabilities.get(name);
   }
 
   /** Event and module of each handler that was never called. */
@@ -200,6 +201,8 @@ export class Session {
   async #initialize(): Promise<void> {
     try {
       await this.#mountAll();
+      const accepted = this.#session.host.accept();
+      if (accepted) await accepted;
     } catch (error) {
       this.#initialized = null;
       await runCleanups(this.#parts);
@@ -210,7 +213,7 @@ export class Session {
   }
 
   async #mountAll(): Promise<void> {
-    const { plan, host, history, parent_id } = this.#options;
+    const { plan, history, parent_id } = this.#options;
     const skipped: ErrorDetail[] = [];
     for (const spec of mountingOrder(plan)) {
       const outcome = await mountModule(this.#parts, spec);
@@ -218,7 +221,10 @@ export class Session {
       else this.#modules.push(outcome);
     }
     if (this.#parts.mounts.providers.names.length === 0) throw noProvider(skipped);
-    await announceReady(this.#parts, this.#modules);
+    for (const mounted of this.#modules) {
+      const ready = methodOf(mounted.module, "onSessionReady");
+      if (ready) await announceReady(this.#parts, mounted, ready);
+    }
     if (history && history.length > 0) await this.#context.load(history);
     if (parent_id && !this.#options.continued) {
       await this.#session.hooks.emit("session:fork", {
@@ -227,7 +233,6 @@ export class Session {
         ...this.#metadata(),
       });
     }
-    await host.accept();
   }
 
   /**
@@ -327,7 +332,8 @@ export class Session {
     await hooks.emit("session:end", { session_id: this.session_id, status });
     const { ran, failed } = await runCleanups(this.#parts);
     await hooks.emit("session:cleanup", { ran, failed });
-    await this.#session.writeState();
+    const written = this.#session.writeState();
+    if (written) await written;
   }
 
   /** Stops the guests of a session without running its cleanups, for example after a replay. */

@@ -44,7 +44,7 @@ export class SessionContext {
   /** Estimated tokens of the last request's messages, and their budget; set by the provider's guard. */
   request_size = { tokens: 0, budget: 0 };
   /** Module id → function that locates an error in the module's files. Built-in modules have none. */
-  readonly error_locators = new Map<string, (error: unknown) => string | undefined>();
+  error_locators: Map<string, (error: unknown) => string | undefined> | null = null;
 
   constructor(
     readonly host: Host,
@@ -59,7 +59,7 @@ export class SessionContext {
 
   /** Returns the location of an error in the files of any module as `{at}`, or an empty object. */
   errorLocation(error: unknown): { at?: string } {
-    for (const placeOf of this.error_locators.values()) {
+    for (const placeOf of this.error_locators?.values() ?? []) {
       const at = placeOf(error);
       if (at !== undefined) return { at };
     }
@@ -77,16 +77,13 @@ export class SessionContext {
   armStep(): () => void {
     const step = this.#step = new StepAbort();
     const cancelled = this.cancellation.signal;
-    const expired = this.run_limits.signal;
     const onCancelled = () => step.abort(cancelledError());
-    const onExpired = () => step.abort(expired.reason);
     if (cancelled.aborted) onCancelled();
     else cancelled.addEventListener("abort", onCancelled, ONCE);
-    if (expired.aborted) onExpired();
-    else expired.addEventListener("abort", onExpired, ONCE);
+    this.run_limits.addStep(step);
     return () => {
       cancelled.removeEventListener("abort", onCancelled);
-      expired.removeEventListener("abort", onExpired);
+      this.run_limits.removeStep(step);
     };
   }
 

@@ -16,7 +16,7 @@ export interface SessionParts {
   readonly hooks: Hooks;
   readonly mounts: Mounts;
   readonly config: JsonObject;
-  readonly capabilities: Map<string, unknown>;
+  readonly capabilities: Capabilities;
   readonly contributors: Map<string, { name: string; callback: () => unknown }[]>;
   readonly cleanups: { module_id: string; cleanup: Cleanup }[];
   /**
@@ -49,7 +49,7 @@ export function createParts(session: SessionContext, options: PartsOptions): Ses
     contract,
     guarded_mounts: new GuardedMounts(session, mounts, injections, contract),
     config: frozenConfig(options.written),
-    capabilities: initialCapabilities(options, session),
+    capabilities: new Capabilities(options, session),
     contributors: new Map(),
     cleanups: [],
     guests: [],
@@ -84,20 +84,43 @@ function frozenConfig(written: JsonObject = {}): JsonObject {
   return config;
 }
 
-/**
- * Returns the capabilities that exist before any module is mounted: the session's own, and those of its
- * options.
- */
-function initialCapabilities(
-  { usages, capabilities }: PartsOptions,
-  session: SessionContext,
-): Map<string, unknown> {
-  const { host } = session;
-  const redact = (event: unknown, data: unknown) => host.redactEvent?.(String(event), toPlainObject(data));
-  return new Map<string, unknown>([
-    ["session.usages", () => usages ?? []],
-    ["session.last_usage", () => session.last_usage],
-    ...(host.redactEvent ? [["session.redact", redact] as const] : []),
-    ...Object.entries(capabilities ?? {}),
-  ]);
+/** What modules publish for each other: the runtime's own capabilities, and those that modules register. */
+export class Capabilities {
+  readonly #options: PartsOptions;
+  readonly #session: SessionContext;
+  readonly #registered = new Map<string, unknown>();
+
+  constructor(options: PartsOptions, session: SessionContext) {
+    this.#options = options;
+    this.#session = session;
+  }
+
+  /** Registers a capability, in place of one of the same name. */
+  set(name: string, value: unknown): void {
+    this.#registered.set(name, value);
+  }
+
+  /** Returns a capability, or null. */
+  get(name: string): unknown {
+    if (this.#registered.has(name)) return this.#registered.get(name) ?? null;
+    const { capabilities = {}, usages = [] } = this.#options;
+    const session = this.#session;
+    const { host } = session;
+    if (Object.hasOwn(capabilities, name)) return capabilities[name];
+    if (name === "session.usages") return () => usages;
+    if (name === "session.last_usage") return () => session.last_usage;
+    if (name !== "session.redact" || !host.redactEvent) return null;
+    return (event: unknown, data: unknown) => host.redactEvent?.(String(event), toPlainObject(data));
+  }
+
+  /** The names of all capabilities. */
+  get names(): string[] {
+    const own = [
+      "session.usages",
+      "session.last_usage",
+      ...this.#session.host.redactEvent ? ["session.redact"] : [],
+    ];
+    const given = Object.keys(this.#options.capabilities ?? {});
+    return [...new Set([...own, ...given, ...this.#registered.keys()])];
+  }
 }

@@ -6,14 +6,12 @@ import { type JsonObject, toPlain } from "../../sdk/json.ts";
 
 /** The state of one session. Modules receive `view`; assigning a top-level key marks the key as changed. */
 export class SessionState {
-  /**
-   * The object that modules receive. An assigned value is copied, so that later changes inside it have no
-   * effect.
-   */
-  readonly view: JsonObject;
   readonly #values: JsonObject = Object.create(null);
-  readonly #sizes = new Map<string, number>();
-  readonly #dirty = new Set<string>();
+  /** Key → bytes; null while no key was assigned. */
+  #sizes: Map<string, number> | null = null;
+  /** Keys assigned since {@link takeChanges}; null: none. */
+  #dirty: Set<string> | null = null;
+  #view: JsonObject | null = null;
   #max_bytes = Number.MAX_SAFE_INTEGER;
   #bytes = 2;
 
@@ -23,26 +21,33 @@ export class SessionState {
    */
   constructor(saved: JsonObject, max_bytes: number) {
     for (const [key, value] of Object.entries(saved)) this.#assign(key, value);
-    if (this.#dirty.size > 0) this.#dirty.clear();
+    this.#dirty = null;
     this.#max_bytes = max_bytes;
-    this.view = new Proxy(this.#values, new StateTraps((key, value) => this.#assign(key, value)));
+  }
+
+  /**
+   * The object that modules receive. An assigned value is copied, so that later changes inside it have no
+   * effect.
+   */
+  get view(): JsonObject {
+    return this.#view ??= new Proxy(this.#values, new StateTraps((key, value) => this.#assign(key, value)));
   }
 
   #assign(key: string, value: unknown): boolean {
     if (key === "__proto__") throw new TypeError("Cannot set session_state.__proto__: choose another key");
     const plain = value === undefined ? undefined : toPlain(value);
     const size = plain === undefined ? 0 : JSON.stringify(key).length + JSON.stringify(plain).length + 2;
-    const total = this.#bytes - (this.#sizes.get(key) ?? 0) + size;
+    const total = this.#bytes - (this.#sizes?.get(key) ?? 0) + size;
     if (total > this.#max_bytes && total > this.#bytes) {
       throw new RangeError(
         `Cannot set session_state.${key}: a session keeps at most ${this.#max_bytes} bytes: received ${total}`,
       );
     }
     this.#bytes = total;
-    this.#sizes.set(key, size);
+    (this.#sizes ??= new Map()).set(key, size);
     if (plain === undefined) delete this.#values[key];
     else this.#values[key] = plain;
-    this.#dirty.add(key);
+    (this.#dirty ??= new Set()).add(key);
     return true;
   }
 
@@ -51,10 +56,10 @@ export class SessionState {
    * key was assigned.
    */
   takeChanges(): JsonObject | null {
-    if (this.#dirty.size === 0) return null;
+    if (this.#dirty === null) return null;
     const changes: JsonObject = {};
     for (const key of this.#dirty) changes[key] = toPlain(this.#values[key] ?? null);
-    this.#dirty.clear();
+    this.#dirty = null;
     return changes;
   }
 

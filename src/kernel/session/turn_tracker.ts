@@ -34,7 +34,8 @@ interface TrackedEmission {
 /** Tracks the events of a session. */
 export class TurnTracker {
   readonly #session: SessionContext;
-  readonly #noted = new WeakMap<Emission, TrackedEmission>();
+  /** Emissions whose hooks asked for something; null until there is one. */
+  #noted: WeakMap<Emission, TrackedEmission> | null = null;
   readonly #mounts: Mounts;
   #cancel_requested = false;
 
@@ -45,12 +46,12 @@ export class TurnTracker {
 
   /** Returns the subject of an emission; undefined when its hooks asked for nothing. */
   subjectOf(emission: Emission): GateSubject | undefined {
-    return this.#noted.get(emission)?.subject;
+    return this.#noted?.get(emission)?.subject;
   }
 
   /** Returns the hooks' result of an emission, even if the loop changed the object. */
   verdictOf(emission: Emission): Emission {
-    return this.#noted.get(emission)?.verdict ?? emission;
+    return this.#noted?.get(emission)?.verdict ?? emission;
   }
 
   /** Notes that `cancel:requested` was emitted before the turn was interrupted. */
@@ -171,7 +172,7 @@ export class TurnTracker {
   /** Tracks an emission whose hooks asked for something; most gates are passed without. */
   #note(emission: Emission, subject: GateSubject): void {
     if (isNoop(emission)) return;
-    this.#noted.set(emission, { subject, verdict: snapshot(emission) });
+    (this.#noted ??= new WeakMap()).set(emission, { subject, verdict: snapshot(emission) });
   }
 
   #settlePre(turn: Turn, emission: Emission, prepared: JsonObject, reason: string | null): void {

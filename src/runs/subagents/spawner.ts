@@ -57,9 +57,9 @@ interface PlannedTurn {
 export class Spawner {
   readonly #run: SpawningRun;
   /** Ids of all sessions of this run, its own included. */
-  readonly #sessions = new Set<string>();
+  #sessions: Set<string> | null = null;
   /** Running sub-agents → settled when each has ended. */
-  readonly #running = new Map<Session, Promise<unknown>>();
+  #running: Map<Session, Promise<unknown>> | null = null;
   #stopped = false;
 
   constructor(run: SpawningRun) {
@@ -93,12 +93,12 @@ export class Spawner {
   /** Cancels every running sub-agent; resolves when they have ended. Returns nothing when none is running. */
   stop(): Promise<void> | void {
     this.#stopped = true;
-    if (this.#running.size > 0) return this.#endRunning();
+    if (this.#running) return this.#endRunning(this.#running);
   }
 
-  async #endRunning(): Promise<void> {
-    while (this.#running.size > 0) {
-      const running = [...this.#running];
+  async #endRunning(all: ReadonlyMap<Session, Promise<unknown>>): Promise<void> {
+    while (all.size > 0) {
+      const running = [...all];
       await Promise.allSettled(running.map(([session]) => session.cancel("immediate")));
       await Promise.allSettled(running.map(([, ended]) => ended));
     }
@@ -146,13 +146,13 @@ export class Spawner {
         `sub-agents may be ${max_depth} levels deep, and this session is at level ${depth}`,
       );
     }
-    this.#sessions.add(session.session_id);
-    if (this.#sessions.has(session_id)) return { release: () => {} };
-    if (this.#sessions.size >= max_sessions) {
+    const sessions = this.#sessions ??= new Set([session.session_id]);
+    if (sessions.has(session_id)) return { release: () => {} };
+    if (sessions.size >= max_sessions) {
       throw limitReached("max_sessions", `a run may have ${max_sessions} sessions, its own included`);
     }
-    this.#sessions.add(session_id);
-    return { release: () => this.#sessions.delete(session_id) };
+    sessions.add(session_id);
+    return { release: () => sessions.delete(session_id) };
   }
 
   /** Plans a sub-agent. Stops waiting, for example for a download, when the run must end. */
@@ -205,9 +205,10 @@ export class Spawner {
   /** Marks a sub-agent as running; returns a function that ends this. */
   #markLive(child: Session): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#running.set(child, promise);
+    const running = this.#running ??= new Map();
+    running.set(child, promise);
     return () => {
-      this.#running.delete(child);
+      running.delete(child);
       resolve();
     };
   }
