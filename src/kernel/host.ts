@@ -189,9 +189,14 @@ export function draftEntry(
   } = {},
 ): DraftEntry {
   const { turn_id, iteration } = rest;
-  if (turn_id !== undefined && iteration && !rest.parent_id && !rest.verdict) {
-    // perf: a literal takes half the memory of an object that grows, and nearly every entry comes through here
-    return { seq: 0, event, ts: "", run_id: "", session_id, turn_id, iteration, data } as Entry;
+  if (!rest.parent_id && !rest.verdict) {
+    // perf: a literal takes half the memory of an object that grows, and nearly every entry is one of these two
+    if (turn_id === undefined && !iteration) {
+      return { seq: 0, event, ts: "", run_id: "", session_id, data } as Entry;
+    }
+    if (turn_id !== undefined && iteration) {
+      return { seq: 0, event, ts: "", run_id: "", session_id, turn_id, iteration, data } as Entry;
+    }
   }
   const entry = { seq: 0, event, ts: "", run_id: "", session_id } as Entry;
   if (rest.parent_id) entry.parent_id = rest.parent_id;

@@ -132,14 +132,15 @@ export class MemoryStore implements Store {
   }
 
   #append(name: string, entries: readonly LogEntry[], bytes: number): void {
-    let log = this.#logs.get(name);
+    const log = this.#logs.get(name);
     if (!log) {
       this.#dropExpired();
-      this.#logs.set(name, log = { entries: [], bytes: 0, expires_ms: Infinity });
+      this.#logs.set(name, { entries: [...entries], bytes, expires_ms: Infinity });
+    } else {
+      // index is in the list
+      for (let index = 0; index < entries.length; index++) log.entries.push(entries[index]!);
+      log.bytes += bytes;
     }
-    // index is in the list
-    for (let index = 0; index < entries.length; index++) log.entries.push(entries[index]!);
-    log.bytes += bytes;
     this.#bytes += bytes;
     this.#entries += entries.length;
     if (this.#entries > this.#max_entries) this.#makeRoom(name, "max_entries");
