@@ -9,7 +9,7 @@ import { writeSdkFiles } from "./sdk_files.ts";
 
 const ROOT = new URL("../", import.meta.url);
 const BUNDLE = new URL("dist/bundle/", ROOT);
-/** esbuild's WebAssembly, beside the program's own code: read there by `src/loader/bundler/esbuild.ts`. */
+/** esbuild's WebAssembly, beside the program's own code: read there by `src/loader/bundler/bundle.ts`. */
 const WASM = new URL("esbuild.wasm.gz", BUNDLE);
 /** The SDK for authors: read by `src/cli/sdk_files.ts`. */
 const SDK_FILES = new URL("sdk.json.gz", BUNDLE);

@@ -161,7 +161,7 @@ export class ReadyPlan implements RunnablePlan {
  * process.
  */
 async function runWithConsole<T>(write: ModuleReporter["console"], body: () => Promise<T>): Promise<T> {
-  const { withModuleConsole } = await import("../loader/module_console.ts");
+  const { withModuleConsole } = await import("../loader/link.ts");
   return await withModuleConsole(write, body);
 }
 

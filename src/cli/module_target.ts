@@ -1,7 +1,7 @@
 /** The module that a command line names by path or URL. It is loaded with the operator's rights. */
 import { LazyLoader } from "../app/lazy_loader.ts";
 import type { Loader } from "../loader/loader.ts";
-import { displayUrl } from "../loader/display_url.ts";
+import { displayUrl } from "../loader/module_errors.ts";
 import type { LoadContext, LoadSpec, ModuleGraph } from "../loader/types.ts";
 import { parseSource } from "../plan/source/source.ts";
 import type { Policy } from "../policy/policy.ts";

@@ -3,7 +3,7 @@ import { isInline, type Lock, type LockedFile } from "../plan/lock.ts";
 import { LockLookup } from "../plan/lock_lookup.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
-import { displayUrl } from "./display_url.ts";
+import { displayUrl } from "./module_errors.ts";
 import { mediaTypeOf } from "./fetch/media_type.ts";
 import type { GraphFile, LoadContext, LoadSpec } from "./types.ts";
 

@@ -4,22 +4,22 @@
  */
 import type { Lock } from "../plan/lock.ts";
 import { isTrustedInline, sourceProblem, sourceRules } from "../policy/source_rules.ts";
+import { later } from "../process/timer_queue.ts";
+import { untilAborted } from "../process/within.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import { BundleCache, bundleKey, pinKey, scopeOf } from "./cache/bundle_cache.ts";
+import { buildBundle, configUrl, entryOfFolder } from "./build_bundle.ts";
 import { createBundlerProcess } from "./bundler/bundler_process.ts";
-import type { ConnectionOptions } from "./fetch/pinned_connections.ts";
-import { DiskCache } from "./cache/disk_cache.ts";
-import { type FetchOptions, FileFetcher } from "./fetch/file_fetcher.ts";
-import { configUrl, entryOfFolder } from "./fetch/folder_entry.ts";
+import { bundleKey, DiskCache, MemoryCache, pinKey, scopeOf } from "./cache/bundle_cache.ts";
 import { areUnchangedOnDisk, Freshness } from "./cache/cache_freshness.ts";
+import { type FetchOptions, FileFetcher } from "./fetch/file_fetcher.ts";
+import type { ConnectionOptions } from "./fetch/pinned_connections.ts";
 import { GraphPrefetcher } from "./fetch/prefetch.ts";
-import { displayErrorLocation, linkModule } from "./link.ts";
-import { buildBundle } from "./build_bundle.ts";
 import { checkFile, checkGraph, type IntegrityPins, pinsOf } from "./integrity.ts";
+import { displayErrorLocation, linkModule } from "./link.ts";
 import { missingMountError, moduleLabel } from "./module_errors.ts";
-import type { Bundler, LoadContext, LoadedModule, LoadSpec, ModuleBundle, ModuleGraph } from "./types.ts";
+import type { Bundler, LoadContext, LoadedModule, LoadSpec, ModuleBundle } from "./types.ts";
 
 /** Options of {@link createLoader}. */
 export interface LoaderOptions extends ConnectionOptions {
@@ -38,29 +38,6 @@ export interface LoaderOptions extends ConnectionOptions {
 /** Fetcher of the files of one graph. */
 type Fetcher = Pick<FileFetcher, "fetch" | "fetchIfThere"> & Disposable;
 
-/** Loads modules by URL. */
-export interface Loader {
-  /**
-   * Loads a module into this process and runs its top level, but not its `mount`. All sessions of a namespace share the module, as
-   * they share a built-in one.
-   * @throws {PreampError} `module_source_denied`, `module_fetch_failed`, `module_fetch_timeout`, `module_too_large`,
-   * `module_integrity_mismatch`, `module_pin_required`, `module_invalid`, `module_load_failed`.
-   */
-  load(spec: LoadSpec, context: LoadContext): Promise<LoadedModule>;
-  /** Does all of `load` except linking; executes nothing. Throws as `load`. */
-  prepare(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle>;
-  /** Links a prepared bundle, the last step of `load`: runs its top level. @throws {PreampError} `module_load_failed`. */
-  link(bundle: ModuleBundle, spec: LoadSpec, context: LoadContext): Promise<LoadedModule>;
-  /** Returns a function that finds where an error of a bundle was thrown: `<url>:<line>:<column>` in the author's files. */
-  placeOf(bundle: ModuleBundle, context: LoadContext): (error: unknown) => string | undefined;
-  /** Bundles a module for use elsewhere, such as in a sandbox. Executes nothing. Throws as {@link Loader.load}. */
-  bundle(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle>;
-  /** Resolves to a module's graph, for `explain` and `lock`. Executes nothing. Throws as {@link Loader.load}. */
-  graph(spec: LoadSpec, context: LoadContext): Promise<ModuleGraph>;
-  /** Aborts open work and stops the bundler. */
-  close(): Promise<void>;
-}
-
 /** Timeout of all requests of one graph. */
 const GRAPH_TIMEOUT_MS = 60_000;
 /** Sizes of the memory cache and of the disk cache. */
@@ -71,13 +48,14 @@ const MAX_LINKED = 1024;
 
 /** Creates a loader. Nothing is started or fetched before the first call. */
 export function createLoader(options: LoaderOptions = {}): Loader {
-  return new UrlLoader(options);
+  return new Loader(options);
 }
 
-class UrlLoader implements Loader {
+/** Loads modules by URL. */
+export class Loader {
   readonly #options: LoaderOptions;
   readonly #bundler: Bundler;
-  readonly #memory: BundleCache;
+  readonly #memory = new MemoryCache(MAX_MEMORY_BYTES);
   readonly #disk: DiskCache | undefined;
   readonly #fresh: Freshness;
   readonly #building = new Map<string, Promise<ModuleBundle>>();
@@ -88,22 +66,23 @@ class UrlLoader implements Loader {
   constructor(options: LoaderOptions) {
     this.#options = options;
     this.#bundler = options.bundler ?? createBundlerProcess();
-    this.#memory = new BundleCache(MAX_MEMORY_BYTES);
     this.#disk = options.cache_dir ? new DiskCache(options.cache_dir, MAX_DISK_BYTES) : undefined;
     const monotonic = options.monotonic ?? (() => performance.now());
     this.#fresh = new Freshness(options.fresh_ms ?? 60_000, monotonic);
   }
 
-  async load(spec: LoadSpec, context: LoadContext): Promise<LoadedModule> {
-    return await this.link(await this.prepare(spec, context), spec, context);
-  }
-
+  /** Returns {@link bundle} of a module, which must export `mount`. */
   async prepare(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle> {
     const bundle = await this.bundle(spec, context);
     if (bundle.exports.includes("mount")) return bundle;
     throw missingMountError(bundle, moduleLabel(spec, context), context.base_url);
   }
 
+  /**
+   * Links a prepared bundle into this process: runs its top level, but not its `mount`. All sessions of a namespace share the module,
+   * as they share a built-in one.
+   * @throws {PreampError} `module_load_failed`.
+   */
   async link(bundle: ModuleBundle, spec: LoadSpec, context: LoadContext): Promise<LoadedModule> {
     const { base_url } = context;
     const instance = scopeOf(context);
@@ -123,23 +102,20 @@ class UrlLoader implements Loader {
       if (this.#linked.size > MAX_LINKED && oldest !== undefined) this.#linked.delete(oldest);
     }
     const { code: _, ...graph } = bundle;
-    return {
-      ...graph,
-      module: await linked,
-      isolation: "inline",
-      placeOf: this.placeOf(bundle, context),
-    };
+    const placeOf = this.placeOf(bundle, context);
+    return { ...graph, module: await linked, isolation: "inline", placeOf };
   }
 
+  /** Returns a function that finds where an error of a bundle was thrown: `<url>:<line>:<column>` in the author's files. */
   placeOf({ files }: ModuleBundle, { base_url }: LoadContext): (error: unknown) => string | undefined {
     return (error) => displayErrorLocation(error, files, base_url);
   }
 
-  async graph(spec: LoadSpec, context: LoadContext): Promise<ModuleGraph> {
-    const { code: _, ...graph } = await this.bundle(spec, context);
-    return graph;
-  }
-
+  /**
+   * Returns a module as one file. Executes nothing.
+   * @throws {PreampError} `module_source_denied`, `module_fetch_failed`, `module_fetch_timeout`, `module_too_large`,
+   * `module_integrity_mismatch`, `module_pin_required`, `module_invalid`, `module_load_failed`.
+   */
   async bundle(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle> {
     const name = moduleLabel(spec, context);
     const url = await this.#resolve(spec, context, name);
@@ -155,9 +131,10 @@ class UrlLoader implements Loader {
       building = this.#build(url, context, pins, name).finally(() => this.#building.delete(build_key));
       this.#building.set(build_key, building);
     }
-    return await untilAborted(context.signal, building);
+    return context.signal ? await untilAborted(context.signal, building) : await building; // shared: it continues
   }
 
+  /** Aborts open work and stops the bundler. */
   async close(): Promise<void> {
     this.#closing.abort(new PreampError("module_load_failed", "Cannot load a module: the server is closing"));
     await this.#bundler.close();
@@ -208,16 +185,16 @@ class UrlLoader implements Loader {
 
   /** Builds a module within the timeout of its requests, or until the loader is closed. */
   async #build(url: string, context: LoadContext, pins: IntegrityPins, name: string): Promise<ModuleBundle> {
-    const stop = new AbortController();
-    const abort = () => stop.abort(this.#closing.signal.reason);
-    this.#closing.signal.addEventListener("abort", abort);
-    if (this.#closing.signal.aborted) abort();
-    const timer = setTimeout(() => stop.abort(timeoutError(name)), GRAPH_TIMEOUT_MS);
+    const late = new AbortController();
+    const cancel = later(GRAPH_TIMEOUT_MS, () => {
+      const message = `Cannot load ${name}: timed out fetching its files`;
+      late.abort(new PreampError("module_fetch_timeout", message));
+    });
     try {
-      return await this.#fetchAndBundle(url, context, pins, name, stop.signal);
+      const signal = AbortSignal.any([this.#closing.signal, late.signal]);
+      return await this.#fetchAndBundle(url, context, pins, name, signal);
     } finally {
-      clearTimeout(timer);
-      this.#closing.signal.removeEventListener("abort", abort);
+      cancel();
     }
   }
 
@@ -249,11 +226,7 @@ class UrlLoader implements Loader {
     if (config && decides) graph.add(config);
     await graph.fetch([entry, ...before?.requests ?? []], before !== undefined);
     let key = "";
-    const known = async (entry: string) => {
-      key = bundleKey(scope, url, entry, graph);
-      return this.#memory.get(key) ?? await this.#disk?.get(key);
-    };
-    const build = {
+    const { bundle, is_new } = await buildBundle({
       requested: url,
       entry: entry.url,
       graph,
@@ -261,8 +234,11 @@ class UrlLoader implements Loader {
       client,
       context,
       signal,
-    };
-    const { bundle, is_new } = await buildBundle({ ...build, known });
+      known: async (entry) => {
+        key = bundleKey(scope, url, entry, graph);
+        return this.#memory.get(key) ?? await this.#disk?.get(key);
+      },
+    });
     if (is_new) await this.#disk?.set(key, bundle);
     checkGraph(bundle, pins, name);
     this.#memory.set(key, bundle);
@@ -276,12 +252,7 @@ class UrlLoader implements Loader {
     return bundle;
   }
 
-  #fetcher(
-    url: string,
-    context: LoadContext,
-    signal: AbortSignal,
-    name: string,
-  ): Fetcher {
+  #fetcher(url: string, context: LoadContext, signal: AbortSignal, name: string): Fetcher {
     const { limits } = context.policy;
     const { lookup, ca_certs, fetcher = (options) => new FileFetcher(options) } = this.#options;
     let total = 0;
@@ -292,9 +263,8 @@ class UrlLoader implements Loader {
       count(bytes) {
         total += bytes;
         if (total <= limits.max_graph_bytes) return;
-        const message =
-          `Cannot load ${name}: its files have more than ${limits.max_graph_bytes} bytes in total`;
-        throw new PreampError("module_too_large", message);
+        const fact = `its files have more than ${limits.max_graph_bytes} bytes in total`;
+        throw new PreampError("module_too_large", `Cannot load ${name}: ${fact}`);
       },
       ...(lookup ? { lookup } : {}),
       ...(ca_certs ? { ca_certs } : {}),
@@ -314,23 +284,4 @@ class UrlLoader implements Loader {
 async function isFolder(url: URL): Promise<boolean> {
   if (url.protocol !== "file:") return false;
   return await Deno.stat(url).then(({ isDirectory }) => isDirectory, () => false); // reading it reports the error
-}
-
-function timeoutError(name: string): PreampError {
-  return new PreampError("module_fetch_timeout", `Cannot load ${name}: timed out fetching its files`);
-}
-
-/** Resolves with the promise, or rejects when the signal aborts. The work continues for other callers. */
-async function untilAborted<T>(signal: AbortSignal | undefined, promise: Promise<T>): Promise<T> {
-  if (!signal) return await promise;
-  promise.catch(() => {}); // handled here if every caller has aborted
-  signal.throwIfAborted();
-  const ended = Promise.withResolvers<never>();
-  const abort = () => ended.reject(signal.reason);
-  signal.addEventListener("abort", abort);
-  try {
-    return await Promise.race([promise, ended.promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-  }
 }

@@ -1,7 +1,7 @@
-/** Creates the errors of loading a module, with file, line, column and a hint, and the name of a module in messages. */
+/** Creates the errors of loading a module, with file, line, column and a hint, and the names of modules and files in messages. */
 import { isInline } from "../plan/lock.ts";
 import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
-import { displayUrl } from "./display_url.ts";
+import { mediaTypeOf } from "./fetch/media_type.ts";
 import type { BundleProblem, LoadContext, LoadSpec, ModuleGraph } from "./types.ts";
 
 /** Returns the error for problems. `failed`: errors of files that could not be fetched, by requested URL. */
@@ -11,11 +11,10 @@ export function problemError(
   name: string,
   base_url: string | undefined,
 ): PreampError {
-  const details = problems.map((problem) => detailOf(problem, failed, base_url));
-  const cause = problems.map(({ failed_url }) =>
-    failed_url === undefined ? undefined : failed.get(failed_url)
-  )
-    .find((error) => error !== undefined);
+  const causeOf = ({ failed_url }: BundleProblem) =>
+    failed_url === undefined ? undefined : failed.get(failed_url);
+  const details = problems.map((problem) => detailOf(problem, causeOf(problem), base_url));
+  const cause = problems.map(causeOf).find((error) => error !== undefined);
   const [first] = details;
   if (!first) return new PreampError("module_invalid", `Cannot load ${name}: it cannot be bundled`);
   const place = first.line === undefined ? first.path : `${first.path}:${first.line}:${first.column ?? 1}`;
@@ -29,18 +28,17 @@ export function problemError(
 }
 
 function detailOf(
-  { message, hint, url, line, column, failed_url }: BundleProblem,
-  failed: ReadonlyMap<string, PreampError>,
+  { message, hint, url, line, column }: BundleProblem,
+  cause: PreampError | undefined,
   base_url: string | undefined,
 ): ErrorDetail {
-  const why = failed_url === undefined ? undefined : failed.get(failed_url)?.message;
   const file = url === undefined ? undefined : displayUrl(url, base_url);
   return {
     path: file ?? "",
     ...(file === undefined ? {} : { file }),
     ...(line === undefined ? {} : { line }),
     ...(column === undefined ? {} : { column }),
-    message: why ?? message,
+    message: cause?.message ?? message,
     ...(hint === undefined ? {} : { hint }),
   };
 }
@@ -70,4 +68,33 @@ export function missingMountError(
   return new PreampError("module_invalid", message, {
     details: [{ path, file, line: 1, column: 1, message, hint }],
   });
+}
+
+/**
+ * Returns a URL in display form: without its query, which may contain a signature, and without folders of this machine. A local file is
+ * relative to `base_url`, or only its name.
+ */
+export function displayUrl(text: string, base_url?: string): string {
+  if (text.startsWith("data:")) return `data:${mediaTypeOf(text).slice(0, 40)},…`;
+  if (!URL.canParse(text)) return text.slice(0, 200);
+  const url = new URL(text);
+  if (url.protocol === "file:") return displayFile(url, base_url);
+  return `${url.origin}${url.pathname}${url.search === "" ? "" : "?…"}`.slice(0, 500);
+}
+
+function displayFile(url: URL, base_url: string | undefined): string {
+  const path = decode(url.pathname);
+  if (base_url?.startsWith("file:")) {
+    const base = decode(new URL(".", base_url).pathname);
+    if (path.startsWith(base)) return `./${path.slice(base.length)}`;
+  }
+  return `…/${path.slice(path.lastIndexOf("/") + 1)}`;
+}
+
+function decode(pathname: string): string {
+  try {
+    return decodeURIComponent(pathname);
+  } catch {
+    return pathname; // a lone "%"
+  }
 }

@@ -4,7 +4,7 @@ import type { Origin } from "../policy/plan_trust.ts";
 import type { Declared } from "./bundler/static_manifest.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import type { ModuleSpec, Source } from "../sdk/plan.ts";
+import type { Source } from "../sdk/plan.ts";
 
 /** Parts of a policy that apply to the loader. */
 export type LoaderPolicy = Pick<Policy, "modules"> & {
@@ -16,12 +16,11 @@ export type LoaderPolicy = Pick<Policy, "modules"> & {
 };
 
 /** A module of a plan, or only its source. */
-export type LoadSpec = Pick<ModuleSpec, "module" | "source" | "integrity" | "path"> | {
+export interface LoadSpec {
   module?: string;
   source: Source;
   integrity?: string;
-  path?: string;
-};
+}
 
 /** Caller, policy and pins of a load. */
 export interface LoadContext {

@@ -23,18 +23,26 @@ const encoder = new TextEncoder();
 /** Encodes a frame. The parts become its body. */
 export function encodeFrame(text: string, parts: readonly Uint8Array[] = []): Uint8Array<ArrayBuffer> {
   const head = encoder.encode(text);
-  const length = parts.reduce((sum, part) => sum + part.length, 0);
-  const bytes = new Uint8Array(LENGTHS + head.length + length);
-  const view = new DataView(bytes.buffer);
+  const lengths = new Uint8Array(LENGTHS);
+  const view = new DataView(lengths.buffer);
   view.setUint32(0, head.length);
-  view.setUint32(4, length);
-  bytes.set(head, LENGTHS);
-  let at = LENGTHS + head.length;
+  view.setUint32(4, lengthOf(parts));
+  return concat([lengths, head, ...parts]);
+}
+
+/** Returns the bytes of all parts. */
+export function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(lengthOf(parts));
+  let at = 0;
   for (const part of parts) {
-    bytes.set(part, at);
+    whole.set(part, at);
     at += part.length;
   }
-  return bytes;
+  return whole;
+}
+
+function lengthOf(parts: readonly Uint8Array[]): number {
+  return parts.reduce((sum, { length }) => sum + length, 0);
 }
 
 /** Reader of frames. Allocates a frame's memory only after its length was compared with the limit. */

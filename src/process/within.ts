@@ -1,4 +1,4 @@
-/** Limits the time of a wait. */
+/** Limits a wait: by time, or by a signal. The work that is waited for continues. */
 import { later } from "./timer_queue.ts";
 
 /** Thrown by {@link within}. */
@@ -17,5 +17,19 @@ export async function within<T>(
     return await Promise.race([promise, late.promise]);
   } finally {
     cancel();
+  }
+}
+
+/** Waits for a promise, which continues after an abort. @throws The signal's reason. */
+export async function untilAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
+  promise.catch(() => {}); // not awaited after an abort
+  signal.throwIfAborted();
+  const ended = Promise.withResolvers<never>();
+  const abort = () => ended.reject(signal.reason);
+  signal.addEventListener("abort", abort);
+  try {
+    return await Promise.race([promise, ended.promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
   }
 }

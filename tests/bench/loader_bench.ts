@@ -7,10 +7,10 @@
 import * as esbuild from "esbuild-wasm/esm/browser.js";
 import { createBundlerProcess } from "../../src/loader/bundler/bundler_process.ts";
 import { linkModule } from "../../src/loader/link.ts";
-import { createLoader, type Loader } from "../../src/loader/loader.ts";
 import type { Bundler, LoadContext, LoadSpec } from "../../src/loader/types.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { type Cell, compare, print, report, tableOf, timed } from "./figures.ts";
+import { loaderOf, type TestLoader } from "../support/loader.ts";
 import { residentMb } from "./processes.ts";
 
 const SIZES = [1, 10, 100];
@@ -46,7 +46,7 @@ await esbuild.initialize({ wasmModule, worker: false });
 const rows: Cell[][] = [];
 const figures: Record<string, unknown> = {};
 for (const size of SIZES) {
-  const loader = createLoader({ bundler });
+  const loader = loaderOf({ bundler });
   const spec = specOf(size);
   let instance = 0;
   const { bare, cold, warm, again } = await compare(rounds, {
@@ -118,8 +118,8 @@ function specOf(size: number): LoadSpec {
   return { module: "tool-bench", source: { kind: "url", url, original: url } };
 }
 
-async function once(use: (loader: Loader) => Promise<unknown>): Promise<void> {
-  const loader = createLoader({ bundler });
+async function once(use: (loader: TestLoader) => Promise<unknown>): Promise<void> {
+  const loader = loaderOf({ bundler });
   await use(loader);
   await loader.close();
 }

@@ -58,7 +58,7 @@ Deno.test("load() takes what integrity pins, and refuses every other byte of it"
   await using server = serveFiles(FILES);
   const source = `${server.url}mod.ts`;
   await using first = loaderOf({ bundler });
-  const { integrity } = await first.graph(specOf(source), contextOf());
+  const { integrity } = await first.bundle(specOf(source), contextOf());
   await using second = loaderOf({ bundler });
   await second.load(specOf(source, { integrity }), contextOf());
   server.files = { ...FILES, "d.json": flipped(FILES["d.json"], 6) };
@@ -72,7 +72,7 @@ Deno.test("load() names the file when a byte differs from the lock, whichever by
   await using server = serveFiles(FILES);
   const spec = specOf(`${server.url}mod.ts`);
   await using first = loaderOf({ bundler });
-  const graph = await first.graph(spec, contextOf());
+  const graph = await first.bundle(spec, contextOf());
   const lock = await parseLock(formatLock(lockOf([{ source: spec.source, ...graph }])));
   for (const [name, text] of Object.entries(FILES)) {
     for (let at = 0; at < text.length; at++) {
@@ -94,7 +94,7 @@ Deno.test("load() distinguishes BOM, CRLF and gzip: the lock has the hash of dec
   await using server = serveFiles({ "mod.ts": "export const mount = 1;\n" });
   const spec = specOf(`${server.url}mod.ts`);
   await using first = loaderOf({ bundler });
-  const lock = lockOf([{ source: spec.source, ...await first.graph(spec, contextOf()) }]);
+  const lock = lockOf([{ source: spec.source, ...await first.bundle(spec, contextOf()) }]);
   const zipped = await new Response(
     new Blob(["export const mount = 1;\n"]).stream().pipeThrough(new CompressionStream("gzip")),
   ).bytes();
@@ -127,7 +127,7 @@ Deno.test("load() takes no unpinned import below a pinned module", async () => {
   await using server = serveFiles(FILES);
   const spec = specOf(`${server.url}mod.ts`);
   await using first = loaderOf({ bundler });
-  const lock = lockOf([{ source: spec.source, ...await first.graph(spec, contextOf()) }]);
+  const lock = lockOf([{ source: spec.source, ...await first.bundle(spec, contextOf()) }]);
   const files = Object.fromEntries(Object.entries(lock.files).filter(([url]) => !url.endsWith("b.ts")));
   await using loader = loaderOf({ bundler });
   const error = await refusal(() => loader.load(spec, contextOf({ lock: { ...lock, files } })));
@@ -139,7 +139,7 @@ Deno.test("load() refuses a plan and a lock that contradict each other", async (
   await using server = serveFiles(FILES);
   const spec = specOf(`${server.url}mod.ts`);
   await using loader = loaderOf({ bundler });
-  const graph = await loader.graph(spec, contextOf());
+  const graph = await loader.bundle(spec, contextOf());
   const integrity = `sha256-${"A".repeat(43)}=`;
   const lock = lockOf([{ source: spec.source, ...graph }]);
   const error = await refusal(() => loader.load({ ...spec, integrity }, contextOf({ lock })));
@@ -158,7 +158,7 @@ Deno.test("load() finds a locked file beside the plan wherever the folder is", a
     const base_url = `file://${folder}/plan.yaml`;
     const spec = specOf("./tools/mod.ts", { base_url });
     await using loader = loaderOf({ bundler });
-    return lockOf([{ source: spec.source, ...await loader.graph(spec, contextOf({ base_url })) }], base_url);
+    return lockOf([{ source: spec.source, ...await loader.bundle(spec, contextOf({ base_url })) }], base_url);
   };
   const folder = await Deno.makeTempDir();
   const lock = await lockIn(folder);
@@ -180,7 +180,7 @@ Deno.test("load() compares with the lock however the plan spells the address", a
   const { port } = server;
   const spec = specOf(`${server.url}mod.ts`);
   await using first = loaderOf({ bundler });
-  const lock = lockOf([{ source: spec.source, ...await first.graph(spec, contextOf()) }]);
+  const lock = lockOf([{ source: spec.source, ...await first.bundle(spec, contextOf()) }]);
   const spellings = [
     `${server.url}mod.ts#x`,
     `${server.url}mod.ts?`,
@@ -211,7 +211,7 @@ Deno.test("load() holds a file that the lock has to its bytes, whichever module 
   await using server = serveFiles({ ...FILES, "other.ts": `export { b as mount } from "./lib/./%62.ts?";` });
   const spec = specOf(`${server.url}mod.ts`);
   await using first = loaderOf({ bundler });
-  const lock = lockOf([{ source: spec.source, ...await first.graph(spec, contextOf()) }]);
+  const lock = lockOf([{ source: spec.source, ...await first.bundle(spec, contextOf()) }]);
   server.files["lib/%62.ts"] = "export const b = () => 2;";
   await using loader = loaderOf({ bundler });
   const error = await refusal(() => loader.load(specOf(`${server.url}other.ts`), contextOf({ lock })));

@@ -39,7 +39,7 @@ Deno.test("npm: and jsr: imports come from the host that the operator names, in 
     const { module } = await loader.load(spec, hosted(esm_host));
     assertEquals(await (module.mount as () => unknown)(), [" a", "x", "late"]);
   }
-  const graph = await loader.graph(spec, hosted(server.url));
+  const graph = await loader.bundle(spec, hosted(server.url));
   assertEquals(graph.files.map(({ url }) => url.slice(server.url.length)), [
     "@scope/late@2/x.js",
     "jsr/@std/x@1/name",

@@ -1,6 +1,6 @@
 /** For tests of the loader: a server that counts, a context, a bundler for all tests of a file. */
 import { createLoader, type Loader, type LoaderOptions } from "../../src/loader/loader.ts";
-import type { LoadContext, LoadSpec } from "../../src/loader/types.ts";
+import type { LoadContext, LoadedModule, LoadSpec } from "../../src/loader/types.ts";
 import type { Policy } from "../../src/policy/policy.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { parseSource } from "../../src/plan/source/source.ts";
@@ -67,11 +67,20 @@ export function specOf(source: string, more: Partial<LoadSpec> & { base_url?: st
   const { base_url, ...spec } = more;
   const parsed = parseSource(source, base_url === undefined ? {} : { base_url });
   if (!("source" in parsed)) throw new Error(parsed.problem);
-  return { module: "tool-test", source: parsed.source, path: "tools[0]", ...spec };
+  return { module: "tool-test", source: parsed.source, ...spec };
 }
 
-/** Returns a loader that is closed at the end of the scope. */
-export function loaderOf(options: LoaderOptions = {}): Loader & AsyncDisposable {
+/** A loader that is closed at the end of the scope, and that prepares and links in one step. */
+export interface TestLoader extends Loader, AsyncDisposable {
+  load(spec: LoadSpec, context: LoadContext): Promise<LoadedModule>;
+}
+
+/** Returns a loader for tests. */
+export function loaderOf(options: LoaderOptions = {}): TestLoader {
   const loader = createLoader(options);
-  return Object.assign(loader, { [Symbol.asyncDispose]: () => loader.close() });
+  return Object.assign(loader, {
+    load: async (spec: LoadSpec, context: LoadContext) =>
+      await loader.link(await loader.prepare(spec, context), spec, context),
+    [Symbol.asyncDispose]: () => loader.close(),
+  });
 }

@@ -27,7 +27,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const json = wantsJson(args);
   const { policy } = await readSettings(args, io);
   const target = await readTarget(args, io, policy, "hash");
-  const graph = await withLoader((loader) => loader.graph(target.spec, target.context));
+  const graph = await withLoader((loader) => loader.bundle(target.spec, target.context));
   if (json) {
     const { url, integrity, exports, uses, imports_refused, files } = graph;
     writeJson(io, { url, integrity, exports, uses, imports_refused, files });

@@ -4,15 +4,18 @@
  */
 import { createHash } from "node:crypto";
 import type * as Esbuild from "esbuild-wasm/esm/browser.js";
-import { type Sealed, sealImports } from "./seal_imports.ts";
+import { type Sealed, sealImports } from "./imports.ts";
 import { type Declared, NOTHING_DECLARED, readDeclared } from "./static_manifest.ts";
 import { kindOfAttribute, kindOfUrl, mayImport, mediaTypeOf } from "../fetch/media_type.ts";
 import { originalPlaces, type SourceMap } from "./source_map.ts";
 import { resolveSpecifier } from "../fetch/specifiers.ts";
 import type { BundleAnswer, BundleProblem, BundleRequest, GraphFile, RefusedImport } from "../types.ts";
 
-/** esbuild, initialised. */
-export type Builder = Pick<typeof Esbuild, "build">;
+/**
+ * Name of the WebAssembly in the compiled program, gzipped: the compile task puts it next to the program's code. Under `deno run`,
+ * `wasm_source.js` imports the package's own file instead.
+ */
+const WASM_ASSET = "esbuild.wasm.gz";
 
 /** Name of the entry for esbuild, which reads a star in a name as a pattern; a URL may contain one. */
 const ENTRY = "entry";
@@ -33,12 +36,26 @@ const MAX_DECLARED = 256 * 1024;
 /** Most exports of a module. */
 const MAX_EXPORTS = 10_000;
 
+/** Loads and initialises esbuild on this thread. */
+export async function startEsbuild(wasm: WebAssembly.Module | BufferSource): Promise<typeof Esbuild> {
+  const wasmModule = wasm instanceof WebAssembly.Module ? wasm : await WebAssembly.compile(wasm);
+  const esbuild = await import("esbuild-wasm/esm/browser.js");
+  await esbuild.initialize({ wasmModule, worker: false });
+  return esbuild;
+}
+
+/** Resolves to the WebAssembly in the compiled program. @throws {Error} if it was compiled without it. */
+export async function includedWasm(): Promise<ArrayBuffer> {
+  const file = await Deno.open(new URL(WASM_ASSET, import.meta.url));
+  return await new Response(file.readable.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+}
+
 /**
  * Bundles a graph; resolves to the bundle, missing files or problems.
  *
  * @throws {Error} if esbuild itself fails; it cannot be used again.
  */
-export async function bundleGraph(esbuild: Builder, request: BundleRequest): Promise<BundleAnswer> {
+export async function bundleGraph(esbuild: typeof Esbuild, request: BundleRequest): Promise<BundleAnswer> {
   const graph = new Graph(request);
   let result: Esbuild.BuildResult<{ write: false }>;
   try {
@@ -59,7 +76,7 @@ export async function bundleGraph(esbuild: Builder, request: BundleRequest): Pro
   return await seal(result.outputFiles, graph);
 }
 
-function build(esbuild: Builder, graph: Graph): Promise<Esbuild.BuildResult<{ write: false }>> {
+function build(esbuild: typeof Esbuild, graph: Graph): Promise<Esbuild.BuildResult<{ write: false }>> {
   return esbuild.build({
     entryPoints: [ENTRY],
     bundle: true,

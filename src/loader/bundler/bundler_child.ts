@@ -4,11 +4,10 @@
  */
 import { FrameWriter, parentFrames, replaceConsole, revokePermissions } from "../../process/child_io.ts";
 import type { Frame } from "../../process/frames.ts";
-import { type Builder, bundleGraph } from "./bundle.ts";
-import { type ChildAnswer, type ChildRequest, READY_ID } from "./bundler_messages.ts";
-import { findImports } from "./imports.ts";
 import type { BundlerFile } from "../types.ts";
-import { includedWasm, startEsbuild } from "./esbuild.ts";
+import { bundleGraph, includedWasm, startEsbuild } from "./bundle.ts";
+import type { ChildAnswer, ChildMessage, ChildRequest } from "./bundler_process.ts";
+import { findImports } from "./imports.ts";
 
 /** Most bytes of one request: the largest graph and its URLs. */
 const MAX_REQUEST_BYTES = 256 * 1024 * 1024;
@@ -24,15 +23,17 @@ export async function runBundlerChild(wasm?: WebAssembly.Module): Promise<never>
   revokePermissions();
   replaceZeroTimeouts();
   const output = new FrameWriter();
+  const write = (message: ChildMessage, body?: Uint8Array) => output.write(JSON.stringify(message), body);
   const esbuild = startEsbuild(code);
-  esbuild.then(() => output.write(JSON.stringify({ id: READY_ID })), () => Deno.exit(1));
+  esbuild.then(() => write({ id: 0, answer: { kind: "ready" } }), () => Deno.exit(1));
   const requests = parentFrames(MAX_REQUEST_BYTES);
   for (let frame = await requests.next(); frame; frame = await requests.next()) {
     const request = JSON.parse(frame.text) as ChildRequest; // written by the parent process
-    const answer = await answerOf(request, filesOf(request, frame), esbuild);
     const { id } = request;
-    const text = JSON.stringify({ id, answer: answer.kind === "bundle" ? { ...answer, code: "" } : answer });
-    await output.write(text, answer.kind === "bundle" ? new TextEncoder().encode(answer.code) : undefined);
+    const answer = await answerOf(request, filesOf(request, frame), esbuild);
+    if (answer.kind === "bundle") {
+      await write({ id, answer: { ...answer, code: "" } }, new TextEncoder().encode(answer.code));
+    } else await write({ id, answer });
     if (answer.kind === "failed") break;
   }
   Deno.exit(0);
@@ -47,7 +48,7 @@ function filesOf({ files }: ChildRequest, { body }: Frame): BundlerFile[] {
 async function answerOf(
   request: ChildRequest,
   files: readonly BundlerFile[],
-  esbuild: Promise<Builder>,
+  esbuild: ReturnType<typeof startEsbuild>,
 ): Promise<ChildAnswer> {
   try {
     if (request.kind === "bundle") return await bundleGraph(await esbuild, { ...request.request, files });

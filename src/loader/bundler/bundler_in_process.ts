@@ -3,14 +3,7 @@
  * thread, only from sources that the operator trusts like the program itself: a hanging source would block the server.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { bundleGraph } from "./bundle.ts";
-import { BundlerQueue } from "./bundler_queue.ts";
-import { NOTHING_DECLARED, readDeclared } from "./static_manifest.ts";
-import { FailedSources, problemOfFailure } from "./failed_sources.ts";
-import { findImports } from "./imports.ts";
-import { sealImports } from "./seal_imports.ts";
 import { kindOfUrl } from "../fetch/media_type.ts";
-import { readHead } from "./publishable_bundle.ts";
 import { SDK_SPECIFIERS } from "../fetch/specifiers.ts";
 import type {
   BundleAnswer,
@@ -20,7 +13,11 @@ import type {
   BundlerFile,
   ImportsOptions,
 } from "../types.ts";
-import { includedWasm, startEsbuild } from "./esbuild.ts";
+import { bundleGraph, includedWasm, startEsbuild } from "./bundle.ts";
+import { BundlerQueue, FailedSources, problemOfFailure } from "./bundler_queue.ts";
+import { findImports, sealImports } from "./imports.ts";
+import { readHead } from "./publishable_bundle.ts";
+import { NOTHING_DECLARED, readDeclared } from "./static_manifest.ts";
 
 /** Most characters of a bundle whose declaration is read on this thread: a hostile one takes a second. */
 const MAX_DECLARING_CHARS = 256 * 1024;

@@ -8,9 +8,7 @@ import { ownEnv, ownProgram } from "../../process/own_program.ts";
 import { type Child, spawnChild } from "../../process/spawn_child.ts";
 import { LateError, within } from "../../process/within.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import { type ChildAnswer, type ChildTask, READY_ID } from "./bundler_messages.ts";
-import { BundlerQueue } from "./bundler_queue.ts";
-import { type BundlerFailure, FailedSources, problemOfFailure } from "./failed_sources.ts";
+import { type BundlerFailure, BundlerQueue, FailedSources, problemOfFailure } from "./bundler_queue.ts";
 import type {
   BundleAnswer,
   Bundler,
@@ -29,6 +27,30 @@ export interface BundlerProcessOptions {
   /** Starts the child. Default: {@link startBundlerChild}. */
   start?: () => Child;
 }
+
+/** Frame header of a request: bundle all files, or find the imports of the first one. */
+export type ChildRequest =
+  & { readonly id: number; readonly files: readonly { url: string; sha256: string; length: number }[] }
+  & ChildTask;
+
+/** A request without its files. */
+type ChildTask =
+  | { readonly kind: "bundle"; readonly request: Omit<BundleRequest, "files"> }
+  | { readonly kind: "imports" } & ImportsOptions;
+
+/** Frame header of an answer. `ready` has the number 0, since requests are numbered from 1. After `failed` the child exits. */
+export interface ChildMessage {
+  readonly id: number;
+  readonly answer: ChildAnswer;
+}
+
+/** An answer. */
+export type ChildAnswer =
+  | BundleAnswer
+  | { readonly kind: "imports"; readonly urls: readonly string[] }
+  | { readonly kind: "failed"; readonly message: string }
+  /** esbuild is ready. */
+  | { readonly kind: "ready" };
 
 /** Most bytes of one answer: a bundle and its source map, each about as long as the files. */
 export const MAX_ANSWER_BYTES: number = 192 * 1024 * 1024;
@@ -91,8 +113,9 @@ class BundlerProcess implements Bundler {
   async imports(
     file: BundlerFile,
     options: ImportsOptions,
-    { name, owner }: BundlerClient,
+    client: BundlerClient,
   ): Promise<readonly string[]> {
+    const { name, owner } = client;
     return await this.#queue.add({ owner, short: true }, async () => {
       const { answer } = await this.#request({ kind: "imports", ...options }, [file], name);
       return answer.kind === "imports" ? answer.urls : [];
@@ -120,13 +143,13 @@ class BundlerProcess implements Bundler {
           continue;
         }
         if (!child.ready) throw cannotBundle(name, "the bundler did not start", error);
-        throw this.#failed.add(
-          files,
-          name,
-          error instanceof LateError ? timeoutProblem(this.#deadline_ms) : PROCESS_ENDED,
-        );
+        throw this.#failed.add(files, name, error instanceof LateError ? this.#timeout : PROCESS_ENDED);
       }
     }
+  }
+
+  get #timeout(): BundlerFailure {
+    return { code: "module_invalid", fact: `it timed out after ${this.#deadline_ms / 1000} s` };
   }
 
   #start(): BundlerChild {
@@ -185,7 +208,7 @@ class BundlerChild {
   /** Whether esbuild is ready. Requests for imports do not need it. */
   ready = false;
   readonly #child: Child;
-  #last_id = READY_ID;
+  #last_id = 0;
 
   constructor(child: Child) {
     this.#child = child;
@@ -193,20 +216,14 @@ class BundlerChild {
   }
 
   /** Sends one request; resolves to the answer. The timeout starts when the child is ready, if the request needs that. */
-  async request(
-    task: ChildTask,
-    files: readonly BundlerFile[],
-    deadline_ms: number,
-  ): Promise<ChildReply> {
+  async request(task: ChildTask, files: readonly BundlerFile[], deadline_ms: number): Promise<ChildReply> {
     this.#child.ref(); // keeps the process alive until the answer
     try {
-      if (!this.ready && task.kind === "bundle") await within(START_MS, this.#receive(READY_ID));
+      if (!this.ready && task.kind === "bundle") await within(START_MS, this.#receive(0));
       const id = ++this.#last_id;
       const listed = files.map(({ url, sha256, bytes }) => ({ url, sha256, length: bytes.length }));
-      const message = encodeFrame(
-        JSON.stringify({ ...task, id, files: listed }),
-        files.map(({ bytes }) => bytes),
-      );
+      const request: ChildRequest = { ...task, id, files: listed };
+      const message = encodeFrame(JSON.stringify(request), files.map(({ bytes }) => bytes));
       const [, reply] = await within(
         this.ready ? deadline_ms : deadline_ms + START_MS,
         Promise.all([this.#child.write(message), this.#receive(id)]),
@@ -222,20 +239,16 @@ class BundlerChild {
     for (;;) {
       const frame = await this.#child.next();
       if (!frame) throw new Error(`the bundler closed its output: ${this.#child.stderr.slice(-1_000)}`);
-      const { id, answer } = JSON.parse(frame.text) as { id: number; answer: ChildAnswer }; // written by our own program
-      if (id === READY_ID) this.ready = true;
+      const { id, answer } = JSON.parse(frame.text) as ChildMessage; // written by our own program
+      if (answer.kind === "ready") this.ready = true;
       if (id === wanted) return { answer, body: frame.body };
-      if (id !== READY_ID) throw new Error("the bundler answered another request");
+      if (answer.kind !== "ready") throw new Error("the bundler answered another request");
     }
   }
 
   async close(): Promise<void> {
     await this.#child.close();
   }
-}
-
-function timeoutProblem(deadline_ms: number): BundlerFailure {
-  return { code: "module_invalid", fact: `it timed out after ${deadline_ms / 1000} s` };
 }
 
 function cannotBundle(name: string, fact: string, cause?: unknown): PreampError {

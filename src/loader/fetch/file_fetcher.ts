@@ -10,6 +10,8 @@ import {
   type SourceRules,
   type SourceUse,
 } from "../../policy/source_rules.ts";
+import { concat } from "../../process/frames.ts";
+import { untilAborted } from "../../process/within.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import {
   type Connection,
@@ -19,7 +21,7 @@ import {
 } from "./pinned_connections.ts";
 import { bodyEnds, type Head, HttpError, readBody, readHead, TruncatedResponse } from "./http1_client.ts";
 import { kindOfUrl, mayImport } from "./media_type.ts";
-import { displayUrl } from "../display_url.ts";
+import { displayUrl } from "../module_errors.ts";
 import type { FetchedFile, LoaderPolicy } from "../types.ts";
 
 /** Options of {@link FileFetcher}. */
@@ -91,11 +93,8 @@ export class FileFetcher implements Disposable {
     try {
       const { isFile, isDirectory, mtime } = await Deno.stat(url);
       if (!isFile) {
-        throw this.#fetchError(
-          url,
-          isDirectory ? "it is a folder" : "it is not a regular file",
-          "name a file",
-        );
+        const fact = isDirectory ? "it is a folder" : "it is not a regular file";
+        throw this.#fetchError(url, fact, "name a file");
       }
       using file = await Deno.open(url);
       const bytes = await this.#collect(url, chunksOf(file));
@@ -103,36 +102,29 @@ export class FileFetcher implements Disposable {
     } catch (error) {
       if (error instanceof PreampError) throw error;
       if (error instanceof Deno.errors.NotFound) {
-        throw this.#missingError(
-          url,
-          "the file does not exist",
-          "check the path: it is relative to the importing file",
-        );
+        const hint = "check the path: it is relative to the importing file";
+        throw this.#missingError(url, "the file does not exist", hint);
       }
       throw this.#fetchError(url, "it cannot be read", "check that this process may read it", error);
     }
   }
 
   async #readData(text: string): Promise<FetchedFile> {
-    let response: Response;
-    try {
-      response = await fetch(text); // decodes without network access
-    } catch (error) {
+    const { body } = await fetch(text).catch((error) => { // decodes without network access
       throw this.#fetchError(text, "it cannot be decoded", "write data:text/javascript;base64,…", error);
-    }
-    const { body } = response;
+    });
     return fileOf(text, await this.#collect(text, body ?? []));
   }
 
   async #fetchWeb(start: URL, as_code: boolean): Promise<FetchedFile> {
     const { max_redirects } = this.#options.limits;
     let url = start;
-    let max_age_s: number | undefined;
+    let max_age_s = Infinity;
     for (let hop = 0; hop <= max_redirects; hop++) {
       const answer = await this.#request(url, as_code);
-      max_age_s = minDefined(max_age_s, answer.max_age_s);
+      max_age_s = Math.min(max_age_s, answer.max_age_s);
       if ("bytes" in answer) {
-        return fileOf(url.href, answer.bytes, max_age_s === undefined ? {} : { max_age_s });
+        return fileOf(url.href, answer.bytes, max_age_s === Infinity ? {} : { max_age_s });
       }
       if (!URL.canParse(answer.location, url.href)) {
         throw this.#fetchError(url, "it redirects to an invalid URL", "name the file's own URL");
@@ -140,10 +132,8 @@ export class FileFetcher implements Disposable {
       const next = new URL(answer.location, url);
       next.hash = "";
       if (next.protocol !== "https:" && next.protocol !== "http:") {
-        throw this.#deniedError(next, {
-          fact: "a redirect may not leave http(s)",
-          hint: "name the file's own URL",
-        });
+        const fact = "a redirect may not leave http(s)";
+        throw this.#deniedError(next, { fact, hint: "name the file's own URL" });
       }
       this.#checkAllowed(next, { as: "redirect", from: url });
       url = next;
@@ -155,36 +145,19 @@ export class FileFetcher implements Disposable {
   async #request(url: URL, as_code: boolean): Promise<Answer> {
     const { limits, signal: outer } = this.#options;
     const leave = await this.#connections.acquire(url, outer); // waiting for a slot does not count
-    const controller = new AbortController();
-    const abort = () => controller.abort(outer.reason);
-    outer.addEventListener("abort", abort);
-    const timer = setTimeout(() => controller.abort(), limits.fetch_timeout_s * 1000);
-    const { signal } = controller;
+    const signal = AbortSignal.any([outer, AbortSignal.timeout(limits.fetch_timeout_s * 1000)]);
     try {
-      const aborted = new Promise<never>((_, reject) => {
-        signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-      });
-      const answered = this.#connections.use(
-        url,
-        signal,
-        (connection) => this.#exchange(url, connection, as_code),
-      );
-      answered.catch(() => {}); // not awaited after an abort
-      return await Promise.race([answered, aborted]);
+      const exchange = (connection: Connection) => this.#exchange(url, connection, as_code);
+      return await untilAborted(signal, this.#connections.use(url, signal, exchange));
     } catch (error) {
       if (outer.aborted) throw outer.reason;
       if (error instanceof PreampError) throw error;
       if (signal.aborted) {
-        throw new PreampError(
-          "module_fetch_timeout",
-          `Cannot fetch ${this.#display(url)}: timed out after ${limits.fetch_timeout_s} s`,
-          { cause: error },
-        );
+        const message = `Cannot fetch ${this.#display(url)}: timed out after ${limits.fetch_timeout_s} s`;
+        throw new PreampError("module_fetch_timeout", message, { cause: error });
       }
       throw this.#fetchError(url, factOf(error), "check the address, and that its server runs", error);
     } finally {
-      clearTimeout(timer);
-      outer.removeEventListener("abort", abort);
       leave();
     }
   }
@@ -203,10 +176,9 @@ export class FileFetcher implements Disposable {
       throw new StaleConnection(errorMessage(error), { cause: error });
     }
     const max_age_s = freshnessOf(head);
-    const timing = max_age_s === undefined ? {} : { max_age_s };
     const location = head.headers.get("location");
     if (REDIRECTS.has(head.status) && location !== undefined) {
-      return { value: { location, ...timing }, reusable: false };
+      return { value: { location, max_age_s }, reusable: false };
     }
     if (head.status !== 200) {
       const fact = `its server answered ${head.status}`;
@@ -218,12 +190,8 @@ export class FileFetcher implements Disposable {
     if (as_code && isPage(head) && mayImport(kindOfUrl(url.href))) {
       throw this.#fetchError(url, "it is a web page, not a module", "name the URL of the raw file");
     }
-    const body = decodeBody(
-      readBody(connection.reader, head),
-      head.headers.get("content-encoding") ?? "identity",
-    );
-    const bytes = await this.#collect(url, body);
-    return { value: { bytes, ...timing }, reusable: head.keep_alive && bodyEnds(head) };
+    const bytes = await this.#collect(url, decodeBody(readBody(connection.reader, head), head));
+    return { value: { bytes, max_age_s }, reusable: head.keep_alive && bodyEnds(head) };
   }
 
   /** Reads a body; the limits apply while it is read. */
@@ -237,21 +205,13 @@ export class FileFetcher implements Disposable {
     for await (const chunk of chunks) {
       length += chunk.length;
       if (length > max_module_bytes) {
-        throw new PreampError(
-          "module_too_large",
-          `Cannot load ${this.#display(url)}: the file has more than ${max_module_bytes} bytes`,
-        );
+        const message = `Cannot load ${this.#display(url)}: the file has more than ${max_module_bytes} bytes`;
+        throw new PreampError("module_too_large", message);
       }
       this.#options.count(chunk.length);
       copies.push(chunk.slice()); // the buffer is reused
     }
-    const bytes = new Uint8Array(length);
-    let at = 0;
-    for (const chunk of copies) {
-      bytes.set(chunk, at);
-      at += chunk.length;
-    }
-    return bytes;
+    return concat(copies);
   }
 
   #missingError(url: URL, fact: string, hint: string): MissingFile {
@@ -265,7 +225,9 @@ export class FileFetcher implements Disposable {
   }
 }
 
-type Answer = { bytes: Uint8Array; max_age_s?: number } | { location: string; max_age_s?: number };
+type Answer =
+  & { readonly max_age_s: number }
+  & ({ readonly bytes: Uint8Array } | { readonly location: string });
 
 /** Thrown when a file does not exist. */
 class MissingFile extends PreampError {}
@@ -303,41 +265,35 @@ function requestOf(url: URL): Uint8Array {
   return new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n`); // parsed URLs contain no control characters
 }
 
-/** Returns the seconds that a response is fresh (RFC 9111 §5.2); undefined if the server sent none. */
-function freshnessOf({ headers }: Head): number | undefined {
+/** Returns the seconds that a response is fresh (RFC 9111 §5.2); `Infinity` if the server sent none. */
+function freshnessOf({ headers }: Head): number {
   const directives = (headers.get("cache-control") ?? "").toLowerCase().split(",").map((part) => part.trim());
   if (directives.includes("no-store") || directives.includes("no-cache")) return 0;
   const [, seconds] = directives.find((part) => part.startsWith("max-age="))?.split("=") ?? [];
-  if (seconds === undefined || !/^[0-9]{1,10}$/.test(seconds)) return undefined;
+  if (seconds === undefined || !/^[0-9]{1,10}$/.test(seconds)) return Infinity;
   const age = Number(headers.get("age") ?? 0);
   return Math.max(0, Number(seconds) - (Number.isFinite(age) ? age : 0));
-}
-
-function minDefined(a: number | undefined, b: number | undefined): number | undefined {
-  return a === undefined ? b : b === undefined ? a : Math.min(a, b);
 }
 
 function isPage({ headers }: Head): boolean {
   return (headers.get("content-type") ?? "").toLowerCase().startsWith("text/html");
 }
 
-function decodeBody(body: AsyncGenerator<Uint8Array>, encoding: string): AsyncIterable<Uint8Array> {
-  const name = encoding.trim().toLowerCase();
-  if (name === "identity" || name === "") return body;
-  if (name !== "gzip" && name !== "x-gzip") throw new HttpError("its content coding is not supported");
+function decodeBody(body: AsyncGenerator<Uint8Array>, { headers }: Head): AsyncIterable<Uint8Array> {
+  const coding = (headers.get("content-encoding") ?? "").trim().toLowerCase();
+  if (coding === "identity" || coding === "") return body;
+  if (coding !== "gzip" && coding !== "x-gzip") throw new HttpError("its content coding is not supported");
   return ReadableStream.from(sliced(body)).pipeThrough(new DecompressionStream("gzip"));
 }
 
 /** Yields small chunks, so that a decompression bomb is detected after a few megabytes. */
-async function* sliced(
-  body: AsyncGenerator<Uint8Array>,
-): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void> {
+async function* sliced(body: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   for await (const chunk of body) {
     for (let at = 0; at < chunk.length; at += 4096) yield chunk.slice(at, at + 4096);
   }
 }
 
-async function* chunksOf(file: Deno.FsFile): AsyncGenerator<Uint8Array, void, void> {
+async function* chunksOf(file: Deno.FsFile): AsyncGenerator<Uint8Array> {
   const buffer = new Uint8Array(64 * 1024);
   for (let count = await file.read(buffer); count !== null; count = await file.read(buffer)) {
     yield buffer.subarray(0, count);

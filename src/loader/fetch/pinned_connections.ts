@@ -4,15 +4,13 @@
  */
 import { addressKind } from "../../policy/address_kinds.ts";
 import { defaultPort } from "../../policy/url_prefixes.ts";
+import { untilAborted, within } from "../../process/within.ts";
 import { ByteReader } from "./http1_client.ts";
-
-/** Resolves a host to all its addresses. */
-export type Lookup = (host: string) => Promise<readonly string[]>;
 
 /** Options of {@link Connections}. */
 export interface ConnectionOptions {
-  /** Default: the system's resolver. */
-  lookup?: Lookup;
+  /** Resolves a host to all its addresses. Default: the system's resolver. */
+  lookup?: (host: string) => Promise<readonly string[]>;
   /** Additional certificate authorities, as PEM. */
   ca_certs?: readonly string[];
 }
@@ -24,9 +22,6 @@ export interface Connection {
   close(): void;
 }
 
-/** Throws if the address of a URL's host is not allowed. */
-export type CheckAddress = (url: URL, address: string) => void;
-
 /** Most connections to one host, as in browsers. */
 const MAX_PER_HOST = 6;
 /** Milliseconds to connect to one address before the next is tried. */
@@ -34,14 +29,13 @@ const ADDRESS_MS = 3_000;
 
 /** Connections of one graph. */
 export class Connections {
-  readonly #lookup: Lookup;
-  readonly #ca_certs: readonly string[];
-  readonly #check: CheckAddress;
+  readonly #options: ConnectionOptions;
+  readonly #check: (url: URL, address: string) => void;
   readonly #hosts = new Map<string, Host>();
 
-  constructor(options: ConnectionOptions, check: CheckAddress) {
-    this.#lookup = options.lookup ?? systemLookup;
-    this.#ca_certs = options.ca_certs ?? [];
+  /** @param check Throws if the address of a URL's host is not allowed. */
+  constructor(options: ConnectionOptions, check: (url: URL, address: string) => void) {
+    this.#options = options;
     this.#check = check;
   }
 
@@ -113,8 +107,9 @@ export class Connections {
   }
 
   async #addressesOf(url: URL): Promise<readonly string[]> {
-    const name = url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname;
-    const addresses = addressKind(name) === "invalid" ? await this.#lookup(name) : [name];
+    const { lookup = systemLookup } = this.#options;
+    const name = hostOf(url);
+    const addresses = addressKind(name) === "invalid" ? await lookup(name) : [name];
     if (addresses.length === 0) throw new Error("the name has no address");
     for (const address of addresses) this.#check(url, address);
     return addresses;
@@ -125,22 +120,22 @@ export class Connections {
     const tcp = await connectWithin(Deno.connect({ hostname: address, port }), ADDRESS_MS, signal);
     tcp.setNoDelay(true);
     if (url.protocol === "http:") return connectionOf(tcp);
-    const hostname = url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname;
-    const tls = await Deno.startTls(tcp, {
-      hostname,
-      alpnProtocols: ["http/1.1"],
-      ...(this.#ca_certs.length > 0 ? { caCerts: [...this.#ca_certs] } : {}),
-    });
+    const { ca_certs = [] } = this.#options;
+    const hostname = hostOf(url);
+    const tls = await Deno.startTls(tcp, { hostname, alpnProtocols: ["http/1.1"], caCerts: [...ca_certs] });
     try {
-      const abort = () => closeQuietly(tls);
-      signal.addEventListener("abort", abort);
-      await tls.handshake().finally(() => signal.removeEventListener("abort", abort));
+      await untilAborted(signal, tls.handshake());
     } catch (error) {
       closeQuietly(tls);
       throw error;
     }
     return connectionOf(tls);
   }
+}
+
+/** Returns the host of a URL, an IPv6 address without brackets. */
+function hostOf({ hostname }: URL): string {
+  return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
 }
 
 /** Thrown when a reused connection was closed before any response byte. The request may be retried on a new connection. */
@@ -192,18 +187,11 @@ async function connectWithin(
   ms: number,
   signal: AbortSignal,
 ): Promise<Deno.TcpConn> {
-  const ended = Promise.withResolvers<never>();
-  const timer = setTimeout(() => ended.reject(new Error("connecting timed out")), ms);
-  const abort = () => ended.reject(signal.reason);
-  signal.addEventListener("abort", abort);
   try {
-    return await Promise.race([connecting, ended.promise]);
+    return await within(ms, untilAborted(signal, connecting), "connecting timed out");
   } catch (error) {
     connecting.then(closeQuietly, () => {}); // its error was reported already
     throw error;
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", abort);
   }
 }
 

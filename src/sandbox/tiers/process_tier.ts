@@ -2,7 +2,7 @@
  * Host's side of the `process` tier, where a module runs in a child of our own executable. Starts the child in a process group of
  * its own, reads its output within limits, and kills it as a group.
  */
-import { encodeFrame, FrameTooLarge } from "../../process/frames.ts";
+import { concat, encodeFrame, FrameTooLarge } from "../../process/frames.ts";
 import { ownEnv, ownProgram } from "../../process/own_program.ts";
 import { type Child, spawnChild } from "../../process/spawn_child.ts";
 import type { SystemLimits } from "../../process/system_limits.ts";
@@ -175,16 +175,6 @@ function childEnv(folder: string): Record<string, string> {
     PATH: "/usr/local/bin:/usr/bin:/bin",
     ...(Deno.build.standalone ? { HOME: folder, DENO_DIR: folder } : ownEnv()),
   };
-}
-
-function concat(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }
 
 /** Milliseconds of work before a guest must wait; well below an acceptable delay of a request. */

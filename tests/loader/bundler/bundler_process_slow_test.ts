@@ -1,6 +1,5 @@
 import { waitFor } from "preamp/testing";
 import { createHash } from "node:crypto";
-import { READY_ID } from "../../../src/loader/bundler/bundler_messages.ts";
 import {
   createBundlerProcess,
   MAX_ANSWER_BYTES,
@@ -30,7 +29,7 @@ function startOf(body: string): () => Child {
     const frames = parentFrames(1e8);
     const output = new FrameWriter();
     const answer = (id, more = {}) => output.write(JSON.stringify({ id, answer: { kind: "problems", problems: [{ message: String(Deno.pid) }], ...more } }));
-    output.write(JSON.stringify({ id: 0 }));
+    output.write(JSON.stringify({ id: 0, answer: { kind: "ready" } }));
     for (let frame = await frames.next(), turn = 1; frame; frame = await frames.next(), turn++) { const { id, request: { entry } } = JSON.parse(frame.text); ${body} }`;
   return () =>
     spawnChild({
@@ -144,7 +143,7 @@ Deno.test("the bundler child says only that it is ready, and ends with its input
   const ready = await child.next();
   await child.end();
   assertEquals([ready?.text, await child.next(), (await child.status).success, child.stderr], [
-    JSON.stringify({ id: READY_ID }),
+    JSON.stringify({ id: 0, answer: { kind: "ready" } }),
     null,
     true,
     "",

@@ -1,4 +1,4 @@
-import { sealImports } from "../../../src/loader/bundler/seal_imports.ts";
+import { sealImports } from "../../../src/loader/bundler/imports.ts";
 import { originalPlaces, type SourceMap } from "../../../src/loader/bundler/source_map.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 

@@ -61,16 +61,16 @@ Deno.test("load() asks servers again when their time is over, and bundles what c
   let now = 0;
   await using loader = loaderOf({ bundler, fresh_ms: 1000, monotonic: () => now });
   const spec = specOf(`${server.url}mod.ts`);
-  const first = await loader.graph(spec, contextOf());
+  const first = await loader.bundle(spec, contextOf());
   now = 999;
-  await loader.graph(spec, contextOf());
+  await loader.bundle(spec, contextOf());
   assertEquals([server.requests.length, bundler.count], [2, 1]);
   now = 1001;
-  await loader.graph(spec, contextOf());
+  await loader.bundle(spec, contextOf());
   assertEquals([server.requests.length, bundler.count], [4, 1]);
   server.files = { ...FILES, "b.ts": "export const b = 2;" };
   now = 2002;
-  assert((await loader.graph(spec, contextOf())).integrity !== first.integrity);
+  assert((await loader.bundle(spec, contextOf())).integrity !== first.integrity);
   assertEquals([server.requests.length, bundler.count], [6, 2]);
 });
 
@@ -84,7 +84,7 @@ Deno.test("load() keeps a graph as long as its servers say (RFC 9111)", async ()
   let now = 0;
   await using loader = loaderOf({ bundler: counting(), fresh_ms: 1000, monotonic: () => now });
   for (now of [0, 500, 3_000_000, 3_700_000]) {
-    for (const path of ["no.ts", "long.ts"]) await loader.graph(specOf(server.url + path), contextOf());
+    for (const path of ["no.ts", "long.ts"]) await loader.bundle(specOf(server.url + path), contextOf());
   }
   assertEquals(server.requests.filter((path) => path === "/no.ts").length, 4);
   assertEquals(server.requests.filter((path) => path === "/long.ts").length, 2);
@@ -118,7 +118,7 @@ Deno.test("load() of a pinned graph from disk makes no request, also when its se
       await using server = serveFiles(FILES);
       await using loader = loaderOf({ bundler: counting(), cache_dir });
       spec = specOf(`${server.url}mod.ts`);
-      const graph = await loader.graph(spec, contextOf());
+      const graph = await loader.bundle(spec, contextOf());
       lock = lockOf([{ source: spec.source, ...graph }]);
     }
     const bundler = counting();
@@ -136,7 +136,7 @@ Deno.test("load() uses the disk cache when the bytes are unchanged", async () =>
     for (const count of [1, 0]) {
       const bundler = counting();
       await using loader = loaderOf({ bundler, cache_dir });
-      await loader.graph(specOf(`${server.url}mod.ts`), contextOf());
+      await loader.bundle(specOf(`${server.url}mod.ts`), contextOf());
       assertEquals(bundler.count, count);
     }
   });
@@ -147,7 +147,7 @@ Deno.test("load() takes nothing from a disk that was altered, torn or is not to 
   await inFolder(async (cache_dir) => {
     const spec = specOf(`${server.url}mod.ts`);
     await using first = loaderOf({ bundler: counting(), cache_dir });
-    const { integrity } = await first.graph(spec, contextOf());
+    const { integrity } = await first.bundle(spec, contextOf());
     for (
       const alter of [
         (text: string) => text.replace("honest", "forged"),
@@ -182,7 +182,7 @@ Deno.test("load() shares nothing between name spaces, origins and policies", asy
       contextOf({ namespace: "a", policy: policyOf({ private_hosts: ["127.0.0.1"] }) }),
       contextOf({ namespace: "a", origin: "caller", policy: policyOf(modules) }),
     ];
-    const { integrity } = await loader.graph(specOf(`${server.url}mod.ts`), contexts[0]!);
+    const { integrity } = await loader.bundle(specOf(`${server.url}mod.ts`), contexts[0]!);
     const seen = new Set<unknown>();
     for (const [index, context] of contexts.entries()) {
       const { module } = await loader.load(specOf(`${server.url}mod.ts`, { integrity }), context);
@@ -201,7 +201,7 @@ Deno.test("load() never reaches what is kept by another hash", async () => {
   await using server = serveFiles(FILES);
   await using loader = loaderOf({ bundler: counting() });
   const spec = specOf(`${server.url}mod.ts`);
-  const { integrity } = await loader.graph(spec, contextOf());
+  const { integrity } = await loader.bundle(spec, contextOf());
   const other = `sha256-${"A".repeat(43)}=`;
   assertEquals(
     (await refusal(() => loader.load({ ...spec, integrity: other }, contextOf()))).code,

@@ -105,7 +105,7 @@ Deno.test("a deno.json that says what a folder's entry is belongs to what is pin
   const spec = specOf(server.url);
   const lock = async () => {
     await using loader = loaderOf({ bundler });
-    return lockOf([{ source: spec.source, ...await loader.graph(spec, contextOf()) }]);
+    return lockOf([{ source: spec.source, ...await loader.bundle(spec, contextOf()) }]);
   };
   const load = (locked: Awaited<ReturnType<typeof lock>>) =>
     mounted(server.url, contextOf({ lock: locked })).catch(({ code }) => code);

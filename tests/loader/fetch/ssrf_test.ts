@@ -1,4 +1,3 @@
-import { createLoader } from "../../../src/loader/loader.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../../support/loader.ts";
 import { hostSpellings } from "./spellings.ts";
@@ -135,7 +134,7 @@ Deno.test("load() resolves a name once, and connects to what it checked", async 
     "b.ts": "export {}",
   });
   let asked = 0;
-  const loader = createLoader({
+  const loader = loaderOf({
     bundler: NEVER,
     lookup: () => Promise.resolve(asked++ === 0 ? ["127.0.0.1"] : ["127.0.0.2"]), // changes its mind
   });
