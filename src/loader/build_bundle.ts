@@ -6,7 +6,7 @@ import type { GraphPrefetcher } from "./fetch/prefetch.ts";
 import { integrityOf, pathFrom } from "./integrity.ts";
 import { displayUrl, problemError } from "./module_errors.ts";
 import type {
-  BundleAnswer,
+  BundledCode,
   Bundler,
   BundlerClient,
   FetchedFile,
@@ -68,32 +68,19 @@ export async function buildBundle(
 function bundleOf(
   requested: string,
   entry: string,
-  graph: Pick<GraphPrefetcher, "files" | "added" | "redirects" | "requests">,
-  answer: BundleAnswer & { kind: "bundle" },
+  graph: GraphPrefetcher,
+  { kind: _, inputs, inline, ...bundled }: BundledCode,
 ): ModuleBundle {
-  const files = answer.inputs.flatMap((url) => {
-    const file = graph.files.get(url);
-    return file ? [{ url, sha256: file.sha256, bytes: file.bytes.length }] : [];
-  });
-  files.push(...answer.inline);
-  files.push(...graph.added.map(({ url, sha256, bytes }) => ({ url, sha256, bytes: bytes.length })));
+  const fetched = [...inputs.flatMap((url) => graph.files.get(url) ?? []), ...graph.added];
+  const files = [
+    ...fetched.map(({ url, sha256, bytes }) => ({ url, sha256, bytes: bytes.length })),
+    ...inline,
+  ];
   const paths = new Map(files.map((file) => [file, pathFrom(entry, file.url, file.sha256)]));
   files.sort((a, b) => paths.get(a)! < paths.get(b)! ? -1 : 1); // paths are unique
-  const used = new Set(answer.inputs);
+  const used = new Set(inputs);
   const requests = graph.requests.filter(({ url }) => used.has(graph.redirects.get(url) ?? url));
-  const { code, exports, uses, imports_refused, declared } = answer;
-  return {
-    requested,
-    url: entry,
-    integrity: integrityOf(entry, files),
-    files,
-    exports,
-    uses,
-    imports_refused,
-    code,
-    declared,
-    requests,
-  };
+  return { requested, url: entry, integrity: integrityOf(entry, files), files, requests, ...bundled };
 }
 
 /** Largest `deno.json` in bytes. */
@@ -122,24 +109,21 @@ export async function entryOfFolder(
   fetcher: Pick<FileFetcher, "fetchIfThere">,
   base_url: string | undefined,
 ): Promise<FolderEntry> {
-  const standard = { url: new URL("mod.ts", folder).href };
   const config = await fetcher.fetchIfThere(configUrl(folder), { as: "entry" });
-  if (!config) return { entry: standard, config, decides: false };
-  const exported = exportOf(config, (fact, hint) => {
-    const file = displayUrl(config.url, base_url);
+  const exported = config ? exportOf(config, base_url) : undefined;
+  return config && exported !== undefined
+    ? { entry: { url: exported, from: config.url }, config, decides: true }
+    : { entry: { url: new URL("mod.ts", folder).href }, config, decides: false };
+}
+
+/** Returns the URL that a `deno.json` exports; undefined if it has no `exports`. @throws {PreampError} `module_invalid`. */
+function exportOf({ url, bytes }: FetchedFile, base_url: string | undefined): string | undefined {
+  const problem = (fact: string, hint: string) => {
+    const file = displayUrl(url, base_url);
     const message = `Cannot read ${file}: ${fact}`;
     const details = [{ path: file, file, message, hint }];
     return new PreampError("module_invalid", `${message}: ${hint}`, { details });
-  });
-  return exported === undefined
-    ? { entry: standard, config, decides: false }
-    : { entry: { url: exported, from: config.url }, config, decides: true };
-}
-
-function exportOf(
-  { url, bytes }: FetchedFile,
-  problem: (fact: string, hint: string) => PreampError,
-): string | undefined {
+  };
   if (bytes.length > MAX_BYTES) {
     throw problem(`it has ${bytes.length} bytes`, `a module's deno.json may have ${MAX_BYTES}`);
   }

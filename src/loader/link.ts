@@ -6,7 +6,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { within } from "../process/within.ts";
 import { consoleMethods, type ConsoleWriter } from "../sdk/console.ts";
 import { PreampError } from "../sdk/errors.ts";
-import type { JsonObject } from "../sdk/json.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
 import { installSdk } from "../sdk/sdk_global.ts";
 import { displayUrl } from "./module_errors.ts";
 import type { ModuleBundle } from "./types.ts";
@@ -59,48 +59,33 @@ function dataUrl(code: string, instance: string): string {
   return `data:text/javascript;charset=utf-8;base64,${new TextEncoder().encode(code).toBase64()}#${instance}`;
 }
 
-/** Returns where in the module's files an error was thrown, with the URL in display form; undefined if elsewhere. */
+/**
+ * Returns where in the module's files an error was thrown, as `<url>:<line>:<column>` with the URL in display form; undefined if
+ * elsewhere. Reads the innermost frame of its stack that lies in one of the files: Deno applies the bundle's source map to stacks
+ * itself, under `deno run` and in the compiled program alike.
+ */
 export function displayErrorLocation(
   error: unknown,
   files: readonly { url: string }[],
-  base_url: string | undefined,
+  base_url?: string,
 ): string | undefined {
-  const at = errorLocation(error, files);
-  if (at === undefined) return undefined;
-  const column = at.lastIndexOf(":");
-  const line = at.lastIndexOf(":", column - 1);
-  return displayUrl(at.slice(0, line), base_url) + at.slice(line);
-}
-
-/**
- * Returns `<url>:<line>:<column>` of the innermost frame of an error's stack that lies in one of the files, or undefined.
- * Deno applies the bundle's source map to stacks itself, under `deno run` and in the compiled program alike.
- */
-export function errorLocation(error: unknown, files: readonly { url: string }[]): string | undefined {
-  const stack = typeof error === "object" && error !== null
-    ? (error as { stack?: unknown }).stack
-    : undefined;
+  const { stack } = isObject(error) ? error : {};
   if (typeof stack !== "string") return undefined;
   const urls = new Set(files.map(({ url }) => url));
-  for (const line of stack.slice(0, 20_000).split("\n")) {
-    const place = placeOf(line.trim());
-    if (place && urls.has(place.url)) return `${place.url}:${place.line}:${place.column}`;
+  for (const frame of stack.slice(0, 20_000).split("\n")) {
+    const place = placeOf(frame.trim());
+    if (place && urls.has(place.url)) return displayUrl(place.url, base_url) + place.position;
   }
   return undefined;
 }
 
 /** Parses `at NAME (URL:LINE:COLUMN)` or `at URL:LINE:COLUMN`; a URL may contain colons and parentheses. */
-function placeOf(frame: string): { url: string; line: number; column: number } | undefined {
-  if (!frame.startsWith("at ")) return undefined;
-  const open = frame.indexOf(" (");
-  const text = frame.endsWith(")") && open !== -1 ? frame.slice(open + 2, -1) : frame.slice("at ".length);
-  const columnAt = text.lastIndexOf(":");
-  const lineAt = text.lastIndexOf(":", columnAt - 1);
-  const line = Number(text.slice(lineAt + 1, columnAt));
-  const column = Number(text.slice(columnAt + 1));
-  if (lineAt < 1 || !Number.isInteger(line) || !Number.isInteger(column) || line < 1) return undefined;
-  const url = text.slice(0, lineAt);
-  return { url: url.startsWith("async ") ? url.slice("async ".length) : url, line, column };
+function placeOf(frame: string): { url: string; position: string } | undefined {
+  const [, place = "", position = ""] = /^at (.*?)(:[1-9]\d*:\d+)\)?$/.exec(frame) ?? [];
+  if (position === "") return undefined;
+  const open = frame.endsWith(")") ? place.indexOf(" (") : -1;
+  const url = open === -1 ? place : place.slice(open + 2);
+  return { url: url.startsWith("async ") ? url.slice("async ".length) : url, position };
 }
 
 /** Writes a line of a module's console, with the module's id. */

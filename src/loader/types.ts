@@ -144,20 +144,21 @@ export interface BundleProblem {
 
 /** Answer of the bundler: a bundle, missing files, or errors. */
 export type BundleAnswer =
-  | {
-    readonly kind: "bundle";
-    readonly code: string;
-    /** URLs of the files that the bundle contains. */
-    readonly inputs: readonly string[];
-    /** Files from data: URLs, under shortened URLs. */
-    readonly inline: readonly GraphFile[];
-    readonly exports: readonly string[];
-    readonly uses: readonly string[];
-    readonly imports_refused: readonly RefusedImport[];
-    readonly declared: Declared | null;
-  }
-  | { readonly kind: "missing"; readonly urls: readonly { url: string; from: string }[] }
-  | { readonly kind: "problems"; readonly problems: readonly BundleProblem[] };
+  | BundledCode
+  | Readonly<
+    | { kind: "missing"; urls: readonly { url: string; from: string }[] }
+    | { kind: "problems"; problems: readonly BundleProblem[] }
+  >;
+
+/** A bundle, as the bundler knows it. */
+export interface BundledCode
+  extends Pick<ModuleBundle, "code" | "exports" | "uses" | "imports_refused" | "declared"> {
+  readonly kind: "bundle";
+  /** URLs of the files that the bundle contains. */
+  readonly inputs: readonly string[];
+  /** Files from data: URLs, under shortened URLs. */
+  readonly inline: readonly GraphFile[];
+}
 
 /** Options of {@link Bundler.imports}. */
 export interface ImportsOptions {

@@ -1,4 +1,4 @@
-import { errorLocation } from "../../src/loader/link.ts";
+import { displayErrorLocation } from "../../src/loader/link.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../support/loader.ts";
@@ -97,9 +97,9 @@ Deno.test("load() maps stacks to the author's file and line, and errorPlace() re
   const error = await assertRejects(() => (loaded.module.mount as Mount)(), RangeError);
   assert(error.stack?.includes(`${server.url}lib.ts:5:9`), error.stack ?? "");
   assert(error.stack?.includes(`${server.url}mod.ts:5:`), error.stack ?? "");
-  assertEquals(errorLocation(error, loaded.files), `${server.url}lib.ts:5:9`);
-  assertEquals(errorLocation(new Error("ours"), loaded.files), undefined);
-  assertEquals(errorLocation("text", loaded.files), undefined);
+  assertEquals(displayErrorLocation(error, loaded.files), `${server.url}lib.ts:5:9`);
+  assertEquals(displayErrorLocation(new Error("ours"), loaded.files), undefined);
+  assertEquals(displayErrorLocation("text", loaded.files), undefined);
 });
 
 Deno.test("load() makes every import that is left throw import_refused, and reports it", async () => {

@@ -65,7 +65,7 @@ class InProcessBundler implements Bundler {
 
   async close(): Promise<void> {
     await this.#queue.done();
-    await (await this.#esbuild)?.stop();
+    await this.#esbuild?.then((esbuild) => esbuild.stop(), () => {}); // it may not have started
   }
 }
 

@@ -15,7 +15,7 @@ const MAX_MS = 24 * 3600 * 1000;
 interface Entry {
   key: string;
   until: number;
-  files: readonly { url: string; mtime_ms: number; bytes: number }[];
+  files: readonly { url: string; mtime_ms: number | undefined; bytes: number }[];
   /** Local files that did not exist and would change the graph. */
   absent: readonly string[];
 }
@@ -48,22 +48,16 @@ export class Freshness {
 
   /** Stores a key with its files and the URLs of files that did not exist. */
   set(name: string, key: string, files: readonly FetchedFile[], absent: readonly string[] = []): void {
-    const now_ms = Date.now();
-    const local = files.flatMap(({ url, mtime_ms, bytes }) =>
-      mtime_ms === undefined ? [] : [{ url, mtime_ms, bytes: bytes.length }]
-    );
-    const isRacy = local.some(({ mtime_ms }) => mtime_ms > now_ms - RACY_MS);
-    const has_unknown_time = files.some(({ url, mtime_ms }) =>
-      url.startsWith("file:") && mtime_ms === undefined
-    );
+    const local = files.filter(({ url }) => url.startsWith("file:"));
+    const racy_ms = Date.now() - RACY_MS;
+    const is_racy = local.some(({ mtime_ms }) => mtime_ms === undefined || mtime_ms > racy_ms);
     const spans = files.filter(({ url }) => url.startsWith("http")).map(({ max_age_s }) =>
-      max_age_s === undefined ? this.#fresh_ms : Math.min(max_age_s * 1000, MAX_MS)
+      max_age_s === undefined ? this.#fresh_ms : max_age_s * 1000
     );
-    const until = isRacy || has_unknown_time ? -Infinity : this.#monotonic() + Math.min(MAX_MS, ...spans);
     this.#entries.set(name, {
       key,
-      until,
-      files: local,
+      until: is_racy ? -Infinity : this.#monotonic() + Math.min(MAX_MS, ...spans),
+      files: local.map(({ url, mtime_ms, bytes }) => ({ url, mtime_ms, bytes: bytes.length })),
       absent: absent.filter((url) => url.startsWith("file:")),
     });
     const [oldest] = this.#entries.keys();

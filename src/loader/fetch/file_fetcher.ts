@@ -144,7 +144,6 @@ export class FileFetcher implements Disposable {
   /** Sends one request, which may take `fetch_timeout_s` from connecting to the last byte. */
   async #request(url: URL, as_code: boolean): Promise<Answer> {
     const { limits, signal: outer } = this.#options;
-    const leave = await this.#connections.acquire(url, outer); // waiting for a slot does not count
     const signal = AbortSignal.any([outer, AbortSignal.timeout(limits.fetch_timeout_s * 1000)]);
     try {
       const exchange = (connection: Connection) => this.#exchange(url, connection, as_code);
@@ -157,8 +156,6 @@ export class FileFetcher implements Disposable {
         throw new PreampError("module_fetch_timeout", message, { cause: error });
       }
       throw this.#fetchError(url, factOf(error), "check the address, and that its server runs", error);
-    } finally {
-      leave();
     }
   }
 

@@ -22,8 +22,6 @@ export interface Connection {
   close(): void;
 }
 
-/** Most connections to one host, as in browsers. */
-const MAX_PER_HOST = 6;
 /** Milliseconds to connect to one address before the next is tried. */
 const ADDRESS_MS = 3_000;
 
@@ -37,15 +35,6 @@ export class Connections {
   constructor(options: ConnectionOptions, check: (url: URL, address: string) => void) {
     this.#options = options;
     this.#check = check;
-  }
-
-  /** Acquires a slot of the URL's host; resolves to a function that releases it. */
-  async acquire(url: URL, signal: AbortSignal): Promise<() => void> {
-    const host = this.#host(url);
-    await host.acquire();
-    if (signal.aborted) host.release();
-    signal.throwIfAborted();
-    return () => host.release();
   }
 
   /**
@@ -87,7 +76,7 @@ export class Connections {
   #host(url: URL): Host {
     const key = `${url.protocol}//${url.host}`;
     let host = this.#hosts.get(key);
-    if (!host) this.#hosts.set(key, host = new Host());
+    if (!host) this.#hosts.set(key, host = { idle: [] });
     return host;
   }
 
@@ -142,25 +131,9 @@ function hostOf({ hostname }: URL): string {
 export class StaleConnection extends Error {}
 
 /** Connections and addresses of one origin. */
-class Host {
-  readonly idle: Connection[] = [];
-  addresses: Promise<readonly string[]> | undefined;
-  #open = 0;
-  readonly #waiting: (() => void)[] = [];
-
-  async acquire(): Promise<void> {
-    if (this.#open < MAX_PER_HOST) {
-      this.#open++;
-      return;
-    }
-    await new Promise<void>((resolve) => this.#waiting.push(resolve)); // release() passes its slot on
-  }
-
-  release(): void {
-    const next = this.#waiting.shift();
-    if (next) next();
-    else this.#open--;
-  }
+interface Host {
+  readonly idle: Connection[];
+  addresses?: Promise<readonly string[]>;
 }
 
 function connectionOf(conn: Deno.Conn): Connection {

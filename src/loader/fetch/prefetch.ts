@@ -8,11 +8,11 @@ import type { FileFetcher } from "./file_fetcher.ts";
 import { kindOfUrl, mayImport } from "./media_type.ts";
 import type { FetchedFile, GraphRequest, LoaderPolicy } from "../types.ts";
 
-/** Most parallel requests of one graph. */
-const PARALLEL = 16;
+/** Most parallel requests of one graph: as many as a browser sends to one host. */
+const PARALLEL = 6;
 
 /** Options of {@link GraphPrefetcher}. */
-export interface PrefetchOptions {
+interface PrefetchOptions {
   fetcher: Pick<FileFetcher, "fetch">;
   limits: Pick<LoaderPolicy["limits"], "max_graph_files">;
   /** Checks each file before it is used; an error stops all requests. */
@@ -69,13 +69,10 @@ export class GraphPrefetcher {
   #enqueue(request: GraphRequest): void {
     const { url } = request;
     if (this.#failure || this.#requested.has(url) || this.files.has(url)) return;
-    if (this.#requested.size >= this.#options.limits.max_graph_files) {
-      return this.#fail(
-        new PreampError(
-          "module_too_large",
-          `Cannot load ${this.#options.name}: it has more than ${this.#options.limits.max_graph_files} files`,
-        ),
-      );
+    const { name, limits: { max_graph_files } } = this.#options;
+    if (this.#requested.size >= max_graph_files) {
+      const message = `Cannot load ${name}: it has more than ${max_graph_files} files`;
+      return this.#fail(new PreampError("module_too_large", message));
     }
     this.#requested.add(url);
     this.requests.push(request);

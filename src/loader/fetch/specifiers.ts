@@ -14,10 +14,11 @@ export const SDK_SPECIFIERS: readonly string[] = [
 ];
 
 /** Result of resolving a specifier. */
-export type Resolved =
-  | { readonly kind: "url"; readonly url: string }
-  | { readonly kind: "sdk"; readonly name: string }
-  | { readonly kind: "refused"; readonly fact: string; readonly hint: string };
+type Resolved = Readonly<
+  | { kind: "url"; url: string }
+  | { kind: "sdk"; name: string }
+  | { kind: "refused"; fact: string; hint: string }
+>;
 
 /**
  * Resolves `specifier` in the file at `importer`.
@@ -25,50 +26,42 @@ export type Resolved =
  */
 export function resolveSpecifier(specifier: string, importer: string, esm_host: string): Resolved {
   if (SDK_SPECIFIERS.includes(specifier)) return { kind: "sdk", name: specifier };
-  if (specifier.startsWith("./") || specifier.startsWith("../") || specifier.startsWith("/")) {
-    if (!URL.canParse(specifier, importer)) {
-      return refused(
-        `${describe(specifier)}: it is relative, and a data: URL has no folder`,
-        "import it by its URL",
-      );
-    }
-    return { kind: "url", url: withoutHash(new URL(specifier, importer)) };
+  const refused = (fact: string, hint: string): Resolved => {
+    return { kind: "refused", fact: `${describe(specifier)}: ${fact}`, hint };
+  };
+  if (/^\.{0,2}\//.test(specifier)) {
+    return URL.canParse(specifier, importer)
+      ? { kind: "url", url: withoutHash(new URL(specifier, importer)) }
+      : refused("it is relative, and a data: URL has no folder", "import it by its URL");
   }
-  const scheme = schemeOf(specifier);
-  switch (scheme) {
+  switch (schemeOf(specifier)) {
     case "https":
     case "http":
     case "file":
     case "data":
       return URL.canParse(specifier)
         ? { kind: "url", url: withoutHash(new URL(specifier)) }
-        : refused(`${describe(specifier)}: it is not a valid URL`, "write the whole URL of an ES module");
+        : refused("it is not a valid URL", "write the whole URL of an ES module");
     case "npm":
     case "jsr": {
       const found = registryUrl(specifier, esm_host);
-      return "problem" in found
-        ? refused(`${describe(specifier)}: ${found.problem}`, found.hint)
-        : { kind: "url", url: found.url };
+      return "problem" in found ? refused(found.problem, found.hint) : { kind: "url", url: found.url };
     }
     case "node":
       return refused(
-        `${
-          describe(specifier)
-        }: Node's modules are not available; a module has web APIs and what its permissions allow`,
+        "Node's modules are not available; a module has web APIs and what its permissions allow",
         "use fetch, crypto, Deno's own functions, or a tool that the plan mounts",
       );
     case undefined:
       return refused(
-        `${describe(specifier)}: it is a bare specifier, and there is no import map`,
+        "it is a bare specifier, and there is no import map",
         `use ${
           SDK_SPECIFIERS.join(", ")
-        }, a path that starts with "./", npm:${specifier}@VERSION, or a URL such as https://esm.sh/${specifier}`,
+        }, a path that starts with "./", npm:${specifier}@VERSION, or a URL such as ` +
+          `https://esm.sh/${specifier}`,
       );
     default:
-      return refused(
-        `${describe(specifier)}: its scheme is not supported`,
-        "import ES modules by https:// URL or by path",
-      );
+      return refused("its scheme is not supported", "import ES modules by https:// URL or by path");
   }
 }
 
@@ -80,8 +73,4 @@ function schemeOf(text: string): string | undefined {
 function withoutHash(url: URL): string {
   if (url.protocol !== "data:") url.hash = "";
   return url.href;
-}
-
-function refused(fact: string, hint: string): Resolved {
-  return { kind: "refused", fact, hint };
 }
