@@ -1,12 +1,15 @@
 /** The in-memory store of one process. Bounded: when full, it drops the oldest logs of ended runs first. */
-import { comparePositions, decodeCursor, encodeCursor } from "./cursor.ts";
+import { comparePositions, decodeCursor, encodeCursor } from "./rows.ts";
 import { estimateJsonBytes, KEY_BYTES, MARKS_BYTES } from "../sdk/json_size.ts";
 import {
   type Change,
-  ConflictError,
   type Fence,
+  leaseLost,
   type ListOptions,
   type LogEntry,
+  notAtEnd,
+  notAtVersion,
+  type Page,
   type Store,
   type StoredRecord,
   type VersionedRecord,
@@ -97,9 +100,7 @@ export class MemoryStore implements Store {
   }
 
   commit(changes: readonly Change[], fence?: Fence): void {
-    if (fence && this.#leases.get(fence.lease)?.token !== fence.token) {
-      throw new ConflictError(`Cannot commit: lease "${fence.lease}" is not held with token ${fence.token}`);
-    }
+    if (fence && this.#leases.get(fence.lease)?.token !== fence.token) throw leaseLost(fence);
     for (const change of changes) this.#check(change);
     for (const change of changes) this.#apply(change);
   }
@@ -107,18 +108,10 @@ export class MemoryStore implements Store {
   #check(change: Change): void {
     if ("append" in change) {
       const length = this.#logs.get(change.append)?.entries.length ?? 0;
-      if (length !== change.after) {
-        throw new ConflictError(
-          `Cannot append to "${change.append}": ends at ${length}: received ${change.after}`,
-        );
-      }
+      if (length !== change.after) throw notAtEnd(change, length);
     } else if ("put" in change && change.expect !== undefined) {
       const version = this.get(change.put.kind, change.put.key)?.version ?? 0;
-      if (version !== change.expect) {
-        throw new ConflictError(
-          `Cannot put ${change.put.kind} "${change.put.key}": is at version ${version}: received ${change.expect}`,
-        );
-      }
+      if (version !== change.expect) throw notAtVersion(change, version);
     }
   }
 
@@ -128,7 +121,10 @@ export class MemoryStore implements Store {
     } else if ("put" in change) this.#put(change.put);
     else if ("delete" in change) this.#drop(change.delete.kind, change.delete.key);
     else if ("deleteLog" in change) this.#dropLog(change.deleteLog);
-    else this.#expireLog(change.expireLog, change.at_ms);
+    else {
+      const log = this.#logs.get(change.expireLog);
+      if (log) log.expires_ms = change.at_ms;
+    }
   }
 
   #append(name: string, entries: readonly LogEntry[], bytes: number): void {
@@ -145,11 +141,6 @@ export class MemoryStore implements Store {
     this.#entries += entries.length;
     if (this.#entries > this.#max_entries) this.#makeRoom(name, "max_entries");
     else if (this.#bytes > this.#max_bytes) this.#makeRoom(name, "max_bytes");
-  }
-
-  #expireLog(name: string, at_ms: number): void {
-    const log = this.#logs.get(name);
-    if (log) log.expires_ms = at_ms;
   }
 
   /**
@@ -264,12 +255,13 @@ export class MemoryStore implements Store {
     return null;
   }
 
-  list(kind: string, options: ListOptions): { records: VersionedRecord[]; next_cursor: string | null } {
-    const { namespace, where, limit, cursor } = options;
+  list(kind: string, { namespace, where = {}, limit, cursor }: ListOptions): Page {
+    const wanted = Object.entries(where);
     const after = cursor === undefined ? null : decodeCursor(cursor);
     const found: KeptRecord[] = [];
     for (const record of this.#records.get(kind)?.values() ?? []) {
-      if (record.namespace !== namespace || (where && !matches(record, where))) continue;
+      if (record.namespace !== namespace) continue;
+      if (!wanted.every(([field, value]) => record.index?.[field] === value)) continue;
       if (after && comparePositions(record, after) <= 0) continue;
       if (this.get(kind, record.key)) found.push(record);
     }
@@ -309,10 +301,6 @@ export class MemoryStore implements Store {
     this.#leases.clear();
     this.#entries = this.#bytes = 0;
   }
-}
-
-function matches(record: VersionedRecord, where: Record<string, string>): boolean {
-  return Object.entries(where).every(([key, value]) => record.index?.[key] === value);
 }
 
 /** Sizes of frozen fields: many runs are stored with the same plan. */

@@ -1,5 +1,5 @@
 /** Opens the store that the setting `store` names. The code of a store is loaded when it is used. */
-import type { Store } from "./store.ts";
+import type { Maintenance, Store } from "./store.ts";
 
 /** A store that outlives its process. */
 export type StoreName =
@@ -54,6 +54,20 @@ export async function openStore(store: string | StoreName): Promise<Store> {
   }
   const { openSqliteStore } = await import("./sqlite/sqlite_store.ts");
   return await openSqliteStore(name.path);
+}
+
+/** Opens a store for maintenance; creates its tables, or brings them to this version. */
+export async function openMaintenance(name: StoreName): Promise<Maintenance> {
+  if (name.kind === "postgres") {
+    const { openPostgresMaintenance } = await import("./postgres/maintenance.ts");
+    return await openPostgresMaintenance(name.url);
+  }
+  if (name.kind === "kv") {
+    const { openKvMaintenance } = await import("./kv/maintenance.ts");
+    return await openKvMaintenance(name.path);
+  }
+  const { openSqliteMaintenance } = await import("./sqlite/maintenance.ts");
+  return await openSqliteMaintenance(name.path);
 }
 
 /** Returns a store for a message: without user and password. */

@@ -1,6 +1,9 @@
-/** Records and changes as rows: JSON becomes text, so that a store writes it without knowing its shape. */
-import { encodeCursor } from "./cursor.ts";
-import type { Change, StoredRecord, VersionedRecord } from "./store.ts";
+/**
+ * Records and changes as rows: JSON becomes text, so that a store writes it without knowing its shape. Cursors of lists: the position
+ * of a page's last item, so that items added or deleted meanwhile do not shift the next page.
+ */
+import { PreampError } from "../sdk/errors.ts";
+import type { Change, Page, StoredRecord, VersionedRecord } from "./store.ts";
 
 /** A record as a row; JSON columns are texts. */
 export interface RecordRow {
@@ -67,14 +70,39 @@ export function decodeRecord(row: StoredRow): VersionedRecord {
  *
  * @param rows The rows in the order of the list: one more than `limit` when there is another page.
  */
-export function pageOf(
-  rows: readonly StoredRow[],
-  limit: number,
-): { records: VersionedRecord[]; next_cursor: string | null } {
+export function pageOf(rows: readonly StoredRow[], limit: number): Page {
   const page = rows.slice(0, limit);
   const last = rows.length > limit ? page.at(-1) : undefined;
   return {
     records: page.map(decodeRecord),
     next_cursor: last ? encodeCursor({ created_ms: last.created_ms, order: Number(last.id) }) : null,
   };
+}
+
+/** A position in a list ordered by age, newest first. */
+export interface CursorPosition {
+  /** Milliseconds since the epoch. */
+  readonly created_ms: number;
+  /** Sequence number of the record; distinguishes records created in the same millisecond. */
+  readonly order: number;
+}
+
+/** Encodes a position as an opaque cursor. */
+export function encodeCursor({ created_ms, order }: CursorPosition): string {
+  return `${created_ms.toString(36)}-${order.toString(36)}`;
+}
+
+/** Decodes a cursor. @throws {PreampError} `request_invalid` when it was not made by {@link encodeCursor}. */
+export function decodeCursor(cursor: string): CursorPosition {
+  const [first = "", second = "", ...rest] = cursor.split("-");
+  const position = { created_ms: parseInt(first, 36), order: parseInt(second, 36) };
+  if (rest.length > 0 || encodeCursor(position) !== cursor) {
+    throw new PreampError("request_invalid", "Cannot read the cursor: must be the next_cursor of a page");
+  }
+  return position;
+}
+
+/** Orders positions newest first: negative when `a` comes before `b`. */
+export function comparePositions(a: CursorPosition, b: CursorPosition): number {
+  return b.created_ms - a.created_ms || b.order - a.order;
 }

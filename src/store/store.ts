@@ -66,6 +66,35 @@ export class ConflictError extends Error {
   readonly code = "session_conflict";
 }
 
+/** Returns the error of an append to a log that ends at another entry. */
+export function notAtEnd({ append, after }: { append: string; after: number }, end?: number): ConflictError {
+  const fact = end === undefined ? `does not end at ${after}` : `ends at ${end}: received ${after}`;
+  return new ConflictError(`Cannot append to "${append}": ${fact}`);
+}
+
+/** Returns the error of a put over another version. */
+export function notAtVersion(
+  { put: { kind, key }, expect }: { put: { kind: string; key: string }; expect?: number },
+  version?: number,
+): ConflictError {
+  const fact = version === undefined
+    ? `is not at version ${expect}`
+    : `is at version ${version}: received ${expect}`;
+  return new ConflictError(`Cannot put ${kind} "${key}": ${fact}`);
+}
+
+/** Returns the error of a commit with an older token than that of the lease. */
+export function leaseLost({ lease, token }: Fence): ConflictError {
+  return new ConflictError(`Cannot commit: lease "${lease}" is not held with token ${token}`);
+}
+
+/** A page of a list. */
+export interface Page {
+  records: VersionedRecord[];
+  /** Cursor of the next page; null: this is the last one. */
+  next_cursor: string | null;
+}
+
 /** Stores logs, records and leases. */
 export interface Store {
   /** Name of the store, such as `memory`. */
@@ -78,10 +107,7 @@ export interface Store {
   /** Returns at most `limit` entries of a log after `after`; null when the log was deleted or has expired. */
   entries(log: string, after: number, limit: number): Awaitable<readonly LogEntry[] | null>;
   get(kind: string, key: string): Awaitable<VersionedRecord | null>;
-  list(
-    kind: string,
-    options: ListOptions,
-  ): Awaitable<{ records: VersionedRecord[]; next_cursor: string | null }>;
+  list(kind: string, options: ListOptions): Awaitable<Page>;
   /**
    * Acquires a lease for `ttl_ms`. Returns its fencing token, or null while another owner has it. A store without a clock
    * of its own may need up to `ttl_ms` to find out whether a lease has expired; with `wait: false` it returns null then.
@@ -97,4 +123,29 @@ export interface Store {
   /** Returns whether the store can be read and written now, and the reason if not. */
   ready(): Awaitable<{ ok: boolean; reason?: string }>;
   close(): Awaitable<void>;
+}
+
+/** What a store holds. */
+export interface StoreState {
+  /** Damage that was found; empty for a sound store. */
+  problems: string[];
+  /** Version of the tables. */
+  version: number;
+  /** Numbers of rows, expired ones included. */
+  records: number;
+  logs: number;
+  entries: number;
+  /** Size on disk. */
+  bytes: number;
+}
+
+/** A store that is open for maintenance: `preamp store check | migrate | vacuum`. */
+export interface Maintenance {
+  /** Version of the tables before they were opened; 0: there were none. */
+  readonly opened_version: number;
+  /** Checks the store and counts its rows; reads everything. */
+  state(): Promise<StoreState>;
+  /** Deletes rows that expired before `now_ms` (milliseconds since the epoch) and returns their space to the disk. */
+  vacuum(now_ms: number): Promise<void>;
+  close(): Promise<void>;
 }

@@ -1,5 +1,6 @@
 /** `preamp store check`, `store migrate` and `store vacuum`: maintenance of the store that the settings name. */
-import { type Maintenance, openMaintenance } from "../../store/maintenance.ts";
+import { openMaintenance } from "../../store/open_store.ts";
+import type { Maintenance } from "../../store/store.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { EXIT } from "../errors.ts";

@@ -3,8 +3,7 @@
  * text is part of the value that contains it. A large one is written ahead as a blob in several values; the commit that
  * refers to it stays small and atomic. A blob that no commit refers to is deleted after an hour.
  */
-import { write } from "./atomic.ts";
-import { type Content, type GarbageValue, keys } from "./keys.ts";
+import { type Content, type GarbageValue, getAll, keys, write } from "./database.ts";
 
 /** Largest text inside a value: the value has other fields too. */
 const INLINE_BYTES = 48 * 1024;
@@ -15,8 +14,6 @@ const PART_BYTES = 60 * 1024;
 const PARTS = 12;
 /** Deleted keys of one atomic operation. */
 const DELETES = 200;
-/** Keys of one `getMany`. */
-const READS = 10;
 
 /** The texts of one commit. */
 export class Contents {
@@ -67,17 +64,17 @@ export class Contents {
 /** Resolves to the text of a content; null if its blob was deleted meanwhile. */
 export async function readContent(kv: Deno.Kv, content: Content): Promise<string | null> {
   if (content instanceof Uint8Array) return new TextDecoder().decode(content);
+  const { blob, parts } = content;
   const decoder = new TextDecoder();
   let text = "";
-  for (let first = 0; first < content.parts; first += READS) {
-    const wanted = Array.from(
-      { length: Math.min(READS, content.parts - first) },
-      (_, index) => keys.blob(content.blob, first + index),
-    );
-    for (const { value } of await kv.getMany(wanted)) {
-      if (!(value instanceof Uint8Array)) return null;
-      text += decoder.decode(value, { stream: true });
-    }
+  for (
+    const { value } of await getAll(
+      kv,
+      Array.from({ length: parts }, (_, part) => keys.blob(blob, part)),
+    )
+  ) {
+    if (!(value instanceof Uint8Array)) return null;
+    text += decoder.decode(value, { stream: true });
   }
   return text + decoder.decode();
 }

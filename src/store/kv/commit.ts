@@ -1,21 +1,21 @@
 /** One commit: reads what its changes touch, compares, and writes everything in one atomic operation. */
 import { PreampError } from "../../sdk/errors.ts";
 import { encodeChange, type EncodedChange } from "../rows.ts";
-import { type Change, ConflictError, type Fence } from "../store.ts";
-import { repeat, tryCommit } from "./atomic.ts";
+import { type Change, ConflictError, type Fence, leaseLost, notAtEnd, notAtVersion } from "../store.ts";
 import { Contents, dropContent } from "./blobs.ts";
 import {
   type Content,
   type GarbageValue,
+  getAll,
   indexKeys,
   keys,
   type LogValue,
   type RecordValue,
+  repeat,
   type SegmentValue,
-} from "./keys.ts";
+  tryCommit,
+} from "./database.ts";
 
-/** Keys of one `getMany`. */
-const READS = 10;
 /** Size of the texts of a segment, unless one entry is larger. */
 const SEGMENT_LENGTH = 200_000;
 
@@ -108,15 +108,14 @@ class Attempt {
     const want = (key: Deno.KvKey) => wanted.set(JSON.stringify(key), key);
     if (fence) want(keys.token(fence.lease));
     for (const change of this.#changes) want(keyOf(change));
-    const all = [...wanted];
-    const found = new Map<string, Deno.KvEntryMaybe<unknown>>();
-    for (let first = 0; first < all.length; first += READS) {
-      const some = all.slice(first, first + READS);
-      const entries = await this.#kv.getMany<unknown[]>(some.map(([, key]) => key));
-      entries.forEach((entry, index) => found.set(some[index]![0], entry));
-    }
+    const entries = await getAll(this.#kv, [...wanted.values()]);
+    const found = new Map(entries.map((entry) => [JSON.stringify(entry.key), entry]));
     const at = (key: Deno.KvKey) => found.get(JSON.stringify(key))!; // all were read
-    if (fence) this.#checkFence(fence, at(keys.token(fence.lease)));
+    if (fence) {
+      const entry = at(keys.token(fence.lease));
+      if (entry.value !== fence.token) throw leaseLost(fence);
+      this.#atomic.check(entry);
+    }
     for (const change of this.#changes) {
       const { key, versionstamp, value } = at(keyOf(change));
       const log = logOf(change);
@@ -129,13 +128,6 @@ class Attempt {
         this.#records.set(JSON.stringify([kind, name]), { kind, key, versionstamp, before, after: before });
       }
     }
-  }
-
-  #checkFence({ lease, token }: Fence, entry: Deno.KvEntryMaybe<unknown>): void {
-    if (entry.value !== token) {
-      throw new ConflictError(`Cannot commit: lease "${lease}" is not held with token ${token}`);
-    }
-    this.#atomic.check(entry);
   }
 
   #apply(change: Prepared): void {
@@ -153,12 +145,11 @@ class Attempt {
     return this.#records.get(JSON.stringify([kind, key]))!; // all were read
   }
 
-  #append({ append: name, after, entries, contents = [] }: Extract<Prepared, { append: string }>): void {
+  #append(change: Extract<Prepared, { append: string }>): void {
+    const { append: name, after, entries, contents = [] } = change;
     const log = this.#logs.get(name)!; // all were read
-    const length = log.after?.last_seq ?? 0;
-    if (length !== after) {
-      throw new ConflictError(`Cannot append to "${name}": ends at ${length}: received ${after}`);
-    }
+    const last = log.after?.last_seq ?? 0;
+    if (last !== after) throw notAtEnd(change, last);
     const { id = crypto.randomUUID(), expires_ms = null } = log.after ?? {};
     let seq = after;
     for (const { count, content } of contents) {
@@ -169,14 +160,12 @@ class Attempt {
     log.after = { id, last_seq: after + entries.length, expires_ms };
   }
 
-  #put({ put, expect, content }: Extract<Prepared, { put: unknown }>): void {
-    const { kind, key, namespace, index_json, created_ms, expires_ms } = put;
+  #put(change: Extract<Prepared, { put: unknown }>): void {
+    const { put: { kind, key, namespace, index_json, created_ms, expires_ms }, expect, content } = change;
     const target = this.#record(kind, key);
     const current = target.after && !isExpired(target.after, this.#now_ms) ? target.after : null;
     const version = current?.version ?? 0;
-    if (expect !== undefined && expect !== version) {
-      throw new ConflictError(`Cannot put ${kind} "${key}": is at version ${version}: received ${expect}`);
-    }
+    if (expect !== undefined && expect !== version) throw notAtVersion(change, version);
     target.after = {
       key,
       namespace,

@@ -3,16 +3,23 @@
  * Leases are `observed_leases.ts`.
  */
 import { errorMessage } from "../../sdk/errors.ts";
-import { decodeCursor, encodeCursor } from "../cursor.ts";
 import { isSame, type LeaseAttempt, ObservedLeases, type StoredLease } from "../observed_leases.ts";
-import { decodeRecord } from "../rows.ts";
-import type { Change, Fence, ListOptions, LogEntry, Store, VersionedRecord } from "../store.ts";
-import { repeat, tryCommit, write } from "./atomic.ts";
+import { decodeCursor, decodeRecord, pageOf, type StoredRow } from "../rows.ts";
+import type { Change, Fence, ListOptions, LogEntry, Page, Store, VersionedRecord } from "../store.ts";
+import { Changes, type Notifications } from "../waiters.ts";
 import { readContent } from "./blobs.ts";
 import { commit, isExpired } from "./commit.ts";
-import { KvChanges } from "./kv_changes.ts";
-import { keys, LAYOUT_VERSION, type LogValue, type RecordValue, type SegmentValue } from "./keys.ts";
-import { purge } from "./purge.ts";
+import {
+  getAll,
+  keys,
+  type LogValue,
+  openKv,
+  type RecordValue,
+  repeat,
+  type SegmentValue,
+  tryCommit,
+} from "./database.ts";
+import { purge } from "./maintenance.ts";
 
 /** Options of {@link openKvStore}. */
 export interface KvStoreOptions {
@@ -22,8 +29,10 @@ export interface KvStoreOptions {
   monotonic?: () => number;
 }
 
+/** As `poll_ms`: files of other processes have no notifications. */
+const POLL_MS = 500;
 const PURGE_EVERY_MS = 60_000;
-/** Keys of one `getMany`. */
+/** Index keys whose records are read together. */
 const READS = 10;
 /** Attempts to read a text that was replaced while it was read. */
 const ATTEMPTS = 5;
@@ -39,34 +48,32 @@ export async function openKvStore(path: string | null, options: KvStoreOptions =
   return new KvStore(kv, options.now ?? Date.now, options.monotonic ?? (() => performance.now()));
 }
 
-/** Opens a database, and writes the version of its layout into a new one. `found` is 0 for a new one. */
-export async function openKv(path: string | null): Promise<{ kv: Deno.Kv; found: number }> {
-  if (typeof Deno.openKv !== "function") {
-    throw new Error(
-      'this process has no Deno KV: start it with --unstable-kv, or list "kv" under "unstable" in deno.json',
-    );
-  }
-  const kv = await Deno.openKv(path ?? undefined);
-  try {
-    const { value } = await kv.get<number>(keys.version());
-    if (value !== null && value > LAYOUT_VERSION) {
-      throw new Error(
-        `the database has version ${value}, and this program knows version ${LAYOUT_VERSION}: use the newer program`,
-      );
-    }
-    if (value === null) await write(kv, (atomic) => atomic.set(keys.version(), LAYOUT_VERSION));
-    return { kv, found: value ?? 0 };
-  } catch (error) {
-    kv.close();
-    throw error;
-  }
+/** Returns notifications: watches one key that every process writes. */
+function notificationsOf(kv: Deno.Kv): Notifications {
+  const origin = crypto.randomUUID();
+  let count = 0;
+  return {
+    poll_ms: POLL_MS,
+    send: () => kv.set(keys.changed(), { origin, count: ++count }),
+    listen(wake, lost) {
+      const reader = kv.watch<[{ origin: string }]>([keys.changed()]).getReader();
+      const watch = async () => {
+        await reader.read(); // the value at the start
+        for (let next = await reader.read(); !next.done; next = await reader.read()) {
+          if (next.value[0].value?.origin !== origin) wake();
+        }
+      };
+      watch().then(lost, lost);
+      return () => reader.cancel();
+    },
+  };
 }
 
 class KvStore implements Store {
   readonly kind = "kv";
   readonly #kv: Deno.Kv;
   readonly #now: () => number;
-  readonly #changes: KvChanges;
+  readonly #changes: Changes;
   readonly #purging: ReturnType<typeof setInterval>;
   readonly #working = new Set<Promise<unknown>>();
   readonly #observed: ObservedLeases;
@@ -77,7 +84,7 @@ class KvStore implements Store {
     this.#kv = kv;
     this.#observed = new ObservedLeases(monotonic);
     this.#now = now;
-    this.#changes = new KvChanges(kv);
+    this.#changes = new Changes(notificationsOf(kv));
     // a failed purge is tried again: what has expired counts as deleted anyway
     this.#purging = setInterval(() => {
       this.#purge ??= purge(kv, now()).catch(() => {}).finally(() => this.#purge = undefined);
@@ -97,13 +104,13 @@ class KvStore implements Store {
   }
 
   get(kind: string, key: string): Promise<VersionedRecord | null> {
-    return this.#track(() => this.#get(kind, key));
+    return this.#track(async () => {
+      const row = await this.#get(kind, key);
+      return row && decodeRecord(row);
+    });
   }
 
-  list(
-    kind: string,
-    options: ListOptions,
-  ): Promise<{ records: VersionedRecord[]; next_cursor: string | null }> {
+  list(kind: string, options: ListOptions): Promise<Page> {
     return this.#track(() => this.#list(kind, options));
   }
 
@@ -169,25 +176,23 @@ class KvStore implements Store {
     return found.length === 0 ? null : found;
   }
 
-  async #get(kind: string, key: string): Promise<VersionedRecord | null> {
+  async #get(kind: string, key: string): Promise<StoredRow | null> {
     for (let attempt = 1;; attempt++) {
       const { value } = await this.#kv.get<RecordValue>(keys.record(kind, key));
-      const found = await this.#decode(kind, value);
-      if (found !== "replaced" || attempt === ATTEMPTS) return found === "replaced" ? null : found;
+      const row = await this.#row(kind, value);
+      if (row !== "replaced") return row;
+      if (attempt === ATTEMPTS) return null;
     }
   }
 
-  async #decode(kind: string, value: RecordValue | null): Promise<VersionedRecord | null | "replaced"> {
+  async #row(kind: string, value: RecordValue | null): Promise<StoredRow | null | "replaced"> {
     if (!value || isExpired(value, this.#now())) return null;
     const { content, order, ...row } = value;
     const json = await readContent(this.#kv, content);
-    return json === null ? "replaced" : decodeRecord({ ...row, kind, json, id: order });
+    return json === null ? "replaced" : { ...row, kind, json, id: order };
   }
 
-  async #list(
-    kind: string,
-    { namespace, where = {}, limit, cursor }: ListOptions,
-  ): Promise<{ records: VersionedRecord[]; next_cursor: string | null }> {
+  async #list(kind: string, { namespace, where = {}, limit, cursor }: ListOptions): Promise<Page> {
     const fields = Object.entries(where);
     // the longest value is the most selective one: an id and not a status
     const [field] = fields.toSorted(([, a], [, b]) => b.length - a.length);
@@ -195,37 +200,31 @@ class KvStore implements Store {
     const before = cursor === undefined ? null : decodeCursor(cursor);
     const selector = before ? { prefix, end: [...prefix, before.created_ms, before.order] } : { prefix };
     const index = this.#kv.list<string[]>(selector, { reverse: true, batchSize: Math.min(limit + 1, 500) });
-    const records: VersionedRecord[] = [];
-    const positions: { created_ms: number; order: number }[] = [];
+    const rows: StoredRow[] = [];
     const take = async (some: Deno.KvEntry<string[]>[]) => {
-      const values = await this.#kv.getMany<RecordValue[]>(
-        some.map(({ value }) => keys.record(kind, value[1] ?? "")),
+      const values = await getAll<RecordValue>(
+        this.#kv,
+        some.map(({ value: [, key = ""] }) => keys.record(kind, key)),
       );
       for (const [at, { value }] of values.entries()) {
-        const [created_ms, order] = some[at]!.key.slice(-2) as [number, number]; // as indexKeys wrote it
-        if (value?.created_ms !== created_ms || value.order !== order || value.namespace !== namespace) {
-          continue;
+        const [created_ms, order] = some[at]!.key.slice(-2); // as indexKeys wrote it
+        if (value?.created_ms !== created_ms || value?.order !== order || value?.namespace !== namespace) {
+          continue; // the record was replaced meanwhile
         }
         const stored = value.index_json === null ? {} : JSON.parse(value.index_json);
         if (!fields.every(([name, text]) => stored[name] === text)) continue;
-        const record = await this.#decode(kind, value);
-        const found = record === "replaced" ? await this.#get(kind, value.key) : record;
-        if (!found) continue;
-        records.push(found);
-        positions.push({ created_ms, order });
+        const found = await this.#row(kind, value);
+        const row = found === "replaced" ? await this.#get(kind, value.key) : found;
+        if (row) rows.push(row);
       }
     };
     const some: Deno.KvEntry<string[]>[] = [];
     for await (const entry of index) {
       if (some.push(entry) === READS) await take(some.splice(0));
-      if (records.length > limit) break;
+      if (rows.length > limit) break;
     }
-    if (records.length <= limit && some.length > 0) await take(some);
-    const more = records.length > limit;
-    return {
-      records: records.slice(0, limit),
-      next_cursor: more ? encodeCursor(positions[limit - 1]!) : null,
-    };
+    if (rows.length <= limit) await take(some);
+    return pageOf(rows, limit);
   }
 
   async #acquire(

@@ -1,7 +1,7 @@
 /** The changes of a commit as statements of Postgres, in the order in which they lock rows. */
-import type { EncodedChange, RecordRow } from "../rows.ts";
-import type { Fence } from "../store.ts";
-import type { Queryable } from "./driver.ts";
+import type { EncodedChange } from "../rows.ts";
+import { type Fence, leaseLost, notAtEnd, notAtVersion } from "../store.ts";
+import type { Queryable } from "./database.ts";
 
 /** The time in milliseconds; `$1` is null or a time that replaces it. */
 export const NOW = "COALESCE($1::float8, extract(epoch FROM clock_timestamp()) * 1000)";
@@ -18,8 +18,10 @@ const INSERT = `INSERT INTO preamp.records AS records (${COLUMNS})
     created_ms = CASE WHEN $8::float8 IS NOT NULL OR ${EXPIRED} THEN excluded.created_ms ELSE records.created_ms END,
     version = CASE WHEN ${EXPIRED} THEN 1 ELSE records.version + 1 END`;
 
-/** Puts a record over any version or inserts it; an expired record counts as deleted. */
-const UPSERT = { any: `${INSERT} RETURNING id`, 0: `${INSERT} WHERE ${EXPIRED} RETURNING id` };
+/** Inserts a record, or puts it over any version. */
+const INSERT_ANY = `${INSERT} RETURNING id`;
+/** Inserts a record that does not exist; an expired one counts as deleted. */
+const INSERT_NEW = `${INSERT} WHERE ${EXPIRED} RETURNING id`;
 
 /** Puts a record over one version. */
 const UPDATE =
@@ -51,73 +53,50 @@ function targetOf(change: EncodedChange): string {
   return `1 ${kind} ${key}`;
 }
 
-/** Applies a change; resolves to the reason when its comparison fails, else to null. `now` replaces the time of the database. */
+/** Applies a change. `now` replaces the time of the database. @throws {ConflictError} when its comparison fails. */
 export async function applyChange(
   client: Queryable,
   change: EncodedChange,
   now: number | null,
-): Promise<string | null> {
-  if ("append" in change) return append(client, change);
-  if ("put" in change) return put(client, change.put, change.expect, now);
-  if ("delete" in change) {
+): Promise<void> {
+  if ("append" in change) await append(client, change);
+  else if ("put" in change) await put(client, change, now);
+  else if ("delete" in change) {
     const { kind, key } = change.delete;
     await client.query("DELETE FROM preamp.records WHERE kind = $1 AND key = $2", [kind, key]);
-    return null;
-  }
-  if ("deleteLog" in change) {
+  } else if ("deleteLog" in change) {
     await client.query("DELETE FROM preamp.entries WHERE log = $1", [change.deleteLog]);
     await client.query("DELETE FROM preamp.logs WHERE name = $1", [change.deleteLog]);
-    return null;
+  } else {
+    const values = [change.at_ms, change.expireLog];
+    await client.query("UPDATE preamp.logs SET expires_ms = $1 WHERE name = $2", values);
   }
-  await client.query("UPDATE preamp.logs SET expires_ms = $1 WHERE name = $2", [
-    change.at_ms,
-    change.expireLog,
-  ]);
-  return null;
 }
 
 async function put(
   client: Queryable,
-  row: RecordRow,
-  expect: number | undefined,
+  change: Extract<EncodedChange, { put: unknown }>,
   now: number | null,
-): Promise<string | null> {
-  const { kind, key, namespace, json, index_json, created_ms, expires_ms } = row;
-  const values = [
-    now,
-    kind,
-    key,
-    namespace,
-    json,
-    index_json,
-    fieldsOf(index_json),
-    created_ms,
-    expires_ms,
-  ];
-  const { rows } = await client.query(
-    expect === undefined || expect === 0 ? UPSERT[expect ?? "any"] : UPDATE,
-    [
-      ...values,
-      ...(expect ? [expect] : []),
-    ],
-  );
-  if (rows.length > 0) return null;
-  return `Cannot put ${kind} "${key}": is not at version ${expect}`;
+): Promise<void> {
+  const { put: { kind, key, namespace, json, index_json, created_ms, expires_ms }, expect } = change;
+  const fields = fieldsOf(index_json);
+  const values = [now, kind, key, namespace, json, index_json, fields, created_ms, expires_ms];
+  const { rows } = expect
+    ? await client.query(UPDATE, [...values, expect])
+    : await client.query(expect === 0 ? INSERT_NEW : INSERT_ANY, values);
+  if (rows.length === 0) throw notAtVersion(change);
 }
 
-/** Resolves to the reason when a lease is not held with the token of a fence, else to null. */
-export async function requireFence(client: Queryable, { lease, token }: Fence): Promise<string | null> {
+/** Requires that a lease is held with the token of a fence. @throws {ConflictError} */
+export async function requireFence(client: Queryable, fence: Fence): Promise<void> {
   const { rows } = await client.query(
     "SELECT 1 FROM preamp.leases WHERE name = $1 AND token = $2 FOR SHARE",
-    [
-      lease,
-      token,
-    ],
+    [fence.lease, fence.token],
   );
-  return rows.length > 0 ? null : `Cannot commit: lease "${lease}" is not held with token ${token}`;
+  if (rows.length === 0) throw leaseLost(fence);
 }
 
-async function append(client: Queryable, change: Appended): Promise<string | null> {
+async function append(client: Queryable, change: Appended): Promise<void> {
   const { append: log, after, entries } = change;
   const { rows } = await client.query(
     after === 0
@@ -126,16 +105,10 @@ async function append(client: Queryable, change: Appended): Promise<string | nul
       : "UPDATE preamp.logs SET last_seq = $2::bigint + $3::bigint WHERE name = $1 AND last_seq = $2 RETURNING name",
     [log, after, entries.length],
   );
-  if (rows.length === 0) return notAtEnd(change);
+  if (rows.length === 0) throw notAtEnd(change);
   await client.query(
     `INSERT INTO preamp.entries (log, seq, json)
      SELECT $1, $2::bigint + row.position, row.json FROM unnest($3::text[]) WITH ORDINALITY AS row(json, position)`,
     [log, after, entries],
   );
-  return null;
-}
-
-/** Returns the reason of an append to a log that ends elsewhere. */
-export function notAtEnd({ append: log, after }: Appended): string {
-  return `Cannot append to "${log}": does not end at ${after}`;
 }

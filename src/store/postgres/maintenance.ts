@@ -1,41 +1,30 @@
 /** Maintenance of a Postgres store. Works beside running servers. */
-import type { Maintenance } from "../maintenance.ts";
-import { createClient, type Queryable } from "./driver.ts";
-import { migrate, SCHEMA_VERSION } from "./schema.ts";
+import type { Maintenance } from "../store.ts";
+import { createClient, migrate, SCHEMA_VERSION } from "./database.ts";
 
 const TABLES = ["records", "logs", "entries"] as const;
-const CONNECT_MS = 10_000;
 
 /** Connects for maintenance. @throws {Error} as the store does. */
 export async function openPostgresMaintenance(url: string): Promise<Maintenance> {
-  const client = createClient({
-    connectionString: url,
-    connectionTimeoutMillis: CONNECT_MS,
-    application_name: "preamp",
-  });
+  const client = createClient(url);
   await client.connect();
-  const opened_version = await migrate(client);
+  const numberOf = async (selection: string) =>
+    Number((await client.query(`SELECT ${selection} AS n`)).rows[0]?.n);
   return {
-    opened_version,
+    opened_version: await migrate(client),
     async state() {
-      const counts: number[] = [];
-      for (const table of TABLES) {
-        counts.push(await numberOf(client, `SELECT count(*) AS n FROM preamp.${table}`));
-      }
-      const [records, logs, entries] = counts;
-      const sizes = TABLES.map((table) => `pg_total_relation_size('preamp.${table}')`).join(" + ");
       // an entry without its log, or a log that does not end where it says, would be damage
       const lost = await numberOf(
-        client,
-        `SELECT count(*) AS n FROM preamp.logs AS l WHERE last_seq <> (SELECT count(*) FROM preamp.entries WHERE log = l.name)`,
+        "(SELECT count(*) FROM preamp.logs AS l WHERE last_seq <> (SELECT count(*) FROM preamp.entries WHERE log = l.name))",
       );
+      const sizes = TABLES.map((table) => `pg_total_relation_size('preamp.${table}')`);
       return {
         problems: lost === 0 ? [] : [`${lost} logs do not have as many entries as they should`],
         version: SCHEMA_VERSION,
-        records: records!, // one for each table
-        logs: logs!,
-        entries: entries!,
-        bytes: await numberOf(client, `SELECT ${sizes} AS n`),
+        records: await numberOf("(SELECT count(*) FROM preamp.records)"),
+        logs: await numberOf("(SELECT count(*) FROM preamp.logs)"),
+        entries: await numberOf("(SELECT count(*) FROM preamp.entries)"),
+        bytes: await numberOf(sizes.join(" + ")),
       };
     },
     async vacuum(now_ms) {
@@ -49,10 +38,4 @@ export async function openPostgresMaintenance(url: string): Promise<Maintenance>
     },
     close: () => client.end(),
   };
-}
-
-/** Resolves to the number that a statement selects as `n`. */
-async function numberOf(client: Queryable, statement: string): Promise<number> {
-  const { rows } = await client.query(statement);
-  return Number(rows[0]?.n);
 }

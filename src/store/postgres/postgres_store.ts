@@ -2,22 +2,30 @@
  * A store in a Postgres database: shared by any number of processes on any number of machines. A commit is one
  * transaction. Leases expire by the clock of the database, so the clocks of the machines may differ.
  */
-import { PreampError } from "../../sdk/errors.ts";
-import { decodeCursor } from "../cursor.ts";
-import { decodeRecord, encodeChange, pageOf, type StoredRow } from "../rows.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { decodeCursor, decodeRecord, encodeChange, pageOf, type StoredRow } from "../rows.ts";
 import {
   type Change,
   ConflictError,
   type Fence,
   type ListOptions,
   type LogEntry,
+  notAtEnd,
+  type Page,
   type Store,
   type VersionedRecord,
 } from "../store.ts";
-import { ChangeListener, CHANNEL } from "./change_listener.ts";
-import { type Appended, applyChange, byTarget, notAtEnd, NOW, requireFence } from "./changes.ts";
-import { createPool, type Pool, type Queryable, type Row, type Value } from "./driver.ts";
-import { migrate } from "./schema.ts";
+import { Changes, type Notifications } from "../waiters.ts";
+import { type Appended, applyChange, byTarget, NOW, requireFence } from "./changes.ts";
+import {
+  createClient,
+  createPool,
+  migrate,
+  type Pool,
+  type Queryable,
+  type Row,
+  type Value,
+} from "./database.ts";
 
 /** Options of {@link openPostgresStore}. */
 export interface PostgresStoreOptions {
@@ -27,10 +35,10 @@ export interface PostgresStoreOptions {
 
 /** Connections of one process. One more listens for changes of other processes. */
 const CONNECTIONS = 10;
-/** Milliseconds to wait for a connection. */
-const CONNECT_MS = 10_000;
-/** Milliseconds that commits of this process share one notification. */
-const NOTIFY_AFTER_MS = 5;
+/** Channel of the notifications; the payload names the process that sent it. */
+const CHANNEL = "preamp_changed";
+/** As `poll_ms`: the connection may be lost, and CockroachDB has no notifications. */
+const POLL_MS = 1_000;
 const PURGE_EVERY_MS = 60_000;
 const PURGE_ROWS = 1_000;
 /** Attempts of a transaction that the database ended because another one was in its way. */
@@ -43,8 +51,7 @@ const ATTEMPTS = 8;
  * @throws {Error} when the database cannot be reached or its tables cannot be created. The message has no password.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
-  const settings = { connectionString: url, connectionTimeoutMillis: CONNECT_MS, application_name: "preamp" };
-  const pool = createPool({ ...settings, max: CONNECTIONS });
+  const pool = createPool(url, CONNECTIONS);
   pool.on("error", () => {}); // an idle connection was closed; the pool opens another one when it needs it
   try {
     const client = await pool.connect();
@@ -57,21 +64,42 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     await pool.end();
     throw error;
   }
-  return new PostgresStore(pool, new ChangeListener(settings), options.now ?? null);
+  return new PostgresStore(pool, new Changes(notificationsOf(url, pool)), options.now ?? null);
+}
+
+/**
+ * Returns notifications, which are sent outside of the commits: a notification inside a transaction makes all transactions of the
+ * database end one after the other.
+ */
+function notificationsOf(url: string, pool: Pool): Notifications {
+  const origin = crypto.randomUUID();
+  return {
+    poll_ms: POLL_MS,
+    send: () => pool.query("SELECT pg_notify($1, $2)", [CHANNEL, origin]),
+    listen(wake, lost) {
+      const client = createClient(url);
+      client.on("error", lost);
+      client.on("end", lost);
+      client.on("notification", ({ payload }) => {
+        if (payload !== origin) wake();
+      });
+      client.connect().then(() => client.query(`LISTEN ${CHANNEL}`)).catch(lost);
+      return () => client.end();
+    },
+  };
 }
 
 class PostgresStore implements Store {
   readonly kind = "postgres";
   readonly #pool: Pool;
-  readonly #listener: ChangeListener;
+  readonly #changes: Changes;
   readonly #now: (() => number) | null;
   readonly #purging: ReturnType<typeof setInterval>;
-  #notifying: ReturnType<typeof setTimeout> | null = null;
   #closed = false;
 
-  constructor(pool: Pool, listener: ChangeListener, now: (() => number) | null) {
+  constructor(pool: Pool, changes: Changes, now: (() => number) | null) {
     this.#pool = pool;
-    this.#listener = listener;
+    this.#changes = changes;
     this.#now = now;
     // a failed purge is tried again: expired rows count as deleted anyway
     this.#purging = setInterval(() => void this.#purge().catch(() => {}), PURGE_EVERY_MS);
@@ -84,11 +112,11 @@ class PostgresStore implements Store {
     if (encoded.length === 1 && only && "append" in only && only.after > 0) await this.#append(only, fence);
     else {
       await this.#transaction(async (client) => {
-        if (fence) refuse(await requireFence(client, fence));
-        for (const change of encoded) refuse(await applyChange(client, change, this.#time));
+        if (fence) await requireFence(client, fence);
+        for (const change of encoded) await applyChange(client, change, this.#time);
       });
     }
-    this.#notify();
+    this.#changes.notify();
   }
 
   /** Appends to a log that exists, in one statement: most commits do only this. */
@@ -105,8 +133,8 @@ class PostgresStore implements Store {
       [log, after, entries, entries.length, fence?.lease ?? null, fence?.token ?? null],
     );
     if (rows.length > 0) return;
-    const held = fence ? await requireFence(this.#pool, fence) : null;
-    throw new ConflictError(held ?? notAtEnd(change));
+    if (fence) await requireFence(this.#pool, fence);
+    throw notAtEnd(change);
   }
 
   async entries(log: string, after: number, limit: number): Promise<readonly LogEntry[] | null> {
@@ -130,10 +158,7 @@ class PostgresStore implements Store {
     return row ? decodeRecord(row as StoredRow) : null;
   }
 
-  async list(
-    kind: string,
-    { namespace, where = {}, limit, cursor }: ListOptions,
-  ): Promise<{ records: VersionedRecord[]; next_cursor: string | null }> {
+  async list(kind: string, { namespace, where = {}, limit, cursor }: ListOptions): Promise<Page> {
     const after = cursor === undefined ? null : decodeCursor(cursor);
     const fields = Object.entries(where).map((field) => JSON.stringify(field));
     const rows = await this.#query(
@@ -169,7 +194,7 @@ class PostgresStore implements Store {
 
   async release(lease: string, owner: string): Promise<void> {
     await this.#query("DELETE FROM preamp.leases WHERE name = $1 AND owner = $2", [lease, owner]);
-    this.#notify(); // a run may wait for the lease
+    this.#changes.notify(); // a run may wait for the lease
   }
 
   async ready(): Promise<{ ok: boolean; reason?: string }> {
@@ -177,39 +202,25 @@ class PostgresStore implements Store {
       await this.#query("SELECT 1", []);
       return { ok: true };
     } catch (error) {
-      return { ok: false, reason: `store not reachable: ${(error as Error).message}` };
+      return { ok: false, reason: `store not reachable: ${errorMessage(error)}` };
     }
   }
 
   changed(signal: AbortSignal): Promise<void> {
-    return this.#listener.changed(signal);
+    return this.#changes.changed(signal);
   }
 
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     clearInterval(this.#purging);
-    if (this.#notifying !== null) clearTimeout(this.#notifying);
-    await this.#listener.close();
+    await this.#changes.close();
     await this.#pool.end();
   }
 
   /** The time that replaces the database's clock, or null. */
   get #time(): number | null {
     return this.#now === null ? null : this.#now();
-  }
-
-  /**
-   * Notifies other processes, at most once in 5 ms and outside of the commits: a notification inside a transaction makes
-   * all transactions of the database end one after the other.
-   */
-  #notify(): void {
-    if (this.#closed) return;
-    this.#notifying ??= setTimeout(() => {
-      this.#notifying = null;
-      // without it the others see the change a second later
-      this.#pool.query("SELECT pg_notify($1, $2)", [CHANNEL, this.#listener.origin]).catch(() => {});
-    }, NOTIFY_AFTER_MS);
   }
 
   async #query(text: string, values: Value[]): Promise<Row[]> {
@@ -262,11 +273,6 @@ class PostgresStore implements Store {
 const RETRIED: ReadonlySet<string> = new Set(["40001", "40P01"]);
 /** Codes of Postgres that mean that nothing can be written: disk full, out of memory, read-only database. */
 const FULL: ReadonlySet<string> = new Set(["53100", "53200", "25006"]);
-
-/** Throws a refusal. @throws {ConflictError} */
-function refuse(reason: string | null): void {
-  if (reason !== null) throw new ConflictError(reason);
-}
 
 function codeOf(error: unknown): string {
   const { code } = error as { code?: unknown };

@@ -3,11 +3,27 @@
  * file; each batch is one transaction.
  */
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { ConflictError, type Fence } from "../store.ts";
 import { isSame, type LeaseAttempt, type StoredLease } from "../observed_leases.ts";
-import type { EncodedChange, RecordRow, StoredRow } from "../rows.ts";
-import type { ListQuery, Operation, Outcome } from "./protocol.ts";
+import type { CursorPosition, EncodedChange, RecordRow, StoredRow } from "../rows.ts";
+import { ConflictError, type Fence, leaseLost, type ListOptions, notAtEnd, notAtVersion } from "../store.ts";
 import { migrate } from "./schema.ts";
+
+/** Methods of {@link SqliteDatabase} that a store calls; JSON is text in their arguments and results. */
+type Method = "commit" | "entries" | "get" | "list" | "acquire" | "renew" | "release" | "ready";
+
+/** One call of the store: a method with its arguments. */
+export type Operation = {
+  [M in Method]: { readonly method: M; readonly args: Parameters<SqliteDatabase[M]> };
+}[Method];
+
+/** Result of an operation: its value, or the comparison that failed. */
+export type Outcome = { readonly value: unknown } | { readonly conflict: string };
+
+/** Operations that need a transaction. */
+const WRITES: ReadonlySet<Method> = new Set(["commit", "acquire", "renew", "release"]);
+
+type Value = string | number | null;
+type Row = Record<string, unknown>;
 
 /** Milliseconds that a batch waits for the transaction of another process. */
 const BUSY_TIMEOUT_MS = 5_000;
@@ -15,6 +31,8 @@ const BUSY_TIMEOUT_MS = 5_000;
 const CHECKPOINT_PAGES = 8_000;
 /** Maximum rows that one call of {@link SqliteDatabase.purge} deletes, so that it does not delay commits. */
 const PURGE_ROWS = 1_000;
+/** Condition of rows that have not expired at the time of its parameter. */
+const UNEXPIRED = "coalesce(expires_ms > ?, true)";
 
 /** An open SQLite file. */
 export class SqliteDatabase {
@@ -23,6 +41,8 @@ export class SqliteDatabase {
   readonly opened_version: number;
   #durable = true;
   readonly #statements = new Map<string, StatementSync>();
+  /** Time of the batch, in milliseconds since the epoch. */
+  #now_ms = 0;
 
   /**
    * Opens a file, creates it if it does not exist, and brings its tables to this version.
@@ -49,19 +69,33 @@ export class SqliteDatabase {
   }
 
   /**
-   * Runs operations in one transaction. A commit that fails a comparison writes nothing. All outcomes are durable
-   * when this returns. @throws {Error} when the transaction failed; then nothing was written.
+   * Runs operations in one transaction at a time in milliseconds since the epoch. A commit that fails a comparison writes
+   * nothing. All outcomes are durable when this returns. @throws {Error} when the transaction failed; then nothing was
+   * written.
    */
   run(operations: readonly Operation[], now_ms: number): Outcome[] {
-    if (!operations.some(({ kind }) => WRITES.has(kind))) {
-      return operations.map((operation) => this.#runOne(operation, now_ms));
+    this.#now_ms = now_ms;
+    const runAll = () => operations.map((operation) => this.#runOne(operation));
+    if (!operations.some(({ method }) => WRITES.has(method))) return runAll();
+    this.#syncIf(operations.some(({ method }) => method === "commit"));
+    return this.#transaction(runAll);
+  }
+
+  #runOne({ method, args }: Operation): Outcome {
+    try {
+      return { value: Reflect.apply(this[method], this, args) };
+    } catch (error) {
+      if (error instanceof ConflictError) return { conflict: error.message }; // nothing was written
+      throw error;
     }
-    this.#syncIf(operations.some(({ kind }) => kind === "commit"));
+  }
+
+  #transaction<T>(body: () => T): T {
     this.#database.exec("BEGIN IMMEDIATE");
     try {
-      const outcomes = operations.map((operation) => this.#runOne(operation, now_ms));
+      const result = body();
       this.#database.exec("COMMIT");
-      return outcomes;
+      return result;
     } catch (error) {
       if (this.#database.isTransaction) this.#database.exec("ROLLBACK"); // SQLite rolls back by itself when the disk is full
       throw error;
@@ -78,98 +112,62 @@ export class SqliteDatabase {
     this.#durable = durable;
   }
 
-  #runOne(operation: Operation, now_ms: number): Outcome {
-    switch (operation.kind) {
-      case "commit":
-        return this.#commit(operation, now_ms);
-      case "entries":
-        return { value: this.#entries(operation, now_ms) };
-      case "get":
-        return { value: this.#get(operation.record_kind, operation.key, now_ms) };
-      case "list":
-        return { value: this.#list(operation.query, now_ms) };
-      case "acquire":
-        return { value: this.#acquire(operation, now_ms) };
-      case "renew":
-        return { value: this.#renew(operation, now_ms) };
-      case "release":
-        this.#all("DELETE FROM leases WHERE name = ? AND owner = ?", operation.lease, operation.owner);
-        return { value: null };
-      case "ready":
-        this.#all("SELECT token FROM last_token");
-        return { value: null };
-    }
+  /** Applies all changes or none. @throws {ConflictError} */
+  commit(changes: readonly EncodedChange[], fence: Fence | undefined): void {
+    if (fence) this.#requireFence(fence);
+    // compared first, as a whole: an earlier change of the same commit must not satisfy a later comparison
+    for (const change of changes) this.#compare(change);
+    for (const change of changes) this.#apply(change);
   }
 
-  #commit({ changes, fence }: Extract<Operation, { kind: "commit" }>, now_ms: number): Outcome {
-    try {
-      if (fence) this.#requireFence(fence);
-      // compared first, as a whole: an earlier change of the same commit must not satisfy a later comparison
-      for (const change of changes) this.#compare(change, now_ms);
-    } catch (error) {
-      if (error instanceof ConflictError) return { conflict: error.message }; // nothing was written
-      throw error;
-    }
-    for (const change of changes) this.#apply(change, now_ms);
-    return { value: null };
+  #requireFence(fence: Fence): void {
+    const row = this.#first("SELECT token FROM leases WHERE name = ?", fence.lease);
+    if (row?.token !== fence.token) throw leaseLost(fence);
   }
 
-  #requireFence({ lease, token }: Fence): void {
-    const row = this.#first("SELECT token FROM leases WHERE name = ?", lease);
-    if (row?.token === token) return;
-    throw new ConflictError(`Cannot commit: lease "${lease}" is not held with token ${token}`);
-  }
-
-  #compare(change: EncodedChange, now_ms: number): void {
+  #compare(change: EncodedChange): void {
     if ("append" in change) {
-      const last = Number(
-        this.#first("SELECT last_seq FROM logs WHERE name = ?", change.append)?.last_seq ?? 0,
-      );
-      if (last === change.after) return;
-      throw new ConflictError(
-        `Cannot append to "${change.append}": ends at ${last}: received ${change.after}`,
-      );
-    }
-    if ("put" in change && change.expect !== undefined) {
-      const { kind, key } = change.put;
-      const version = this.#get(kind, key, now_ms)?.version ?? 0;
-      if (version === change.expect) return;
-      throw new ConflictError(
-        `Cannot put ${kind} "${key}": is at version ${version}: received ${change.expect}`,
-      );
+      const log = this.#first("SELECT last_seq FROM logs WHERE name = ?", change.append);
+      const last = Number(log?.last_seq ?? 0);
+      if (last !== change.after) throw notAtEnd(change, last);
+    } else if ("put" in change && change.expect !== undefined) {
+      const version = this.get(change.put.kind, change.put.key)?.version ?? 0;
+      if (version !== change.expect) throw notAtVersion(change, version);
     }
   }
 
-  #apply(change: EncodedChange, now_ms: number): void {
+  #apply(change: EncodedChange): void {
     if ("append" in change) this.#append(change.append, change.after, change.entries);
-    else if ("put" in change) this.#put(change.put, now_ms);
+    else if ("put" in change) this.#put(change.put);
     else if ("delete" in change) this.#delete(change.delete.kind, change.delete.key);
-    else if ("deleteLog" in change) this.#deleteLog(change.deleteLog);
-    else this.#all("UPDATE logs SET expires_ms = ? WHERE name = ?", change.at_ms, change.expireLog);
+    else if ("deleteLog" in change) {
+      this.query("DELETE FROM entries WHERE log = ?", change.deleteLog);
+      this.query("DELETE FROM logs WHERE name = ?", change.deleteLog);
+    } else this.query("UPDATE logs SET expires_ms = ? WHERE name = ?", change.at_ms, change.expireLog);
   }
 
   #append(log: string, after: number, entries: readonly string[]): void {
     const insert = this.#statement("INSERT INTO entries (log, seq, json) VALUES (?, ?, ?)");
     let seq = after;
     for (const json of entries) insert.run(log, ++seq, json);
-    this.#all(
+    this.query(
       "INSERT INTO logs (name, last_seq) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET last_seq = excluded.last_seq",
       log,
       seq,
     );
   }
 
-  #put({ kind, key, namespace, json, index_json, created_ms, expires_ms }: RecordRow, now_ms: number): void {
+  #put({ kind, key, namespace, json, index_json, created_ms, expires_ms }: RecordRow): void {
     let before = this.#first(
       "SELECT namespace, index_json, created_ms, expires_ms FROM records WHERE kind = ? AND key = ?",
       kind,
       key,
     );
-    if (typeof before?.expires_ms === "number" && before.expires_ms <= now_ms) {
+    if (typeof before?.expires_ms === "number" && before.expires_ms <= this.#now_ms) {
       this.#delete(kind, key); // an expired record counts as deleted
       before = undefined;
     }
-    const created = created_ms ?? Number(before?.created_ms ?? now_ms);
+    const created = created_ms ?? Number(before?.created_ms ?? this.#now_ms);
     const row = this.#first(
       `INSERT INTO records (kind, key, namespace, json, index_json, created_ms, expires_ms, version)
        VALUES (?, ?, ?, ?, ?, ?, ?, 1)
@@ -177,78 +175,41 @@ export class SqliteDatabase {
          index_json = excluded.index_json, created_ms = excluded.created_ms, expires_ms = excluded.expires_ms,
          version = records.version + 1
        RETURNING id`,
-      kind,
-      key,
-      namespace,
-      json,
-      index_json,
-      created,
-      expires_ms,
+      ...[kind, key, namespace, json, index_json, created, expires_ms],
     );
     const same_index = before?.index_json === index_json && before?.namespace === namespace &&
       before?.created_ms === created;
-    if (!same_index) this.#indexRecord(Number(row!.id), { kind, namespace, index_json, created_ms: created });
-  }
-
-  #indexRecord(
-    id: number,
-    { kind, namespace, index_json, created_ms }: Pick<RecordRow, "kind" | "namespace" | "index_json"> & {
-      created_ms: number;
-    },
-  ): void {
-    this.#all("DELETE FROM record_index WHERE id = ?", id);
-    if (index_json === null) return;
-    for (const [field, value] of Object.entries(JSON.parse(index_json) as Record<string, string>)) {
-      this.#all(
-        "INSERT INTO record_index VALUES (?, ?, ?, ?, ?, ?)",
-        kind,
-        namespace,
-        field,
-        value,
-        created_ms,
-        id,
-      );
+    if (same_index) return;
+    const id = Number(row!.id);
+    this.query("DELETE FROM record_index WHERE id = ?", id);
+    const fields = Object.entries<string>(index_json === null ? {} : JSON.parse(index_json));
+    for (const [field, value] of fields) {
+      const columns = [kind, namespace, field, value, created, id];
+      this.query("INSERT INTO record_index VALUES (?, ?, ?, ?, ?, ?)", ...columns);
     }
   }
 
   #delete(kind: string, key: string): void {
     const row = this.#first("DELETE FROM records WHERE kind = ? AND key = ? RETURNING id", kind, key);
-    if (row) this.#all("DELETE FROM record_index WHERE id = ?", row.id as number);
+    if (row) this.query("DELETE FROM record_index WHERE id = ?", row.id as number);
   }
 
-  #deleteLog(name: string): void {
-    this.#all("DELETE FROM entries WHERE log = ?", name);
-    this.#all("DELETE FROM logs WHERE name = ?", name);
-  }
-
-  #entries({ log, after, limit }: Extract<Operation, { kind: "entries" }>, now_ms: number): string[] | null {
-    const found = this.#first(
-      "SELECT 1 FROM logs WHERE name = ? AND (expires_ms IS NULL OR expires_ms > ?)",
-      log,
-      now_ms,
-    );
+  /** Returns entries as JSON; null if the log does not exist or has expired. */
+  entries(log: string, after: number, limit: number): string[] | null {
+    const found = this.#first(`SELECT 1 FROM logs WHERE name = ? AND ${UNEXPIRED}`, log, this.#now_ms);
     if (!found) return null;
-    const rows = this.#all(
-      "SELECT json FROM entries WHERE log = ? AND seq > ? ORDER BY seq LIMIT ?",
-      log,
-      after,
-      limit,
-    );
-    return rows.map(({ json }) => json as string);
+    const sql = "SELECT json FROM entries WHERE log = ? AND seq > ? ORDER BY seq LIMIT ?";
+    return this.query(sql, log, after, limit).map(({ json }) => json as string);
   }
 
-  #get(kind: string, key: string, now_ms: number): StoredRow | null {
-    const row = this.#first(
-      "SELECT * FROM records WHERE kind = ? AND key = ? AND (expires_ms IS NULL OR expires_ms > ?)",
-      kind,
-      key,
-      now_ms,
-    );
-    return row ? row as unknown as StoredRow : null; // the columns of the table
+  get(kind: string, key: string): StoredRow | null {
+    const sql = `SELECT * FROM records WHERE kind = ? AND key = ? AND ${UNEXPIRED}`;
+    return this.#first(sql, kind, key, this.#now_ms) as StoredRow | undefined ?? null; // the columns of the table
   }
 
   /** Returns one record more than `limit` when there is another page. */
-  #list({ kind, namespace, where, limit, after }: ListQuery, now_ms: number): StoredRow[] {
+  list(kind: string, options: Omit<ListOptions, "cursor">, after: CursorPosition | null): StoredRow[] {
+    const { namespace, where = {}, limit } = options;
     const [first, ...others] = Object.entries(where);
     const from = first
       ? "record_index AS i CROSS JOIN records AS r ON r.id = i.id" // the index is in the order of the list
@@ -270,36 +231,24 @@ export class SqliteDatabase {
       conditions.push(`(${position}.created_ms, ${position}.id) < (?, ?)`);
       values.push(after.created_ms, after.order);
     }
-    conditions.push("(r.expires_ms IS NULL OR r.expires_ms > ?)");
-    const rows = this.#all(
-      `SELECT r.* FROM ${from} WHERE ${
-        conditions.join(" AND ")
-      } ORDER BY ${position}.created_ms DESC, ${position}.id DESC LIMIT ?`,
-      ...values,
-      now_ms,
-      limit + 1,
-    );
-    return rows as unknown as StoredRow[]; // the columns of the table
+    const sql = `SELECT r.* FROM ${from} WHERE ${conditions.join(" AND ")} AND ${UNEXPIRED}
+      ORDER BY ${position}.created_ms DESC, ${position}.id DESC LIMIT ?`;
+    return this.query(sql, ...values, this.#now_ms, limit + 1) as unknown as StoredRow[]; // the columns of the table
   }
 
-  #acquire(
-    { lease, owner, ttl_ms, expired }: Extract<Operation, { kind: "acquire" }>,
-    now_ms: number,
-  ): LeaseAttempt {
+  /** Acquires a lease that is free, own, or in the state `expired`. */
+  acquire(lease: string, owner: string, ttl_ms: number, expired: StoredLease | null): LeaseAttempt {
     const row = this.#first("SELECT owner, token, until_ms FROM leases WHERE name = ?", lease);
     const held = row && { owner: String(row.owner), until_ms: Number(row.until_ms) };
     if (held && held.owner !== owner && !isSame(expired, held)) {
-      return { held, late: held.until_ms <= now_ms };
+      return { held, late: held.until_ms <= this.#now_ms };
     }
     const token = held?.owner === owner ? Number(row!.token) : this.#nextToken();
-    const acquired = { owner, until_ms: now_ms + ttl_ms };
-    this.#all(
+    const acquired = { owner, until_ms: this.#now_ms + ttl_ms };
+    this.query(
       `INSERT INTO leases VALUES (?, ?, ?, ?)
        ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, token = excluded.token, until_ms = excluded.until_ms`,
-      lease,
-      owner,
-      token,
-      acquired.until_ms,
+      ...[lease, owner, token, acquired.until_ms],
     );
     return { acquired, token };
   }
@@ -310,47 +259,39 @@ export class SqliteDatabase {
   }
 
   /** Returns the renewed lease, or null when it was lost. */
-  #renew(
-    { lease, owner, ttl_ms }: Extract<Operation, { kind: "renew" }>,
-    now_ms: number,
-  ): StoredLease | null {
-    const until_ms = now_ms + ttl_ms;
-    const row = this.#first(
-      "UPDATE leases SET until_ms = ? WHERE name = ? AND owner = ? RETURNING token",
-      until_ms,
-      lease,
-      owner,
-    );
-    return row === undefined ? null : { owner, until_ms };
+  renew(lease: string, owner: string, ttl_ms: number): StoredLease | null {
+    const until_ms = this.#now_ms + ttl_ms;
+    const sql = "UPDATE leases SET until_ms = ? WHERE name = ? AND owner = ? RETURNING token";
+    return this.#first(sql, until_ms, lease, owner) ? { owner, until_ms } : null;
+  }
+
+  release(lease: string, owner: string): void {
+    this.query("DELETE FROM leases WHERE name = ? AND owner = ?", lease, owner);
+  }
+
+  /** Reads the file. @throws {Error} when it cannot be read. */
+  ready(): void {
+    this.query("SELECT token FROM last_token");
   }
 
   /** Deletes expired logs and records, at most a thousand rows; returns whether more may be left. */
   purge(now_ms: number): boolean {
-    this.#database.exec("BEGIN IMMEDIATE");
-    try {
-      const records = this.#all(
-        "SELECT kind, key FROM records WHERE expires_ms <= ? LIMIT ?",
-        now_ms,
-        PURGE_ROWS,
-      );
+    return this.#transaction(() => {
+      const sql = "SELECT kind, key FROM records WHERE expires_ms <= ? LIMIT ?";
+      const records = this.query(sql, now_ms, PURGE_ROWS);
       for (const { kind, key } of records) this.#delete(kind as string, key as string);
       let rows = records.length;
-      for (
-        const { name } of this.#all("SELECT name FROM logs WHERE expires_ms <= ? LIMIT ?", now_ms, PURGE_ROWS)
-      ) {
+      const logs = this.query("SELECT name FROM logs WHERE expires_ms <= ? LIMIT ?", now_ms, PURGE_ROWS);
+      for (const { name } of logs) {
         if (rows >= PURGE_ROWS) break;
         const { changes } = this.#statement(
           "DELETE FROM entries WHERE (log, seq) IN (SELECT log, seq FROM entries WHERE log = ? LIMIT ?)",
         ).run(name as string, PURGE_ROWS);
         rows += Number(changes);
-        if (Number(changes) < PURGE_ROWS) this.#all("DELETE FROM logs WHERE name = ?", name as string);
+        if (Number(changes) < PURGE_ROWS) this.query("DELETE FROM logs WHERE name = ?", name as string);
       }
-      this.#database.exec("COMMIT");
       return rows >= PURGE_ROWS;
-    } catch (error) {
-      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
-      throw error;
-    }
+    });
   }
 
   /** A number that changes when another connection has changed the file. */
@@ -358,33 +299,9 @@ export class SqliteDatabase {
     return Number(this.#first("PRAGMA data_version")!.data_version);
   }
 
-  /** Returns the numbers of stored rows. */
-  counts(): { records: number; logs: number; entries: number } {
-    const count = (table: string) => Number(this.#first(`SELECT count(*) AS n FROM ${table}`)!.n);
-    return { records: count("records"), logs: count("logs"), entries: count("entries") };
-  }
-
-  /** Size of the file in bytes, once the write-ahead log is copied into it. */
-  get bytes(): number {
-    const pragma = (name: string) => Number(this.#first(`PRAGMA ${name}`)![name]);
-    return pragma("page_count") * pragma("page_size");
-  }
-
-  /** Limits the size of the file to a number of pages, 4 KiB each. */
-  limitPages(pages: number): void {
-    this.#database.exec(`PRAGMA max_page_count = ${Math.trunc(pages)}`);
-  }
-
-  /** Returns the problems of a damaged file; an empty list for a sound one. */
-  check(): string[] {
-    const rows = this.#all("PRAGMA integrity_check(20)").map((row) => String(row.integrity_check));
-    return rows.length === 1 && rows[0] === "ok" ? [] : rows;
-  }
-
-  /** Returns the space of deleted rows to the disk. (`VACUUM` would attach a second file, which Deno does not allow.) */
-  vacuum(): void {
-    this.#database.prepare("PRAGMA incremental_vacuum").all();
-    this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  /** Runs a statement and returns its rows. */
+  query(sql: string, ...values: Value[]): Row[] {
+    return this.#statement(sql).all(...values);
   }
 
   close(): void {
@@ -398,16 +315,7 @@ export class SqliteDatabase {
     return statement;
   }
 
-  #first(sql: string, ...values: Value[]): Record<string, unknown> | undefined {
+  #first(sql: string, ...values: Value[]): Row | undefined {
     return this.#statement(sql).get(...values);
   }
-
-  #all(sql: string, ...values: Value[]): Record<string, unknown>[] {
-    return this.#statement(sql).all(...values);
-  }
 }
-
-type Value = string | number | null;
-
-/** Operations that need a transaction. */
-const WRITES: ReadonlySet<Operation["kind"]> = new Set(["commit", "acquire", "renew", "release"]);

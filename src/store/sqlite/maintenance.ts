@@ -1,27 +1,32 @@
 /** Maintenance of a SQLite store. Works beside running servers. */
-import type { Maintenance } from "../maintenance.ts";
+import type { Maintenance } from "../store.ts";
 import { SqliteDatabase } from "./database.ts";
-import { createPrivateFile } from "./private_file.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
+import { createPrivateFile } from "./sqlite_store.ts";
 
 /** Opens a file for maintenance. @throws {Error} as the store does. */
 export async function openSqliteMaintenance(path: string): Promise<Maintenance> {
   await createPrivateFile(path);
   const database = new SqliteDatabase(path);
+  const numberOf = (sql: string) => Number(Object.values(database.query(sql)[0] ?? {})[0]);
   return {
     opened_version: database.opened_version,
     state() {
-      const { bytes } = database;
+      const problems = database.query("PRAGMA integrity_check(20)").map((row) => String(row.integrity_check));
       return Promise.resolve({
-        problems: database.check(),
+        problems: problems.filter((problem) => problem !== "ok"),
         version: SCHEMA_VERSION,
-        ...database.counts(),
-        bytes,
+        records: numberOf("SELECT count(*) FROM records"),
+        logs: numberOf("SELECT count(*) FROM logs"),
+        entries: numberOf("SELECT count(*) FROM entries"),
+        bytes: numberOf("PRAGMA page_count") * numberOf("PRAGMA page_size"),
       });
     },
     vacuum(now_ms) {
       while (database.purge(now_ms));
-      database.vacuum();
+      // not VACUUM: it would attach a second file, which Deno does not allow
+      database.query("PRAGMA incremental_vacuum");
+      database.query("PRAGMA wal_checkpoint(TRUNCATE)");
       return Promise.resolve();
     },
     close: () => Promise.resolve(database.close()),

@@ -3,22 +3,22 @@
  * durable when it resolves (write-ahead log, `synchronous=FULL`). Leases are `observed_leases.ts`.
  */
 import { setImmediate } from "node:timers";
-import { PreampError } from "../../sdk/errors.ts";
-import { decodeCursor } from "../cursor.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { type LeaseAttempt, ObservedLeases, type StoredLease } from "../observed_leases.ts";
+import { decodeCursor, decodeRecord, encodeChange, pageOf, type StoredRow } from "../rows.ts";
 import {
   type Change,
   ConflictError,
   type Fence,
   type ListOptions,
   type LogEntry,
+  type Page,
   type Store,
   type VersionedRecord,
 } from "../store.ts";
-import { type LeaseAttempt, ObservedLeases, type StoredLease } from "../observed_leases.ts";
-import { decodeRecord, encodeChange, pageOf, type StoredRow } from "../rows.ts";
 import { Waiters } from "../waiters.ts";
-import { createPrivateFile } from "./private_file.ts";
-import type { FromWorker, Operation, Outcome, ToWorker } from "./protocol.ts";
+import type { Operation } from "./database.ts";
+import type { FromWorker, ToWorker } from "./worker.ts";
 
 /** Options of {@link openSqliteStore}. */
 export interface SqliteStoreOptions {
@@ -90,54 +90,50 @@ class SqliteStore implements Store {
   }
 
   commit(changes: readonly Change[], fence?: Fence): Promise<void> {
-    return this.#call({ kind: "commit", changes: changes.map(encodeChange), fence }) as Promise<void>;
+    return this.#call({ method: "commit", args: [changes.map(encodeChange), fence] });
   }
 
   async entries(log: string, after: number, limit: number): Promise<readonly LogEntry[] | null> {
-    const texts = await this.#call({ kind: "entries", log, after, limit }) as string[] | null;
+    const texts = await this.#call<string[] | null>({ method: "entries", args: [log, after, limit] });
     return texts && texts.map((text) => JSON.parse(text) as LogEntry);
   }
 
   async get(kind: string, key: string): Promise<VersionedRecord | null> {
-    const row = await this.#call({ kind: "get", record_kind: kind, key }) as StoredRow | null;
+    const row = await this.#call<StoredRow | null>({ method: "get", args: [kind, key] });
     return row && decodeRecord(row);
   }
 
-  async list(
-    kind: string,
-    { namespace, where = {}, limit, cursor }: ListOptions,
-  ): Promise<{ records: VersionedRecord[]; next_cursor: string | null }> {
+  async list(kind: string, { cursor, ...options }: ListOptions): Promise<Page> {
     const after = cursor === undefined ? null : decodeCursor(cursor);
-    const query = { kind, namespace, where, limit, after };
-    const rows = await this.#call({ kind: "list", query }) as StoredRow[];
-    return pageOf(rows, limit);
+    const rows = await this.#call<StoredRow[]>({ method: "list", args: [kind, options, after] });
+    return pageOf(rows, options.limit);
   }
 
   acquire(lease: string, owner: string, ttl_ms: number, wait?: boolean): Promise<number | null> {
     return this.#observed.acquire(
       lease,
       { ttl_ms, wait },
-      (expired) => this.#call({ kind: "acquire", lease, owner, ttl_ms, expired }) as Promise<LeaseAttempt>,
+      (expired) => this.#call<LeaseAttempt>({ method: "acquire", args: [lease, owner, ttl_ms, expired] }),
     );
   }
 
   async renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
-    const renewed = await this.#call({ kind: "renew", lease, owner, ttl_ms }) as StoredLease | null;
+    const renewed = await this.#call<StoredLease | null>({ method: "renew", args: [lease, owner, ttl_ms] });
     if (renewed) this.#observed.see(lease, renewed);
     return renewed !== null;
   }
 
   async release(lease: string, owner: string): Promise<void> {
     this.#observed.forget(lease);
-    await this.#call({ kind: "release", lease, owner });
+    await this.#call({ method: "release", args: [lease, owner] });
   }
 
   async ready(): Promise<{ ok: boolean; reason?: string }> {
     try {
-      await this.#call({ kind: "ready" });
+      await this.#call({ method: "ready", args: [] });
       return { ok: true };
     } catch (error) {
-      return { ok: false, reason: `store not readable: ${(error as Error).message}` };
+      return { ok: false, reason: `store not readable: ${errorMessage(error)}` };
     }
   }
 
@@ -161,11 +157,12 @@ class SqliteStore implements Store {
     this.#worker.postMessage(message);
   }
 
-  #call(operation: Operation): Promise<unknown> {
+  /** Resolves to the result of an operation, which is that of its method. */
+  #call<Result = void>(operation: Operation): Promise<Result> {
     if (this.#closed) return Promise.reject(new Error("Cannot use the store: it is closed"));
     if (this.#failure !== null) return Promise.reject(failed(this.#failure, false));
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ operation, resolve, reject });
+    return new Promise<Result>((resolve, reject) => {
+      this.#waiting.push({ operation, resolve: resolve as (value: unknown) => void, reject });
       if (this.#running === null && !this.#is_gathering) this.#send();
     });
   }
@@ -179,7 +176,11 @@ class SqliteStore implements Store {
   #receive(message: FromWorker): void {
     if ("opened" in message) this.#opened.resolve();
     else if ("outcomes" in message) {
-      this.#finishBatch((call, index) => settle(call, message.outcomes[index]!)); // one for each operation
+      this.#finishBatch((call, index) => {
+        const outcome = message.outcomes[index]!; // one for each operation
+        if ("conflict" in outcome) call.reject(new ConflictError(outcome.conflict));
+        else call.resolve(outcome.value);
+      });
     } else if ("failed" in message) this.#fail(message.failed, message.full);
     else if ("changed" in message) this.#waiters.wakeAll();
     else {
@@ -231,7 +232,16 @@ function failed(message: string, full: boolean): PreampError {
     : new PreampError("internal", `Cannot use the store: ${message}`);
 }
 
-function settle(call: Call, outcome: Outcome): void {
-  if ("conflict" in outcome) call.reject(new ConflictError(outcome.conflict));
-  else call.resolve(outcome.value);
+/** The name at the end of a path. `node:path` would take longer to load than the rest of this file needs. */
+const NAME = Deno.build.os === "windows" ? /[^\\/]*$/ : /[^/]*$/;
+
+/**
+ * Creates the file and its folder if they do not exist. Only this user can read them; SQLite gives the files beside it the
+ * same mode.
+ */
+export async function createPrivateFile(path: string): Promise<void> {
+  const folder = path.replace(NAME, "");
+  if (folder !== "") await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+  const file = await Deno.open(path, { create: true, write: true, mode: 0o600 });
+  file.close();
 }

@@ -2,8 +2,28 @@
  * First file of the worker that owns a SQLite file. SQLite is synchronous: here a slow disk delays no request. The store
  * sends a batch when the last one was answered, so commits that arrive meanwhile share one transaction.
  */
-import { SqliteDatabase } from "./database.ts";
-import type { FromWorker, ToWorker } from "./protocol.ts";
+import { errorMessage } from "../../sdk/errors.ts";
+import { type Operation, type Outcome, SqliteDatabase } from "./database.ts";
+
+/** Message to the worker. */
+export type ToWorker = Readonly<
+  | { open: string }
+  | { run: readonly Operation[]; now_ms: number }
+  /** Whether the worker looks for changes of other processes. */
+  | { watch: boolean }
+  | { close: true }
+>;
+
+/** Message from the worker. Batches are answered in order. */
+export type FromWorker = Readonly<
+  | { opened: true }
+  | { outcomes: readonly Outcome[] }
+  /** The whole batch failed, or the file cannot be opened. `full`: there is no space left. */
+  | { failed: string; full: boolean }
+  /** Another process has changed the file. */
+  | { changed: true }
+  | { closed: true }
+>;
 
 /** Milliseconds between two looks for changes of other processes, while the store watches for them. */
 const WATCH_EVERY_MS = 25;
@@ -30,7 +50,7 @@ scope.onmessage = ({ data: message }) => {
   try {
     receive(message);
   } catch (error) {
-    reply({ failed: describe(error), full: isFull(error) });
+    reply({ failed: errorMessage(error), full: isFull(error) });
   }
 };
 
@@ -77,15 +97,10 @@ function purge(): void {
   purging = setTimeout(purge, more ? PURGE_PAUSE_MS : PURGE_EVERY_MS);
 }
 
-function describe(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** Result codes of SQLite that mean: no space, or the file cannot be written. */
-const FULL = 13;
-const READ_ONLY = 8;
+/** Result codes of SQLite for a file that cannot be written: full, read-only. */
+const FULL: ReadonlySet<number> = new Set([13, 8]);
 
 function isFull(error: unknown): boolean {
   const { errcode } = error as { errcode?: unknown };
-  return typeof errcode === "number" && [FULL, READ_ONLY].includes(errcode & 0xff);
+  return typeof errcode === "number" && FULL.has(errcode & 0xff);
 }

@@ -1,6 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.ts";
+import { openSqliteMaintenance } from "../../../src/store/sqlite/maintenance.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
@@ -146,12 +147,14 @@ Deno.test("SqliteStore reports a full disk as storage_full, loses nothing, and w
     const database = new SqliteDatabase(path);
     const commit = (key: string, bytes: number) =>
       database.run([{
-        kind: "commit",
-        changes: [{ append: key, after: 0, entries: [JSON.stringify({ seq: 1, text: "x".repeat(bytes) })] }],
-        fence: undefined,
+        method: "commit",
+        args: [
+          [{ append: key, after: 0, entries: [JSON.stringify({ seq: 1, text: "x".repeat(bytes) })] }],
+          undefined,
+        ],
       }], 0);
     commit("kept", 10);
-    database.limitPages(40); // as a disk of 160 KiB
+    database.query("PRAGMA max_page_count = 40"); // as a disk of 160 KiB
     let code: unknown;
     try {
       commit("large", 1_000_000);
@@ -159,11 +162,11 @@ Deno.test("SqliteStore reports a full disk as storage_full, loses nothing, and w
       code = (error as { errcode?: number }).errcode;
     }
     assertEquals(code, 13); // SQLITE_FULL
-    const read = (log: string) => database.run([{ kind: "entries", log, after: 0, limit: 9 }], 0)[0];
+    const read = (log: string) => database.run([{ method: "entries", args: [log, 0, 9] }], 0)[0];
     assertEquals(read("kept"), { value: ['{"seq":1,"text":"xxxxxxxxxx"}'] });
     assertEquals(read("large"), { value: null });
-    database.limitPages(100_000);
-    assertEquals(commit("large", 1_000_000), [{ value: null }]);
+    database.query("PRAGMA max_page_count = 100000");
+    assertEquals(commit("large", 1_000_000), [{ value: undefined }]);
     database.close();
   }));
 
@@ -188,8 +191,8 @@ Deno.test("purge() deletes expired records and logs, in parts, and nothing else"
       entries: entries(count).map((entry) => JSON.stringify(entry)),
     });
     database.run([{
-      kind: "commit",
-      changes: [
+      method: "commit",
+      args: [[
         row("old", 10),
         row("young", 30),
         row("eternal", null),
@@ -197,19 +200,20 @@ Deno.test("purge() deletes expired records and logs, in parts, and nothing else"
         { expireLog: "long", at_ms: 10 },
         log("young", 2),
         { expireLog: "young", at_ms: 30 },
-      ],
-      fence: undefined,
+      ], undefined],
     }], 0);
     let parts = 1;
     while (database.purge(20)) parts++;
     assertEquals(parts, 3);
-    assertEquals(database.counts(), { records: 2, logs: 1, entries: 2 });
-    assertEquals(database.check(), []);
-    const before = database.bytes;
-    database.vacuum();
-    assert(database.bytes < before);
-    assertEquals((await Deno.stat(path)).size, database.bytes);
     database.close();
+    const maintenance = await openSqliteMaintenance(path);
+    const { bytes: before, ...state } = await maintenance.state();
+    assertEquals(state, { problems: [], version: 1, records: 2, logs: 1, entries: 2 });
+    await maintenance.vacuum(20);
+    const { bytes } = await maintenance.state();
+    assert(bytes < before);
+    assertEquals((await Deno.stat(path)).size, bytes);
+    await maintenance.close();
   }));
 
 Deno.test("a store whose worker failed rejects the calls that wait and all later ones, and can be closed", async () => {

@@ -1,12 +1,12 @@
 /**
- * The keys and values of a KV store. Every key begins with {@link ROOT}. Lists are read from index keys, which sort by age:
- * Deno KV orders numbers in keys.
+ * A database of Deno KV: how it is opened and written, its keys and its values. Every key begins with {@link ROOT}. Lists are read
+ * from index keys, which sort by age: Deno KV orders numbers in keys.
  */
 import { createHash } from "node:crypto";
 
 const ROOT = "preamp";
 
-/** Version of the layout that this program reads and writes. */
+/** Version of the keys and values that this program reads and writes. */
 export const LAYOUT_VERSION = 1;
 
 /** Bytes of a text, or the blob that contains them. */
@@ -72,6 +72,21 @@ export const keys = {
   expiry: (...at: readonly (string | number)[]) => [ROOT, "expires", ...at],
 } satisfies Record<string, (...args: never[]) => Deno.KvKey>;
 
+/** Keys of one `getMany`. */
+const READS = 10;
+
+/** Reads any number of keys. */
+export async function getAll<Value>(
+  kv: Deno.Kv,
+  wanted: readonly Deno.KvKey[],
+): Promise<Deno.KvEntryMaybe<Value>[]> {
+  const found: Deno.KvEntryMaybe<Value>[] = [];
+  for (let first = 0; first < wanted.length; first += READS) {
+    found.push(...await kv.getMany<Value[]>(wanted.slice(first, first + READS)));
+  }
+  return found;
+}
+
 /** Keys have at most 2 KiB in Deno KV; a longer part is replaced by its hash. */
 const MAX_PART = 240;
 
@@ -88,4 +103,67 @@ export function indexKeys(kind: string, record: RecordValue): Deno.KvKey[] {
     ...fields.map((field) => [...keys.list(kind, namespace, field), created_ms, order]),
     ...(expires_ms === null ? [] : [keys.expiry(expires_ms, "record", part(kind), part(key))]),
   ];
+}
+
+/** Opens a database, and writes the version of its layout into a new one. `found` is 0 for a new one. */
+export async function openKv(path: string | null): Promise<{ kv: Deno.Kv; found: number }> {
+  if (typeof Deno.openKv !== "function") {
+    throw new Error(
+      'this process has no Deno KV: start it with --unstable-kv, or list "kv" under "unstable" in deno.json',
+    );
+  }
+  const kv = await Deno.openKv(path ?? undefined);
+  try {
+    const { value } = await kv.get<number>(keys.version());
+    if (value !== null && value > LAYOUT_VERSION) {
+      throw new Error(
+        `the database has version ${value}, and this program knows version ${LAYOUT_VERSION}: use the newer program`,
+      );
+    }
+    if (value === null) await write(kv, (atomic) => atomic.set(keys.version(), LAYOUT_VERSION));
+    return { kv, found: value ?? 0 };
+  } catch (error) {
+    kv.close();
+    throw error;
+  }
+}
+
+/** Attempts while others change the same keys, or another process locks the file. */
+const ATTEMPTS = 100;
+/** Longest pause between two attempts in milliseconds. */
+const MAX_PAUSE_MS = 50;
+
+/** Commits; resolves to false if a check failed, or another process writes to the same file at this moment. */
+export async function tryCommit(atomic: Deno.AtomicOperation): Promise<boolean> {
+  try {
+    return (await atomic.commit()).ok;
+  } catch (error) {
+    if (error instanceof Error && /database is locked/i.test(error.message)) return false; // nothing was written
+    throw error;
+  }
+}
+
+/**
+ * Calls `attempt` until it resolves to a result; `false` asks for another attempt.
+ *
+ * @throws {Error} after too many attempts.
+ */
+export async function repeat<Result>(attempt: () => Promise<Result | false>): Promise<Result> {
+  for (let count = 1; count <= ATTEMPTS; count++) {
+    const result = await attempt();
+    if (result !== false) return result;
+    // at random, so that two commits do not meet again
+    const ms = Math.random() * Math.min(MAX_PAUSE_MS, 2 ** count);
+    await new Promise((resolve) => setTimeout(resolve, ms));
+  }
+  throw new Error("Cannot write to the store: others change the same keys all the time");
+}
+
+/** Commits an atomic operation without checks, which `build` makes for each attempt. */
+export async function write(kv: Deno.Kv, build: (atomic: Deno.AtomicOperation) => void): Promise<void> {
+  await repeat(async () => {
+    const atomic = kv.atomic();
+    build(atomic);
+    return await tryCommit(atomic);
+  });
 }

@@ -1,5 +1,61 @@
-/** The tables of a Postgres store, in a schema of their own. Plain SQL, which CockroachDB accepts too. */
-import type { Queryable } from "./driver.ts";
+/**
+ * Connections to a Postgres database with the package `pg`, and the tables of a store, which are in a schema of their own. Plain SQL,
+ * which CockroachDB accepts too.
+ */
+import pg from "pg";
+
+/** Milliseconds to wait for a connection. */
+const CONNECT_MS = 10_000;
+
+// the package has no types: those that the store uses
+
+/** A row of a result; its columns depend on the statement. */
+// deno-lint-ignore no-explicit-any -- columns are converted where they are read
+export type Row = Record<string, any>;
+
+/** The value of a parameter. */
+export type Value = string | number | null | readonly string[];
+
+/** Runs statements, each in a transaction of its own unless one was begun. */
+export interface Queryable {
+  query(text: string, values?: readonly Value[]): Promise<{ rows: Row[] }>;
+}
+
+/** A connection out of a pool. */
+export interface PooledClient extends Queryable {
+  /** Returns the connection to the pool; with `broken` it is closed. */
+  release(broken?: boolean): void;
+}
+
+/** Connections that are opened when they are needed. */
+export interface Pool extends Queryable {
+  connect(): Promise<PooledClient>;
+  /** Called when an idle connection fails. */
+  on(event: "error", handler: (error: Error) => void): void;
+  end(): Promise<void>;
+}
+
+/** One connection. */
+export interface Client extends Queryable {
+  connect(): Promise<void>;
+  on(event: "error" | "end", handler: () => void): void;
+  on(event: "notification", handler: (message: { payload?: string }) => void): void;
+  end(): Promise<void>;
+}
+
+/** Creates a pool of at most `max` connections; opens none yet. */
+export function createPool(url: string, max: number): Pool {
+  return new pg.Pool({ ...settingsOf(url), max }) as Pool;
+}
+
+/** Creates a connection; does not open it yet. */
+export function createClient(url: string): Client {
+  return new pg.Client(settingsOf(url)) as Client;
+}
+
+function settingsOf(connectionString: string) {
+  return { connectionString, connectionTimeoutMillis: CONNECT_MS, application_name: "preamp" };
+}
 
 /**
  * Steps from one version of the tables to the next; the row of `preamp.schema_version` is the number of steps that the
