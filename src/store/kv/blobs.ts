@@ -52,9 +52,11 @@ export class Contents {
     for (const blob of this.#staged) atomic.delete(keys.pending(blob));
   }
 
-  /** Deletes the blobs after a commit that failed. */
+  /** Deletes the blobs after a commit that failed. One whose answer was lost may have made them permanent. */
   async discard(): Promise<void> {
     for (const blob of this.#staged) {
+      const { value } = await this.#kv.get(keys.pending(blob));
+      if (value === null) continue;
       await deleteAll(this.#kv, keys.blobs(blob));
       await write(this.#kv, (atomic) => atomic.delete(keys.pending(blob)));
     }

@@ -1,4 +1,5 @@
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
+import { commit } from "../../../src/store/kv/commit.ts";
 import { openKvMaintenance } from "../../../src/store/kv/maintenance.ts";
 import { openKvStore } from "../../../src/store/kv/kv_store.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -144,6 +145,35 @@ Deno.test("a commit with more changes than an atomic operation takes is refused 
       assertEquals((await store.list("run", { namespace: "a", limit: 10 })).records, []);
     })
   ));
+
+Deno.test("a large record of a commit whose answer was lost is whole", () =>
+  withFile(async (path) => {
+    const kv = await Deno.openKv(path);
+    const { atomic } = kv;
+    let losing = true;
+    kv.atomic = () => {
+      const operation = atomic.call(kv);
+      const { delete: remove, commit } = operation;
+      let is_commit = false;
+      operation.delete = (key) => {
+        is_commit ||= key[1] === "pending"; // it makes the large text permanent
+        return remove.call(operation, key);
+      };
+      operation.commit = async () => {
+        const result = await commit.call(operation);
+        if (!losing || !is_commit) return result;
+        losing = false;
+        throw new TypeError("connection reset");
+      };
+      return operation;
+    };
+    const committing = commit(kv, [put("large", big)], undefined, Date.now);
+    await assertRejects(() => committing, TypeError, "connection reset");
+    kv.close();
+    await using(path, async (store) => {
+      assertEquals((await store.get("run", "large"))?.value, { key: "large", text: big });
+    });
+  }));
 
 Deno.test("openKvStore() refuses a database of a newer version", () =>
   withFile(async (path) => {
