@@ -54,6 +54,8 @@ export interface TcpProxy {
 
 /** Milliseconds without a byte after which a completed response counts as forwarded. */
 const QUIET_MS = 50;
+/** The same while the proxy stops: the stopping server closes its connections itself, after their last byte. */
+const STOPPING_QUIET_MS = 2_000;
 /** Milliseconds between two checks of deadlines; less if a timeout is shorter than 8 checks. */
 const TICK_MS = 250;
 const SMALL_BUFFER = 4 * 1024;
@@ -137,8 +139,6 @@ class ProxiedConnection implements Connection, HasDeadline {
   deadline = Infinity;
   /** Number of active requests. */
   #active = 0;
-  /** Monotonic time of the latest response; its last bytes may not have been forwarded yet. */
-  #answered_at = -Infinity;
   #waits_for_header = false;
   /** True if the connection ends as soon as it has no active request. */
   #stopping = false;
@@ -169,7 +169,6 @@ class ProxiedConnection implements Connection, HasDeadline {
       if (ended) return;
       ended = true;
       this.#active--;
-      this.#answered_at = this.#deps.clock.monotonic();
       if (last || this.#stopping && this.#active === 0) {
         this.#ending = true;
         this.#awaitQuiet();
@@ -181,7 +180,7 @@ class ProxiedConnection implements Connection, HasDeadline {
   endWhenIdle(): void {
     this.#stopping = true;
     if (this.#active > 0 || this.#ending) return;
-    if (this.#deps.clock.monotonic() - this.#answered_at >= QUIET_MS) return this.close();
+    if (!this.#server) return this.close(); // it never sent a byte
     this.#ending = true;
     this.#awaitQuiet();
   }
@@ -246,7 +245,7 @@ class ProxiedConnection implements Connection, HasDeadline {
   #awaitQuiet(): void {
     this.#cancel_quiet_timer?.();
     this.#cancel_quiet_timer = this.#deps.clock.later(
-      QUIET_MS,
+      this.#stopping ? STOPPING_QUIET_MS : QUIET_MS,
       () => void this.#endGracefully().catch(() => this.close()),
     );
   }

@@ -354,6 +354,27 @@ Deno.test("serve() delivers every response that the app returned before it stops
   }
 });
 
+Deno.test("serve() delivers a response before it stops, however late its bytes are forwarded", async () => {
+  for (let rounds = 0; rounds < 8; rounds++) {
+    const clock = new FakeSystemClock();
+    const answered = Promise.withResolvers<void>();
+    const app: App = {
+      fetch() {
+        answered.resolve();
+        return Promise.resolve(new Response("here"));
+      },
+      drain: () => Promise.resolve(),
+    };
+    const { port, stop } = await start({ app, clock });
+    const answer = raw(port, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    await answered.promise;
+    const stopped = stop();
+    for (let turns = 0; turns < rounds; turns++) await immediate();
+    await clock.advance(1_000); // as when other work takes a second
+    await Promise.all([stopped, answer.then((text) => assertMatch(text, /\r\n\r\nhere$/))]);
+  }
+});
+
 Deno.test("serve() ends streams and answers waiting requests when it stops", async () => {
   const server = await start({ run_clock: systemClock() });
   const headers = { "content-type": "application/json" };
