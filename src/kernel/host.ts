@@ -100,7 +100,7 @@ export interface RememberedAnswer {
   readonly allowed: boolean;
   readonly decision: string;
   readonly decided_by: string | null;
-  /** Whether the log already contains the entry for this question, so that no event is emitted. */
+  /** Whether the log contains an entry for this question; then no event is emitted in an interrupted turn. */
   readonly recorded: boolean;
 }
 
@@ -143,7 +143,7 @@ export interface Host {
   ask(request: ApprovalRequest, signal: AbortSignal, session_id: string): Promise<ApprovalDecision | null>;
   /**
    * Returns the question that was asked about this call before the process ended, or null. The same question
-   * is continued.
+   * is continued. Called only until the interrupted turn receives another answer.
    */
   knownApproval?(
     key: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,

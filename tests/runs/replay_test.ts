@@ -2,7 +2,7 @@
 import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { withAnswers } from "../../src/runs/storage/fork.ts";
 import type { Recording } from "../../src/runs/types.ts";
-import type { ContextManager, Prompt } from "../../src/sdk/types.ts";
+import type { ContextManager, JsonObject, Prompt } from "../../src/sdk/types.ts";
 import { tool } from "../support/sessions.ts";
 import { CALLER, replayed, type Service, service, type TestPlan } from "../support/runs.ts";
 import { mock, play, runToEnd, type Scenario } from "./play.ts";
@@ -74,6 +74,37 @@ Deno.test("replay() notices every changed entry", async () => {
     );
     assertEquals([seq, (await replayed(service, { ...recording, events })).equal], [seq, false]);
   }
+});
+
+Deno.test("replay() notices a change of the state that the loop keeps, and ignores the state of others", async () => {
+  const { service, recording } = await recorded("a loop and other modules that keep state");
+  const states = recording.events.filter(({ event }) => event === "session:state");
+  const withState = (seq: number, set: JsonObject) => {
+    const events = recording.events.map((entry) => entry.seq === seq ? { ...entry, data: { set } } : entry);
+    return replayed(service, { ...recording, events });
+  };
+  let compared = 0;
+  for (const { seq, data } of states) {
+    const set = data.set as JsonObject;
+    for (const key of Object.keys(set)) {
+      const { equal, first_difference } = await withState(seq, { ...set, [key]: "forged" });
+      const is_other = key.startsWith("provider-mock") || key === "seen";
+      assertEquals([key, equal], [key, is_other]);
+      if (is_other) continue;
+      assertEquals([first_difference?.seq, first_difference?.path], [seq, `data.set.${key}`]);
+      const { [key]: _, ...rest } = set;
+      assertEquals([key, (await withState(seq, rest)).equal], [key, false]);
+      compared++;
+    }
+    const more = await withState(seq, { ...set, "loop-test:more": 1 });
+    assertEquals(more.first_difference, {
+      seq,
+      path: "data.set.loop-test:more",
+      recorded: 1,
+      replayed: null,
+    });
+  }
+  assertEquals(compared, 6);
 });
 
 Deno.test("replay() compares the run object", async () => {
@@ -230,7 +261,7 @@ Deno.test("withAnswers() adds a result for each open call directly after its mes
     { role: "assistant", content: "", tool_calls: [call("c1"), call("c2")] },
     { role: "tool", tool_call_id: "c2", content: "ok" },
     { role: "user", content: "y" },
-    { role: "assistant", content: "", tool_calls: [call("c3")] },
+    { role: "assistant", content: "", tool_calls: [call("c2"), call("c3")] }, // a model may repeat an id
   ]);
   assertEquals(whole.map(({ role, tool_call_id }) => tool_call_id ?? role), [
     "user",
@@ -239,6 +270,7 @@ Deno.test("withAnswers() adds a result for each open call directly after its mes
     "c1",
     "user",
     "assistant",
+    "c2",
     "c3",
   ]);
 });

@@ -1,5 +1,7 @@
 /** Recovery: what becomes of a run whose process is killed at one place or another; see also killed_runs_slow_test.ts. */
+import * as hooksApproval from "../../modules/hooks-approval/mod.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
+import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import type { ContextManager, JsonObject, Message, Prompt, Provider, Tool } from "../../src/sdk/types.ts";
 import { assert, assertEquals } from "../assert.ts";
@@ -7,7 +9,7 @@ import { someOf } from "../support/cases.ts";
 import { tool } from "../support/sessions.ts";
 import { CALLER, replayed, service, type TestPlan } from "../support/runs.ts";
 import { again, killAndResume, MortalStore, runUntilGone } from "./killed.ts";
-import { mock, play, runToEnd, type Scenario } from "./play.ts";
+import { builtin, mock, play, runToEnd, type Scenario } from "./play.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
 /** Returns the plan of the scenario with a tool that counts its executions. */
@@ -80,6 +82,42 @@ Deno.test("killed after the answer: the call is not repeated, unless the tool is
       assertEquals(entries.filter(({ event }) => event === "approval:granted").length, 1);
       assertEquals(run.status, "completed");
     }
+  }
+});
+
+Deno.test("a later call with the id and arguments of an interrupted one is asked about and runs again", async () => {
+  const addingTwice: Provider = {
+    name: "mock",
+    getInfo: () => new MockProvider().getInfo(),
+    listModels: () => Promise.resolve([]),
+    parseToolCalls: ({ tool_calls }) => tool_calls ?? [],
+    complete({ messages }) {
+      const added = messages.filter(({ role }) => role === "tool").length;
+      if (added === 2) return Promise.resolve({ content: [{ type: "text", text: "done" }] });
+      return Promise.resolve({
+        content: [],
+        tool_calls: [{ id: "call_0", name: "add", arguments: { n: 1 } }],
+      });
+    },
+  };
+  let sum = 0;
+  const plan: TestPlan = {
+    providers: [addingTwice],
+    tools: [tool("add", ({ n }) => Promise.resolve(`The sum is ${sum += Number(n)}.`))],
+    hooks: [builtin(hooksApproval, { rules: [{ tool: "add", action: "ask" }] })],
+  };
+  const { entries } = await play({ plan, react: allow });
+  const ends = entries.findIndex(({ event }) => event === "tool:post") + 1;
+  for (const last of [ends, ends + 1]) {
+    sum = 0;
+    const resumed = await killAndResume({ plan, react: allow }, last);
+    const of = (event: string) => resumed.entries.filter((entry) => entry.event === event);
+    assertEquals(of("tool:post").map(({ data }) => (data.result as JsonObject).output), [
+      "The sum is 1.",
+      "The sum is 2.",
+    ]);
+    assertEquals([of("approval:required").length, of("approval:granted").length, sum], [2, 2, 2]);
+    assertEquals(await replayed(resumed.next, resumed.run.id), { equal: true });
   }
 });
 

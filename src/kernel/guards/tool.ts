@@ -85,7 +85,7 @@ export class ToolGuard implements Tool {
     const deadline = call.deadline = this.#deadlineOf(call);
     session.cancellation.registerToolStart(call.id, call.name);
     try {
-      let result = recoveredResult(turn.recovered.get(call.id), this.name, this.idempotent);
+      let result = recoveredResult(turn.recovered?.get(call.id), this.name, this.idempotent);
       if (result === undefined) {
         session.run_limits.countToolCall();
         const returned = this.#tool.execute(toPlainObject(call.input), {

@@ -44,7 +44,9 @@ export async function askForApproval(
   const args_hash = canonicalHash(toPlainObject(subject.tool_input ?? subject.data));
   const action = subject.tool_name === null ? subject.event : "execute";
   const { tool_call_id, tool_name } = subject;
-  const known = host.knownApproval?.({ tool_call_id, args_hash, action }, session.session_id) ?? null;
+  const known = session.turn?.recovered
+    ? host.knownApproval?.({ tool_call_id, args_hash, action }, session.session_id) ?? null
+    : null;
   if (known?.answer) return approvalOutcome(known.answer.decision, question);
   const pattern = question.pattern === undefined ? {} : { pattern: question.pattern };
   const { prompt, hook_name } = question;
@@ -111,7 +113,7 @@ async function applyRemembered(
 ): Promise<ApprovalOutcome> {
   const { approval_id, allowed, decision, decided_by, recorded } = answer;
   const { tool_name, tool_call_id, args_hash, prompt, pattern } = match;
-  if (!recorded) {
+  if (!recorded || !session.turn?.recovered) {
     await session.hooks.emit(allowed ? "approval:granted" : "approval:denied", {
       approval_id,
       tool_name,

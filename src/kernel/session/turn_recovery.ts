@@ -185,8 +185,8 @@ export function restoreTurn(recovered: RecoveredTurn, prompt: Prompt): Turn {
   turn.max_reached = recovered.max_reached;
   turn.limit = recovered.limit;
   turn.provider_error = recovered.provider_error ?? undefined;
-  turn.recovered = recovered.calls;
   turn.expect(recovered.response?.tool_calls ?? []);
+  turn.recovered = recovered.calls;
   for (const call of turn.calls) {
     const known = recovered.calls.get(call.id);
     call.reported = typeof known === "object";

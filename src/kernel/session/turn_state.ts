@@ -70,8 +70,8 @@ export class Turn {
   is_over = false;
   /** Whether `prompt:complete` was emitted before the turn was interrupted. */
   prompt_completed = false;
-  /** Results of the calls of an interrupted turn, by id. */
-  recovered: ReadonlyMap<string, RecoveredCall> = new Map();
+  /** Results of the calls of the answer that was interrupted, by id; null for all other answers. */
+  recovered: ReadonlyMap<string, RecoveredCall> | null = null;
   /** Whether `cancel:completed` was emitted. */
   cancel_completed = false;
   /** Reason of the denial of `prompt:submit`; valid for the whole turn. */
@@ -115,6 +115,7 @@ export class Turn {
   /** Replaces the calls by those of a new answer. */
   expect(calls: readonly { id: string; name: string; arguments: JsonObject }[]): void {
     this.calls.length = 0;
+    this.recovered = null; // a model may give the calls of each answer the same ids
     for (const call of calls) this.add(call.id, call.name, call.arguments);
   }
 

@@ -41,8 +41,6 @@ export interface HostedRun {
     readonly caller: Caller;
     readonly createOptions: CreateOptions;
     readonly saved: SavedSession | null;
-    /** Set when the run is recovered from a crashed process. */
-    readonly orphan?: object;
   };
   readonly secrets: SecretSink;
   readonly projection: RunProjection;
@@ -178,8 +176,7 @@ export class SessionHost implements Host, ModuleReporter {
     question: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
     session_id: string,
   ): KnownApproval | null {
-    const { projection, options: { orphan } } = this.#run;
-    return orphan ? knownApproval(projection.approvals, question, session_id) : null;
+    return knownApproval(this.#run.projection.approvals, question, session_id);
   }
 
   rememberedApproval(question: ApprovalMatch, session_id: string): RememberedAnswer | null {

@@ -43,21 +43,22 @@ function isOfUser({ role, metadata }: Message): boolean {
  * fork.
  */
 export function withAnswers(messages: readonly Message[]): Message[] {
-  const answered = new Set(messages.map(({ tool_call_id }) => tool_call_id));
   const whole: Message[] = [];
-  let open: Message[] = [];
+  let open: { id: string; name: string }[] = [];
+  const close = () => whole.push(...open.splice(0).map(notExecuted));
   for (const message of messages) {
-    if (message.role !== "tool") whole.push(...open.splice(0));
+    if (message.role === "tool") open = open.filter(({ id }) => id !== message.tool_call_id);
+    else close();
     whole.push(message);
-    if (message.role !== "assistant") continue;
-    open = callsOf(message).filter(({ id }) => !answered.has(id)).map(({ id, name }) => ({
-      role: "tool",
-      tool_call_id: id,
-      name,
-      content: `Error: Tool '${name}' was not executed: the session was forked here`,
-    }));
+    if (message.role === "assistant") open = callsOf(message);
   }
-  return [...whole, ...open];
+  close();
+  return whole;
+}
+
+function notExecuted({ id, name }: { id: string; name: string }): Message {
+  const content = `Error: Tool '${name}' was not executed: the session was forked here`;
+  return { role: "tool", tool_call_id: id, name, content };
 }
 
 function callsOf({ tool_calls }: Message): { id: string; name: string }[] {

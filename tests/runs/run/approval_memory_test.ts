@@ -208,6 +208,15 @@ Deno.test("remembered approvals survive a crash at any entry, and are recorded o
   }
 });
 
+Deno.test("an answer from memory is recorded for each call, also for calls with the same id and arguments", async () => {
+  const { plan } = asking();
+  const again = { tool_calls: [{ id: "call_0", name: "t", arguments: { n: 1 } }] };
+  const made = service(PLANS({ ...plan, providers: [[again, again, again, { text: "done" }]] }));
+  const { asked, answers, run_id } = await run(made, "Allow always");
+  assertEquals([asked.length, answers.map(({ data }) => data.remembered === true)], [1, [false, true, true]]);
+  assertEquals(await replayed(made, run_id), { equal: true });
+});
+
 Deno.test("an approval event that a module emits answers nothing", async () => {
   const { plan } = asking();
   const forged = {
