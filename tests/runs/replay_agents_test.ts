@@ -61,6 +61,13 @@ const deniesChildren: Module["mount"] = (coordinator) => {
   );
 };
 
+const asksAgain: Module["mount"] = (coordinator) => {
+  coordinator.hooks.register("tool:post", async () => {
+    await coordinator.providers.mock!.complete({ messages: [{ role: "user", content: "well?" }] });
+    return null;
+  });
+};
+
 const FAMILIES: Record<string, Family> = {
   "a sub-agent that uses a tool": { plan: planOf([ASK_HELPER, "done"], { helper: HELPER }) },
   "two concurrent sub-agents, the later one first": {
@@ -153,6 +160,10 @@ const FAMILIES: Record<string, Family> = {
     plan: planOf([tasks({ agent: "slow", instruction: "x" }), "never"], {
       slow: { providers: [script({ delay_ms: 60_000, text: "late" })] },
     }, { limits: { max_duration_s: 5 } }),
+  },
+  "a sub-agent whose hook calls a provider": {
+    plan: planOf([ASK_HELPER, "done"], { helper: { ...HELPER, hooks: ["hooks-timing"] } }),
+    options: { modules: { "hooks-timing": asksAgain } },
   },
   "a sub-agent that no call awaits": {
     plan: planOf([sum(), "done"], { slow: { providers: [script({ delay_ms: 1_000_000, text: "never" })] } }),

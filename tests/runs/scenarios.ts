@@ -5,6 +5,7 @@ import * as loopEvents from "../../modules/loop-events/mod.ts";
 import * as providerMock from "../../modules/provider-mock/mod.ts";
 import * as toolCalculator from "../../modules/tool-calculator/mod.ts";
 import * as toolTodo from "../../modules/tool-todo/mod.ts";
+import { createLoop } from "../../src/sdk/loop/loop.ts";
 import type { JsonObject } from "../../src/sdk/types.ts";
 import { hook, type TestModule, tool } from "../support/sessions.ts";
 import { CALLER } from "../support/runs.ts";
@@ -45,6 +46,27 @@ function slow(name: string, ms: number): TestModule {
 
 const answer = (decision: string): NonNullable<Scenario["react"]> => (entry, { decide }) =>
   entry.event === "approval:required" ? decide(entry, decision) : undefined;
+
+const STREAMING = createLoop({
+  orchestrator: "keeps-state",
+  max_iterations: -1,
+  max_parallel_tools: 1,
+  steering: false,
+  request: {},
+});
+
+/** A loop that keeps state under its id and under another key, before a tool call and at its end. */
+const keepsState: TestModule = async (coordinator) => {
+  const { hooks, session_state } = coordinator;
+  hooks.register("provider:response", (_, { inner }) => {
+    if (inner === true) return;
+    session_state["loop-test:answers"] = Number(session_state["loop-test:answers"] ?? 0) + 1;
+    session_state.answered = true;
+  });
+  hooks.register("tool:pre", () => void (session_state.calling = true), { priority: -1 });
+  coordinator.registerCleanup(() => void (session_state["loop-test:ended"] = true));
+  await coordinator.mount("orchestrator", STREAMING);
+};
 
 /** All scenarios. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
@@ -422,6 +444,40 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       hooks: [(coordinator) => {
         coordinator.hooks.register("session:start", () => null, { name: "first" });
         return Promise.resolve(() => {});
+      }],
+    },
+  },
+  "a model that gives the calls of each answer the same id": {
+    plan: {
+      context: SIMPLE,
+      providers: [[
+        { tool_calls: [{ id: "call_0", name: "echo", arguments: { n: 1 } }] },
+        { tool_calls: [{ id: "call_0", name: "echo", arguments: { n: 2 } }] },
+        { text: "done" },
+      ]],
+      tools: [tool("echo", ({ n }) => Promise.resolve(`It is ${n}.`))],
+      hooks: [hook(
+        "tool:post",
+        (_, { tool_input }) =>
+          (tool_input as { n: number }).n === 2 ? { action: "deny", reason: "enough" } : null,
+      )],
+    },
+  },
+  "a loop and other modules that keep state": {
+    plan: {
+      orchestrator: keepsState,
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("a")] }, "done"), {
+        ...builtin(providerMock, { responses: ["a second opinion"] }),
+        instance_id: "judge",
+      } as TestModule],
+      tools: [tool("a")],
+      hooks: [(coordinator) => {
+        coordinator.hooks.register("tool:pre", async () => {
+          coordinator.session_state.seen = true;
+          await coordinator.providers.judge!.complete({ messages: [{ role: "user", content: "well?" }] });
+          return null;
+        });
       }],
     },
   },

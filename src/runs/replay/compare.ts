@@ -1,54 +1,30 @@
 /**
- * Compares entries of a replay: which ones correspond, and the first difference between two. Ignores the run's id and fields that depend on the clock.
- * If the log has redacted text, also ignores fields that were computed from the text before redaction.
+ * Compares entries of a replay: which ones correspond, and the first difference between two. Ignores the run's id and
+ * fields that depend on the clock. If the log has redacted text, also ignores fields that were computed from the text
+ * before redaction.
  */
 import type { DraftEntry, Entry } from "../../kernel/host.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { Difference } from "../types.ts";
 import { callOf } from "./recorded_events.ts";
 
-/** A difference without its entry. */
-export type DifferencePlace = Omit<Difference, "seq">;
-
-/**
- * The fields that are ignored. `clock`: those that depend on time or on the run. `redacted`: also those
- * computed from redacted text.
- */
-export type IgnoredFields = "clock" | "redacted";
-
 /** Returns the first difference of two values, or null. Absent and undefined are equal. */
 export function firstDifference(
   recorded: unknown,
   replayed: unknown,
-  ignored: IgnoredFields,
+  is_redacted: boolean,
   path = "",
-): DifferencePlace | null {
+): Omit<Difference, "seq"> | null {
   if (Object.is(recorded, replayed)) return null;
-  if (Array.isArray(recorded) && Array.isArray(replayed)) {
-    for (let index = 0; index < Math.max(recorded.length, replayed.length); index++) {
-      const found = firstDifference(recorded[index], replayed[index], ignored, `${path}[${index}]`);
-      if (found) return found;
-    }
-    return null;
+  const is_list = Array.isArray(recorded) && Array.isArray(replayed);
+  if (!is_list && !(isObject(recorded) && isObject(replayed))) {
+    return { path, recorded: recorded ?? null, replayed: replayed ?? null };
   }
-  if (isObject(recorded) && isObject(replayed)) return differenceOfFields(recorded, replayed, ignored, path);
-  return { path, recorded: recorded ?? null, replayed: replayed ?? null };
-}
-
-function differenceOfFields(
-  recorded: JsonObject,
-  replayed: JsonObject,
-  ignored: IgnoredFields,
-  path: string,
-): DifferencePlace | null {
-  for (const key of new Set([...Object.keys(recorded), ...Object.keys(replayed)])) {
-    if (dependsOnClock(key) || ignored === "redacted" && DERIVED_FROM_TEXT.has(key)) continue;
-    const found = firstDifference(
-      recorded[key],
-      replayed[key],
-      ignored,
-      path === "" ? key : `${path}.${key}`,
-    );
+  const [a, b] = [recorded, replayed] as [JsonObject, JsonObject]; // a list has its indexes as keys
+  for (const key of new Set([...Object.keys(a), ...Object.keys(b)])) {
+    if (dependsOnClock(key) || is_redacted && DERIVED_FROM_TEXT.has(key)) continue;
+    const place = is_list ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
+    const found = firstDifference(a[key], b[key], is_redacted, place);
     if (found) return found;
   }
   return null;
@@ -64,9 +40,7 @@ const DERIVED_FROM_TEXT: ReadonlySet<string> = new Set([
   "after_tokens",
 ]);
 
-/**
- * Returns whether a field depends on the clock or the run: `ts`, `run_id`, `timestamp`, `*_ms` and `*_at`.
- */
+/** Returns whether a field depends on the clock or the run. */
 function dependsOnClock(key: string): boolean {
   return key === "ts" || key === "run_id" || key === "timestamp" || key.endsWith("_ms") ||
     key.endsWith("_at");

@@ -4,20 +4,23 @@
  */
 import type { Entry } from "../../kernel/host.ts";
 import { eventsWith } from "../../sdk/events.ts";
-import { seedOf } from "../../sdk/guest_ids.ts";
-import type { AgentSegment, Segment } from "./segments.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { cancelledCallText } from "../../sdk/tools.ts";
+import type { AgentSegment, Segment } from "./segments.ts";
 
 /**
  * Origin of an entry in a replay. `session`: emitted by the replayed orchestrator, context and kernel.
  * `agent`: starts a sub-agent's turn that is replayed too. `recording`: played back. `inner`: the response to
- * a provider call outside of the loop, by the context (which runs) or by another module. `state`: changes of
- * `session_state`, by the context or by other modules. `cancel`: a request from outside.
+ * a provider call outside of the loop, by the context (which runs) or by another module. `cancel`: a request from
+ * outside.
  */
-export type Source = "session" | "agent" | "recording" | "inner" | "state" | "cancel";
+export type Source = "session" | "agent" | "recording" | "inner" | "cancel";
 
 /** Events that a replayed session emits itself. */
 const REPLAYED_EVENTS = eventsWith("replayed");
+
+/** Events that may follow directly after `cancel:requested` in a turn that stops. */
+const AFTER_CANCEL = eventsWith("after_cancel");
 
 /** Options of {@link RecordedEvents}. */
 export interface RecordedEventsOptions {
@@ -28,55 +31,54 @@ export interface RecordedEventsOptions {
   /** Sub-agents of this session that are replayed. */
   readonly agents: readonly AgentSegment[];
   /** Ids of the tool calls that another run's turn left open and the loop starts with. */
-  readonly open_calls?: readonly string[];
+  readonly open_calls: readonly string[];
 }
 
 /** One session's segment of a recorded log. */
 export class RecordedEvents {
   readonly session_id: string;
-  readonly entries: readonly Entry[];
+  /** Index of the end of the segment. */
+  readonly to: number;
+  /** Whether the process ended before the segment was complete. */
+  readonly is_cut: boolean;
+  /** Whether the segment is the last one of the log. */
+  readonly ends_log: boolean;
+  readonly #entries: readonly Entry[];
   readonly #segment: Segment;
   readonly #own_modules: readonly string[];
   readonly #openings: ReadonlySet<Entry | null>;
   readonly #closings: ReadonlySet<Entry | null>;
-  readonly #loop_calls = new Set<string>();
+  readonly #loop_calls: Set<string>;
   readonly #streams = new Set<unknown>();
 
-  constructor({ entries, segment, own_modules, agents, open_calls = [] }: RecordedEventsOptions) {
+  constructor({ entries, segment, own_modules, agents, open_calls }: RecordedEventsOptions) {
     this.session_id = segment.session_id;
-    this.entries = entries;
+    this.to = segment.to;
+    this.is_cut = segment.is_cut;
+    this.ends_log = segment.to === entries.length;
+    this.#entries = entries;
     this.#segment = segment;
     this.#own_modules = own_modules;
     this.#openings = new Set(agents.map(({ opening }) => opening));
     this.#closings = new Set(agents.map(({ closing }) => closing));
-    for (const id of open_calls) this.#loop_calls.add(id);
-    for (const entry of this.#ownEntries(0, true)) {
-      if (entry.event === "content_block:start") this.#streams.add(entry.data.request_id);
-      if (entry.event !== "provider:response" || entry.data.inner === true) continue;
-      const { tool_calls } = isObject(entry.data.response) ? entry.data.response : {};
-      if (Array.isArray(tool_calls)) { for (const call of tool_calls) this.#loop_calls.add(String(call.id)); }
+    this.#loop_calls = new Set(open_calls);
+    for (const { event, data } of this.#own(0)) {
+      if (event === "content_block:start") this.#streams.add(data.request_id);
+      if (event !== "provider:response" || data.inner === true) continue;
+      const { tool_calls } = isObject(data.response) ? data.response : {};
+      if (Array.isArray(tool_calls)) { for (const { id } of tool_calls) this.#loop_calls.add(String(id)); }
     }
-  }
-
-  /** Whether the process ended before the segment was complete. */
-  get is_cut(): boolean {
-    return this.#segment.is_cut;
-  }
-
-  /** Whether the segment is the last one of the log. */
-  get ends_log(): boolean {
-    return this.#segment.to === this.entries.length;
   }
 
   /** Returns whether the segment contains an entry. */
   contains({ session_id, seq }: Entry): boolean {
-    return session_id === this.session_id && seq > this.#segment.from && seq <= this.#segment.to;
+    return session_id === this.session_id && seq > this.#segment.from && seq <= this.to;
   }
 
-  /** Yields the session's entries. `before`: includes those before this segment. */
-  *#ownEntries(from = 0, before = false): Generator<Entry> {
-    for (let index = before ? from : Math.max(from, this.#segment.from); index < this.#segment.to; index++) {
-      const entry = this.entries[index]!;
+  /** Yields the session's entries from index `from` of the log to index `to`, also those before this segment. */
+  *#own(from: number, to = this.to): Generator<Entry> {
+    for (let index = from; index < to; index++) {
+      const entry = this.#entries[index]!; // a segment is part of the log
       if (entry.session_id === this.session_id) yield entry;
     }
   }
@@ -87,7 +89,6 @@ export class RecordedEvents {
     if (this.#openings.has(entry)) return "agent";
     if (this.#closings.has(entry)) return "session";
     if (event === "cancel:requested") return "cancel";
-    if (event === "session:state") return "state";
     if (event === "provider:response" && data.inner === true) return "inner";
     return this.#isOfSession(entry) ? "session" : "recording";
   }
@@ -123,7 +124,7 @@ export class RecordedEvents {
   }
 
   #before(entry: Entry): Entry | undefined {
-    return this.entries.slice(0, entry.seq - 1).findLast((other) => other.session_id === this.session_id);
+    return this.#entries.slice(0, entry.seq - 1).findLast((other) => other.session_id === this.session_id);
   }
 
   /** Returns whether a key of `session_state` belongs to the orchestrator or the context. */
@@ -136,57 +137,40 @@ export class RecordedEvents {
     return this.#own_modules.includes(String(id));
   }
 
+  /** Yields the session's entries in this segment, from index `from` of the log to index `to`. */
+  from(from: number, to?: number): Generator<Entry> {
+    return this.#own(Math.max(from, this.#segment.from), to);
+  }
+
   /** Returns the session's first entry at or after index `from` for which `wanted` returns true. */
   find(from: number, wanted: (entry: Entry) => boolean): Entry | undefined {
-    for (const entry of this.#ownEntries(from)) if (wanted(entry)) return entry;
-    return undefined;
+    return this.from(from).find(wanted);
   }
 
   /** Returns the session's last entry for which `wanted` returns true, in this or an earlier segment. */
   findBefore(wanted: (entry: Entry) => boolean): Entry | undefined {
-    return [...this.#ownEntries(0, true)].findLast(wanted);
+    return [...this.#own(0)].findLast(wanted);
   }
 
   /** Returns every entry of the session for which `wanted` returns true. */
   all(wanted: (entry: Entry) => boolean): Entry[] {
-    return [...this.#ownEntries()].filter(wanted);
+    return this.from(0).filter(wanted).toArray();
   }
-
-  /**
-   * Returns the first seed of a sandboxed loop that an id at or after index `from` contains and `taken` does
-   * not, or null.
-   */
-  seedAfter(from: number, taken: ReadonlySet<string>): string | null {
-    for (const entry of this.#ownEntries(from)) {
-      for (const id of idsOfLoop(entry)) {
-        const seed = seedOf(id);
-        if (seed !== null && !taken.has(seed)) return seed;
-      }
-    }
-    return null;
-  }
-
-  /** Returns the first id with this prefix at or after index `from` that is not in `taken`, or null. */
-  idAfter(from: number, prefix: string, taken: ReadonlySet<string>): string | null {
-    for (const entry of this.#ownEntries(from)) {
-      for (const id of idsOf(entry)) if (id.startsWith(`${prefix}_`) && !taken.has(id)) return id;
-    }
-    return null;
-  }
-}
-
-/** Returns the ids in an entry that a loop generated. */
-function idsOfLoop({ data }: Entry): string[] {
-  return [data.request_id, data.parallel_group_id].filter((id): id is string => typeof id === "string");
-}
-
-/** Returns the ids in an entry that a session generated. */
-function idsOf({ turn_id, data }: Entry): string[] {
-  const named = [turn_id, data.request_id, data.parallel_group_id, data.approval_id, data.tool_call_id];
-  return named.filter((id): id is string => typeof id === "string");
 }
 
 /** Returns what distinguishes concurrent entries of the same event: the id of their call or sub-agent. */
 export function callOf(data: JsonObject): unknown {
   return data.sub_session_id ?? data.tool_call_id ?? data.approval_id ?? null;
+}
+
+/**
+ * Returns whether a turn that was cancelled emits this entry next: an end event, the end of a sub-agent that
+ * was cancelled with it, or the result of a call that was.
+ */
+export function followsCancel({ event, data }: Entry): boolean {
+  if (AFTER_CANCEL.has(event)) return true;
+  if (event === "task:agent_completed") return data.status === "cancelled";
+  const { message } = data;
+  return event === "context:message" && isObject(message) && message.role === "tool" &&
+    message.content === cancelledCallText(String(message.name));
 }

@@ -1,41 +1,35 @@
 /** Gives the sessions of a replay the ids that they generated in the recorded run. */
 import type { Entry } from "../../kernel/host.ts";
-import { LOOP_SEED } from "../../sdk/guest_ids.ts";
+import { LOOP_SEED, seedOf } from "../../sdk/guest_ids.ts";
 import type { RecordedEvents } from "./recorded_events.ts";
 
 /** The ids of one replay. */
 export class RecordedIds {
-  /** Session id → ids that the session generated or the recording names. */
-  readonly #used = new Map<string, Set<string>>();
+  /** Ids that a session generated or that an entry before the current position names, after its session's id. */
+  readonly #used = new Set<string>();
   #generated = 0;
 
   /** Marks the ids that an entry names as used. */
-  markUsed({ session_id, turn_id, data }: Entry): void {
-    for (const id of [data.request_id, data.approval_id, turn_id]) {
-      if (typeof id === "string") this.#usedOf(session_id).add(id);
-    }
+  markUsed(entry: Entry): void {
+    for (const id of idsOf(entry)) this.#used.add(`${entry.session_id} ${id}`);
   }
 
   /** Returns the id that a session generated after `position` of the recorded run. */
   newId(prefix: string, recorded: RecordedEvents, position: number): string {
-    const used = this.#usedOf(recorded.session_id);
-    if (prefix === LOOP_SEED) {
-      const seed = recorded.seedAfter(position, used);
-      if (seed !== null) {
-        used.add(seed);
-        return `${prefix}_${seed}`;
-      }
-    }
-    const id = recorded.idAfter(position, prefix, used);
-    if (id === null) return `${prefix}_replay${++this.#generated}`; // no entry names it
+    const { session_id } = recorded;
+    const id = recorded.from(position).flatMap(idsOf)
+      .find((id) => id.startsWith(`${prefix}_`) && !this.#used.has(`${session_id} ${id}`));
+    if (id === undefined) return `${prefix}_replay${++this.#generated}`; // no entry names it
     // an attempt that failed at once left no entry with its id: the next attempt asks for it again
-    if (prefix !== "req") used.add(id);
+    if (prefix !== "req") this.#used.add(`${session_id} ${id}`);
     return id;
   }
+}
 
-  #usedOf(session_id: string): Set<string> {
-    let used = this.#used.get(session_id);
-    if (!used) this.#used.set(session_id, used = new Set());
-    return used;
-  }
+/** Returns the ids in an entry that a session may have generated, and the seeds of a sandboxed loop. */
+function idsOf({ turn_id, data }: Entry): string[] {
+  const of_loop = [data.request_id, data.parallel_group_id].filter((id) => typeof id === "string");
+  const seeds = of_loop.map(seedOf).filter((seed) => seed !== null).map((seed) => `${LOOP_SEED}_${seed}`);
+  const others = [turn_id, data.approval_id, data.tool_call_id].filter((id) => typeof id === "string");
+  return [...of_loop, ...others, ...seeds];
 }

@@ -12,6 +12,7 @@ export function emissionOf(entry: Entry, data: JsonObject, recorded: RecordedEve
   if (!verdict) return emission;
   const injections = (verdict.injections ?? []) as unknown as Injection[]; // written by the kernel
   const [first] = injections;
+  const question = verdict.action === "ask_user" ? questionOf(entry, recorded) : null;
   return {
     ...emission,
     action: verdict.action as Emission["action"], // written by the kernel
@@ -23,48 +24,48 @@ export function emissionOf(entry: Entry, data: JsonObject, recorded: RecordedEve
     context_injection_role: first?.role ?? "system",
     ephemeral: first?.ephemeral ?? false,
     append_to_last_tool_result: injections.some((injection) => injection.append_to_last_tool_result),
-    ...(verdict.action === "ask_user" ? withApproval(questionOf(entry, recorded)) : {}),
+    ...(question ? { approval: question, approval_prompt: question.prompt } : {}),
   };
-}
-
-function withApproval(approval: ApprovalQuestion): Partial<Emission> {
-  return { approval, approval_prompt: approval.prompt };
 }
 
 /**
  * Returns the recorded question. If the call could not run and no question was recorded, returns the kernel's
  * default question.
  */
-function questionOf(entry: Entry, recorded: RecordedEvents): ApprovalQuestion {
-  const call = callOf(entry.data);
-  const isQuestion = ({ event, data }: Entry) =>
-    event === "approval:required" &&
-    (call === null ? data.action === entry.event : data.tool_call_id === call);
+function questionOf({ seq, event, data, verdict }: Entry, recorded: RecordedEvents): ApprovalQuestion {
+  const call = callOf(data);
   // it keeps its wording after a recovery
-  const question = recorded.find(entry.seq, isQuestion) ?? recorded.findBefore(isQuestion);
-  const hook_name = entry.verdict?.hook_name ?? "";
-  if (!question) {
+  const nearest = (wanted: (entry: Entry) => boolean) =>
+    recorded.find(seq, wanted) ?? recorded.findBefore(wanted);
+  const asked = nearest((other) =>
+    other.event === "approval:required" &&
+    (call === null ? other.data.action === event : other.data.tool_call_id === call)
+  );
+  const hook_name = verdict?.hook_name ?? "";
+  if (!asked) {
     // a remembered approval may have answered it: then that entry has the prompt
-    const isRemembered = ({ data }: Entry) => data.remembered === true && data.tool_call_id === call;
-    const remembered = (recorded.find(entry.seq, isRemembered) ?? recorded.findBefore(isRemembered))?.data;
+    const answered = nearest((other) => other.data.remembered === true && other.data.tool_call_id === call);
+    const { prompt, pattern } = answered?.data ?? {};
     return {
-      prompt: typeof remembered?.prompt === "string" ? remembered.prompt : "Allow this operation?",
-      ...(typeof remembered?.pattern === "string" ? { pattern: remembered.pattern } : {}),
+      prompt: typeof prompt === "string" ? prompt : "Allow this operation?",
+      ...(typeof pattern === "string" ? { pattern } : {}),
       options: ["Allow", "Deny"],
       timeout: null,
       default: "deny",
       hook_name,
     };
   }
-  const data = question.data as unknown as ApprovalRequest; // written by the kernel
+  // written by the kernel
+  const { prompt, options, expires_at, default: default_, risk_level, pattern } = asked
+    .data as unknown as ApprovalRequest;
   return {
-    prompt: data.prompt,
-    options: data.options,
-    timeout: Math.max(0.001, (Date.parse(data.expires_at) - Date.parse(question.ts)) / 1000),
-    default: data.default,
-    risk_level: data.risk_level,
+    prompt,
+    options,
+    timeout: Math.max(0.001, (Date.parse(expires_at) - Date.parse(asked.ts)) / 1000),
+    default: default_,
+    risk_level,
     hook_name,
-    ...(data.pattern === undefined ? {} : { pattern: data.pattern }),
+    ...(pattern === undefined ? {} : { pattern }),
   };
 }
 

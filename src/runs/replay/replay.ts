@@ -2,27 +2,34 @@
  * Replays a recorded run and reports the first difference. Orchestrators and contexts run, those of
  * sub-agents too; everything else is read from the log. See src/docs/architecture.md#the-log-is-the-state.
  */
-import { RunLimitGuard } from "../../kernel/run_limits.ts";
-import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import type { Entry } from "../../kernel/host.ts";
+import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
-import { count, emptyCounters } from "../../sdk/session_status.ts";
+import type { KernelLimits } from "../../kernel/session/session_context.ts";
+import type { RecoveredTurn } from "../../kernel/session/turn_recovery.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlainObject } from "../../sdk/json.ts";
 import type { Clock, Message, Prompt, RunLimits } from "../../sdk/types.ts";
-import { runChildTurn } from "../subagents/turn.ts";
 import type { RunnablePlan, SecretSink } from "../ports.ts";
 import { failedOutcome } from "../run/outcomes.ts";
 import { recordContextUsage, RunProjection } from "../run/run_projection.ts";
-import { hasStarted, knownApproval, stateAfter, turnStateOf, usedBefore } from "../scheduler/crash_state.ts";
+import { hasStarted, stateAfter, turnStateOf, usedBefore } from "../scheduler/crash_state.ts";
 import { childRunLimits } from "../subagents/spawner.ts";
+import { runChildTurn } from "../subagents/turn.ts";
 import type { Difference, Recording, ReplayReport } from "../types.ts";
-import { Sequencer } from "./sequencer.ts";
-import { isTakeover, ownSegments, type Segment } from "./segments.ts";
-import { VirtualClock } from "./virtual_clock.ts";
-import { hasWholeResponses, type LiveAgent, liveAgentsOf } from "./subagents.ts";
-import { loadOwn, ownModules, ReplaySession } from "./replay_session.ts";
 import { RecordedEvents } from "./recorded_events.ts";
+import { type ReplayParts, ReplaySession } from "./replay_session.ts";
+import {
+  hasWholeResponses,
+  isTakeover,
+  type LiveAgent,
+  liveAgentsOf,
+  loadOwn,
+  ownSegments,
+  type Segment,
+} from "./segments.ts";
+import { type ReplayedSession, Sequencer } from "./sequencer.ts";
+import { VirtualClock } from "./virtual_clock.ts";
 
 /** Collaborators of {@link replay}. */
 export interface ReplayDeps {
@@ -44,69 +51,57 @@ export async function replay(recording: Recording, deps: ReplayDeps): Promise<Re
   return difference === null ? { equal: true } : { equal: false, first_difference: difference };
 }
 
-/** A session under replay, and the limits within which its sub-agents run. */
-interface RunningSession {
-  readonly replayed: ReplaySession;
-  readonly limitGuard: RunLimitGuard;
-}
-
 class Replay {
   readonly #recording: Recording;
   readonly #deps: ReplayDeps;
   readonly #live_agents: readonly LiveAgent[];
   readonly #segments: readonly Segment[];
-  readonly #clock: VirtualClock;
-  readonly #projection: RunProjection;
+  readonly #parts: ReplayParts;
   /** Settles when the context manager's status is in the projection. */
   #context_recorded: Promise<void> | void = undefined;
-  readonly #sequencer: Sequencer;
-  readonly #sessions = new Map<string, RunningSession>();
   /** Sub-agent sessions under replay → settled when each has ended. */
   readonly #agents = new Map<ReplaySession, Promise<void>>();
 
   constructor(recording: Recording, deps: ReplayDeps, live_agents: readonly LiveAgent[]) {
     const { events } = recording;
+    const { secrets, limits } = deps;
     this.#recording = recording;
     this.#deps = deps;
     this.#live_agents = live_agents;
     this.#segments = ownSegments(events);
-    this.#clock = new VirtualClock(Date.parse(events[0]!.ts));
-    this.#projection = projectionOf(recording);
-    this.#sequencer = new Sequencer({
+    const clock = new VirtualClock(Date.parse(events[0]!.ts));
+    const sequencer = new Sequencer({
       entries: events,
-      clock: this.#clock,
+      clock,
       real_clock: deps.clock,
-      secrets: deps.secrets,
+      secrets,
       beginAgent: (opening) => this.#beginAgent(opening),
       onEntry: (entry) => this.#applyEntry(entry),
     });
+    this.#parts = { sequencer, clock, projection: projectionOf(recording), secrets, limits };
   }
 
   /** Resolves to the first difference, or to null. */
   async run(): Promise<Difference | null> {
-    const [first] = this.#segments;
-    this.#beginSegment(first!); // a log has at least one segment
-    this.#sequencer.start();
-    const difference = await this.#sequencer.finished;
-    await Promise.all([...this.#sessions.values()].map(({ replayed }) => replayed.session.abandon()));
-    if (difference !== null) this.#clear(); // their further events are ignored
+    const { sequencer } = this.#parts;
+    this.#beginSegment(this.#segments[0]!); // a log has at least one segment
+    sequencer.start();
+    const difference = await sequencer.finished;
+    await Promise.all([...sequencer.sessions.values()].map(({ session }) => session.abandon()));
+    if (difference !== null) sequencer.clear(); // their further events are ignored
     return difference;
   }
 
-  #clear(): void {
-    for (const { replayed } of this.#sessions.values()) replayed.close();
-    this.#sessions.clear();
-    this.#agents.clear();
-    this.#sequencer.clear();
-  }
-
   #applyEntry(entry: Entry): void {
-    const projection = this.#projection;
+    const { projection, sequencer } = this.#parts;
     const was_queued = projection.status === "queued";
     projection.add(entry);
-    if (entry.event === "provider:response") this.#recordContext(entry.session_id);
-    else if (isTakeover(entry)) {
-      this.#clear();
+    if (entry.event === "provider:response" && entry.session_id === this.#recording.run.session_id) {
+      const session = sequencer.sessions.get(entry.session_id)?.session;
+      if (session) this.#context_recorded = recordContextUsage(session, projection, () => {});
+    } else if (isTakeover(entry)) {
+      sequencer.clear();
+      this.#agents.clear();
       // set again by the next response
       projection.context = { tokens: 0, budget: 0, level: 0, compactions: 0 };
       // every recovery begins a segment
@@ -114,17 +109,11 @@ class Replay {
     }
   }
 
-  #recordContext(session_id: string): void {
-    const replayed = this.#sessions.get(session_id)?.replayed;
-    if (!replayed || session_id !== this.#recording.run.session_id) return;
-    this.#context_recorded = recordContextUsage(replayed.session, this.#projection, () => {});
-  }
-
   #recordedEventsOf(segment: Segment, ready: RunnablePlan): RecordedEvents {
-    const agents = this.#live_agents.map((agent) => agent.segment).filter(({ parent_id, from, to }) =>
-      parent_id === segment.session_id && from > segment.from && to <= segment.to
-    );
     const { events: entries, replay } = this.#recording;
+    const agents = this.#live_agents.filter(({ opening, to }) =>
+      opening.session_id === segment.session_id && opening.seq > segment.from && to <= segment.to
+    );
     const open_calls = replay.resume ? openCallsOf(replay.history) : [];
     return new RecordedEvents({ entries, segment, own_modules: ownModules(ready), agents, open_calls });
   }
@@ -132,76 +121,60 @@ class Replay {
   /** Starts the run's own session, at the run's start or at a recovery. */
   #beginSegment(segment: Segment, was_queued = true): void {
     const { events, replay, run } = this.#recording;
-    const { ready, secrets, limits } = this.#deps;
+    const { clock, projection, sequencer } = this.#parts;
+    const { ready } = this.#deps;
     const recorded = this.#recordedEventsOf(segment, ready);
     // the process ended while the run was queued
-    if (recorded.all(({ event }) => event === "module:mounted").length === 0) return;
-    const { session_id } = segment;
+    if (!recorded.find(0, ({ event }) => event === "module:mounted")) return;
+    const { session_id, from } = segment;
     const limitGuard = new RunLimitGuard({
       limits: events[0]!.data.limits as RunLimits, // written by `run/run.ts`
       cost_limit_is_set: replay.cost_is_asked_for,
-      clock: this.#clock,
+      clock,
     });
-    const before = events.slice(0, segment.from);
-    const recovered = segment.from === 0 ? null : turnStateOf(before, session_id, replay.resume);
-    if (segment.from > 0) limitGuard.restore(usedBefore(this.#projection, before, recovered));
+    const before = events.slice(0, from);
+    const recovered = from === 0 ? null : turnStateOf(before, session_id, replay.resume);
+    if (from > 0) limitGuard.restore(usedBefore(projection, before, recovered));
     const { history, session_state, usages, continued } = replay;
-    const replayed = new ReplaySession({
-      sequencer: this.#sequencer,
-      clock: this.#clock,
+    const session = new ReplaySession(this.#parts, {
       recorded,
       ready,
-      secrets,
       surface: replay.surface!, // checked by whyNotReplayable()
-      rememberedApproval: (question, session) => this.#projection.answerTo(question, session),
       limitGuard,
-      limits,
-      limit: limitIn(run.stop_reason),
-      stopFor: (limit) => limitGuard.stopFor(limit, "as recorded"),
+      stop_reason: run.stop_reason,
       initial: was_queued ? { history, session_state, usages, continued } : {
-        history: [...this.#projection.historyOf(session_id)],
+        history: [...projection.historyOf(session_id)],
         session_state: stateAfter(session_state, before, session_id),
-        usages: this.#projection.usagesOf(session_id),
+        usages: projection.usagesOf(session_id),
         continued: hasStarted(before, session_id) || continued,
       },
-      ...(segment.from > 0
-        ? {
-          knownApproval: (question, session) => knownApproval(this.#projection.approvals, question, session),
-        }
-        : {}),
     });
-    this.#add(replayed, limitGuard);
-    void this.#runOwnSession(replayed, recovered);
+    sequencer.add(session);
+    void this.#runOwnSession(session, recovered);
   }
 
-  #add(replayed: ReplaySession, limitGuard: RunLimitGuard): void {
-    this.#sessions.set(replayed.recorded.session_id, { replayed, limitGuard });
-    this.#sequencer.add(replayed);
-  }
-
-  async #runOwnSession(
-    replayed: ReplaySession,
-    recovered: ReturnType<typeof turnStateOf>,
-  ): Promise<void> {
+  async #runOwnSession(replayed: ReplaySession, recovered: RecoveredTurn | null): Promise<void> {
     const { run, events, replay: { resume } } = this.#recording;
+    const { session, recorded } = replayed;
     let outcome: Outcome;
     try {
       const prompt = resume?.prompt ?? promptOf(events, run.session_id);
       const turn_options = resume ? { resume: true, iteration: resume.iteration } : {};
-      outcome = await replayed.session.execute(prompt, recovered ? { recovered } : turn_options);
+      outcome = await session.execute(prompt, recovered ? { recovered } : turn_options);
       await this.#stopAgents();
-      await replayed.session.cleanup(outcome.status);
+      await session.cleanup(outcome.status);
     } catch (error) {
       outcome = failedOutcome(error);
     }
     if (replayed.closed) return;
-    this.#sequencer.end(replayed.recorded);
-    if (!replayed.recorded.ends_log) return;
+    const { sequencer, projection } = this.#parts;
+    sequencer.end(replayed);
+    if (!recorded.ends_log) return;
     await this.#context_recorded;
-    const ended = this.#projection.end(outcome, run.ended_at ?? "");
+    const ended = projection.end(outcome, run.ended_at ?? "");
     // they come from the plan, the environment and the modules, which are not part of the replay
     ended.warnings = run.warnings;
-    this.#sequencer.close(toPlainObject(ended));
+    sequencer.close(toPlainObject(ended));
   }
 
   /**
@@ -209,82 +182,55 @@ class Replay {
    * instead.
    */
   async #stopAgents(): Promise<void> {
+    const { sequencer } = this.#parts;
     while (this.#agents.size > 0) {
-      for (const replayed of this.#agents.keys()) {
-        const data = replayed.recorded.find(
-          this.#sequencer.position,
-          ({ event }) => event === "cancel:requested",
-        );
-        if (!data) replayed.cancel("immediate");
+      for (const { recorded, session } of this.#agents.keys()) {
+        const requested = recorded.find(sequencer.position, ({ event }) => event === "cancel:requested");
+        if (!requested) void session.cancel("immediate");
       }
       await Promise.allSettled([...this.#agents.values()]);
     }
   }
 
   #beginAgent(opening: Entry): void {
+    const { clock, projection, sequencer } = this.#parts;
     // `sourceOf` returned "agent" for this entry
-    const agent = this.#live_agents.find(({ segment }) => segment.opening === opening)!;
-    const parent = this.#sessions.get(opening.session_id)!; // the parent emits this entry
-    const { segment, input, ready } = agent;
-    const clock = this.#clock;
-    const { limits } = parent.limitGuard;
-    const limitGuard = input.limited
-      ? childRunLimits(parent.limitGuard, ready, clock)
-      // a limit that ends this turn must not end the parent's
-      : new RunLimitGuard({ limits, clock, parent: parent.limitGuard });
-    const counters = emptyCounters();
+    const agent = this.#live_agents.find((live) => live.opening === opening)!;
+    const parent = sequencer.sessions.get(opening.session_id)!; // the parent emits this entry
+    const { input, ready, closing, session_id } = agent;
     const { session_state, history, usages, continued } = input;
-    const replayed = new ReplaySession({
-      sequencer: this.#sequencer,
-      clock,
-      recorded: this.#recordedEventsOf(segment, ready),
+    const session = new ReplaySession(this.#parts, {
+      recorded: this.#recordedEventsOf(agent, ready),
       ready,
-      secrets: this.#deps.secrets,
       surface: input.surface,
-      rememberedApproval: (question, session) => this.#projection.answerTo(question, session),
-      limitGuard,
-      limits: this.#deps.limits,
-      limit: limitIn(segment.closing?.data.stop_reason),
-      stopFor: (limit) =>
-        (limit.startsWith("max_log_") ? parent.limitGuard : limitGuard).stopFor(limit, "as recorded"),
-      initial: { parent_id: segment.parent_id, session_state, history, usages, continued },
-      onEntry: (entry) => count(counters, entry),
+      limitGuard: input.limited
+        ? childRunLimits(parent.limitGuard, ready, clock)
+        // a limit that ends this turn must not end the parent's
+        : new RunLimitGuard({ limits: parent.limitGuard.limits, clock, parent: parent.limitGuard }),
+      stop_reason: closing?.data.stop_reason,
+      initial: { session_state, history, usages, continued },
+      parent,
     });
-    if (continued) this.#projection.continueFrom(segment.session_id, { ...input, messages: history });
-    this.#add(replayed, limitGuard);
-    const done = this.#runAgent(parent.replayed, replayed, agent, () => counters.turn_count)
-      .finally(() => this.#agents.delete(replayed));
-    this.#agents.set(replayed, done);
+    if (continued) projection.continueFrom(session_id, { ...input, messages: history });
+    sequencer.add(session);
+    const done = this.#runAgent(parent, session, agent).finally(() => this.#agents.delete(session));
+    this.#agents.set(session, done);
   }
 
   /** Runs a sub-agent's turn between the parent's two events, as `src/runs/subagents/spawner.ts` does. */
-  async #runAgent(
-    parent: ReplaySession,
-    replayed: ReplaySession,
-    { segment: { opening, from, to, session_id } }: LiveAgent,
-    turn_count: () => number,
-  ): Promise<void> {
-    const data = { ...opening.data };
-    await parent.session.emit(opening.event, data);
+  async #runAgent(parent: ReplayedSession, child: ReplaySession, agent: LiveAgent): Promise<void> {
+    const { opening: { event, data }, from, to, session_id } = agent;
+    const counters = this.#parts.projection.countersOf(session_id);
+    const before = counters.turn_count;
+    await parent.session.emit(event, { ...data });
     const prompt = promptOf(this.#recording.events.slice(from, to), session_id);
-    const { outcome } = await runChildTurn(parent.session, replayed.session, String(prompt));
-    if (replayed.closed) return;
-    this.#sequencer.end(replayed.recorded);
+    const { outcome } = await runChildTurn(parent.session, child.session, String(prompt));
+    if (child.closed) return;
+    this.#parts.sequencer.end(child);
     const { status, stop_reason, error } = outcome;
-    await parent.session.emit("task:agent_completed", {
-      ...data,
-      status,
-      stop_reason,
-      turn_count: turn_count(),
-      error,
-    });
+    const turn_count = counters.turn_count - before;
+    await parent.session.emit("task:agent_completed", { ...data, status, stop_reason, turn_count, error });
   }
-}
-
-/** Returns the name of the limit in a stop reason, or null. */
-function limitIn(stop_reason: unknown): string | null {
-  const reason = String(stop_reason);
-  return reason.startsWith("limit:") ? reason.slice("limit:".length) : null;
 }
 
 function projectionOf({ run, replay }: Recording): RunProjection {
@@ -304,6 +250,12 @@ function projectionOf({ run, replay }: Recording): RunProjection {
 function openCallsOf(history: readonly Message[]): string[] {
   const calls = history.findLast(({ role }) => role === "assistant")?.tool_calls;
   return Array.isArray(calls) ? calls.filter(isObject).map(({ id }) => String(id)) : [];
+}
+
+/** Returns the ids of the modules that run in a replay. */
+function ownModules({ compiled }: RunnablePlan): string[] {
+  const { orchestrator, context } = compiled.plan.session;
+  return [orchestrator, context].map((spec) => spec.instance_id ?? spec.module);
 }
 
 /** Returns the recorded prompt of a session. */

@@ -2,32 +2,31 @@
  * Orders a replay. Compares each entry that a session emits with the recorded one when its turn comes, plays
  * back the entries of everything else, and repeats what came from outside (cancellation, steering).
  */
-import type { DraftEntry, Entry } from "../../kernel/host.ts";
+import { type DraftEntry, type Entry, isBarrier } from "../../kernel/host.ts";
+import type { RunLimitGuard } from "../../kernel/run_limits.ts";
+import type { Session } from "../../kernel/session/session.ts";
+import { REDACTED } from "../../policy/redact.ts";
 import { eventsWith } from "../../sdk/events.ts";
+import { noopEmission } from "../../sdk/hook_chain.ts";
 import { isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
-import { cancelledCallText } from "../../sdk/tools.ts";
 import type { Clock, Emission } from "../../sdk/types.ts";
 import type { SecretSink } from "../ports.ts";
-import { REDACTED } from "../../policy/redact.ts";
 import type { Difference } from "../types.ts";
-import {
-  comparableEntry,
-  type DifferencePlace,
-  firstDifference,
-  type IgnoredFields,
-  isSame,
-} from "./compare.ts";
-import { answersOf, emissionOf, steeringTexts } from "./recorded_results.ts";
+import { comparableEntry, firstDifference, isSame } from "./compare.ts";
+import { callOf, followsCancel, type RecordedEvents } from "./recorded_events.ts";
 import { RecordedIds } from "./recorded_ids.ts";
-import { ReplayTimers } from "./replay_timers.ts";
+import { emissionOf, steeringTexts } from "./recorded_results.ts";
 import type { VirtualClock } from "./virtual_clock.ts";
-import { callOf, type RecordedEvents } from "./recorded_events.ts";
 
 /** A session that runs in the replay, and its part of the log. */
 export interface ReplayedSession {
+  readonly session: Session;
   readonly recorded: RecordedEvents;
-  steer(text: string): void;
-  cancel(mode: "graceful" | "immediate"): void;
+  readonly limitGuard: RunLimitGuard;
+  /** Whether the session has ended; it emits nothing more. */
+  ended: boolean;
+  /** Closes the session: what it still emits is ignored. */
+  close(): void;
 }
 
 /** Options of {@link Sequencer}. */
@@ -43,56 +42,51 @@ export interface SequencerOptions {
   onEntry(entry: Entry): void;
 }
 
+/** An entry that a session has emitted and whose turn has not come. */
 interface Waiting {
   readonly entry: DraftEntry;
+  /** Keys of `session_state` that the session assigned since its last barrier. */
+  readonly state: JsonObject;
   readonly resolve: () => void;
 }
 
 /** Events of which several can be in progress at once: an early one waits for its recorded place. */
 const PARALLEL_EVENTS = eventsWith("parallel");
 
-/** Events that may follow directly after `cancel:requested` in a turn that stops. */
-const AFTER_CANCEL = eventsWith("after_cancel");
+/** Milliseconds of real time to wait for an entry that the session may or may not emit, and for sleeps of uncertain end. */
+const SETTLE_MS = 20;
+
+/** Milliseconds of real time without progress after which the replay reports a difference. */
+const NO_PROGRESS_MS = 2_000;
 
 /** Orders the entries of one replay. */
 export class Sequencer {
+  /** The ids of the recorded run. */
+  readonly ids = new RecordedIds();
   readonly #options: SequencerOptions;
-  readonly #ignored: IgnoredFields;
-  readonly #waiting: Waiting[] = [];
-  /** Index of an entry → functions to call when that entry comes next. */
-  readonly #reaching = new Map<number, (() => void)[]>();
+  readonly #is_redacted: boolean;
   readonly #sessions = new Map<string, ReplayedSession>();
+  readonly #waiting: Waiting[] = [];
+  /** Session id → its last change of `session_state`, until its next barrier. */
+  readonly #assigned = new Map<string, JsonObject>();
+  /** Session id → index up to which its `session_state` is compared. */
+  readonly #compared = new Map<string, number>();
+  /** Index of an entry → resolved when that entry comes next. */
+  readonly #reaching = new Map<number, PromiseWithResolvers<void>>();
+  /** Entries whose hooks were called: their session is about to emit them. */
   readonly #used = new Set<Entry>();
-  readonly #ids = new RecordedIds();
-  /** Ids of sessions that have ended. */
-  readonly #ended = new Set<string>();
   readonly #begun_agents = new Set<Entry>();
   readonly #finished = Promise.withResolvers<Difference | null>();
-  readonly #stopped = new AbortController();
+  #is_finished = false;
   #position = 0;
-  readonly #timers: ReplayTimers;
-  /** The entry whose session was waited for long enough. */
+  /** Aborted when an entry comes. */
+  #idle = new AbortController();
+  /** The next entry, after no session has emitted anything for a short time: it is not expected any more. */
   #given_up: Entry | null = null;
 
   constructor(options: SequencerOptions) {
     this.#options = options;
-    this.#timers = new ReplayTimers(options.real_clock, options.clock, {
-      onSettled: (next) => {
-        if (this.#next !== next) return;
-        this.#given_up = next;
-        this.#advance();
-      },
-      onNoProgress: (next) => {
-        const [waiting] = this.#waiting;
-        const replayed = waiting ? this.#comparable(waiting.entry) : null;
-        this.#reportDifference(next, { path: "", recorded: comparableEntry(next), replayed });
-      },
-    });
-    this.#ignored = JSON.stringify(options.entries).includes(REDACTED) ? "redacted" : "clock";
-  }
-
-  #compare(recorded: unknown, replayed: unknown, path?: string): DifferencePlace | null {
-    return firstDifference(recorded, replayed, this.#ignored, path);
+    this.#is_redacted = JSON.stringify(options.entries).includes(REDACTED);
   }
 
   /** Resolves to null at the end of the recording, or to the first difference. */
@@ -109,15 +103,28 @@ export class Sequencer {
     return this.#options.entries[this.#position];
   }
 
-  /** Starts the replay. */
-  start(): void {
-    this.#advance();
+  /** The sessions of the replay that have not been closed, by id. */
+  get sessions(): ReadonlyMap<string, ReplayedSession> {
+    return this.#sessions;
   }
 
   /** Adds a session. Replaces an earlier one with the same id. */
   add(session: ReplayedSession): void {
     this.#sessions.set(session.recorded.session_id, session);
-    this.#ended.delete(session.recorded.session_id);
+  }
+
+  /** Closes all sessions: their process ended here. */
+  clear(): void {
+    for (const session of this.#sessions.values()) session.close();
+    this.#sessions.clear();
+    this.#assigned.clear();
+    this.#reaching.clear();
+    for (const { resolve } of this.#waiting.splice(0)) resolve();
+  }
+
+  /** Starts the replay. */
+  start(): void {
+    this.#advance();
   }
 
   /** Resolves when an entry comes next, at its recorded time. Returns undefined when it has been reached. */
@@ -125,16 +132,9 @@ export class Sequencer {
     const index = seq - 1;
     if (this.#position > index) return;
     if (this.#position === index) return this.#options.clock.catchUp();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#reaching.set(index, [...this.#reaching.get(index) ?? [], resolve]);
-    return promise;
-  }
-
-  /** Removes all sessions: their process ended here. */
-  clear(): void {
-    this.#sessions.clear();
-    this.#reaching.clear();
-    for (const { resolve } of this.#waiting.splice(0)) resolve();
+    let reaching = this.#reaching.get(index);
+    if (!reaching) this.#reaching.set(index, reaching = Promise.withResolvers());
+    return reaching.promise;
   }
 
   #sessionOf(entry: Entry): ReplayedSession | undefined {
@@ -142,19 +142,28 @@ export class Sequencer {
     return session?.recorded.contains(entry) ? session : undefined;
   }
 
-  #waitingOf(session_id: string): Waiting[] {
-    return this.#waiting.filter(({ entry }) => entry.session_id === session_id);
-  }
-
   /** Receives an entry that a session emits. Returns a promise when its turn has not come. */
   record(entry: DraftEntry): Promise<void> | void {
-    if (this.#stopped.signal.aborted) return;
-    let resolve = () => {};
-    const waited = new Promise<void>((done) => resolve = done);
-    const waiting: Waiting = { entry, resolve };
+    if (this.#is_finished) return;
+    // compared when its barrier is: in the recorded run, the barrier of a module that is a stub may have come first
+    if (entry.event === "session:state") {
+      return void this.#assigned.set(entry.session_id, entry.data.set as JsonObject); // written by the kernel
+    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiting: Waiting = {
+      entry,
+      state: isBarrier(entry) ? this.#takeAssigned(entry.session_id) : {},
+      resolve,
+    };
     this.#waiting.push(waiting);
     this.#advance();
-    return this.#waiting.includes(waiting) ? waited : undefined;
+    return this.#waiting.includes(waiting) ? promise : undefined;
+  }
+
+  #takeAssigned(session_id: string): JsonObject {
+    const assigned = this.#assigned.get(session_id) ?? {};
+    this.#assigned.delete(session_id);
+    return assigned;
   }
 
   /** Returns the recorded result of the hooks of an event. */
@@ -165,57 +174,64 @@ export class Sequencer {
       (other) =>
         other.event === event && !this.#used.has(other) && (call === null || callOf(other.data) === call),
     );
-    // not recorded: reported when the entry is compared
-    if (!entry) return emissionOf({ data } as Entry, data, recorded);
+    if (!entry) return noopEmission(data); // reported when the entry is compared
     this.#used.add(entry);
     return emissionOf(entry, data, recorded);
   }
 
-  /** Returns the recorded answers to an event that collects answers. */
-  answersFor(data: JsonObject, recorded: RecordedEvents): JsonObject[] {
-    return answersOf(recorded, this.#position, data);
-  }
-
-  /** Returns the id that a session generated at this place of the recorded run. */
-  newId(prefix: string, recorded: RecordedEvents): string {
-    return this.#ids.newId(prefix, recorded, this.#position);
-  }
-
   /** Ends a session. A recorded entry that it has not emitted is a difference. */
-  end(recorded: RecordedEvents): void {
-    if (this.#stopped.signal.aborted) return;
-    this.#ended.add(recorded.session_id);
+  end(session: ReplayedSession): void {
+    if (this.#is_finished) return;
+    const { recorded } = session;
+    session.ended = true;
     this.#advance();
     const next = this.#next;
-    if (!next || next.event === "run:end") return;
+    if (!next) return;
+    const assigned = this.#takeAssigned(recorded.session_id);
+    const state = recorded.is_cut ? null : this.#stateDifference(recorded, recorded.to, assigned);
+    if (state) return this.#finish(state);
+    if (next.event === "run:end") return;
     const is_all = next.session_id !== recorded.session_id && recorded.ends_log;
-    if (is_all || this.#sessionOf(next)?.recorded === recorded) {
-      this.#reportDifference(next, { path: "", recorded: comparableEntry(next), replayed: null });
+    if (is_all || this.#sessionOf(next) === session) {
+      this.#finish(wholeDifference(next, null));
     }
   }
 
   /** Compares the run object, the data of the last entry, and ends the replay. */
   close(run: JsonObject): void {
     const next = this.#next;
-    if (this.#stopped.signal.aborted) return;
+    if (this.#is_finished) return;
     if (!next) return this.#finish(null);
-    const difference = this.#compare(
-      toPlainObject(next.data),
-      this.#options.secrets.redactEvent(next.event, toPlainObject({ run })),
-      "data",
-    );
-    if (difference) this.#reportDifference(next, difference);
-    else this.#finish(null);
+    const replayed = this.#options.secrets.redactEvent(next.event, toPlainObject({ run }));
+    this.#finish(this.#compare(next.seq, toPlainObject(next.data), replayed, "data"));
   }
 
   #advance(): void {
-    this.#timers.stopSettling();
-    for (let next = this.#next; next && !this.#stopped.signal.aborted; next = this.#next) {
+    for (let next = this.#next; next && !this.#is_finished; next = this.#next) {
       if (!this.#step(next)) break;
     }
+    this.#idle.abort();
     const next = this.#next;
-    if (next && !this.#stopped.signal.aborted) this.#timers.awaitProgress(next);
-    else this.#timers.stop();
+    if (!next || this.#is_finished) return;
+    this.#idle = new AbortController();
+    this.#watch(next);
+  }
+
+  /** Acts in real time when no entry comes, because a session may wait for a sleep or emit nothing more. */
+  #watch(next: Entry, idle_ms = SETTLE_MS): void {
+    const { clock, real_clock } = this.#options;
+    real_clock.after(SETTLE_MS, this.#idle.signal).then(() => {
+      if (this.#given_up !== next) {
+        this.#given_up = next;
+        this.#advance();
+      } else if (idle_ms >= NO_PROGRESS_MS) {
+        const [waiting] = this.#waiting;
+        this.#finish(wholeDifference(next, waiting ? this.#comparable(waiting.entry) : null));
+      } else {
+        clock.endLateSleep();
+        this.#watch(next, idle_ms + SETTLE_MS);
+      }
+    }, () => {}); // an entry came
   }
 
   /** Processes the next entry. Returns false when a session must act first. */
@@ -226,16 +242,14 @@ export class Sequencer {
       case "recording":
         return this.#play(next);
       case "agent":
-        return this.#acceptWaiting(next) || this.#beginAgent(next);
-      case "state":
-        return this.#stepState(next, session);
+        return this.#acceptWaiting(next, session) || this.#beginAgent(next);
       case "inner":
-        return this.#acceptWaiting(next) || this.#playUnlessMade(next);
+        return this.#acceptWaiting(next, session) || this.#playUnlessMade(next, session);
       case "cancel":
         return this.#stepCancel(next, session);
       default:
         if (next.event === "run:end") return false;
-        return this.#acceptWaiting(next) || this.#checkOrder(next);
+        return this.#acceptWaiting(next, session) || this.#checkOrder(next);
     }
   }
 
@@ -246,16 +260,46 @@ export class Sequencer {
     return this.#next !== opening;
   }
 
+  #waitsFor(next: Entry): boolean {
+    return this.#waiting.some(({ entry }) => isSame(entry, next));
+  }
+
   /** Compares the waiting entry that matches `next`, if there is one. */
-  #acceptWaiting(next: Entry): boolean {
+  #acceptWaiting(next: Entry, { recorded }: ReplayedSession): boolean {
     const index = this.#waiting.findIndex(({ entry }) => isSame(entry, next));
     if (index < 0) return false;
-    const [{ entry, resolve }] = this.#waiting.splice(index, 1) as [Waiting];
-    const difference = this.#compare(comparableEntry(next), this.#comparable(entry));
-    if (difference) this.#reportDifference(next, difference);
+    const [{ entry, state, resolve }] = this.#waiting.splice(index, 1) as [Waiting];
+    const difference = isBarrier(next) && this.#stateDifference(recorded, next.seq, state) ||
+      this.#compare(next.seq, comparableEntry(next), this.#comparable(entry));
+    if (difference) this.#finish(difference);
     else this.#play(next);
     resolve();
     return difference === null;
+  }
+
+  /**
+   * Compares the keys of `session_state` that a session assigned with those recorded before index `to`. Keys of modules
+   * that do not run are ignored.
+   */
+  #stateDifference(recorded: RecordedEvents, to: number, assigned: JsonObject): Difference | null {
+    const from = this.#compared.get(recorded.session_id) ?? 0;
+    this.#compared.set(recorded.session_id, to);
+    const replayed = this.#options.secrets.redactEvent("session:state", toPlainObject(assigned));
+    const expected: JsonObject = {};
+    let last = to;
+    for (const { seq, event, data } of recorded.from(from, to)) {
+      if (event !== "session:state") continue;
+      last = seq;
+      for (const [key, value] of Object.entries(data.set as JsonObject)) { // written by the kernel
+        if (key in replayed || recorded.isOwnKey(key)) expected[key] = value;
+      }
+    }
+    return this.#compare(last, expected, replayed, "data.set");
+  }
+
+  #compare(seq: number, recorded: JsonObject, replayed: JsonObject, path?: string): Difference | null {
+    const place = firstDifference(recorded, replayed, this.#is_redacted, path);
+    return place && { seq, ...place };
   }
 
   #comparable(entry: DraftEntry): JsonObject {
@@ -272,64 +316,27 @@ export class Sequencer {
     const { entries, clock, onEntry } = this.#options;
     this.#position++;
     onEntry(entry);
-    this.#ids.markUsed(entry);
+    this.ids.markUsed(entry);
     const following = entries[this.#position];
     clock.follow(Date.parse(entry.ts), Date.parse((following ?? entry).ts));
-    this.#resumeReached();
+    const reaching = this.#reaching.get(this.#position);
+    if (reaching) {
+      this.#reaching.delete(this.#position);
+      clock.catchUp();
+      reaching.resolve();
+    }
     if (following?.event === "orchestrator:steering_injected") this.#steer(following);
     return true;
   }
 
-  #resumeReached(): void {
-    const reaching = this.#reaching.get(this.#position);
-    if (!reaching) return;
-    this.#reaching.delete(this.#position);
-    this.#options.clock.catchUp();
-    for (const resolve of reaching) resolve();
-  }
-
   /** Repeats a steering message and those queued with it, unless an earlier entry has repeated them. */
   #steer(steered: Entry): void {
-    const session = this.#sessionOf(steered);
-    for (const text of session ? steeringTexts(steered, session.recorded) : []) session!.steer(text);
-  }
-
-  /** Compares the keys of orchestrator and context; plays back the keys of other modules. */
-  #stepState(next: Entry, { recorded }: ReplayedSession): boolean {
-    const recorded_state = next.data.set as JsonObject; // written by the kernel
-    const mine = this.#waitingOf(next.session_id);
-    const index = this.#waiting.findIndex((other) =>
-      other.entry.event === "session:state" && mine.includes(other)
-    );
-    if (index < 0) {
-      // state is recorded right before a barrier: if the barrier waits already, the session changed no state
-      const done = mine.length > 0 || this.#ended.has(next.session_id) || this.#given_up === next;
-      // the process ended here: the barrier may never come
-      const may_be_last = recorded.is_cut &&
-        !recorded.find(next.seq, (other) => recorded.sourceOf(other) === "session");
-      if (!done) return may_be_last ? this.#waitForSession(next) : false;
-      const own = Object.keys(recorded_state).find((key) => recorded.isOwnKey(key));
-      if (own === undefined) return this.#play(next);
-      this.#reportDifference(next, {
-        path: `data.set.${own}`,
-        recorded: recorded_state[own],
-        replayed: null,
-      });
-      return false;
+    const { session, recorded } = this.#sessionOf(steered) ?? {};
+    const steer = session?.getCapability("session.steer");
+    if (!recorded || typeof steer !== "function") return;
+    for (const text of steeringTexts(steered, recorded)) {
+      Promise.resolve(steer(text)).catch(() => {}); // a sandboxed loop reports failures by its own events
     }
-    const [{ entry, resolve }] = this.#waiting.splice(index, 1) as [Waiting];
-    const replayed = this.#options.secrets.redactEvent(
-      next.event,
-      toPlainObject(entry.data.set as JsonObject),
-    );
-    const expected = Object.fromEntries(
-      Object.entries(recorded_state).filter(([key]) => key in replayed || recorded.isOwnKey(key)),
-    );
-    const difference = this.#compare(expected, replayed, "data.set");
-    if (difference) this.#reportDifference(next, difference);
-    else this.#play(next);
-    resolve();
-    return difference === null;
   }
 
   /**
@@ -338,63 +345,43 @@ export class Sequencer {
    */
   #stepCancel(next: Entry, session: ReplayedSession): boolean {
     const { recorded } = session;
-    if (this.#waiting.some(({ entry }) => isSame(entry, next))) return this.#acceptWaiting(next);
+    if (this.#waitsFor(next)) return this.#acceptWaiting(next, session);
     if (this.#used.has(next)) return false; // the session is about to emit it
     const following = recorded.find(next.seq, (entry) => recorded.sourceOf(entry) === "session");
-    const went_on = next.turn_id !== undefined && following !== undefined && !followsCancel(following);
-    const there = this.#waiting.some(({ entry }) => following !== undefined && isSame(entry, following));
-    if (went_on && !there && this.#given_up !== next) return this.#waitForSession(next);
-    session.cancel(next.data.state === "immediate" ? "immediate" : "graceful");
-    return this.#waiting.some(({ entry }) => isSame(entry, next)) || this.#next !== next;
+    if (
+      next.turn_id !== undefined && following && !followsCancel(following) && !this.#waitsFor(following) &&
+      this.#given_up !== next
+    ) return false;
+    void session.session.cancel(next.data.state === "immediate" ? "immediate" : "graceful");
+    return this.#waitsFor(next) || this.#next !== next;
   }
 
-  #playUnlessMade(next: Entry): boolean {
-    return this.#ended.has(next.session_id) || this.#given_up === next
-      ? this.#play(next)
-      : this.#waitForSession(next);
-  }
-
-  /** Waits a short time for the session to emit an entry. */
-  #waitForSession(next: Entry): false {
-    this.#timers.settle(next);
-    return false;
+  #playUnlessMade(next: Entry, { ended }: ReplayedSession): boolean {
+    return (ended || this.#given_up === next) && this.#play(next);
   }
 
   /** Reports a difference when the session emitted another entry instead, unless both may run in parallel. */
   #checkOrder(next: Entry): false {
-    const waiting = this.#waitingOf(next.session_id)
-      .find(({ entry }) => !PARALLEL_EVENTS.has(entry.event) && !PARALLEL_EVENTS.has(next.event));
-    if (waiting) {
-      const replayed = this.#comparable(waiting.entry);
-      this.#reportDifference(
-        next,
-        this.#compare(comparableEntry(next), replayed) ??
-          { path: "", recorded: comparableEntry(next), replayed },
-      );
+    if (PARALLEL_EVENTS.has(next.event)) return false;
+    const other = this.#waiting.find(({ entry }) =>
+      entry.session_id === next.session_id && !PARALLEL_EVENTS.has(entry.event)
+    );
+    if (other) {
+      const replayed = this.#comparable(other.entry);
+      const difference = this.#compare(next.seq, comparableEntry(next), replayed);
+      this.#finish(difference ?? wholeDifference(next, replayed));
     }
     return false;
   }
 
-  #reportDifference(next: Entry, place: Omit<Difference, "seq">): void {
-    this.#finish({ seq: next.seq, ...place });
-  }
-
   #finish(difference: Difference | null): void {
-    this.#timers.stop();
-    this.#stopped.abort();
+    this.#is_finished = true;
+    this.#idle.abort();
     for (const { resolve } of this.#waiting.splice(0)) resolve();
     this.#finished.resolve(difference);
   }
 }
 
-/**
- * Returns whether a turn that was cancelled emits this entry next: an end event, the end of a sub-agent that
- * was cancelled with it, or the result of a call that was.
- */
-function followsCancel({ event, data }: Entry): boolean {
-  if (AFTER_CANCEL.has(event)) return true;
-  if (event === "task:agent_completed") return data.status === "cancelled";
-  const { message } = data;
-  return event === "context:message" && isObject(message) && message.role === "tool" &&
-    message.content === cancelledCallText(String(message.name));
+function wholeDifference(next: Entry, replayed: JsonObject | null): Difference {
+  return { seq: next.seq, path: "", recorded: comparableEntry(next), replayed };
 }

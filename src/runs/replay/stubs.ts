@@ -27,6 +27,8 @@ import type { RecordedEvents } from "./recorded_events.ts";
 /** Gives stubs access to the recording. */
 export interface EventReader {
   readonly recorded: RecordedEvents;
+  /** Tools and providers of the recorded session. */
+  readonly surface: MountedDescriptors;
   /** Index of the next entry. */
   readonly position: number;
   /** Name of the limit that ended the turn, or null. */
@@ -38,84 +40,66 @@ export interface EventReader {
 }
 
 /** Returns the stub of a mounted module. */
-export function stubFor(mounted: Entry, surface: MountedDescriptors, reader: EventReader): Module {
-  const names = (mounted.data.names as unknown[]).map(String); // written by the kernel
-  switch (mounted.data.type) {
-    case "tool":
-      return moduleOf((coordinator) =>
-        mountAll(coordinator, "tools", names, (name) => {
-          const found = surface.tools.find(({ key }) => key === name);
-          return found && toolOf(found, reader);
-        })
-      );
+export function stubFor({ data }: Entry, session: EventReader): Module {
+  const names = (data.names as unknown[]).map(String); // written by the kernel
+  const { tools, providers } = session.surface;
+  switch (data.type) {
+    case "tool": {
+      const own = names.flatMap((name) => tools.find(({ key }) => key === name) ?? []);
+      return { mount: (coordinator) => mountTools(coordinator, own, session) };
+    }
     case "provider":
-      return moduleOf((coordinator) =>
-        mountAll(coordinator, "providers", names, (name) => {
-          const found = surface.providers.find((provider) => provider.name === name);
-          return found && providerOf(found, reader);
-        })
-      );
+      return {
+        async mount(coordinator) {
+          for (const provider of providers.filter(({ name }) => names.includes(name))) {
+            await coordinator.mount("providers", providerOf(provider, session), { name: provider.name });
+          }
+        },
+      };
     default:
       return {
-        ...moduleOf(async (coordinator) => {
+        async mount(coordinator) {
           for (const event of names) coordinator.hooks.register(event, () => null, { name: "replay" });
           // a hook without handlers mounted something else: mount it after all other modules
-          if (names.length === 0) await mountRemainingTools(coordinator, surface, reader);
-        }),
-        onSessionReady: (coordinator) => mountRemainingTools(coordinator, surface, reader),
+          if (names.length === 0) await mountRemainingTools(coordinator, session);
+        },
+        onSessionReady: (coordinator) => mountRemainingTools(coordinator, session),
       };
   }
 }
 
-function moduleOf(mount: (coordinator: Coordinator) => Promise<void>): Module {
-  return { mount };
-}
-
-async function mountAll(
+async function mountTools(
   coordinator: Coordinator,
-  point: string,
-  names: readonly string[],
-  make: (name: string) => object | undefined,
+  tools: readonly ToolDescriptor[],
+  session: EventReader,
 ): Promise<void> {
-  for (const name of names) {
-    const stub = make(name);
-    if (stub) await coordinator.mount(point, stub, { name });
-  }
+  for (const tool of tools) await coordinator.mount("tools", toolOf(tool, session), { name: tool.key });
 }
 
 /** Mounts the tools that modules of other types mounted. */
-async function mountRemainingTools(
-  coordinator: Coordinator,
-  surface: MountedDescriptors,
-  reader: EventReader,
-): Promise<void> {
-  const claimed = namesClaimed(reader.recorded);
-  for (const tool of surface.tools) {
-    if (claimed.has(tool.key) || tool.key in coordinator.tools) continue;
-    await coordinator.mount("tools", toolOf(tool, reader), { name: tool.key });
-  }
+async function mountRemainingTools(coordinator: Coordinator, session: EventReader): Promise<void> {
+  const { recorded, surface } = session;
+  const modules = recorded.all(({ event, data }) => event === "module:mounted" && data.type === "tool");
+  const claimed = new Set(modules.flatMap(({ data }) => (data.names as unknown[]).map(String)));
+  const rest = surface.tools.filter(({ key }) => !claimed.has(key) && !(key in coordinator.tools));
+  await mountTools(coordinator, rest, session);
 }
 
-function namesClaimed(recorded: RecordedEvents): Set<string> {
-  const mounted = recorded.all(({ event, data }) => event === "module:mounted" && data.type === "tool");
-  return new Set(mounted.flatMap(({ data }) => (data.names as unknown[]).map(String)));
-}
-
-function toolOf({ key: _, ...surface }: ToolDescriptor, reader: EventReader): Tool {
+function toolOf({ key: _, ...surface }: ToolDescriptor, session: EventReader): Tool {
   return {
     ...surface as Omit<ToolDescriptor, "key" | "native_specs">,
     ...(surface.native_specs ? { native_specs: surface.native_specs as Record<string, JsonObject> } : {}),
     execute(_input, call) {
-      const outcome = reader.recorded.find(
-        0,
+      const outcome = session.recorded.find(
+        session.position, // a model may give calls of other answers the same id
         ({ event, data }) =>
           (event === "tool:post" || event === "tool:error") && data.tool_call_id === call?.id,
       );
       if (!outcome) {
-        reader.endWithoutOutcome();
+        session.endWithoutOutcome();
         return new Promise(() => {}); // the call never ended: cancellation or a limit ends the wait
       }
-      if (outcome.event === "tool:error") throw errorOf(outcome.data.error, reader.limit);
+      if (outcome.event === "tool:error") throw errorOf(outcome.data.error, session.limit);
       return outcome.data.result;
     },
   };
@@ -149,35 +133,38 @@ function errorOfType({ type = "Error", msg = "" }: JsonObject, limit: string | n
   return error;
 }
 
-function providerOf({ name, priority, info, model_info }: ProviderDescriptor, reader: EventReader): Provider {
+function providerOf(
+  { name, priority, info, model_info }: ProviderDescriptor,
+  session: EventReader,
+): Provider {
   return {
     name,
     priority,
     getInfo: () => info,
     listModels: () => Promise.resolve([]),
     ...(model_info ? { getModelInfo: () => model_info } : {}),
-    complete: (_request, options) => answerFrom(reader, name, options),
+    complete: (_request, options) => answerFrom(session, name, options),
     parseToolCalls: (response) => response.tool_calls ?? [],
   };
 }
 
 /** Replays the next attempt of a provider: its deltas, then its response or failure. */
 async function answerFrom(
-  reader: EventReader,
+  session: EventReader,
   name: string,
   options: CompleteOptions = {},
 ): Promise<ChatResponse> {
-  const { recorded, position } = reader;
+  const { recorded, position } = session;
   const outcome = recorded.find(position, (entry) => isOutcome(entry, name));
   const until = outcome?.seq ?? Infinity;
   const deltas = outcome?.data.inner === true ? [] : deltasOf(recorded, position, until);
   for (const delta of deltas) options.onDelta?.(delta);
   if (!outcome) {
     const aborted = recorded.find(position, ({ event }) => event === "llm:stream_aborted");
-    if (aborted) throw stopOf(aborted, reader.limit);
+    if (aborted) throw stopOf(aborted, session.limit);
     const partial = recorded.is_cut ? partialResponse(recorded, position) : null;
     if (partial !== null) return partial;
-    reader.endWithoutOutcome();
+    session.endWithoutOutcome();
     return await new Promise(() => {}); // as in toolOf()
   }
   // the session's next own entry may have needed the response: deliver it exactly there
@@ -185,7 +172,7 @@ async function answerFrom(
     position,
     (entry) => recorded.sourceOf(entry) !== "recording" && (deltas.length === 0 || !isDelta(entry)),
   );
-  await reader.reached(next ?? outcome);
+  await session.reached(next ?? outcome);
   if (outcome.event !== "provider:response") throw failureOf(outcome);
   return responseOf(outcome.data);
 }
@@ -211,8 +198,8 @@ function isOutcome({ event, data }: Entry, name: string): boolean {
 function deltasOf(recorded: RecordedEvents, from: number, until: number): StreamDelta[] {
   const deltas: StreamDelta[] = [];
   const types = new Map<unknown, StreamDelta["block_type"]>();
-  recorded.find(from, ({ event, data, seq }) => {
-    if (seq >= until || event === "content_block:end" || event === "llm:stream_aborted") return true;
+  for (const { event, data, seq } of recorded.from(from)) {
+    if (seq >= until || event === "content_block:end" || event === "llm:stream_aborted") break;
     const block_index = Number(data.block_index);
     if (event === "content_block:start") {
       const block_type = data.block_type as StreamDelta["block_type"];
@@ -226,8 +213,7 @@ function deltasOf(recorded: RecordedEvents, from: number, until: number): Stream
     } else if (event === "content_block:delta") {
       deltas.push({ block_index, block_type: types.get(block_index) ?? "text", delta: String(data.delta) });
     }
-    return false;
-  });
+  }
   return deltas;
 }
 
@@ -238,13 +224,12 @@ function partialResponse(recorded: RecordedEvents, from: number): ChatResponse |
   const ends: JsonObject[] = [];
   const types = new Map<unknown, JsonObject>();
   const texts = new Map<unknown, string>();
-  recorded.find(from, ({ event, data }) => {
+  for (const { event, data } of recorded.from(from)) {
     const { block_index: index } = data;
     if (event === "content_block:start") types.set(index, data);
     else if (event === "content_block:delta") texts.set(index, (texts.get(index) ?? "") + String(data.delta));
     else if (event === "content_block:end") ends.push(data);
-    return false;
-  });
+  }
   const [first] = ends;
   if (!first) return null;
   const content = Array.from({ length: Number(first.total_blocks) }, (_, index): ContentBlock => {
@@ -273,21 +258,27 @@ function responseOf({ response, usage }: JsonObject): ChatResponse {
   };
 }
 
+/** Fields of an event of a failed call that its error has too. */
+const ERROR_FIELDS = [
+  "provider",
+  "status_code",
+  "retry_after",
+  "delay_multiplier",
+  "limit_tokens",
+  "requested_tokens",
+];
+
 function failureOf({ event, data }: Entry): Error {
-  const error = isObject(data.error) ? data.error : {};
-  const type = String((event === "provider:retry" ? data.error_type : error.type) ?? "Error");
-  const message = String((event === "provider:retry" ? data.error_message : error.msg) ?? "");
-  const number = (value: unknown) => typeof value === "number" ? value : undefined;
-  const facts = {
-    provider: typeof data.provider === "string" ? data.provider : undefined,
-    retryable: event === "provider:retry" || data.retryable === true,
-    status_code: number(data.status_code),
-    retry_after: number(data.retry_after),
-    delay_multiplier: number(data.delay_multiplier),
-    limit_tokens: number(data.limit_tokens),
-    requested_tokens: number(data.requested_tokens),
-  };
-  const known = Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
+  const is_retry = event === "provider:retry";
+  const { type, msg } = is_retry
+    ? { type: data.error_type, msg: data.error_message }
+    : isObject(data.error)
+    ? data.error
+    : {};
+  const facts = ERROR_FIELDS.flatMap((name) => (data[name] ?? null) === null ? [] : [[name, data[name]]]);
   // the recorded name may be any string; an LLMError carries it unchanged
-  return new LLMError(type as LLMErrorType, message, known);
+  return new LLMError(String(type ?? "Error") as LLMErrorType, String(msg ?? ""), {
+    retryable: is_retry || data.retryable === true,
+    ...Object.fromEntries(facts),
+  });
 }
