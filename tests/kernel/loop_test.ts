@@ -70,6 +70,19 @@ Deno.test("entries of a turn have turn_id and iteration, others do not", async (
   });
 });
 
+Deno.test("the last event of a turn has its turn_id, also when a handler of it emits an event", async () => {
+  const { run, entries } = kit({
+    hooks: [(coordinator) => {
+      coordinator.hooks.register("orchestrator:complete", async () => {
+        await coordinator.hooks.emit("hook-0:report", {});
+      });
+    }],
+  });
+  await run();
+  const last = entries.slice(-2).map(({ event, turn_id, iteration }) => [event, turn_id, iteration]);
+  assertEquals(last, [["hook-0:report", "turn_1", 1], ["orchestrator:complete", "turn_1", 1]]);
+});
+
 Deno.test("module:skipped contains the location in the module's files", async () => {
   const placeOf = () => "https://m.example/mod.ts:3:7";
   const { run, data } = kit({ placeOf, tools: [() => Promise.reject(new Error("no key"))] });

@@ -125,7 +125,7 @@ export class SessionContext {
       iteration: turn?.iteration,
       verdict,
     });
-    if (turn?.ended) turn.is_over = turn.completed !== null;
+    if (turn?.ended && LAST_EVENTS.has(event)) turn.is_over = turn.completed !== null;
     if (isBarrier(entry)) {
       const earlier = this.writeState();
       if (earlier) return earlier.then(() => this.host.record(entry));
@@ -153,6 +153,9 @@ export class SessionContext {
 }
 
 const ONCE = { once: true } as const;
+
+/** The two events that end a turn, in either order. */
+const LAST_EVENTS: ReadonlySet<string> = new Set(["execution:end", "orchestrator:complete"]);
 
 /** Fields that are in the payload for handlers, and in the envelope of the entry. */
 const ENVELOPE_FIELDS: ReadonlySet<string> = new Set([
