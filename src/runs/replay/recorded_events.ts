@@ -147,6 +147,12 @@ export class RecordedEvents {
     return this.from(from).find(wanted);
   }
 
+  /** Returns the entry that the session's turn emits after its cancellation; null when the turn stops there. */
+  continuedAfter({ seq, turn_id }: Entry): Entry | null {
+    const following = this.find(seq, (entry) => this.sourceOf(entry) === "session");
+    return turn_id !== undefined && following && !followsCancel(following) ? following : null;
+  }
+
   /** Returns the session's last entry for which `wanted` returns true, in this or an earlier segment. */
   findBefore(wanted: (entry: Entry) => boolean): Entry | undefined {
     return [...this.#own(0)].findLast(wanted);
@@ -167,7 +173,7 @@ export function callOf(data: JsonObject): unknown {
  * Returns whether a turn that was cancelled emits this entry next: an end event, the end of a sub-agent that
  * was cancelled with it, or the result of a call that was.
  */
-export function followsCancel({ event, data }: Entry): boolean {
+function followsCancel({ event, data }: Entry): boolean {
   if (AFTER_CANCEL.has(event)) return true;
   if (event === "task:agent_completed") return data.status === "cancelled";
   const { message } = data;

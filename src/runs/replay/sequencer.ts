@@ -13,7 +13,7 @@ import type { Clock, Emission } from "../../sdk/types.ts";
 import type { SecretSink } from "../ports.ts";
 import type { Difference } from "../types.ts";
 import { comparableEntry, firstDifference, isSame } from "./compare.ts";
-import { callOf, followsCancel, type RecordedEvents } from "./recorded_events.ts";
+import { callOf, type RecordedEvents } from "./recorded_events.ts";
 import { RecordedIds } from "./recorded_ids.ts";
 import { emissionOf, steeringTexts } from "./recorded_results.ts";
 import type { VirtualClock } from "./virtual_clock.ts";
@@ -340,20 +340,27 @@ export class Sequencer {
   }
 
   /**
-   * Repeats a cancellation. If the recorded turn continued, it had already passed its check: then waits for
-   * its next entry first.
+   * Repeats a cancellation, which also cancels the sub-agents. Waits first for the next entry of each turn that
+   * continued: it had already passed its check.
    */
   #stepCancel(next: Entry, session: ReplayedSession): boolean {
-    const { recorded } = session;
     if (this.#waitsFor(next)) return this.#acceptWaiting(next, session);
     if (this.#used.has(next)) return false; // the session is about to emit it
-    const following = recorded.find(next.seq, (entry) => recorded.sourceOf(entry) === "session");
-    if (
-      next.turn_id !== undefined && following && !followsCancel(following) && !this.#waitsFor(following) &&
-      this.#given_up !== next
-    ) return false;
+    const all_there = this.#continuedAfterCancel().every((following) => this.#waitsFor(following));
+    if (!all_there && this.#given_up !== next) return false;
     void session.session.cancel(next.data.state === "immediate" ? "immediate" : "graceful");
     return this.#waitsFor(next) || this.#next !== next;
+  }
+
+  /** Returns the next entries of the turns that are cancelled here and were recorded as continuing. */
+  #continuedAfterCancel(): Entry[] {
+    const { entries } = this.#options;
+    const continued: (Entry | null)[] = [];
+    for (let at = this.#position; entries[at]?.event === "cancel:requested"; at++) {
+      const entry = entries[at]!;
+      continued.push(this.#sessionOf(entry)?.recorded.continuedAfter(entry) ?? null);
+    }
+    return continued.filter((entry) => entry !== null);
   }
 
   #playUnlessMade(next: Entry, { ended }: ReplayedSession): boolean {
