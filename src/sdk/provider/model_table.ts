@@ -1,24 +1,14 @@
 /** Facts about models: from the plan's config, else from the module's table, else its defaults. */
 import type { ModelInfo } from "../providers.ts";
 import type { Usage } from "../messages.ts";
-import { costOf, type Prices } from "../money.ts";
+import { costOf } from "../money.ts";
+import type { ListedModel } from "./backend.ts";
 import type { KnownModel, ProviderDefinition, ProviderSettings } from "./settings.ts";
 
-/** Facts about one model. */
-export interface ModelFacts {
-  /** Name for people. */
-  readonly display_name: string;
-  /** Maximum tokens of request and answer together. */
-  readonly context_window: number;
-  /** The model's maximum tokens of an answer; undefined for unknown models. */
-  readonly max_output_tokens: number | undefined;
-  /** Prices; undefined when they are unknown. */
-  readonly prices: Prices | undefined;
-  /** Prices of long requests, when they differ. */
-  readonly long_prices: KnownModel["long_prices"] | undefined;
-  /** Capabilities. */
-  readonly capabilities: readonly string[];
-}
+/** Facts about one model; `max_output_tokens` is the model's own maximum, undefined for unknown models. */
+export type ModelFacts =
+  & Required<Pick<KnownModel, "display_name" | "context_window" | "capabilities">>
+  & { readonly [Field in "max_output_tokens" | "prices" | "long_prices"]: KnownModel[Field] | undefined };
 
 /** Looks up the facts about models of one provider. */
 export class ModelTable {
@@ -64,7 +54,7 @@ export class ModelTable {
   }
 
   /** Returns a listed model with its sizes and capabilities. */
-  infoOf(model: { id: string } & Partial<ModelInfo>): ModelInfo {
+  infoOf(model: ListedModel): ModelInfo {
     const facts = this.factsOf(model.id);
     const prices = facts.prices ? { prices: facts.prices } : {};
     return {

@@ -138,10 +138,8 @@ class BackendProvider implements Provider {
 
   async listModels(): Promise<ModelInfo[]> {
     const backend = await this.#load();
-    const listed = await this.#tryUntilAnswered(
-      { backend, model: this.#settings.model },
-      (io) => backend.listModels(io),
-    );
+    const target = { backend, model: this.#settings.model };
+    const listed = await this.#tryUntilAnswered(target, (io) => backend.listModels(io));
     return listed.map((model) => this.#table.infoOf(model));
   }
 
@@ -168,48 +166,35 @@ class BackendProvider implements Provider {
       ...(raw ? { raw: wire.body } : {}),
     });
     const started_ms = clock.monotonic();
-    const duration_ms = () => Math.round(clock.monotonic() - started_ms);
+    const report = (outcome: JsonObject) => {
+      const duration_ms = Math.round(clock.monotonic() - started_ms);
+      return hooks.emit("llm:response", { ...facts, duration_ms, ...outcome });
+    };
     try {
-      const answer = await this.#tryUntilAnswered(
-        { backend, model: call.model, options },
-        (io) => backend.send(wire, io),
-      );
+      const target = { backend, model: call.model, options };
+      const answer = await this.#tryUntilAnswered(target, (io) => backend.send(wire, io));
       const response = this.#toResponse(answer, wire, call.model);
-      await hooks.emit("llm:response", {
-        ...facts,
-        status: "ok",
-        duration_ms: duration_ms(),
-        usage: response.usage ?? null,
-        ...(raw ? { raw: { answer: answer.raw ?? null } } : {}),
-      });
+      const { usage = null } = response;
+      await report({ status: "ok", usage, ...(raw ? { raw: { answer: answer.raw ?? null } } : {}) });
       return response;
     } catch (error) {
       const { type, message } = error as LLMError; // #tryUntilAnswered rejects with nothing else
-      await hooks.emit("llm:response", {
-        ...facts,
-        status: "error",
-        duration_ms: duration_ms(),
-        error: { type, msg: message },
-      });
+      await report({ status: "error", error: { type, msg: message } });
       throw error;
     }
   }
 
   /** Loads the backend once; a failed import is tried again at the next call. */
   #load(): Promise<Backend> {
-    if (this.#backend) return this.#backend;
-    const loading = this.#backend = this.#import();
-    loading.catch(() => this.#backend = null);
-    return loading;
+    return this.#backend ??= this.#import().catch((cause) => {
+      this.#backend = null;
+      const message = `Cannot load the client of ${this.#definition.display_name}: ${errorMessage(cause)}`;
+      throw this.#error("LLMError", message, { cause });
+    });
   }
 
   async #import(): Promise<Backend> {
-    try {
-      return await this.#definition.load(this.#settings);
-    } catch (cause) {
-      const message = `Cannot load the client of ${this.#definition.display_name}: ${errorMessage(cause)}`;
-      throw this.#error("LLMError", message, { cause });
-    }
+    return await this.#definition.load(this.#settings);
   }
 
   #callSettings(
@@ -346,11 +331,13 @@ class BackendProvider implements Provider {
   #toResponse(answer: BackendAnswer, wire: WireRequest, model: string): ChatResponse {
     const { content, finish_reason, metadata } = answer;
     const tool_calls = answer.tool_calls ?? callsOf({ content });
-    const usage = this.#usageOf(answer, model);
+    const counts = answer.usage && Usage(answer.usage); // whole numbers, whatever the server reports
+    const usage = counts && { ...counts, cost_usd: this.#table.costOf(model, counts) };
     this.#costs.push(usage?.cost_usd ?? null);
     const degradation = answer.degradation ?? wire.degradation;
     return {
-      content: content.map((block) => this.#marked(block)),
+      // blocks that other providers do not understand have the name of this one
+      content: content.map((block) => isPlain(block) ? block : { ...block, provider: this.#origin }),
       ...(tool_calls.length > 0 ? { tool_calls } : {}),
       finish_reason,
       model: answer.model ?? model,
@@ -358,17 +345,6 @@ class BackendProvider implements Provider {
       ...(degradation ? { degradation } : {}),
       ...(metadata ? { metadata } : {}),
     };
-  }
-
-  /** Marks blocks that other providers do not understand with the name of this one. */
-  #marked(block: ContentBlock): ContentBlock {
-    return isPlain(block) ? block : { ...block, provider: this.#origin };
-  }
-
-  #usageOf({ usage }: BackendAnswer, model: string): Usage | undefined {
-    if (!usage) return undefined;
-    const counts = Usage(usage); // whole numbers, whatever the server reports
-    return { ...counts, cost_usd: this.#table.costOf(model, counts) };
   }
 }
 
@@ -382,13 +358,10 @@ function isPlain(block: ContentBlock): boolean {
   return keys !== undefined && Object.keys(block).every((key) => keys.has(key));
 }
 
+/** Returns the calls of an answer: those of its blocks are without the vendor's own fields. */
 function callsOf({ content, tool_calls }: Pick<ChatResponse, "content" | "tool_calls">): ToolCall[] {
-  return tool_calls ?? content.filter(({ type }) => type === "tool_call").map(callOf);
-}
-
-/** Returns the call of a block, without the vendor's own fields. */
-function callOf({ id, name, input }: JsonObject): ToolCall {
-  return parseToolCall({ id, name, arguments: input });
+  return tool_calls ?? content.filter(({ type }) => type === "tool_call")
+    .map(({ id, name, input }) => parseToolCall({ id, name, arguments: input }));
 }
 
 function withoutUndefined<T extends object>(fields: T): Partial<T> {

@@ -3,7 +3,7 @@ import { readConfig } from "../config.ts";
 import type { JsonObject, JsonSchema } from "../json.ts";
 import { type Prices, PRICES_SCHEMA } from "../money.ts";
 import type { ConfigField } from "../providers.ts";
-import type { Backend } from "./backend.ts";
+import type { Backend, CallSettings } from "./backend.ts";
 
 /** A model that a module knows. */
 export interface KnownModel {
@@ -47,40 +47,24 @@ export interface ProviderDefaults {
   readonly idle_timeout_s?: number;
 }
 
-/** Settings of a provider, with defaults. */
-export interface ProviderSettings {
-  /** Model of requests that do not name one. */
-  readonly model: string;
+/** Settings of a provider, with defaults. Sizes and prices are those of the configured model. */
+export interface ProviderSettings
+  extends
+    Pick<CallSettings, "model" | "temperature" | "top_p" | "reasoning_effort" | "thinking_budget">,
+    Partial<Pick<KnownModel, "max_output_tokens" | "context_window" | "prices">>,
+    Required<Pick<ProviderDefaults, "first_byte_timeout_s" | "idle_timeout_s">> {
   /** Key of the vendor's API; undefined when the provider works without one. */
   readonly api_key?: string;
   /** Address of the API without a trailing slash; undefined: the vendor's own. */
   readonly base_url?: string;
   /** Preference among providers; lower is preferred. */
   readonly priority?: number;
-  /** Sampling temperature. */
-  readonly temperature?: number;
-  /** Nucleus sampling. */
-  readonly top_p?: number;
-  /** Reasoning effort, such as `low`. */
-  readonly reasoning_effort?: string;
-  /** Tokens for reasoning. */
-  readonly thinking_budget?: number;
-  /** Maximum tokens of an answer, as configured. */
-  readonly max_output_tokens?: number;
-  /** Window of the model, as configured. */
-  readonly context_window?: number;
-  /** Prices of the configured model. */
-  readonly prices?: Prices;
   /** Models of the config. */
   readonly models: readonly ({ readonly id: string } & Partial<KnownModel>)[];
   /** Attempts after the first one. */
   readonly max_retries: number;
   /** Seconds of one attempt. */
   readonly timeout_s: number;
-  /** Seconds until the first byte of a response. */
-  readonly first_byte_timeout_s: number;
-  /** Seconds between two chunks of a streamed response. */
-  readonly idle_timeout_s: number;
   /** Concurrent calls with the same key in this process; 0 = no limit. */
   readonly max_concurrent: number;
   /** Milliseconds between the starts of two calls with the same key; 0 = none. */
@@ -157,12 +141,7 @@ const COMMON: Readonly<Record<string, JsonSchema>> = {
   max_retries: { type: "integer", minimum: 0, default: 2, description: "Attempts after the first one." },
   timeout_s: { ...SECONDS, default: 600, description: "Seconds of one attempt." },
   max_concurrent: { type: "integer", minimum: 0, default: 0, description: "Concurrent calls; 0 = no limit." },
-  min_delay_ms: {
-    type: "integer",
-    minimum: 0,
-    default: 0,
-    description: "From one call's start to the next.",
-  },
+  min_delay_ms: { type: "integer", minimum: 0, default: 0, description: "Between the starts of two calls." },
   max_response_bytes: { ...COUNT, default: 33_554_432 },
   raw: { type: "boolean", default: false, description: "Adds bodies to llm:request and llm:response." },
 };
@@ -214,15 +193,11 @@ export function providerConfigSchema(definition: ProviderDefinition): JsonSchema
  * @throws {PreampError} `module_invalid` when a value is invalid; `details` has every problem.
  */
 export function readSettings(config: JsonObject, definition: ProviderDefinition): ProviderSettings {
-  const settings = readConfig<ProviderSettings>(
-    providerConfigSchema(definition),
-    config,
-    ({ base_url }, refuse) => {
-      if (base_url !== undefined && !isAddress(base_url)) {
-        refuse(["base_url"], "must be an http or https URL without a user name");
-      }
-    },
-  );
+  const schema = providerConfigSchema(definition);
+  const settings = readConfig<ProviderSettings>(schema, config, ({ base_url }, refuse) => {
+    if (base_url === undefined || isAddress(base_url)) return;
+    refuse(["base_url"], "must be an http or https URL without a user name");
+  });
   const { base_url, api_key, models = [] } = settings;
   return {
     ...settings,

@@ -22,7 +22,6 @@ export class FakeClock implements Clock {
     this.#start = start;
   }
 
-  /** Returns milliseconds since the epoch. */
   now(): number {
     return this.#start + this.#elapsed;
   }

@@ -74,24 +74,19 @@ export interface CleanupReport {
   failed: unknown[];
 }
 
-/** A coordinator that records mounts and unmounts. Every method has both spellings. */
+/** A coordinator that records mounts and unmounts. Every method has both spellings. The limits are not enforced. */
 export class TestCoordinator implements Coordinator {
-  /** Id of the session. */
   readonly session_id: string;
-  /** Id of the parent session, or null. */
   readonly parent_id: string | null;
-  /** The mount plan. */
   readonly config: JsonObject;
-  /** State of modules that lasts from run to run. */
   readonly session_state: JsonObject;
-  /** Clock of the session. */
   readonly clock: Clock;
   /** Registers handlers and records events. */
   readonly hooks: EventRecorder;
-  /** The limits of the run; not enforced here. */
   readonly limits: RunLimits;
-  /** The session's cancellation token. */
   readonly cancellation: CancellationToken = new CancellationToken();
+  readonly tools: Record<string, Tool> = Object.create(null);
+  readonly providers: Record<string, Provider> = Object.create(null);
   /** Answers approvals; null: no approval system. */
   readonly approval: FakeApproval | null;
   /** Messages to the user, in order. */
@@ -100,10 +95,6 @@ export class TestCoordinator implements Coordinator {
   readonly mount_history: MountRecord[] = [];
   /** All unmounts, in order. */
   readonly unmount_history: UnmountRecord[] = [];
-  /** Mounted tools by mount name. */
-  readonly tools: Record<string, Tool> = Object.create(null);
-  /** Mounted providers by mount name. */
-  readonly providers: Record<string, Provider> = Object.create(null);
   readonly #options: TestCoordinatorOptions;
   readonly #slots = new Map<SingleSlot, object>();
   readonly #capabilities = new Map<string, unknown>();
@@ -126,22 +117,18 @@ export class TestCoordinator implements Coordinator {
     this.hooks.setDefaultFields({ session_id: this.session_id, parent_id: this.parent_id });
   }
 
-  /** The mounted orchestrator, or null. */
   get orchestrator(): Orchestrator | null {
     return (this.#slots.get("orchestrator") as Orchestrator | undefined) ?? null; // mounted by a module
   }
 
-  /** The mounted context manager, or null. */
   get context(): ContextManager | null {
     return (this.#slots.get("context") as ContextManager | undefined) ?? null; // mounted by a module
   }
 
-  /** Maximum code points of one injection; null = unlimited. */
   get injection_size_limit(): number | null {
     return this.#options.injection_size_limit ?? null;
   }
 
-  /** Maximum tokens of all injections of a turn; null = unlimited. */
   get injection_budget_per_turn(): number | null {
     return this.#options.injection_budget_per_turn ?? null;
   }
@@ -152,17 +139,19 @@ export class TestCoordinator implements Coordinator {
    *
    * @throws {TypeError} `Unknown mount point …`, `Name required for …`.
    */
-  mount(point: string, module: object, name?: string | { name?: string }): Promise<void> {
-    return settled(() => this.#mount(point, module, isObject(name) ? name.name : name));
-  }
-
-  #mount(point: string, module: object, name: string | undefined): void {
+  // deno-lint-ignore require-await -- its errors are rejections
+  async mount(point: string, module: object, options?: string | { name?: string }): Promise<void> {
+    const name = isObject(options) ? options.name : options;
     if (typeof module !== "object" && typeof module !== "function" || module === null) {
       throw new TypeError(
         `Cannot mount at "${point}": must be an object: received ${module === null ? "null" : typeof module}`,
       );
     }
-    if (point === "hooks") return this.#mountHook(module as JsonObject, name);
+    if (point === "hooks") {
+      registerHook(this.hooks, module as JsonObject, name);
+      this.mount_history.push({ mount_point: "hooks", module, name: name ?? null });
+      return;
+    }
     const { single, many } = resolvePoint(point, name);
     if (single) {
       this.#slots.set(single, module);
@@ -176,31 +165,16 @@ export class TestCoordinator implements Coordinator {
     this.mount_history.push({ mount_point: many, module, name: key });
   }
 
-  #mountHook(hook: JsonObject, name: string | undefined): void {
-    registerHook(this.hooks, hook, name);
-    this.mount_history.push({ mount_point: "hooks", module: hook, name: name ?? null });
+  /** @throws {TypeError} `Name required to unmount from …`, `Unknown mount point …`. */
+  // deno-lint-ignore require-await -- its errors are rejections
+  async unmount(point: string, name?: string): Promise<void> {
+    const { single, many } = resolvePoint(point, name);
+    if (single) this.#slots.delete(single);
+    else if (!name) throw new TypeError(`Name required to unmount from ${many}`);
+    else delete this[many][name];
+    this.unmount_history.push({ mount_point: single ?? many, name: single ? null : name ?? null });
   }
 
-  /**
-   * Unmounts a module; does nothing when it is not mounted.
-   *
-   * @throws {TypeError} `Name required to unmount from …`, `Unknown mount point …`.
-   */
-  unmount(point: string, name?: string): Promise<void> {
-    return settled(() => {
-      const { single, many } = resolvePoint(point, name);
-      if (single) this.#slots.delete(single);
-      else if (!name) throw new TypeError(`Name required to unmount from ${many}`);
-      else delete this[many][name];
-      this.unmount_history.push({ mount_point: single ?? many, name: single ? null : name ?? null });
-    });
-  }
-
-  /**
-   * Returns the module of a single slot or null; all modules of providers or tools; with a name, one of them.
-   *
-   * @throws {TypeError} `Unknown mount point …`.
-   */
   get(point: string, name?: string): unknown {
     if (point === "hooks") return this.hooks;
     const { single, many } = resolvePoint(point, name);
@@ -233,24 +207,18 @@ export class TestCoordinator implements Coordinator {
     return { ran: cleanups.length, failed };
   }
 
-  /** Publishes a value for other modules. */
   registerCapability(name: string, value: unknown): void {
     this.#capabilities.set(name, value);
   }
 
-  /** Returns a published value, or null. */
   getCapability(name: string): unknown {
     return this.#capabilities.get(name) ?? null;
   }
 
-  /** Adds a callback to a channel. */
   registerContributor(channel: string, name: string, callback: () => unknown): void {
     this.#contributors.push({ channel, name, callback });
   }
 
-  /**
-   * Resolves to the values that the channel's callbacks return, in order; nulls and failures are left out.
-   */
   async collectContributions(channel: string): Promise<unknown[]> {
     const collected: unknown[] = [];
     for (const contributor of this.#contributors.filter((item) => item.channel === channel)) {
@@ -307,18 +275,15 @@ export class TestCoordinator implements Coordinator {
     });
   }
 
-  /** Requests graceful, or with `true` immediate, cancellation. */
   requestCancel(immediate = false): void {
     if (immediate) this.cancellation.requestImmediate();
     else this.cancellation.requestGraceful();
   }
 
-  /** Resets the injection counter of the turn. */
   resetTurn(): void {
     this.#hook_actions.resetTurn();
   }
 
-  /** Returns the names of mounted modules and published capabilities. */
   toDict(): JsonObject {
     return {
       tools: Object.keys(this.tools),
@@ -347,22 +312,10 @@ export function createTestCoordinator(options: TestCoordinatorOptions = {}): Tes
     description: "Fails, always.",
     return_value: ToolResult({ success: false, error: { message: "Always fails" } }),
   });
-  for (const tool of [echo, fail]) coordinator.tools[tool.name] = tool;
-  for (const tool of [echo, fail]) {
-    coordinator.mount_history.push({ mount_point: "tools", module: tool, name: tool.name });
-  }
+  for (const tool of [echo, fail]) coordinator.mount("tools", tool);
   coordinator.mount("context", new MockContextManager());
   return coordinator;
 }
 
 /** The name of {@link TestCoordinator} in Amplifier. */
 export const MockCoordinator: typeof TestCoordinator = TestCoordinator;
-
-function settled(run: () => void): Promise<void> {
-  try {
-    run();
-    return Promise.resolve();
-  } catch (error) {
-    return Promise.reject(error);
-  }
-}

@@ -47,12 +47,10 @@ export class EventRecorder extends HookRegistryBase implements HookRegistry {
     this.#clock = clock;
   }
 
-  /** Registers a handler; see {@link HookRegistry}. */
   register(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer {
     return this.#handlers.add(readRegistration(event, handler, options, name));
   }
 
-  /** Removes all handlers with this name. */
   unregister(name: string): void {
     this.#handlers.remove(name);
   }
@@ -79,10 +77,6 @@ export class EventRecorder extends HookRegistryBase implements HookRegistry {
     return emission;
   }
 
-  /**
-   * Runs the handlers, each with a timeout of `timeout_s` seconds, records the event, and resolves to the
-   * `data` that handlers returned.
-   */
   async emitAndCollect(event: string, input: JsonObject | null = null, timeout_s = 1): Promise<JsonObject[]> {
     const collected: JsonObject[] = [];
     for (const { name, handler } of this.#handlers.of(event)) {
@@ -103,12 +97,10 @@ export class EventRecorder extends HookRegistryBase implements HookRegistry {
     return collected;
   }
 
-  /** Replaces the fields that every payload starts with. */
   setDefaultFields(fields: JsonObject): void {
     this.#defaults = { ...fields };
   }
 
-  /** Returns handler names by event; with an argument, only those of that event. */
   listHandlers(event?: string): Record<string, string[]> {
     return this.#handlers.names(event);
   }

@@ -66,9 +66,7 @@ export interface MockProviderOptions {
 
 /** A scripted provider. */
 export class MockProvider implements Provider {
-  /** Mount name. */
   readonly name: string;
-  /** Lower is preferred; absent: 100. */
   declare readonly priority?: number;
   /** Copies of the requests, in order. */
   readonly requests: ChatRequest[] = [];
@@ -90,7 +88,6 @@ export class MockProvider implements Provider {
     return this.requests.length;
   }
 
-  /** Returns the provider's metadata. */
   getInfo(): ProviderInfo {
     const { context_window = 100_000, max_output_tokens = 4096 } = this.#options;
     return ProviderInfo({
@@ -101,7 +98,6 @@ export class MockProvider implements Provider {
     });
   }
 
-  /** Resolves to the only model. */
   listModels(): Promise<ModelInfo[]> {
     const { context_window = 100_000, max_output_tokens = 4096 } = this.#options;
     const capabilities = ["streaming", "tools"];
@@ -180,7 +176,6 @@ export class MockProvider implements Provider {
     });
   }
 
-  /** Returns the tool calls of a response. */
   parseToolCalls(response: ChatResponse): ToolCall[] {
     return isObject(response) ? toChatResponse(response).tool_calls ?? [] : [];
   }
