@@ -10,7 +10,6 @@ import {
   textOfFile,
   type TextPart,
   type ToolResultPart,
-  type Turn,
   type UserPart,
   type WireRequest,
 } from "preamp/provider";
@@ -36,7 +35,10 @@ export function toRequest(call: CallSettings): WireRequest {
   const body: Body = {
     model,
     max_tokens: max_output_tokens,
-    messages: conversation.turns.map(toMessage),
+    messages: conversation.turns.map((turn) => ({
+      role: turn.role,
+      content: turn.role === "user" ? turn.parts.map(userBlock) : turn.parts.map(assistantBlock),
+    })),
     ...(conversation.system.length > 0 ? { system: conversation.system.map(textBlock) } : {}),
     ...(tools.length > 0 ? { tools: tools.map(toTool) } : {}),
     ...toolChoiceOf(call, thinking),
@@ -49,12 +51,6 @@ export function toRequest(call: CallSettings): WireRequest {
   keepLastBreakpoints(body);
   // the SDK's interfaces have no index signature
   return { body: body as unknown as JsonObject, degradation: degradations.merged() };
-}
-
-function toMessage(turn: Turn): Anthropic.MessageParam {
-  return turn.role === "user"
-    ? { role: "user", content: turn.parts.map(userBlock) }
-    : { role: "assistant", content: turn.parts.map(assistantBlock) };
 }
 
 function userBlock(part: UserPart): Block {

@@ -10,12 +10,7 @@ import type {
 } from "preamp/provider";
 // @ts-types="./client_types.ts"
 import { GoogleGenAI } from "@google/genai/web"; // the other builds import node:fs and a client for Google Cloud
-import type {
-  GenerateContentConfig,
-  GenerateContentParameters,
-  GoogleGenAI as Client,
-  Transport,
-} from "./client_types.ts";
+import type { GenerateContentParameters, GoogleGenAI as Client, Transport } from "./client_types.ts";
 import { AnswerCollector } from "./answer.ts";
 import { toError } from "./errors.ts";
 import { bareId } from "./models.ts";
@@ -47,7 +42,7 @@ async function send(client: Client, { body }: WireRequest, io: CallIo): Promise<
   const { model, contents, config } = body as unknown as GenerateContentParameters; // made by toRequest
   const connection = new Connection(io);
   const collector = new AnswerCollector({
-    tools: functionNames(config),
+    tools: (config.tools ?? []).flatMap((tool) => (tool.functionDeclarations ?? []).map(({ name }) => name)),
     onDelta: io.onDelta,
     tail: () => connection.tail(),
   });
@@ -75,10 +70,6 @@ function otherModel(requested: string, actual: string | undefined): Degradation 
   if (actual === undefined || !/^gemini-\d/.test(requested)) return undefined;
   if (actual.startsWith(requested) || requested.startsWith(actual)) return undefined;
   return { requested, actual, reason: "Gemini answered with another model" };
-}
-
-function functionNames(config: GenerateContentConfig): string[] {
-  return (config.tools ?? []).flatMap((tool) => (tool.functionDeclarations ?? []).map(({ name }) => name));
 }
 
 async function listModels(client: Client, io: CallIo): Promise<ListedModel[]> {

@@ -1,5 +1,5 @@
 /** Converts a call to a request of the API. */
-import { isObject, type JsonObject, type ToolSpec } from "preamp/base";
+import { isObject, type JsonObject } from "preamp/base";
 import {
   type AssistantPart,
   type CallSettings,
@@ -12,6 +12,7 @@ import {
 } from "preamp/provider";
 import type {
   Content,
+  FunctionDeclaration,
   GenerateContentConfig,
   Part,
   ThinkingConfig,
@@ -63,8 +64,18 @@ function toTools(
   { model, tools, tool_choice }: CallSettings,
   degradations: Degradations,
 ): Pick<GenerateContentConfig, "tools" | "toolConfig"> {
-  const server = Object.assign({}, ...tools.map(serverTool)) as Tool;
-  const functionDeclarations = tools.filter((tool) => !isServerTool(tool)).map(toDeclaration);
+  const server: Tool = {};
+  const functionDeclarations: FunctionDeclaration[] = [];
+  for (const { name, description, parameters, ...fields } of tools) {
+    const keys = SERVER_TOOLS.filter((key) => fields[key] !== undefined);
+    for (const key of keys) server[key] = fields[key];
+    if (keys.length > 0) continue;
+    functionDeclarations.push({
+      name,
+      ...(description ? { description } : {}),
+      parametersJsonSchema: parameters,
+    });
+  }
   const names = Object.keys(server);
   if (functionDeclarations.length === 0) return names.length === 0 ? {} : { tools: [server] };
   if (names.length > 0 && isBeforeGemini3(model)) {
@@ -81,18 +92,6 @@ function toTools(
   };
 }
 
-function serverTool(tool: ToolSpec): JsonObject {
-  return Object.fromEntries(SERVER_TOOLS.flatMap((key) => tool[key] === undefined ? [] : [[key, tool[key]]]));
-}
-
-function isServerTool(tool: ToolSpec): boolean {
-  return SERVER_TOOLS.some((key) => tool[key] !== undefined);
-}
-
-function toDeclaration({ name, description, parameters }: ToolSpec) {
-  return { name, ...(description ? { description } : {}), parametersJsonSchema: parameters };
-}
-
 /** Returns the `toolConfig` for a choice. With tools of the server it also asks for their calls and results. */
 function toToolConfig(
   choice: CallSettings["tool_choice"],
@@ -105,15 +104,16 @@ function toToolConfig(
   return Object.keys(toolConfig).length === 0 ? {} : { toolConfig };
 }
 
-const MODES: Readonly<Record<string, string>> = { auto: "AUTO", none: "NONE", required: "ANY", any: "ANY" };
+const MODES: ReadonlyMap<string, string> = new Map([["auto", "AUTO"], ["none", "NONE"], ["required", "ANY"], [
+  "any",
+  "ANY",
+]]);
 
 function toFunctionCalling(choice: CallSettings["tool_choice"]): ToolConfig {
   if (choice === undefined) return {};
   if (typeof choice === "object") return choice as ToolConfig; // the API's own form
-  const config = Object.hasOwn(MODES, choice)
-    ? { mode: MODES[choice]! }
-    : { mode: "ANY", allowedFunctionNames: [choice] };
-  return { functionCallingConfig: config };
+  const mode = MODES.get(choice);
+  return { functionCallingConfig: mode ? { mode } : { mode: "ANY", allowedFunctionNames: [choice] } };
 }
 
 function toResponseFormat(
@@ -223,27 +223,18 @@ function signFirstCall(parts: Part[], early: boolean): Part[] {
 }
 
 /** Effort → thinking tokens of Gemini 2.5, as in the API's own OpenAI-compatible endpoint. */
-const BUDGETS: Readonly<Record<string, number>> = {
-  none: 0,
-  minimal: 1_024,
-  low: 1_024,
-  medium: 8_192,
-  high: 24_576,
-};
+const BUDGETS = { none: 0, minimal: 1_024, low: 1_024, medium: 8_192, high: 24_576 };
 
 /** All levels, lowest first. */
 const ORDER: readonly ThinkingLevel[] = ["MINIMAL", "LOW", "MEDIUM", "HIGH"];
 
-/** Effort → level; efforts beyond the levels get the nearest one. */
-const LEVELS: Readonly<Record<string, ThinkingLevel>> = {
-  none: "MINIMAL",
-  minimal: "MINIMAL",
-  low: "LOW",
-  medium: "MEDIUM",
-  high: "HIGH",
-  xhigh: "HIGH",
-  max: "HIGH",
-};
+/** Effort → level; all other efforts get the highest. */
+const LEVELS: ReadonlyMap<string, ThinkingLevel> = new Map([
+  ["none", "MINIMAL"],
+  ["minimal", "MINIMAL"],
+  ["low", "LOW"],
+  ["medium", "MEDIUM"],
+]);
 
 /**
  * Returns the `thinkingConfig` of a call: a level from Gemini 3 on, a number of tokens before. What the model
@@ -282,17 +273,17 @@ function toThinkingConfig(
 }
 
 function budgetOf(effort: string): number {
-  return Object.hasOwn(BUDGETS, effort) ? BUDGETS[effort]! : BUDGETS.high!;
+  return Object.hasOwn(BUDGETS, effort) ? BUDGETS[effort as keyof typeof BUDGETS] : BUDGETS.high;
 }
 
 /** Returns the effort that a number of tokens corresponds to. */
 function effortOf(budget: number): string {
-  if (budget <= BUDGETS.low!) return budget === 0 ? "none" : "low";
-  return budget <= BUDGETS.medium! ? "medium" : "high";
+  if (budget <= BUDGETS.low) return budget === 0 ? "none" : "low";
+  return budget <= BUDGETS.medium ? "medium" : "high";
 }
 
 function levelOf(effort: string, levels: readonly ThinkingLevel[]): ThinkingLevel {
-  const wanted = Object.hasOwn(LEVELS, effort) ? LEVELS[effort]! : "HIGH";
+  const wanted = LEVELS.get(effort) ?? "HIGH";
   const above = ORDER.slice(ORDER.indexOf(wanted)).find((level) => levels.includes(level));
   return above ?? levels.at(-1)!;
 }

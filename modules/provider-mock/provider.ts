@@ -5,15 +5,14 @@ import {
   type Clock,
   type CompleteOptions,
   LLMError,
-  parseToolCall,
   type Provider,
   ProviderInfo,
   RequestMeter,
-  type ToolCall,
+  toChatResponse,
 } from "preamp/base";
 import { type Answers, DEFAULT_TEXT, type MockConfig, type ScriptEntry } from "./config.ts";
 import type { Position } from "./script_position.ts";
-import { composeReply, streamBlocks, toResponse, usageOf } from "./reply.ts";
+import { composeReply, streamBlocks, usageOf } from "./reply.ts";
 import { defaultAnswer, promptOf } from "./default_answer.ts";
 
 /** Collaborators of the provider. */
@@ -35,8 +34,13 @@ export function createProvider(config: MockConfig, deps: ProviderDeps): Provider
     if (entry.delay_ms) await wait(deps.clock, entry.delay_ms, signal);
     const reply = composeReply(entry, firstId);
     if (onDelta) await streamBlocks(reply.content, { onDelta, chunk_chars, check });
-    if (entry.error) throw toError(entry.error);
-    return toResponse(reply, usageOf(entry, reply, request, { meter, prices }));
+    if (entry.error) {
+      const { type, message, ...facts } = entry.error;
+      throw new LLMError(type, message, { provider: "mock", ...facts });
+    }
+    const { content, tool_calls, finish_reason } = reply;
+    const usage = usageOf(entry, reply, request, { meter, prices });
+    return { content, ...(tool_calls.length > 0 ? { tool_calls } : {}), finish_reason, usage };
   }
 
   return {
@@ -51,7 +55,7 @@ export function createProvider(config: MockConfig, deps: ProviderDeps): Provider
       }),
     listModels: () => Promise.resolve(structuredClone(models)),
     complete,
-    parseToolCalls,
+    parseToolCalls: (response) => toChatResponse(response).tool_calls ?? [],
   };
 }
 
@@ -84,15 +88,4 @@ function throwIfAborted(signal: AbortSignal | undefined): void {
     provider: "mock",
     cause: signal.reason,
   });
-}
-
-function toError(error: NonNullable<ScriptEntry["error"]>): LLMError {
-  const { type, message, ...facts } = error;
-  return new LLMError(type, message, { provider: "mock", ...facts });
-}
-
-/** Returns the calls of a response: its `tool_calls`, else those of its blocks. */
-function parseToolCalls(response: ChatResponse): ToolCall[] {
-  const calls = response.tool_calls ?? response.content.filter((block) => block.type === "tool_call");
-  return calls.map(parseToolCall);
 }

@@ -1,7 +1,6 @@
 /** Builds the response of a script entry: blocks, tool calls with ids, finish reason and usage; and streams its blocks. */
 import {
   type ChatRequest,
-  type ChatResponse,
   type ContentBlock,
   costOf,
   estimateTokens,
@@ -41,12 +40,6 @@ function toCall(call: ScriptedCall, number: number): ToolCall {
     name,
     arguments: typeof input === "string" ? input : toPlainObject(input),
   });
-}
-
-/** Returns the response; without calls it has no `tool_calls`. */
-export function toResponse(reply: Reply, usage: Usage): ChatResponse {
-  const { content, tool_calls, finish_reason } = reply;
-  return { content, ...(tool_calls.length > 0 ? { tool_calls } : {}), finish_reason, usage };
 }
 
 /**

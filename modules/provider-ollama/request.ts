@@ -46,7 +46,14 @@ export function toRequest(call: CallSettings, settings: RequestSettings): WireRe
     // a request that is too long fails instead of losing its oldest messages
     truncate: false,
     shift: false,
-    ...(tools.length > 0 ? { tools: tools.map(toTool) } : {}),
+    ...(tools.length > 0
+      ? {
+        tools: tools.map(({ name, description = "", parameters }) => ({
+          type: "function",
+          function: { name, description, parameters },
+        })),
+      }
+      : {}),
     ...toThink(call, degradations),
     ...toFormat(call, tools.length > 0, degradations),
     ...(settings.keep_alive === undefined ? {} : { keep_alive: settings.keep_alive }),
@@ -78,10 +85,6 @@ function offered(
   }
   const named = tools.filter(({ name }) => name === choice);
   return named.length > 0 ? named : tools;
-}
-
-function toTool({ name, description = "", parameters }: ToolSpec): JsonObject {
-  return { type: "function", function: { name, description, parameters } };
 }
 
 function toThink(

@@ -93,10 +93,9 @@ export class OpenAIBackend implements Backend {
   readonly toError: (error: unknown) => LLMError = toError;
 
   async listModels(io: CallIo): Promise<ListedModel[]> {
-    const page = await this.#client(io).models.list({ signal: io.signal });
-    const models: unknown = page.data;
-    if (!Array.isArray(models)) return [];
-    const listed = models.filter(isObject).flatMap((model) => listedModel(model) ?? []);
+    const { data }: { data: unknown } = await this.#client(io).models.list({ signal: io.signal });
+    const models = Array.isArray(data) ? data.filter(isObject) : [];
+    const listed = models.flatMap((model) => listedModel(model) ?? []);
     return this.#options.own_host ? listed.filter(({ id }) => CHAT_MODEL.test(id)) : listed;
   }
 
@@ -120,7 +119,8 @@ export class OpenAIBackend implements Backend {
     const stream = body.stream === true;
     const sent = this.#client(io).post<unknown>(path, { body, signal: io.signal, stream });
     const response = await sent.asResponse();
-    if (stream && !isJson(response)) {
+    const is_json = /\bjson\b/i.test(response.headers.get("content-type") ?? "");
+    if (stream && !is_json) {
       for await (const event of await sent as AsyncIterable<unknown>) answer.readEvent(event);
     } else answer.readWhole(stream ? await response.json() : parsed(await sent)); // the server does not stream
     io.signal.throwIfAborted(); // the client ends an aborted stream as if it were complete
@@ -206,10 +206,6 @@ function withoutNative(conversation: Conversation): Conversation {
     turn.role === "user" ? turn : { ...turn, parts: turn.parts.filter(({ type }) => type !== "native") }
   );
   return { ...conversation, turns };
-}
-
-function isJson({ headers }: Response): boolean {
-  return /\bjson\b/i.test(headers.get("content-type") ?? "");
 }
 
 /** Returns the value of an answer that was sent as text. */

@@ -38,13 +38,14 @@ const MAX_STOPS = 4;
 export function chatRequest(call: CallSettings, options: RequestOptions): WireRequest {
   const degradations = new Degradations();
   const { format, instruction } = formatOf(call, options, degradations);
+  const effort = effortOf(call, options, degradations);
   const body: Body = {
     model: call.model,
     messages: messagesOf(call, instruction, options, degradations),
     ...outputLimitOf(call, options),
     ...samplingOf(call, options, degradations),
     ...stopOf(call, options, degradations),
-    ...effortField(effortOf(call, options, degradations)),
+    ...(effort === undefined ? {} : { reasoning_effort: effort as NonNullable<Body["reasoning_effort"]> }),
     ...toolsOf(call, options, degradations),
     ...formatField(format),
     ...cacheKeyOf(options),
@@ -230,10 +231,6 @@ function stopOf(
     return { stop: stop.slice(0, MAX_STOPS) };
   }
   return { stop: [...stop] };
-}
-
-function effortField(effort: string | undefined): Pick<Body, "reasoning_effort"> {
-  return effort === undefined ? {} : { reasoning_effort: effort as NonNullable<Body["reasoning_effort"]> };
 }
 
 function toolsOf(

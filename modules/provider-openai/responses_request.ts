@@ -8,7 +8,6 @@ import {
   type MediaPart,
   type TextPart,
   type ToolResultPart,
-  type Turn,
   type UserPart,
   type WireRequest,
 } from "preamp/provider";
@@ -48,7 +47,12 @@ export function responsesRequest(call: CallSettings, options: RequestOptions): W
   const body: Body = {
     model,
     ...(instructions === undefined ? {} : { instructions }),
-    input: [...lead, ...conversation.turns.flatMap((turn) => itemsOf(turn, marks))],
+    input: [
+      ...lead,
+      ...conversation.turns.flatMap((turn) =>
+        turn.role === "user" ? userItems(turn.parts, marks) : assistantItems(turn.parts)
+      ),
+    ],
     max_output_tokens: Math.max(call.max_output_tokens, MIN_OUTPUT_TOKENS),
     store: false,
     ...samplingOf(call, options, degradations),
@@ -72,10 +76,6 @@ function systemOf(system: readonly TextPart[], marks: boolean): { instructions?:
     return { lead: [{ role: "developer", content: system.map((part) => contentOf(part, marks)) }] };
   }
   return { instructions: system.map((part) => part.text).join("\n\n"), lead: [] };
-}
-
-function itemsOf(turn: Turn, marks: boolean): Item[] {
-  return turn.role === "user" ? userItems(turn.parts, marks) : assistantItems(turn.parts);
 }
 
 function userItems(parts: readonly UserPart[], marks: boolean): Item[] {

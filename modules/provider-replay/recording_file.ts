@@ -3,7 +3,6 @@ import {
   type ChatRequest,
   isObject,
   type JsonObject,
-  type Message,
   PreampError,
   type ProviderInfo,
   type StreamDelta,
@@ -149,13 +148,9 @@ const IGNORED: ReadonlySet<string> = new Set([
 export function shapeOf(request: ChatRequest): RequestShape {
   const options = Object.entries(request).filter(([key, value]) => !IGNORED.has(key) && value !== undefined);
   return {
-    messages: request.messages.map((message) => sorted(withoutMetadata(message)) as JsonObject), // as below
+    messages: request.messages.map(({ metadata: _, ...message }) => sorted(message) as JsonObject), // as below
     options: sorted(Object.fromEntries(options)) as JsonObject, // an object stays one
   };
-}
-
-function withoutMetadata({ metadata: _, ...message }: Message): JsonObject {
-  return message;
 }
 
 /** Ids that the runtime creates for each run; results of tools may contain them. */
