@@ -37,7 +37,6 @@ const SCHEMA: JsonSchema = {
 /** Maximum size of one memory file, in bytes. */
 const MAX_FILE_BYTES = 1_048_576;
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: ID,
   name: "Persistent context",

@@ -5,7 +5,6 @@
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp/base";
 import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/context";
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "context-simple",
   name: "Simple context",

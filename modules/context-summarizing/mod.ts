@@ -22,7 +22,6 @@ const SCHEMA: JsonSchema = {
   },
 };
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: ID,
   name: "Summarizing context",

@@ -20,7 +20,6 @@ import type { SummaryFacts } from "preamp/context";
 export interface SummaryConfig {
   /** Name of the provider that writes summaries; null = the request's provider. */
   readonly summary_provider: string | null;
-  /** Maximum tokens of the summary. */
   readonly summary_max_tokens: number;
   /** Maximum tokens of messages in one call, or a quarter of the provider's window if that is less. */
   readonly summary_chunk_tokens: number;

@@ -13,7 +13,6 @@ import {
 import { couldRun, type Invocation, invocationsOf, surelyRuns } from "./command_match.ts";
 import { CONFIG_SCHEMA, readRules, type Rule } from "./rules.ts";
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "hooks-approval",
   type: "hook",

@@ -9,10 +9,8 @@ import {
 } from "preamp/base";
 import type { ArgvPattern } from "./command_match.ts";
 
-/** The action of a rule. */
 export type RuleAction = "allow" | "ask" | "deny";
 
-/** A rule of a config. */
 interface WrittenRule {
   tool: string;
   argv?: string[];
@@ -23,7 +21,6 @@ interface WrittenRule {
   remember?: "session" | "pattern";
 }
 
-/** One rule. */
 export interface Rule extends Omit<WrittenRule, "tool" | "argv"> {
   tool: Glob;
   argv: ArgvPattern | null;
@@ -61,7 +58,6 @@ const RULE_PROPERTIES: JsonSchema = {
   },
 };
 
-/** JSON Schema of the config. */
 export const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
   properties: {

@@ -26,7 +26,6 @@ export const CANONICAL_EVENTS: readonly string[] = [
 const MAX_EVENTS = 1_000;
 const MAX_EVENT_CHARS = 128;
 
-/** The settings of a config. */
 export interface LogSettings {
   /** Absolute path of the log file, or null. */
   path: string | null;
@@ -38,7 +37,6 @@ export interface LogSettings {
   additional_events: string[];
 }
 
-/** JSON Schema of the config. */
 export const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
   properties: {

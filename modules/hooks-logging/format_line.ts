@@ -22,7 +22,6 @@ const SCHEMA = { name: "amplifier.log", ver: "1.0.0" } as const;
 
 /** Bounds of a copy of an event's data. */
 interface Bounds {
-  /** Maximum characters of one text. */
   text: number;
   /** Approximate maximum characters of the copy. */
   total: number;

@@ -14,7 +14,6 @@ import { CANONICAL_EVENTS, CONFIG_SCHEMA, eventNames, type LogSettings, readLogS
 import { DROPPED, formatLine, isDelta } from "./format_line.ts";
 import { fileSink, LineQueue, type Sink, writeStderr } from "./sinks.ts";
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "hooks-logging",
   type: "hook",

@@ -126,7 +126,6 @@ async function statLink(path: string): Promise<Deno.FileInfo | null> {
   }
 }
 
-/** Writes a text to standard error. */
 export async function writeStderr(text: string): Promise<void> {
   const { stderr } = Deno as Partial<Pick<typeof Deno, "stderr">>;
   if (stderr === undefined) { // not available in a sandbox, whose console goes to the process log

@@ -16,7 +16,6 @@ const CONFIG_SCHEMA = {
   },
 };
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "hooks-timing",
   type: "hook",
@@ -98,7 +97,6 @@ class Stopwatches {
   readonly #clock: Clock;
   readonly #started = new Map<string, number>();
 
-  /** Creates a set without running stopwatches. */
   constructor(clock: Clock) {
     this.#clock = clock;
   }
@@ -126,12 +124,10 @@ class Stopwatches {
     return Math.max(0, this.#clock.monotonic() - started);
   }
 
-  /** Removes the stopwatch of a key. */
   drop(key: string): void {
     this.#started.delete(key);
   }
 
-  /** Removes all stopwatches. */
   clear(): void {
     this.#started.clear();
   }

@@ -8,7 +8,6 @@ const DEFAULTS: LoopDefaults = {
   max_parallel_tools: 1,
 };
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "loop-basic",
   name: "Basic loop",
@@ -19,7 +18,6 @@ export const module: ModuleInfo = {
   config_schema: loopConfigSchema(DEFAULTS),
 };
 
-/** Mounts the loop. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<void> {
   await mountLoop(coordinator, config, DEFAULTS);
 }

@@ -9,7 +9,6 @@ const DEFAULTS: LoopDefaults = {
   selects_tools: true,
 };
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "loop-events",
   name: "Event loop",
@@ -21,7 +20,6 @@ export const module: ModuleInfo = {
   config_schema: loopConfigSchema(DEFAULTS),
 };
 
-/** Mounts the loop. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<void> {
   await mountLoop(coordinator, config, DEFAULTS);
 }

@@ -8,7 +8,6 @@ const DEFAULTS: LoopDefaults = {
   max_parallel_tools: 8,
 };
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "loop-streaming",
   name: "Streaming loop",
@@ -20,7 +19,6 @@ export const module: ModuleInfo = {
   config_schema: loopConfigSchema(DEFAULTS),
 };
 
-/** Mounts the loop. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<void> {
   await mountLoop(coordinator, config, DEFAULTS);
 }

@@ -14,7 +14,6 @@ const DEFINITION: ProviderDefinition = {
   load: async (settings) => (await import("./backend.ts")).createBackend(settings),
 };
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "provider-anthropic",
   name: "Anthropic",

@@ -24,7 +24,6 @@ const MAX_BREAKPOINTS = 4;
 const MIN_BUDGET = 1024;
 const EFFORTS: ReadonlySet<string> = new Set(["low", "medium", "high", "xhigh", "max"]);
 
-/** Returns the request of a call. */
 export function toRequest(call: CallSettings): WireRequest {
   const { model, conversation, tools, max_output_tokens, stop, temperature, top_p } = call;
   const traits = traitsOf(model);

@@ -3,7 +3,6 @@ import { type JsonObject, LLMError, type StreamDelta } from "preamp/base";
 import { AnswerBlocks, type AnswerUsage, type BackendAnswer } from "preamp/provider";
 import type { GenerateContentResponse, Part } from "./client_types.ts";
 
-/** Options of {@link AnswerCollector}. */
 export interface AnswerOptions {
   /** Names of the functions that the request offered. */
   readonly tools: readonly string[];
@@ -27,7 +26,6 @@ const FILTERED: ReadonlySet<string> = new Set([
 /** The model wrote a call that the API could not read. */
 const MALFORMED: ReadonlySet<string> = new Set(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"]);
 
-/** Collects an answer. */
 export class AnswerCollector {
   readonly #options: AnswerOptions;
   readonly #blocks: AnswerBlocks;
@@ -45,7 +43,6 @@ export class AnswerCollector {
     this.#blocks = new AnswerBlocks([], options.onDelta);
   }
 
-  /** Adds a chunk. */
   add(chunk: GenerateContentResponse): void {
     const [candidate] = chunk.candidates ?? [];
     for (const part of candidate?.content?.parts ?? []) this.#addPart(part);

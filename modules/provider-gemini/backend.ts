@@ -96,11 +96,9 @@ const TAIL_BYTES = 16_384;
 
 /** The connection of one request. */
 class Connection {
-  /** Options for the client. */
   readonly transport: Transport;
   readonly #io: CallIo;
   #response: Response | undefined;
-  /** Last parts of the body. */
   #tail: Uint8Array[] = [];
   #tail_bytes = 0;
 

@@ -4,11 +4,8 @@
  */
 import type { JsonObject, JsonSchema } from "preamp/base";
 
-/** The client. */
 export declare class GoogleGenAI {
-  /** Creates a client. */
   constructor(options: { apiKey: string; httpOptions: { apiVersion: string; baseUrl?: string } });
-  /** Calls about models. */
   readonly models: {
     generateContent(parameters: GenerateContentParameters): Promise<GenerateContentResponse>;
     generateContentStream(
@@ -24,14 +21,12 @@ export interface Transport {
   httpOptions?: { fetch: typeof fetch };
 }
 
-/** A request. */
 export interface GenerateContentParameters {
   model: string;
   contents: Content[];
   config: GenerateContentConfig;
 }
 
-/** Settings of a request. */
 export interface GenerateContentConfig extends Transport {
   systemInstruction?: { parts: Part[] };
   maxOutputTokens?: number;
@@ -102,7 +97,6 @@ export interface GenerateContentResponse {
   responseId?: string;
 }
 
-/** The answer in a response. */
 export interface Candidate {
   content?: { parts?: Part[] };
   finishReason?: string;

@@ -37,7 +37,6 @@ const DEFINITION: ProviderDefinition = {
   load: async (settings) => (await import("./backend.ts")).createBackend(settings),
 };
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "provider-gemini",
   name: "Google Gemini",

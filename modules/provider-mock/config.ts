@@ -74,7 +74,6 @@ const ERROR_SCHEMA: JsonSchema = {
   },
 };
 
-/** JSON Schema of {@link ScriptEntry}. */
 const ENTRY_SCHEMA: JsonSchema = {
   type: "object",
   properties: {
@@ -107,7 +106,6 @@ export type Answers =
   | { kind: "default" }
   | { kind: "script"; entries: readonly ScriptEntry[]; after: After };
 
-/** The settings of an instance. */
 export interface MockConfig {
   answers: Answers;
   /** Maximum code points of one text delta. */
@@ -138,7 +136,6 @@ const MODEL_SCHEMA: JsonSchema = {
   },
 };
 
-/** The config as JSON Schema. */
 export const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
   properties: {

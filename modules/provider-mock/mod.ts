@@ -4,7 +4,6 @@ import { CONFIG_SCHEMA, readMockConfig } from "./config.ts";
 import { claimStateKey, Position } from "./script_position.ts";
 import { createProvider } from "./provider.ts";
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "provider-mock",
   name: "Mock provider",

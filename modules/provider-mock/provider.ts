@@ -5,17 +5,17 @@ import {
   type Clock,
   type CompleteOptions,
   LLMError,
+  parseToolCall,
   type Provider,
   ProviderInfo,
   RequestMeter,
-  toChatResponse,
+  type ToolCall,
 } from "preamp/base";
 import { type Answers, DEFAULT_TEXT, type MockConfig, type ScriptEntry } from "./config.ts";
 import type { Position } from "./script_position.ts";
 import { composeReply, streamBlocks, usageOf } from "./reply.ts";
 import { defaultAnswer, promptOf } from "./default_answer.ts";
 
-/** Collaborators of the provider. */
 export interface ProviderDeps {
   clock: Clock;
   position: Position;
@@ -55,7 +55,7 @@ export function createProvider(config: MockConfig, deps: ProviderDeps): Provider
       }),
     listModels: () => Promise.resolve(structuredClone(models)),
     complete,
-    parseToolCalls: (response) => toChatResponse(response).tool_calls ?? [],
+    parseToolCalls,
   };
 }
 
@@ -88,4 +88,10 @@ function throwIfAborted(signal: AbortSignal | undefined): void {
     provider: "mock",
     cause: signal.reason,
   });
+}
+
+/** Returns the calls of a response: its `tool_calls`, else those of its blocks. */
+function parseToolCalls(response: ChatResponse): ToolCall[] {
+  const calls = response.tool_calls ?? response.content.filter((block) => block.type === "tool_call");
+  return calls.map(parseToolCall);
 }

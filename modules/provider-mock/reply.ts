@@ -68,7 +68,6 @@ function estimateOutput(entry: ScriptEntry, reply: Reply): number {
   return tokens;
 }
 
-/** Options of `streamBlocks`. */
 interface StreamOptions {
   onDelta: (delta: StreamDelta) => void;
   /** Maximum code points of a text or thinking delta. */

@@ -2,7 +2,6 @@
 import { isObject, type JsonObject, LLMError, type StreamDelta } from "preamp/base";
 import { AnswerBlocks, type AnswerUsage, type BackendAnswer } from "preamp/provider";
 
-/** Collects an answer. */
 export class AnswerCollector {
   readonly #blocks: AnswerBlocks;
   /** The last object; it has the counters. */
@@ -14,7 +13,6 @@ export class AnswerCollector {
     this.#blocks = new AnswerBlocks([], onDelta);
   }
 
-  /** Adds an object of the response. */
   add(object: JsonObject): void {
     const { message, model, done } = object;
     if (typeof model === "string") this.#model = model;

@@ -19,7 +19,6 @@ const PARALLEL_DETAILS = 4;
 /** Code units of a text that surely are more than one token. */
 const MAX_TOKEN_CHARS = 6;
 
-/** Returns the backend of a server. */
 export function createBackend(server: ServerAddress, settings: RequestSettings): Backend {
   return {
     toRequest: (call) => toRequest(call, settings),

@@ -53,7 +53,6 @@ const DEFINITION: ProviderDefinition = {
   },
 };
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "provider-ollama",
   name: "Ollama",

@@ -24,7 +24,6 @@ export interface RequestSettings {
 
 /** Facts about a request for its answer. */
 export interface RequestContext {
-  /** Tools that the request offers. */
   readonly tools: readonly ToolSpec[];
 }
 

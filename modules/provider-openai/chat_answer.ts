@@ -56,7 +56,6 @@ export class ChatAnswer {
     this.#setFinish(finish_reason ?? "stop");
   }
 
-  /** Reads a chunk of a stream. */
   readEvent(chunk: unknown): void {
     if (!isObject(chunk)) return;
     this.#readHead(chunk);

@@ -34,7 +34,6 @@ type Content = OpenAI.Chat.ChatCompletionContentPart;
 /** Maximum number of stop texts; the API refuses more. */
 const MAX_STOPS = 4;
 
-/** Returns the request of a call. */
 export function chatRequest(call: CallSettings, options: RequestOptions): WireRequest {
   const degradations = new Degradations();
   const { format, instruction } = formatOf(call, options, degradations);

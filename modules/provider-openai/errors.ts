@@ -14,7 +14,6 @@ import { connectionError } from "preamp/provider";
 
 /** An error that a server states in an answer with status 200. */
 export class ServerError extends Error {
-  /** The server's error object. */
   readonly error: JsonObject;
 
   /** Creates an error from the server's error object. */

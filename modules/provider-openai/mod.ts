@@ -55,7 +55,6 @@ const DEFINITION: Omit<ProviderDefinition, "load"> = {
 /** Maximum tokens of an answer of a model that another server has. */
 const OTHER_MAX_OUTPUT_TOKENS = 4096;
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "provider-openai",
   name: "OpenAI",

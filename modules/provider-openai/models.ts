@@ -1,4 +1,3 @@
-/** Known models of OpenAI. */
 import type { Prices } from "preamp/base";
 import type { KnownModel } from "preamp/provider";
 

@@ -18,11 +18,9 @@ export interface RequestOptions {
 
 /** What a model accepts. */
 export interface ModelTraits {
-  /** Whether it reasons before it answers. */
   readonly reasoning: boolean;
   /** Whether it accepts `temperature` and `top_p`: always, only with the effort `none`, or never. */
   readonly sampling: "always" | "effort_none" | "never";
-  /** Whether it accepts explicit cache breakpoints. */
   readonly breakpoints: boolean;
 }
 

@@ -38,7 +38,6 @@ export class ResponsesAnswer {
     this.#response = response;
   }
 
-  /** Reads an event of a stream. */
   readEvent(value: unknown): void {
     if (!isObject(value)) return;
     const event = value as unknown as Event; // other types are ignored below

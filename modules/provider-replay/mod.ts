@@ -47,7 +47,6 @@ const CONFIG_SCHEMA: JsonSchema = {
   },
 };
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "provider-replay",
   name: "Replay provider",

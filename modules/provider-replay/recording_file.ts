@@ -15,7 +15,6 @@ export interface RequestShape {
   /** Tools and parameters. */
   readonly options: JsonObject;
 }
-/** One recorded call. */
 export interface RecordedCall extends Attempt {
   readonly request: RequestShape;
 }
@@ -27,7 +26,6 @@ export class Recording {
   readonly calls: RecordedCall[] = [];
   readonly #by_request = new Map<string, number[]>();
 
-  /** Adds a call. */
   add(call: RecordedCall): void {
     const key = keyOf(call.request);
     const places = this.#by_request.get(key) ?? [];

@@ -16,7 +16,6 @@ export class CalculationError extends Error {
   /** The `error.type` of the failed result. */
   readonly kind: FailureKind;
 
-  /** Creates a failure. */
   constructor(kind: FailureKind, fact: string) {
     super(`Cannot evaluate the expression: ${fact}`);
     this.kind = kind;
@@ -25,14 +24,11 @@ export class CalculationError extends Error {
 
 /** A function of an expression. */
 export interface CalculatorFunction {
-  /** Minimum number of arguments. */
   readonly min: number;
-  /** Maximum number of arguments. */
   readonly max: number;
   readonly apply: (...values: number[]) => number;
 }
 
-/** Constants by name. */
 export const CONSTANTS: ReadonlyMap<string, number> = new Map([
   ["pi", Math.PI],
   ["tau", 2 * Math.PI],
@@ -71,7 +67,6 @@ export const FUNCTIONS: ReadonlyMap<string, CalculatorFunction> = new Map([
   ["mod", takes(2, 2, modulo)],
 ]);
 
-/** Returns `a / b`. */
 export function divide(a: number, b: number): number {
   if (b === 0) throw new CalculationError("division_by_zero", "division by zero");
   return a / b;

@@ -3,7 +3,6 @@ import type { Coordinator, JsonObject, ModuleInfo, MountReturn, Tool } from "pre
 import { evaluate, formatNumber, MAX_EXPRESSION_CHARS } from "./evaluate.ts";
 import { CalculationError } from "./functions.ts";
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "tool-calculator",
   type: "tool",

@@ -15,7 +15,6 @@ export interface TaskConfig {
   inherit_tools?: string[];
 }
 
-/** A checked input. */
 export interface TaskInput extends Partial<Pick<TaskConfig, "inherit_context" | "inherit_context_turns">> {
   instruction: string;
   agent?: string;
@@ -23,7 +22,6 @@ export interface TaskInput extends Partial<Pick<TaskConfig, "inherit_context" | 
   provider_preferences?: ProviderPreference[];
 }
 
-/** JSON Schema of the config. */
 export const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
   properties: {

@@ -24,7 +24,6 @@ import {
   type TaskInput,
 } from "./input.ts";
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "tool-task",
   type: "tool",

@@ -9,7 +9,6 @@ import {
   type Tool,
 } from "preamp/base";
 
-/** Describes the module. */
 export const module: ModuleInfo = {
   id: "tool-todo",
   type: "tool",

@@ -18,9 +18,7 @@ export class CompactedView {
   readonly calibration = new Calibration();
   /** Level of the last compaction, 1 to 8; 0 before the first. */
   level = 0;
-  /** Compactions so far. */
   compactions = 0;
-  /** Number of messages in the history. */
   messages = 0;
   readonly #config: Config;
   readonly #forms: MessageVariants;

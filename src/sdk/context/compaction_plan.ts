@@ -33,7 +33,6 @@ export class CompactionCandidate implements CompactionDecisions {
   /** The last calls and their results if no human message follows: the model has not read them yet. */
   readonly tail: MessageGroup | undefined;
 
-  /** Creates a candidate without changes. */
   constructor(transcript: Transcript) {
     this.#forms = transcript.forms;
     this.tokens = transcript.tokens;
@@ -81,7 +80,6 @@ export class CompactionCandidate implements CompactionDecisions {
     return entriesOf(unit).reduce((sum, entry) => sum + this.formOf(entry).tokens, 0);
   }
 
-  /** Leaves out units. */
   remove(units: ReadonlySet<MessageGroup>): void {
     for (const unit of units) {
       this.tokens -= this.tokensOf(unit);

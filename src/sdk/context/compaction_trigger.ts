@@ -25,7 +25,6 @@ export interface Limits {
   readonly target: number;
 }
 
-/** A planned compaction. */
 export interface Proposal {
   readonly plan: CompactionCandidate;
   readonly goal: SizeTarget;

@@ -146,7 +146,6 @@ const CAPABILITIES: readonly string[] = ["cache_control", "prompt_caching"];
 
 const with_breakpoint = new WeakMap<Message, Message>();
 
-/** Returns whether a provider supports breakpoints. */
 export function takesBreakpoints(provider: unknown): boolean {
   try {
     const info = methodOf(provider, "getInfo")?.();

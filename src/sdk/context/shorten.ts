@@ -42,7 +42,6 @@ export class MessageVariants {
     this.#recall = recall;
   }
 
-  /** Returns the tokens of a message. */
   count(message: Message): number {
     return this.meter.message(message);
   }

@@ -75,7 +75,6 @@ export class Calibration {
     return this.#anchor ? [this.#anchor.view, this.#anchor.messages, this.#estimated, this.#reported] : null;
   }
 
-  /** Restores the saved form. */
   restore([view, messages, estimated, reported]: SavedCalibration): void {
     this.#anchor = { view, messages };
     this.#estimated = estimated;

@@ -79,7 +79,6 @@ export interface Form {
 
 /** Numbers of messages that are left out or shortened in the view. */
 export interface TokenTotals {
-  /** Left-out messages. */
   removed: number;
   truncated: number;
   stubbed: number;
@@ -144,12 +143,10 @@ export class Transcript {
     return this.#units;
   }
 
-  /** Tokens of the system messages. */
   get system_tokens(): number {
     return this.#systems.reduce((sum, entry) => sum + entry.tokens, 0);
   }
 
-  /** Number of system messages. */
   get system_count(): number {
     return this.#systems.length;
   }
@@ -278,7 +275,6 @@ export class Transcript {
     this.#uncounted.push(entry);
   }
 
-  /** Applies the decisions of a compaction. */
   apply(decisions: CompactionDecisions): void {
     for (const [entry, form] of decisions.changed) entry.show(form);
     for (const unit of decisions.removed) {

@@ -10,11 +10,8 @@ import type { ProviderSettings } from "./settings.ts";
 /** Reason of the abort after the end of an attempt. perf: without one, each abort creates an error with a stack. */
 const ENDED = "the attempt has ended";
 
-/** What an attempt depends on. */
 export interface AttemptOptions {
-  /** Time of the session. */
   readonly clock: Clock;
-  /** Limits of the attempt. */
   readonly settings: Pick<
     ProviderSettings,
     "timeout_s" | "first_byte_timeout_s" | "idle_timeout_s" | "max_response_bytes"
@@ -162,7 +159,6 @@ export class Attempt {
 
 /** What the attempts of one call depend on. */
 export interface RetryDeps extends AttemptOptions {
-  /** Settings of the provider. */
   readonly settings: AttemptOptions["settings"] & Pick<ProviderSettings, "max_retries">;
   /** Returns the milliseconds left in the run; a longer wait is not started. */
   leftMs(): number;

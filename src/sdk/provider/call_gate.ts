@@ -44,7 +44,6 @@ export class CallGate {
   /** Wall clock time before which no call may start. */
   #next_ms = 0;
 
-  /** Whether no call runs or waits. */
   get idle(): boolean {
     return this.#active === 0 && this.#waiting.length === 0;
   }
