@@ -12,16 +12,10 @@ export interface AnswerOptions {
   tail(): string;
 }
 
-const FILTERED: ReadonlySet<string> = new Set([
-  "SAFETY",
-  "RECITATION",
-  "BLOCKLIST",
-  "PROHIBITED_CONTENT",
-  "SPII",
-  "IMAGE_SAFETY",
-  "IMAGE_PROHIBITED_CONTENT",
-  "IMAGE_RECITATION",
-]);
+const FILTERED: ReadonlySet<string> = new Set(
+  ("SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT " +
+    "IMAGE_RECITATION").split(" "),
+);
 
 /** The model wrote a call that the API could not read. */
 const MALFORMED: ReadonlySet<string> = new Set(["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"]);

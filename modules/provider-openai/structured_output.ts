@@ -69,44 +69,17 @@ function nameOf({ title }: JsonObject): string {
 }
 
 /** Keywords that OpenAI enforces or ignores in a strict schema. */
-const KEPT: ReadonlySet<string> = new Set([
-  "type",
-  "title",
-  "description",
-  "enum",
-  "const",
-  "$ref",
-  "pattern",
-  "format",
-  "multipleOf",
-  "minimum",
-  "maximum",
-  "exclusiveMinimum",
-  "exclusiveMaximum",
-  "minItems",
-  "maxItems",
-]);
+const KEPT: ReadonlySet<string> = new Set(
+  ("type title description enum const $ref pattern format multipleOf minimum maximum " +
+    "exclusiveMinimum exclusiveMaximum minItems maxItems").split(" "),
+);
 
 /** Keywords without which the schema would mean something else. */
-const NEEDED: ReadonlySet<string> = new Set([
-  "allOf",
-  "oneOf",
-  "not",
-  "if",
-  "then",
-  "else",
-  "patternProperties",
-  "dependentRequired",
-  "dependentSchemas",
-  "dependencies",
-  "propertyNames",
-  "prefixItems",
-  "contains",
-  "unevaluatedProperties",
-  "unevaluatedItems",
-  "$dynamicRef",
-  "$recursiveRef",
-]);
+const NEEDED: ReadonlySet<string> = new Set(
+  ("allOf oneOf not if then else patternProperties dependentRequired dependentSchemas dependencies " +
+    "propertyNames prefixItems contains unevaluatedProperties unevaluatedItems $dynamicRef " +
+    "$recursiveRef").split(" "),
+);
 
 /**
  * Returns a schema in the subset that OpenAI enforces, or the reason against it. Every answer that matches it

@@ -5,44 +5,19 @@
 import { isObject, type JsonObject } from "./json.ts";
 import { bind } from "./primordials.ts";
 
-/** Maps camelCase to snake_case for every method that a module may have or call. */
-export const SNAKE_CASE: Readonly<Record<string, string>> = {
-  addMessage: "add_message",
-  collectContributions: "collect_contributions",
-  emitAndCollect: "emit_and_collect",
-  getCapability: "get_capability",
-  getEvents: "get_events",
-  getInfo: "get_info",
-  getMessages: "get_messages",
-  getMessagesForRequest: "get_messages_for_request",
-  getModelInfo: "get_model_info",
-  getSchema: "get_schema",
-  listHandlers: "list_handlers",
-  listModels: "list_models",
-  newId: "new_id",
-  onCancel: "on_cancel",
-  onSessionReady: "on_session_ready",
-  parseToolCalls: "parse_tool_calls",
-  processHookResult: "process_hook_result",
-  registerCapability: "register_capability",
-  registerChild: "register_child",
-  registerCleanup: "register_cleanup",
-  registerContributor: "register_contributor",
-  registerToolComplete: "register_tool_complete",
-  registerToolStart: "register_tool_start",
-  requestApproval: "request_approval",
-  requestCancel: "request_cancel",
-  requestGraceful: "request_graceful",
-  requestImmediate: "request_immediate",
-  resetTurn: "reset_turn",
-  sessionStatus: "session_status",
-  setDefaultFields: "set_default_fields",
-  setMessages: "set_messages",
-  setSystemPromptFactory: "set_system_prompt_factory",
-  toDict: "to_dict",
-  triggerCallbacks: "trigger_callbacks",
-  unregisterChild: "unregister_child",
-};
+/** Methods that a module may have or call. */
+const METHODS = `
+  addMessage collectContributions emitAndCollect getCapability getEvents getInfo getMessages
+  getMessagesForRequest getModelInfo getSchema listHandlers listModels newId onCancel onSessionReady
+  parseToolCalls processHookResult registerCapability registerChild registerCleanup
+  registerContributor registerToolComplete registerToolStart requestApproval requestCancel
+  requestGraceful requestImmediate resetTurn sessionStatus setDefaultFields setMessages
+  setSystemPromptFactory toDict triggerCallbacks unregisterChild`;
+
+/** Maps camelCase to snake_case for these methods. */
+export const SNAKE_CASE: Readonly<Record<string, string>> = Object.fromEntries(
+  METHODS.trim().split(/\s+/).map((name) => [name, name.replace(/[A-Z]/g, "_$&").toLowerCase()]),
+);
 
 /** Returns the method `name` of `object` in either spelling, bound to it, or undefined. */
 export function methodOf(object: unknown, name: string): ((...args: unknown[]) => unknown) | undefined {

@@ -17,17 +17,9 @@ export const MEDIA_BLOCK_TOKENS = 1600;
 /** Tokens around a tool call, the id of a result, or a tool specification; an assumed value. */
 const ENVELOPE_TOKENS = 8;
 
-const MEDIA: ReadonlySet<unknown> = new Set([
-  "image",
-  "image_url",
-  "input_image",
-  "audio",
-  "input_audio",
-  "video",
-  "document",
-  "file",
-  "input_file",
-]);
+const MEDIA: ReadonlySet<unknown> = new Set(
+  "image image_url input_image audio input_audio video document file input_file".split(" "),
+);
 
 /** Counts the tokens of a text. */
 export type CountText = (text: string) => number;

@@ -97,17 +97,9 @@ class ToolCallValue implements ToolCall {
 }
 
 /** Fields that {@link parseToolCall} reads, or that name the format of the call. */
-const CALL_FIELDS: ReadonlySet<string> = new Set([
-  "id",
-  "name",
-  "tool",
-  "arguments",
-  "input",
-  "function",
-  "type",
-  "invalid_arguments",
-  "__proto__",
-]);
+const CALL_FIELDS: ReadonlySet<string> = new Set(
+  "id name tool arguments input function type invalid_arguments __proto__".split(" "),
+);
 
 /**
  * Returns a tool call from any format: `name` or `tool`, `arguments` or `input` (an object or its JSON text).

@@ -24,50 +24,26 @@ export function lastStep(path: Path): string {
   return typeof last === "number" ? `entry ${last}` : formatPath([last]);
 }
 
+/** A key, an index, or a key in quotes. */
+const STEP = /\.?([^.[]+)|\[(-?\d+|"(?:[^"\\]|\\.)*")\]/y;
+
 /**
  * Parses the output of {@link formatPath}; undefined for any other text. Keys that it truncated remain
  * truncated.
  */
 export function parsePath(text: string): Path | undefined {
   const path: (string | number)[] = [];
-  let at = 0;
-  while (at < text.length) {
-    if (text[at] === "[") {
-      const end = endOfBracket(text, at + 1);
-      const step = end < 0 ? undefined : parseStep(text.slice(at + 1, end));
-      if (step === undefined) return undefined;
-      path.push(step);
-      at = end + 1;
-    } else {
-      if (at > 0 && text[at] !== ".") return undefined;
-      const start = at > 0 ? at + 1 : 0;
-      at = start;
-      while (at < text.length && text[at] !== "." && text[at] !== "[") at++;
-      if (at === start) return undefined;
-      path.push(text.slice(start, at));
+  for (let at = 0; at < text.length; at = STEP.lastIndex) {
+    STEP.lastIndex = at;
+    const [found, key, step] = STEP.exec(text) ?? [];
+    if (found === undefined || key !== undefined && found.startsWith(".") !== at > 0) return undefined;
+    try {
+      path.push(key ?? JSON.parse(step!)); // one of both is there
+    } catch {
+      return undefined; // an escape that JSON does not have
     }
   }
   return path;
-}
-
-/** Returns the index of the `]` that ends a step, skipping text in quotes; −1 if it is missing. */
-function endOfBracket(text: string, start: number): number {
-  let quoted = false;
-  for (let at = start; at < text.length; at++) {
-    if (quoted && text[at] === "\\") at++;
-    else if (text[at] === '"') quoted = !quoted;
-    else if (text[at] === "]" && !quoted) return at;
-  }
-  return -1;
-}
-
-function parseStep(text: string): string | number | undefined {
-  try {
-    const step: unknown = JSON.parse(text);
-    return typeof step === "string" || Number.isSafeInteger(step) ? step as string | number : undefined;
-  } catch {
-    return undefined; // not an output of formatPath
-  }
 }
 
 /**

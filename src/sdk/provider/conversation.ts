@@ -4,21 +4,24 @@
  */
 import { isObject, type JsonObject } from "../json.ts";
 
+/** A part after which a prompt cache may end. */
+export interface CachedPart {
+  /** Whether a prompt cache may end after this part. */
+  readonly cache?: true;
+}
+
 /** Text. */
-export interface TextPart {
-  /** Kind of part. */
+export interface TextPart extends CachedPart {
   readonly type: "text";
   /** The text; never only white space. */
   readonly text: string;
-  /** Whether a prompt cache may end after this part. */
-  readonly cache?: true;
   /** The stored block, when this provider wrote it and it has more fields. */
   readonly block?: JsonObject;
 }
 
 /** An image or a file: `data` with `media_type`, or `url`, or `file_id`. */
-export interface MediaPart {
-  /** Kind of part; a file is a PDF or a text. */
+export interface MediaPart extends CachedPart {
+  /** A file is a PDF or a text. */
   readonly type: "image" | "file";
   /** Media type, such as `image/png`; for a URL only when it is known. */
   readonly media_type?: string;
@@ -30,13 +33,10 @@ export interface MediaPart {
   readonly file_id?: string;
   /** File name. */
   readonly name?: string;
-  /** Whether a prompt cache may end after this part. */
-  readonly cache?: true;
 }
 
 /** Result of a tool call. */
-export interface ToolResultPart {
-  /** Kind of part. */
+export interface ToolResultPart extends CachedPart {
   readonly type: "tool_result";
   /** Id of the call. */
   readonly tool_call_id: string;
@@ -46,13 +46,10 @@ export interface ToolResultPart {
   readonly content: string | readonly (TextPart | MediaPart)[];
   /** Whether the call failed; false when that is unknown. */
   readonly is_error: boolean;
-  /** Whether a prompt cache may end after this part. */
-  readonly cache?: true;
 }
 
 /** A tool call of the model. */
-export interface ToolCallPart {
-  /** Kind of part. */
+export interface ToolCallPart extends CachedPart {
   readonly type: "tool_call";
   /** Id: unique in the conversation, 1 to 64 letters, digits, `_` and `-`. */
   readonly id: string;
@@ -62,13 +59,10 @@ export interface ToolCallPart {
   readonly input: JsonObject;
   /** The stored block, when this provider wrote it and it has more fields. */
   readonly block?: JsonObject;
-  /** Whether a prompt cache may end after this part. */
-  readonly cache?: true;
 }
 
 /** A block that only this provider understands, such as thinking with a signature; to be sent back unchanged. */
 export interface NativePart {
-  /** Kind of part. */
   readonly type: "native";
   /** The stored block, without the fields that the provider layer adds. */
   readonly block: JsonObject;

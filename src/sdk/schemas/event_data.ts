@@ -3,7 +3,7 @@ import * as z from "zod";
 
 /** Returns the schema of a payload with these fields; emitters may add others. */
 function payload(description: string, shape: z.ZodRawShape): z.ZodType {
-  return z.looseObject(shape).meta({ description });
+  return z.looseObject(shape).describe(description);
 }
 
 /** Any text. */
@@ -72,9 +72,7 @@ const LIFECYCLE = {
       max_duration_s: z.number(),
     }),
     metadata: fields,
-    traceparent: text.optional().meta({
-      description: "Span of the run in a distributed trace (W3C Trace Context)",
-    }),
+    traceparent: text.optional().describe("Span of the run in a distributed trace (W3C Trace Context)"),
   }),
   "run:status": payload("The run waits for a person, continues, or was recovered after a crash.", {
     status,
@@ -97,11 +95,9 @@ const LIFECYCLE = {
     names: z.array(text),
     isolation: z.enum(["inline", "worker", "process"]),
     integrity: text.nullable(),
-    name: text.optional().meta({
-      description: "Name of the module; absent for built-in modules",
-    }),
+    name: text.optional().describe("Name of the module; absent for built-in modules"),
     version: text.optional(),
-    provides: z.array(text).optional().meta({ description: "What the module's `mount` reports as provided" }),
+    provides: z.array(text).optional().describe("What the module's `mount` reports as provided"),
   }),
   "module:skipped": payload("A provider, tool or hook was left out.", {
     module_id: text,
@@ -166,12 +162,12 @@ const TURN = {
 };
 
 const provider = text;
-const request_id = text.meta({ description: "one attempt of a model call" });
+const request_id = text.describe("one attempt of a model call");
 const block_index = count;
 /** Numbers of a request that was too long for the model. */
 const overflow = {
-  limit_tokens: ordinal.optional().meta({ description: "input tokens that the model takes" }),
-  requested_tokens: ordinal.optional().meta({ description: "input tokens of the request" }),
+  limit_tokens: ordinal.optional().describe("input tokens that the model takes"),
+  requested_tokens: ordinal.optional().describe("input tokens of the request"),
 };
 const streamed = { request_id, block_index };
 
@@ -180,21 +176,19 @@ const MODEL = {
   "provider:request": payload("A model is about to be called; a gate.", {
     provider,
     iteration: ordinal,
-    max_reached: flag.optional().meta({
-      description: "the loop's own limit is reached: the last call, without tools",
-    }),
+    max_reached: flag.optional().describe("the loop's own limit is reached: the last call, without tools"),
   }),
   "provider:response": payload("A model has answered.", {
     provider,
     iteration: ordinal.optional(),
     usage,
     tool_calls: flag,
-    inner: flag.optional().meta({ description: "the call was made by a module, not by the loop" }),
+    inner: flag.optional().describe("the call was made by a module, not by the loop"),
     response: z.looseObject({
       content: z.array(block),
       tool_calls: z.array(z.looseObject({ id: text, name: text, arguments: fields })).optional(),
       finish_reason: text.optional(),
-    }).optional().meta({ description: "needed to replay the run" }),
+    }).optional().describe("needed to replay the run"),
   }),
   "provider:error": payload("A model call failed for good.", {
     provider,
@@ -205,14 +199,12 @@ const MODEL = {
   }),
   "provider:retry": payload("A model call failed and is repeated: after a delay, or with a smaller view.", {
     provider,
-    attempt: ordinal.meta({ description: "the attempt that failed, from 1" }),
+    attempt: ordinal.describe("the attempt that failed, from 1"),
     max_retries: count,
-    delay: amount.meta({ description: "seconds" }),
+    delay: amount.describe("seconds"),
     error_type: text,
     error_message: text,
-    request_id: text.optional().meta({
-      description: "present when the loop retries, not the provider",
-    }),
+    request_id: text.optional().describe("present when the loop retries, not the provider"),
     status_code: z.int().optional(),
     retry_after: amount.optional(),
     delay_multiplier: amount.optional(),
@@ -220,7 +212,7 @@ const MODEL = {
   }),
   "provider:throttle": payload("A provider waits before it calls.", {
     provider,
-    delay: amount.meta({ description: "seconds" }),
+    delay: amount.describe("seconds"),
     reason: text.optional(),
   }),
   "provider:resolve": payload("Another provider or model was chosen.", {
@@ -265,7 +257,7 @@ const MODEL = {
   "content_block:start": payload("A block of an answer starts.", {
     ...streamed,
     block_type: text,
-    name: text.optional().meta({ description: "of a tool call" }),
+    name: text.optional().describe("of a tool call"),
   }),
   "content_block:delta": payload("More text of a block.", {
     ...streamed,
@@ -291,16 +283,16 @@ const approval = {
 };
 const decided = {
   ...approval,
-  decision: text.meta({ description: "allow, deny, an offered option, or timeout" }),
+  decision: text.describe("allow, deny, an offered option, or timeout"),
   reason: text.nullable(),
   decided_by: text.nullable(),
-  remember: z.enum(["session", "pattern"]).optional().meta({
-    description: "Later questions of the session that the answer also holds for",
-  }),
-  remembered: flag.optional().meta({
-    description: "No person was asked: the remembered answer to approval_id also holds for this question",
-  }),
-  prompt: text.optional().meta({ description: "The question, when no person was asked" }),
+  remember: z.enum(["session", "pattern"]).optional().describe(
+    "Later questions of the session that the answer also holds for",
+  ),
+  remembered: flag.optional().describe(
+    "No person was asked: the remembered answer to approval_id also holds for this question",
+  ),
+  prompt: text.optional().describe("The question, when no person was asked"),
   pattern: text.optional(),
 };
 const agent = { agent: text.nullable().optional(), sub_session_id: text, parent_session_id: text };
@@ -311,19 +303,15 @@ const TOOLS = {
     "A tool call is about to run; a gate. `tool_input` is the input after changes by hooks.",
     {
       ...call,
-      risk: z.enum(["medium", "high", "critical"]).optional().meta({
-        description: "Risk declared by the tool; absent: low",
-      }),
-      requires_approval: flag.optional().meta({
-        description: "Whether the tool requires approval; absent: no",
-      }),
+      risk: z.enum(["medium", "high", "critical"]).optional().describe(
+        "Risk declared by the tool; absent: low",
+      ),
+      requires_approval: flag.optional().describe("Whether the tool requires approval; absent: no"),
     },
   ),
   "tool:post": payload("A tool has answered.", {
     ...call,
-    result: z.unknown().meta({
-      description: "{success, output, error}, or the value with which a hook replaced it",
-    }),
+    result: z.unknown().describe("{success, output, error}, or the value with which a hook replaced it"),
   }),
   "tool:error": payload("A tool call failed, or was refused.", { ...call, error: failure }),
   "tool:selecting": payload("Hooks may change or deny a call.", {
@@ -346,7 +334,7 @@ const TOOLS = {
     default: z.enum(["allow", "deny"]),
     expires_at: text.meta({ format: "date-time" }),
     hook_name: text.nullable(),
-    pattern: text.optional().meta({ description: "Pattern that a remembered answer holds for" }),
+    pattern: text.optional().describe("Pattern that a remembered answer holds for"),
   }),
   "approval:granted": payload("The action is allowed.", decided),
   "approval:denied": payload("The action is denied.", decided),
