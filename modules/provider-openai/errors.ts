@@ -171,26 +171,17 @@ function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Name in errors → name in `RequestOptions.refused`. Only these are left out. */
-const OPTIONAL: Readonly<Record<string, string>> = {
-  temperature: "temperature",
-  top_p: "top_p",
-  stop: "stop",
-  reasoning_effort: "reasoning_effort",
-  "reasoning.effort": "reasoning_effort",
-  "reasoning.summary": "reasoning.summary",
-  reasoning: "reasoning",
-  include: "include",
-  tool_choice: "tool_choice",
-  parallel_tool_calls: "parallel_tool_calls",
-  response_format: "response_format",
-  "text.format": "response_format",
-  prompt_cache_key: "prompt_cache_key",
-  stream: "stream",
-  stream_options: "stream_options",
-  max_tokens: "max_tokens",
-  max_completion_tokens: "max_completion_tokens",
-};
+/** Parameters that are left out when a server refuses them; names of `RequestOptions.refused`. */
+const OPTIONAL: ReadonlySet<string> = new Set(
+  ("temperature top_p stop reasoning_effort reasoning.summary reasoning include tool_choice parallel_tool_calls " +
+    "response_format prompt_cache_key stream stream_options max_tokens max_completion_tokens").split(" "),
+);
+
+/** Places in the body of Responses → these names. */
+const PLACES: ReadonlyMap<string, string> = new Map([
+  ["reasoning.effort", "reasoning_effort"],
+  ["text.format", "response_format"],
+]);
 
 const REFUSAL =
   /unsupported|not supported|does not support|unknown|unrecognized|unexpected|not (?:allowed|permitted|available)|unavailable|extra (?:inputs|fields)|must be verified/i;
@@ -211,9 +202,8 @@ export function refusedParameter(error: unknown, body: JsonObject): string | und
   const code = typeof stated.code === "string" ? stated.code : "";
   if (!REFUSAL.test(`${code} ${message}`)) return undefined;
   const names = typeof stated.param === "string" ? [stated.param] : mentioned(message);
-  return names.filter((name) => Object.hasOwn(OPTIONAL, name) && isIn(body, name)).map((name) =>
-    OPTIONAL[name]
-  )[0];
+  return names.filter((name) => isIn(body, name)).map((name) => PLACES.get(name) ?? name)
+    .find((name) => OPTIONAL.has(name));
 }
 
 /** Returns the names in a message: in quotes, or with an underscore. */

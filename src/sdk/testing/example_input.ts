@@ -63,17 +63,15 @@ export async function exampleInput(
   schema: JsonSchema,
   { full = false }: ExampleInputOptions = {},
 ): Promise<ExampleInput> {
-  let input: unknown;
   try {
-    input = new Maker(schema, full).value(schema, "", 0);
+    const input = new Maker(schema, full).value(schema, "", 0);
+    if (!isObject(input)) return { problem: "its schema does not describe an object" };
+    const [problem] = await schemaProblems(schema, input, "input");
+    return problem === undefined ? { input } : { problem };
   } catch (error) {
     if (error instanceof Impossible) return { problem: error.message };
     throw error;
   }
-  if (!isObject(input)) return { problem: "its schema does not describe an object" };
-  const problems = await schemaProblems(schema, input, "input");
-  const [problem] = problems;
-  return problem === undefined ? { input } : { problem };
 }
 
 /** Makes values for one schema and its references. */
@@ -95,11 +93,8 @@ class Maker {
     if (Array.isArray(schema.enum) && schema.enum.length > 0) return schema.enum[0];
     if (Array.isArray(schema.examples) && schema.examples.length > 0) return schema.examples[0];
     if (schema.default !== undefined && schema.default !== null) return schema.default;
-    const choices = [schema.oneOf, schema.anyOf].find((choice) => Array.isArray(choice)) as
-      | unknown[]
-      | undefined;
-    if (choices) return this.#choice(schema, choices, name, depth);
-    return this.#ofType(schema, name, depth);
+    const choices = [schema.oneOf, schema.anyOf].find(Array.isArray);
+    return choices ? this.#choice(schema, choices, name, depth) : this.#ofType(schema, name, depth);
   }
 
   /** Returns a schema with its `$ref` and `allOf` merged into it. */
@@ -207,10 +202,9 @@ function merged(a: JsonObject, b: JsonObject): JsonObject {
   if (Array.isArray(a.required) && Array.isArray(b.required)) {
     all.required = [...new Set([...a.required, ...b.required])];
   }
-  for (
-    const [key, narrower] of [["minimum", Math.max], ["maximum", Math.min], ["minLength", Math.max]] as const
-  ) {
-    if (typeof a[key] === "number" && typeof b[key] === "number") all[key] = narrower(a[key], b[key]);
+  const narrower = { minimum: Math.max, maximum: Math.min, minLength: Math.max };
+  for (const [key, narrow] of Object.entries(narrower)) {
+    if (typeof a[key] === "number" && typeof b[key] === "number") all[key] = narrow(a[key], b[key]);
   }
   return all;
 }
@@ -223,33 +217,23 @@ function typeOf({ type, ...schema }: JsonObject): unknown {
   return schema.minimum !== undefined || schema.maximum !== undefined ? "number" : "string";
 }
 
-/** Returns 1, or the nearest number that fits the schema. */
+/** Returns 1, or another number that fits the schema. */
 function numberFor(schema: JsonObject, name: string): number {
-  const whole = typeOf(schema) === "integer";
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
-  const step = typeof multipleOf === "number" && multipleOf > 0 ? multipleOf : whole ? 1 : 0;
-  const bound = (value: unknown) => typeof value === "number" ? value : undefined;
-  const low = Math.max(bound(minimum) ?? -Infinity, bound(exclusiveMinimum) ?? -Infinity);
-  const high = Math.min(bound(maximum) ?? Infinity, bound(exclusiveMaximum) ?? Infinity);
-  const middle = Number.isFinite(low) && Number.isFinite(high) ? (low + high) / 2 : NaN;
-  const up = (value: number) => step > 0 ? Math.ceil(value / step) * step : value;
-  const down = (value: number) => step > 0 ? Math.floor(value / step) * step : value;
-  const candidates = [
-    1,
-    up(1),
-    up(low),
-    up(low) + (step || 0.5),
-    down(high),
-    down(high) - (step || 0.5),
-    middle,
-    0,
-  ];
-  const fits = (value: number) =>
-    Number.isFinite(value) && value >= (bound(minimum) ?? -Infinity) &&
-    value <= (bound(maximum) ?? Infinity) &&
-    value > (bound(exclusiveMinimum) ?? -Infinity) && value < (bound(exclusiveMaximum) ?? Infinity) &&
-    (step === 0 || Number.isInteger(value / step));
-  const found = candidates.find(fits);
+  const or = (value: unknown, other: number) => typeof value === "number" ? value : other;
+  const low = Math.max(or(minimum, -Infinity), or(exclusiveMinimum, -Infinity));
+  const high = Math.min(or(maximum, Infinity), or(exclusiveMaximum, Infinity));
+  const step = or(multipleOf, typeOf(schema) === "integer" ? 1 : 0);
+  const around = (value: number) => {
+    if (!(step > 0)) return [value, value + 0.5, value - 0.5];
+    const [up, down] = [Math.ceil(value / step) * step, Math.floor(value / step) * step];
+    return [up, down, up + step, down - step];
+  };
+  const found = [1, low, high, (low + high) / 2, 0].flatMap(around).find((value) =>
+    Number.isFinite(value) && value >= low && value <= high &&
+    value !== exclusiveMinimum && value !== exclusiveMaximum &&
+    (!(step > 0) || Number.isInteger(value / step))
+  );
   if (found === undefined) throw new Impossible(`no number is made for ${name}`);
   return found;
 }
@@ -281,15 +265,14 @@ function textFor(name: string): string {
 
 /** Returns a variant of `entry` that is not in the list. */
 function another(entry: unknown, made: readonly unknown[]): unknown {
-  for (let index = 0; index <= made.length; index++) {
-    const next = index === 0
-      ? entry
-      : typeof entry === "number"
+  const variant = (index: number) =>
+    typeof entry === "number"
       ? entry + index
-      : typeof entry === "string"
+      : typeof entry === "string" && index > 0
       ? `${entry}${index}`
       : entry;
-    if (!made.some((item) => jsonEqual(item, next))) return next;
+  for (let index = 0; index <= made.length; index++) {
+    if (!made.some((item) => jsonEqual(item, variant(index)))) return variant(index);
   }
   return entry; // the validation of the whole input reports the duplicate
 }
