@@ -1,5 +1,5 @@
 /** Defines what every tier shares: the channel to a guest, its limits, and the reasons for which it exits. */
-import type { AnswerBounds } from "../sdk/answer_bounds.ts";
+import type { AnswerBounds } from "../sdk/checks.ts";
 import { PreampError } from "../sdk/errors.ts";
 
 /** Limits of one guest; names and defaults as under `isolation` and `limits` in the policy (src/docs/operating.md). */

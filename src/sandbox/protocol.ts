@@ -9,7 +9,7 @@ import type { CancellationState } from "../sdk/cancellation.ts";
 import { type JsonObject, type JsonSchema, toPlainObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/contracts.ts";
 import type { Emission } from "../sdk/hooks.ts";
-import { type ManySlot, resolvePoint, type SingleSlot } from "../sdk/mount_points.ts";
+import { type ManySlot, resolvePoint, type SingleSlot } from "../sdk/snake_case_aliases.ts";
 import { Object } from "../sdk/primordials.ts";
 import type { ProviderInfo } from "../sdk/providers.ts";
 import type { RiskLevel, ToolCall } from "../sdk/tools.ts";

@@ -1,7 +1,8 @@
 /**
- * Checks of fields and their error message, for the factories of data models. Uses no schema library, because
- * factories run on every call.
+ * Checks without a schema library, because they run on every call: of the fields of data models, and of the size
+ * of a provider's answer.
  */
+import { PreampError } from "./errors.ts";
 import { isObject } from "./json.ts";
 import { describe } from "./value_path.ts";
 
@@ -41,4 +42,31 @@ export function requireOneOf(model: string, field: string, value: unknown, words
   if (!words.includes(value as string)) {
     throw fieldError(model, field, `must be one of ${words.join(", ")}`, value);
   }
+}
+
+/** Limits of one answer: each tool call and each block costs time on the thread that all runs share. */
+export interface AnswerBounds {
+  readonly max_answer_tool_calls: number;
+  readonly max_answer_blocks: number;
+}
+
+/**
+ * Checks an answer before any other processing.
+ *
+ * @throws {PreampError} `provider_bad_response` when it has too many tool calls or blocks.
+ */
+export function checkAnswerBounds(answer: unknown, bounds: AnswerBounds): void {
+  if (!isObject(answer)) return;
+  requireAtMost(answer.content ?? answer.content_blocks, "content blocks", "max_answer_blocks", bounds);
+  requireAtMost(answer.tool_calls, "tool calls", "max_answer_tool_calls", bounds);
+}
+
+function requireAtMost(list: unknown, items: string, name: keyof AnswerBounds, bounds: AnswerBounds): void {
+  if (!Array.isArray(list) || list.length <= bounds[name]) return;
+  throw new PreampError(
+    "provider_bad_response",
+    `Cannot read the provider's answer: it may have at most ${
+      bounds[name]
+    } ${items} (limits.${name}): received ${list.length}`,
+  );
 }

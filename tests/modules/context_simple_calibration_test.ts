@@ -1,7 +1,7 @@
 /** `context-simple`: tokens counted by estimate, by reported usage, exactly (src/docs/context.md#token-counting). */
 import { type Message, messageTokens } from "preamp";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
-import { Calibration } from "../../src/sdk/context/token_calibration.ts";
+import { Calibration } from "../../src/sdk/context/token_counter.ts";
 import { assert, assertEquals } from "../assert.ts";
 import heldOut from "../fixtures/o200k_held_out.json" with { type: "json" };
 import { addAll, answer, groups, open, system, tokensOf, user, words } from "../support/context.ts";

@@ -3,7 +3,7 @@
  * the loop share. Each call has a unique id and one block in the content, so that a loop that stores only the
  * content still pairs calls with results.
  */
-import { checkAnswerBounds } from "../../sdk/answer_bounds.ts";
+import { checkAnswerBounds } from "../../sdk/checks.ts";
 import { isObject, jsonEqual, toFrozenObject } from "../../sdk/json.ts";
 import { toChatResponse, Usage } from "../../sdk/messages.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";

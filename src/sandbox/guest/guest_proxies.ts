@@ -1,5 +1,5 @@
 /** Proxies of a guest's objects for the session: their data are copies, their methods send calls. */
-import type { AnswerBounds } from "../../sdk/answer_bounds.ts";
+import type { AnswerBounds } from "../../sdk/checks.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import type {
   ChatRequest,

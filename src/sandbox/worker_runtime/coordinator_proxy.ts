@@ -5,10 +5,9 @@
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
-import { type ManySlot, resolvePoint, type SingleSlot } from "../../sdk/mount_points.ts";
+import { type ManySlot, resolvePoint, type SingleSlot, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import { bind, Map, map, Object } from "../../sdk/primordials.ts";
 import { SessionStatus, type SessionStatusFields } from "../../sdk/session_status.ts";
-import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type {
   Cleanup,
   Clock,

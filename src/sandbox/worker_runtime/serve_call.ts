@@ -1,5 +1,5 @@
 /** Serves the host's calls of the module's objects. */
-import { type AnswerBounds, checkAnswerBounds } from "../../sdk/answer_bounds.ts";
+import { type AnswerBounds, checkAnswerBounds } from "../../sdk/checks.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
 import { bind, map, Reflect } from "../../sdk/primordials.ts";

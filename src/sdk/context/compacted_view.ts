@@ -3,7 +3,7 @@
  * Independent of hooks and of the storage of the history.
  */
 import type { JsonObject, Message } from "../base.ts";
-import { Calibration } from "./token_calibration.ts";
+import { Calibration } from "./token_counter.ts";
 import type { Config, NoticeVerbosity } from "./config.ts";
 import { type Limits, type Proposal, proposeCompaction } from "./compaction_trigger.ts";
 import { handlesOf } from "./recall_tool.ts";

@@ -1,6 +1,6 @@
 /** Decides when a view is compacted. Pure functions. */
 import { PreampError } from "../base.ts";
-import type { Calibration } from "./token_calibration.ts";
+import type { Calibration } from "./token_counter.ts";
 import type { Config } from "./config.ts";
 import { type CompactionCandidate, planCompaction, type SizeTarget } from "./compaction_plan.ts";
 import type { Transcript } from "./transcript.ts";

@@ -3,7 +3,7 @@
  * view, byte for byte; with another history they are ignored.
  */
 import { isObject, type JsonObject, type Message } from "../base.ts";
-import type { SavedCalibration } from "./token_calibration.ts";
+import type { SavedCalibration } from "./token_counter.ts";
 import type { MessageVariants } from "./shorten.ts";
 import {
   type CompactionDecisions,

@@ -25,12 +25,11 @@ import {
   overflow,
   type Proposal,
 } from "./compaction_trigger.ts";
-import { exactCounter } from "./token_counter.ts";
+import { exactCounter, ReportedUsage } from "./token_counter.ts";
 import { promptOf, type SystemPromptFactory, takesBreakpoints } from "./request_message.ts";
 import { type Capped, MessageVariants } from "./shorten.ts";
 import { readSaved } from "./saved_compaction.ts";
 import { recallTool } from "./recall_tool.ts";
-import { ReportedUsage } from "./token_calibration.ts";
 
 /** Size of the last view; returned by the capability `context.status`. */
 export interface ContextStatus {

@@ -6,13 +6,12 @@ import { isObject, type JsonObject } from "../json.ts";
 import type { Provider } from "../providers.ts";
 import { count, emptyCounters, SessionStatus } from "../session_status.ts";
 import { registerHook } from "../handler_list.ts";
-import { withSnakeCase } from "../snake_case_aliases.ts";
+import { resolvePoint, type SingleSlot, withSnakeCase } from "../snake_case_aliases.ts";
 import { type Tool, ToolResult } from "../tools.ts";
 import { EventRecorder } from "./event_recorder.ts";
 import { FakeApproval, MockContextManager, MockTool } from "./mocks.ts";
 import { FakeClock } from "./clocks.ts";
 import { HookActions } from "./hook_actions.ts";
-import { resolvePoint, type SingleSlot } from "../mount_points.ts";
 
 /** Options of a {@link TestCoordinator}; all are optional. */
 export interface TestCoordinatorOptions {
