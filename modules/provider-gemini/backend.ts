@@ -1,12 +1,13 @@
 /** The Gemini API (`generateContent`) through the vendor's client, without the client's own retries and loops. */
 import { type Degradation, errorMessage, isObject, LLMError } from "preamp/base";
-import type {
-  Backend,
-  BackendAnswer,
-  CallIo,
-  ListedModel,
-  ProviderSettings,
-  WireRequest,
+import {
+  type Backend,
+  type BackendAnswer,
+  type CallIo,
+  type ListedModel,
+  type ProviderSettings,
+  type WireRequest,
+  withWatchedBody,
 } from "preamp/provider";
 // @ts-types="./client_types.ts"
 import { GoogleGenAI } from "@google/genai/web"; // the other builds import node:fs and a client for Google Cloud
@@ -134,19 +135,7 @@ class Connection {
 
   async #fetch(input: Parameters<typeof fetch>[0], init?: RequestInit): Promise<Response> {
     const response = this.#response = await this.#io.fetch(input, init);
-    if (!response.ok || response.body === null) return response;
-    const reader = response.body.getReader();
-    const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
-      pull: async (controller) => {
-        const { done, value } = await reader.read();
-        if (done) return controller.close();
-        this.#keep(value);
-        controller.enqueue(value);
-      },
-      cancel: (reason) => reader.cancel(reason),
-    }, { highWaterMark: 0 });
-    const { status, headers } = response;
-    return new Response(body, { status, headers });
+    return response.ok ? withWatchedBody(response, (chunk) => this.#keep(chunk)) : response;
   }
 
   #keep(part: Uint8Array): void {

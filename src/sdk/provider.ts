@@ -16,6 +16,7 @@ export {
   Degradations,
   type ListedModel,
   type WireRequest,
+  withWatchedBody,
 } from "./provider/backend.ts";
 export {
   type AssistantPart,

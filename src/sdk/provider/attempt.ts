@@ -4,7 +4,7 @@ import { LLMError } from "../llm_errors.ts";
 import { isBrokenStream, isPassing } from "../loop/provider_errors.ts";
 import type { StreamDelta } from "../messages.ts";
 import { RetryConfig, retryDelay, type RetryNotice, withRetry } from "../retry.ts";
-import type { CallIo } from "./backend.ts";
+import { type CallIo, withWatchedBody } from "./backend.ts";
 import type { ProviderSettings } from "./settings.ts";
 
 /** Reason of the abort after the end of an attempt. perf: without one, each abort creates an error with a stack. */
@@ -86,20 +86,7 @@ export class Attempt {
     const response = await fetch(input, { ...init, redirect: "manual" });
     this.#refuseRedirect(input, response);
     this.#onChunk(0);
-    const { body } = response;
-    if (body === null) return response;
-    const reader = body.getReader();
-    const counted = new ReadableStream<Uint8Array<ArrayBuffer>>({
-      pull: async (controller) => {
-        const { done, value } = await reader.read();
-        if (done) return controller.close();
-        this.#onChunk(value.byteLength);
-        controller.enqueue(value);
-      },
-      cancel: (reason) => reader.cancel(reason),
-    }, { highWaterMark: 0 });
-    const { status, statusText, headers } = response;
-    return new Response(counted, { status, statusText, headers });
+    return withWatchedBody(response, (chunk) => this.#onChunk(chunk.byteLength));
   }
 
   /** The plan states where its requests go: another address would get the plan's headers and the history. */

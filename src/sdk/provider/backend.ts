@@ -154,3 +154,20 @@ export function connectionError(error: unknown, fact: string): LLMError {
   const type = errorName(root) === "NotCapable" ? "ConfigurationError" : "NetworkError";
   return new LLMError(type, `${fact}: ${errorMessage(root).slice(0, MAX_REASON_CHARS)}`, { cause: error });
 }
+
+/** Returns a response whose body calls `onChunk` with each chunk before it is read; an error in it ends the body. */
+export function withWatchedBody(response: Response, onChunk: (chunk: Uint8Array) => void): Response {
+  if (response.body === null) return response;
+  const reader = response.body.getReader();
+  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull: async (controller) => {
+      const { done, value } = await reader.read();
+      if (done) return controller.close();
+      onChunk(value);
+      controller.enqueue(value);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  }, { highWaterMark: 0 });
+  const { status, statusText, headers } = response;
+  return new Response(body, { status, statusText, headers });
+}
