@@ -7,6 +7,7 @@ import { methodOf } from "../../snake_case_aliases.ts";
 import { assertToolPairs } from "../assertions.ts";
 import type { TestCoordinator } from "../coordinator.ts";
 import {
+  camelCased,
   type Cases,
   type CreateSubject,
   expect,
@@ -49,7 +50,7 @@ export function testContext(
       withSubject(create, "context", options, ({ coordinator }) => {
         const { context } = coordinator;
         expect(context, "No context was mounted and mount() did not return a ContextManager instance");
-        return check({ context: withCamelCase(context), coordinator });
+        return check({ context: camelCased(context, METHODS) as ContextManager, coordinator });
       }),
   );
 }
@@ -180,23 +181,6 @@ async function underBudget({ context }: MountedContext): Promise<{ seen: Message
   const seen = await view(context, { token_budget: 4000 });
   expect(jsonEqual(await stored(context), history), "making a view changed the history");
   return { seen, history };
-}
-
-/** Returns a context manager with camelCase methods, whichever spelling it uses. */
-function withCamelCase(context: ContextManager): ContextManager {
-  const method = (name: string) => {
-    const found = methodOf(context, name);
-    expect(found, `${name} must be a function`);
-    return found;
-  };
-  return {
-    addMessage: async (message) => void await method("addMessage")(message),
-    getMessagesForRequest: (request_options) =>
-      method("getMessagesForRequest")(request_options) as Promise<Message[]>,
-    getMessages: () => method("getMessages")() as Promise<Message[]>,
-    setMessages: async (messages) => void await method("setMessages")(messages),
-    clear: async () => void await method("clear")(),
-  };
 }
 
 async function stored(context: ContextManager): Promise<Message[]> {

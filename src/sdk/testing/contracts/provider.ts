@@ -8,10 +8,10 @@ import {
   textOf,
   toChatResponse,
 } from "../../messages.ts";
-import type { CompleteOptions, ModelInfo, Provider, ProviderInfo } from "../../providers.ts";
-import { methodOf } from "../../snake_case_aliases.ts";
+import type { Provider } from "../../providers.ts";
 import type { ToolCall } from "../../tools.ts";
 import {
+  camelCased,
   type Cases,
   type CreateSubject,
   expect,
@@ -32,6 +32,8 @@ export interface ProviderSuiteOptions extends SuiteOptions {
 }
 
 const GREETING: ChatRequest = { messages: [{ role: "user", content: "Hello" }] };
+
+const METHODS = ["getInfo", "listModels", "complete", "parseToolCalls"];
 
 /** The provider of a case, with camelCase methods, and the requests of the suite. */
 interface MountedProvider extends ProviderSuiteOptions {
@@ -62,7 +64,8 @@ export function testProvider(
       withSubject(create, "providers", options, ({ coordinator }) => {
         const [provider] = Object.values(coordinator.providers);
         expect(provider, "No provider was mounted and mount() did not return a Provider instance");
-        return check({ ...options, provider: withCamelCase(provider), request });
+        const camel_cased = { ...camelCased(provider, METHODS), name: provider.name } as Provider;
+        return check({ ...options, provider: camel_cased, request });
       }),
   );
 }
@@ -116,23 +119,6 @@ async function checkFailure({ provider, failing_request }: MountedProvider): Pro
   expect(name.endsWith("Error") && name !== "Error", "the failure must have a type");
   const is_stated = isObject(error) && typeof error.retryable === "boolean";
   expect(is_stated, "the failure must say whether it is retryable");
-}
-
-/** Returns a provider with camelCase methods, whichever spelling it uses. */
-function withCamelCase(provider: Provider): Provider {
-  const method = (name: string) => {
-    const found = methodOf(provider, name);
-    expect(found, `${name} must be a function`);
-    return found;
-  };
-  return {
-    name: provider.name,
-    getInfo: () => method("getInfo")() as ProviderInfo,
-    listModels: () => method("listModels")() as Promise<ModelInfo[]>,
-    complete: (request: ChatRequest, options?: CompleteOptions) =>
-      method("complete")(request, options) as Promise<ChatResponse>,
-    parseToolCalls: (response: ChatResponse) => method("parseToolCalls")(response) as ToolCall[],
-  };
 }
 
 async function complete(provider: Provider, request: ChatRequest): Promise<ChatResponse> {

@@ -1,6 +1,7 @@
 /** Registers the cases of contract suites, and mounts and unmounts the subject of a case. */
 import type { Cleanup, Module } from "../../contracts.ts";
 import { isObject, type JsonObject } from "../../json.ts";
+import { methodOf } from "../../snake_case_aliases.ts";
 import { AssertionError } from "../assertions.ts";
 import { TestCoordinator, type TestCoordinatorOptions } from "../coordinator.ts";
 import { withinTime } from "../clocks.ts";
@@ -136,6 +137,16 @@ export function expect(fact: unknown, message: string): asserts fact {
 export function isCodeError(error: unknown): boolean {
   const name = isObject(error) ? error.name : undefined;
   return name === "TypeError" || name === "ReferenceError" || name === "SyntaxError";
+}
+
+/** Returns functions that call these methods of an object, in whichever spelling it has them. */
+export function camelCased(part: object, methods: readonly string[]): object {
+  const call = (name: string) => (...args: unknown[]) => {
+    const method = methodOf(part, name);
+    expect(method, `${name} must be a function`);
+    return method(...args);
+  };
+  return Object.fromEntries(methods.map((name) => [name, call(name)]));
 }
 
 /** Resolves to the error of a call, or undefined when it succeeds. */
