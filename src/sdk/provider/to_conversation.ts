@@ -30,14 +30,16 @@ export interface ConversationResult {
  * Returns the conversation of a request. Any list of messages has one:
  *
  * - Leading system and developer messages become `system`, later ones user text in `<system>` tags.
- * - A call without a result gets one that says so. A result without a call becomes user text.
+ * - A call without a result gets one that says so. A result without a call becomes user text. A result may be a
+ *   message of the role tool, or a block of a user message.
  * - Repeated or invalid ids of calls are replaced, in the call and its result alike.
  * - Consecutive messages of one side are joined. White space alone, empty messages, and thinking of another
  *   provider are left out.
  *
  * @param provider Value of `provider` on blocks that this provider wrote.
  */
-export function toConversation(messages: readonly Message[], provider: string): ConversationResult {
+export function toConversation(history: readonly Message[], provider: string): ConversationResult {
+  const messages = history.some(hasResults) ? history.flatMap(withoutResults) : history;
   const first = messages.findIndex(({ role }) => role !== "system" && role !== "developer");
   const leading = first === -1 ? messages : messages.slice(0, first);
   const builder = new Builder(first === -1 ? [] : messages.slice(first), provider);
@@ -217,6 +219,23 @@ class Builder {
     this.#used_ids.add(unique);
     return unique;
   }
+}
+
+function hasResults({ role, content }: Message): boolean {
+  return role === "user" && Array.isArray(content) && content.some((block) => block?.type === "tool_result");
+}
+
+/** Returns the results in a user message as messages of their own, before the rest of it. */
+function withoutResults(message: Message): Message[] {
+  if (!hasResults(message)) return [message];
+  const blocks = toBlocks(message.content);
+  const results = blocks.filter(({ type }) => type === "tool_result").map((block: JsonObject): Message => ({
+    role: "tool",
+    tool_call_id: String(block.tool_call_id ?? block.tool_use_id ?? ""),
+    content: (block.output ?? block.content ?? "") as Message["content"], // any value: see resultContent
+    is_error: block.is_error,
+  }));
+  return [...results, { ...message, content: blocks.filter(({ type }) => type !== "tool_result") }];
 }
 
 function resultId({ role, tool_call_id }: Message): string | undefined {

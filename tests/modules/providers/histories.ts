@@ -64,8 +64,17 @@ const assistant = fc.record({
   };
 });
 
+const resultBlock = fc.record({
+  type: fc.constant("tool_result"),
+  tool_use_id: id,
+  content: contentOf(fc.oneof(textBlock, media)),
+});
+
 const others = fc.oneof(
-  contentOf(fc.oneof(textBlock, media, strange)).map((content): Message => ({ role: "user", content })),
+  contentOf(fc.oneof(textBlock, media, strange, resultBlock)).map((content): Message => ({
+    role: "user",
+    content,
+  })),
   fc.record({
     role: fc.constantFrom("system" as const, "developer" as const),
     content: contentOf(textBlock),

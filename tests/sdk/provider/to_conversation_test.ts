@@ -121,6 +121,25 @@ const CASES: Readonly<Record<string, Case>> = {
     ],
     repairs: [{ tool_call_id: "a", tool_name: "lookup" }],
   },
+  "results in a user message": {
+    messages: [
+      { role: "user", content: "Go" },
+      asked("a", "b"),
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: "a", content: [{ type: "text", text: "A" }], is_error: true },
+          { type: "tool_result", tool_call_id: "b", output: "B" },
+          { type: "text", text: "And?" },
+        ],
+      },
+    ],
+    turns: [
+      user("Go"),
+      turnOf("a", "b"),
+      { role: "user", parts: [result("a", "A", true), result("b", "B"), ...user("And?").parts] },
+    ],
+  },
   "a result after another message": {
     messages: [
       { role: "user", content: "Go" },
