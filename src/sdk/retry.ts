@@ -1,6 +1,6 @@
 /** Retries of provider calls: backoff, number of attempts, and which failures are retried. */
 import type { Clock } from "./contracts.ts";
-import { errorMessage, errorName } from "./errors.ts";
+import { errorMessage, errorName, readField } from "./errors.ts";
 import { fieldError, requireWhole } from "./checks.ts";
 
 /** Settings of retries. Times are in seconds. */
@@ -102,13 +102,10 @@ export function retryDelay(
   config: RetryConfig,
   random: () => number = Math.random,
 ): number {
-  const hints = (typeof error === "object" && error !== null ? error : {}) as {
-    delay_multiplier?: unknown;
-    retry_after?: unknown;
-  };
+  const [multiplier, retry_after] = ["delay_multiplier", "retry_after"].map((key) => readField(error, key));
   let delay = Math.min(config.initial_delay * config.backoff ** (attempt - 1), config.max_delay);
-  if (isPositive(hints.delay_multiplier)) delay *= hints.delay_multiplier;
-  if (config.honor_retry_after && isPositive(hints.retry_after)) delay = Math.max(delay, hints.retry_after);
+  if (isPositive(multiplier)) delay *= multiplier;
+  if (config.honor_retry_after && isPositive(retry_after)) delay = Math.max(delay, retry_after);
   return config.jitter ? delay * (0.5 + random()) : delay;
 }
 
@@ -126,7 +123,7 @@ export async function withRetry<T>(
   options: RetryOptions,
 ): Promise<T> {
   const config = RetryConfig(options.config);
-  const isRetryable = options.isRetryable ?? isMarkedRetryable;
+  const isRetryable = options.isRetryable ?? ((error) => readField(error, "retryable") === true);
   for (let attempt = 1;; attempt++) {
     options.signal?.throwIfAborted();
     try {
@@ -144,9 +141,4 @@ export async function withRetry<T>(
       await options.clock.after(delay * 1000, options.signal);
     }
   }
-}
-
-function isMarkedRetryable(error: unknown): boolean {
-  return typeof error === "object" && error !== null &&
-    (error as { retryable?: unknown }).retryable === true;
 }

@@ -46,10 +46,10 @@ function recall(history: readonly Message[], input: JsonObject): unknown {
   }
   const start = typeof offset === "number" && Number.isSafeInteger(offset) && offset > 0 ? offset : 0;
   const messages = history.slice(range[0], range[1] + 1);
-  const text = messages.length === 1
-    ? contentOf(messages[0])
-    : messages.map((message, at) => `[${handleOf(range[0] + at)} ${roleOf(message)}]\n${contentOf(message)}`)
-      .join("\n\n");
+  const text = messages.length === 1 ? contentOf(messages[0]) : messages.map((message, at) => {
+    const role = isObject(message) ? String(message.role) : "unknown";
+    return `[${handleOf(range[0] + at)} ${role}]\n${contentOf(message)}`;
+  }).join("\n\n");
   const most = start + MOST_CHARS;
   const is_split = text.codePointAt(most - 1)! > 0xffff; // a character of two code units stays whole
   const end = Math.min(text.length, is_split ? most - 1 : most);
@@ -59,20 +59,9 @@ function recall(history: readonly Message[], input: JsonObject): unknown {
 }
 
 function rangeOf(handle: string, count: number): [number, number] | null {
-  const [first, last, ...more] = handle.split("-").map(placeOf);
-  if (first === undefined || first === null || last === null || more.length > 0) return null;
-  const end = Math.min(last ?? first, count - 1);
-  return first <= end ? [first, end] : null;
-}
-
-function placeOf(text: string): number | null {
-  const digits = text.startsWith("m") ? text.slice(1) : "";
-  const place = digits === "" ? NaN : Number(digits);
-  return Number.isSafeInteger(place) && place >= 0 ? place : null;
-}
-
-function roleOf(message: Message | undefined): string {
-  return isObject(message) ? String(message.role) : "unknown";
+  const [, first, last = first] = /^m(\d+)(?:-m(\d+))?$/.exec(handle) ?? [];
+  const end = Math.min(Number(last), count - 1);
+  return Number(first) <= end ? [Number(first), end] : null;
 }
 
 /** Returns the text and calls of a message; its content as JSON if it has neither. */

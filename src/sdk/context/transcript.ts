@@ -238,7 +238,7 @@ export class Transcript {
         unit.calls.every((other, position) => (other.result !== null) === (position < position_of_call));
       unit.calls[position_of_call]!.result = entry; // the unit has an open call of this id
       if (unit !== last && openCallOf(unit, id) < 0) this.#close(unit, id);
-      if (!isUnanswered(unit)) endOf(unit).ends = true;
+      if (!isUnanswered(unit)) entriesOf(unit).at(-1)!.ends = true; // it has its head at least
       if (inOrder && !visible) this.#append(entry);
       else if (!inOrder) this.#stale = true;
       visible = true;
@@ -311,13 +311,5 @@ function markedOf({ visible, ends }: Entry): Message {
 
 /** Returns the position of the first call with this id that has no stored result, or −1. */
 function openCallOf(unit: MessageGroup, id: string): number {
-  return unit.calls.findIndex((call) => call.id === id && !isStored(call.result));
-}
-
-function endOf(unit: MessageGroup): Entry {
-  return entriesOf(unit).at(-1) ?? unit.head;
-}
-
-function isStored(result: Entry | null): boolean {
-  return result !== null && result.index >= 0;
+  return unit.calls.findIndex((call) => call.id === id && (call.result === null || call.result.index < 0));
 }

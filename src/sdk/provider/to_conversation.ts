@@ -108,7 +108,7 @@ class Builder {
       case "function":
         return this.#addOrphan(message, at);
       case "user":
-        return this.#push("user", withCache(userParts(message), message));
+        return this.#push("user", withCache(contentParts(toBlocks(message.content)), message));
       default: {
         const inner = textOf(message.content).trim();
         const parts = inner === "" ? [] : [text(`<system>\n${inner}\n</system>`)];
@@ -132,7 +132,8 @@ class Builder {
         addCall(block);
       } else parts.push(...this.#assistantParts(block));
     }
-    for (const call of storedCalls(message)) if (!in_content.has(String(call.id))) addCall(call);
+    const stored: unknown[] = Array.isArray(message.tool_calls) ? message.tool_calls : [];
+    for (const call of stored) if (isObject(call) && !in_content.has(String(call.id))) addCall(call);
     this.#push("assistant", withCache(parts, message), calls);
   }
 
@@ -248,10 +249,6 @@ function isCall({ type }: ContentBlock): boolean {
   return type === "tool_call" || type === "tool_use";
 }
 
-function storedCalls({ tool_calls }: Message): JsonObject[] {
-  return Array.isArray(tool_calls) ? (tool_calls as unknown[]).filter(isObject) : [];
-}
-
 /** Returns a block that this provider wrote, without `provider`; undefined for blocks of others. */
 function ownBlock(block: JsonObject, provider: string): JsonObject | undefined {
   if (block.provider !== provider) return undefined;
@@ -275,8 +272,8 @@ function textParts({ content }: Message): TextPart[] {
   return toBlocks(content).flatMap((block) => block.type === "text" ? textPart(block.text) ?? [] : []);
 }
 
-function userParts({ content }: Message): (TextPart | MediaPart)[] {
-  return toBlocks(content).flatMap((block) => contentPart(block) ?? []);
+function contentParts(blocks: readonly ContentBlock[]): (TextPart | MediaPart)[] {
+  return blocks.flatMap((block) => contentPart(block) ?? []);
 }
 
 /** Returns a block of a user's message or of a tool result as a part. */
@@ -290,7 +287,7 @@ function resultContent(content: unknown): ToolResultPart["content"] {
   if (typeof content === "string") return content.toWellFormed();
   const blocks = toBlocks(content);
   if (blocks.length === 0) return isObject(content) ? JSON.stringify(toPlain(content)) : "";
-  const parts = blocks.flatMap((block) => contentPart(block) ?? []);
+  const parts = contentParts(blocks);
   return parts.every((part) => part.type === "text") ? parts.map((part) => part.text).join("\n\n") : parts;
 }
 

@@ -76,7 +76,9 @@ export class MockProvider implements Provider {
 
   /** Creates a provider from options or from a script. */
   constructor(options: MockProviderOptions | readonly ScriptStep[] = {}) {
-    const settings: MockProviderOptions = isScript(options) ? { responses: options } : options;
+    const settings: MockProviderOptions = Array.isArray(options)
+      ? { responses: options }
+      : options as MockProviderOptions; // not a list
     this.#options = settings;
     this.#script = settings.responses ?? [settings.response ?? "Mock response"];
     this.name = settings.name ?? "mock";
@@ -182,10 +184,6 @@ export class MockProvider implements Provider {
 }
 
 withSnakeCase(MockProvider);
-
-function isScript(options: MockProviderOptions | readonly ScriptStep[]): options is readonly ScriptStep[] {
-  return Array.isArray(options);
-}
 
 function aborted(provider: string, signal: AbortSignal): LLMError {
   return new LLMError("AbortError", "The call was cancelled", { provider, cause: signal.reason });
