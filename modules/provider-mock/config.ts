@@ -3,6 +3,7 @@ import {
   type JsonObject,
   type JsonSchema,
   LLM_ERROR_TYPES,
+  type LLMErrorOptions,
   type LLMErrorType,
   ModelInfo,
   type Prices,
@@ -20,18 +21,9 @@ export interface ScriptedCall {
 }
 
 /** The failure of an entry; it comes after the entry's other content. */
-interface ScriptedError {
-  type: LLMErrorType;
-  message: string;
-  status_code?: number;
-  retryable?: boolean;
-  /** Seconds. */
-  retry_after?: number;
-  /** Of a `ContextLengthError`: input tokens that the model takes. */
-  limit_tokens?: number;
-  /** Of a `ContextLengthError`: input tokens of the request. */
-  requested_tokens?: number;
-}
+type ScriptedError =
+  & { type: LLMErrorType; message: string }
+  & Pick<LLMErrorOptions, "status_code" | "retryable" | "retry_after" | "limit_tokens" | "requested_tokens">;
 
 /** One entry of the script. */
 export interface ScriptEntry {

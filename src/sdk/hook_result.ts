@@ -114,13 +114,11 @@ export function HookResult(fields: HookResult | JsonObject = {}): HookResult {
 }
 
 /** A handler's result with every field present. */
-export interface ParsedHookResult {
+export interface ParsedHookResult extends Required<HookResultFields> {
   /** Action; default `continue`. */
   action: Action;
   /** New data of the event. */
   data: JsonObject | null;
-  /** Reason. */
-  reason: string | null;
   /** Text for the model. */
   context_injection: string | null;
   /** Role of the text. */
@@ -141,14 +139,6 @@ export interface ParsedHookResult {
   approval_default: "allow" | "deny";
   /** Risk according to the hook. */
   risk_level: string | null;
-  /** Whether the hook's own output is hidden. */
-  suppress_output: boolean;
-  /** Text for the user. */
-  user_message: string | null;
-  /** Severity of the text for the user. */
-  user_message_level: MessageLevel;
-  /** Source of the text for the user. */
-  user_message_source: string | null;
 }
 
 const ACTIONS = ["continue", "deny", "modify", "inject_context", "ask_user"] as const;
@@ -211,12 +201,13 @@ function parseOptions(value: unknown): ApprovalOption[] | null {
       isObject(option) && typeof option.label === "string" &&
       (option.effect === "allow" || option.effect === "deny")
     ) {
-      options.push({ label: option.label, effect: option.effect, ...rememberOf(option.remember) });
+      const { label, effect, remember } = option;
+      options.push({ label, effect, ...(isScope(remember) ? { remember } : {}) });
     }
   }
   return options.length > 0 ? options : null;
 }
 
-function rememberOf(value: unknown): { remember?: "once" | "session" | "pattern" } {
-  return value === "once" || value === "session" || value === "pattern" ? { remember: value } : {};
+function isScope(value: unknown): value is "once" | "session" | "pattern" {
+  return value === "once" || value === "session" || value === "pattern";
 }

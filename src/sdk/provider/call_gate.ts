@@ -1,13 +1,6 @@
 /** Limits the calls with one key in this process: how many at once, and how soon after each other. */
 import type { Clock } from "../contracts.ts";
-
-/** Limits of a provider. */
-export interface GateLimits {
-  /** Concurrent calls; 0 = no limit. */
-  readonly max_concurrent: number;
-  /** Milliseconds between the starts of two calls; 0 = none. */
-  readonly min_delay_ms: number;
-}
+import type { ProviderSettings } from "./settings.ts";
 
 /** What a waiting call reports. */
 export interface GateEvents {
@@ -53,7 +46,7 @@ export class CallGate {
    * signal's reason when it aborts first.
    */
   async enter(
-    limits: GateLimits,
+    limits: Pick<ProviderSettings, "max_concurrent" | "min_delay_ms">,
     clock: Clock,
     signal: AbortSignal,
     events: GateEvents,

@@ -1,6 +1,7 @@
 /** A coordinator for tests of one module, complete but without a session, a log and guards. */
 import { CancellationToken } from "../cancellation.ts";
 import type { Cleanup, Clock, ContextManager, Coordinator, Orchestrator, RunLimits } from "../contracts.ts";
+import type { InjectionLimits } from "../hook_actions.ts";
 import type { Emission, UserMessage } from "../hooks.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { Provider } from "../providers.ts";
@@ -14,7 +15,7 @@ import { FakeClock } from "./clocks.ts";
 import { HookActions } from "./hook_actions.ts";
 
 /** Options of a {@link TestCoordinator}; all are optional. */
-export interface TestCoordinatorOptions {
+export interface TestCoordinatorOptions extends InjectionLimits {
   /** Default `test-session`. */
   session_id?: string;
   /** Default null. */
@@ -29,12 +30,6 @@ export interface TestCoordinatorOptions {
   hooks?: EventRecorder;
   /** Answers approvals; default: denies all; null: no approval system. */
   approval?: FakeApproval | null;
-  /** Maximum code points of one injection; null = unlimited; default: a warning above 10,240. */
-  injection_size_limit?: number | null;
-  /** Maximum tokens of all injections of a turn; null = unlimited; default: a warning above 10,000. */
-  injection_budget_per_turn?: number | null;
-  /** Handling of an injection over the budget; default `warn`. */
-  injection_budget_mode?: "warn" | "drop" | "error";
   /** Limits that differ from the defaults of a run. They are visible to modules but not enforced. */
   limits?: Partial<RunLimits>;
 }
