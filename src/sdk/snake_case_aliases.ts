@@ -73,7 +73,7 @@ export function inputSchemaOf(tool: unknown): JsonObject {
 export type SingleSlot = "orchestrator" | "context";
 
 /** A mount point for modules by name. */
-type ManySlot = "providers" | "tools";
+export type ManySlot = "providers" | "tools";
 
 const SINGLES: Readonly<Record<string, SingleSlot>> = {
   orchestrator: "orchestrator",
