@@ -20,6 +20,7 @@ export {
 } from "./provider/backend.ts";
 export {
   type AssistantPart,
+  type CachedPart,
   type Conversation,
   type MediaPart,
   type NativePart,

@@ -64,7 +64,9 @@ export type Summarise = (dropped: readonly Message[], facts: SummaryFacts) => Pr
 
 /** Inputs of a summary. */
 export interface SummaryFacts {
+  /** The previous summary. */
   readonly previous: Message | null;
+  /** The provider of the request. */
   readonly provider: Provider | undefined;
 }
 

@@ -108,6 +108,7 @@ export class AnswerBlocks {
     if (!this.#by_key.has(key)) this.#create(key, "other", { type, ...fields });
   }
 
+  /** Returns the content of the answer. */
   content(): ContentBlock[] {
     return this.#blocks.map(({ type, text, fields }) => {
       if (type === "text") return { type, text, ...fields };

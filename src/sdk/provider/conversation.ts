@@ -12,6 +12,7 @@ export interface CachedPart {
 
 /** Text. */
 export interface TextPart extends CachedPart {
+  /** Kind of part. */
   readonly type: "text";
   /** The text; never only white space. */
   readonly text: string;
@@ -37,6 +38,7 @@ export interface MediaPart extends CachedPart {
 
 /** Result of a tool call. */
 export interface ToolResultPart extends CachedPart {
+  /** Kind of part. */
   readonly type: "tool_result";
   /** Id of the call. */
   readonly tool_call_id: string;
@@ -50,6 +52,7 @@ export interface ToolResultPart extends CachedPart {
 
 /** A tool call of the model. */
 export interface ToolCallPart extends CachedPart {
+  /** Kind of part. */
   readonly type: "tool_call";
   /** Id: unique in the conversation, 1 to 64 letters, digits, `_` and `-`. */
   readonly id: string;
@@ -63,6 +66,7 @@ export interface ToolCallPart extends CachedPart {
 
 /** A block that only this provider understands, such as thinking with a signature; to be sent back unchanged. */
 export interface NativePart {
+  /** Kind of part. */
   readonly type: "native";
   /** The stored block, without the fields that the provider layer adds. */
   readonly block: JsonObject;

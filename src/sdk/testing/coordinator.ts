@@ -159,7 +159,11 @@ export class TestCoordinator implements Coordinator {
     this.mount_history.push({ mount_point: many, module, name: key });
   }
 
-  /** @throws {TypeError} `Name required to unmount from …`, `Unknown mount point …`. */
+  /**
+   * Unmounts a module; does nothing when it is not mounted.
+   *
+   * @throws {TypeError} `Name required to unmount from …`, `Unknown mount point …`.
+   */
   // deno-lint-ignore require-await -- its errors are rejections
   async unmount(point: string, name?: string): Promise<void> {
     const { single, many } = resolvePoint(point, name);
