@@ -195,7 +195,7 @@ export class RunService implements Runs {
         { decision, reason, decided_by },
         args_hash ?? undefined,
       );
-      await active.decided(approval_id);
+      await active.waiters.untilDecided(approval_id);
     } else if (active.current().status === "queued") await active.finish(cancelledOutcome());
     else await active.cancel(command.mode, command.reason);
   }

@@ -199,8 +199,27 @@ export class Session {
   }
 
   async #initialize(): Promise<void> {
+    const { plan, history, parent_id, continued } = this.#options;
+    const skipped: ErrorDetail[] = [];
     try {
-      await this.#mountAll();
+      for (const spec of mountingOrder(plan)) {
+        const outcome = await mountModule(this.#parts, spec);
+        if ("skipped" in outcome) skipped.push(outcome.skipped);
+        else this.#modules.push(outcome);
+      }
+      if (this.#parts.mounts.providers.names.length === 0) throw noProvider(skipped);
+      for (const mounted of this.#modules) {
+        const ready = methodOf(mounted.module, "onSessionReady");
+        if (ready) await announceReady(this.#parts, mounted, ready);
+      }
+      if (history && history.length > 0) await this.#context.load(history);
+      if (parent_id && !continued) {
+        await this.#session.hooks.emit("session:fork", {
+          parent: parent_id,
+          session_id: this.session_id,
+          ...this.#metadata(),
+        });
+      }
       const accepted = this.#session.host.accept();
       if (accepted) await accepted;
     } catch (error) {
@@ -209,29 +228,6 @@ export class Session {
       this.#parts = createParts(this.#session, this.#options);
       this.#modules = [];
       throw error;
-    }
-  }
-
-  async #mountAll(): Promise<void> {
-    const { plan, history, parent_id } = this.#options;
-    const skipped: ErrorDetail[] = [];
-    for (const spec of mountingOrder(plan)) {
-      const outcome = await mountModule(this.#parts, spec);
-      if ("skipped" in outcome) skipped.push(outcome.skipped);
-      else this.#modules.push(outcome);
-    }
-    if (this.#parts.mounts.providers.names.length === 0) throw noProvider(skipped);
-    for (const mounted of this.#modules) {
-      const ready = methodOf(mounted.module, "onSessionReady");
-      if (ready) await announceReady(this.#parts, mounted, ready);
-    }
-    if (history && history.length > 0) await this.#context.load(history);
-    if (parent_id && !this.#options.continued) {
-      await this.#session.hooks.emit("session:fork", {
-        parent: parent_id,
-        session_id: this.session_id,
-        ...this.#metadata(),
-      });
     }
   }
 

@@ -29,7 +29,7 @@ import { RunWaiters } from "./run_waiters.ts";
 import { SessionHost } from "./session_host.ts";
 import { type LastRun, lastRunOf } from "../session_status.ts";
 import type { EndedChild, SavedSession } from "../storage/session_store.ts";
-import type { Approval, Run, RunHandle } from "../types.ts";
+import type { Run, RunHandle } from "../types.ts";
 
 /** A run that is active or has ended in this process. */
 export class ActiveRun implements RunHandle {
@@ -42,6 +42,8 @@ export class ActiveRun implements RunHandle {
   readonly projection: RunProjection;
   readonly limitGuard: RunLimitGuard;
   readonly log: RunLog;
+  /** Clients that wait for a status of the run or for an answer. */
+  readonly waiters: RunWaiters;
   readonly #observer: RunObserver | undefined;
   readonly #records: RunRecords;
   readonly #spawner: Spawner;
@@ -49,7 +51,6 @@ export class ActiveRun implements RunHandle {
   #host: SessionHost;
   #session: Session;
   #approvals: ApprovalQueue | null = null;
-  #waiters: RunWaiters | null = null;
   /** Whether the session was initialised; only then it is stored at the end. */
   #has_begun = false;
   /** Cancellation requested before the session was initialised. */
@@ -93,6 +94,7 @@ export class ActiveRun implements RunHandle {
     const cost_limit_is_set = ready.cost_is_asked_for;
     this.limitGuard = new RunLimitGuard({ limits: ready.limits, cost_limit_is_set, clock });
     this.log = new RunLog(this, deps.store, clock);
+    this.waiters = new RunWaiters(this.projection);
     this.#records = new RunRecords(this);
     this.#spawner = new Spawner(this);
     if (orphan) {
@@ -134,15 +136,6 @@ export class ActiveRun implements RunHandle {
   get approvalQueue(): ApprovalQueue {
     const { deps, caller } = this.options;
     return this.#approvals ??= new ApprovalQueue(deps.store, this.id, caller.namespace, this.secrets);
-  }
-
-  /** Wakes the callers that wait for a status of the run or for an answer. */
-  notify(): void {
-    this.#waiters?.notify();
-  }
-
-  get #waiting(): RunWaiters {
-    return this.#waiters ??= new RunWaiters(this.projection);
   }
 
   fence(): Fence | undefined {
@@ -202,12 +195,8 @@ export class ActiveRun implements RunHandle {
   }
 
   /** Initialises the session. Resolves once the run exists; on rejection nothing is stored. */
-  async begin(): Promise<void> {
-    try {
-      await this.#execute(() => this.#begin());
-    } catch (error) {
-      throw this.secrets.redactError(error);
-    }
+  begin(): Promise<void> {
+    return this.#execute(() => this.#begin());
   }
 
   /** Executes modules of the run: in its trace context, and logs their console output with the run's ids. */
@@ -218,17 +207,21 @@ export class ActiveRun implements RunHandle {
 
   async #begin(): Promise<void> {
     const { orphan, ready } = this.options;
-    if (orphan) await announceRecovery(orphan, this, this.#host);
-    else if (this.is_accepted) await this.#host.status({ status: "running" });
-    else this.#start("running");
-    const loading = ready.load?.();
-    if (loading) await loading;
-    await this.#session.initialize();
-    this.#has_begun = true;
-    // a queued run was accepted before its session was initialised
-    const stored = this.#records.storeBegun();
-    if (stored) await stored;
-    if (this.#requested_stop !== null) await this.#session.cancel(this.#requested_stop);
+    try {
+      if (orphan) await announceRecovery(orphan, this, this.#host);
+      else if (this.is_accepted) await this.#host.status({ status: "running" });
+      else this.#start("running");
+      const loading = ready.load?.();
+      if (loading) await loading;
+      await this.#session.initialize();
+      this.#has_begun = true;
+      // a queued run was accepted before its session was initialised
+      const stored = this.#records.storeBegun();
+      if (stored) await stored;
+      if (this.#requested_stop !== null) await this.#session.cancel(this.#requested_stop);
+    } catch (error) {
+      throw this.secrets.redactError(error);
+    }
   }
 
   /** Records the first entry, which is stored when the run is accepted. */
@@ -319,7 +312,7 @@ export class ActiveRun implements RunHandle {
     this.#observer?.ended();
     this.options.scheduler.ended(this);
     this.#ended.resolve(this.current());
-    this.notify();
+    this.waiters.notify();
   }
 
   current(): Run {
@@ -346,12 +339,7 @@ export class ActiveRun implements RunHandle {
   }
 
   settled(until: "end" | "attention"): Promise<Run> {
-    return until === "end" ? this.#ended.promise : this.#waiting.untilAttention();
-  }
-
-  /** Resolves to an approval once its answer is in the log. */
-  decided(approval_id: string): Promise<Approval> {
-    return this.#waiting.untilDecided(approval_id);
+    return until === "end" ? this.#ended.promise : this.waiters.untilAttention();
   }
 
   /** Cancels the run and denies its open questions. */

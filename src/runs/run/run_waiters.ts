@@ -5,7 +5,8 @@ import type { RunProjection } from "./run_projection.ts";
 /** The waits for one run. Each ends when the run does. */
 export class RunWaiters {
   readonly #projection: RunProjection;
-  readonly #checks = new Set<() => void>();
+  /** Null until there is a wait. */
+  #checks: Set<() => void> | null = null;
 
   constructor(projection: RunProjection) {
     this.#projection = projection;
@@ -13,7 +14,7 @@ export class RunWaiters {
 
   /** Checks all waits: the run's status or its approvals may have changed. */
   notify(): void {
-    for (const check of [...this.#checks]) check();
+    for (const check of [...this.#checks ?? []]) check();
   }
 
   /** Resolves to the run when it awaits an approval, or has ended. */
@@ -30,13 +31,14 @@ export class RunWaiters {
   }
 
   #until(holds: () => boolean): Promise<void> {
+    const checks = this.#checks ??= new Set();
     return new Promise((resolve) => {
       const check = () => {
         if (!holds() && this.#projection.run.ended_at === null) return;
-        this.#checks.delete(check);
+        checks.delete(check);
         resolve();
       };
-      this.#checks.add(check);
+      checks.add(check);
       check();
     });
   }

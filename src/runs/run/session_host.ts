@@ -29,6 +29,7 @@ import type { Caller, CreateOptions } from "../types.ts";
 import type { ApprovalQueue } from "./approvals.ts";
 import type { RunLog } from "./run_log.ts";
 import { recordContextUsage, type RunProjection } from "./run_projection.ts";
+import type { RunWaiters } from "./run_waiters.ts";
 
 /** The run of a session. */
 export interface HostedRun {
@@ -50,8 +51,8 @@ export interface HostedRun {
   readonly session: Session;
   /** Called when the run's own session is initialised: the run exists. */
   accept(): Promise<void> | void;
-  /** Called when the run's status or approvals may have changed. */
-  notify(): void;
+  /** Notified when the run's status or approvals may have changed. */
+  readonly waiters: RunWaiters;
 }
 
 /** Receives what the session of a sub-agent does. */
@@ -128,7 +129,7 @@ export class SessionHost implements Host, ModuleReporter {
   async #resume(stored: Promise<void> | void): Promise<void> {
     const run = this.#run;
     await stored;
-    run.notify();
+    run.waiters.notify();
     const waits = run.projection.approvals.some((approval) => approval.status === "pending");
     if (!waits && run.projection.status === "awaiting_approval") await this.status({ status: "running" });
   }
@@ -137,7 +138,7 @@ export class SessionHost implements Host, ModuleReporter {
   async status(data: JsonObject): Promise<void> {
     const run = this.#run;
     await run.log.record(draftEntry("run:status", run.session_id, data, run.session.turn_fields));
-    run.notify();
+    run.waiters.notify();
   }
 
   async ask(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> {

@@ -172,7 +172,7 @@ export class RunScheduler implements RunOwner {
    * Prepares the plan of a run. Meanwhile counts the run against the limit of its caller in all processes.
    * @throws {PreampError} `too_many_runs`, and codes of refused plans.
    */
-  async #prepare(
+  #prepare(
     slot: AdmissionSlot,
     request: RunRequest,
     saved: SavedSession | null,
@@ -183,13 +183,12 @@ export class RunScheduler implements RunOwner {
       callerOfPlan(slot.caller, request, saved),
       options.base_url ?? saved?.plan_base_url ?? undefined,
     );
-    if (!this.#is_shared) return await ready;
+    if (!this.#is_shared) return ready;
     const replaces = async () => {
       if (saved === null || request.if_busy === "queue") return false;
       return this.#leases.has(slot.session_id) || (await this.#queue.openRuns(slot)).active !== undefined;
     };
-    const [plan] = await Promise.all([ready, this.#admission.count(slot, replaces)]);
-    return plan;
+    return Promise.all([ready, this.#admission.count(slot, replaces)]).then(([plan]) => plan);
   }
 
   #hasEnded(run_id: string): boolean {
