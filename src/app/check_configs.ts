@@ -2,12 +2,11 @@
  * Checks configs against the `config_schema` of their modules: of built-in modules before anything runs, of
  * others when their code is loaded, before `mount`.
  */
-import { checkExpandedConfig, checkWrittenConfig } from "../plan/check/check_config.ts";
+import { checkExpandedConfig, checkWrittenConfig, typeVariables } from "../plan/check/check_config.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { expandEnv, findEnv } from "../plan/env.ts";
 import { Findings } from "../sdk/findings.ts";
 import { parsePath, type Path } from "../sdk/value_path.ts";
-import { typeVariables } from "../plan/typed_env.ts";
 import { specsOf } from "../policy/authorise.ts";
 import { withDefaults } from "../sdk/config.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";

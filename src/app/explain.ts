@@ -18,7 +18,8 @@ import { checkPermissions } from "../plan/check/check_permissions.ts";
 import { Findings } from "../sdk/findings.ts";
 import { diffPlans } from "../plan/diff.ts";
 import type { PlanDiff } from "../plan/diff_module.ts";
-import { explainPlan, type Explanation, type ModuleFacts, planGrant } from "../plan/explain.ts";
+import { explainPlan, type Explanation, type ModuleFacts } from "../plan/explain.ts";
+import { askedOf, grantPath } from "../plan/permissions/grants.ts";
 import { type Lock, lockFromData, lockOf, lockOver } from "../plan/lock.ts";
 import { LockLookup } from "../plan/lock_lookup.ts";
 import { specsOf } from "../policy/authorise.ts";
@@ -192,7 +193,12 @@ function modulesOf({ plan, agents }: AuthorisedPlans): AuthorisedModule[] {
 function authorisedModule(spec: ModuleSpec, authorised: AuthorisedPlan): AuthorisedModule {
   const { compiled, grants, context } = authorised;
   const { granted, dropped } = effectiveGrantOf(spec, authorised);
-  const grant = { ...planGrant(spec, compiled.plan), granted: displayGrant(granted, authorised), dropped };
+  const grant = {
+    asked: askedOf(spec, compiled.plan) ?? {},
+    grant_path: grantPath(spec, compiled.plan),
+    granted: displayGrant(granted, authorised),
+    dropped,
+  };
   return { spec, grant, tier: grants.tiers[spec.path] ?? "inline", context };
 }
 

@@ -2,22 +2,21 @@
  * Computes the effective permissions of a plan's modules with the real file system and process permissions.
  */
 import type { LoadContext } from "../loader/types.ts";
-import type { PermissionName } from "../plan/check/check_permissions.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import { parsePath, pathText } from "../plan/permissions/file_path.ts";
 import { askedOf } from "../plan/permissions/grants.ts";
-import { type Entry, entryText } from "../plan/permissions/permission_entry.ts";
+import { type Entry, entryText, parsePath, pathText } from "../plan/permissions/permission_entry.ts";
 import type { Grants } from "../policy/authorise.ts";
-import type { Origin } from "../policy/plan_trust.ts";
-import type { Policy } from "../policy/policy.ts";
-import { pathsBeside, type RealPath, type Resolve } from "../policy/paths.ts";
+import type { Origin, Policy } from "../policy/policy.ts";
 import {
   type EffectiveGrant,
   effectiveGrant,
   type ExcessPaths,
   type GuestPermissions,
+  pathsBeside,
+  type RealPath,
+  type Resolve,
 } from "../policy/effective_permissions.ts";
-import type { ModuleSpec } from "../sdk/plan.ts";
+import type { ModuleSpec, PermissionKind } from "../sdk/plan.ts";
 import type { PlanTemplate } from "./plan_template.ts";
 
 /** A plan that the policy allows. */
@@ -153,7 +152,7 @@ const FIELD = {
  * not granted: a wildcard host or a network without all of `net`, and with a `--deny-…` flag any entry that may include a denied
  * part. Limitation: `--deny-net=host:port` and `--deny-env` inside an allowed range are not detected.
  */
-export function grantedToProcess(permission: PermissionName, entry: Entry | "all"): boolean {
+export function grantedToProcess(permission: PermissionKind, entry: Entry | "all"): boolean {
   const all = stateOf({ name: permission });
   if (all === "whole") return true;
   if (entry === "all") return false;
@@ -168,7 +167,8 @@ function wordsFor(entry: Entry, denied: boolean): string[] {
   switch (entry.kind) {
     case "net": {
       const { host, port } = entry;
-      const single = host.kind === "name" || host.kind === "network" && host.bits === 8 * host.bytes.length;
+      const single = host.kind === "name" ||
+        host.kind === "network" && host.block.bits === 8 * host.block.start.length;
       return single && (port !== undefined || !denied) ? [text] : CANNOT_ASK;
     }
     case "variable":

@@ -1,7 +1,7 @@
 /** Expands environment variables in the configs of a plan, and warns about variables that are not set. */
 import type { CompiledPlan } from "../plan/compile.ts";
 import { type EnvReference, expandEnv } from "../plan/env.ts";
-import { typeVariables } from "../plan/typed_env.ts";
+import { typeVariables } from "../plan/check/check_config.ts";
 import { type Grants, specsOf } from "../policy/authorise.ts";
 import { isSecretKey } from "../policy/redact.ts";
 import type { SecretSink } from "../runs/ports.ts";

@@ -8,7 +8,7 @@ import type { LockedInput, Vendored, VendoredModule, VendorFiles } from "./types
 import { publishable } from "../loader/bundler/publishable_bundle.ts";
 import { integrityOf } from "../loader/integrity.ts";
 import type { ModuleBundle } from "../loader/types.ts";
-import { systemFileUrl } from "../plan/check/check_system.ts";
+import { systemFileUrl } from "../plan/check/check.ts";
 import { parseSource } from "../plan/source/source.ts";
 import { vendoredPlan } from "../plan/vendor.ts";
 import type { Caller } from "../runs/types.ts";

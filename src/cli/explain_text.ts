@@ -1,6 +1,6 @@
 /** Formats an explanation for a reviewer: overview, table of modules, their permissions, warnings and red flags. */
 import type { ExplainedModule, Explanation } from "../plan/explain.ts";
-import { PERMISSION_NAMES } from "../plan/check/check_permissions.ts";
+import { PERMISSION_KINDS } from "../sdk/plan.ts";
 import { LIMIT_NAMES } from "../plan/check/check_limits.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import { escapeUnprintable } from "../text/escape.ts";
@@ -93,7 +93,7 @@ const COLUMNS = ["wanted", "asked", "granted", "refused"] as const;
 function permissionsText({ permissions }: ExplainedModule, { dim, green, red }: Style): string {
   const paintCell = (cell: string, paint: (text: string) => string) =>
     (cell.trim() === "-" ? dim : paint)(cell);
-  const names = PERMISSION_NAMES.filter((name) =>
+  const names = PERMISSION_KINDS.filter((name) =>
     COLUMNS.some((column) => isGiven(permissions[column]?.[name]))
   );
   const rows = names.flatMap((name) => {

@@ -9,12 +9,13 @@ import { policyFromData } from "../policy/parse_policy.ts";
 import type { Policy } from "../policy/policy.ts";
 import { isFolderPath } from "../policy/rules.ts";
 import {
+  commaSeparated,
+  OUTSIDE_SETTINGS,
   type OutsideSetting,
-  policySettings,
   type Setting,
   settingsToData,
   valuesOf,
-} from "../policy/policy_settings.ts";
+} from "../policy/policy_schema.ts";
 import { hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { parseStoreName, type StoreName } from "../store/open_store.ts";
@@ -109,13 +110,13 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
 /** Returns a flag for every setting of `preamp.yaml`, for the parser; `settingsHelp` describes them. */
 export function policyFlags(taken: readonly Flag[]): Flag[] {
   const names = new Set(taken.map(({ name }) => name));
-  return policySettings().filter(({ path }) => !names.has(path))
+  return OUTSIDE_SETTINGS.filter(({ path }) => !names.has(path))
     .map(({ path, form }) => ({ name: path, value: form.toUpperCase(), help: "" }));
 }
 
 /** Returns the help text of all settings. */
 export function settingsHelp(): string {
-  const settings = policySettings().map((setting) => {
+  const settings = OUTSIDE_SETTINGS.map((setting) => {
     const { path, meaning } = setting;
     return `  --${path} ${defaultText(setting)}\n        ${meaning} (${valuesOf(setting)})\n`;
   });
@@ -149,11 +150,9 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
   );
   const data = overrides.reduce(mergePlans, settings!); // three layers
   const policy = policyFromData(data);
-  const api_keys = (io.env("PREAMP_API_KEYS") ?? "").split(",").map((key) => key.trim()).filter((key) =>
-    key !== ""
-  );
+  const api_keys = commaSeparated(io.env("PREAMP_API_KEYS") ?? "");
   const known = new Set(policy.auth.keys.map(({ sha256 }) => sha256));
-  policy.auth.keys.push(...entriesOfKeys(api_keys.join(",")).filter(({ sha256 }) => !known.has(sha256)));
+  policy.auth.keys.push(...entriesOfKeys(api_keys).filter(({ sha256 }) => !known.has(sha256)));
   if (args.has("frozen")) policy.modules.frozen = true;
   if (args.has("behind-proxy")) policy.listen.behind_proxy = true;
   const baseOf = (key: string) =>
@@ -212,7 +211,7 @@ function variableOf(setting: OutsideSetting, io: Io): string | undefined {
 }
 
 function variableInUse(path: string, io: Io): string {
-  const setting = policySettings().find((candidate) => candidate.path === path);
+  const setting = OUTSIDE_SETTINGS.find((candidate) => candidate.path === path);
   const short = SHORT_VARIABLES[path];
   return short && io.env(short) ? short : setting?.variable ?? path;
 }
@@ -270,7 +269,7 @@ function unknownVariables(names: readonly string[]): string[] {
   if (names.length === 0) return [];
   const known = [
     ...OWN_VARIABLES,
-    ...policySettings().map(({ variable }) => variable),
+    ...OUTSIDE_SETTINGS.map(({ variable }) => variable),
     ...Object.values(SHORT_VARIABLES),
   ];
   const warnings: string[] = [];

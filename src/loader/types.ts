@@ -1,8 +1,7 @@
 /** Data types of the loader and the interface of its bundler. Types only. */
 import type { Lock } from "../plan/lock.ts";
-import type { Origin } from "../policy/plan_trust.ts";
+import type { Origin, Policy } from "../policy/policy.ts";
 import type { Declared } from "./bundler/static_manifest.ts";
-import type { Policy } from "../policy/policy.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Source } from "../sdk/plan.ts";
 

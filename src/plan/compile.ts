@@ -2,17 +2,15 @@
  * Compiles a plan in any form: text or data → checked plan, hash, warnings, references. Neither fetches nor
  * runs a module.
  */
-import type { PlanCache } from "./cache.ts";
-import { checkPlan } from "./check/check.ts";
-import { type FileReference, systemFileUrl } from "./check/check_system.ts";
+import { canonicalDigest } from "../sdk/digest.ts";
+import { deepFreeze, isObject, type JsonObject } from "../sdk/json.ts";
+import type { MountPlan } from "../sdk/plan.ts";
+import { describe } from "../sdk/value_path.ts";
+import { checkPlan, type FileReference, systemFileUrl } from "./check/check.ts";
 import { documentError, type Locate, toDetail, toWarning, type WarningDetail } from "./check/findings.ts";
 import type { PlanEnvReference } from "./env.ts";
 import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "./parse/document_limits.ts";
 import { checkData, textOfData } from "./parse/plan_from_data.ts";
-import { describe } from "../sdk/value_path.ts";
-import { canonicalDigest } from "../sdk/digest.ts";
-import { deepFreeze, isObject, type JsonObject } from "../sdk/json.ts";
-import type { MountPlan } from "../sdk/plan.ts";
 
 /** An accepted plan. Deeply frozen. */
 export interface CompiledPlan {
@@ -47,7 +45,7 @@ export interface CompileOptions {
   /** Limits of the document; default {@link DOCUMENT_LIMITS}. */
   limits?: DocumentLimits;
   /** Cache of compiled plans. Plans that read files are not cached. */
-  cache?: PlanCache<CompiledPlan>;
+  cache?: PlanCache;
 }
 
 /**
@@ -61,20 +59,30 @@ export async function compilePlan(
   input: JsonObject | string,
   options: CompileOptions,
 ): Promise<CompiledPlan> {
-  const label = options.name === undefined ? "the plan" : `the plan "${options.name}"`;
-  const limits = options.limits ?? DOCUMENT_LIMITS;
+  const { origin, base_url, readText, name, cache, limits = DOCUMENT_LIMITS } = options;
+  const label = name === undefined ? "the plan" : `the plan "${name}"`;
   const text = typeof input === "string" ? input : textOfData(input, label, limits);
-  const key = options.cache && cacheKey(typeof input, text, options);
-  const known = key === undefined ? undefined : options.cache?.get(key);
+  const key = cache && cacheKey(typeof input, text, options);
+  const known = key === undefined ? undefined : cache?.get(key);
   if (known) return known;
-  const { data, locate } = typeof input === "string"
+  const { data: written, locate } = typeof input === "string"
     ? await (await import("./parse/parse.ts")).parseDocument(text, { label, limits })
     : { data: dataOf(text, label, limits), locate: undefined };
-  const { checked, files } = checkedPlan(data, label, options, locate);
-  const compiled = { ...checked, plan_hash: await canonicalDigest(data) };
-  if (files.length > 0) return deepFreeze(await withFiles(compiled, files, label, options, locate));
-  if (key !== undefined) options.cache?.set(key, deepFreeze(compiled));
-  return deepFreeze(compiled);
+  const reads_files = origin === "operator" && readText !== undefined && base_url !== undefined;
+  const { plan, findings, env, files } = checkPlan(written, { ...options, files: reads_files });
+  if (!plan) {
+    throw documentError("plan_invalid", label, findings.errors.map((finding) => toDetail(finding, locate)));
+  }
+  const texts = await Promise.all(files.map((file) => readFile(file, label, options, locate)));
+  const compiled = deepFreeze({
+    plan: withTexts(plan, files, texts),
+    written,
+    plan_hash: await canonicalDigest(written),
+    warnings: findings.warnings.map((finding) => toWarning(finding, locate)),
+    env,
+  });
+  if (key !== undefined && files.length === 0) cache?.set(key, compiled);
+  return compiled;
 }
 
 /** Returns a key of everything that the result depends on. */
@@ -89,67 +97,83 @@ function dataOf(text: string, label: string, limits: DocumentLimits): JsonObject
   return data;
 }
 
-function checkedPlan(
-  written: JsonObject,
-  label: string,
-  options: CompileOptions,
-  locate: Locate | undefined,
-): { checked: Omit<CompiledPlan, "plan_hash">; files: FileReference[] } {
-  const { plan, findings, env, files } = checkPlan(written, {
-    origin: options.origin,
-    files: options.origin === "operator" && options.readText !== undefined && options.base_url !== undefined,
-    ...(options.base_url === undefined ? {} : { base_url: options.base_url }),
-    ...(options.esm_host === undefined ? {} : { esm_host: options.esm_host }),
-    ...(options.builtins === undefined ? {} : { builtins: options.builtins }),
-  });
-  if (!plan) {
-    throw documentError("plan_invalid", label, findings.errors.map((finding) => toDetail(finding, locate)));
-  }
-  const warnings = findings.warnings.map((finding) => toWarning(finding, locate));
-  return { checked: { plan, written, warnings, env }, files };
-}
-
-/** Puts the text of each `system: {file}` into the checked plan. `written` and `plan_hash` do not change. */
-async function withFiles(
-  compiled: CompiledPlan,
-  files: readonly FileReference[],
-  label: string,
-  options: CompileOptions,
-  locate: Locate | undefined,
-): Promise<CompiledPlan> {
-  const read = await Promise.all(files.map((file) => readFile(file, label, options, locate)));
-  const plan: MountPlan = { ...compiled.plan, agents: { ...compiled.plan.agents } };
-  for (const [index, { owner }] of files.entries()) {
-    const text = read[index]!;
-    const agent = owner[1];
-    if (agent === undefined) plan.system = text;
-    else {
-      const overlay = plan.agents[agent];
-      plan.agents[agent] = { ...isObject(overlay) ? overlay : {}, system: text };
-    }
-  }
-  return { ...compiled, plan };
-}
-
 async function readFile(
   { owner, file }: FileReference,
   label: string,
-  options: CompileOptions,
+  { readText, base_url, limits = DOCUMENT_LIMITS }: CompileOptions,
   locate: Locate | undefined,
 ): Promise<string> {
-  const path = [...owner, "system", "file"];
   let cause: unknown;
   let fact = "it cannot be read";
   try {
-    const text = await options.readText?.(systemFileUrl(file, options.base_url));
-    const { max_bytes } = options.limits ?? DOCUMENT_LIMITS;
-    if (text !== undefined && !exceedsBytes(text, max_bytes)) return text;
-    if (text !== undefined) fact = `it has more than ${max_bytes} bytes`;
+    const text = await readText!(systemFileUrl(file, base_url)); // without it, the check has refused the file
+    if (!exceedsBytes(text, limits.max_bytes)) return text;
+    fact = `it has more than ${limits.max_bytes} bytes`;
   } catch (error) {
     cause = error;
   }
+  const path = [...owner, "system", "file"];
   const message = `Cannot read system.file: ${fact}: received ${describe(file)}`;
-  throw documentError("plan_invalid", label, [
-    toDetail({ path, message, hint: "name a text file beside the plan" }, locate),
-  ], cause);
+  const detail = toDetail({ path, message, hint: "name a text file beside the plan" }, locate);
+  throw documentError("plan_invalid", label, [detail], cause);
+}
+
+/** Returns the checked plan with the text of each `system: {file}`. */
+function withTexts(checked: MountPlan, files: readonly FileReference[], texts: readonly string[]): MountPlan {
+  if (files.length === 0) return checked;
+  const plan: MountPlan = { ...checked, agents: { ...checked.agents } };
+  for (const [index, { owner: [, agent] }] of files.entries()) {
+    const system = texts[index]!; // of the same index
+    if (agent === undefined) plan.system = system;
+    else {
+      const overlay = plan.agents[agent];
+      plan.agents[agent] = { ...isObject(overlay) ? overlay : {}, system };
+    }
+  }
+  return plan;
+}
+
+/**
+ * A bounded cache of compiled plans, because clients post the same plan many times. Evicts the least recently used ones,
+ * by number of plans and by characters of their keys.
+ */
+export class PlanCache {
+  readonly #entries = new Map<string, CompiledPlan>();
+  readonly #max_entries: number;
+  readonly #max_chars: number;
+  #chars = 0;
+
+  /** Creates an empty cache. Defaults: 256 plans, 4 Mi characters of text. */
+  constructor({ max_entries = 256, max_chars = 4 * 1024 * 1024 } = {}) {
+    this.#max_entries = max_entries;
+    this.#max_chars = max_chars;
+  }
+
+  /** Number of cached plans. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Returns the plan cached under `key`, and makes it the most recently used. */
+  get(key: string): CompiledPlan | undefined {
+    const found = this.#entries.get(key);
+    if (found) {
+      this.#entries.delete(key);
+      this.#entries.set(key, found);
+    }
+    return found;
+  }
+
+  /** Caches a plan. A plan whose key is longer than the whole cache is not cached. */
+  set(key: string, plan: CompiledPlan): void {
+    if (key.length > this.#max_chars) return;
+    if (this.#entries.delete(key)) this.#chars -= key.length;
+    this.#entries.set(key, plan);
+    this.#chars += key.length;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#entries.size <= this.#max_entries && this.#chars <= this.#max_chars) break;
+      this.#entries.delete(oldest);
+      this.#chars -= oldest.length;
+    }
+  }
 }

@@ -2,11 +2,10 @@
  * Compares two plans: what the second one widens, what it narrows, and other changes. A change counts as
  * widening unless it is known to narrow or to be harmless. Pure.
  */
-import { LIMIT_NAMES } from "./check/check_limits.ts";
+import { compareLimit, LIMIT_NAMES } from "./check/check_limits.ts";
 import { diffConfig, DiffReport, diffSpec, type PlanDiff, type Redact, sourceText } from "./diff_module.ts";
 import type { PlanEnvReference } from "./env.ts";
 import { isObject, jsonEqual, type JsonObject } from "../sdk/json.ts";
-import { compareDecimal } from "../sdk/money.ts";
 import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
 
 /** One side of a comparison. */
@@ -167,15 +166,10 @@ function diffLimits(from: MountPlan, to: MountPlan, report: DiffReport): void {
     } else if (before === undefined) {
       report.add("narrows", path, before, after, `The limit ${name} was added`);
     } else {
-      const order = compareDecimal(String(after), String(before));
+      const order = compareLimit(after, before);
       if (order === 0) continue;
-      report.add(
-        order > 0 ? "widens" : "narrows",
-        path,
-        before,
-        after,
-        `The limit ${name} was ${order > 0 ? "raised" : "lowered"}`,
-      );
+      const [kind, word] = order > 0 ? ["widens", "raised"] as const : ["narrows", "lowered"] as const;
+      report.add(kind, path, before, after, `The limit ${name} was ${word}`);
     }
   }
 }

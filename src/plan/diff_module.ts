@@ -2,7 +2,7 @@
  * Compares one module of two plans: its source, integrity, tier, permissions and config. Of a config it knows only the keys
  * that every plan gives a meaning to (`allowed_*`, `denied_*`) and the rules of `hooks-approval`. Pure.
  */
-import { askedOf, grantedBeyond, type GrantEntry } from "./permissions/grants.ts";
+import { askedOf, entryLabel, grantedBeyond, type GrantEntry, grantPath } from "./permissions/grants.ts";
 import { formatPath, type Path } from "../sdk/value_path.ts";
 import { isObject, jsonEqual, type JsonObject, type JsonValue, toPlain } from "../sdk/json.ts";
 import type { ModuleSpec, MountPlan, Source } from "../sdk/plan.ts";
@@ -27,36 +27,19 @@ export function diffSpec(
   }
   const before = askedOf(old, from);
   const after = askedOf(spec, to);
-  for (const entry of grantedBeyond(after, before)) {
+  const path = grantPath(spec, to);
+  const add = (kind: "widens" | "narrows", entry: GrantEntry, fact: string) => {
     const { permission } = entry;
-    const message = `"${spec.module}" is granted ${entryLabel(entry)}`;
-    report.add("widens", grantPath(spec, to, permission), before?.[permission], after?.[permission], message);
-  }
-  for (const entry of grantedBeyond(before, after)) {
-    const { permission } = entry;
-    const message = `"${spec.module}" is no longer granted ${entryLabel(entry)}`;
-    report.add(
-      "narrows",
-      grantPath(spec, to, permission),
-      before?.[permission],
-      after?.[permission],
-      message,
-    );
-  }
+    const message = `"${spec.module}" ${fact} ${entryLabel(entry)}`;
+    report.add(kind, `${path}.${permission}`, before?.[permission], after?.[permission], message);
+  };
+  for (const entry of grantedBeyond(after, before)) add("widens", entry, "is granted");
+  for (const entry of grantedBeyond(before, after)) add("narrows", entry, "is no longer granted");
 }
 
 /** Returns a source as the plan writes it; null for a built-in module. */
 export function sourceText(source: Source): string | null {
   return source.kind === "builtin" ? null : source.original;
-}
-
-function entryLabel({ permission, entry }: GrantEntry): string {
-  return entry === true ? `all of ${permission}` : `${permission} ${JSON.stringify(entry)}`;
-}
-
-function grantPath(spec: ModuleSpec, plan: MountPlan, permission: string): string {
-  const own = spec.permissions !== undefined || plan.permissions === undefined || spec.type !== "tool";
-  return own ? `${spec.path}.permissions.${permission}` : `permissions.${permission}`;
 }
 
 function diffSource(

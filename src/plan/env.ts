@@ -25,7 +25,24 @@ export interface Expansion {
   secrets: string[];
 }
 
-type Part = { text: string } | { name: string; fallback: string | undefined };
+/** `$${`, or text in braces. A `${` that is not closed is plain text. */
+const BRACES = /\$\$\{|\$\{([^}]*)\}/g;
+
+/**
+ * A variable's name, then nothing, `:default` or `:-default` (as in a shell). Names are those of POSIX (XBD §8.1), and
+ * lower case. Other text in braces, such as `${user.name}`, belongs to another template language and is plain text.
+ */
+const REFERENCE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-?(.*))?$/s;
+
+/** Returns a text with each reference replaced. */
+function replaceEnv(text: string, replace: (name: string, fallback: string | undefined) => string): string {
+  if (!text.includes("${")) return text;
+  return text.replaceAll(BRACES, (found: string, inner: string | undefined) => {
+    if (inner === undefined) return "${";
+    const [, name, fallback] = REFERENCE.exec(inner) ?? [];
+    return name === undefined ? found : replace(name, fallback);
+  });
+}
 
 /** Returns every reference in a value, in document order. */
 export function findEnv(value: unknown): EnvReference[] {
@@ -38,7 +55,7 @@ export function findEnv(value: unknown): EnvReference[] {
  * Calls `found` for every reference in a value, except in places that `skip` excludes. `path` is valid
  * during the call only.
  */
-export function visitEnv(
+function visitEnv(
   value: unknown,
   found: (name: string, path: Path) => void,
   skip: (path: Path) => boolean = () => false,
@@ -46,8 +63,10 @@ export function visitEnv(
   const path: (string | number)[] = [];
   function visit(item: unknown): void {
     if (typeof item === "string") {
-      if (!item.includes("${")) return;
-      for (const part of scan(item)) if ("name" in part) found(part.name, path);
+      replaceEnv(item, (name) => {
+        found(name, path);
+        return "";
+      });
     } else if (Array.isArray(item)) {
       for (let index = 0; index < item.length; index++) descend(index, item[index]);
     } else if (isObject(item)) {
@@ -67,148 +86,71 @@ export function visitEnv(
  * in `missing`. A field that consists of such a variable is left out, so that `if (!config.api_key)` works;
  * elsewhere the variable becomes empty text. Keys are not expanded.
  *
- * @param path Place of the config in the plan, for `missing`.
+ * @param place Place of the config in the plan, for `missing`.
  */
 export function expandEnv(
   config: JsonObject,
   lookup: (name: string) => string | undefined,
-  path: string = "",
+  place: string = "",
 ): Expansion {
   const missing: EnvReference[] = [];
   let refers = false;
   const secrets = new Set<string>();
+  const path: (string | number)[] = [];
 
-  function expand(item: unknown, place: Position): unknown {
-    if (typeof item === "string") return expandText(item, place);
-    if (Array.isArray(item)) {
-      return item.map((entry, index) => expandItem(entry, { within: place, at: index }));
-    }
-    return isObject(item) ? expandFields(item, place) : item;
+  function expandAt(step: string | number, item: unknown): unknown {
+    path.push(step);
+    const value = typeof item === "string"
+      ? expandText(item)
+      : Array.isArray(item)
+      ? item.map(expandEntry)
+      : isObject(item)
+      ? expandFields(item)
+      : item;
+    path.pop();
+    return value;
   }
 
   /** Expands a list entry. An unset entry becomes empty text, so that the others keep their index. */
-  function expandItem(item: unknown, place: Position): unknown {
-    const value = expand(item, place);
+  function expandEntry(item: unknown, index: number): unknown {
+    const value = expandAt(index, item);
     return value === undefined ? "" : value;
   }
 
-  function expandFields(fields: JsonObject, place: Position): JsonObject {
+  function expandFields(fields: JsonObject): JsonObject {
     const result: JsonObject = {};
     for (const key of Object.keys(fields)) {
-      const item = fields[key];
-      const plain = typeof item === "string"
-        ? !item.includes("${")
-        : typeof item !== "object" || item === null;
-      const value = plain ? item : expand(item, { within: place, at: key });
+      const value = expandAt(key, fields[key]);
       if (value !== undefined) result[key] = value;
     }
     return result;
   }
 
   /** Returns the expanded text; undefined when the whole text is a reference to an unset variable. */
-  function expandText(text: string, place: Position): string | undefined {
-    if (!text.includes("${")) return text;
-    const parts = scan(text);
-    let result = "";
+  function expandText(text: string): string | undefined {
     let unset = false;
-    for (const part of parts) {
-      if ("text" in part) {
-        result += part.text;
-        continue;
-      }
+    const result = replaceEnv(text, (name, fallback) => {
       refers = true;
-      const value = lookup(part.name);
-      if (value !== undefined) {
-        secrets.add(value);
-        result += value;
-      } else if (part.fallback !== undefined) result += part.fallback;
-      else {
-        missing.push({ name: part.name, path: placeText(place) });
+      const value = lookup(name);
+      if (value !== undefined) secrets.add(value);
+      else if (fallback === undefined) {
         unset = true;
+        missing.push({ name, path: within(place, path) });
       }
-    }
-    return unset && parts.length === 1 ? undefined : result;
+      return value ?? fallback ?? "";
+    });
+    return unset && /^\$\{[^}]*\}$/.test(text) ? undefined : result;
   }
 
-  const value = expandFields(config, { within: null, at: path });
-  return {
-    value,
-    refers,
-    missing,
-    secrets: [...secrets].filter((value) => value !== ""),
-  };
+  const value = expandFields(config);
+  secrets.delete("");
+  return { value, refers, missing, secrets: [...secrets] };
 }
 
-/**
- * Place of a value. perf: it is formatted only for missing variables, because formatting costs more than
- * the copy.
- */
-interface Position {
-  readonly within: Position | null;
-  readonly at: string | number;
-}
-
-function placeText({ within, at }: Position): string {
-  if (within === null) return String(at);
-  const outer = placeText(within);
-  if (typeof at === "number") return `${outer}[${at}]`;
-  return outer === "" ? at : `${outer}.${at}`;
-}
-
-/**
- * Splits text at its references. A `${` that is not closed or does not contain a variable name is plain
- * text.
- */
-function scan(text: string): Part[] {
-  const parts: Part[] = [];
-  let literal = "";
-  let position = 0;
-  for (;;) {
-    const start = text.indexOf("${", position);
-    if (start === -1) break;
-    if (start > position && text[start - 1] === "$") {
-      literal += text.slice(position, start - 1) + "${";
-      position = start + 2;
-      continue;
-    }
-    const end = text.indexOf("}", start + 2);
-    if (end === -1) break;
-    const reference = readReference(text.slice(start + 2, end));
-    literal += text.slice(position, start);
-    if (reference) {
-      if (literal) parts.push({ text: literal });
-      literal = "";
-      parts.push(reference);
-    } else literal += text.slice(start, end + 1);
-    position = end + 1;
-  }
-  literal += text.slice(position);
-  if (literal || parts.length === 0) parts.push({ text: literal });
-  return parts;
-}
-
-/** Reads the text between the braces: a name, then nothing, `:default` or `:-default` (as in a shell). */
-function readReference(inner: string): { name: string; fallback: string | undefined } | undefined {
-  const colon = inner.indexOf(":");
-  const name = colon === -1 ? inner : inner.slice(0, colon);
-  if (!isVariableName(name)) return undefined;
-  if (colon === -1) return { name, fallback: undefined };
-  const fallback = inner.slice(colon + 1);
-  return { name, fallback: fallback.startsWith("-") ? fallback.slice(1) : fallback };
-}
-
-/**
- * Accepts POSIX names (XBD §8.1) and lower case. Other text in braces, such as `${user.name}`, belongs to
- * another template language.
- */
-function isVariableName(name: string): boolean {
-  if (name === "") return false;
-  for (let index = 0; index < name.length; index++) {
-    const code = name.charCodeAt(index);
-    const letter = code >= 65 && code <= 90 || code >= 97 && code <= 122 || code === 95;
-    if (!letter && !(index > 0 && code >= 48 && code <= 57)) return false;
-  }
-  return true;
+/** Returns a path below a place, such as `tools[0].config.token`. */
+function within(place: string, path: Path): string {
+  const rest = formatPath(path);
+  return place === "" || rest.startsWith("[") ? place + rest : `${place}.${rest}`;
 }
 
 /** A reference in a plan. */
@@ -235,15 +177,18 @@ export function findPlanEnv(plan: unknown): PlanEnvReference[] {
   visitEnv(
     plan,
     (name, path) => {
-      found.push({ name, path: formatPath(path), expanded: isConfig(withoutAgent(path)), at: [...path] });
+      found.push({ name, path: formatPath(path), expanded: isConfig(inPlan(path)), at: [...path] });
     },
-    (path) => isText(withoutAgent(path)),
+    (path) => isText(inPlan(path)),
   );
   return found;
 }
 
-function withoutAgent(path: Path): Path {
-  return path[0] === "agents" ? path.slice(2) : path;
+/** Returns the path in the partial plan of an agent, where `tools+` appends to `tools`; other paths are unchanged. */
+function inPlan(path: Path): Path {
+  if (path[0] !== "agents") return path;
+  const [section, ...rest] = path.slice(2);
+  return section === undefined ? [] : [String(section).replace(/\+$/, ""), ...rest];
 }
 
 function isText(path: Path): boolean {

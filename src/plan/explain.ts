@@ -3,23 +3,12 @@
  * compiled, authorised and fetched data. The CLI's table and the HTTP response are made from the same
  * object.
  */
-import { PERMISSION_NAMES } from "./check/check_permissions.ts";
+import { type MountPlan, PERMISSION_KINDS } from "../sdk/plan.ts";
+import type { Tier } from "./check/check_spec.ts";
 import { isInline, lockedName } from "./lock.ts";
-import {
-  askedOf,
-  blockOf,
-  covers,
-  type DroppedEntry,
-  entriesOf,
-  grantedBeyond,
-  type GrantEntry,
-} from "./permissions/grants.ts";
+import { blockOf, covers, entriesOf, grantedBeyond, type GrantEntry } from "./permissions/grants.ts";
 import { type FlaggedModule, moduleFlags, planFlags, type RedFlag } from "./red_flags.ts";
 import type { ModuleType, Permissions, RunLimits } from "../sdk/contracts.ts";
-import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
-
-/** Tier in which a module runs. */
-type Tier = FlaggedModule["tier"];
 
 /** One fetched file of a module. */
 export interface ExplainedFile {
@@ -83,18 +72,9 @@ export interface Explanation {
 }
 
 /** Input of `explainPlan` about one module. */
-export interface ModuleFacts {
-  /** The module, with its path in the plan as written: `agents.helper.tools[0]` for a module of an agent. */
-  spec: ModuleSpec;
-  tier: Tier;
-  /** The plan's grant, and the path of the block that grants it ({@link planGrant}). */
-  asked: Permissions;
-  grant_path: string;
-  /** The effective grant and the dropped entries (`effectiveGrant` of the policy). */
+export interface ModuleFacts extends FlaggedModule {
+  /** The effective grant (`effectiveGrant` of the policy). */
   granted: Permissions;
-  dropped: readonly DroppedEntry[];
-  /** Whether the lock or the plan pins the module's integrity. */
-  pinned: boolean;
   /** Permissions that the module's file declares; null if they cannot be read. */
   declared: Permissions | null;
   /** Version and description that the module's file declares; null where they cannot be read. */
@@ -124,43 +104,27 @@ export interface ExplainInput {
 
 /** Returns what a plan may touch. */
 export function explainPlan(input: ExplainInput): Explanation {
-  const { plan, base_url } = input;
-  const known = input.modules.map((facts) => ({ facts, module: explainModule(facts, input) }));
-  const flagged = known.map(({ facts, module }) => flaggedOf(facts, module));
-  known.forEach(({ module }, index) => module.red_flags.push(...moduleFlags(flagged[index]!))); // `known` and `flagged` have the same order
+  const { plan, plan_hash, lock_hash, limits, base_url } = input;
+  const modules = input.modules.map((facts) => explainModule(facts, base_url));
   const env = [...new Set(input.env.map(({ name }) => name))].sort();
   return {
-    plan_hash: input.plan_hash,
-    lock_hash: input.lock_hash,
-    modules: known.map(({ module }) => module),
+    plan_hash,
+    lock_hash,
+    modules,
     env,
-    limits: input.limits,
+    limits,
     deno_flags: denoFlags([
-      ...known.map(({ module }) => module.permissions.asked),
+      ...modules.map(({ permissions }) => permissions.asked),
       { env },
-      ...known.map(({ facts }) => neededToLoad(facts, base_url)),
+      ...input.modules.map((facts) => neededToLoad(facts, base_url)),
     ]),
-    red_flags: [...known.flatMap(({ module }) => module.red_flags), ...planFlags(plan, flagged)],
-    warnings: [
-      ...input.warnings,
-      ...known.flatMap(({ facts, module }) => warningsOf(facts, module, base_url)),
-    ],
+    red_flags: [...modules.flatMap(({ red_flags }) => red_flags), ...planFlags(plan, input.modules)],
+    warnings: [...input.warnings, ...input.modules.flatMap((facts) => warningsOf(facts, base_url))],
   };
 }
 
-/** Returns the plan's grant to a module, and the path of the block that grants it. */
-export function planGrant(spec: ModuleSpec, plan: MountPlan): Pick<ModuleFacts, "asked" | "grant_path"> {
-  const standard = spec.permissions === undefined && spec.type === "tool" && plan.permissions !== undefined;
-  return {
-    asked: askedOf(spec, plan) ?? {},
-    grant_path: standard ? "permissions" : `${spec.path}.permissions`,
-  };
-}
-
-function explainModule(
-  { spec, tier, asked, granted, dropped, declared, stated, graph }: ModuleFacts,
-  { base_url }: ExplainInput,
-): ExplainedModule {
+function explainModule(facts: ModuleFacts, base_url: string | undefined): ExplainedModule {
+  const { spec, tier, asked, granted, dropped, declared, stated, graph } = facts;
   return {
     module: spec.module,
     type: spec.type,
@@ -181,22 +145,7 @@ function explainModule(
       granted: blockOf(entriesOf(granted)),
       refused: blockOf(dropped),
     },
-    red_flags: [],
-  };
-}
-
-function flaggedOf(
-  { spec, tier, pinned, grant_path, dropped, graph }: ModuleFacts,
-  module: ExplainedModule,
-): FlaggedModule {
-  return {
-    spec,
-    tier,
-    pinned,
-    grant_path,
-    asked: module.permissions.asked,
-    dropped,
-    ...(graph ? { url: graph.url } : {}),
+    red_flags: moduleFlags(facts),
   };
 }
 
@@ -219,14 +168,11 @@ function neededToLoad({ spec: { source }, graph }: ModuleFacts, base_url: string
   for (const url of [...requested, ...(graph?.files ?? []).map(({ url }) => url)]) {
     if (url.startsWith("file:")) read.add(lockedPath(url, base_url));
     else if (!isInline(url)) {
-      net.add(new URL(url).port === "" ? `${new URL(url).host}:${standardPort(url)}` : new URL(url).host);
+      const { protocol, hostname, port } = new URL(url);
+      net.add(`${hostname}:${port || (protocol === "https:" ? 443 : 80)}`);
     }
   }
   return { net: [...net], read: [...read] };
-}
-
-function standardPort(url: string): string {
-  return url.startsWith("https:") ? "443" : "80";
 }
 
 /** Returns a path for a flag: relative to the plan's folder, or absolute. */
@@ -241,42 +187,32 @@ function lockedPath(url: string, base_url: string | undefined): string {
 }
 
 function warningsOf(
-  { spec, declared, graph }: ModuleFacts,
-  { permissions: { asked } }: ExplainedModule,
+  { spec: { module, path }, asked, declared, graph }: ModuleFacts,
   base_url: string | undefined,
 ): Explanation["warnings"] {
-  const missing = grantedBeyond(declared ?? undefined, asked);
-  const wanted = missing.map(({ permission, entry }) =>
+  const warnings: Explanation["warnings"] = [];
+  const warn = (code: string, message: string) => warnings.push({ code, path, message });
+  const wanted = grantedBeyond(declared ?? undefined, asked).map(({ permission, entry }) =>
     entry === true ? `all of ${permission}` : `${permission} ${entry}`
   );
-  return [
-    ...(wanted.length === 0 ? [] : [{
-      code: "permission_not_granted",
-      path: spec.path,
-      message: `"${spec.module}" wants ${wanted.join(", ")}, which the plan does not grant`,
-    }]),
-    ...(graph && declared === null
-      ? [{
-        code: "permission_unknown",
-        path: spec.path,
-        message:
-          `The permissions that "${spec.module}" wants are unknown: it has no literal "export const module"`,
-      }]
-      : []),
-    ...(graph?.imports_refused ?? []).map(({ specifier, url, line }) => ({
-      code: "import_refused",
-      path: spec.path,
-      message: `${displayUrl(url, base_url)}:${line} imports ${
-        specifier === null ? "a computed URL" : JSON.stringify(specifier)
-      }: it will throw`,
-    })),
-  ];
+  if (wanted.length > 0) {
+    warn("permission_not_granted", `"${module}" wants ${wanted.join(", ")}, which the plan does not grant`);
+  }
+  if (graph && declared === null) {
+    const reason = 'it has no literal "export const module"';
+    warn("permission_unknown", `The permissions that "${module}" wants are unknown: ${reason}`);
+  }
+  for (const { specifier, url, line } of graph?.imports_refused ?? []) {
+    const label = specifier === null ? "a computed URL" : JSON.stringify(specifier);
+    warn("import_refused", `${displayUrl(url, base_url)}:${line} imports ${label}: it will throw`);
+  }
+  return warnings;
 }
 
 /** Returns the fewest flags that grant all of these blocks, entries sorted. */
 export function denoFlags(blocks: readonly Permissions[]): string[] {
   const entries = blocks.flatMap((block) => entriesOf(block)).map(sayable);
-  return PERMISSION_NAMES.flatMap((permission) => {
+  return PERMISSION_KINDS.flatMap((permission) => {
     const wanted = entries.filter((entry) => entry.permission === permission);
     if (wanted.length === 0) return [];
     if (wanted.some(({ entry }) => entry === true)) return [`--allow-${permission}`];

@@ -9,6 +9,7 @@
 import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Source } from "../sdk/plan.ts";
+import { isIntegrity } from "./check/check_spec.ts";
 import { fitting, object } from "./check/field_checks.ts";
 import { checkKeys, Findings } from "../sdk/findings.ts";
 import { documentError, type Locate, toDetail } from "./check/findings.ts";
@@ -50,11 +51,6 @@ export const LOCK_LIMITS: Readonly<DocumentLimits> = {
 const KEYS: ReadonlySet<string> = new Set(["version", "modules", "files"]);
 const MODULE_KEYS: ReadonlySet<string> = new Set(["url", "integrity"]);
 const FILE_KEYS: ReadonlySet<string> = new Set(["sha256", "bytes"]);
-
-/** Returns true if the text has the form of `integrity`: `sha256-` and the standard base64 of 32 bytes. */
-export function isIntegrity(text: string): boolean {
-  return /^sha256-[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text);
-}
 
 /**
  * Parses the text of a lock.

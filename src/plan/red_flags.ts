@@ -3,10 +3,10 @@
  * (src/docs/security.md#before-a-run-explain). Flags have stable codes and the path in the plan. Pure.
  */
 import type { Permissions } from "../sdk/contracts.ts";
-import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
+import type { ModuleSpec, MountPlan, PermissionKind } from "../sdk/plan.ts";
 import { LIMIT_NAMES } from "./check/check_limits.ts";
-import type { PermissionName } from "./check/check_permissions.ts";
-import { type DroppedEntry, entriesOf, type GrantEntry } from "./permissions/grants.ts";
+import type { Tier } from "./check/check_spec.ts";
+import { type DroppedEntry, entriesOf, entryLabel, type GrantEntry } from "./permissions/grants.ts";
 
 /** One red flag. Codes are stable; clients must accept unknown ones. */
 export interface RedFlag {
@@ -16,18 +16,20 @@ export interface RedFlag {
   path: string;
 }
 
-/** Input of `moduleFlags`. */
+/** What the flags of a module depend on. */
 export interface FlaggedModule {
+  /** The module, with its path in the plan as written: `agents.helper.tools[0]` for a module of an agent. */
   spec: ModuleSpec;
-  tier: "inline" | "worker" | "process";
-  /** Path of the block that grants: the module's own, or the plan's default. */
-  grant_path: string;
+  tier: Tier;
+  /** The plan's grant, and the path of the block that grants it: the module's own, or the plan's default. */
   asked: Permissions;
+  grant_path: string;
   /** Entries of the grant that the module does not receive. */
   dropped: readonly DroppedEntry[];
-  /** URL of the entry file; absent for built-in modules. */
-  url?: string;
+  /** Whether the lock or the plan pins the module's integrity. */
   pinned: boolean;
+  /** The fetched graph, with the URL of its entry file; absent for a built-in module. */
+  graph?: { url: string };
 }
 
 /** Returns the flags of one module: its source, its tier, its grant. */
@@ -35,55 +37,41 @@ export function moduleFlags(module: FlaggedModule): RedFlag[] {
   return [...sourceFlags(module), ...tierFlags(module), ...grantFlags(module)];
 }
 
-function sourceFlags({ spec: { module, path, source }, url, pinned }: FlaggedModule): RedFlag[] {
+function sourceFlags({ spec: { module, path, source }, graph, pinned }: FlaggedModule): RedFlag[] {
   if (source.kind !== "url") return [];
   const flags: RedFlag[] = [];
-  const at = `${path}.source`;
-  const requested = new URL(source.url);
-  if (requested.protocol === "http:") {
-    flags.push({
-      code: "source_http",
-      path: at,
-      message: `"${module}" comes over http, so anyone on the network path can change it`,
-    });
+  const add = (code: string, fact: string) =>
+    flags.push({ code, path: `${path}.source`, message: `"${module}" ${fact}` });
+  const { protocol, origin } = new URL(source.url);
+  if (protocol === "http:") {
+    add("source_http", "comes over http, so anyone on the network path can change it");
   }
-  if (requested.protocol === "data:") {
-    flags.push({ code: "source_inline", path: at, message: `"${module}" is code inside the plan` });
+  if (protocol === "data:") add("source_inline", "is code inside the plan");
+  if (protocol !== "http:" && protocol !== "https:") return flags;
+  if (!pinned) {
+    add(
+      "source_unpinned",
+      "is not pinned: its server can change the code at each load; pin it with preamp plan lock",
+    );
   }
-  const web = requested.protocol === "http:" || requested.protocol === "https:";
-  if (web && !pinned) {
-    const message =
-      `"${module}" is not pinned: its server can change the code at each load; pin it with preamp plan lock`;
-    flags.push({ code: "source_unpinned", path: at, message });
-  }
-  if (web && url !== undefined && new URL(url).origin !== requested.origin) {
-    const message = `"${module}" is redirected from ${requested.origin} to ${new URL(url).origin}`;
-    flags.push({ code: "source_redirected", path: at, message });
-  }
+  const loaded = graph ? new URL(graph.url).origin : origin;
+  if (loaded !== origin) add("source_redirected", `is redirected from ${origin} to ${loaded}`);
   return flags;
 }
 
+/** What a tier weaker than `process` means. */
+const WEAK_TIERS: Readonly<Record<Exclude<Tier, "process">, string>> = {
+  inline: "runs inside this process: it has all permissions of the process, whatever the grant",
+  worker: "runs in a worker: its permissions are limited, but it shares the memory and cannot be stopped",
+};
+
 function tierFlags({ spec: { module, path, source }, tier }: FlaggedModule): RedFlag[] {
   if (source.kind === "builtin" || tier === "process") return [];
-  return [
-    tier === "inline"
-      ? {
-        code: "isolation_inline",
-        path,
-        message:
-          `"${module}" runs inside this process: it has all permissions of the process, whatever the grant`,
-      }
-      : {
-        code: "isolation_worker",
-        path,
-        message:
-          `"${module}" runs in a worker: its permissions are limited, but it shares the memory and cannot be stopped`,
-      },
-  ];
+  return [{ code: `isolation_${tier}`, path, message: `"${module}" ${WEAK_TIERS[tier]}` }];
 }
 
 /** The meaning of a permission that is granted whole. */
-const WHOLE: Readonly<Record<PermissionName, string>> = {
+const WHOLE: Readonly<Record<PermissionKind, string>> = {
   net: "may reach every host",
   read: "may read every file",
   write: "may write every file",
@@ -101,56 +89,48 @@ const WITHOUT: Readonly<Record<DroppedEntry["by"], string>> = {
 };
 
 function grantFlags({ spec: { module }, grant_path, asked, dropped }: FlaggedModule): RedFlag[] {
-  const flags = entriesOf(asked).flatMap((entry) => {
-    const found = entryFlag(entry);
-    return found
-      ? [{
-        code: found.code,
-        path: `${grant_path}.${entry.permission}`,
-        message: `"${module}" ${found.fact}`,
-      }]
-      : [];
+  const flag = (code: string, { permission }: GrantEntry, fact: string): RedFlag => ({
+    code,
+    path: `${grant_path}.${permission}`,
+    message: `"${module}" ${fact}`,
   });
-  for (const { permission, entry, by } of dropped) {
-    const label = entry === true ? `all of ${permission}` : `${permission} ${JSON.stringify(entry)}`;
-    flags.push({
-      code: "permission_refused",
-      path: `${grant_path}.${permission}`,
-      message: `"${module}" is granted ${label}, which ${WITHOUT[by]}`,
-    });
-  }
-  return flags;
+  return [
+    ...entriesOf(asked).flatMap((entry) => {
+      const found = entryFlag(entry);
+      return found ? [flag(found.code, entry, found.fact)] : [];
+    }),
+    ...dropped.map((entry) =>
+      flag("permission_refused", entry, `is granted ${entryLabel(entry)}, which ${WITHOUT[entry.by]}`)
+    ),
+  ];
 }
 
 function entryFlag({ permission, entry }: GrantEntry): { code: string; fact: string } | undefined {
-  if (permission === "run" || permission === "ffi") {
-    const fact = entry === true
-      ? WHOLE[permission]
-      : permission === "run"
-      ? `may start ${JSON.stringify(entry)}, which has all permissions of this user`
-      : `may load the native library ${JSON.stringify(entry)}, which ignores all permissions`;
-    return { code: `permission_${permission}`, fact };
+  if (entry === true) {
+    const whole = permission === "run" || permission === "ffi" ? permission : `all_${permission}`;
+    return { code: `permission_${whole}`, fact: WHOLE[permission] };
   }
-  if (entry === true) return { code: `permission_all_${permission}`, fact: WHOLE[permission] };
+  const shown = JSON.stringify(entry);
   switch (permission) {
+    case "run":
+      return { code: "permission_run", fact: `may start ${shown}, which has all permissions of this user` };
+    case "ffi":
+      return {
+        code: "permission_ffi",
+        fact: `may load the native library ${shown}, which ignores all permissions`,
+      };
     case "net":
     case "import":
-      return isWideHost(entry)
-        ? { code: `permission_wildcard_${permission}`, fact: `may reach all of ${JSON.stringify(entry)}` }
-        : undefined;
+      if (!isWideHost(entry)) return undefined;
+      return { code: `permission_wildcard_${permission}`, fact: `may reach all of ${shown}` };
     case "env":
-      return entry.includes("*")
-        ? { code: "permission_wildcard_env", fact: `may read every variable of ${JSON.stringify(entry)}` }
-        : undefined;
+      if (!entry.includes("*")) return undefined;
+      return { code: "permission_wildcard_env", fact: `may read every variable of ${shown}` };
     case "read":
     case "write":
-      return isBroadPath(entry)
-        ? {
-          code: `permission_broad_${permission}`,
-          fact: `may ${permission} all below ${JSON.stringify(entry)}`,
-        }
-        : undefined;
-    default:
+      if (!isBroadPath(entry)) return undefined;
+      return { code: `permission_broad_${permission}`, fact: `may ${permission} all below ${shown}` };
+    case "sys":
       return undefined;
   }
 }
@@ -170,6 +150,8 @@ function isBroadPath(entry: string): boolean {
   return absolute && (steps.length === 1 || home);
 }
 
+const RISKY: ReadonlySet<string> = new Set(["write", "run", "ffi"]);
+
 /** Returns the flags of the plan as a whole. */
 export function planFlags(plan: MountPlan, modules: readonly FlaggedModule[]): RedFlag[] {
   const flags: RedFlag[] = [];
@@ -178,11 +160,7 @@ export function planFlags(plan: MountPlan, modules: readonly FlaggedModule[]): R
     const message = `the plan sets no ${missing.join(", ")}: the policy's limits apply`;
     flags.push({ code: "limits_missing", path: "limits", message });
   }
-  const risky = modules.find(({ asked }) =>
-    entriesOf(asked).some(({ permission }) =>
-      permission === "write" || permission === "run" || permission === "ffi"
-    )
-  );
+  const risky = modules.find(({ asked }) => entriesOf(asked).some(({ permission }) => RISKY.has(permission)));
   if (risky && !plan.hooks.some(({ module }) => module === "hooks-approval")) {
     const message =
       `"${risky.spec.module}" may change things outside, and no hooks-approval asks for approval first`;

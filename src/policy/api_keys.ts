@@ -4,6 +4,11 @@
  */
 import { nodeCrypto } from "../sdk/digest.ts";
 import type { ApiKeyEntry } from "./policy.ts";
+import type { Rule } from "./rules.ts";
+import { fitting, object, text } from "../plan/check/field_checks.ts";
+import { checkKeys, type Findings } from "../sdk/findings.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import { describe, type Path } from "../sdk/value_path.ts";
 
 /** The holder of a key. */
 export interface KeyHolder {
@@ -23,23 +28,21 @@ export const LOCAL_NAMESPACE = "local";
 
 /** Returns the lower-case hex SHA-256 of a key, as in `auth.keys[].sha256`. */
 export function hashKey(key: string): string {
-  return nodeCrypto().createHash("sha256").update(key).digest("hex");
+  return digestOf(key).toHex();
 }
 
 /** Returns a new key: `pk_` and 256 random bits in base64url. */
 export function generateKey(): string {
-  return `pk_${
-    crypto.getRandomValues(new Uint8Array(32)).toBase64({ alphabet: "base64url", omitPadding: true })
-  }`;
+  const bits = crypto.getRandomValues(new Uint8Array(32));
+  return `pk_${bits.toBase64({ alphabet: "base64url", omitPadding: true })}`;
 }
 
 /**
- * Returns the entries for `PREAMP_API_KEYS=a,b`. Each is named by its hash, so that order and number may
+ * Returns the entries for the keys of `PREAMP_API_KEYS`. Each is named by its hash, so that order and number may
  * change.
  */
-export function entriesOfKeys(list: string): ApiKeyEntry[] {
-  const keys = new Set(list.split(",").map((key) => key.trim()).filter((key) => key !== ""));
-  return [...keys].map((key) => {
+export function entriesOfKeys(keys: readonly string[]): ApiKeyEntry[] {
+  return [...new Set(keys)].map((key) => {
     const sha256 = hashKey(key);
     return { name: `env-${sha256.slice(0, 12)}`, sha256 };
   });
@@ -69,11 +72,6 @@ export class KeyRing {
     }
   }
 
-  /** Number of keys. */
-  get size(): number {
-    return this.#holders.length;
-  }
-
   /** Returns the holder of a key, or undefined. Takes as long for a wrong key as for a right one. */
   find(key: string): KeyHolder | undefined {
     const { timingSafeEqual } = nodeCrypto();
@@ -88,4 +86,65 @@ export class KeyRing {
 
 function digestOf(key: string): Uint8Array {
   return nodeCrypto().createHash("sha256").update(key).digest();
+}
+
+/**
+ * Returns the rule of `auth.keys`: names and hashes are unique, and each policy is an entry of `policies`.
+ */
+export function apiKeys(meaning: string): Rule<ApiKeyEntry[]> {
+  return {
+    form: "data",
+    default: [],
+    meaning,
+    range: "a list of {name, sha256, policy}; policy names an entry of policies and is optional",
+    read: readKeys,
+  };
+}
+
+function readKeys(value: unknown, path: Path, findings: Findings, document: JsonObject): ApiKeyEntry[] {
+  const policies = Object.keys(isObject(document.policies) ? document.policies : {});
+  const keys: ApiKeyEntry[] = [];
+  if (!Array.isArray(value)) {
+    const message = `Cannot read keys: must be a list: received ${describe(value)}`;
+    findings.error(path, "type", message, "write [{name, sha256}]");
+    return keys;
+  }
+  const names = new Set<string>();
+  const hashes = new Set<string>();
+  for (const [index, item] of value.entries()) {
+    const key = readKey(item, [...path, index], findings, policies);
+    if (!key) continue;
+    for (const [field, seen] of [["name", names], ["sha256", hashes]] as const) {
+      if (seen.has(key[field])) {
+        const message = `Cannot use ${field}: another key has the same`;
+        findings.error([...path, index, field], "value", message, "use a different one");
+      }
+      seen.add(key[field]);
+    }
+    keys.push(key);
+  }
+  return keys;
+}
+
+function readKey(
+  item: unknown,
+  at: Path,
+  findings: Findings,
+  policies: readonly string[],
+): ApiKeyEntry | undefined {
+  const fields = object(item, at, findings, "write {name, sha256, policy}");
+  if (!fields) return undefined;
+  checkKeys(fields, new Set(["name", "sha256", "policy"]), at, findings, "error");
+  const name = text(fields.name, [...at, "name"], findings);
+  const { sha256 } = fields;
+  if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/.test(sha256)) {
+    // the value may be the key itself, so it is not displayed
+    const message = "Cannot read sha256: must be the lower-case hex digest of the key, 64 characters";
+    findings.error([...at, "sha256"], "value", message, "printf %s KEY | sha256sum");
+    return undefined;
+  }
+  if (name === undefined) return undefined;
+  if (!Object.hasOwn(fields, "policy")) return { name, sha256 };
+  const policy = fitting<string>(fields.policy, { enum: policies }, [...at, "policy"], findings);
+  return policy === undefined ? undefined : { name, sha256, policy };
 }

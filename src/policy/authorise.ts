@@ -2,19 +2,23 @@
  * Authorises a checked plan under a policy, before anything is fetched or mounted. Returns the plan's
  * grants or every reason for refusal; never drops anything silently (src/docs/security.md).
  */
+import { type Tier, TIERS } from "../plan/check/check_spec.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import { askedOf, type FullPermissions } from "../plan/permissions/grants.ts";
-import { describe } from "../sdk/value_path.ts";
-import { type AskedLimits, combineLimits } from "./combine_limits.ts";
-import { type ExcessPaths, excessPermissions, fullPermissions } from "./effective_permissions.ts";
-import { type Origin, trustOf } from "./plan_trust.ts";
-import type { Policy } from "./policy.ts";
-import { endpointReasons } from "./provider_endpoints.ts";
-import { isTrustedInline, sourceProblem, sourceRules } from "./source_rules.ts";
-import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
-import type { ModuleSpec, MountPlan, Source } from "../sdk/plan.ts";
+import { findEnv } from "../plan/env.ts";
+import { askedOf, covers, entryLabel, type FullPermissions, grantPath } from "../plan/permissions/grants.ts";
 import type { RunLimits } from "../sdk/contracts.ts";
 import { didYouMean } from "../sdk/did_you_mean.ts";
+import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
+import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
+import { describe } from "../sdk/value_path.ts";
+import {
+  exceedsParent,
+  type ExcessPaths,
+  excessPermissions,
+  fullPermissions,
+} from "./effective_permissions.ts";
+import { combineLimits, type Origin, type Policy, trustOf } from "./policy.ts";
+import { isTrustedInline, sourceProblem, sourceRules } from "./source_rules.ts";
 
 /** Options of `authorise`. */
 export interface AuthoriseOptions {
@@ -34,9 +38,6 @@ export interface AuthoriseOptions {
   paths?: ExcessPaths;
 }
 
-/** Tier in which a module runs. */
-export type Tier = "inline" | "worker" | "process";
-
 /** Whether a host has a tier, or why not, as the second half of a sentence. */
 export type TierAnswer = { readonly available: true } | {
   readonly available: false;
@@ -46,12 +47,10 @@ export type TierAnswer = { readonly available: true } | {
 /** Availability of each tier outside of this isolate. */
 export type TierReport = Readonly<Record<Exclude<Tier, "inline">, TierAnswer>>;
 
-const STRENGTH: Readonly<Record<Tier, number>> = { inline: 0, worker: 1, process: 2 };
-
 /** Result of `authorise`. */
 export interface Grants {
   limits: RunLimits;
-  /** Source of the dollar limit; see combine_limits.ts. */
+  /** Source of the dollar limit; see `combineLimits`. */
   cost_limit: "asked" | "policy";
   /** Returns true if a config may expand the variable. */
   mayReadEnv(name: string): boolean;
@@ -75,38 +74,55 @@ type Reason = ErrorDetail & { code: ErrorCode };
 export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Grants {
   const { origin, policy } = options;
   const { plan } = compiled;
-  const trust = trustOf(origin, policy);
+  const { mayReadEnv, permissions: max } = trustOf(origin, policy);
   const reasons: Reason[] = [];
   const tiers: Record<string, Tier> = {};
   const permissions: Record<string, FullPermissions> = {};
   for (const spec of specsOf(plan)) {
-    const from = sourceReasons(spec, options);
-    const tier = from.length === 0 && spec.source.kind === "url"
-      ? urlTier(spec, placeOf(spec.source), options)
+    const refusals = sourceReasons(spec, options);
+    const tier = refusals.length === 0 && spec.source.kind === "url"
+      ? urlTier(spec, spec.source, options)
       : builtinTier(spec);
-    reasons.push(...from, ...("reason" in tier ? [tier.reason] : []));
-    const asked = askedOf(spec, plan);
-    if (trust.permissions) {
-      reasons.push(...permissionReasons(spec, asked, trust.permissions, options.paths));
-      reasons.push(...endpointReasons(spec, trust.permissions).map(refused));
+    reasons.push(...refusals, ...(typeof tier === "string" ? [] : [tier]));
+    if (max) {
+      reasons.push(...permissionReasons(spec, plan, max, options.paths));
+      reasons.push(...endpointReasons(spec, max).map(refused));
     }
-    tiers[spec.path] = "tier" in tier ? tier.tier : "inline";
-    permissions[spec.path] = fullPermissions(asked);
+    tiers[spec.path] = typeof tier === "string" ? tier : "inline";
+    permissions[spec.path] = fullPermissions(askedOf(spec, plan));
   }
-  if (origin === "caller") reasons.push(...envReasons(compiled, trust.mayReadEnv));
-  const asked: AskedLimits = { plan: plan.limits, ...(options.limits ? { request: options.limits } : {}) };
-  const { limits, cost_limit, reasons: tooHigh } = combineLimits(policy.limits, asked);
-  reasons.push(...tooHigh.map(refused));
-  if (reasons.length > 0) throw refusal(reasons);
-  const max = trust.permissions ? { max_permissions: trust.permissions } : {};
+  if (origin === "caller") reasons.push(...envReasons(compiled, mayReadEnv));
+  const { limits, cost_limit, reasons: too_high } = combineLimits(policy.limits, {
+    plan: plan.limits,
+    request: options.limits ?? {},
+  });
+  reasons.push(...too_high.map(refused));
+  if (reasons.length > 0) throw refusal("plan", reasons);
   return {
     limits: Object.freeze(limits),
     cost_limit,
-    mayReadEnv: trust.mayReadEnv,
+    mayReadEnv,
     tiers,
     permissions,
-    ...max,
+    ...(max ? { max_permissions: max } : {}),
   };
+}
+
+/**
+ * Authorises a sub-agent's plan, like any plan of its origin and within its parent's grants: delegation never adds a
+ * permission.
+ *
+ * @throws {PreampError} as `authorise`; `policy_refused` for a grant that the parent does not have.
+ */
+export function authoriseWithin(
+  compiled: CompiledPlan,
+  options: AuthoriseOptions,
+  parent: Pick<Grants, "permissions">,
+): Grants {
+  const grants = authorise(compiled, options);
+  const details = exceedsParent(grants, parent, options.paths?.asked);
+  if (details.length > 0) throw refusal("sub-agent", details.map(refused));
+  return grants;
 }
 
 /** Returns every module of a plan in mount order. */
@@ -117,44 +133,45 @@ export function specsOf(plan: MountPlan): ModuleSpec[] {
 
 /** Returns reasons to refuse a module that is neither built in nor from a URL that the policy allows. */
 function sourceReasons(
-  spec: ModuleSpec,
+  { module, path, source }: ModuleSpec,
   { origin, policy, builtins, hostTiers }: AuthoriseOptions,
 ): Reason[] {
-  const known = builtins.has(spec.module);
-  const { source } = spec;
-  if (source.kind === "builtin" && known) return [];
+  const known = builtins.has(module);
   const list = `built-in modules are ${[...builtins].sort().join(", ")}`;
   if (source.kind === "builtin") {
-    const meant = didYouMean(spec.module, builtins);
-    const message = `Cannot load module "${spec.module}": it has no source and is not built in`;
+    if (known) return [];
+    const meant = didYouMean(module, builtins);
+    const message = `Cannot load module "${module}": it has no source and is not built in`;
     const hint = meant ? `did you mean "${meant}"? ${list}` : list;
-    return [{ code: "plan_invalid", path: spec.path, message, hint }];
+    return [{ code: "plan_invalid", path, message, hint }];
   }
-  const from = source.kind === "url" ? source.url : source.original;
-  const leaveOut = known ? `leave source out to use the built-in "${spec.module}"` : undefined;
+  const leave_out = known ? `leave source out to use the built-in "${module}"` : undefined;
   let fact = "this program loads built-in modules only";
-  let hint = leaveOut ?? list;
+  let hint = leave_out ?? list;
   if (hostTiers) {
-    const refused = source.kind === "path"
+    const problem = source.kind === "path"
       ? { fact: "a relative path needs a plan file", hint: "use the URL of an ES module" }
       : sourceProblem(new URL(source.url), { as: "entry" }, sourceRules(origin, policy, new URL(source.url)));
-    if (!refused) return [];
-    ({ fact } = refused);
-    hint = leaveOut ? `${refused.hint}; ${leaveOut}` : refused.hint;
+    if (!problem) return [];
+    ({ fact } = problem);
+    hint = leave_out ? `${problem.hint}; ${leave_out}` : problem.hint;
   }
-  const message = `Cannot load module "${spec.module}": ${fact}: received ${describe(from)}`;
-  return [denied(`${spec.path}.source`, message, hint)];
+  const from = source.kind === "url" ? source.url : source.original;
+  const message = `Cannot load module "${module}": ${fact}: received ${describe(from)}`;
+  return [{ code: "module_source_denied", path: `${path}.source`, message, hint }];
 }
 
 /**
  * Returns the tier of a built-in module, always `inline`. A plan that asks for a stronger tier is refused.
  */
-function builtinTier({ module, path, source, isolation }: ModuleSpec): { tier: Tier } | { reason: Reason } {
-  if (source.kind !== "builtin" || isolation === undefined || isolation === "inline") {
-    return { tier: "inline" };
-  }
-  const message = `Cannot run module "${module}" in tier "${isolation}": built-in modules run inline`;
-  return { reason: unavailable(`${path}.isolation`, message, "leave isolation out") };
+function builtinTier({ module, path, source, isolation = "inline" }: ModuleSpec): Tier | Reason {
+  if (source.kind !== "builtin" || isolation === "inline") return "inline";
+  return {
+    code: "isolation_unavailable",
+    path: `${path}.isolation`,
+    message: `Cannot run module "${module}" in tier "${isolation}": built-in modules run inline`,
+    hint: "leave isolation out",
+  };
 }
 
 /**
@@ -164,63 +181,101 @@ function builtinTier({ module, path, source, isolation }: ModuleSpec): { tier: T
  */
 function urlTier(
   spec: ModuleSpec,
-  url: string,
+  { url, folder = false }: { url: string; folder?: boolean },
   { origin, policy, hostTiers }: AuthoriseOptions,
-): { tier: Tier } | { reason: Reason } {
+): Tier | Reason {
   const path = `${spec.path}.isolation`;
-  const standard: Tier = isTrustedInline(url, policy)
+  // a folder is trusted as a whole, because its `deno.json` may name any file in it
+  const place = folder ? new URL(".", url).href : url;
+  const standard = isTrustedInline(place, policy)
     ? "inline"
     : origin === "caller"
     ? policy.isolation.urls_from_callers
     : policy.isolation.urls_from_operator;
   const asked = spec.isolation ?? standard;
-  if (STRENGTH[asked] < STRENGTH[standard]) {
-    const message =
-      `Cannot run module "${spec.module}" in tier "${asked}": the policy's tier is "${standard}"`;
-    return { reason: refused({ path, message, hint: "leave isolation out, or ask for a stronger tier" }) };
+  const message = `Cannot run module "${spec.module}" in tier "${asked}"`;
+  if (TIERS.indexOf(asked) < TIERS.indexOf(standard)) {
+    const hint = "leave isolation out, or ask for a stronger tier";
+    return refused({ path, message: `${message}: the policy's tier is "${standard}"`, hint });
   }
-  if (asked === "inline") return { tier: asked };
+  if (asked === "inline") return asked;
   const answer = hostTiers!()[asked]; // without it no URL is allowed
-  if (answer.available) return { tier: asked };
-  const message = `Cannot run module "${spec.module}" in tier "${asked}": ${answer.reason}`;
-  const hint = "the operator can add what is missing (GET /readyz lists it); built-in modules need no tier";
-  return { reason: unavailable(path, message, hint) };
-}
-
-/**
- * Returns the URL by which a source is trusted. A folder is trusted as a whole, because its `deno.json` may
- * name any file in it.
- */
-function placeOf({ url, folder }: Extract<Source, { kind: "url" }>): string {
-  return folder ? new URL(".", url).href : url;
-}
-
-function denied(path: string, message: string, hint: string): Reason {
-  return { code: "module_source_denied", path, message, hint };
-}
-
-function unavailable(path: string, message: string, hint: string): Reason {
-  return { code: "isolation_unavailable", path, message, hint };
+  if (answer.available) return asked;
+  return {
+    code: "isolation_unavailable",
+    path,
+    message: `${message}: ${answer.reason}`,
+    hint: "the operator can add what is missing (GET /readyz lists it); built-in modules need no tier",
+  };
 }
 
 function permissionReasons(
   spec: ModuleSpec,
-  asked: ModuleSpec["permissions"],
+  plan: MountPlan,
   max: FullPermissions,
   paths: ExcessPaths | undefined,
 ): Reason[] {
-  const owner = spec.permissions ? `${spec.path}.permissions` : "permissions";
-  return excessPermissions(asked, max, paths).map(({ permission, entry }) => {
-    const label = entry === true ? `all of ${permission}` : `${permission} ${describe(entry)}`;
+  return excessPermissions(askedOf(spec, plan), max, paths).map((entry) => {
+    const { permission } = entry;
     const allowed = max[permission];
     const most = Array.isArray(allowed) && allowed.length > 0 ? allowed.map(describe).join(", ") : "nothing";
     return refused({
-      path: `${owner}.${permission}`,
-      message:
-        `Cannot grant ${label} to module "${spec.module}": the policy allows ${most} for ${permission}`,
+      path: `${grantPath(spec, plan)}.${permission}`,
+      message: `Cannot grant ${
+        entryLabel(entry)
+      } to module "${spec.module}": the policy allows ${most} for ${permission}`,
       hint: "ask for less, or have the operator raise permissions.max",
     });
   });
+}
+
+/** Upstream's protected endpoint settings (PROTECTED_CONFIG_KEYS). */
+const ENDPOINTS = ["base_url", "api_base", "endpoint", "azure_endpoint", "host", "proxy"] as const;
+
+/**
+ * Returns reasons to refuse the endpoints in the config of a caller's provider. The server's own keys are sent only to
+ * the vendors' hosts or where an operator's plan points. A caller that changes the endpoint must bring its own key, and
+ * the policy must allow the host.
+ */
+function endpointReasons({ type, path: place, config }: ModuleSpec, max: FullPermissions): ErrorDetail[] {
+  if (type !== "provider") return [];
+  const { api_key } = config;
+  const has_key = typeof api_key === "string" && api_key !== "" && findEnv(api_key).length === 0;
+  const reasons: ErrorDetail[] = [];
+  for (const key of ENDPOINTS) {
+    const value = config[key];
+    if (value === undefined || value === null) continue;
+    const path = `${place}.config.${key}`;
+    const host = typeof value === "string" && findEnv(value).length === 0 ? hostOf(value) : undefined;
+    if (host === undefined) {
+      const message = `Cannot use ${key}: must be a URL without variables`;
+      reasons.push({ path, message, hint: "write https://host/path" });
+    } else if (!mayReach(host, max.net)) {
+      const message = `Cannot reach ${
+        describe(host)
+      } from a caller's plan: the policy's permissions.max.net does not list it`;
+      reasons.push({ path, message, hint: "leave it out to use the vendor's own host" });
+    }
+    if (!has_key) {
+      const message =
+        `Cannot use ${key} without a key of your own: the server's key is sent to the vendor's host only`;
+      reasons.push({ path, message, hint: "add api_key to the same config" });
+    }
+  }
+  return reasons;
+}
+
+/** Returns `host:port` of a URL or of a host; undefined for other text. */
+function hostOf(value: string): string | undefined {
+  const url = URL.parse(value.includes("://") ? value : `https://${value}`);
+  if (url?.protocol !== "https:" && url?.protocol !== "http:" || url.username || url.password) {
+    return undefined;
+  }
+  return `${url.hostname}:${url.port || (url.protocol === "http:" ? "80" : "443")}`;
+}
+
+function mayReach(host: string, net: FullPermissions["net"]): boolean {
+  return typeof net === "boolean" ? net : net.some((entry) => covers("net", entry, host));
 }
 
 /**
@@ -243,15 +298,14 @@ function refused(detail: ErrorDetail): Reason {
   return { code: "policy_refused", ...detail };
 }
 
-function refusal(reasons: readonly Reason[]): PreampError {
+/** Returns the error that lists the reasons to refuse a `plan` or `sub-agent`. */
+function refusal(subject: string, reasons: readonly Reason[]): PreampError {
   const codes = new Set(reasons.map(({ code }) => code));
   const code = codes.size === 1 ? reasons[0]!.code : "policy_refused";
   const details = unique(reasons.map(({ code: _, ...detail }) => detail));
-  const [first] = details;
-  const message = details.length === 1
-    ? first!.message
-    : `Cannot run this plan: ${details.length} reasons, the first: ${first!.path}: ${first!.message}`;
-  return new PreampError(code, message, { details });
+  const { path, message } = details[0]!; // there is at least one reason
+  const more = `Cannot run this ${subject}: ${details.length} reasons, the first: ${path}: ${message}`;
+  return new PreampError(code, details.length === 1 ? message : more, { details });
 }
 
 /** Removes repeated reasons: an entry of the plan's default grant is reported once, not for each tool. */

@@ -2,16 +2,27 @@
  * Computes effective Deno permissions: plan ∩ policy ∩ process. Entries that cannot be parsed, resolved or
  * queried grant nothing. Pure: file system and process are arguments.
  */
-import { PERMISSION_NAMES, type PermissionName } from "../plan/check/check_permissions.ts";
 import {
   type DroppedEntry,
+  entryLabel,
   type FullPermissions,
   type GrantEntry,
   noPermissions,
 } from "../plan/permissions/grants.ts";
-import { type Entry, entryText, holdsEntry, meet, parseEntry } from "../plan/permissions/permission_entry.ts";
-import { asWritten, type Resolve } from "./paths.ts";
+import {
+  type Entry,
+  entryText,
+  type FilePath,
+  holdsEntry,
+  meet,
+  parseEntry,
+  parsePath,
+  pathFrom,
+  pathText,
+} from "../plan/permissions/permission_entry.ts";
 import type { Permissions } from "../sdk/contracts.ts";
+import type { ErrorDetail } from "../sdk/errors.ts";
+import { PERMISSION_KINDS, type PermissionKind } from "../sdk/plan.ts";
 
 /**
  * Permissions for Deno's worker options: all eight names as own properties, each `true`, `false` or a list
@@ -20,7 +31,7 @@ import type { Permissions } from "../sdk/contracts.ts";
 export type GuestPermissions = FullPermissions;
 
 /** Returns whether this process has an entry, or all of a permission. Returns false if unknown. */
-export type GrantCheck = (permission: PermissionName, entry: Entry | "all") => boolean;
+export type GrantCheck = (permission: PermissionKind, entry: Entry | "all") => boolean;
 
 /** Input of `effectiveGrant`. */
 export interface GrantInput {
@@ -50,9 +61,9 @@ interface Piece {
 
 /** Returns the effective permissions of a module. */
 export function effectiveGrant(input: GrantInput): EffectiveGrant {
-  const granted = nothing();
+  const granted: GuestPermissions = noPermissions();
   const dropped: DroppedEntry[] = [];
-  for (const permission of PERMISSION_NAMES) {
+  for (const permission of PERMISSION_KINDS) {
     const drop = (written: string | true, by: DroppedEntry["by"]) => {
       const known = dropped.some(({ permission: name, entry }) => name === permission && entry === written);
       if (!known) dropped.push({ permission, entry: written, by });
@@ -69,7 +80,7 @@ export function effectiveGrant(input: GrantInput): EffectiveGrant {
 
 /** Intersects plan and policy. */
 function piecesOf(
-  permission: PermissionName,
+  permission: PermissionKind,
   { plan, policy, resolve = asWritten, resolvePolicy = asWritten }: GrantInput,
   drop: (written: string | true, by: DroppedEntry["by"]) => void,
 ): Piece[] {
@@ -95,7 +106,7 @@ function givenBy(value: boolean | string[] | undefined): (string | true)[] {
 }
 
 function readEntry(
-  permission: PermissionName,
+  permission: PermissionKind,
   written: string | true,
   resolve: Resolve,
 ): Entry | "all" | undefined {
@@ -105,7 +116,7 @@ function readEntry(
 }
 
 function readable(
-  permission: PermissionName,
+  permission: PermissionKind,
   value: boolean | string[] | undefined,
   resolve: Resolve,
 ): (Entry | "all")[] {
@@ -133,27 +144,14 @@ function valueOf(values: readonly (Entry | "all")[]): boolean | string[] {
   return texts.length > 0 && texts;
 }
 
-function nothing(): GuestPermissions {
-  return {
-    net: false,
-    read: false,
-    write: false,
-    env: false,
-    run: false,
-    sys: false,
-    ffi: false,
-    import: false,
-  };
+/** Returns a new block with all permission names. A name that is absent or false grants nothing. */
+export function fullPermissions(permissions: Permissions | undefined): FullPermissions {
+  return structuredClone({ ...noPermissions(), ...permissions });
 }
 
-/** Returns a block with all permission names. A name that is absent or false grants nothing. */
-export function fullPermissions(permissions: Permissions | undefined): FullPermissions {
-  const full = noPermissions();
-  for (const name of PERMISSION_NAMES) {
-    const value = permissions?.[name];
-    if (value !== undefined) full[name] = Array.isArray(value) ? [...value] : value;
-  }
-  return full;
+/** The grants of a plan's modules by their paths in the plan. */
+interface PlanGrants {
+  readonly permissions: Readonly<Record<string, FullPermissions>>;
 }
 
 /** Resolvers of the paths of two blocks. Default: as written. */
@@ -168,7 +166,7 @@ export function excessPermissions(
   max: Permissions,
   { asked: resolve = asWritten, max: resolveMax = asWritten }: ExcessPaths = {},
 ): GrantEntry[] {
-  return PERMISSION_NAMES.flatMap((permission) => {
+  return PERMISSION_KINDS.flatMap((permission) => {
     const wanted = givenBy(asked?.[permission]);
     if (wanted.length === 0 || max[permission] === true) return [];
     const most = readable(permission, max[permission], resolveMax);
@@ -177,4 +175,79 @@ export function excessPermissions(
       return entry === undefined || !most.some((allowed) => holdsAny(allowed, entry));
     }).map((entry) => ({ permission, entry }));
   });
+}
+
+/** Returns the union of a plan's grants, including the default of tools. */
+export function grantedAnywhere({ permissions }: PlanGrants): FullPermissions {
+  const all = noPermissions();
+  for (const block of Object.values(permissions)) {
+    for (const name of PERMISSION_KINDS) all[name] = joined(all[name], block[name]);
+  }
+  return all;
+}
+
+function joined(a: boolean | string[], b: boolean | string[]): boolean | string[] {
+  if (a === true || b === true) return true;
+  const entries = new Set([a, b].flatMap((block) => Array.isArray(block) ? block : []));
+  return entries.size === 0 && a === false ? false : [...entries];
+}
+
+/**
+ * Returns reasons for each grant of a child that no module of the parent has. Tiers and limits need no
+ * comparison, because `authorise` applies the same rules to both.
+ *
+ * @param resolve Resolves the paths of both. Default: paths are compared as written.
+ */
+export function exceedsParent(child: PlanGrants, parent: PlanGrants, resolve = asWritten): ErrorDetail[] {
+  const most = grantedAnywhere(parent);
+  return Object.entries(child.permissions).flatMap(([path, permissions]) =>
+    excessPermissions(permissions, most, { asked: resolve, max: resolve }).map((entry) => ({
+      path: `${path}.permissions.${entry.permission}`,
+      message: `Cannot grant ${entryLabel(entry)} to a sub-agent: no module of the parent plan has it`,
+      hint: "grant it to a module of the plan too, or leave it out",
+    }))
+  );
+}
+
+/** Returns the absolute real path; undefined if it cannot be determined. */
+export type Resolve = (path: FilePath) => FilePath | undefined;
+
+/**
+ * Returns the real path of an absolute path with all links followed; undefined if nothing exists there.
+ * Throws for a broken link, a cycle of links, or without permission to read.
+ */
+export type RealPath = (path: string) => string | undefined;
+
+const asWritten: Resolve = (path) => path;
+
+/**
+ * Returns a function that resolves paths relative to `folder`, an absolute path. For a path that does not
+ * exist yet, it resolves the deepest existing ancestor.
+ */
+export function pathsBeside(folder: () => string | undefined, realPath: RealPath): Resolve {
+  return (written) => {
+    const path = written.absolute ? written : from(folder(), written);
+    return path && real(path, realPath);
+  };
+}
+
+function from(folder: string | undefined, path: FilePath): FilePath | undefined {
+  const base = folder === undefined ? undefined : parsePath(folder);
+  return base?.absolute ? pathFrom(base, path) : undefined;
+}
+
+function real(path: FilePath, realPath: RealPath): FilePath | undefined {
+  for (let length = path.steps.length; length >= 0; length--) {
+    const above: FilePath = { ...path, steps: path.steps.slice(0, length) };
+    let found: string | undefined;
+    try {
+      found = realPath(pathText(above));
+    } catch {
+      return undefined; // cannot be determined: grants nothing
+    }
+    const folder = found === undefined ? undefined : parsePath(found);
+    if (folder) return { ...folder, steps: [...folder.steps, ...path.steps.slice(length)] };
+    if (found !== undefined) return undefined;
+  }
+  return undefined;
 }

@@ -2,11 +2,11 @@
  * The server's policy: every key of `preamp.yaml`, as data. policy_schema.ts describes each setting,
  * parse_policy.ts reads it from text, and authorise.ts applies it to a plan.
  */
-import { smallerDecimal } from "../sdk/money.ts";
+import { compareLimit, LIMIT_NAMES } from "../plan/check/check_limits.ts";
 import type { DocumentLimits } from "../plan/parse/document_limits.ts";
 import type { FullPermissions } from "../plan/permissions/grants.ts";
 import type { Permissions, RunLimits } from "../sdk/contracts.ts";
-import { PreampError } from "../sdk/errors.ts";
+import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
 
 /** A key that may call the API. */
 export interface ApiKeyEntry {
@@ -126,6 +126,8 @@ export function policyFor(policy: Policy, name?: string): Policy {
       `Cannot use this key: its policy ${JSON.stringify(name)} does not exist`,
     );
   }
+  const limits: PolicyLimits = { ...policy.limits };
+  lowerLimits(limits, overlay.limits ?? {});
   return {
     ...policy,
     rates: { ...policy.rates, ...overlay.rates },
@@ -133,17 +135,77 @@ export function policyFor(policy: Policy, name?: string): Policy {
     env: { ...policy.env, ...overlay.env },
     isolation: { ...policy.isolation, ...overlay.isolation },
     permissions: { max: { ...policy.permissions.max, ...overlay.permissions?.max } },
-    limits: smallerLimits(policy.limits, overlay.limits ?? {}),
+    limits,
   };
 }
 
-function smallerLimits(limits: PolicyLimits, overlay: Partial<PolicyLimits>): PolicyLimits {
-  const result = { ...limits };
-  const { max_cost_usd, ...numbers } = overlay;
-  for (const [name, value] of Object.entries(numbers)) {
-    const key = name as Exclude<keyof PolicyLimits, "max_cost_usd">; // Object.entries loses the key type
-    result[key] = Math.min(result[key], value);
+/** Limits that plan and request ask for. */
+export interface AskedLimits {
+  plan?: Partial<RunLimits>;
+  request?: Partial<RunLimits>;
+}
+
+/** The effective limits, and reasons for those above the policy's. */
+export interface CombinedLimits {
+  limits: RunLimits;
+  /**
+   * Source of the dollar limit. An unpriced call ends the run under `asked`, and is a warning under
+   * `policy`.
+   */
+  cost_limit: "asked" | "policy";
+  reasons: ErrorDetail[];
+}
+
+/** Returns the smallest of each limit. Values above the policy's are reasons to refuse. */
+export function combineLimits(policy: RunLimits, { plan = {}, request = {} }: AskedLimits): CombinedLimits {
+  const { max_iterations, max_tool_calls, max_total_tokens, max_cost_usd, max_duration_s } = policy;
+  const limits = { max_iterations, max_tool_calls, max_total_tokens, max_cost_usd, max_duration_s };
+  const reasons: ErrorDetail[] = [];
+  for (const [path, asked] of [["limits", plan], ["request.limits", request]] as const) {
+    for (const name of LIMIT_NAMES) {
+      const value = asked[name];
+      if (value === undefined || compareLimit(value, policy[name]) <= 0) continue;
+      const most = JSON.stringify(policy[name]);
+      reasons.push({
+        path: `${path}.${name}`,
+        message: `Cannot raise ${name}: the policy's limit is ${most}: received ${JSON.stringify(value)}`,
+        hint: `write at most ${most}, or leave it out`,
+      });
+    }
+    lowerLimits(limits, asked);
   }
-  if (max_cost_usd !== undefined) result.max_cost_usd = smallerDecimal(result.max_cost_usd, max_cost_usd);
-  return result;
+  const asks_cost = plan.max_cost_usd !== undefined || request.max_cost_usd !== undefined;
+  return { limits, cost_limit: asks_cost ? "asked" : "policy", reasons };
+}
+
+/** Sets each limit to that of `over` if it is lower. */
+function lowerLimits(limits: RunLimits, over: Partial<RunLimits>): void {
+  for (const [name, value] of Object.entries(over)) {
+    const limit = limits[name as keyof RunLimits]; // Object.entries loses the key type
+    if (value !== undefined && compareLimit(value, limit) < 0) Object.assign(limits, { [name]: value });
+  }
+}
+
+/** Author of a plan: the operator (a file), or a caller (in a request). */
+export type Origin = "operator" | "caller";
+
+/** Rights of the plans of one origin (src/docs/security.md#who-is-trusted). */
+export interface Trust {
+  /** Returns true if a plan may expand the variable. */
+  mayReadEnv(name: string): boolean;
+  /** The most that its modules may be granted; undefined: the permissions of the process. */
+  permissions: Policy["permissions"]["max"] | undefined;
+}
+
+/**
+ * Returns what an origin is trusted with. A caller gets the policy's lists, but never `run` or `ffi`, with
+ * which a module escapes every sandbox. An operator is bounded by the process only.
+ */
+export function trustOf(origin: Origin, policy: Policy): Trust {
+  if (origin === "operator") return { mayReadEnv: () => true, permissions: undefined };
+  const allowed = new Set(policy.env.allow);
+  return {
+    mayReadEnv: (name) => allowed.has(name),
+    permissions: { ...policy.permissions.max, run: false, ffi: false },
+  };
 }

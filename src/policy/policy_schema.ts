@@ -4,8 +4,9 @@
  * it. Names and types are those of `Policy`.
  */
 import { DOCUMENT_LIMITS } from "../plan/parse/document_limits.ts";
-import { apiKeys } from "./auth_keys.ts";
+import { apiKeys } from "./api_keys.ts";
 import type { Policy } from "./policy.ts";
+import type { JsonObject } from "../sdk/json.ts";
 import {
   addressBlocks,
   bytes,
@@ -187,4 +188,70 @@ export function defaultPolicy(): Policy {
 function defaultsOf(rules: Rules): Record<string, unknown> {
   const entries = Object.entries<Rule>(rules);
   return Object.fromEntries(entries.map(([key, rule]) => [key, structuredClone(rule.default)]));
+}
+
+/** One setting of `preamp.yaml`. */
+export interface Setting extends Omit<Rule, "read"> {
+  /** Dotted name, also the name of its flag: `limits.max_cost_usd`. */
+  readonly path: string;
+}
+
+/** A setting that a flag or a variable can set. */
+export interface OutsideSetting extends Setting {
+  /** Form of its text. Lists are comma-separated. */
+  readonly form: Exclude<Rule["form"], "data">;
+  /** Name of the environment variable. */
+  readonly variable: string;
+}
+
+/** Every setting but `policies`, in the order of the table. */
+export const ALL_SETTINGS: readonly Setting[] = [
+  ...settingsOf("", SINGLES),
+  ...Object.entries<Rules>(SECTIONS).flatMap(([section, rules]) => settingsOf(`${section}.`, rules)),
+];
+
+/** Every setting that a flag or a variable can set. The others need a document. */
+export const OUTSIDE_SETTINGS: readonly OutsideSetting[] = ALL_SETTINGS.flatMap((setting) => {
+  const { form, path } = setting;
+  const variable = `PREAMP_${path.replaceAll(".", "_").toUpperCase()}`;
+  return form === "data" ? [] : [{ ...setting, form, variable }];
+});
+
+function settingsOf(prefix: string, rules: Rules): Setting[] {
+  return Object.entries(rules).map(([key, { read: _, ...facts }]) => ({ path: `${prefix}${key}`, ...facts }));
+}
+
+/** Returns the valid values of a setting for display: `bytes, a whole number, at least 1`. */
+export function valuesOf({ unit, range }: Setting): string {
+  return unit === undefined ? range : `${unit}, ${range}`;
+}
+
+/**
+ * Returns settings as policy data, to merge over a document with `mergePlans` and to read with
+ * `policyFromData`. Text of the wrong form is kept, so that the check reports it.
+ */
+export function settingsToData(textOf: (setting: OutsideSetting) => string | undefined): JsonObject {
+  const data: { [section: string]: JsonObject | unknown } = {};
+  for (const setting of OUTSIDE_SETTINGS) {
+    const text = textOf(setting);
+    if (text === undefined) continue;
+    const [section = "", key] = setting.path.split(".");
+    const value = valueOf(text, setting.form);
+    if (key === undefined) data[section] = value;
+    else data[section] = { ...data[section] as JsonObject | undefined, [key]: value };
+  }
+  return data;
+}
+
+/** Returns the items of a comma-separated list, without spaces around them and empty ones. */
+export function commaSeparated(text: string): string[] {
+  return text.split(",").map((item) => item.trim()).filter((item) => item !== "");
+}
+
+function valueOf(text: string, form: OutsideSetting["form"]): unknown {
+  if (form === "list") return commaSeparated(text);
+  if (form === "boolean") {
+    return text === "true" || text === "1" ? true : text === "false" || text === "0" ? false : text;
+  }
+  return form === "number" && text.trim() !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
 }

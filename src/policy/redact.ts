@@ -9,8 +9,7 @@ import { eventsWith } from "../sdk/events.ts";
 import { isClean, markedBytes, setClean } from "../sdk/frozen_data.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { ITEM_BYTES, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "../sdk/json_size.ts";
-import { formsOf } from "./secret_encodings.ts";
-import { createPartialSecretFilter } from "./partial_secrets.ts";
+import { createPartialSecretFilter, formsOf } from "./secret_texts.ts";
 
 /** Replaces a secret. */
 export const REDACTED = "[REDACTED]";
@@ -124,7 +123,7 @@ export class Redactor {
   /** Creates a redactor with secrets that are never removed. */
   constructor(secrets: Iterable<string> = [], options: RedactorOptions = {}) {
     const permanent = [...secrets];
-    options.parent?.add(...permanent);
+    options.parent?.register(...permanent);
     this.#options = options;
     this.#permanent = this.#values = permanent.length === 0
       ? NO_VALUES
@@ -142,9 +141,9 @@ export class Redactor {
    * Registers secrets. Values under six characters are not searched for, and are redacted by field name
    * only.
    */
-  add(...secrets: string[]): void {
+  register(...secrets: string[]): void {
     const { parent, max_values = Infinity } = this.#options;
-    parent?.add(...secrets);
+    parent?.register(...secrets);
     if (secrets.every((secret) => this.#values.forms.has(secret))) return;
     const permanent = this.#permanent.forms;
     const forms = formsWith(this.#values, secrets);
@@ -153,11 +152,6 @@ export class Redactor {
       if (!permanent.has(oldest)) forms.delete(oldest);
     }
     this.#values = new SearchedValues(forms);
-  }
-
-  /** {@link Redactor.add} of one. */
-  register(secret: string): void {
-    this.add(secret);
   }
 
   /**
@@ -343,14 +337,5 @@ function isNoSecretField(): boolean {
 
 /** Converts `accessToken` and `Access-Token` to `access_token`. */
 function snakeCase(key: string): string {
-  let name = "";
-  for (let index = 0; index < key.length; index++) {
-    const letter = key[index]!;
-    const upper = letter >= "A" && letter <= "Z";
-    const previous = key[index - 1];
-    const boundary = upper && previous !== undefined && previous >= "a" && previous <= "z";
-    if (boundary) name += "_";
-    name += letter === "-" || letter === " " ? "_" : letter.toLowerCase();
-  }
-  return name;
+  return key.replaceAll(/(?<=[a-z])(?=[A-Z])|[- ]/g, "_").toLowerCase();
 }

@@ -2,8 +2,7 @@
  * Generates the documentation of the settings from the table: a `preamp.yaml` with every default, and a
  * Markdown page.
  */
-import { allSettings, type Setting, valuesOf } from "./policy_settings.ts";
-import { OVERLAY_SECTIONS } from "./policy_schema.ts";
+import { ALL_SETTINGS, OVERLAY_SECTIONS, type Setting, valuesOf } from "./policy_schema.ts";
 
 /** Settings under one top-level key. The name is empty for settings that are top-level keys themselves. */
 interface Section {
@@ -17,7 +16,7 @@ const POLICIES = `Policies of single keys, by name; auth.keys[].policy names one
 
 /** Returns a `preamp.yaml` with every setting at its default, each below a comment with its meaning. */
 export function exampleDocument(): string {
-  const sections = sectionsOf(allSettings()).map(({ name, settings }) => {
+  const sections = sectionsOf(ALL_SETTINGS).map(({ name, settings }) => {
     const indent = name === "" ? "" : "  ";
     const lines = settings.map(({ key, setting }) => {
       const comment = comments(`${setting.meaning} (${valuesOf(setting)})`, indent);
@@ -38,7 +37,7 @@ ${comments(POLICIES, "")}policies: {}
 
 /** Returns a page in Markdown that describes every setting. */
 export function referencePage(): string {
-  const tables = sectionsOf(allSettings()).map(({ name, settings }) => {
+  const tables = sectionsOf(ALL_SETTINGS).map(({ name, settings }) => {
     const rows = settings.map(({ key, setting }) =>
       `| \`${key}\` | ${cell(setting.meaning)} | ${cell(valuesOf(setting))} | ${
         cell(`\`${yamlOf(setting.default)}\`${sizeOf(setting)}`)

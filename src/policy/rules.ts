@@ -5,14 +5,13 @@
 import { MIN_DURATION_S } from "../plan/check/check_limits.ts";
 import { checkPermissions } from "../plan/check/check_permissions.ts";
 import { fitting, text, texts } from "../plan/check/field_checks.ts";
-import type { Findings } from "../sdk/findings.ts";
 import { type FullPermissions, noPermissions } from "../plan/permissions/grants.ts";
+import { parseBlock } from "../plan/permissions/ip_address.ts";
 import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source/source.ts";
 import { MODEL_FORM, readModelName } from "../plan/model_name.ts";
-import { describe, formatPath, type Path } from "../sdk/value_path.ts";
-import type { Permissions } from "../sdk/contracts.ts";
+import type { Findings } from "../sdk/findings.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import { parseBlock } from "./address_blocks.ts";
+import { describe, formatPath, type Path } from "../sdk/value_path.ts";
 
 /** Description and validation of one setting. */
 export interface Rule<T = unknown> {
@@ -48,22 +47,19 @@ function reading<T>(schema: JsonObject): Rule<T>["read"] {
 /** Returns the rule of a whole number, at least 1 unless `min` is set. */
 export function whole(default_value: number, meaning: string, more: More = {}): Rule<number> {
   const { min = 1, max, ...facts } = more;
-  const range = max === undefined
-    ? `a whole number, at least ${min}`
-    : `a whole number from ${min} to ${max}`;
   return {
     form: "number",
     default: default_value,
     meaning,
-    range,
+    range: max === undefined ? `a whole number, at least ${min}` : `a whole number from ${min} to ${max}`,
     ...facts,
     read: reading({ type: "integer", minimum: min, ...(max === undefined ? {} : { maximum: max }) }),
   };
 }
 
 /** Returns the rule of a number of bytes. */
-export function bytes(default_value: number, meaning: string, more: More = {}): Rule<number> {
-  return whole(default_value, meaning, { unit: "bytes", ...more });
+export function bytes(default_value: number, meaning: string): Rule<number> {
+  return whole(default_value, meaning, { unit: "bytes" });
 }
 
 /** Returns the rule of a duration in seconds, which may have a fraction. */
@@ -90,6 +86,18 @@ export function dollars(default_value: string, meaning: string): Rule<string> {
   };
 }
 
+/** Returns the rule of a boolean. */
+export function flag(default_value: boolean, meaning: string): Rule<boolean> {
+  const read = reading<boolean>({ type: "boolean" });
+  return { form: "boolean", default: default_value, meaning, range: "true or false", read };
+}
+
+/** Returns the rule of one of several words. */
+export function choice<T extends string>(default_value: T, choices: readonly T[], meaning: string): Rule<T> {
+  const read = reading<T>({ enum: choices });
+  return { form: "text", default: default_value, meaning, range: choices.join(" or "), read };
+}
+
 /** Returns the rule of a text that is not blank. */
 export function words(default_value: string, meaning: string, range: string): Rule<string> {
   return {
@@ -101,81 +109,170 @@ export function words(default_value: string, meaning: string, range: string): Ru
   };
 }
 
-/** Returns the rule of a boolean. */
-export function flag(default_value: boolean, meaning: string): Rule<boolean> {
+/** Returns the rule of a model, which may be empty. */
+export function modelName(meaning: string): Rule<string> {
   return {
-    form: "boolean",
-    default: default_value,
-    meaning,
-    range: "true or false",
-    read: reading({ type: "boolean" }),
+    ...words("", meaning, MODEL_FORM),
+    read(value, path, findings) {
+      const name = value === "" ? "" : text(value, path, findings);
+      if (name === undefined || name === "" || readModelName(name) !== null) return name;
+      const message = `Cannot read ${formatPath(path)}: must be ${MODEL_FORM}: received ${describe(name)}`;
+      findings.error(path, "value", message, "preamp provider list lists the providers");
+      return undefined;
+    },
   };
 }
 
-/** Returns the rule of one of several words. */
-export function choice<T extends string>(default_value: T, choices: readonly T[], meaning: string): Rule<T> {
+/** Texts of lasting stores: `src/store/open_store.ts` opens them. */
+const STORE = /^(sqlite:.|postgres(ql)?:\/\/[^/]|kv$|kv:.)/;
+const STORE_RANGE =
+  "auto, memory, sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, kv, kv:PATH or kv:URL";
+
+/** Returns the rule of the store. */
+export function storeName(meaning: string): Rule<string> {
   return {
-    form: "text",
-    default: default_value,
-    meaning,
-    range: choices.join(" or "),
-    read: reading({ enum: choices }),
+    ...words("auto", meaning, STORE_RANGE),
+    read(value, path, findings) {
+      const store = text(value, path, findings);
+      if (store === undefined || store === "auto" || store === "memory" || STORE.test(store)) return store;
+      // the URL of a store may contain a password, so only its scheme is displayed
+      const [scheme = ""] = store.split(":");
+      const display = store.includes(":") ? `"${scheme.slice(0, 20)}:…"` : describe(store);
+      findings.error(path, "value", `Cannot use store ${display}: must be ${STORE_RANGE}`);
+      return undefined;
+    },
   };
 }
 
-/** Returns the rule of a list of IP addresses and blocks of them. */
-export function addressBlocks(meaning: string): Rule<string[]> {
+/** Returns the rule of the server of npm and JSR packages as ES modules. */
+export function esmHost(meaning: string): Rule<string> {
+  return {
+    ...words(
+      DEFAULT_ESM_HOST,
+      meaning,
+      `an https:// URL, an http:// URL of a private host, or ${NO_ESM_HOST}`,
+    ),
+    for_keys: "set modules.esm_host of the server",
+    read(value, path, findings) {
+      const written = text(value, path, findings);
+      if (written === undefined || written === NO_ESM_HOST || isBaseUrl(written)) return written;
+      const message = `Cannot read esm_host: must be a URL without query, or ${NO_ESM_HOST}: received ${
+        describe(written)
+      }`;
+      findings.error(path, "value", message, `such as ${DEFAULT_ESM_HOST}`);
+      return undefined;
+    },
+  };
+}
+
+/** Returns whether a text is a URL of the web with nothing but scheme, host, port and path. */
+function isBaseUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && isWeb(url) && `${url.username}${url.password}${url.search}${url.hash}` === "";
+}
+
+function isWeb({ protocol }: URL): boolean {
+  return protocol === "https:" || protocol === "http:";
+}
+
+/** Returns the origin of a web page as a browser writes it; undefined if the text is not a web origin. */
+export function originIn(text: string): string | undefined {
+  const url = URL.parse(text);
+  return url !== null && isWeb(url) ? url.origin : undefined;
+}
+
+/** What the entries of a list must be. */
+interface EntryRule {
+  /** What to write instead of something that is not a list of texts. */
+  readonly hint: string;
+  /** What an entry is, such as `a host`. */
+  readonly name: string;
+  /** What an entry must be, such as `host or host:port`. */
+  readonly form: string;
+  accepts(entry: string): boolean;
+  /** Returns what to write instead of an entry. */
+  advice?(entry: string): string;
+}
+
+/** Returns the rule of a list of texts. */
+function list(meaning: string, range: string, entries?: EntryRule): Rule<string[]> {
   return {
     form: "list",
     default: [],
     meaning,
-    range: "a list of addresses and blocks, such as 127.0.0.1 and 10.0.0.0/8",
-    read: readBlocks,
+    range,
+    read(value, path, findings) {
+      const read = texts(value, path, findings, entries?.hint);
+      if (!entries) return read;
+      for (const [index, entry] of read?.entries() ?? []) {
+        if (entries.accepts(entry)) continue;
+        const message = `Cannot read ${entries.name}: must be ${entries.form}: received ${describe(entry)}`;
+        findings.error([...path, index], "value", message, entries.advice?.(entry));
+      }
+      return read;
+    },
   };
-}
-
-function readBlocks(value: unknown, path: Path, findings: Findings): string[] | undefined {
-  const list = texts(value, path, findings, 'write addresses, such as ["127.0.0.1", "10.0.0.0/8"]');
-  list?.forEach((entry, index) => {
-    if (parseBlock(entry)) return;
-    const message = `Cannot read an address: must be an IP address, or a block such as 10.0.0.0/8: received ${
-      describe(entry)
-    }`;
-    findings.error([...path, index], "value", message);
-  });
-  return list;
 }
 
 /** Returns the rule of a list of variable names. */
 export function names(meaning: string): Rule<string[]> {
-  return {
-    form: "list",
-    default: [],
-    meaning,
-    range: "a list of names",
-    read: (value, path, findings) => texts(value, path, findings),
-  };
+  return list(meaning, "a list of names");
 }
+
+/** Returns the rule of a list of IP addresses and blocks of them. */
+export function addressBlocks(meaning: string): Rule<string[]> {
+  return list(meaning, "a list of addresses and blocks, such as 127.0.0.1 and 10.0.0.0/8", {
+    hint: 'write addresses, such as ["127.0.0.1", "10.0.0.0/8"]',
+    name: "an address",
+    form: "an IP address, or a block such as 10.0.0.0/8",
+    accepts: (entry) => parseBlock(entry) !== null,
+  });
+}
+
+/** Returns the rule of a list of hosts. */
+export function hosts(meaning: string): Rule<string[]> {
+  return list(meaning, "a list of host or host:port", {
+    hint: 'write hosts, such as ["127.0.0.1:9000"]',
+    name: "a host",
+    form: "host or host:port",
+    accepts: (entry) => !/[/@]/.test(entry) && URL.canParse(`http://${entry}/`),
+  });
+}
+
+/** Returns the rule of a list of web origins. */
+export function origins(meaning: string): Rule<string[]> {
+  return list(meaning, "a list of origins such as https://app.example.com; * is not allowed", {
+    hint: 'write origins of web pages, such as ["https://app.example.com"]',
+    name: "an origin",
+    form: "scheme, host and port of a web page",
+    accepts: (entry) => originIn(entry) === entry,
+    advice(entry) {
+      const origin = originIn(entry);
+      return origin === undefined ? "list each origin, such as https://app.example.com" : `write ${origin}`;
+    },
+  });
+}
+
+const PREFIX: EntryRule = {
+  hint: 'write URL prefixes, such as ["https://modules.example.com/agents/"]',
+  name: "a prefix",
+  form: 'an https:// or http:// URL without query, or "data:"',
+  accepts: (entry) => entry === "data:" || isBaseUrl(entry) || URL.parse(entry)?.protocol === "file:",
+};
 
 /** Returns the rule of a list of URL prefixes. */
 export function urlPrefixes(meaning: string): Rule<string[]> {
-  return {
-    form: "list",
-    default: [],
-    meaning,
-    range: 'a list of https:// or http:// URLs without a query, or "data:"',
-    read: readPrefixes,
-  };
+  return list(meaning, 'a list of https:// or http:// URLs without a query, or "data:"', PREFIX);
 }
 
 /** Returns the rule of a list of URL prefixes and folders of this machine. */
 export function trustedPrefixes(meaning: string): Rule<string[]> {
-  return {
-    ...urlPrefixes(meaning),
-    range:
-      'a list of https://, http:// or file:// URLs without a query, folders such as ./vendor/, or "data:"',
-    read: (value, path, findings) => readEntries(value, path, findings, isFolderPath),
-  };
+  const range =
+    'a list of https://, http:// or file:// URLs without a query, folders such as ./vendor/, or "data:"';
+  return list(meaning, range, {
+    ...PREFIX,
+    accepts: (entry) => isFolderPath(entry) || PREFIX.accepts(entry),
+  });
 }
 
 /** Returns whether an entry is a path: `./x`, `../x` or `/x`. Settings resolve it to a URL before it is used. */
@@ -183,171 +280,25 @@ export function isFolderPath(entry: string): boolean {
   return /^\.{0,2}\//.test(entry);
 }
 
-/** Returns the rule of a list of hosts. */
-export function hosts(meaning: string): Rule<string[]> {
-  return { form: "list", default: [], meaning, range: "a list of host or host:port", read: readHosts };
-}
-
-/** Returns the rule of a list of web origins. */
-export function origins(meaning: string): Rule<string[]> {
-  return {
-    form: "list",
-    default: [],
-    meaning,
-    range: "a list of origins such as https://app.example.com; * is not allowed",
-    read: readOrigins,
-  };
-}
-
-/** Returns the rule of a model, which may be empty. */
-export function modelName(meaning: string): Rule<string> {
-  return { form: "text", default: "", meaning, range: MODEL_FORM, read: readModel };
-}
-
-function readModel(value: unknown, path: Path, findings: Findings): string | undefined {
-  const name = value === "" ? "" : text(value, path, findings);
-  if (name === undefined || name === "" || readModelName(name) !== null) return name;
-  const message = `Cannot read ${formatPath(path)}: must be ${MODEL_FORM}: received ${describe(name)}`;
-  findings.error(path, "value", message, "preamp provider list lists the providers");
-  return undefined;
-}
-
-/** Returns the rule of the store. */
-export function storeName(meaning: string): Rule<string> {
-  return { form: "text", default: "auto", meaning, range: `auto, memory, ${STORE_FORMS}`, read: readStore };
-}
-
-/** Returns the rule of what callers may be granted. Permissions that it does not name are not granted. */
+/**
+ * Returns the rule of what callers may be granted. Permissions that it does not name are not granted. Callers never
+ * get `run` and `ffi`, which bypass every other permission.
+ */
 export function callerPermissions(meaning: string): Rule<FullPermissions> {
   return {
     form: "data",
     default: noPermissions(),
     meaning,
     range: "net, read, write, env, sys, import, each true, false or a list",
-    read: readCallerPermissions,
-  };
-}
-
-/**
- * Reads the permissions of callers. Callers never get `run` and `ffi`, which bypass every other permission.
- */
-function readCallerPermissions(
-  value: unknown,
-  path: Path,
-  findings: Findings,
-): FullPermissions | undefined {
-  const block: Permissions | undefined = checkPermissions(value, path, findings);
-  for (const name of ["run", "ffi"] as const) {
-    const asked = block?.[name];
-    if (asked === undefined || asked === false || Array.isArray(asked) && asked.length === 0) continue;
-    const message = `Cannot give callers ${name}: it bypasses every other permission`;
-    findings.error([...path, name], "value", message, "only an operator's plan may have it");
-  }
-  return block && { ...noPermissions(), ...block };
-}
-
-function readPrefixes(value: unknown, path: Path, findings: Findings): string[] | undefined {
-  return readEntries(value, path, findings, () => false);
-}
-
-/** Reads a list of URL prefixes, and of other entries that `isMore` accepts. */
-function readEntries(
-  value: unknown,
-  path: Path,
-  findings: Findings,
-  isMore: (entry: string) => boolean,
-): string[] | undefined {
-  const list = texts(
-    value,
-    path,
-    findings,
-    'write URL prefixes, such as ["https://modules.example.com/agents/"]',
-  );
-  list?.forEach((entry, index) => {
-    const url = URL.canParse(entry) ? new URL(entry) : undefined;
-    const web = url && (url.protocol === "https:" || url.protocol === "http:") && !url.username &&
-      !url.password &&
-      url.search === "" && url.hash === "";
-    if (entry === "data:" || web || url?.protocol === "file:" || isMore(entry)) return;
-    const message =
-      `Cannot read a prefix: must be an https:// or http:// URL without query, or "data:": received ${
-        describe(entry)
-      }`;
-    findings.error([...path, index], "value", message);
-  });
-  return list;
-}
-
-function readHosts(value: unknown, path: Path, findings: Findings): string[] | undefined {
-  const list = texts(value, path, findings, 'write hosts, such as ["127.0.0.1:9000"]');
-  list?.forEach((entry, index) => {
-    if (!entry.includes("/") && !entry.includes("@") && URL.canParse(`http://${entry}/`)) return;
-    const message = `Cannot read a host: must be host or host:port: received ${describe(entry)}`;
-    findings.error([...path, index], "value", message);
-  });
-  return list;
-}
-
-function readOrigins(value: unknown, path: Path, findings: Findings): string[] | undefined {
-  const list = texts(
-    value,
-    path,
-    findings,
-    'write origins of web pages, such as ["https://app.example.com"]',
-  );
-  list?.forEach((entry, index) => {
-    const origin = originIn(entry);
-    if (origin === entry) return;
-    const message = `Cannot read an origin: must be scheme, host and port of a web page: received ${
-      describe(entry)
-    }`;
-    const hint = origin === undefined
-      ? "list each origin, such as https://app.example.com"
-      : `write ${origin}`;
-    findings.error([...path, index], "value", message, hint);
-  });
-  return list;
-}
-
-/** Returns the origin of a web page as a browser writes it; undefined if the text is not a web origin. */
-export function originIn(text: string): string | undefined {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  return url?.protocol === "https:" || url?.protocol === "http:" ? url.origin : undefined;
-}
-
-/** Texts of lasting stores: `src/store/open_store.ts` opens them. */
-const STORE = /^(sqlite:.|postgres(ql)?:\/\/[^/]|kv$|kv:.)/;
-const STORE_FORMS = "sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, kv, kv:PATH or kv:URL";
-
-function readStore(value: unknown, path: Path, findings: Findings): string | undefined {
-  const store = text(value, path, findings);
-  if (store === undefined || store === "auto" || store === "memory" || STORE.test(store)) return store;
-  // the URL of a store may contain a password, so only its scheme is displayed
-  const [scheme = ""] = store.split(":");
-  const display = store.includes(":") ? `"${scheme.slice(0, 20)}:…"` : describe(store);
-  findings.error(path, "value", `Cannot use store ${display}: must be auto, memory, ${STORE_FORMS}`);
-  return undefined;
-}
-
-/** Returns the rule of the server of npm and JSR packages as ES modules. */
-export function esmHost(meaning: string): Rule<string> {
-  return {
-    form: "text",
-    default: DEFAULT_ESM_HOST,
-    meaning,
-    range: `an https:// URL, an http:// URL of a private host, or ${NO_ESM_HOST}`,
-    for_keys: "set modules.esm_host of the server",
     read(value, path, findings) {
-      const written = text(value, path, findings);
-      if (written === undefined || written === NO_ESM_HOST) return written;
-      const url = URL.canParse(written) ? new URL(written) : undefined;
-      const web = url?.protocol === "https:" || url?.protocol === "http:";
-      if (url && web && `${url.username}${url.password}${url.search}${url.hash}` === "") return written;
-      const message = `Cannot read esm_host: must be a URL without query, or ${NO_ESM_HOST}: received ${
-        describe(written)
-      }`;
-      findings.error(path, "value", message, `such as ${DEFAULT_ESM_HOST}`);
-      return undefined;
+      const block = checkPermissions(value, path, findings);
+      for (const name of ["run", "ffi"] as const) {
+        const asked = block?.[name];
+        if (asked === undefined || asked === false || Array.isArray(asked) && asked.length === 0) continue;
+        const message = `Cannot give callers ${name}: it bypasses every other permission`;
+        findings.error([...path, name], "value", message, "only an operator's plan may have it");
+      }
+      return block && { ...noPermissions(), ...block };
     },
   };
 }

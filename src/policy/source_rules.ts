@@ -3,11 +3,9 @@
  * private addresses (src/docs/security.md). Called for the entry, each import, each redirect, and each
  * address before a connection. Pure: the caller resolves names.
  */
-import { type AddressKind, addressKind } from "./address_kinds.ts";
-import type { Origin } from "./plan_trust.ts";
-import type { Policy } from "./policy.ts";
+import { addressKind } from "./address_kinds.ts";
+import type { Origin, Policy } from "./policy.ts";
 import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source/source.ts";
-import { defaultPort, isLoopbackName, matchesPrefix, mayClimb, namesHost } from "./url_prefixes.ts";
 
 /** Rules for the URLs of one module. */
 export interface SourceRules {
@@ -85,22 +83,24 @@ export function sourceProblem(url: URL, use: SourceUse, rules: SourceRules): Sou
  */
 export function addressProblem(url: URL, address: string, rules: SourceRules): SourceProblem | undefined {
   const kind = addressKind(address);
-  const named = namesHost(url, rules.private_hosts);
-  if (named && kind !== "invalid") return undefined;
-  if (kind === "public") return url.protocol === "https:" ? undefined : plainHttp();
-  const own = rules.origin === "operator" && url.host === rules.entry.host &&
-    url.protocol === rules.entry.protocol;
-  if (own && kind !== "invalid" && (url.protocol === "https:" || kind === "loopback")) return undefined;
-  if (own && kind !== "invalid") return plainHttp();
+  if (kind !== "invalid") {
+    if (namesHost(url, rules.private_hosts)) return undefined;
+    const own = rules.origin === "operator" && url.host === rules.entry.host &&
+      url.protocol === rules.entry.protocol;
+    if (own && kind === "loopback") return undefined;
+    if (own || kind === "public") return url.protocol === "https:" ? undefined : PLAIN_HTTP;
+  }
+  const article = kind === "invalid" ? "an" : "a";
   return problem(
-    `its host has ${describeKind(kind)}`,
+    `its host has ${article} ${kind} address`,
     "an operator may name the host in modules.private_hosts",
   );
 }
 
 /** Returns true if the policy trusts a URL's code like the program's own (`modules.inline`). */
-export function isTrustedInline(url: string, policy: Pick<Policy, "modules">): boolean {
-  return URL.canParse(url) && matchesPrefix(new URL(url), policy.modules.inline);
+export function isTrustedInline(text: string, policy: Pick<Policy, "modules">): boolean {
+  const url = URL.parse(text);
+  return url !== null && matchesPrefix(url, policy.modules.inline) && !mayClimb(url.pathname);
 }
 
 function webProblem(url: URL, use: SourceUse, rules: SourceRules): SourceProblem | undefined {
@@ -113,18 +113,11 @@ function webProblem(url: URL, use: SourceUse, rules: SourceRules): SourceProblem
       return problem("its path contains an encoded slash or dots", "write the path without %2F, %5C or %2E");
     }
   }
-  const named = namesHost(url, rules.private_hosts);
-  const literal = addressKind(url.hostname);
-  if (literal !== "invalid") {
-    const refused = addressProblem(url, url.hostname, rules);
-    if (refused) return refused;
-  } else if (isLoopbackName(url.hostname)) {
-    const refused = addressProblem(url, "127.0.0.1", rules);
-    if (refused) return refused;
-  } else if (url.protocol === "http:" && !named) {
-    return plainHttp();
-  }
-  return named ? undefined : portProblem(url, rules);
+  const address = isLoopbackName(url.hostname) ? "127.0.0.1" : url.hostname;
+  const is_address = addressKind(address) !== "invalid";
+  const refused = is_address ? addressProblem(url, address, rules) : undefined;
+  if (refused || namesHost(url, rules.private_hosts)) return refused;
+  return url.protocol === "http:" && !is_address ? PLAIN_HTTP : portProblem(url, rules);
 }
 
 /**
@@ -176,14 +169,78 @@ function allowed(rules: SourceRules): string {
     : `allowed are ${rules.allow.join(", ")}`;
 }
 
-function plainHttp(): SourceProblem {
-  return problem("http: is for loopback and modules.private_hosts only", "use the https:// URL");
-}
-
-function describeKind(kind: AddressKind): string {
-  return kind === "invalid" ? "an invalid address" : `a ${kind} address`;
-}
+const PLAIN_HTTP = problem("http: is for loopback and modules.private_hosts only", "use the https:// URL");
 
 function problem(fact: string, hint: string): SourceProblem {
   return { fact, hint };
+}
+
+/**
+ * Returns true if `url` is below one of the prefixes: same scheme, host and port, and a path that equals
+ * the prefix or continues it at a slash. `https://h/agents` covers `/agents/mod.ts` and not
+ * `/agents-of-others/mod.ts`.
+ */
+export function matchesPrefix(url: URL, prefixes: readonly string[]): boolean {
+  return prefixes.some((prefix) => {
+    if (prefix === url.protocol) return true; // a bare scheme, such as data:
+    const base = URL.parse(prefix);
+    if (base?.protocol !== url.protocol || base.host !== url.host || url.protocol === "data:") return false;
+    return url.pathname === base.pathname || url.pathname.startsWith(base.pathname.replace(/\/?$/, "/"));
+  });
+}
+
+/**
+ * Returns true if a path may leave its folder when a server decodes it: an encoded slash, backslash or
+ * `..`, also encoded twice. The URL parser has resolved unencoded ones.
+ */
+export function mayClimb(pathname: string): boolean {
+  let path = pathname;
+  for (let round = 0; round < 3; round++) {
+    if (/%2f|%5c|%00|\\/i.test(path) || path.split("/").includes("..")) return true;
+    const decoded = path.replaceAll("%25", "%").replaceAll(/%2e/gi, ".");
+    if (decoded === path) return false;
+    path = decoded;
+  }
+  return true; // encoded more than twice: no legitimate URL
+}
+
+/**
+ * Returns true if an entry (`host` or `host:port`) of a list matches the URL's host. An entry without a
+ * port matches every port.
+ */
+export function namesHost(url: URL, entries: readonly string[]): boolean {
+  const host = bareHost(url.hostname);
+  const port = url.port || defaultPort(url.protocol);
+  return entries.some((entry) => {
+    const [name, entry_port = port] = splitHost(entry);
+    const entry_url = URL.parse(`http://${name}/`);
+    return entry_url !== null && bareHost(entry_url.hostname) === host && entry_port === port;
+  });
+}
+
+/** Returns the default port of a scheme; empty if it has none. */
+export function defaultPort(protocol: string): string {
+  return protocol === "https:" ? "443" : protocol === "http:" ? "80" : "";
+}
+
+/** Returns true for names that mean this machine by definition (RFC 6761 §6.3). */
+export function isLoopbackName(hostname: string): boolean {
+  const host = bareHost(hostname);
+  return host === "localhost" || host.endsWith(".localhost");
+}
+
+/** Removes the dot at the end of a host name, which does not change its meaning. */
+function bareHost(hostname: string): string {
+  return hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
+}
+
+/**
+ * Splits a port off by hand, because the URL parser drops a default port, and an entry without a port
+ * matches every port.
+ */
+function splitHost(entry: string): [host: string, port?: string] {
+  const end = entry.lastIndexOf("]");
+  const colon = entry.lastIndexOf(":");
+  if (colon <= end || (end === -1 && entry.indexOf(":") !== colon)) return [entry];
+  return [entry.slice(0, colon), String(Number(entry.slice(colon + 1)))];
 }

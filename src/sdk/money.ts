@@ -47,11 +47,6 @@ export function compareDecimal(a: string, b: string): number {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0;
 }
 
-/** Returns the smaller of two decimal strings. */
-export function smallerDecimal(a: string, b: string): string {
-  return compareDecimal(a, b) <= 0 ? a : b;
-}
-
 /**
  * Returns the sum of costs without null and malformed ones. A sum of no costs is null, because an unknown
  * cost is not zero.

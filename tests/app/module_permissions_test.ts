@@ -9,10 +9,12 @@ import {
 } from "../../src/app/module_permissions.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
 import { noPermissions } from "../../src/plan/permissions/grants.ts";
-import { authorise } from "../../src/policy/authorise.ts";
-import { authoriseWithin } from "../../src/policy/delegation.ts";
-import { effectiveGrant, type GuestPermissions } from "../../src/policy/effective_permissions.ts";
-import { pathsBeside } from "../../src/policy/paths.ts";
+import { authorise, authoriseWithin } from "../../src/policy/authorise.ts";
+import {
+  effectiveGrant,
+  type GuestPermissions,
+  pathsBeside,
+} from "../../src/policy/effective_permissions.ts";
 import type { Permissions } from "../../src/sdk/contracts.ts";
 import type { ModuleSpec } from "../../src/sdk/plan.ts";
 import { assert, assertEquals } from "../assert.ts";

@@ -1,5 +1,5 @@
 import { readArguments, UsageError } from "../../src/cli/arguments.ts";
-import { policySettings } from "../../src/policy/policy_settings.ts";
+import { OUTSIDE_SETTINGS } from "../../src/policy/policy_schema.ts";
 import { policyFlags, readSettings, settingFlags } from "../../src/cli/settings.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { fakeIo } from "../support/io.ts";
@@ -100,7 +100,7 @@ Deno.test("readSettings() hashes keys and warns of unknown variables", async () 
 });
 
 Deno.test("readSettings() does not warn of variables of settings and clients", async () => {
-  const names = policySettings().map(({ variable, default: value }) => [variable, String(value)]);
+  const names = OUTSIDE_SETTINGS.map(({ variable, default: value }) => [variable, String(value)]);
   const own = {
     PREAMP_API_KEY: "k",
     PREAMP_API_KEYS: "k",

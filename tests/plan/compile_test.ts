@@ -1,6 +1,5 @@
 import { assert, assertEquals, assertRejects, assertStrictEquals, assertStringIncludes } from "../assert.ts";
-import { PlanCache } from "../../src/plan/cache.ts";
-import { type CompiledPlan, compilePlan } from "../../src/plan/compile.ts";
+import { compilePlan, PlanCache } from "../../src/plan/compile.ts";
 import { formatDetail } from "../../src/plan/check/findings.ts";
 import { canonicalHash } from "../../src/sdk/digest.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
@@ -122,7 +121,7 @@ Deno.test("compilePlan() accepts 32 levels and 10,000 values of data", async () 
 });
 
 Deno.test("compilePlan() applies its limits, also to cached plans", async () => {
-  const cache = new PlanCache<CompiledPlan>();
+  const cache = new PlanCache();
   await compilePlan(GOOD, { origin: "caller", cache });
   const small = { max_bytes: 20, max_nodes: 3, max_depth: 1, max_aliases: 0 };
   for (const limits of [{ ...small, max_bytes: 1000 }, { ...small, max_nodes: 100, max_depth: 9 }]) {
@@ -176,7 +175,7 @@ Deno.test("compilePlan() resolves relative sources against the plan's folder", a
 });
 
 Deno.test("compilePlan() returns the same object for the same plan when it has a cache", async () => {
-  const cache = new PlanCache<CompiledPlan>();
+  const cache = new PlanCache();
   const first = await compilePlan(structuredClone(GOOD), { origin: "caller", cache });
   assertStrictEquals(await compilePlan(structuredClone(GOOD), { origin: "caller", cache }), first);
   assert(await compilePlan(GOOD, { origin: "operator", cache }) !== first, "another origin is another plan");
@@ -185,14 +184,14 @@ Deno.test("compilePlan() returns the same object for the same plan when it has a
 });
 
 Deno.test("compilePlan() does not cache plans that read files, nor errors", async () => {
-  const cache = new PlanCache<CompiledPlan>();
+  const cache = new PlanCache();
   await compilePlan({ ...GOOD, system: { file: "./system.md" } }, { ...OPERATOR, cache });
   await refusal(() => compilePlan({}, { origin: "caller", cache }));
   assertEquals(cache.size, 0);
 });
 
 Deno.test("PlanCache keeps its limits and evicts the least recently used", async () => {
-  const cache = new PlanCache<CompiledPlan>({ max_entries: 2, max_chars: 100 });
+  const cache = new PlanCache({ max_entries: 2, max_chars: 100 });
   const plan = await compilePlan(GOOD, { origin: "caller" });
   cache.set("a", plan);
   cache.set("b", plan);

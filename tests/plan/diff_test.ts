@@ -123,6 +123,17 @@ const CASES: readonly (readonly [string, JsonObject, JsonObject, string[]])[] = 
   ["less money", { limits: { max_cost_usd: "10" } }, { limits: { max_cost_usd: "9" } }, [
     "narrows limits.max_cost_usd",
   ]],
+  [
+    "limits of many digits",
+    {
+      limits: { max_total_tokens: 9_007_199_254_740_991, max_duration_s: 0.0012345678901234567 },
+    },
+    { limits: { max_total_tokens: 9_007_199_254_740_990, max_duration_s: 1e21 } },
+    [
+      "widens limits.max_duration_s",
+      "narrows limits.max_total_tokens",
+    ],
+  ],
   ["a limit removed", { limits: { max_duration_s: 3 } }, {}, ["widens limits.max_duration_s"]],
   [
     "a variable",

@@ -25,6 +25,13 @@ Deno.test("expandEnv() uses defaults, empties text and leaves out whole values w
   ]);
 });
 
+Deno.test("expandEnv() formats the places of unset variables as findEnv() does", () => {
+  const agents = { "a b": { tools: [{ config: { "x.y": "${A}" } }] } };
+  const { missing } = expandEnv(agents, () => undefined, "agents");
+  assertEquals(missing, [{ name: "A", path: 'agents["a b"].tools[0].config["x.y"]' }]);
+  assertEquals(findEnv({ agents }), missing);
+});
+
 Deno.test("expandEnv() works in lists and objects at any depth", () => {
   const config = { list: ["${A}", { deep: ["${B:x}", 5, null, true] }], "${A}": "key" };
   const { value } = expandEnv(config, (name) => name === "A" ? "1" : undefined);

@@ -1,11 +1,6 @@
 import { compilePlan } from "../../src/plan/compile.ts";
-import {
-  denoFlags,
-  explainPlan,
-  type Explanation,
-  type ModuleFacts,
-  planGrant,
-} from "../../src/plan/explain.ts";
+import { denoFlags, explainPlan, type Explanation, type ModuleFacts } from "../../src/plan/explain.ts";
+import { askedOf, grantPath } from "../../src/plan/permissions/grants.ts";
 import { specsOf } from "../../src/policy/authorise.ts";
 import type { Permissions } from "../../src/sdk/contracts.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
@@ -35,8 +30,9 @@ async function explain(
   });
   const modules = specsOf(plan).map((spec): ModuleFacts => ({
     spec,
-    ...planGrant(spec, plan),
-    granted: planGrant(spec, plan).asked,
+    asked: askedOf(spec, plan) ?? {},
+    grant_path: grantPath(spec, plan),
+    granted: askedOf(spec, plan) ?? {},
     dropped: [],
     tier: spec.source.kind === "url" ? "process" : "inline",
     pinned: true,

@@ -1,12 +1,12 @@
 import {
   formatLock,
-  isIntegrity,
   lockedName,
   lockedSource,
   lockFromData,
   lockOf,
   parseLock,
 } from "../../src/plan/lock.ts";
+import { isIntegrity } from "../../src/plan/check/check_spec.ts";
 import { parseSource } from "../../src/plan/source/source.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { detailAt, refusal } from "../support/plans.ts";

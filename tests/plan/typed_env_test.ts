@@ -1,5 +1,5 @@
 import { assertEquals } from "../assert.ts";
-import { typeVariables } from "../../src/plan/typed_env.ts";
+import { typeVariables } from "../../src/plan/check/check_config.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 
 /** Returns the typed value of a `${VAR}` in a field with this schema. */

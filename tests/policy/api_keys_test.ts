@@ -19,17 +19,16 @@ Deno.test("KeyRing finds the holder of each key, and undefined for any other", (
 });
 
 Deno.test("KeyRing gives every key its own namespace", () => {
-  const ring = new KeyRing(entriesOfKeys("a,b"), "c");
+  const ring = new KeyRing(entriesOfKeys(["a", "b"]), "c");
   const namespaces = ["a", "b", "c"].map((key) => ring.find(key)?.namespace);
   assertEquals(new Set(namespaces).size, 3);
   assertEquals(namespaces[2], LOCAL_NAMESPACE);
-  assertEquals(ring.size, 3);
 });
 
 Deno.test("entriesOfKeys() names a key by its hash, not by its position", () => {
-  const [a, b] = entriesOfKeys("a,b");
-  assertEquals(entriesOfKeys(" b ,, a,b").map(({ name }) => name), [b?.name, a?.name]);
-  assertEquals(entriesOfKeys("").length, 0);
+  const [a, b] = entriesOfKeys(["a", "b"]);
+  assertEquals(entriesOfKeys(["b", "a", "b"]).map(({ name }) => name), [b?.name, a?.name]);
+  assertEquals(entriesOfKeys([]).length, 0);
   assertMatch(a?.name ?? "", /^env-[0-9a-f]{12}$/);
 });
 

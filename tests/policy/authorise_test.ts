@@ -1,4 +1,4 @@
-import { PERMISSION_NAMES } from "../../src/plan/check/check_permissions.ts";
+import { PERMISSION_KINDS } from "../../src/sdk/plan.ts";
 import { noPermissions } from "../../src/plan/permissions/grants.ts";
 import { fullPermissions } from "../../src/policy/effective_permissions.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
@@ -190,5 +190,5 @@ Deno.test("fullPermissions() has every name and returns a new object", () => {
   const full = fullPermissions(asked);
   asked.net.push("b");
   assertEquals(full, { ...noPermissions(), net: ["a"] });
-  assertEquals(Object.keys(full).sort(), [...PERMISSION_NAMES].sort());
+  assertEquals(Object.keys(full).sort(), [...PERMISSION_KINDS].sort());
 });

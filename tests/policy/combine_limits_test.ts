@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { assert, assertEquals } from "../assert.ts";
 import { compareDecimal } from "../../src/sdk/money.ts";
-import { combineLimits } from "../../src/policy/combine_limits.ts";
+import { combineLimits } from "../../src/policy/policy.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 
 const POLICY = defaultPolicy().limits;

@@ -1,12 +1,11 @@
 import fc from "fast-check";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { childPlan } from "../../src/plan/child_plan.ts";
-import { PERMISSION_NAMES } from "../../src/plan/check/check_permissions.ts";
+import { PERMISSION_KINDS } from "../../src/sdk/plan.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
-import { authorise } from "../../src/policy/authorise.ts";
+import { authorise, authoriseWithin } from "../../src/policy/authorise.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
-import { excessPermissions } from "../../src/policy/effective_permissions.ts";
-import { authoriseWithin, grantedAnywhere } from "../../src/policy/delegation.ts";
+import { excessPermissions, grantedAnywhere } from "../../src/policy/effective_permissions.ts";
 import { errorCode } from "../../src/sdk/errors.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { BUILTINS } from "../support/policies.ts";
@@ -25,7 +24,7 @@ const ENTRIES = {
   sys: ["hostname", "uid"],
 };
 /** At most three permissions: with all eight nearly every plan is refused. */
-const permissions = fc.uniqueArray(fc.constantFrom(...PERMISSION_NAMES), { maxLength: 3 }).chain((names) =>
+const permissions = fc.uniqueArray(fc.constantFrom(...PERMISSION_KINDS), { maxLength: 3 }).chain((names) =>
   fc.record(
     Object.fromEntries(
       names.map((name) => [

@@ -3,15 +3,15 @@
  * here a second time, in another way than the code says it.
  */
 import { BlockList, isIPv4, isIPv6 } from "node:net";
-import { PERMISSION_NAMES, type PermissionName } from "../../src/plan/check/check_permissions.ts";
+import { PERMISSION_KINDS, type PermissionKind } from "../../src/sdk/plan.ts";
 import { type DroppedEntry, noPermissions } from "../../src/plan/permissions/grants.ts";
 import { entryText } from "../../src/plan/permissions/permission_entry.ts";
 import {
   effectiveGrant,
   excessPermissions,
   type GrantCheck,
+  pathsBeside,
 } from "../../src/policy/effective_permissions.ts";
-import { pathsBeside } from "../../src/policy/paths.ts";
 import type { Permissions } from "../../src/sdk/contracts.ts";
 import { assert, assertEquals } from "../assert.ts";
 import fc from "fast-check";
@@ -53,7 +53,7 @@ const resolve = pathsBeside(() => PLAN_FOLDER, realPath);
 const everything: GrantCheck = () => true;
 
 /** Accesses by permission. Files have their real paths. */
-const ACCESSES: Readonly<Record<PermissionName, readonly string[]>> = {
+const ACCESSES: Readonly<Record<PermissionKind, readonly string[]>> = {
   net: hosts(),
   import: hosts(),
   read: files(),
@@ -93,7 +93,7 @@ function files(): string[] {
 }
 
 /** Returns whether an entry allows an access by Deno's rules. */
-function lets(permission: PermissionName, entry: string, access: string): boolean {
+function lets(permission: PermissionKind, entry: string, access: string): boolean {
   switch (permission) {
     case "net":
     case "import":
@@ -129,7 +129,7 @@ function reaches(entry: string, access: string): boolean {
   return name.startsWith("*.") ? `.${host}`.endsWith(name.slice(1)) : name === host;
 }
 
-function allows(block: Permissions, permission: PermissionName, access: string): boolean {
+function allows(block: Permissions, permission: PermissionKind, access: string): boolean {
   const value = block[permission] ?? false;
   return Array.isArray(value) ? value.some((entry) => lets(permission, entry, access)) : value;
 }
@@ -181,7 +181,7 @@ const path = fc.constantFrom(
   "/srv/../../etc",
 );
 const netEntry = fc.tuple(host, port).map(([name, at]) => name + at);
-const ENTRY: Readonly<Record<PermissionName, fc.Arbitrary<string>>> = {
+const ENTRY: Readonly<Record<PermissionKind, fc.Arbitrary<string>>> = {
   net: netEntry,
   import: netEntry,
   read: path,
@@ -192,19 +192,19 @@ const ENTRY: Readonly<Record<PermissionName, fc.Arbitrary<string>>> = {
   sys: fc.constantFrom("hostname", "uid", "cpus"),
 };
 
-function blocks(entry: Readonly<Record<PermissionName, fc.Arbitrary<string>>>): fc.Arbitrary<Permissions> {
-  const value = (name: PermissionName) =>
+function blocks(entry: Readonly<Record<PermissionKind, fc.Arbitrary<string>>>): fc.Arbitrary<Permissions> {
+  const value = (name: PermissionKind) =>
     fc.oneof(
       { weight: 1, arbitrary: fc.boolean() },
       { weight: 4, arbitrary: fc.array(entry[name], { maxLength: 3 }) },
     );
-  return fc.record(Object.fromEntries(PERMISSION_NAMES.map((name) => [name, value(name)])), {
+  return fc.record(Object.fromEntries(PERMISSION_KINDS.map((name) => [name, value(name)])), {
     requiredKeys: [],
   });
 }
 
 const block = blocks(ENTRY);
-const WHOLE: Permissions = Object.fromEntries(PERMISSION_NAMES.map((name) => [name, true]));
+const WHOLE: Permissions = Object.fromEntries(PERMISSION_KINDS.map((name) => [name, true]));
 
 /** A process with the permissions of a block: it has an entry if it allows every access that the entry allows. */
 function having(process: Permissions): GrantCheck {
@@ -240,7 +240,7 @@ Deno.test("effectiveGrant() allows only what plan, policy and process allow, and
     fc.property(block, block, fc.oneof(block, fc.constant(WHOLE)), (plan, max, process) => {
       const { granted } = grant(plan, max, having(process));
       const { granted: ofWhole } = grant(plan, max);
-      for (const permission of PERMISSION_NAMES) {
+      for (const permission of PERMISSION_KINDS) {
         for (const access of ACCESSES[permission]) {
           const both = allows(plan, permission, access) && allows(max, permission, access);
           assertEquals(allows(ofWhole, permission, access), both, `${permission} ${access}`);
@@ -261,7 +261,7 @@ Deno.test("effectiveGrant() allows only what plan, policy and process allow, and
 Deno.test("effectiveGrant() of an operator's plan is what plan and process both allow", () => {
   fc.assert(fc.property(block, block, (plan, process) => {
     const { granted, dropped } = grant(plan, undefined, having(process));
-    for (const permission of PERMISSION_NAMES) {
+    for (const permission of PERMISSION_KINDS) {
       for (const access of ACCESSES[permission].filter((one) => allows(granted, permission, one))) {
         assert(allows(plan, permission, access) && allows(process, permission, access));
       }
@@ -283,9 +283,9 @@ Deno.test("effectiveGrant() of an operator's plan is what plan and process both 
 Deno.test("effectiveGrant() has all eight names as own properties, never an empty list", () => {
   fc.assert(fc.property(block, fc.option(block, { nil: undefined }), (plan, max) => {
     const { granted } = grant(plan, max);
-    assertEquals(Object.keys(granted).sort(), [...PERMISSION_NAMES].sort());
+    assertEquals(Object.keys(granted).sort(), [...PERMISSION_KINDS].sort());
     assertEquals(Object.getPrototypeOf(granted), Object.prototype);
-    for (const name of PERMISSION_NAMES) {
+    for (const name of PERMISSION_KINDS) {
       const { value, get } = Object.getOwnPropertyDescriptor(granted, name)!; // its keys were compared above
       assertEquals(get, undefined);
       assert(typeof value === "boolean" || Array.isArray(value) && value.length > 0);
@@ -330,7 +330,7 @@ type Value = boolean | string[];
 type Dropped = [entry: string | true, by: DroppedEntry["by"]][];
 
 /** Plan, policy, effective permissions, dropped entries. */
-const TABLE: readonly (readonly [name: PermissionName, Value, Value, Value, Dropped?])[] = [
+const TABLE: readonly (readonly [name: PermissionKind, Value, Value, Value, Dropped?])[] = [
   ["net", ["example.com"], ["example.com:443"], ["example.com:443"], [["example.com", "policy"]]],
   ["net", ["example.com:443"], ["example.com"], ["example.com:443"]],
   ["net", ["example.com:443"], ["example.com:80"], false, [["example.com:443", "policy"]]],

@@ -1,8 +1,7 @@
 import { DOCUMENT_LIMITS } from "../../src/plan/parse/document_limits.ts";
 import { parsePolicy, policyFromData } from "../../src/policy/parse_policy.ts";
 import { documentLimits, policyFor } from "../../src/policy/policy.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
-import { policySettings, settingsToData } from "../../src/policy/policy_settings.ts";
+import { defaultPolicy, OUTSIDE_SETTINGS, settingsToData } from "../../src/policy/policy_schema.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { detailAt, refusal } from "../support/plans.ts";
 
@@ -183,8 +182,8 @@ Deno.test("policyFor() refuses a key whose policy does not exist", async () => {
   }
 });
 
-Deno.test("policySettings() names every single key as a flag and as a variable of its own", () => {
-  const settings = policySettings();
+Deno.test("OUTSIDE_SETTINGS names every single key as a flag and as a variable of its own", () => {
+  const settings = OUTSIDE_SETTINGS;
   const cost = settings.find(({ path }) => path === "limits.max_cost_usd");
   assertEquals(cost, {
     path: "limits.max_cost_usd",

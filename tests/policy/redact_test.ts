@@ -109,7 +109,7 @@ Deno.test("redact() leaves no encoding of a registered secret in any data", () =
       fc.nat(7),
       (secrets, noise, form) => {
         const redactor = new Redactor();
-        redactor.add(...secrets);
+        redactor.register(...secrets);
         const spell = Object.values(SPELLINGS)[form]!;
         const data = { noise, list: secrets.map((value) => `<${spell(value)}>`) };
         const shown = redactor.redact(data).list.join(" ");
@@ -139,7 +139,7 @@ Deno.test("weighEvent() finds a secret in frozen data that was clean before the 
   const other = new Redactor(["another secret"]);
   const redactor = other.child();
   assertEquals(redactor.weighEvent("context:message", data), bytes);
-  redactor.add(SECRET);
+  redactor.register(SECRET);
   assertEquals(redactor.weighEvent("context:message", data), NaN);
   assertEquals(redactor.weighEvent("context:message", toFrozenObject({ again: [text] })), NaN);
   assertEquals(other.weighEvent("context:message", data), NaN); // a child's secrets reach its parent
@@ -211,7 +211,7 @@ Deno.test("redactError() replaces secrets in all displayed parts of an error, an
   assertEquals(String(redactor.redactError("s3cret-value")), `Error: ${REDACTED}`);
 });
 
-Deno.test("add() registers secrets with the parent, and removes the oldest values beyond max_values, never the permanent ones", () => {
+Deno.test("register() registers secrets with the parent, and removes the oldest values beyond max_values, never the permanent ones", () => {
   const parent = new Redactor(["given-1"], { max_values: 2 });
   const child = new Redactor([], { parent });
   for (const secret of ["second-2", "third-3", "fourth-4"]) child.register(secret);

@@ -1,6 +1,5 @@
 import { parsePolicy } from "../../src/policy/parse_policy.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
-import { allSettings } from "../../src/policy/policy_settings.ts";
+import { ALL_SETTINGS, defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { exampleDocument, referencePage } from "../../src/policy/reference.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 
@@ -10,7 +9,7 @@ Deno.test("exampleDocument() parses as the default policy", async () => {
 
 Deno.test("exampleDocument() has every setting once, below its meaning, on lines of limited length", () => {
   const lines = exampleDocument().split("\n");
-  for (const { path, meaning } of allSettings()) {
+  for (const { path, meaning } of ALL_SETTINGS) {
     const key = path.split(".").at(-1);
     const at = lines.findIndex((line, index) =>
       line.trim().startsWith(`${key}:`) && commentAbove(lines, index).startsWith(meaning)
@@ -48,7 +47,7 @@ function unformatted(text: string): string {
 }
 
 Deno.test("the meaning of each setting is one sentence", () => {
-  for (const { path, meaning, range } of allSettings()) {
+  for (const { path, meaning, range } of ALL_SETTINGS) {
     assertMatch(meaning, /^[A-Z].{15,}[^.]$/, path);
     assert(range !== "", path);
   }

@@ -1,14 +1,16 @@
 import {
   addressProblem,
   isTrustedInline,
+  matchesPrefix,
+  mayClimb,
+  namesHost,
   sourceProblem,
   sourceRules,
   type SourceUse,
 } from "../../src/policy/source_rules.ts";
-import { matchesPrefix, mayClimb, namesHost } from "../../src/policy/url_prefixes.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
-import type { Origin } from "../../src/policy/plan_trust.ts";
+import type { Origin } from "../../src/policy/policy.ts";
 
 function rules(origin: Origin, entry: string, modules: { allow?: string[]; private_hosts?: string[] } = {}) {
   const policy = defaultPolicy();
@@ -227,6 +229,20 @@ Deno.test("namesHost() compares hosts in any spelling, and the port when the ent
   assertEquals(names("https://[::1]/", "[::1]:443"), true);
   assertEquals(names("https://[::1]:1/", "[::1]"), true);
   assertEquals(names("http://build.internal./", "build.internal"), true);
+});
+
+Deno.test("isTrustedInline() is false for a path that may be decoded to another folder", () => {
+  const policy = defaultPolicy();
+  policy.modules.inline = ["file:///srv/vendor/", "https://modules.example.com/agents/"];
+  for (
+    const url of [
+      "file:///srv/vendor/..%2fdownloads/mod.ts",
+      "https://modules.example.com/agents/..%5cother/mod.ts",
+      "https://modules.example.com/agents/%252e%252e/mod.ts",
+    ]
+  ) {
+    assertEquals(isTrustedInline(url, policy), false, url);
+  }
 });
 
 Deno.test("isTrustedInline() is true below modules.inline only", () => {

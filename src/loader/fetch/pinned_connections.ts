@@ -3,7 +3,7 @@
  * changes later has no effect. Does not use proxies.
  */
 import { addressKind } from "../../policy/address_kinds.ts";
-import { defaultPort } from "../../policy/url_prefixes.ts";
+import { defaultPort } from "../../policy/source_rules.ts";
 import { untilAborted, within } from "../../process/within.ts";
 import { ByteReader } from "./http1_client.ts";
 

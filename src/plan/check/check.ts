@@ -2,29 +2,32 @@
  * Checks plan data and expands every short form (src/docs/plan.md). Returns the checked plan or all
  * findings. Pure: runs, fetches and reads nothing.
  */
-import { checkAgents, checkSpawn } from "./check_agents.ts";
-import { checkLimits } from "./check_limits.ts";
-import { checkList } from "./check_lists.ts";
-import { checkPermissions } from "./check_permissions.ts";
-import { checkSession } from "./check_session.ts";
-import { checkSystem, type FileReference, type SystemOptions } from "./check_system.ts";
-import { text } from "./field_checks.ts";
-import { Findings } from "../../sdk/findings.ts";
-import { findPlanEnv, type PlanEnvReference } from "../env.ts";
-import type { SourceOptions } from "../source/source.ts";
-import { describe } from "../../sdk/value_path.ts";
+import { didYouMean } from "../../sdk/did_you_mean.ts";
+import { checkKeys, Findings } from "../../sdk/findings.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { MountPlan } from "../../sdk/plan.ts";
-import type { RunLimits } from "../../sdk/contracts.ts";
-import { didYouMean } from "../../sdk/did_you_mean.ts";
+import { describe, formatPath, type Path } from "../../sdk/value_path.ts";
+import { SELF } from "../child_plan.ts";
+import { findPlanEnv, type PlanEnvReference } from "../env.ts";
+import { preferenceProblem } from "../provider_preferences.ts";
+import { escapedPath, type SourceOptions } from "../source/source.ts";
+import { checkLimits } from "./check_limits.ts";
+import { checkPermissions } from "./check_permissions.ts";
+import { checkSession, type PartialSession } from "./check_session.ts";
+import { checkList, type LIST_SECTIONS } from "./check_spec.ts";
+import { object, text, texts } from "./field_checks.ts";
 
 /** Options of `checkPlan`. */
-export interface CheckOptions extends SourceOptions, SystemOptions {
+export interface CheckOptions extends SourceOptions {
   /**
    * Who wrote the plan. An operator's `${VAR}` outside of `config` is an error here; the policy checks a
    * caller's. Default `operator`.
    */
   origin?: "operator" | "caller";
+  /**
+   * Whether `system: {file}` is allowed: only in an operator's plan that was read from disk. Default false.
+   */
+  files?: boolean;
 }
 
 /** Result of `checkPlan`. `plan` is absent if there are errors. */
@@ -35,9 +38,15 @@ export interface Checked {
   files: FileReference[];
 }
 
-/** Names of all sections of a plan. */
-export const SECTIONS: ReadonlySet<string> = new Set([
-  "preamp",
+/** A text that must still be read from a file. */
+export interface FileReference {
+  /** Path of its owner: `[]` for the plan, `["agents", name]` for an agent. */
+  owner: readonly string[];
+  file: string;
+}
+
+/** Names of the sections that a plan and an agent's overlay have in common. */
+const COMMON = [
   "description",
   "session",
   "orchestrator",
@@ -50,6 +59,14 @@ export const SECTIONS: ReadonlySet<string> = new Set([
   "spawn",
   "limits",
   "permissions",
+] as const;
+
+const SECTIONS: ReadonlySet<string> = new Set(["preamp", ...COMMON]);
+const OVERLAY_KEYS: ReadonlySet<string> = new Set([
+  ...COMMON,
+  "instruction",
+  "provider_preferences",
+  "model_role",
 ]);
 
 /** Checks a plan's data. Does not copy the value; the result shares parts of it. */
@@ -62,42 +79,19 @@ export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
     return checked;
   }
   checkSections(value, findings);
-  const session = checkSession(value, [], findings, { ...options, overlay: false });
-  const providers = checkList(value, "providers", [], findings, options);
-  const tools = checkList(value, "tools", [], findings, options);
-  const hooks = checkList(value, "hooks", [], findings, options);
-  if (!Object.hasOwn(value, "providers") || Array.isArray(value.providers) && value.providers.length === 0) {
-    findings.warn(
-      [],
-      "no_providers",
-      "The plan has no providers, so no model can answer",
-      "add providers: [provider-mock]",
-    );
+  const parts = checkParts(value, [], { ...options, overlay: false }, checked);
+  const { providers = [] } = value;
+  if (Array.isArray(providers) && providers.length === 0) {
+    const message = "The plan has no providers, so no model can answer";
+    findings.warn([], "no_providers", message, "add providers: [provider-mock]");
   }
-  const system = Object.hasOwn(value, "system")
-    ? checkSystem(value.system, [], findings, options, checked.files)
-    : undefined;
-  const agents = checkAgents(value.agents, Object.hasOwn(value, "agents"), findings, options, checked.files);
-  const spawn = checkSpawn(value, [], findings);
-  const limits = Object.hasOwn(value, "limits") ? checkLimits(value.limits, ["limits"], findings) : {};
-  const permissions = Object.hasOwn(value, "permissions")
-    ? checkPermissions(value.permissions, ["permissions"], findings)
-    : undefined;
+  const agents = Object.hasOwn(value, "agents") ? checkAgents(value.agents, options, checked) : {};
   checked.env = findPlanEnv(value);
   if (options.origin !== "caller") checkEnvPlaces(checked.env, findings);
-  const { orchestrator, context } = session;
-  if (findings.errors.length > 0 || !orchestrator || !context) return checked;
-  checked.plan = {
-    session: { ...session, orchestrator, context },
-    ...(system === undefined ? {} : { system }),
-    providers,
-    tools,
-    hooks,
-    agents,
-    ...(spawn === undefined ? {} : { spawn }),
-    limits: limits satisfies Partial<RunLimits>,
-    ...(permissions === undefined ? {} : { permissions }),
-  };
+  const { orchestrator, context } = parts.session;
+  if (findings.errors.length === 0 && orchestrator && context) {
+    checked.plan = { ...parts, session: { ...parts.session, orchestrator, context }, agents };
+  }
   return checked;
 }
 
@@ -123,7 +117,38 @@ function checkSections(plan: JsonObject, findings: Findings): void {
     }`;
     findings.error(["preamp"], "value", message, "write preamp: 1");
   }
-  if (Object.hasOwn(plan, "description")) text(plan.description, ["description"], findings);
+}
+
+/** What a plan and an agent's overlay have in common. Sections that are absent or invalid are left out. */
+interface Parts extends Omit<MountPlan, "session" | "agents"> {
+  session: PartialSession;
+}
+
+function checkParts(
+  part: JsonObject,
+  path: readonly string[],
+  options: CheckOptions & { overlay: boolean },
+  { findings, files }: Checked,
+): Parts {
+  const at = (key: string) => [...path, key];
+  const list = (section: keyof typeof LIST_SECTIONS) =>
+    checkList(part[section], section, at(section), findings, options);
+  const { description, system, spawn, limits, permissions } = part;
+  if (description !== undefined) text(description, at("description"), findings);
+  const parts = {
+    session: checkSession(part, path, findings, options),
+    providers: list("providers"),
+    tools: list("tools"),
+    hooks: list("hooks"),
+    system: system === undefined ? undefined : checkSystem(system, path, findings, options, files),
+    spawn: spawn === undefined ? undefined : checkSpawn(spawn, at("spawn"), findings),
+    limits: limits === undefined ? {} : checkLimits(limits, at("limits"), findings),
+    permissions: permissions === undefined
+      ? undefined
+      : checkPermissions(permissions, at("permissions"), findings),
+  };
+  const given = Object.entries(parts).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as unknown as Parts; // its optional keys are absent instead of undefined
 }
 
 function checkEnvPlaces(env: readonly PlanEnvReference[], findings: Findings): void {
@@ -132,4 +157,127 @@ function checkEnvPlaces(env: readonly PlanEnvReference[], findings: Findings): v
     const message = `Cannot use \${${name}} here: variables are expanded in config only`;
     findings.error(at, "env_place", message, "write the value itself");
   }
+}
+
+/** Checks each agent as a partial plan, which is merged over its parent. Returns the overlays as written. */
+function checkAgents(value: unknown, options: CheckOptions, checked: Checked): JsonObject {
+  const { findings } = checked;
+  const agents = object(value, ["agents"], findings, "write agents: {name: {description, tools, …}}") ?? {};
+  const names = Object.keys(agents);
+  for (const name of names) {
+    const path = ["agents", name];
+    if (name === SELF) {
+      const message = `Cannot use agent name "${SELF}": it means the plan itself`;
+      findings.error(path, "reserved", message, "choose another name");
+    }
+    const overlay = object(agents[name], path, findings, "write {description, system, tools, …}");
+    if (overlay) checkOverlay(withoutAppends(overlay), path, names, options, checked);
+  }
+  return agents;
+}
+
+function checkOverlay(
+  overlay: JsonObject,
+  path: readonly string[],
+  names: readonly string[],
+  options: CheckOptions,
+  checked: Checked,
+): void {
+  const { findings } = checked;
+  checkKeys(overlay, OVERLAY_KEYS, path, findings, "warning");
+  checkParts(overlay, path, { ...options, overlay: true }, checked);
+  const { instruction, agents, model_role, provider_preferences } = overlay;
+  if (instruction !== undefined) text(instruction, [...path, "instruction"], findings);
+  if (agents !== undefined) checkFilter(agents, names, [...path, "agents"], findings);
+  if (model_role !== undefined) {
+    const check = Array.isArray(model_role) ? texts : text; // a list is in order of preference
+    check(model_role, [...path, "model_role"], findings);
+  }
+  if (provider_preferences === undefined) return;
+  const problem = preferenceProblem(provider_preferences, "provider_preferences");
+  if (problem === null) return;
+  findings.error([...path, "provider_preferences"], "type", `Cannot read ${problem}`);
+}
+
+/** Returns the overlay with `tools+` (append, see merge.ts) as `tools`, so that both are checked alike. */
+function withoutAppends(written: JsonObject): JsonObject {
+  const overlay: JsonObject = {};
+  for (const [key, value] of Object.entries(written)) {
+    const plain = key.replace(/\+$/, "");
+    const before = overlay[plain];
+    overlay[plain] = Array.isArray(before) && Array.isArray(value) ? [...before, ...value] : value;
+  }
+  return overlay;
+}
+
+/** Checks which of the plan's agents an agent may spawn. A name that no agent has is a typo or a leftover. */
+function checkFilter(filter: unknown, names: readonly string[], path: Path, findings: Findings): void {
+  if (filter === "all" || filter === "none") return;
+  if (!Array.isArray(filter) || filter.some((name) => typeof name !== "string")) {
+    const message = `Cannot read ${formatPath(path)}: must be "all", "none" or a list of names: received ${
+      describe(filter)
+    }`;
+    findings.error(path, "type", message);
+    return;
+  }
+  for (const [index, name] of filter.entries()) {
+    if (names.includes(name)) continue;
+    const message = `The plan has no agent ${describe(name)}: it has ${names.map(describe).join(", ")}`;
+    findings.warn([...path, index], "unknown_agent", message);
+  }
+}
+
+/**
+ * Checks which tools sub-agents inherit (`spawn`). Other keys belong to applications and are not checked.
+ */
+function checkSpawn(value: unknown, path: Path, findings: Findings): JsonObject | undefined {
+  const spawn = object(value, path, findings, "write spawn: {exclude_tools: [tool-task]}");
+  for (const key of ["exclude_tools", "tools"]) {
+    if (spawn?.[key] !== undefined) texts(spawn[key], [...path, key], findings, "write a list of module ids");
+  }
+  return spawn;
+}
+
+const SYSTEM_KEYS: ReadonlySet<string> = new Set(["instruction", "file"]);
+const SYSTEM_HINT = 'write system: "text", {instruction: "text"} or {file: ./system.md}';
+
+/** Returns the text of the instruction of `owner`; adds the name of a file to `files` instead. */
+function checkSystem(
+  value: unknown,
+  owner: readonly string[],
+  findings: Findings,
+  options: CheckOptions,
+  files: FileReference[],
+): string | undefined {
+  const path = [...owner, "system"];
+  if (typeof value === "string") return text(value, path, findings, SYSTEM_HINT);
+  if (!isObject(value)) {
+    const message = `Cannot read system: must be text or an object: received ${describe(value)}`;
+    findings.error(path, "type", message, SYSTEM_HINT);
+    return undefined;
+  }
+  checkKeys(value, SYSTEM_KEYS, path, findings, "error");
+  const { instruction, file } = value;
+  if ((instruction === undefined) === (file === undefined)) {
+    const received = instruction === undefined ? "neither" : "both";
+    const message = `Cannot read system: must have one of instruction and file: received ${received}`;
+    findings.error(path, "value", message, SYSTEM_HINT);
+    return undefined;
+  }
+  if (instruction !== undefined) return text(instruction, [...path, "instruction"], findings);
+  const name = text(file, [...path, "file"], findings);
+  if (name === undefined) return undefined;
+  if (options.files) files.push({ owner, file: name });
+  else {
+    const fact = `only a plan that was read from disk may name a file: received ${describe(name)}`;
+    const hint = "send the text itself: system: {instruction: …}";
+    findings.error([...path, "file"], "file_refused", `Cannot read system.file: ${fact}`, hint);
+  }
+  return undefined;
+}
+
+/** Returns the URL of the file of `system: {file}`: a path relative to the plan's file, or a `file:` URL. */
+export function systemFileUrl(file: string, base_url: string | undefined): string {
+  if (file.startsWith("file:")) return new URL(file).href;
+  return new URL(escapedPath(file.replaceAll("\\", "/")), base_url).href;
 }

@@ -1,7 +1,7 @@
-/** Checks a module's config in a plan against the module's `config_schema`, with regard to `${VAR}` references. */
+/** Configs of modules in a plan: checks them against the `config_schema`, and gives values of `${VAR}`s its types. */
 import { checkConfig } from "../../sdk/config.ts";
 import type { Findings } from "../../sdk/findings.ts";
-import type { JsonObject } from "../../sdk/json.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { lastStep, type Path } from "../../sdk/value_path.ts";
 import { findEnv } from "../env.ts";
 
@@ -17,12 +17,12 @@ export function checkWrittenConfig(
   path: Path,
   findings: Findings,
 ): void {
-  const unknown = (value: unknown) => typeof value === "string" && findVariables(value).length > 0;
+  const unknown = (value: unknown) => typeof value === "string" && findEnv(value).length > 0;
   checkConfig(config, schema, { findings, path, name: lastStep, unknown });
 }
 
 /**
- * Reports what is wrong with an expanded and typed config (typed_env.ts). Messages name the variables of a
+ * Reports what is wrong with an expanded config after {@link typeVariables}. Messages name the variables of a
  * value, never the value.
  *
  * @param path Place of the config in the plan.
@@ -38,11 +38,60 @@ export function checkExpandedConfig(
   const variables = (place: Path) => {
     let value: unknown = written;
     for (const step of place.slice(path.length)) value = (value as Record<string | number, unknown>)?.[step];
-    return typeof value === "string" ? findVariables(value) : [];
+    return typeof value === "string" ? [...new Set(findEnv(value).map(({ name }) => name))] : [];
   };
   checkConfig(config, schema, { findings, path, name: lastStep, variables });
 }
 
-function findVariables(text: string): string[] {
-  return text.includes("${") ? [...new Set(findEnv(text).map(({ name }) => name))] : [];
+/**
+ * Returns an expanded config in which the text of each `${VAR}` has the type that its schema wants. Where
+ * the schema allows text, it remains text. Values without variables are not converted.
+ *
+ * @param expanded The config with the values of its variables (env.ts).
+ * @param written The same config with its `${VAR}`s.
+ * @param schema The module's `config_schema`.
+ */
+export function typeVariables(expanded: JsonObject, written: JsonObject, schema: JsonObject): JsonObject {
+  return typeValue(expanded, written, [schema]) as JsonObject; // an object remains one
+}
+
+/** Converts one value; each of `schemas` may describe it. */
+function typeValue(value: unknown, written: unknown, schemas: readonly JsonObject[]): unknown {
+  if (typeof value === "string") return findEnv(written).length > 0 ? typeText(value, schemas) : value;
+  if (Array.isArray(value) && Array.isArray(written)) {
+    const items = schemas.flatMap(({ items }) => isObject(items) ? branchesOf(items) : []);
+    return value.map((item, index) => typeValue(item, written[index], items));
+  }
+  if (!isObject(value) || !isObject(written)) return value;
+  const typed: JsonObject = {};
+  for (const key of Object.keys(value)) {
+    const own = schemas.flatMap(({ properties }) => {
+      const schema = isObject(properties) && Object.hasOwn(properties, key) ? properties[key] : undefined;
+      return isObject(schema) ? branchesOf(schema) : [];
+    });
+    typed[key] = typeValue(value[key], written[key], own);
+  }
+  return typed;
+}
+
+/** Splits a schema into its alternatives. */
+function branchesOf(schema: JsonObject): JsonObject[] {
+  return Array.isArray(schema.anyOf) ? schema.anyOf.filter(isObject).flatMap(branchesOf) : [schema];
+}
+
+function typeText(text: string, schemas: readonly JsonObject[]): unknown {
+  const choices = schemas.flatMap(choicesOf);
+  if (choices.length === 0 || choices.includes("string")) return text;
+  const word = text.trim().toLowerCase();
+  if (choices.includes("boolean") && (word === "true" || word === "false")) return word === "true";
+  if (choices.includes("null") && (word === "null" || word === "")) return null;
+  const numeric = choices.includes("number") || choices.includes("integer");
+  return numeric && /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/.test(word) ? Number(word) : text;
+}
+
+/** Returns the types that a schema without alternatives accepts; text if it does not say. */
+function choicesOf({ type, enum: values }: JsonObject): string[] {
+  if (Array.isArray(values)) return values.map((value) => value === null ? "null" : typeof value);
+  if (Array.isArray(type)) return type.filter((name) => typeof name === "string");
+  return [typeof type === "string" ? type : "string"];
 }

@@ -2,6 +2,7 @@
 import type { RunLimits } from "../../sdk/contracts.ts";
 import type { Findings } from "../../sdk/findings.ts";
 import type { JsonSchema } from "../../sdk/json.ts";
+import { compareDecimal } from "../../sdk/money.ts";
 import type { Path } from "../../sdk/value_path.ts";
 import { fitting, object } from "./field_checks.ts";
 
@@ -18,6 +19,11 @@ const LIMITS: Readonly<Record<keyof RunLimits, JsonSchema>> = {
 
 /** Names of the limits, in display order. */
 export const LIMIT_NAMES = Object.keys(LIMITS) as readonly (keyof RunLimits)[];
+
+/** Returns a negative number, 0 or a positive number as one value of a limit is below, equal to or above another. */
+export function compareLimit(a: string | number, b: string | number): number {
+  return typeof a === "number" && typeof b === "number" ? a - b : compareDecimal(String(a), String(b));
+}
 
 /** Returns the limits that are set; none if one is wrong. */
 export function checkLimits(value: unknown, path: Path, findings: Findings): Partial<RunLimits> {

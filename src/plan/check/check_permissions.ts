@@ -10,12 +10,6 @@ import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
 import { parseNetEntry } from "../permissions/net_entry.ts";
 import { describe, type Path } from "../../sdk/value_path.ts";
 
-/** Deno's permission names. */
-export const PERMISSION_NAMES = PERMISSION_KINDS;
-
-/** One of Deno's permission names. */
-export type PermissionName = PermissionKind;
-
 /**
  * Kinds that Deno's `sys` permission accepts (2.6.8 to 2.9.6). Deno does not start a worker with any other.
  */
@@ -41,7 +35,7 @@ const SYS_KINDS: ReadonlySet<string> = new Set([
   "umask",
 ]);
 
-const KNOWN: ReadonlySet<string> = new Set(PERMISSION_NAMES);
+const KNOWN: ReadonlySet<string> = new Set(PERMISSION_KINDS);
 const HINT = 'write true, false or a list, such as net: ["api.example.com"]';
 
 /** Returns a permissions block if it is valid: each name is true, false or a list of text. */
@@ -50,7 +44,7 @@ export function checkPermissions(value: unknown, path: Path, findings: Findings)
   if (!fields) return undefined;
   checkKeys(fields, KNOWN, path, findings, "error");
   const permissions: Permissions = {};
-  for (const name of PERMISSION_NAMES) {
+  for (const name of PERMISSION_KINDS) {
     if (!Object.hasOwn(fields, name)) continue;
     const setting = fields[name];
     const place = [...path, name];
@@ -72,14 +66,14 @@ export function checkPermissions(value: unknown, path: Path, findings: Findings)
 }
 
 /** Reports an entry that Deno would reject or misread, so that the module could not start. */
-function checkEntry(name: PermissionName, entry: string, path: Path, findings: Findings): void {
+function checkEntry(name: PermissionKind, entry: string, path: Path, findings: Findings): void {
   const problem = hasControl(entry) ? { fact: "it contains a control character" } : problemOf(name, entry);
   if (!problem) return;
   const message = `Cannot read an entry of ${name}: ${problem.fact}: received ${describe(entry)}`;
   findings.error(path, "value", message, problem.hint);
 }
 
-function problemOf(name: PermissionName, entry: string): { fact: string; hint?: string } | undefined {
+function problemOf(name: PermissionKind, entry: string): { fact: string; hint?: string } | undefined {
   switch (name) {
     case "net":
     case "import": {

@@ -4,10 +4,10 @@
  */
 import { isObject, type JsonObject, type JsonSchema } from "../../sdk/json.ts";
 import type { ModuleSpec, MountPlan } from "../../sdk/plan.ts";
-import { checkSpec } from "./check_spec.ts";
+import { checkSpec, configIn } from "./check_spec.ts";
 import { fitting, object } from "./field_checks.ts";
 import { checkKeys, type Findings } from "../../sdk/findings.ts";
-import { describeKind, type Path } from "../../sdk/value_path.ts";
+import type { Path } from "../../sdk/value_path.ts";
 import type { SourceOptions } from "../source/source.ts";
 
 type Session = MountPlan["session"];
@@ -46,41 +46,28 @@ export function checkSession(
   options: SourceOptions & { overlay: boolean },
 ): PartialSession {
   const at = [...path, "session"];
+  const hint = "write session: {orchestrator: loop-streaming, context: context-simple}";
+  const fields = plan.session === undefined ? undefined : object(plan.session, at, findings, hint);
+  if (fields) fitting(fields, SCHEMA, at, findings);
   const session: PartialSession = {};
-  const fields = Object.hasOwn(plan, "session") ? sessionFields(plan, at, findings) : undefined;
   for (const slot of ["orchestrator", "context"] as const) {
     const config = checkSlotConfig(plan, slot, path, findings);
-    if (!fields) continue;
-    if (!Object.hasOwn(fields, slot)) {
-      if (!options.overlay) missing(slot, at, findings);
-      continue;
+    if (fields?.[slot] !== undefined) {
+      const spec = checkSlot(fields, slot, config, at, findings, options);
+      if (spec) session[slot] = spec;
+    } else if (fields && !options.overlay) {
+      const message = `Configuration must specify session.${slot}`;
+      findings.error(at, `${slot}_present`, message, `add ${slot}: ${DEFAULTS[slot]}`);
     }
-    const spec = checkSlot(fields, slot, config, at, findings, options);
-    if (spec) session[slot] = spec;
   }
   const settings = Object.entries(fields ?? {}).filter(([key]) => Object.hasOwn(SETTINGS, key));
   return Object.assign(session, Object.fromEntries(settings));
 }
 
-function sessionFields(
-  plan: JsonObject,
-  at: Path,
-  findings: Findings,
-): JsonObject | undefined {
-  const fields = object(
-    plan.session,
-    at,
-    findings,
-    "write session: {orchestrator: loop-streaming, context: context-simple}",
-  );
-  if (fields) fitting(fields, SCHEMA, at, findings);
-  return fields;
-}
-
-function missing(slot: Slot, at: Path, findings: Findings): void {
-  const hint = slot === "orchestrator" ? "add orchestrator: loop-streaming" : "add context: context-simple";
-  findings.error(at, `${slot}_present`, `Configuration must specify session.${slot}`, hint);
-}
+const DEFAULTS: Readonly<Record<Slot, string>> = {
+  orchestrator: "loop-streaming",
+  context: "context-simple",
+};
 
 /**
  * Checks the orchestrator or context. The string form has its source and config in keys beside it; the
@@ -94,26 +81,16 @@ function checkSlot(
   findings: Findings,
   options: SourceOptions,
 ): ModuleSpec | undefined {
-  const value = fields[slot];
-  const sourceKey = `${slot}_source`;
-  if (typeof value !== "string") {
-    if (isObject(value)) warnIgnored(fields, slot, config, at, findings);
-    return checkSpec(value, slot, [...at, slot], findings, options);
+  const module = fields[slot];
+  if (typeof module === "string") {
+    const source = fields[`${slot}_source`];
+    const value = source === undefined ? module : { module, source };
+    const spec = checkSpec(value, slot, [...at, slot], findings, options);
+    if (spec && config) spec.config = config;
+    return spec;
   }
-  const spec = checkSpec(value, slot, [...at, slot], findings, options);
-  if (spec && config) spec.config = config;
-  if (spec && Object.hasOwn(fields, sourceKey)) {
-    const sourced = checkSpec(
-      { module: value, source: fields[sourceKey] },
-      slot,
-      [...at, slot],
-      findings,
-      options,
-    );
-    if (!sourced) return undefined;
-    spec.source = sourced.source;
-  }
-  return spec;
+  if (isObject(module)) warnIgnored(fields, slot, config, at, findings);
+  return checkSpec(module, slot, [...at, slot], findings, options);
 }
 
 function warnIgnored(
@@ -126,14 +103,10 @@ function warnIgnored(
   if (config && Object.keys(config).length > 0) {
     const message =
       `Cannot use ${slot}.config: session.${slot} is an object and has its own config; it is ignored`;
-    findings.warn(
-      [...at.slice(0, -1), slot, "config"],
-      "ignored",
-      message,
-      `move it to session.${slot}.config`,
-    );
+    const path = [...at.slice(0, -1), slot, "config"];
+    findings.warn(path, "ignored", message, `move it to session.${slot}.config`);
   }
-  if (Object.hasOwn(fields, `${slot}_source`)) {
+  if (fields[`${slot}_source`] !== undefined) {
     const message =
       `Cannot use ${slot}_source: session.${slot} is an object and has its own source; it is ignored`;
     findings.warn([...at, `${slot}_source`], "ignored", message, `move it to session.${slot}.source`);
@@ -147,19 +120,11 @@ function checkSlotConfig(
   path: Path,
   findings: Findings,
 ): JsonObject | undefined {
-  if (!Object.hasOwn(plan, slot)) return undefined;
+  if (plan[slot] === undefined) return undefined;
   const at = [...path, slot];
-  const block = object(
-    plan[slot],
-    at,
-    findings,
-    `name the module in session.${slot}; write ${slot}: {config: {…}} here`,
-  );
+  const hint = `name the module in session.${slot}; write ${slot}: {config: {…}} here`;
+  const block = object(plan[slot], at, findings, hint);
   if (!block) return undefined;
   checkKeys(block, new Set(["config"]), at, findings, "warning");
-  if (!Object.hasOwn(block, "config")) return undefined;
-  if (isObject(block.config)) return block.config;
-  const message = `Cannot read config: must be an object: received ${describeKind(block.config)}`;
-  findings.error([...at, "config"], "type", message, "leave it out, or write {}");
-  return undefined;
+  return configIn(block, at, findings, "type");
 }

@@ -1,16 +1,81 @@
-/** Checks one module spec of a plan: a bare id or an object. */
+/** Checks the modules of a plan: one spec, which is a bare id or an object, and the lists of specs. */
 import type { ModuleType } from "../../sdk/contracts.ts";
-import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { checkKeys, type Findings } from "../../sdk/findings.ts";
+import { canonicalJson, isObject, type JsonObject } from "../../sdk/json.ts";
 import type { ModuleSpec, Source } from "../../sdk/plan.ts";
+import { describe, describeKind, formatPath, type Path } from "../../sdk/value_path.ts";
 import { hasSpace } from "../../text/escape.ts";
+import { parseSource, SOURCE_FORMS, type SourceOptions } from "../source/source.ts";
 import { checkPermissions } from "./check_permissions.ts";
 import { fitting } from "./field_checks.ts";
-import { checkKeys, type Findings } from "../../sdk/findings.ts";
-import { describe, describeKind, formatPath, type Path } from "../../sdk/value_path.ts";
-import { parseSource, SOURCE_FORMS, type SourceOptions } from "../source/source.ts";
 
 /** Isolation tiers, weakest first. */
 export const TIERS = ["inline", "worker", "process"] as const;
+
+/** Tier in which a module runs. */
+export type Tier = typeof TIERS[number];
+
+/** Sections that are lists of modules, with the type of their entries. */
+export const LIST_SECTIONS: Readonly<Record<"providers" | "tools" | "hooks", ModuleType>> = {
+  providers: "provider",
+  tools: "tool",
+  hooks: "hook",
+};
+
+/** Returns the specs of one section, whose path is `at`. Invalid specs are reported and left out. */
+export function checkList(
+  value: unknown,
+  section: keyof typeof LIST_SECTIONS,
+  at: Path,
+  findings: Findings,
+  options: SourceOptions,
+): ModuleSpec[] {
+  if (value === undefined) return [];
+  const type = LIST_SECTIONS[section];
+  if (!Array.isArray(value)) {
+    const message = `Cannot read ${section}: must be a list: received ${describe(value)}`;
+    findings.error(at, "type", message, `write ${section}: [${type}-…]`);
+    return [];
+  }
+  const specs: ModuleSpec[] = [];
+  const seen = new Set<string>();
+  for (const [index, item] of value.entries()) {
+    const path = [...at, index];
+    const spec = checkSpec(item, type, path, findings, options);
+    if (!spec) continue;
+    specs.push(spec);
+    checkRepeated(spec, seen, path, findings);
+  }
+  return specs;
+}
+
+/**
+ * Checks that no two entries of a list share an instance id, and that at most one entry of a provider module has none.
+ * Warns about another module that is listed twice with the same config. `seen` remembers the entries before.
+ */
+function checkRepeated(
+  { module, type, instance_id, config }: ModuleSpec,
+  seen: Set<string>,
+  path: Path,
+  findings: Findings,
+): void {
+  const key = instance_id !== undefined
+    ? `instance_id ${instance_id}`
+    : type === "provider"
+    ? module
+    : canonicalJson([module, config]);
+  if (!seen.has(key)) seen.add(key);
+  else if (instance_id !== undefined) {
+    const message = `Cannot use instance_id ${describe(instance_id)}: another entry of this list has it`;
+    findings.error([...path, "instance_id"], "duplicate_instance_id", message, "use a different one");
+  } else if (type === "provider") {
+    const message = `Cannot mount module "${module}" twice: only one entry may go without instance_id`;
+    findings.error(path, "instance_id_required", message, "add an instance_id");
+  } else {
+    const message = `Module "${module}" is listed twice in this list with the same config`;
+    findings.warn(path, "duplicate_module", message, "remove one, or give it its own config");
+  }
+}
 
 const KEYS: ReadonlySet<string> = new Set([
   "module",
@@ -39,107 +104,85 @@ export function checkSpec(
   options: SourceOptions,
 ): ModuleSpec | undefined {
   const place = formatPath(path);
-  if (typeof value === "string") {
-    const id = checkId(value, path, findings);
-    return id === undefined
-      ? undefined
-      : { module: id, type, source: { kind: "builtin" }, config: {}, path: place };
-  }
-  if (!isObject(value)) {
-    findings.error(
-      path,
-      "type",
-      `Cannot read ${place}: must be an id or an object: received ${describe(value)}`,
-      SPEC_HINT,
-    );
-    return undefined;
-  }
   const before = findings.errors.length;
-  checkKeys(value, KEYS, path, findings, "warning", ALIASES);
-  const spec: ModuleSpec = {
-    module: checkModule(value, path, place, findings) ?? "",
-    type,
-    source: { kind: "builtin" },
-    config: checkConfig(value, path, findings),
-    path: place,
-  };
-  checkSource(value, spec, path, findings, options);
-  checkInstance(value, spec, path, findings);
-  checkProtections(value, spec, path, findings);
+  const spec: ModuleSpec = { module: "", type, source: { kind: "builtin" }, config: {}, path: place };
+  if (typeof value === "string") {
+    checkId(value, path, findings);
+    spec.module = value;
+  } else if (isObject(value)) {
+    checkKeys(value, KEYS, path, findings, "warning", ALIASES);
+    spec.module = checkModule(value, path, place, findings);
+    spec.config = configIn(value, path, findings, "config_type") ?? {};
+    checkSource(value.source, spec, [...path, "source"], findings, options);
+    checkInstance(value, spec, path, findings);
+    checkProtections(value, spec, path, findings);
+  } else {
+    const message = `Cannot read ${place}: must be an id or an object: received ${describe(value)}`;
+    findings.error(path, "type", message, SPEC_HINT);
+  }
   return findings.errors.length === before ? spec : undefined;
 }
 
-function checkModule(fields: JsonObject, path: Path, place: string, findings: Findings): string | undefined {
-  if (!Object.hasOwn(fields, "module")) {
-    findings.error(path, "module_required", `Cannot read ${place}: it names no module`, SPEC_HINT);
-    return undefined;
-  }
+function checkModule({ module }: JsonObject, path: Path, place: string, findings: Findings): string {
   const at = [...path, "module"];
-  if (typeof fields.module !== "string") {
-    const message = `Cannot read module: must be text: received ${describe(fields.module)}`;
+  if (module === undefined) {
+    findings.error(path, "module_required", `Cannot read ${place}: it names no module`, SPEC_HINT);
+  } else if (typeof module !== "string") {
+    const message = `Cannot read module: must be text: received ${describe(module)}`;
     findings.error(at, "module_type", message, SPEC_HINT);
-    return undefined;
+  } else {
+    checkId(module, at, findings);
+    return module;
   }
-  return checkId(fields.module, at, findings);
+  return "";
 }
 
-function checkId(id: string, at: Path, findings: Findings): string | undefined {
+function checkId(id: string, at: Path, findings: Findings): void {
   if (id.trim() === "") {
     findings.error(at, "module_empty", "Cannot read module: it is empty", SPEC_HINT);
-    return undefined;
-  }
-  if (id.length > MAX_ID || hasSpace(id)) {
-    const message =
-      `Cannot read module: must be an id without spaces, at most ${MAX_ID} characters: received ${
-        describe(id)
-      }`;
+  } else if (id.length > MAX_ID || hasSpace(id)) {
+    const form = `an id without spaces, at most ${MAX_ID} characters`;
+    const message = `Cannot read module: must be ${form}: received ${describe(id)}`;
     findings.error(at, "module_invalid", message, SPEC_HINT);
-    return undefined;
   }
-  return id;
 }
 
-function checkConfig(fields: JsonObject, path: Path, findings: Findings): JsonObject {
-  if (!Object.hasOwn(fields, "config")) return {};
-  if (isObject(fields.config)) return fields.config;
-  const message = `Cannot read config: must be an object: received ${describeKind(fields.config)}`;
-  findings.error(
-    [...path, "config"],
-    "config_type",
-    message,
-    "leave it out, or write {}",
-  );
-  return {};
+/** Returns the `config` of a spec or of a block; undefined if it is absent or invalid. */
+export function configIn(
+  { config }: JsonObject,
+  path: Path,
+  findings: Findings,
+  code: string,
+): JsonObject | undefined {
+  if (config === undefined || isObject(config)) return config;
+  const message = `Cannot read config: must be an object: received ${describeKind(config)}`;
+  findings.error([...path, "config"], code, message, "leave it out, or write {}");
+  return undefined;
 }
 
 function checkSource(
-  fields: JsonObject,
+  source: unknown,
   spec: ModuleSpec,
-  path: Path,
+  at: Path,
   findings: Findings,
   options: SourceOptions,
 ): void {
-  if (!Object.hasOwn(fields, "source")) return;
-  const at = [...path, "source"];
-  const { source } = fields;
+  if (source === undefined) return;
   if (typeof source !== "string" && !isObject(source)) {
     const message = `Cannot read source: must be text or an object: received ${describe(source)}`;
     findings.error(at, "source_type", message, SOURCE_FORMS);
     return;
   }
   const result = parseSource(source, options);
-  if ("source" in result) {
-    if (isAmplifiers(result.source, spec.module, options)) {
-      const message = `Module "${spec.module}" is built in; its source is not used: received ${
-        describe(result.source.original)
-      }`;
-      const hint = `leave source out; preamp source add ${spec.module} <url> overrides the built-in module`;
-      findings.warn(at, "source_builtin", message, hint);
-    } else spec.source = result.source;
-  } else {
-    const message = `Cannot read source: ${result.problem}`;
-    findings.error(at, "source_invalid", message, result.hint);
-  }
+  if ("problem" in result) {
+    findings.error(at, "source_invalid", `Cannot read source: ${result.problem}`, result.hint);
+  } else if (isAmplifiers(result.source, spec.module, options)) {
+    const message = `Module "${spec.module}" is built in; its source is not used: received ${
+      describe(result.source.original)
+    }`;
+    const hint = `leave source out; preamp source add ${spec.module} <url> overrides the built-in module`;
+    findings.warn(at, "source_builtin", message, hint);
+  } else spec.source = result.source;
 }
 
 /**
@@ -151,78 +194,60 @@ function isAmplifiers(
   id: string,
   { builtins }: SourceOptions,
 ): source is Extract<Source, { kind: "url" }> {
-  if (source.kind !== "url" || !source.git || !builtins?.has(id)) return false;
-  return source.git.repository.endsWith(`/amplifier-module-${id}`);
+  return source.kind === "url" && builtins?.has(id) === true &&
+    source.git?.repository.endsWith(`/amplifier-module-${id}`) === true;
 }
 
 function checkInstance(fields: JsonObject, spec: ModuleSpec, path: Path, findings: Findings): void {
   for (const key of ["id", "instance_id"]) {
-    if (!Object.hasOwn(fields, key)) continue;
     const value = fields[key];
+    if (value === undefined) continue;
+    const at = [...path, key];
     if (typeof value !== "string" || value === "" || value.length > MAX_ID || hasSpace(value)) {
       const message = `Cannot read ${key}: must be a name without spaces: received ${describe(value)}`;
-      findings.error([...path, key], "instance_id_type", message);
+      findings.error(at, "instance_id_type", message);
     } else if (spec.instance_id !== undefined && spec.instance_id !== value) {
       const message = `Cannot read instance_id: it differs from id: received ${describe(value)}`;
-      findings.error(
-        [...path, key],
-        "instance_id_type",
-        message,
-        "keep instance_id",
-      );
+      findings.error(at, "instance_id_type", message, "keep instance_id");
     } else spec.instance_id = value;
   }
 }
 
 function checkProtections(fields: JsonObject, spec: ModuleSpec, path: Path, findings: Findings): void {
-  if (
-    Object.hasOwn(fields, "integrity") && checkIntegrity(fields.integrity, [...path, "integrity"], findings)
-  ) {
-    spec.integrity = fields.integrity;
+  const { integrity, permissions, isolation, required } = fields;
+  if (integrity !== undefined && checkIntegrity(integrity, [...path, "integrity"], findings)) {
+    spec.integrity = integrity;
   }
-  if (Object.hasOwn(fields, "permissions")) {
-    const permissions = checkPermissions(fields.permissions, [...path, "permissions"], findings);
-    if (permissions) spec.permissions = permissions;
+  if (permissions !== undefined) {
+    const checked = checkPermissions(permissions, [...path, "permissions"], findings);
+    if (checked) spec.permissions = checked;
   }
-  if (Object.hasOwn(fields, "isolation")) {
-    const schema = { enum: [...TIERS] };
-    const tier = fitting<typeof TIERS[number]>(fields.isolation, schema, [...path, "isolation"], findings);
+  if (isolation !== undefined) {
+    const tier = fitting<Tier>(isolation, { enum: [...TIERS] }, [...path, "isolation"], findings);
     if (tier) spec.isolation = tier;
   }
-  if (Object.hasOwn(fields, "required")) {
-    const required = fitting<boolean>(fields.required, { type: "boolean" }, [...path, "required"], findings);
-    if (required !== undefined) spec.required = required;
+  if (required !== undefined) {
+    const checked = fitting<boolean>(required, { type: "boolean" }, [...path, "required"], findings);
+    if (checked !== undefined) spec.required = checked;
   }
 }
 
-/** Checks Subresource Integrity's form with SHA-256 only: `sha256-` and the standard base64 of 32 bytes. */
+/**
+ * Returns true if the text has the form of `integrity`: Subresource Integrity's form with SHA-256 only, `sha256-` and
+ * the standard base64 of 32 bytes. That is 42 whole characters, and one whose last two bits are 0.
+ */
+export function isIntegrity(text: string): boolean {
+  return /^sha256-[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text);
+}
+
 function checkIntegrity(value: unknown, path: Path, findings: Findings): value is string {
-  const hint = "create it with preamp plan lock";
-  if (typeof value !== "string") {
-    findings.error(path, "type", `Cannot read integrity: must be text: received ${describe(value)}`, hint);
-    return false;
-  }
-  if (!value.startsWith("sha256-")) {
-    const received = value.length > 24 ? `"${value.slice(0, 8)}…"` : describe(value);
-    findings.error(
-      path,
-      "value",
-      `Cannot read integrity: must start with "sha256-": received ${received}`,
-      hint,
-    );
-    return false;
-  }
-  // 32 bytes are 42 whole characters and one whose last two bits are 0
-  if (!/^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(value.slice("sha256-".length))) {
-    findings.error(
-      path,
-      "value",
-      `Cannot read integrity: must hold the standard base64 of 32 bytes after "sha256-": received ${
-        describe(value)
-      }`,
-      hint,
-    );
-    return false;
-  }
-  return true;
+  if (typeof value === "string" && isIntegrity(value)) return true;
+  const must = typeof value !== "string"
+    ? "be text"
+    : !value.startsWith("sha256-")
+    ? 'start with "sha256-"'
+    : 'hold the standard base64 of 32 bytes after "sha256-"';
+  const message = `Cannot read integrity: must ${must}: received ${describe(value)}`;
+  findings.error(path, "value", message, "create it with preamp plan lock");
+  return false;
 }

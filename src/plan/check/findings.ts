@@ -1,6 +1,6 @@
 /** Converts findings to {@link ErrorDetail}s with line and column, or to one error that lists them all. */
 import { type ErrorCode, type ErrorDetail, PreampError } from "../../sdk/errors.ts";
-import type { Position } from "../parse/line_index.ts";
+import type { Position } from "../parse/document.ts";
 import type { Finding } from "../../sdk/findings.ts";
 import { formatPath, type Path } from "../../sdk/value_path.ts";
 

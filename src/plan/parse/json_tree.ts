@@ -3,8 +3,7 @@
  * duplicate keys; strings and numbers are still decoded by it. Accepts exactly the texts that `JSON.parse`
  * accepts.
  */
-import type { MapNode, TreeNode } from "./document_tree.ts";
-import { LimitPassed } from "./document_tree.ts";
+import { LimitPassed, type MapNode, type TreeNode } from "./document.ts";
 
 /** Thrown when text is not valid JSON. */
 export class JsonSyntaxError extends Error {

@@ -3,13 +3,12 @@
  * the limits, duplicate keys and forbidden keys, with line and column. Independent of plans.
  */
 import { documentError, type Locate, toDetail } from "../check/findings.ts";
+import { LimitPassed, lineIndex, offsetOf, type Position, toData, type TreeNode } from "./document.ts";
 import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "./document_limits.ts";
-import { LimitPassed, offsetOf, toData, type TreeNode } from "./document_tree.ts";
 import { JsonSyntaxError, readJson } from "./json_tree.ts";
-import { lineIndex, type Position } from "./line_index.ts";
 import { readYaml, YamlSyntaxError } from "./yaml_tree.ts";
 import { describe, parsePath } from "../../sdk/value_path.ts";
-import { type ErrorDetail, PreampError } from "../../sdk/errors.ts";
+import { type ErrorCode, type ErrorDetail, PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 
 /** A parsed document. */
@@ -43,16 +42,28 @@ export async function parseDocument(text: string, options: ParseOptions = {}): P
   try {
     const root = await read(source, limits);
     if (!root) throw new YamlSyntaxError("the document is empty", 0);
-    const { data, problems } = toData(root, limits);
-    if (problems.length > 0) {
-      const details = problems.map((problem) => ({ ...toDetail(problem), ...position(problem.at) }));
-      throw documentError("plan_invalid", label, details);
-    }
-    if (!isObject(data)) throw notAnObject(label, data, position(root.at));
+    const data = objectOf(root, label, limits, position);
     return { data, locate: (path) => position(offsetOf(root, path)) };
   } catch (error) {
     throw located(error, label, position);
   }
+}
+
+function objectOf(
+  root: TreeNode,
+  label: string,
+  limits: DocumentLimits,
+  position: (offset: number) => Position,
+): JsonObject {
+  const { data, problems } = toData(root, limits);
+  if (problems.length > 0) {
+    const details = problems.map((problem) => ({ ...toDetail(problem), ...position(problem.at) }));
+    throw documentError("plan_invalid", label, details);
+  }
+  if (isObject(data)) return data;
+  const message = `Cannot read ${label}: must be an object: received ${describe(data)}`;
+  const detail = { path: "", ...position(root.at), message, hint: "start with session:" };
+  throw documentError("plan_invalid", label, [detail]);
 }
 
 /** Parses a mount plan with {@link parseDocument}. `name` is its name in errors. */
@@ -67,7 +78,7 @@ export function parsePlanText(
 }
 
 /** Returns the error for a document with too many bytes. */
-export function tooLarge(label: string, max_bytes: number): PreampError {
+function tooLarge(label: string, max_bytes: number): PreampError {
   return new PreampError(
     "plan_limit_exceeded",
     `Cannot accept ${label}: it has more than ${max_bytes} bytes`,
@@ -105,31 +116,21 @@ function innerText(text: string, limits: DocumentLimits): string {
   }
 }
 
-function located(error: unknown, label: string, position: (at: number) => Position): unknown {
+function located(error: unknown, label: string, position: (offset: number) => Position): unknown {
+  const report = (code: ErrorCode, at: number, message: string, hint?: string) => {
+    const detail = { path: "", ...position(at), message, ...(hint === undefined ? {} : { hint }) };
+    return documentError(code, label, [detail], error);
+  };
   if (error instanceof LimitPassed) {
-    const detail: ErrorDetail = {
-      path: "",
-      ...position(error.at),
-      message: `Cannot read further: ${error.message}`,
-    };
-    return documentError("plan_limit_exceeded", label, [detail], error);
+    return report("plan_limit_exceeded", error.at, `Cannot read further: ${error.message}`);
   }
-  if (error instanceof JsonSyntaxError || error instanceof YamlSyntaxError) {
-    const language = error instanceof JsonSyntaxError ? "JSON" : "YAML";
-    const detail: ErrorDetail = {
-      path: "",
-      ...position(error.at),
-      message: `Cannot read ${language}: ${error.message}`,
-    };
-    if (error instanceof YamlSyntaxError && error.hint !== undefined) detail.hint = error.hint;
-    return documentError("plan_invalid", label, [detail], error);
+  if (error instanceof JsonSyntaxError) {
+    return report("plan_invalid", error.at, `Cannot read JSON: ${error.message}`);
+  }
+  if (error instanceof YamlSyntaxError) {
+    return report("plan_invalid", error.at, `Cannot read YAML: ${error.message}`, error.hint);
   }
   return error;
-}
-
-function notAnObject(label: string, data: unknown, place: Position): PreampError {
-  const message = `Cannot read ${label}: must be an object: received ${describe(data)}`;
-  return documentError("plan_invalid", label, [{ path: "", ...place, message, hint: "start with session:" }]);
 }
 
 /**

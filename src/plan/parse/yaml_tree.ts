@@ -3,8 +3,8 @@
  * the core schema and one document, without custom tags and merge keys. Loads the parser on first use.
  */
 import type * as Yaml from "js-yaml";
+import { LimitPassed, type ListNode, type MapNode, type TreeNode } from "./document.ts";
 import type { DocumentLimits } from "./document_limits.ts";
-import { LimitPassed, type ListNode, type MapNode, type TreeNode } from "./document_tree.ts";
 
 /** Thrown when text is not valid YAML or uses a feature that plans do not allow. */
 export class YamlSyntaxError extends Error {

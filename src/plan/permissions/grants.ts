@@ -2,14 +2,14 @@
  * Compares permission blocks. Entries that cannot be compared count as not covered, so that a wider grant
  * is never taken for an equal one.
  */
-import { PERMISSION_NAMES, type PermissionName } from "../check/check_permissions.ts";
+import { type ModuleSpec, type MountPlan, PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
 import { holdsEntry, parseEntry } from "./permission_entry.ts";
 import type { Permissions } from "../../sdk/contracts.ts";
-import type { ModuleSpec, MountPlan } from "../../sdk/plan.ts";
+import { describe } from "../../sdk/value_path.ts";
 
 /** One granted entry of a list, or true for the whole permission. */
 export interface GrantEntry {
-  permission: PermissionName;
+  permission: PermissionKind;
   entry: string | true;
 }
 
@@ -19,14 +19,9 @@ export interface DroppedEntry extends GrantEntry {
   by: "policy" | "process";
 }
 
-/** Returns the plan's grant to a module: the module's own block, else for tools the plan's default. */
-export function askedOf(spec: ModuleSpec, plan: MountPlan): Permissions | undefined {
-  return spec.permissions ?? (spec.type === "tool" ? plan.permissions : undefined);
-}
-
 /** Returns the entries of a block, by name, without duplicates. */
 export function entriesOf(permissions: Permissions | undefined): GrantEntry[] {
-  return PERMISSION_NAMES.flatMap((permission): GrantEntry[] => {
+  return PERMISSION_KINDS.flatMap((permission): GrantEntry[] => {
     const value = permissions?.[permission];
     if (value === true) return [{ permission, entry: true }];
     return Array.isArray(value) ? [...new Set(value)].map((entry) => ({ permission, entry })) : [];
@@ -58,10 +53,26 @@ export function blockOf(entries: readonly GrantEntry[]): Permissions {
  * Returns true if `broad` includes `narrow`. Paths are compared as written; invalid entries include only
  * themselves.
  */
-export function covers(permission: PermissionName, broad: string, narrow: string): boolean {
+export function covers(permission: PermissionKind, broad: string, narrow: string): boolean {
   if (broad === narrow) return true;
   const [above, below] = [parseEntry(permission, broad), parseEntry(permission, narrow)];
   return above !== undefined && below !== undefined && holdsEntry(above, below);
+}
+
+/** Returns the plan's grant to a module: the module's own block, else for tools the plan's default. */
+export function askedOf(spec: ModuleSpec, plan: MountPlan): Permissions | undefined {
+  return spec.permissions ?? (spec.type === "tool" ? plan.permissions : undefined);
+}
+
+/** Returns the path of the block that grants permissions to a module. */
+export function grantPath(spec: ModuleSpec, plan: MountPlan): string {
+  const is_default = spec.permissions === undefined && askedOf(spec, plan) !== undefined;
+  return is_default ? "permissions" : `${spec.path}.permissions`;
+}
+
+/** Returns an entry for messages: `all of net`, `net "api.example.com"`. */
+export function entryLabel({ permission, entry }: GrantEntry): string {
+  return entry === true ? `all of ${permission}` : `${permission} ${describe(entry)}`;
 }
 
 /** A permissions block with all permission names. */

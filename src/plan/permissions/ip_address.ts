@@ -1,4 +1,4 @@
-/** Converts IP addresses between standard text and bytes. Pure. Accepts only one spelling of each byte. */
+/** IP addresses and blocks of them such as `10.0.0.0/8`: text and bytes. Pure. Accepts only one spelling of each byte. */
 
 /** Returns the 4 or 16 bytes of an address in its standard text (dotted quad; RFC 4291 §2.2), or undefined. */
 export function parseAddress(text: string): number[] | undefined {
@@ -60,4 +60,39 @@ export function addressText(bytes: readonly number[]): string {
     (_, at) => ((bytes[2 * at]! << 8) | bytes[2 * at + 1]!).toString(16),
   );
   return new URL(`http://[${groups.join(":")}]/`).hostname; // `URL` compresses as RFC 5952 requires
+}
+
+/** A block: the addresses whose first `bits` bits equal those of `start`. */
+export interface AddressBlock {
+  /** 4 or 16 bytes; the bits after the first `bits` are 0. */
+  readonly start: readonly number[];
+  readonly bits: number;
+}
+
+/** Returns the block of an address or of CIDR notation; null for other text. */
+export function parseBlock(text: string): AddressBlock | null {
+  const slash = text.indexOf("/");
+  const start = parseAddress(slash === -1 ? text : text.slice(0, slash));
+  if (!start) return null;
+  const size = slash === -1 ? String(8 * start.length) : text.slice(slash + 1);
+  const bits = Number(size);
+  if (!/^(0|[1-9][0-9]{0,2})$/.test(size) || bits > 8 * start.length) return null;
+  return { start: firstBits(start, bits), bits };
+}
+
+/** Returns whether a block contains an address of 4 or 16 bytes. */
+export function inBlock(bytes: readonly number[], { start, bits }: AddressBlock): boolean {
+  return start.length === bytes.length && firstBits(bytes, bits).every((byte, at) => byte === start[at]);
+}
+
+/** Returns bytes with all but their first `bits` bits set to 0. */
+function firstBits(bytes: readonly number[], bits: number): number[] {
+  return bytes.map((byte, at) => byte & (0xff00 >> Math.min(8, Math.max(0, bits - 8 * at))));
+}
+
+const MAPPED: AddressBlock = { start: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0], bits: 96 };
+
+/** Returns the IPv4 address in `::ffff:a.b.c.d`, which means the same host; other addresses are unchanged. */
+export function unmapped(bytes: readonly number[]): readonly number[] {
+  return inBlock(bytes, MAPPED) ? bytes.slice(12) : bytes;
 }

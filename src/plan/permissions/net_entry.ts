@@ -4,7 +4,7 @@
  * name below it at any depth. `10.0.0.0/8` is an IPv4 network. IPv6 is in brackets and has no networks. The
  * same entries are valid in flags and for workers.
  */
-import { addressText, parseAddress } from "./ip_address.ts";
+import { type AddressBlock, addressText, inBlock, parseAddress, parseBlock, unmapped } from "./ip_address.ts";
 
 /** A host and a port; without a port, every port. */
 export interface NetEntry {
@@ -13,10 +13,8 @@ export interface NetEntry {
   port: number | undefined;
 }
 
-/** A name, a name with all names below it, or the addresses that share their first `bits`. */
-export type NetHost =
-  | { kind: "name" | "below"; name: string }
-  | { kind: "network"; bytes: readonly number[]; bits: number };
+/** A name, a name with all names below it, or a block of addresses. */
+export type NetHost = { kind: "name" | "below"; name: string } | { kind: "network"; block: AddressBlock };
 
 /** Reason why Deno rejects or misreads an entry. */
 export interface EntryProblem {
@@ -59,10 +57,9 @@ function parsePort(text: string): number | undefined {
 
 function parseHost(text: string): NetHost | EntryProblem {
   if (text.includes("[") || text.includes("]") || text.includes(":")) return parseBracketed(text);
-  const slash = text.indexOf("/");
-  if (slash !== -1) return parseNetwork(text.slice(0, slash), text.slice(slash + 1));
-  const address = parseAddress(text);
-  if (address) return { kind: "network", bytes: address, bits: 32 };
+  const block = parseBlock(text);
+  if (block?.start.length === 4) return { kind: "network", block };
+  if (text.includes("/")) return { must: 'a network of IPv4, such as "10.0.0.0/8"', hint: FORM.hint };
   const below = text.startsWith("*.");
   const name = parseName(below ? text.slice(2) : text);
   return typeof name === "string" ? { kind: below ? "below" : "name", name } : name;
@@ -71,36 +68,16 @@ function parseHost(text: string): NetHost | EntryProblem {
 function parseBracketed(text: string): NetHost | EntryProblem {
   const bytes = text.includes("/") ? undefined : parseAddress(text);
   const bracketed = text.startsWith("[") && text.endsWith("]") && !text.includes("%");
-  if (bytes?.length === 16 && bracketed) return unmapped(bytes);
+  if (bytes?.length === 16 && bracketed) {
+    // Deno 2.9 treats ::ffff:a.b.c.d as a.b.c.d, too; 2.6 does not
+    const start = unmapped(bytes);
+    return { kind: "network", block: { start, bits: 8 * start.length } };
+  }
   const must = "an IPv6 address in brackets, without network or zone";
   return {
     must,
     hint: bytes?.length === 16 ? `write "${addressText(bytes)}"` : 'write one such as "[::1]:80"',
   };
-}
-
-/**
- * Treats `::ffff:a.b.c.d` as `a.b.c.d`, because packets go to the same host. Deno 2.9 treats them as equal,
- * 2.6 does not.
- */
-function unmapped(bytes: readonly number[]): NetHost {
-  const mapped = bytes.slice(0, 12).every((byte, at) => byte === (at < 10 ? 0 : 0xff));
-  return mapped
-    ? { kind: "network", bytes: bytes.slice(12), bits: 32 }
-    : { kind: "network", bytes, bits: 128 };
-}
-
-function parseNetwork(address: string, bitsText: string): NetHost | EntryProblem {
-  const bytes = parseAddress(address);
-  const bits = /^[0-9]{1,2}$/.test(bitsText) ? Number(bitsText) : 33;
-  if (bytes?.length !== 4 || bits > 32) {
-    return { must: 'a network of IPv4, such as "10.0.0.0/8"', hint: FORM.hint };
-  }
-  return { kind: "network", bytes: masked(bytes, bits), bits };
-}
-
-function masked(bytes: readonly number[], bits: number): number[] {
-  return bytes.map((byte, at) => byte & (0xff << Math.max(0, 8 - Math.max(0, bits - 8 * at))) & 0xff);
 }
 
 /**
@@ -138,9 +115,8 @@ function meetHosts(a: NetHost, b: NetHost): NetHost | undefined {
 
 function holdsHost(broad: NetHost, narrow: NetHost): boolean {
   if (broad.kind === "network" || narrow.kind === "network") {
-    if (broad.kind !== "network" || narrow.kind !== "network") return false;
-    if (broad.bytes.length !== narrow.bytes.length || broad.bits > narrow.bits) return false;
-    return masked(narrow.bytes, broad.bits).every((byte, at) => byte === broad.bytes[at]);
+    return broad.kind === "network" && narrow.kind === "network" &&
+      broad.block.bits <= narrow.block.bits && inBlock(narrow.block.start, broad.block);
   }
   if (broad.kind === "name") return narrow.kind === "name" && narrow.name === broad.name;
   return narrow.name === broad.name || narrow.name.endsWith(`.${broad.name}`);
@@ -153,6 +129,6 @@ export function netText({ host, port }: NetEntry): string {
 
 function hostText(host: NetHost): string {
   if (host.kind !== "network") return host.kind === "below" ? `*.${host.name}` : host.name;
-  const whole = host.bits === 8 * host.bytes.length;
-  return `${addressText(host.bytes)}${whole ? "" : `/${host.bits}`}`;
+  const { start, bits } = host.block;
+  return `${addressText(start)}${bits === 8 * start.length ? "" : `/${bits}`}`;
 }

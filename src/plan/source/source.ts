@@ -142,8 +142,7 @@ function parsePath(text: string, original: string, base_url: string | undefined)
   const written = text.replaceAll("\\", "/");
   const path = fileOrEntry(written);
   const folder = path === written ? {} : FOLDER;
-  // "?" and "#" are characters of a file name here
-  const escaped = path.replaceAll("%", "%25").replaceAll("?", "%3F").replaceAll("#", "%23");
+  const escaped = escapedPath(path);
   if (escaped.startsWith("/") || isDrivePath(text)) {
     const url = new URL(`file://${escaped.startsWith("/") ? "" : "/"}${escaped}`).href;
     return { source: { kind: "url", url, original, via: "path", ...folder } };
@@ -152,6 +151,11 @@ function parsePath(text: string, original: string, base_url: string | undefined)
     return { source: { kind: "path", path, original } };
   }
   return { source: { kind: "url", url: new URL(escaped, base_url).href, original, via: "path", ...folder } };
+}
+
+/** Returns a path as a URL contains it: `?` and `#` are characters of a file's name. */
+export function escapedPath(path: string): string {
+  return path.replace(/[%?#]/g, encodeURIComponent);
 }
 
 function parseRegistry(

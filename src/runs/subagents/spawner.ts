@@ -9,7 +9,7 @@ import { Session } from "../../kernel/session/session.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import { count } from "../../sdk/session_status.ts";
 import type { MountedDescriptors } from "../../kernel/mounting/mount_descriptors.ts";
-import { combineLimits } from "../../policy/combine_limits.ts";
+import { combineLimits } from "../../policy/policy.ts";
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";

@@ -4,9 +4,8 @@
  */
 import { documentError, toDetail } from "../../plan/check/findings.ts";
 import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "../../plan/parse/document_limits.ts";
-import { LimitPassed, toData, type TreeNode } from "../../plan/parse/document_tree.ts";
+import { LimitPassed, lineIndex, toData, type TreeNode } from "../../plan/parse/document.ts";
 import { JsonSyntaxError, readJson } from "../../plan/parse/json_tree.ts";
-import { lineIndex } from "../../plan/parse/line_index.ts";
 import { readYaml, YamlSyntaxError } from "../../plan/parse/yaml_tree.ts";
 import type { ErrorCode, ErrorDetail } from "../../sdk/errors.ts";
 import type { JsonValue } from "../../sdk/json.ts";

@@ -2,7 +2,7 @@
  * Parses a request body by its content type. Recognises a plan by its `session` key and knows nothing else of
  * plans.
  */
-import type { TreeNode } from "../../plan/parse/document_tree.ts";
+import type { TreeNode } from "../../plan/parse/document.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonValue } from "../../sdk/json.ts";
 import type { RequestContext, ServerState } from "../context.ts";

@@ -3,8 +3,13 @@
  * from trusted addresses only. Each proxy appends what it saw, so the headers are read from right to left as long as the next
  * proxy is trusted; what stands further left may have been written by the client.
  */
-import { type AddressBlock, inBlock, parseBlock } from "../../policy/address_blocks.ts";
-import { parseAddress } from "../../plan/permissions/ip_address.ts";
+import {
+  type AddressBlock,
+  inBlock,
+  parseAddress,
+  parseBlock,
+  unmapped,
+} from "../../plan/permissions/ip_address.ts";
 
 /** The client of a request, as the outermost trusted proxy saw it. */
 export interface Client {
@@ -26,9 +31,6 @@ interface Hop {
   readonly scheme: string | undefined;
   readonly host: string | undefined;
 }
-
-/** IPv4 addresses as IPv6 addresses, which a listener on `::` sees. */
-const MAPPED: AddressBlock = { start: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0], bits: 96 };
 
 /** Addresses of reverse proxies whose headers are believed. */
 export class TrustedProxies {
@@ -65,10 +67,8 @@ export class TrustedProxies {
   }
 
   #trusts(address: string | null): boolean {
-    let bytes = address === null ? undefined : parseAddress(address);
-    if (!bytes) return false;
-    if (bytes.length === 16 && inBlock(bytes, MAPPED)) bytes = bytes.slice(12);
-    return this.#blocks.some((block) => inBlock(bytes, block));
+    const bytes = address === null ? undefined : parseAddress(address);
+    return bytes !== undefined && this.#blocks.some((block) => inBlock(unmapped(bytes), block));
   }
 }
 

@@ -1,6 +1,5 @@
 /** How the effect of a setting is shown, and the tests of a table of effects. */
-import { allSettings } from "../../../src/policy/policy_settings.ts";
-import { OVERLAY_SECTIONS } from "../../../src/policy/policy_schema.ts";
+import { ALL_SETTINGS, OVERLAY_SECTIONS } from "../../../src/policy/policy_schema.ts";
 import type { JsonObject } from "../../../src/sdk/types.ts";
 import { assertEquals } from "../../assert.ts";
 import { serverWith, type SettingServer, type Where } from "./kit.ts";
@@ -44,7 +43,7 @@ export async function toolOutcome(server: SettingServer, plan: unknown): Promise
 
 /** Registers the tests of each effect: for the server, in the policy of a key where it may be there, and by default. */
 export function testEffects(effects: Effects): void {
-  for (const { path, for_keys } of allSettings()) {
+  for (const { path, for_keys } of ALL_SETTINGS) {
     const effect = effects[path];
     if (effect === undefined) continue; // of another table
     if ("look_at_program" in effect) {

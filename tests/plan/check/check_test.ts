@@ -394,6 +394,13 @@ Deno.test("checkPlan() refuses ids that contain spaces or control characters", (
   }
 });
 
+Deno.test("checkPlan() accepts variables in the configs of modules that an agent appends", () => {
+  const tools = [{ module: "tool-x", config: { key: "${KEY}" } }];
+  const { plan, env } = checkPlan({ ...GOOD, agents: { a: { "tools+": tools } } });
+  assert(plan);
+  assertEquals(env.map(({ path, expanded }) => [path, expanded]), [["agents.a.tools+[0].config.key", true]]);
+});
+
 Deno.test("checkPlan() refuses variables outside of config in an operator's plan, and notes them in a caller's", () => {
   const plan = {
     ...GOOD,

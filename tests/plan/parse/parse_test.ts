@@ -1,6 +1,6 @@
 import { formatDetail } from "../../../src/plan/check/findings.ts";
+import { toData } from "../../../src/plan/parse/document.ts";
 import { DOCUMENT_LIMITS } from "../../../src/plan/parse/document_limits.ts";
-import { toData } from "../../../src/plan/parse/document_tree.ts";
 import { readJson } from "../../../src/plan/parse/json_tree.ts";
 import { parsePlanText, withPlaces } from "../../../src/plan/parse/parse.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
