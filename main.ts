@@ -5,9 +5,8 @@
  *   deno serve … main.ts            the HTTP API on the address of `deno serve`; keys come from PREAMP_API_KEYS
  */
 import type { EmbeddedServer } from "./src/cli/deno_serve.ts";
-import { isHosted } from "./src/cli/hosted.ts";
 import { cli } from "./src/cli/mod.ts";
-import { systemIo } from "./src/cli/terminal/io.ts";
+import { isHosted, systemIo } from "./src/cli/terminal/io.ts";
 
 /** Oldest version of Deno that has everything this program uses. */
 const OLDEST = [2, 6] as const;
@@ -19,10 +18,18 @@ if (major < OLDEST[0] || major === OLDEST[0] && minor < OLDEST[1]) {
   );
 }
 
-// The compiled program starts itself for its child processes.
+// The compiled program starts itself for its child processes, which end themselves. Under `deno run` each has an entry file.
 if (Deno.build.standalone && Deno.args[0] === "child") {
-  const { runChild } = await import("./src/cli/child_roles.ts");
-  await runChild(Deno.args.slice(1));
+  switch (Deno.args[1]) {
+    case "guest": // a sandboxed module (src/sandbox/tiers/process_tier.ts)
+      await (await import("./src/sandbox/child/child.ts")).runGuestChild();
+      break;
+    case "bundle": // the bundler (src/loader/bundler/bundler_process.ts)
+      await (await import("./src/loader/bundler/bundler_child.ts")).runBundlerChild();
+      break;
+    case "validate": // a module under `preamp module validate` (src/app/validation/process.ts)
+      await (await import("./src/app/validation/child.ts")).runValidatorChild();
+  }
 }
 
 let server: Promise<EmbeddedServer> | undefined;

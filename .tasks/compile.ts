@@ -11,7 +11,7 @@ const ROOT = new URL("../", import.meta.url);
 const BUNDLE = new URL("dist/bundle/", ROOT);
 /** esbuild's WebAssembly, beside the program's own code: read there by `src/loader/bundler/bundle.ts`. */
 const WASM = new URL("esbuild.wasm.gz", BUNDLE);
-/** The SDK for authors: read by `src/cli/sdk_files.ts`. */
+/** The SDK for authors: read by `src/cli/commands/module_new.ts`. */
 const SDK_FILES = new URL("sdk.json.gz", BUNDLE);
 /** The documentation, beside the program's own code: read there by `src/docs/pages.ts`. */
 const DOCS = new URL("docs/", BUNDLE);

@@ -22,7 +22,7 @@ export function countTokens(_text: string, _options?: unknown): number {
 }
 `;
 
-/** Writes the files as gzipped JSON, path → text; read by `src/cli/sdk_files.ts`. */
+/** Writes the files as gzipped JSON, path → text; read by `src/cli/commands/module_new.ts`. */
 export async function writeSdkFiles(output: URL): Promise<void> {
   const files: Record<string, string> = { "tokenizer.ts": TOKENIZER };
   for (const file of await sdkFiles()) {

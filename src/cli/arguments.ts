@@ -9,12 +9,19 @@ export interface Flag {
   readonly short?: string;
   /** Name of its value in the usage; absent for a flag without a value. */
   readonly value?: string;
+  /** All possible values; the usage has them in place of `value`. Absent: any text. */
+  readonly choices?: readonly string[];
   /** Whether it may be given without its value; the value is then written as `--name=value` only. */
   readonly value_optional?: boolean;
   /** Whether it may be given more than once. */
   readonly many?: boolean;
   /** One line for the usage; an empty text leaves the flag out of the usage. */
   readonly help: string;
+}
+
+/** Returns the value of a flag in the usage, such as `FILE` or `text|json`; undefined for a flag without a value. */
+export function valueName({ value, choices }: Flag): string | undefined {
+  return value ?? choices?.join("|");
 }
 
 /** A parsed command line. */
@@ -47,11 +54,9 @@ export class Arguments {
 /**
  * Parses a command line: `--name value`, `--name=value`, `-n value`. Arguments after `--` are not flags.
  *
- * @throws {UsageError} for an unknown flag, a missing or unexpected value, or a flag given twice.
+ * @throws {UsageError} for an unknown flag, a missing, unexpected or unknown value, or a flag given twice.
  */
 export function readArguments(args: readonly string[], flags: readonly Flag[]): Arguments {
-  const byName = new Map(flags.map((flag) => [flag.name, flag]));
-  const byLetter = new Map(flags.map((flag) => [flag.short, flag]));
   const values = new Map<string, string[]>();
   const rest: string[] = [];
   const words = [...args];
@@ -64,12 +69,12 @@ export function readArguments(args: readonly string[], flags: readonly Flag[]): 
       rest.push(word);
       continue;
     }
-    const { written, flag, inline } = split(word, byName, byLetter);
-    if (!flag) throw new UsageError(unknownFlag(written, byName));
+    const { written, flag, inline } = split(word, flags);
     const earlier = values.get(flag.name) ?? [];
     if (earlier.length > 0 && !flag.many) throw new UsageError(`Cannot use ${written}: it was given twice`);
-    const value = inline ?? (takesNextWord(flag) ? words.shift() : undefined);
-    values.set(flag.name, [...earlier, valueOf(flag, written, value, inline !== undefined)]);
+    const takes_next = valueName(flag) !== undefined && !flag.value_optional;
+    const value = inline ?? (takes_next ? words.shift() : undefined);
+    values.set(flag.name, [...earlier, checkedValue(flag, written, value, inline !== undefined)]);
   }
   return new Arguments(values, rest);
 }
@@ -80,59 +85,50 @@ export function readArguments(args: readonly string[], flags: readonly Flag[]): 
  */
 function split(
   word: string,
-  byName: ReadonlyMap<string, Flag>,
-  byLetter: ReadonlyMap<string | undefined, Flag>,
-): { written: string; flag: Flag | undefined; inline: string | undefined } {
-  if (!word.startsWith("--")) {
-    const written = word.slice(0, 2);
-    const flag = byLetter.get(written.slice(1));
-    if (flag?.value === undefined && word.length > 2) {
-      return { written: word, flag: undefined, inline: undefined };
-    }
-    return { written, flag, inline: word.length > 2 ? word.slice(2).replace(/^=/, "") : undefined };
+  flags: readonly Flag[],
+): { written: string; flag: Flag; inline: string | undefined } {
+  const is_long = word.startsWith("--");
+  const end = is_long ? word.indexOf("=") : 2;
+  const written = end < 0 ? word : word.slice(0, end);
+  const inline = written === word ? undefined : word.slice(end).replace(/^=/, "");
+  const name = written.replace(/^--?/, "");
+  const flag = flags.find((flag) => (is_long ? flag.name : flag.short) === name);
+  if (flag && (is_long || inline === undefined || valueName(flag) !== undefined)) {
+    return { written, flag, inline };
   }
-  const equals = word.indexOf("=");
-  const written = equals < 0 ? word : word.slice(0, equals);
-  return {
-    written,
-    flag: byName.get(written.slice(2)),
-    inline: equals < 0 ? undefined : word.slice(equals + 1),
+  const unknown = is_long ? written : word;
+  const meant = didYouMean(unknown.replace(/^-+/, ""), flags.map((flag) => flag.name));
+  const advice = meant === undefined ? "" : `; did you mean --${meant}?`;
+  throw new UsageError(
+    `Cannot use ${JSON.stringify(unknown.slice(0, 80))}: there is no such flag${advice}`,
+  );
+}
+
+function checkedValue(flag: Flag, written: string, value: string | undefined, inline: boolean): string {
+  const { choices, value_optional, name } = flag;
+  const refuse = (fact: string): never => {
+    throw new UsageError(`Cannot use ${written}: ${fact}`);
   };
-}
-
-function takesNextWord({ value, value_optional = false }: Flag): boolean {
-  return value !== undefined && !value_optional;
-}
-
-function valueOf(
-  flag: Flag,
-  written: string,
-  value: string | undefined,
-  inline: boolean,
-): string {
-  if (flag.value === undefined) {
-    if (value === undefined) return "";
-    throw new UsageError(`Cannot use ${written}: it takes no value, but received ${JSON.stringify(value)}`);
-  }
+  const form = valueName(flag);
   if (value === undefined) {
-    if (flag.value_optional) return "";
-    throw new UsageError(`Cannot use ${written}: it needs a value, ${written} ${flag.value}`);
+    return form === undefined || value_optional ? "" : refuse(`it needs a value, ${written} ${form}`);
   }
+  const quoted = JSON.stringify(value);
+  if (form === undefined) return refuse(`it takes no value, but received ${quoted}`);
   if (!inline && value.length > 1 && value.startsWith("-")) {
-    throw new UsageError(
-      `Cannot use ${written}: it needs a value, but the flag ${
-        JSON.stringify(value)
-      } follows; write ${written}=${value} to use that text as the value`,
-    );
+    const advice = `write ${written}=${value} to use that text as the value`;
+    return refuse(`it needs a value, but the flag ${quoted} follows; ${advice}`);
+  }
+  if (choices && !choices.includes(value)) {
+    throw new UsageError(`Cannot use --${name}: must be ${choices.join(" or ")}, but is ${quoted}`);
   }
   return value;
 }
 
-function unknownFlag(written: string, known: ReadonlyMap<string, Flag>): string {
-  const meant = didYouMean(written.replace(/^-+/, ""), known.keys());
-  return `Cannot use ${JSON.stringify(written.slice(0, 80))}: there is no such flag${
-    meant === undefined ? "" : `; did you mean --${meant}?`
-  }`;
+/** Returns what to do about an unknown word: `did you mean X?`, or else other advice. */
+export function adviceFor(word: string, known: Iterable<string>, otherwise: string): string {
+  const meant = didYouMean(word, known);
+  return meant === undefined ? otherwise : `did you mean ${meant}?`;
 }
 
 /** Thrown for a command line that cannot be used; `message` says how to correct it. */
@@ -140,4 +136,29 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
   /** Command or group to show help for; "" for the usage of the program. Default: the command that runs. */
   command?: string;
+}
+
+/** Returns the flags `--output-format` and `--json`, which are the same for every command that prints an answer. */
+export function formatFlags(
+  { help, short, more = [] }: {
+    /** Description of the output in each format. */
+    help: string;
+    /** One letter for `--output-format`. */
+    short?: string;
+    /** Formats in addition to `text` and `json`. */
+    more?: readonly string[];
+  },
+): Flag[] {
+  const choices = ["text", "json", ...more];
+  return [
+    { name: "output-format", ...(short === undefined ? {} : { short }), choices, help },
+    { name: "json", help: "the same as --output-format json" },
+  ];
+}
+
+/** Returns the requested format. @throws {UsageError} for `--json` with the format `text`. */
+export function formatOf(args: Arguments): string {
+  const format = args.value("output-format") ?? (args.has("json") ? "json" : "text");
+  if (!args.has("json") || format !== "text") return format;
+  throw new UsageError("Cannot use --json with --output-format text; remove one of them");
 }

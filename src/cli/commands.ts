@@ -1,5 +1,43 @@
-/** The table of commands: name, summary and file. The file of a command is loaded when the command runs. */
-import type { Command } from "./command.ts";
+/** The interface of a command, and the table of all. The file of a command is loaded when the command runs. */
+import type { Caller } from "../runs/types.ts";
+import type { Arguments, Flag } from "./arguments.ts";
+import type { Io } from "./terminal/io.ts";
+
+/** A command of `preamp`. */
+export interface Command {
+  /** Usage without the word `preamp`, such as `plan check <file>…`. */
+  readonly usage: string;
+  /** One sentence. */
+  readonly summary: string;
+  readonly flags: readonly Flag[];
+  /** Returns the paragraphs below the flags; called by `help` only. */
+  readonly details?: () => string | Promise<string>;
+  /** Maximum number of arguments that are not flags. Default: any number. */
+  readonly max_arguments?: number;
+  /**
+   * Runs the command. Resolves to its answer, or to the exit code of a command that wrote its output itself. Throws
+   * `UsageError` or `PreampError` for the user's mistakes.
+   */
+  run(args: Arguments, io: Io): Promise<Answer | number>;
+}
+
+/** What a command prints. */
+export interface Answer {
+  /** Output with `--output-format json`; absent for a command without that flag. */
+  readonly data?: unknown;
+  /** Other output. */
+  readonly text: string;
+  /** Text for stderr, which follows `text`; not printed with `data`. */
+  readonly notes?: string;
+  /** Exit code. Default: 0. */
+  readonly exit?: number;
+}
+
+/** Commands by their names. */
+export type Commands = Readonly<Record<string, Command>>;
+
+/** The caller of a command: plans named on the command line are an operator's (src/docs/security.md#who-is-trusted). */
+export const TERMINAL: Caller = { name: "terminal", namespace: "local", origin: "operator" };
 
 /** A command before it is loaded. */
 export interface CommandEntry {
@@ -11,154 +49,82 @@ export interface CommandEntry {
 
 /** Every command, in the order of the usage. */
 export const COMMANDS: readonly CommandEntry[] = [
-  entry("serve", "serve the HTTP API", async () => (await import("./commands/serve.ts")).command),
-  entry("run", "run a prompt in this process", async () => (await import("./commands/run.ts")).command),
-  entry(
-    "replay",
-    "replay a saved run and report the first difference",
-    async () => (await import("./commands/replay.ts")).command,
-  ),
-  entry(
-    "plan check",
-    "check plans without running or fetching anything",
-    async () => (await import("./commands/plan_check.ts")).command,
-  ),
-  entry(
-    "plan explain",
-    "show what a plan may touch, without running it",
-    async () => (await import("./commands/plan_explain.ts")).command,
-  ),
-  entry(
-    "plan lock",
-    "pin the files of a plan's modules by their hashes",
-    async () => (await import("./commands/plan_lock.ts")).command,
-  ),
-  entry(
-    "plan vendor",
-    "write a plan with its modules as bundles beside it",
-    async () => (await import("./commands/plan_vendor.ts")).command,
-  ),
-  entry(
-    "plan diff",
-    "compare two plans: what the second one widens and narrows",
-    async () => (await import("./commands/plan_diff.ts")).command,
-  ),
-  entry(
-    "plan hash",
-    "print the hash of a plan",
-    async () => (await import("./commands/plan_hash.ts")).command,
-  ),
-  entry(
-    "module list",
-    "list the built-in modules",
-    async () => (await import("./commands/module_list.ts")).command,
-  ),
-  entry(
-    "module new",
-    "create a module from a template (code, test, README)",
-    async () => (await import("./commands/module_new.ts")).command,
-  ),
-  entry(
-    "module types",
-    "write the SDK's types and test kit for editors and tests",
-    async () => (await import("./commands/module_types.ts")).command,
-  ),
-  entry(
-    "module validate",
-    "check a module against its contract and run it",
-    async () => (await import("./commands/module_validate.ts")).command,
-  ),
-  entry(
-    "module bundle",
-    "bundle a module into one file",
-    async () => (await import("./commands/module_bundle.ts")).command,
-  ),
-  entry(
-    "module hash",
-    "print the digest that pins a module",
-    async () => (await import("./commands/module_hash.ts")).command,
-  ),
-  entry(
-    "doctor",
-    "describe this host: versions, store, isolation, permissions",
-    async () => (await import("./commands/doctor.ts")).command,
-  ),
-  entry(
-    "store check",
-    "check a store and count what it holds",
-    async () => (await import("./commands/store_commands.ts")).check,
-  ),
-  entry(
-    "store migrate",
-    "create the tables of a store, or update them",
-    async () => (await import("./commands/store_commands.ts")).migrate,
-  ),
-  entry(
-    "store vacuum",
-    "delete expired rows and return their space",
-    async () => (await import("./commands/store_commands.ts")).vacuum,
-  ),
-  entry(
-    "provider list",
-    "list the providers, their keys and default models",
-    async () => (await import("./commands/provider_commands.ts")).list,
-  ),
-  entry(
-    "provider models",
-    "list the models of an account",
-    async () => (await import("./commands/provider_commands.ts")).models,
-  ),
-  entry(
-    "provider test",
-    "call a model once: latency, tokens, cost, or what is wrong",
-    async () => (await import("./commands/provider_test.ts")).command,
-  ),
-  entry(
-    "config example",
-    "print a preamp.yaml with every default",
-    async () => (await import("./commands/config.ts")).example,
-  ),
-  entry("config check", "check a preamp.yaml", async () => (await import("./commands/config.ts")).check),
-  entry(
-    "config reference",
-    "describe every setting",
-    async () => (await import("./commands/config.ts")).reference,
-  ),
-  entry(
-    "source add",
-    "override the source of a module",
-    async () => (await import("./commands/source_commands.ts")).add,
-  ),
-  entry(
-    "source remove",
-    "remove a source override",
-    async () => (await import("./commands/source_commands.ts")).remove,
-  ),
-  entry(
-    "source list",
-    "list source overrides",
-    async () => (await import("./commands/source_commands.ts")).list,
-  ),
-  entry(
-    "completion",
-    "print a completion script for bash, zsh or fish",
-    async () => (await import("./commands/completion.ts")).command,
-  ),
-  entry(
-    "version",
-    "print the version of this program",
-    async () => (await import("./commands/version.ts")).command,
-  ),
-  entry(
-    "docs",
-    "read the documentation that ships with the program",
-    async () => (await import("./commands/docs.ts")).command,
-  ),
-  entry("help", "show how a command is used", async () => (await import("./commands/help.ts")).command),
+  ...from(() => import("./commands/serve.ts"), { "serve": "serve the HTTP API" }),
+  ...from(() => import("./commands/run.ts"), { "run": "run a prompt in this process" }),
+  ...from(() => import("./commands/replay.ts"), {
+    "replay": "replay a saved run and report the first difference",
+  }),
+  ...from(() => import("./commands/plan_check.ts"), {
+    "plan check": "check plans without running or fetching anything",
+  }),
+  ...from(() => import("./commands/plan_explain.ts"), {
+    "plan explain": "show what a plan may touch, without running it",
+  }),
+  ...from(() => import("./commands/plan_lock.ts"), {
+    "plan lock": "pin the files of a plan's modules by their hashes",
+  }),
+  ...from(() => import("./commands/plan_vendor.ts"), {
+    "plan vendor": "write a plan with its modules as bundles beside it",
+  }),
+  ...from(() => import("./commands/plan_diff.ts"), {
+    "plan diff": "compare two plans: what the second one widens and narrows",
+    "plan hash": "print the hash of a plan",
+  }),
+  ...from(() => import("./commands/docs.ts"), { "module list": "list the built-in modules" }),
+  ...from(() => import("./commands/module_new.ts"), {
+    "module new": "create a module from a template (code, test, README)",
+    "module types": "write the SDK's types and test kit for editors and tests",
+  }),
+  ...from(() => import("./commands/module_validate.ts"), {
+    "module validate": "check a module against its contract and run it",
+  }),
+  ...from(() => import("./commands/module_bundle.ts"), {
+    "module bundle": "bundle a module into one file",
+    "module hash": "print the digest that pins a module",
+  }),
+  ...from(() => import("./commands/doctor.ts"), {
+    "doctor": "describe this host: versions, store, isolation, permissions",
+  }),
+  ...from(() => import("./commands/store_commands.ts"), {
+    "store check": "check a store and count what it holds",
+    "store migrate": "create the tables of a store, or update them",
+    "store vacuum": "delete expired rows and return their space",
+  }),
+  ...from(() => import("./commands/provider_commands.ts"), {
+    "provider list": "list the providers, their keys and default models",
+    "provider models": "list the models of an account",
+    "provider test": "call a model once: latency, tokens, cost, or what is wrong",
+  }),
+  ...from(() => import("./commands/config.ts"), {
+    "config example": "print a preamp.yaml with every default",
+    "config check": "check a preamp.yaml",
+    "config reference": "describe every setting",
+  }),
+  ...from(() => import("./commands/source_commands.ts"), {
+    "source add": "override the source of a module",
+    "source remove": "remove a source override",
+    "source list": "list source overrides",
+  }),
+  ...from(() => import("./commands/completion.ts"), {
+    "completion": "print a completion script for bash, zsh or fish",
+  }),
+  ...from(() => import("./commands/help.ts"), { "version": "print the version of this program" }),
+  ...from(() => import("./commands/docs.ts"), {
+    "docs": "read the documentation that ships with the program",
+  }),
+  ...from(() => import("./commands/help.ts"), { "help": "show how a command is used" }),
 ];
 
-function entry(name: string, summary: string, load: () => Promise<Command>): CommandEntry {
-  return { name, summary, load };
+/** Returns the entries of commands in one file, from their names and summaries. */
+function from(
+  load: () => Promise<{ commands: Commands }>,
+  summaries: Readonly<Record<string, string>>,
+): CommandEntry[] {
+  return Object.entries(summaries).map(([name, summary]) => ({
+    name,
+    summary,
+    load: async () => (await load()).commands[name]!, // a test loads every command
+  }));
 }
 
 /** Returns the command that a command line names, and the arguments after its name. */

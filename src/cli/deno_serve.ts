@@ -10,13 +10,12 @@ import { processRedactor } from "../policy/redact.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import { createRuntime } from "../app/runtime.ts";
 import { createApp, createPreamp, type Preamp } from "../server/mod.ts";
-import { readArguments } from "./arguments.ts";
-import { serverOptions } from "./server_options.ts";
-import { consoleOutput, hostedStore, isHosted } from "./hosted.ts";
-import { type Output, systemIo } from "./terminal/io.ts";
-import { createLog } from "./log.ts";
-import { logStrayOutput } from "./stray_output.ts";
+import { readArguments, UsageError } from "./arguments.ts";
+import { parseStoreName, type StoreName } from "../store/open_store.ts";
+import { serverOptions } from "./commands/serve.ts";
+import { createLog, logStrayOutput } from "./log.ts";
 import { readSettings, type Settings } from "./settings.ts";
+import { type Io, isHosted, type Output, systemIo } from "./terminal/io.ts";
 
 /** Milliseconds that runs have to stop on a shutdown signal. Deno Deploy allows 5 s for the whole process. */
 const GRACE_MS = 3_000;
@@ -82,4 +81,44 @@ function unusable(output: Output, error: unknown): EmbeddedServer {
     log: (record) => log.request(record),
   });
   return { fetch, resume: () => Promise.reject(failure), stop: () => Promise.resolve(log.flush()) };
+}
+
+/** Variables of a process with a database of Deno KV as the default one. */
+const KV_VARIABLES = ["DENO_KV_DEFAULT_PATH", "DENO_KV_REQUIRES_DISTRIBUTED_DATABASE"];
+
+/**
+ * Returns the store of a hosted server. `auto` is the database of `DATABASE_URL`, else an attached Deno KV, else memory: the
+ * disk of the host does not last.
+ *
+ * @throws {UsageError} for a `DATABASE_URL` that is no URL of Postgres.
+ */
+export function hostedStore(
+  { store }: Pick<Settings, "store">,
+  { env }: Pick<Io, "env">,
+): StoreName | "memory" {
+  if (store !== "auto") return store;
+  const url = env("DATABASE_URL") ?? "";
+  if (url !== "") {
+    const name = parseStoreName(url);
+    if (name?.kind === "postgres") return name;
+    throw new UsageError("Cannot use DATABASE_URL: must be postgres://USER:PASSWORD@HOST/DATABASE");
+  }
+  const has_kv = typeof Deno.openKv === "function" && KV_VARIABLES.some((name) => (env(name) ?? "") !== "");
+  return has_kv ? { kind: "kv", path: null } : "memory";
+}
+
+/**
+ * Returns the console as an output of lines: Deno Deploy keeps what is written to the console. The methods are those of now, so
+ * that a log which receives the console's output later does not receive its own lines.
+ */
+export function consoleOutput(): Output {
+  const write = console.log.bind(console);
+  return {
+    terminal: false,
+    color: false,
+    columns: () => 80,
+    write(text) {
+      for (const line of text.split("\n")) if (line !== "") write(line);
+    },
+  };
 }

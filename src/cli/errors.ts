@@ -32,16 +32,12 @@ export function exitOfCode(code: string | undefined): number {
 
 /** Returns the exit code for the status of an ended run (src/docs/http.md#the-run-object). */
 export function exitOfStatus(status: RunStatus): number {
-  switch (status) {
-    case "completed":
-      return EXIT.done;
-    case "denied":
-      return EXIT.refused;
-    case "cancelled":
-      return EXIT.interrupted;
-    default:
-      return EXIT.failed;
-  }
+  const exits: Partial<Record<RunStatus, number>> = {
+    completed: EXIT.done,
+    denied: EXIT.refused,
+    cancelled: EXIT.interrupted,
+  };
+  return exits[status] ?? EXIT.failed;
 }
 
 /** Thrown when a document is invalid: adds the file, as it was named on the command line, to an error. */
@@ -58,6 +54,15 @@ export class DocumentFailure extends Error {
   }
 }
 
+/** Resolves to the result of work on a document. @throws {DocumentFailure} for its error; `file` is the document. */
+export async function inDocument<T>(file: string, result: Promise<T>): Promise<T> {
+  try {
+    return await result;
+  } catch (error) {
+    throw new DocumentFailure(file, error);
+  }
+}
+
 /** Prints an error and returns the exit code. Errors other than PreampError and UsageError are bugs: their stack is printed. */
 export function reportError(error: unknown, io: Io): number {
   const style = styleOf(io.err);
@@ -70,11 +75,8 @@ export function reportError(error: unknown, io: Io): number {
   const failure = error instanceof DocumentFailure ? error.failure : error;
   const code = errorCode(failure);
   if (code === undefined || !Object.hasOwn(failure as object, "details")) {
-    print(
-      failure instanceof Error && code === undefined
-        ? failure.stack ?? failure.message
-        : errorMessage(failure),
-    );
+    const is_bug = failure instanceof Error && code === undefined;
+    print(is_bug ? failure.stack ?? failure.message : errorMessage(failure));
     return EXIT.failed;
   }
   const { details, message } = failure as PreampError; // identified by its code: a bundle has its own copy of the class

@@ -1,15 +1,22 @@
-/** The process log of `serve` on stderr: one line of JSON for each record, or a short line for a person. */
+/**
+ * The process log of `serve` on stderr: one line of JSON for each record, or a short line for a person. Output that would
+ * otherwise bypass it is logged too.
+ */
 import { Redactor } from "../policy/redact.ts";
-import { formatLogLine } from "../server/log_line.ts";
+import { describeError, formatLogLine } from "../server/log_line.ts";
 import { formatLogRecord, type LogRecord } from "../server/middleware/access_log.ts";
 import { escapeUnprintable } from "../text/escape.ts";
+import { consoleMethods } from "../sdk/console.ts";
 import { type JsonObject, toPlainObject } from "../sdk/json.ts";
 import { timestamp } from "../sdk/timestamp.ts";
 import type { Output } from "./terminal/io.ts";
 import { styleOf } from "./terminal/format.ts";
 
+/** Formats of log lines. */
+export const LOG_FORMATS = ["json", "pretty"] as const;
+
 /** Format of log lines. */
-export type LogFormat = "json" | "pretty";
+export type LogFormat = typeof LOG_FORMATS[number];
 
 /** Severity of a log line. */
 export type Level = "info" | "warning" | "error";
@@ -38,64 +45,60 @@ export function createLog(
   secrets: Redactor = new Redactor(),
   now: () => number = Date.now,
 ): Log {
+  const lines = format === "json" ? JSON_LINES : prettyLines(output);
   const buffer = new BufferedOutput(output);
   const own = secrets.child();
-  const write = (line: string) => buffer.add(`${line}\n`);
-  const flush = () => buffer.flush();
-  const time = () => timestamp(now());
-  const redactedRecord = (record: LogRecord): LogRecord => {
+  const redacted = (record: LogRecord): LogRecord => {
     if (record.error !== undefined) {
       return secrets.redactValues(record as unknown as JsonObject) as unknown as LogRecord;
     }
     const { method, path, run_id } = record;
-    const redacted = { ...record, method: own.redactText(method), path: own.redactText(path) };
-    return run_id === undefined ? redacted : { ...redacted, run_id: own.redactText(run_id) };
+    const copy = { ...record, method: own.redactText(method), path: own.redactText(path) };
+    return run_id === undefined ? copy : { ...copy, run_id: own.redactText(run_id) };
   };
-  if (format === "json") {
-    return {
-      request: (record) => write(formatLogRecord(redactedRecord(record))),
-      note(level, event, facts) {
-        write(
-          formatLogLine({
-            level,
-            ts: time(),
-            code: event,
-            message: event,
-            ...secrets.redactValues(toPlainObject(facts)),
-          }),
-        );
-        flush();
-      },
-      flush,
-    };
-  }
+  return {
+    request: (record) => buffer.add(`${lines.request(redacted(record))}\n`),
+    note(level, event, facts) {
+      const plain = secrets.redactValues(toPlainObject(facts));
+      buffer.add(`${lines.note(level, timestamp(now()), event, plain)}\n`);
+      buffer.flush();
+    },
+    flush: () => buffer.flush(),
+  };
+}
+
+/** Formats what is logged. */
+interface LineFormat {
+  request(record: LogRecord): string;
+  note(level: Level, ts: string, event: string, facts: JsonObject): string;
+}
+
+const JSON_LINES: LineFormat = {
+  request: formatLogRecord,
+  note: (level, ts, event, facts) => formatLogLine({ level, ts, code: event, message: event, ...facts }),
+};
+
+function prettyLines(output: Output): LineFormat {
   const { dim, red, yellow } = styleOf(output);
   const paint = { info: dim, warning: yellow, error: red } satisfies Record<Level, (text: string) => string>;
-  const pretty = (level: Level, ts: string, text: string) =>
-    write(
-      `${dim(ts.slice(11, 23))} ${paint[level](level.padEnd(7))} ${
-        escapeUnprintable(text).slice(0, MAX_PRETTY_LINE)
-      }`,
-    );
+  const line = (level: Level, ts: string, text: string) => {
+    const head = `${dim(ts.slice(11, 23))} ${paint[level](level.padEnd(7))}`;
+    return `${head} ${escapeUnprintable(text).slice(0, MAX_PRETTY_LINE)}`;
+  };
   return {
-    request(record) {
-      const { level, ts, method, path, status, ms, caller, request_id, code, error } = redactedRecord(record);
+    request({ level, ts, method, path, status, ms, caller, request_id, code, error }) {
       const parts = [`${status}`, method.padEnd(4), path, `${Math.round(ms)} ms`, caller ?? "-", request_id];
       if (code !== undefined) parts.push(code);
       if (error) parts.push(`${error.name}: ${error.message}`);
-      pretty(level, ts, parts.join("  "));
-      if (error?.stack !== undefined) {
-        for (const line of error.stack.split("\n").slice(1)) pretty(level, ts, line);
-      }
+      const stack = error?.stack?.split("\n").slice(1) ?? [];
+      return [parts.join("  "), ...stack].map((text) => line(level, ts, text)).join("\n");
     },
-    note(level, event, facts) {
-      const fields = Object.entries(secrets.redactValues(toPlainObject(facts))).map(([name, value]) =>
+    note(level, ts, event, facts) {
+      const fields = Object.entries(facts).map(([name, value]) =>
         `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`
       );
-      pretty(level, time(), [event, ...fields].join("  "));
-      flush();
+      return line(level, ts, [event, ...fields].join("  "));
     },
-    flush,
   };
 }
 
@@ -133,4 +136,30 @@ class BufferedOutput {
       // there is no other output for this error
     }
   }
+}
+
+/** Milliseconds after the start: loading `node:process` takes 10 ms, which the first run need not wait for. */
+const NODE_WARNINGS_AFTER_MS = 1_000;
+
+/**
+ * Logs unhandled errors and console output, and, after a delay, warnings of Node's libraries. An unhandled error in one
+ * module must not end other runs.
+ */
+export function logStrayOutput(log: Log, node_warnings_after_ms = NODE_WARNINGS_AFTER_MS): void {
+  globalThis.addEventListener("unhandledrejection", (event) => {
+    event.preventDefault();
+    log.note("error", "unhandled_rejection", describeError(event.reason));
+  });
+  globalThis.addEventListener("error", (event) => {
+    event.preventDefault();
+    log.note("error", "uncaught_error", describeError(event.error));
+  });
+  Object.assign(console, consoleMethods((level, text) => log.note(level, "console", { text }), Deno.inspect));
+  Deno.unrefTimer(setTimeout(() => logNodeWarnings(log), node_warnings_after_ms));
+}
+
+async function logNodeWarnings(log: Log): Promise<void> {
+  const { default: process } = await import("node:process");
+  process.removeAllListeners("warning"); // the default listener writes to stderr
+  process.on("warning", (warning: Error) => log.note("warning", "node_warning", describeError(warning)));
 }

@@ -1,6 +1,6 @@
-/** Runs a command line of `preamp`: finds the command, parses its arguments, and reports its error. */
-import { readArguments, UsageError } from "./arguments.ts";
-import { findCommand } from "./commands.ts";
+/** Runs a command line of `preamp`: finds the command, parses its arguments, and prints its answer or its error. */
+import { formatOf, readArguments, UsageError } from "./arguments.ts";
+import { type CommandEntry, findCommand } from "./commands.ts";
 import { type Io, systemIo } from "./terminal/io.ts";
 
 /** Flags that mean a command. */
@@ -37,11 +37,35 @@ async function dispatch(args: readonly string[], io: Io): Promise<number> {
     io.out.write(await commandHelp(entry, io.out));
     return 0;
   }
-  const command = await entry.load();
   try {
-    return await command.run(readArguments(rest, command.flags), io);
+    return await runCommand(entry, rest, io);
   } catch (error) {
     if (error instanceof UsageError) error.command ??= entry.name;
     throw error;
   }
+}
+
+async function runCommand(
+  { name, load }: CommandEntry,
+  words: readonly string[],
+  io: Io,
+): Promise<number> {
+  const { flags, max_arguments = Infinity, run } = await load();
+  const args = readArguments(words, flags);
+  if (args.rest.length > max_arguments) {
+    const most = max_arguments === 0 ? "flags only" : `at most ${max_arguments} argument`;
+    throw new UsageError(`Cannot use ${JSON.stringify(args.rest[max_arguments])}: ${name} takes ${most}`);
+  }
+  const format = formatOf(args);
+  const answer = await run(args, io);
+  if (typeof answer === "number") return answer;
+  const { data, text, notes = "", exit = 0 } = answer;
+  if (format === "json") {
+    const { jsonText } = await import("./terminal/format.ts");
+    io.out.write(jsonText(data, io.out));
+  } else {
+    io.out.write(text);
+    io.err.write(notes);
+  }
+  return exit;
 }

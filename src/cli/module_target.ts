@@ -5,8 +5,9 @@ import { displayUrl } from "../loader/module_errors.ts";
 import type { LoadContext, LoadSpec, ModuleGraph } from "../loader/types.ts";
 import { parseSource } from "../plan/source/source.ts";
 import type { Policy } from "../policy/policy.ts";
+import { decodePercent, escapeUnprintable } from "../text/escape.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
-import { TERMINAL } from "./command.ts";
+import { TERMINAL } from "./commands.ts";
 import { locate } from "./paths.ts";
 import type { Io } from "./terminal/io.ts";
 
@@ -33,19 +34,15 @@ export async function readTarget(
   verb: string,
 ): Promise<ModuleTarget> {
   const [name, more] = args.rest;
-  if (name === undefined) {
-    throw new UsageError(`Cannot ${verb} a module: name it by its path or its URL`);
-  }
-  if (more !== undefined) {
-    throw new UsageError(`Cannot ${verb} ${JSON.stringify(more)}: one module at a time`);
-  }
+  if (name === undefined) throw new UsageError(`Cannot ${verb} a module: name it by its path or its URL`);
+  const refuse = (name: string, why: string) =>
+    new UsageError(`Cannot ${verb} ${JSON.stringify(name)}: ${why}`);
+  if (more !== undefined) throw refuse(more, "one module at a time");
   const written = /^[a-z][a-z0-9+.-]+:/i.test(name) ? name : await urlOf(name, io); // one letter is a Windows drive
   const parsed = parseSource(written, { esm_host: policy.modules.esm_host });
-  if ("problem" in parsed || parsed.source.kind !== "url") {
-    const why = "problem" in parsed ? `${parsed.problem}: ${parsed.hint}` : "it is not a URL";
-    throw new UsageError(`Cannot ${verb} ${JSON.stringify(name)}: ${why}`);
-  }
+  if ("problem" in parsed) throw refuse(name, `${parsed.problem}: ${parsed.hint}`);
   const { source } = parsed;
+  if (source.kind !== "url") throw refuse(name, "it is not a URL");
   const { origin, namespace } = TERMINAL;
   const context = { origin, namespace, policy, frozen: false, base_url: io.cwd.href };
   return { name, url: source.url, id: idOf(source.url), spec: { source }, context };
@@ -73,7 +70,8 @@ export function warnOfRefusedImports(
 ): void {
   for (const { specifier, url, line, column } of imports_refused) {
     const label = specifier === null ? "a computed import" : `import of ${JSON.stringify(specifier)}`;
-    io.err.write(`warning: ${displayPath(url, io)}:${line}:${column}: ${label} throws when it is executed\n`);
+    const place = escapeUnprintable(`${displayPath(url, io)}:${line}:${column}: ${label}`);
+    io.err.write(`warning: ${place} throws when it is executed\n`);
   }
 }
 
@@ -81,10 +79,9 @@ export function warnOfRefusedImports(
 async function urlOf(name: string, io: Io): Promise<string> {
   const url = locate(name, io.cwd);
   const info = await Deno.stat(url).catch((error) => {
-    if (error instanceof Deno.errors.NotFound) return null;
-    throw new UsageError(`Cannot read ${JSON.stringify(name)}: ${error.message}`, { cause: error });
+    const why = error instanceof Deno.errors.NotFound ? "there is no such file or folder" : error.message;
+    throw new UsageError(`Cannot read ${JSON.stringify(name)}: ${why}`, { cause: error });
   });
-  if (!info) throw new UsageError(`Cannot read ${JSON.stringify(name)}: there is no such file or folder`);
   if (!info.isDirectory) return url.href;
   const folder = url.href.endsWith("/") ? url.href : `${url.href}/`;
   const isThere = (file: string) => Deno.stat(new URL(file, folder)).then(() => true, () => false);
@@ -100,7 +97,7 @@ export const ENTRY_NAMES: ReadonlySet<string> = new Set(["mod", "index", "main",
 /** Returns the id derived from a URL: the file's name, or the folder's name for an entry file. */
 function idOf(url: string): string {
   if (!URL.canParse(url) || url.startsWith("data:")) return "module";
-  const parts = decodeURIComponent(new URL(url).pathname).split("/").filter((part) => part !== "");
+  const parts = decodePercent(new URL(url).pathname).split("/").filter((part) => part !== "");
   const file = (parts.at(-1) ?? "").replace(/\.[a-z]+$/i, "");
   const name = ENTRY_NAMES.has(file) ? parts.at(-2) ?? file : file;
   return name.replaceAll("_", "-").replace(/^amplifier-module-/, "") || "module";

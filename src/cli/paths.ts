@@ -1,5 +1,6 @@
 /** Paths of the command line as URLs, the files they name, and the folders of settings. */
 import { didYouMean } from "../sdk/did_you_mean.ts";
+import { errorMessage } from "../sdk/errors.ts";
 import { UsageError } from "./arguments.ts";
 import type { SourcesFile } from "../app/source_overrides.ts";
 
@@ -36,7 +37,7 @@ export async function readOptional(url: URL, name: string): Promise<string | und
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return undefined;
-    throw new UsageError(`Cannot read ${JSON.stringify(name)}: ${reasonOf(error)}`, { cause: error });
+    throw new UsageError(`Cannot read ${JSON.stringify(name)}: ${reasonOf(error, "read")}`, { cause: error });
   }
 }
 
@@ -52,6 +53,30 @@ export async function readNamed(url: URL, name: string): Promise<string> {
   );
 }
 
+/** A text and its place. */
+export interface InputText {
+  /** The file as it was named; `<stdin>`. */
+  name: string;
+  url: URL;
+  text: string;
+}
+
+/** Resolves to the text of a file; `-` is stdin. @throws {UsageError} when it does not exist or cannot be read. */
+export async function readInput(
+  name: string,
+  io: Pick<Environment, "cwd"> & { readonly in: { text(): Promise<string> } },
+): Promise<InputText> {
+  if (name !== "-") {
+    const url = locate(name, io.cwd);
+    return { name, url, text: await readNamed(url, name) };
+  }
+  try {
+    return { name: "<stdin>", url: new URL("stdin", io.cwd), text: await io.in.text() };
+  } catch (error) {
+    throw new UsageError(`Cannot read stdin: ${reasonOf(error, "read")}`, { cause: error });
+  }
+}
+
 /** Resolves to a similar file name in the same folder. */
 async function similarName(url: URL): Promise<string | undefined> {
   const names: string[] = [];
@@ -65,14 +90,35 @@ async function similarName(url: URL): Promise<string | undefined> {
   return didYouMean(decodeURIComponent(url.pathname.split("/").at(-1) ?? ""), names);
 }
 
-function reasonOf(error: unknown): string {
-  if (error instanceof Deno.errors.PermissionDenied) return "this user may not read it";
+/** Returns why a file cannot be read or written. */
+function reasonOf(error: unknown, verb: "read" | "write"): string {
+  if (error instanceof Deno.errors.PermissionDenied) return `this user may not ${verb} it`;
   if (error instanceof Deno.errors.NotCapable) {
-    return "this process may not read it; start it with --allow-read";
+    return `this process may not ${verb} it; start it with --allow-${verb}`;
   }
   if (error instanceof Deno.errors.IsADirectory) return "it is a folder";
+  if (error instanceof Deno.errors.NotFound) return "its folder does not exist";
   if (error instanceof TypeError) return "it is not UTF-8 text";
-  return error instanceof Error ? error.message : String(error);
+  return errorMessage(error);
+}
+
+/** Replaces a file atomically, and creates its folder. */
+export async function replaceFile(url: URL, text: string): Promise<void> {
+  const temporary = new URL(`${url.href}.${crypto.randomUUID()}`);
+  try {
+    await Deno.mkdir(new URL(".", url), { recursive: true });
+    await Deno.writeTextFile(temporary, text, { createNew: true });
+    await Deno.rename(temporary, url);
+  } catch (error) {
+    await Deno.remove(temporary).catch(() => {}); // it may not exist
+    throw error;
+  }
+}
+
+/** Returns the error for a file or folder that cannot be written. */
+export function writeFailure(name: string, error: unknown): UsageError {
+  const reason = reasonOf(error, "write");
+  return new UsageError(`Cannot write ${JSON.stringify(name)}: ${reason}`, { cause: error });
 }
 
 /** Working directory and variables of a command. */

@@ -1,15 +1,72 @@
-/** Reads the plans of a command line, by file or by name, and merges files from left to right. They are an operator's plans. */
-import { isAbsolute, locate, readNamed } from "./paths.ts";
+/**
+ * Plans on the command line: reads them by file or by name, merges files from left to right, and opens a runtime for them. They
+ * are an operator's plans.
+ */
 import { NamedPlans } from "../app/named_plans.ts";
+import { createRuntime } from "../app/runtime.ts";
+import type { Runtime } from "../app/types.ts";
 import { mergeAll } from "../plan/merge.ts";
 import { parsePlanText } from "../plan/parse/parse.ts";
 import { parseSource } from "../plan/source/source.ts";
-import { isObject, type JsonObject } from "../sdk/json.ts";
 import { didYouMean } from "../sdk/did_you_mean.ts";
-import { DocumentFailure } from "./errors.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
+import { type Arguments, type Flag, UsageError } from "./arguments.ts";
+import { inDocument } from "./errors.ts";
+import { type InputText, isAbsolute, readInput } from "./paths.ts";
+import { readSettings, type Settings } from "./settings.ts";
+import { styleOf } from "./terminal/format.ts";
 import type { Io } from "./terminal/io.ts";
-import { type Arguments, UsageError } from "./arguments.ts";
-import type { Settings } from "./settings.ts";
+
+/** `-p FILE`. */
+export const PLAN_FLAG: Flag = {
+  name: "plan",
+  short: "p",
+  value: "FILE",
+  many: true,
+  help: "plan file; several are merged from left to right",
+};
+
+/** `-m PROVIDER/MODEL`. */
+export const MODEL_FLAG: Flag = {
+  name: "model",
+  short: "m",
+  value: "PROVIDER/MODEL",
+  help: "run on this model in place of the plan's, such as anthropic/claude-sonnet-5-5",
+};
+
+/** Returns the field `model` of a request; empty without `-m`. */
+export function modelOf(args: Arguments): { model?: string } {
+  const model = args.value("model");
+  return model === undefined ? {} : { model };
+}
+
+/** Returns the files of `-p` and of the arguments. @throws {UsageError} if there are no files. */
+export function planNames(args: Arguments, verb: string): string[] {
+  const names = [...args.all("plan"), ...args.rest];
+  if (names.length === 0) throw new UsageError(`Cannot ${verb} a plan: no file was named`);
+  return names;
+}
+
+/**
+ * Calls `use` with the plans of a runtime on the settings of the command line, and closes the runtime afterwards.
+ * @param options `overridden`: source overrides of `preamp source add` apply, as in a run.
+ */
+export async function withPlans<T>(
+  args: Arguments,
+  io: Io,
+  use: (plans: Runtime["plans"]) => Promise<T>,
+  { overridden = false }: { overridden?: boolean } = {},
+): Promise<T> {
+  const { policy, plans, home, sources, warnings } = await readSettings(args, io);
+  const { yellow } = styleOf(io.err);
+  for (const warning of warnings) io.err.write(`${yellow("warning:")} ${warning}\n`);
+  const runtime = createRuntime({ policy, plans, home, ...(overridden ? { sources } : {}) });
+  try {
+    return await use(runtime.plans);
+  } finally {
+    await runtime.close();
+  }
+}
 
 /** A plan that was read and not checked. */
 export interface UncheckedPlan {
@@ -21,20 +78,6 @@ export interface UncheckedPlan {
   base_url: string;
 }
 
-/** A file and its text. */
-export interface PlanText {
-  name: string;
-  url: URL;
-  text: string;
-}
-
-/** Resolves to the text of a plan file; `-` is stdin. @throws {UsageError} when it cannot be read. */
-export async function readPlanText(name: string, io: Io): Promise<PlanText> {
-  if (name === "-") return { name: "<stdin>", url: new URL("stdin", io.cwd), text: await io.in.text() };
-  const url = locate(name, io.cwd);
-  return { name, url, text: await readNamed(url, name) };
-}
-
 /**
  * Resolves to the plan of one or more files, merged from left to right. Relative paths start at the first file, so an
  * overlay in another folder must not contain any.
@@ -43,47 +86,43 @@ export async function readPlanText(name: string, io: Io): Promise<PlanText> {
  * @throws {UsageError} for a file that cannot be read, or a relative path in an overlay of another folder.
  * @throws {DocumentFailure} for a file that is neither YAML nor JSON, when there are several.
  */
-export async function readPlans(names: readonly string[], io: Io, base?: PlanText): Promise<UncheckedPlan> {
-  const texts: PlanText[] = base ? [base] : [];
-  for (const name of names) texts.push(await readPlanText(name, io)); // in order: stdin can be read once
+export async function readPlans(names: readonly string[], io: Io, base?: InputText): Promise<UncheckedPlan> {
+  const texts: InputText[] = base ? [base] : [];
+  for (const name of names) texts.push(await readInput(name, io)); // in order: stdin can be read once
   const [first, ...overlays] = texts;
   if (!first) throw new UsageError("Cannot read a plan: no file was named");
   if (overlays.length === 0) return { name: first.name, plan: first.text, base_url: first.url.href };
-  const plans = await Promise.all(texts.map(parse));
+  const plans = await Promise.all(texts.map(({ name, text }) => planData(name, text)));
   for (const [index, overlay] of overlays.entries()) {
     if (folderOf(overlay.url) === folderOf(first.url)) continue;
     const [relative] = relativePaths(plans[index + 1] ?? {}, overlay.url.href);
-    if (relative !== undefined) {
-      throw new UsageError(
-        `Cannot merge ${JSON.stringify(overlay.name)} into ${
-          JSON.stringify(first.name)
-        }: they are in different folders, and ` +
-          `${JSON.stringify(relative)} is relative; write an absolute path or a file:// URL`,
-      );
-    }
+    if (relative === undefined) continue;
+    const [from, into, path] = [overlay.name, first.name, relative].map((text) => JSON.stringify(text));
+    throw new UsageError(
+      `Cannot merge ${from} into ${into}: they are in different folders, and ${path} is relative; ` +
+        "write an absolute path or a file:// URL",
+    );
   }
   return { name: texts.map(({ name }) => name).join(" + "), plan: mergeAll(plans), base_url: first.url.href };
 }
 
-async function parse({ name, text }: PlanText): Promise<JsonObject> {
-  try {
-    return (await parsePlanText(text, { name })).data;
-  } catch (error) {
-    throw new DocumentFailure(name, error);
-  }
+/** Resolves to the data in the text of a plan. @throws {DocumentFailure} if it is neither YAML nor JSON. */
+export async function planData(name: string, text: string): Promise<JsonObject> {
+  return (await inDocument(name, parsePlanText(text, { name }))).data;
 }
 
 function folderOf(url: URL): string {
   return new URL(".", url).href;
 }
 
+const PATH_KEYS: ReadonlySet<string> = new Set(["file", "read", "write", "ffi"]);
 const SOURCE_KEYS: ReadonlySet<string> = new Set(["source", "orchestrator_source", "context_source"]);
 
 /** Returns the relative paths of a plan: sources, `{file}`s, granted paths. `config` belongs to modules. */
 function relativePaths(value: unknown, base_url: string, key = ""): string[] {
   if (Array.isArray(value)) return value.flatMap((item) => relativePaths(item, base_url, key));
   if (SOURCE_KEYS.has(key)) return isRelativeSource(value, base_url) ? [textOf(value)] : [];
-  if (key === "file" || key === "read" || key === "write") {
+  if (PATH_KEYS.has(key)) {
     return typeof value === "string" && !isAbsolute(value) && !value.startsWith("file:") ? [value] : [];
   }
   if (!isObject(value)) return [];
@@ -108,7 +147,7 @@ export async function readNamedPlan(
   args: Arguments,
   io: Io,
   { plans, home }: Pick<Settings, "plans" | "home">,
-): Promise<PlanText | undefined> {
+): Promise<InputText | undefined> {
   if (args.has("profile") && args.has("bundle")) {
     throw new UsageError("Cannot use --profile with --bundle: they name the same plan");
   }
@@ -121,23 +160,22 @@ export async function readNamedPlan(
     const file = await collection.find(name);
     if (file) return { name: pathOf(file.base_url, io.cwd), url: new URL(file.base_url), text: file.text };
   }
-  const names = [...new Set((await Promise.all(collections.map((collection) => collection.names()))).flat())]
-    .sort();
+  const names = (await Promise.all(collections.map((collection) => collection.names()))).flat();
   const places = folders.map((folder) => pathOf(folder.href, io.cwd)).join(" or ");
+  const known = [...new Set(names)].sort();
   throw new UsageError(
-    `Cannot use --${flag}: there is no plan named ${JSON.stringify(name)} in ${places}${
-      adviceFor(name, names)
+    `Cannot use --${flag}: there is no plan named ${JSON.stringify(name)} in ${places}: ${
+      namesAdvice(name, known)
     }`,
   );
 }
 
-function adviceFor(name: string, names: readonly string[]): string {
-  if (names.length === 0) return ": put a plan there as NAME.yaml, or name a file with -p FILE";
+function namesAdvice(name: string, known: readonly string[]): string {
+  if (known.length === 0) return "put a plan there as NAME.yaml, or name a file with -p FILE";
+  const meant = didYouMean(name, known);
+  const question = meant === undefined ? "" : `did you mean "${meant}"? `;
   const file = /[/\\]|\.(ya?ml|json)$/.test(name) ? "; a file is named with -p FILE" : "";
-  const meant = didYouMean(name, names);
-  return `${meant === undefined ? "" : `: did you mean "${meant}"?`}${
-    meant === undefined ? ": " : " "
-  }The plans are ${names.join(", ")}${file}`;
+  return `${question}The plans are ${known.join(", ")}${file}`;
 }
 
 /** Returns a path for messages: relative if it is inside the working directory. */

@@ -7,8 +7,7 @@ import type { JsonObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/contracts.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
 import type { Io } from "./terminal/io.ts";
-import { modelOf } from "./commands/plan_command.ts";
-import { readNamedPlan, readPlans } from "./plan_files.ts";
+import { modelOf, readNamedPlan, readPlans } from "./plan_files.ts";
 import type { Settings } from "./settings.ts";
 
 /** A run request with the place of its plan. */

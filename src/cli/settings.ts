@@ -107,11 +107,15 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
   ];
 }
 
-/** Returns a flag for every setting of `preamp.yaml`, for the parser; `settingsHelp` describes them. */
-export function policyFlags(taken: readonly Flag[]): Flag[] {
-  const names = new Set(taken.map(({ name }) => name));
-  return OUTSIDE_SETTINGS.filter(({ path }) => !names.has(path))
-    .map(({ path, form }) => ({ name: path, value: form.toUpperCase(), help: "" }));
+/**
+ * Returns the flags of a command, `--config`, the flags of settings in `short`, and one for every other setting of
+ * `preamp.yaml`, which `settingsHelp` describes.
+ */
+export function withSettings(own: readonly Flag[], short: readonly string[] = []): Flag[] {
+  const flags = [...own, ...settingFlags(short)];
+  const taken = new Set(flags.map(({ name }) => name));
+  const others = OUTSIDE_SETTINGS.filter(({ path }) => !taken.has(path));
+  return [...flags, ...others.map(({ path, form }) => ({ name: path, value: form.toUpperCase(), help: "" }))];
 }
 
 /** Returns the help text of all settings. */

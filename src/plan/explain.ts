@@ -6,6 +6,7 @@
 import { type MountPlan, PERMISSION_KINDS } from "../sdk/plan.ts";
 import type { Tier } from "./check/check_spec.ts";
 import { isInline, lockedName } from "./lock.ts";
+import { decodePercent } from "../text/escape.ts";
 import { blockOf, covers, entriesOf, grantedBeyond, type GrantEntry } from "./permissions/grants.ts";
 import { type FlaggedModule, moduleFlags, planFlags, type RedFlag } from "./red_flags.ts";
 import type { ModuleType, Permissions, RunLimits } from "../sdk/contracts.ts";
@@ -178,12 +179,7 @@ function neededToLoad({ spec: { source }, graph }: ModuleFacts, base_url: string
 /** Returns a path for a flag: relative to the plan's folder, or absolute. */
 function lockedPath(url: string, base_url: string | undefined): string {
   const name = lockedName(url, base_url);
-  const path = name.startsWith("file:") ? new URL(name).pathname : name;
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path; // a lone "%"
-  }
+  return decodePercent(name.startsWith("file:") ? new URL(name).pathname : name);
 }
 
 function warningsOf(

@@ -56,10 +56,17 @@ export function quoteTruncated(text: string, max_chars = 200): string {
   return JSON.stringify(text.slice(0, max_chars));
 }
 
+/** Returns text with its percent escapes decoded; the same text if they are not UTF-8, such as a lone `%`. */
+export function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** Escapes text for HTML, including attribute values. */
 export function escapeHtml(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll(
-    '"',
-    "&quot;",
-  );
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");
 }

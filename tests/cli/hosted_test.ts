@@ -1,4 +1,5 @@
-import { hostedStore, isHosted } from "../../src/cli/hosted.ts";
+import { isHosted } from "../../src/cli/terminal/io.ts";
+import { hostedStore } from "../../src/cli/deno_serve.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
 
 const envOf = (variables: Record<string, string>) => ({ env: (name: string) => variables[name] });

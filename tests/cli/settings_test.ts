@@ -1,11 +1,10 @@
 import { readArguments, UsageError } from "../../src/cli/arguments.ts";
 import { OUTSIDE_SETTINGS } from "../../src/policy/policy_schema.ts";
-import { policyFlags, readSettings, settingFlags } from "../../src/cli/settings.ts";
+import { readSettings, withSettings } from "../../src/cli/settings.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { fakeIo } from "../support/io.ts";
 
-const OWN = settingFlags(["host", "port", "plans", "store", "frozen", "behind-proxy"]);
-const FLAGS = [...OWN, ...policyFlags(OWN)];
+const FLAGS = withSettings([], ["host", "port", "plans", "store", "frozen", "behind-proxy"]);
 const EMPTY = new URL("../fixtures/r0/", import.meta.url);
 
 function read(words: readonly string[], env: Record<string, string> = {}) {

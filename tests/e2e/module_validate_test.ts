@@ -212,7 +212,7 @@ Deno.test("module validate says what is wrong with its words", async () => {
     [["nowhere"], /there is no such file or folder/],
     [["src"], /it has no mod.ts/],
     [["-t", "toll", "x"], /Cannot use --type: it must be tool, provider/],
-    [["-o", "xml", "x"], /--output-format: must be text, json/],
+    [["-o", "xml", "x"], /--output-format: must be text or json/],
     [["--allow", "all", "x"], /--allow: the kinds are net, read/],
     [["--module-config", "[1]", "x"], /--module-config: it must be an object/],
     [["git+ssh://host/x"], /git\+ssh: is not supported/],

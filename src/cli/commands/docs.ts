@@ -1,45 +1,52 @@
-/** `preamp docs`: the documentation that ships with the program. */
+/** `preamp docs`: the documentation that ships with the program. `preamp module list`: its built-in modules. */
 import { BUILTIN_IDS } from "../../app/builtins.ts";
 import { createModuleTable } from "../../app/module_table.ts";
+import type { ModuleListing } from "../../app/types.ts";
 import { pageIndex, PAGES, readPage } from "../../docs/pages.ts";
-import { didYouMean } from "../../sdk/did_you_mean.ts";
-import { type Arguments, UsageError } from "../arguments.ts";
-import type { Command } from "../command.ts";
-import { EXIT } from "../errors.ts";
-import type { Io } from "../terminal/io.ts";
+import { adviceFor, formatFlags, UsageError } from "../arguments.ts";
+import type { Commands } from "../commands.ts";
+import { tableText } from "../terminal/format.ts";
 
-/** The command. */
-export const command: Command = {
-  usage: "docs [page]",
-  summary: "Prints a page of the documentation as Markdown; without a name, the index.",
-  flags: [],
-  run,
+/** The commands. */
+export const commands: Commands = {
+  "module list": {
+    usage: "module list [flags]",
+    summary: "Lists the built-in modules, which plans name without a source.",
+    flags: formatFlags({
+      help: "a table (default), or {data: [{id, type, version, description, permissions, config_schema}]}",
+    }),
+    max_arguments: 0,
+    async run() {
+      const data = await builtins();
+      const rows = data.map(({ id, type, version, description }) => [id, type, version, description]);
+      return { data: { data }, text: tableText([["id", "type", "version", "description"], ...rows]) };
+    },
+  },
+  docs: {
+    usage: "docs [page]",
+    summary: "Prints a page of the documentation as Markdown; without a name, the index.",
+    flags: [],
+    max_arguments: 1,
+    async run({ rest: [name] }) {
+      return { text: name === undefined ? await index() : await page(name) };
+    },
+  },
 };
 
-async function run(args: Arguments, io: Io): Promise<number> {
-  const [name, extra] = args.rest;
-  if (extra !== undefined) throw new UsageError("Cannot print more than one page at a time");
-  io.out.write(name === undefined ? await index() : await page(name));
-  return EXIT.done;
+async function builtins(): Promise<ModuleListing[]> {
+  const { ids, listing } = createModuleTable();
+  return await Promise.all([...ids].map(listing));
 }
 
 async function index(): Promise<string> {
-  const { ids, listing } = createModuleTable();
-  const modules = await Promise.all([...ids].map(listing));
-  return pageIndex(
-    modules.map(({ id, description }) => ({ name: id, summary: description })),
-    (name) => `preamp docs ${name}`,
-  );
+  const modules = (await builtins()).map(({ id, description }) => ({ name: id, summary: description }));
+  return pageIndex(modules, (name) => `preamp docs ${name}`);
 }
 
 async function page(name: string): Promise<string> {
   const text = await readPage(name);
   if (text !== undefined) return text;
   const names = new Set([...PAGES.map((page) => page.name), ...BUILTIN_IDS]);
-  const meant = didYouMean(name, names);
-  throw new UsageError(
-    `Cannot find page ${JSON.stringify(name)}: ${
-      meant === undefined ? "preamp docs lists all pages" : `did you mean "${meant}"?`
-    }`,
-  );
+  const advice = adviceFor(name, names, "preamp docs lists all pages");
+  throw new UsageError(`Cannot find page ${JSON.stringify(name)}: ${advice}`);
 }

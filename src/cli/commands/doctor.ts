@@ -2,58 +2,44 @@
 import { createRuntime } from "../../app/runtime.ts";
 import type { SystemReport } from "../../app/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
-import { type Arguments, UsageError } from "../arguments.ts";
-import type { Command } from "../command.ts";
+import { formatFlags } from "../arguments.ts";
+import type { Commands } from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { readSettings, settingFlags, type Settings } from "../settings.ts";
 import { openSettingsStore } from "../store.ts";
 import { tableText } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 
 /** The command. */
-export const command: Command = {
-  usage: "doctor [flags]",
-  summary:
-    "Describes this host: versions, store, isolation tiers, permissions, keys, memory. Exits 1 on warnings.",
-  flags: [
-    ...settingFlags(["store"]),
-    ...formatFlags({ help: "text (default), or the object that GET /v1/system answers" }),
-  ],
-  details: () => `Opens the store that preamp serve would use. Names variables, never their values.\n`,
-  run,
+export const commands: Commands = {
+  doctor: {
+    usage: "doctor [flags]",
+    summary:
+      "Describes this host: versions, store, isolation tiers, permissions, keys, memory. Exits 1 on warnings.",
+    flags: [
+      ...settingFlags(["store"]),
+      ...formatFlags({ help: "text (default), or the object that GET /v1/system answers" }),
+    ],
+    details: () => `Opens the store that preamp serve would use. Names variables, never their values.\n`,
+    max_arguments: 0,
+    async run(args, io) {
+      const report = await describeHost(await readSettings(args, io), io);
+      return { data: report, text: reportText(report), exit: report.ok ? EXIT.done : EXIT.failed };
+    },
+  },
 };
-
-async function run(args: Arguments, io: Io): Promise<number> {
-  if (args.rest.length > 0) {
-    throw new UsageError(`Cannot use ${JSON.stringify(args.rest[0])}: doctor takes flags only`);
-  }
-  const json = wantsJson(args);
-  const report = await describeHost(await readSettings(args, io), io);
-  if (json) writeJson(io, report);
-  else io.out.write(reportText(report));
-  return report.ok ? EXIT.done : EXIT.failed;
-}
 
 /** Returns the report of a runtime with the settings. A store that cannot be opened is a warning. */
 async function describeHost(settings: Settings, { env }: Io): Promise<SystemReport> {
-  const opened = await openSettingsStore(settings, true).catch((error) => ({
+  const { store, warning } = await openSettingsStore(settings, true).catch((error) => ({
     store: undefined,
     warning: errorMessage(error),
   }));
   const { policy, plans, home } = settings;
-  const runtime = createRuntime({
-    policy,
-    plans,
-    home,
-    env,
-    ...(opened.store ? { store: opened.store } : {}),
-  });
+  const runtime = createRuntime({ policy, plans, home, env, ...(store ? { store } : {}) });
   try {
     const report = await runtime.system();
-    return opened.warning === null
-      ? report
-      : { ...report, ok: false, warnings: [opened.warning, ...report.warnings] };
+    return warning === null ? report : { ...report, ok: false, warnings: [warning, ...report.warnings] };
   } finally {
     await runtime.close();
   }
@@ -62,24 +48,24 @@ async function describeHost(settings: Settings, { env }: Io): Promise<SystemRepo
 function reportText({ warnings, version, store, isolation, bundler, ...rest }: SystemReport): string {
   const { permissions, variables, clock, memory } = rest;
   const { preamp, deno, v8, target, compiled } = version;
-  const named = (state: string) =>
-    Object.entries(permissions).filter((entry) => entry[1] === state).map(([name]) => name);
   const list = (names: readonly string[]) => names.join(", ") || "-";
+  const permitted = (state: string) =>
+    list(Object.entries(permissions).filter((entry) => entry[1] === state).map(([name]) => name));
+  const keys = (wanted: boolean) =>
+    list(variables.filter(({ set }) => set === wanted).map(({ name }) => name));
+  const limits = isolation.process === true ? isolation.limits ?? "operating system and watchdog" : "-";
   const rows = [
     ["preamp", `${preamp}${compiled ? ", compiled" : ""} (deno ${deno}, v8 ${v8}, ${target})`],
     ["store", `${store.kind}: ${store.ok ? "ok" : store.reason ?? "does not answer"}`],
     ["tier process", answerText(isolation.process)],
-    [
-      "process limits",
-      isolation.process === true ? isolation.limits ?? "operating system and watchdog" : "-",
-    ],
+    ["process limits", limits],
     ["tier worker", answerText(isolation.worker)],
     ["bundler", answerText(bundler)],
-    ["granted", list(named("granted"))],
-    ["granted in part", list(named("partial"))],
-    ["not granted", list(named("denied"))],
-    ["keys set", list(variables.filter(({ set }) => set).map(({ name }) => name))],
-    ["keys not set", list(variables.filter(({ set }) => !set).map(({ name }) => name))],
+    ["granted", permitted("granted")],
+    ["granted in part", permitted("partial")],
+    ["not granted", permitted("denied")],
+    ["keys set", keys(true)],
+    ["keys not set", keys(false)],
     ["clock", clock],
     ["memory", memoryText(memory)],
   ];

@@ -1,63 +1,73 @@
-/** `preamp help [command]`: prints the usage of commands, generated from the table of commands. */
+/** `preamp help [command]`: prints the usage of commands, generated from their table. `preamp version`. */
+import manifest from "../../../deno.json" with { type: "json" };
 import { didYouMean } from "../../sdk/did_you_mean.ts";
 import type { JsonObject } from "../../sdk/json.ts";
-import { type Flag, UsageError } from "../arguments.ts";
-import type { Command } from "../command.ts";
-import { type CommandEntry, COMMANDS, findCommand } from "../commands.ts";
+import { type Flag, formatFlags, formatOf, UsageError, valueName } from "../arguments.ts";
+import { type Command, type CommandEntry, COMMANDS, type Commands, findCommand } from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import type { Io, Output } from "../terminal/io.ts";
-import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
 import { tableText, wrapText } from "../terminal/format.ts";
+import type { Io, Output } from "../terminal/io.ts";
 
-/** The command. */
-export const command: Command = {
-  usage: "help [flags] [command]",
-  summary: "Prints the usage of a command.",
-  flags: formatFlags({ help: "text (default), or {data: [{name, usage, summary, flags}]} of the commands" }),
-  async run(args, io) {
-    if (wantsJson(args)) {
-      writeJson(io, { data: await Promise.all(namedCommands(args.rest).map(commandFacts)) });
-      return EXIT.done;
-    }
-    if (args.rest.length === 0) {
-      io.out.write(usageText());
-      return EXIT.done;
-    }
-    const found = findCommand(args.rest);
-    if (!found || found.rest.length > 0) {
-      const group = groupHelp(args.rest);
-      if (group === undefined) throw noSuchCommand(args.rest);
-      io.out.write(group);
-      return EXIT.done;
-    }
-    io.out.write(await commandHelp(found.entry, io.out));
-    return EXIT.done;
+/** The commands. */
+export const commands: Commands = {
+  version: {
+    usage: "version [flags]",
+    summary: "Prints the versions of this program, Deno and V8, and the target platform.",
+    flags: formatFlags({ help: "text (default), or {version, deno, v8, typescript, target}" }),
+    max_arguments: 0,
+    run() {
+      const { version } = manifest;
+      const { deno, v8, typescript } = Deno.version;
+      const { target } = Deno.build;
+      const text = `preamp ${version} (deno ${deno}, v8 ${v8}, ${target})\n`;
+      return Promise.resolve({ data: { version, deno, v8, typescript, target }, text });
+    },
+  },
+  help: {
+    usage: "help [flags] [command]",
+    summary: "Prints the usage of a command.",
+    flags: formatFlags({
+      help: "text (default), or {data: [{name, usage, summary, flags}]} of the commands",
+    }),
+    async run(args, io) {
+      if (formatOf(args) !== "json") return { text: await helpText(args.rest, io.out) };
+      return { data: { data: await Promise.all(namedCommands(args.rest).map(commandFacts)) }, text: "" };
+    },
   },
 };
 
+async function helpText(words: readonly string[], output: Output): Promise<string> {
+  if (words.length === 0) return usageText();
+  const found = findCommand(words);
+  if (found && found.rest.length === 0) return await commandHelp(found.entry, output);
+  const group = groupHelp(words);
+  if (group === undefined) throw noSuchCommand(words);
+  return group;
+}
+
 /** Returns the named commands: all, those of a group, or one. @throws {UsageError} for an unknown name. */
-function namedCommands(words: readonly string[]): CommandEntry[] {
-  const name = words.join(" ");
-  const named = COMMANDS.filter((entry) => entry.name === name || `${entry.name} `.startsWith(`${name} `));
-  if (words.length > 0 && named.length === 0) throw noSuchCommand(words);
-  return words.length === 0 ? [...COMMANDS] : named;
+function namedCommands(words: readonly string[]): readonly CommandEntry[] {
+  if (words.length === 0) return COMMANDS;
+  const named = COMMANDS.filter(({ name }) => `${name} `.startsWith(`${words.join(" ")} `));
+  if (named.length === 0) throw noSuchCommand(words);
+  return named;
 }
 
 async function commandFacts({ name, load }: CommandEntry): Promise<JsonObject> {
-  const { usage, summary, flags } = await load();
-  const documented = flags.filter(({ help }) => help !== "");
-  const facts = documented.map(({ name, short = null, value = null, many = false, help }) => ({
-    name,
-    short,
-    value,
-    many,
-    help,
-  }));
-  return { name, usage: `preamp ${usage}`, summary, flags: facts };
+  const command = await load();
+  const flags = documentedFlags(command).map((flag) => {
+    const { name, short = null, many = false, help } = flag;
+    return { name, short, value: valueName(flag) ?? null, many, help };
+  });
+  return { name, usage: `preamp ${command.usage}`, summary: command.summary, flags };
+}
+
+function documentedFlags({ flags }: Command): Flag[] {
+  return flags.filter(({ help }) => help !== "");
 }
 
 /** Returns the usage of the program. */
-export function usageText(): string {
+function usageText(): string {
   return `Usage: preamp <command> [arguments]
 
 ${tableText(COMMANDS.map(({ name, summary }) => [name, summary]), "  ")}
@@ -71,10 +81,11 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 plan invalid, 4 refused or denied
 
 /** Returns the help text of a command. */
 export async function commandHelp(entry: CommandEntry, output: Output): Promise<string> {
-  const { usage, summary, flags, details } = await entry.load();
+  const command = await entry.load();
+  const { usage, summary, details } = command;
   const parts = [`Usage: preamp ${usage}\n`, paragraphsText(`${summary}\n`, output)];
-  const documented = flags.filter(({ help }) => help !== "");
-  if (documented.length > 0) parts.push(flagsText(documented, output));
+  const flags = documentedFlags(command);
+  if (flags.length > 0) parts.push(flagsText(flags, output));
   if (details) parts.push(paragraphsText(await details(), output));
   return parts.join("\n");
 }
@@ -100,7 +111,9 @@ function paragraphsText(text: string, output: Output): string {
   }).join("\n\n");
 }
 
-function flagText({ name, short, value, value_optional, many }: Flag): string {
+function flagText(flag: Flag): string {
+  const { name, short, value_optional, many } = flag;
+  const value = valueName(flag);
   const written = value === undefined ? "" : value_optional ? `[=${value}]` : ` ${value}`;
   const long = `--${name}${written}${many ? " …" : ""}`;
   return short === undefined ? `    ${long}` : `-${short}, ${long}`;
@@ -108,16 +121,10 @@ function flagText({ name, short, value, value_optional, many }: Flag): string {
 
 /** Reports a command line without a known command. An empty one or a group prints the usage. Returns the exit code. */
 export function unknownCommand(args: readonly string[], io: Io): number {
-  if (args.length === 0) {
-    io.err.write(usageText());
-    return EXIT.usage;
-  }
-  const group = groupHelp(args.slice(0, 1));
-  if (args.length === 1 && group !== undefined) {
-    io.err.write(group);
-    return EXIT.usage;
-  }
-  throw noSuchCommand(args);
+  const help = args.length === 0 ? usageText() : groupHelp(args);
+  if (help === undefined) throw noSuchCommand(args);
+  io.err.write(help);
+  return EXIT.usage;
 }
 
 /** Returns the usage of the commands that begin with a word, or undefined. */
@@ -139,20 +146,14 @@ function noSuchCommand(args: readonly string[]): UsageError {
     );
   }
   const found = findCommand(args);
-  if (found) {
-    const error = new UsageError(
-      `Cannot use ${JSON.stringify(found.rest[0])}: the name of the command is ${found.entry.name}`,
-    );
-    error.command = found.entry.name;
-    return error;
-  }
   const words = new Set(names.map((name) => group ? name : name.split(" ")[0]!)); // split gives at least one
   const meant = didYouMean(written, words);
+  const advice = meant === undefined ? "" : `; did you mean "${meant}"?`;
   const error = new UsageError(
-    `Cannot run ${JSON.stringify(written)}: there is no such command${
-      meant === undefined ? "" : `; did you mean "${meant}"?`
-    }`,
+    found
+      ? `Cannot use ${JSON.stringify(found.rest[0])}: the name of the command is ${found.entry.name}`
+      : `Cannot run ${JSON.stringify(written)}: there is no such command${advice}`,
   );
-  error.command = group ? first : "";
+  error.command = found ? found.entry.name : group ? first : "";
   return error;
 }

@@ -1,75 +1,71 @@
-/** `preamp module bundle`: bundles a module into one ES module for publishing, without executing it. */
+/** The commands `preamp module bundle` and `module hash`. They execute no module. */
 import { publishable } from "../../loader/bundler/publishable_bundle.ts";
-import type { ModuleBundle } from "../../loader/types.ts";
-import { type Arguments, type Flag, UsageError } from "../arguments.ts";
-import type { Command } from "../command.ts";
-import { EXIT } from "../errors.ts";
-import { locate } from "../paths.ts";
+import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
+import type { Answer, Commands } from "../commands.ts";
+import { displayPath, readTarget, warnOfRefusedImports, withLoader } from "../module_target.ts";
+import { locate, writeFailure } from "../paths.ts";
+import { readSettings, withSettings } from "../settings.ts";
+import { counted, styleOf, tableText } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
-import { readTarget, warnOfRefusedImports, withLoader } from "../module_target.ts";
-import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
-import { policyFlags, readSettings, settingFlags } from "../settings.ts";
 
-const OWN_FLAGS: readonly Flag[] = [
-  { name: "output", short: "o", value: "FILE", help: "output file, default stdout" },
-  ...formatFlags({
-    help: "the code (default), or {url, integrity, bytes, files, imports_refused, output, code}",
-  }),
-  ...settingFlags(),
-];
-
-/** The command. */
-export const command: Command = {
-  usage: "module bundle [flags] <path|url>",
-  summary: "Bundles a module and its imports into one ES module with a source map, without running it.",
-  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
-  details: () =>
-    `What a module imports as "preamp", "preamp/base", "preamp/loop", "preamp/context", "preamp/provider", "preamp/testing" or
+/** The commands. */
+export const commands: Commands = {
+  "module bundle": {
+    usage: "module bundle [flags] <path|url>",
+    summary: "Bundles a module and its imports into one ES module with a source map, without running it.",
+    flags: withSettings([
+      { name: "output", short: "o", value: "FILE", help: "output file, default stdout" },
+      ...formatFlags({
+        help: "the code (default), or {url, integrity, bytes, files, imports_refused, output, code}",
+      }),
+    ]),
+    details: () =>
+      `What a module imports as "preamp", "preamp/base", "preamp/loop", "preamp/context", "preamp/provider", "preamp/testing" or
 "zod" remains an import: the runtime provides it. Everything else is included.
 `,
-  run,
+    run: runBundle,
+  },
+  "module hash": {
+    usage: "module hash [flags] <path|url>",
+    summary:
+      "Prints the digest that pins a module (`integrity` in a plan) and its files, without running it.",
+    flags: withSettings(formatFlags({
+      help: "text (default), or {url, integrity, exports, uses, imports_refused, files}",
+    })),
+    async run(args, io) {
+      const { policy } = await readSettings(args, io);
+      const { spec, context } = await readTarget(args, io, policy, "hash");
+      const graph = await withLoader((loader) => loader.bundle(spec, context));
+      warnOfRefusedImports(graph, io);
+      const { url, integrity, exports, uses, imports_refused, files } = graph;
+      const rows = files.map(({ url, sha256, bytes }) => [sha256, String(bytes), displayPath(url, io)]);
+      const table = styleOf(io.out).dim(tableText([["sha256", "bytes", "file"], ...rows], "  "));
+      return {
+        data: { url, integrity, exports, uses, imports_refused, files },
+        text: `${integrity}\n${table}`,
+      };
+    },
+  },
 };
 
-async function run(args: Arguments, io: Io): Promise<number> {
-  const json = wantsJson(args);
+async function runBundle(args: Arguments, io: Io): Promise<Answer> {
   const { policy } = await readSettings(args, io);
-  const target = await readTarget(args, io, policy, "bundle");
-  const bundle = await withLoader((loader) => loader.bundle(target.spec, target.context));
-  const code = publishable(bundle);
+  const { spec, context } = await readTarget(args, io, policy, "bundle");
+  const bundle = await withLoader((loader) => loader.bundle(spec, context));
   warnOfRefusedImports(bundle, io);
-  const output = args.value("output");
-  if (output !== undefined) await writeCode(output, code, bundle, io);
   const { url, integrity, files, imports_refused } = bundle;
+  const code = publishable(bundle);
   const bytes = new TextEncoder().encode(code).length;
-  if (json) {
-    const where = output === undefined ? { output: null, code } : { output, code: null };
-    writeJson(io, { url, integrity, bytes, files, imports_refused, ...where });
-  } else if (output === undefined) io.out.write(code);
-  else {
-    const count = `${files.length} ${files.length === 1 ? "file" : "files"}`;
-    io.err.write(`${output}: ${bytes} bytes from ${count}\n`);
-  }
-  return EXIT.done;
-}
-
-async function writeCode(
-  output: string,
-  code: string,
-  { files }: Pick<ModuleBundle, "files">,
-  { cwd }: Io,
-): Promise<void> {
-  const file = locate(output, cwd);
+  const facts = { url, integrity, bytes, files, imports_refused };
+  const output = args.value("output");
+  if (output === undefined) return { data: { ...facts, output: null, code }, text: code };
+  const file = locate(output, io.cwd);
   if (files.some(({ url }) => url === file.href)) {
     throw new UsageError(
       `Cannot write ${JSON.stringify(output)}: it is a file of the module; choose another name`,
     );
   }
-  try {
-    await Deno.writeTextFile(file, code);
-  } catch (error) {
-    const why = error instanceof Deno.errors.NotFound
-      ? "its folder does not exist"
-      : (error as Error).message;
-    throw new UsageError(`Cannot write ${JSON.stringify(output)}: ${why}`, { cause: error });
-  }
+  await Deno.writeTextFile(file, code).catch((error) => Promise.reject(writeFailure(output, error)));
+  const notes = `${output}: ${bytes} bytes from ${counted(files.length, "file")}\n`;
+  return { data: { ...facts, output, code: null }, text: "", notes };
 }

@@ -1,43 +1,60 @@
 /** `preamp module validate`: runs the checklist and the contract suite of a module's type in a separate process. */
+import { beyondChecklist, type ChecklistItem, checklistOf } from "../../app/validation/checklist.ts";
 import { validateInProcess } from "../../app/validation/process.ts";
+import { countFindings } from "../../app/validation/report.ts";
 import { type Check, failed, MODULE_TYPES, passed, typeOfId } from "../../kernel/mounting/module_checks.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
+import { commaSeparated } from "../../policy/policy_schema.ts";
 import { errorCode, errorMessage } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
 import type { ModuleType } from "../../sdk/types.ts";
-import { type Arguments, type Flag, UsageError } from "../arguments.ts";
-import type { Command } from "../command.ts";
+import { decodePercent, escapeUnprintable } from "../../text/escape.ts";
+import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
+import type { Commands } from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import type { Io } from "../terminal/io.ts";
-import { consoleText, counted, type Report, reportOf, reportText } from "../module_report.ts";
 import { displayPath, ENTRY_NAMES, type ModuleTarget, readTarget, withLoader } from "../module_target.ts";
-import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
-import { policyFlags, readSettings, settingFlags } from "../settings.ts";
-
-const OWN_FLAGS: readonly Flag[] = [
-  { name: "type", short: "t", value: MODULE_TYPES.join("|"), help: "type of the module" },
-  { name: "strict", help: "treat warnings as errors" },
-  ...formatFlags({ short: "o", help: "text (default), or the whole report as JSON" }),
-  { name: "module-config", value: "JSON", help: "config for mount(), default {}" },
-  { name: "allow", value: "KINDS", help: "permissions of the test process, such as net,env; default none" },
-  { name: "structure-only", help: "call mount() once and skip the contract suite" },
-  ...settingFlags(),
-];
+import { readSettings, withSettings } from "../settings.ts";
+import { counted, styleOf } from "../terminal/format.ts";
+import type { Io, Output } from "../terminal/io.ts";
 
 /** The command. */
-export const command: Command = {
-  usage: "module validate [-t TYPE] [--strict] [-o text|json] <path|url>",
-  summary: "Checks a module against the contract of its type and runs it.",
-  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
-  details: () =>
-    `Without --type, the type is the one that the module declares, else the prefix of its id (tool-, provider-, hooks-,
+export const commands: Commands = {
+  "module validate": {
+    usage: "module validate [-t TYPE] [--strict] [-o text|json] <path|url>",
+    summary: "Checks a module against the contract of its type and runs it.",
+    flags: withSettings([
+      { name: "type", short: "t", choices: MODULE_TYPES, help: "type of the module" },
+      { name: "strict", help: "treat warnings as errors" },
+      ...formatFlags({ short: "o", help: "text (default), or the whole report as JSON" }),
+      { name: "module-config", value: "JSON", help: "config for mount(), default {}" },
+      {
+        name: "allow",
+        value: "KINDS",
+        help: "permissions of the test process, such as net,env; default none",
+      },
+      { name: "structure-only", help: "call mount() once and skip the contract suite" },
+    ]),
+    details: () =>
+      `Without --type, the type is the one that the module declares, else the prefix of its id (tool-, provider-, hooks-,
 loop-, context-), else what it mounts. The module runs in a separate process without permissions and variables. The
 process is stopped when a step takes more than 10 s. The contract suite mounts the module again for each case.
 With warnings the exit code is 0, with --strict 1. In test files the same suites are testTool(), testProvider(),
 testHook(), testOrchestrator() and testContext() of preamp/testing.
 `,
-  run,
+    async run(args, io) {
+      const options: ValidationOptions = {
+        type: args.value("type") as ModuleType | undefined, // one of the flag's choices
+        config: configOf(args),
+        allow: commaSeparated(args.value("allow") ?? "").map(kindOf),
+        structure_only: args.has("structure-only"),
+      };
+      const { policy } = await readSettings(args, io);
+      const target = await readTarget(args, io, policy, "validate");
+      const report = reportOf(await validate(target, options, io), args.has("strict"));
+      return { data: report, text: reportText(report, io.out), exit: report.ok ? EXIT.done : EXIT.failed };
+    },
+  },
 };
 
 interface ValidationOptions {
@@ -47,115 +64,81 @@ interface ValidationOptions {
   structure_only: boolean;
 }
 
-async function run(args: Arguments, io: Io): Promise<number> {
-  const json = wantsJson(args);
-  const options: ValidationOptions = {
-    type: typeOf(args),
-    config: configOf(args),
-    allow: kindsOf(args),
-    structure_only: args.has("structure-only"),
-  };
-  const { policy } = await readSettings(args, io);
-  const target = await readTarget(args, io, policy, "validate");
-  const report = await validate(target, options, args.has("strict"), io);
-  if (json) writeJson(io, report);
-  else io.out.write(reportText(report, io.out));
-  return report.ok ? EXIT.done : EXIT.failed;
-}
-
-function typeOf(args: Arguments): ModuleType | undefined {
-  const written = args.value("type");
-  const type = MODULE_TYPES.find((name) => name === written);
-  if (written === undefined || type) return type;
-  throw new UsageError(
-    `Cannot use --type: it must be ${MODULE_TYPES.join(", ")}, but is ${JSON.stringify(written)}`,
-  );
-}
-
 function configOf(args: Arguments): JsonObject {
-  const text = args.value("module-config");
-  if (text === undefined) return {};
   let config: unknown;
   try {
-    config = JSON.parse(text);
+    config = JSON.parse(args.value("module-config") ?? "{}");
   } catch (error) {
     throw new UsageError(`Cannot use --module-config: it is not JSON: ${errorMessage(error)}`, {
       cause: error,
     });
   }
   if (isObject(config)) return config;
+  const received = JSON.stringify(config);
+  throw new UsageError(`Cannot use --module-config: it must be an object, but is ${received}`);
+}
+
+function kindOf(written: string): PermissionKind {
+  const kind = PERMISSION_KINDS.find((name) => name === written);
+  if (kind) return kind;
+  const list = PERMISSION_KINDS.join(", ");
   throw new UsageError(
-    `Cannot use --module-config: it must be an object, but is ${JSON.stringify(config)}`,
+    `Cannot use --allow: the kinds are ${list}, and ${JSON.stringify(written)} is not one of them`,
   );
 }
 
-function kindsOf(args: Arguments): PermissionKind[] {
-  const written = (args.value("allow") ?? "").split(",").map((kind) => kind.trim()).filter((kind) =>
-    kind !== ""
-  );
-  return written.map((kind) => {
-    const known = PERMISSION_KINDS.find((name) => name === kind);
-    if (known) return known;
-    throw new UsageError(
-      `Cannot use --allow: the kinds are ${PERMISSION_KINDS.join(", ")}, and ${
-        JSON.stringify(kind)
-      } is not one of them`,
-    );
-  });
+/** What is known about a module. */
+interface Findings {
+  module: string;
+  id: string;
+  type: ModuleType;
+  integrity: string | null;
+  checks: Check[];
+  suite: Check[];
 }
 
-async function validate(
-  target: ModuleTarget,
-  options: ValidationOptions,
-  strict: boolean,
-  io: Io,
-): Promise<Report> {
-  const report = {
-    module: displayPath(target.url, io),
-    id: target.id,
-    type: options.type ?? typeOfId(target.id) ?? "tool",
-    integrity: null,
-    strict,
-  };
+async function validate(target: ModuleTarget, options: ValidationOptions, io: Io): Promise<Findings> {
+  const type = options.type ?? typeOfId(target.id) ?? "tool";
+  const known = { module: displayPath(target.url, io), id: target.id, type, integrity: null, suite: [] };
   let bundle: ModuleBundle;
   try {
     bundle = await withLoader((loader) => loader.bundle(target.spec, target.context));
   } catch (error) {
     if (errorCode(error) === undefined) throw error;
-    return reportOf({ ...report, checks: [failed("module_importable", errorMessage(error))], suite: [] });
+    return { ...known, checks: [failed("module_importable", errorMessage(error))] };
   }
+  const { integrity, exports } = bundle;
   const importable = [
     passed("module_importable", counted(bundle.files.length, "file")),
     ...refusals(bundle, io),
   ];
-  const known = { ...report, integrity: bundle.integrity };
-  if (!bundle.exports.includes("mount")) {
-    const has = bundle.exports.length === 0 ? "nothing" : bundle.exports.slice(0, 10).join(", ");
+  if (!exports.includes("mount")) {
+    const has = exports.length === 0 ? "nothing" : exports.slice(0, 10).join(", ");
     const fact = `the module must export mount(coordinator, config), but it exports ${has}`;
-    return reportOf({ ...known, checks: [...importable, failed("mount_exists", fact)], suite: [] });
+    return { ...known, integrity, checks: [...importable, failed("mount_exists", fact)] };
   }
-  const { policy } = target.context;
   const outcome = await validateInProcess(bundle, {
     name: target.name,
     base_url: io.cwd.href,
     allow: options.allow,
-    load_timeout_s: policy.isolation.load_timeout_s,
+    load_timeout_s: target.context.policy.isolation.load_timeout_s,
     options: { ...options, id: target.id },
   });
   if (outcome.console !== "") io.err.write(consoleText(outcome.console));
   if (outcome.kind === "failed") {
     const before = outcome.check.name === "module_importable" ? importable.slice(1) : importable;
-    return reportOf({ ...known, checks: [...before, outcome.check], suite: [] });
+    return { ...known, integrity, checks: [...before, outcome.check] };
   }
-  const { id, type, checks, suite } = outcome.validation;
-  const tests = await checkTests(target.url, type);
-  return reportOf({
+  const { validation } = outcome;
+  const tests = await checkTests(target.url, validation.type);
+  return {
     ...known,
-    id: id ?? target.id,
-    type,
-    checks: [...importable, ...checks, ...tests ? [tests] : []],
-    suite,
-  });
+    integrity,
+    id: validation.id ?? target.id,
+    type: validation.type,
+    checks: [...importable, ...validation.checks, ...tests ? [tests] : []],
+    suite: validation.suite,
+  };
 }
 
 /** Returns a check for each import that could not be bundled and throws when it is executed. */
@@ -184,7 +167,7 @@ const SUITES: Readonly<Partial<Record<ModuleType, string>>> = {
  * of an entry file are in its folder or in `tests/`, those of a single file `clock.ts` in `clock_test.ts`. Resolves to
  * null for a URL, and for a single file without tests.
  */
-export async function checkTests(entry: string, type: ModuleType): Promise<Check | null> {
+async function checkTests(entry: string, type: ModuleType): Promise<Check | null> {
   if (!entry.startsWith("file:")) return null;
   const name = "module_tests";
   const suite = SUITES[type] ?? "mount";
@@ -205,7 +188,7 @@ export async function checkTests(entry: string, type: ModuleType): Promise<Check
 }
 
 function nameOf(file: URL): string {
-  return decodeURIComponent(file.pathname.split("/").at(-1)!); // split() returns at least one part
+  return decodePercent(file.pathname.split("/").at(-1)!); // split() returns at least one part
 }
 
 async function testFiles(folder: URL): Promise<URL[]> {
@@ -218,4 +201,69 @@ async function testFiles(folder: URL): Promise<URL[]> {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
   return files.sort((a, b) => a.href < b.href ? -1 : 1);
+}
+
+/** The findings about a module, as `--output-format json` prints them. */
+interface Report extends Findings {
+  strict: boolean;
+  ok: boolean;
+  errors: number;
+  warnings: number;
+  checklist: ChecklistItem[];
+}
+
+/** Returns the report of checks, with counts and the checklist. */
+function reportOf({ checks, suite, ...module }: Findings, strict: boolean): Report {
+  const { errors, warnings } = countFindings([...checks, ...suite], strict);
+  const checklist = checklistOf(module.type, checks);
+  return { ...module, strict, ok: errors === 0, errors, warnings, checklist, checks, suite };
+}
+
+/** Returns the report as text. */
+function reportText(report: Report, output: Output): string {
+  const { bold, dim, green, red, yellow } = styleOf(output);
+  const paint = { ok: green, warning: yellow, error: red, unknown: dim };
+  const line = (state: keyof typeof paint, text: string) => {
+    const shown = state === "warning" && report.strict ? "error" : state;
+    const word = shown === "unknown" ? "-" : shown;
+    return `  ${paint[shown](word.padEnd(7))}  ${clean(text)}\n`;
+  };
+  const checkLine = (check: Check) => line(stateOf(check), `${check.name}: ${check.message}`);
+  const findings = (item: ChecklistItem) =>
+    item.findings.map((text) => `           ${clean(text)}\n`).join("");
+  const checklist = report.checklist.map((item) => line(item.state, item.item) + findings(item));
+  const stopped = report.checks.every(({ name }) => name !== "protocol_compliance");
+  const rest = beyondChecklist(report.type, report.checks).map(checkLine);
+  const notable = report.suite.filter((check) => !check.passed || check.message !== "ok");
+  const cases = report.suite.filter(({ passed }) => passed).length;
+  const suite = report.suite.length === 0 ? [] : [
+    line(worst(report.suite), `${cases} of ${report.suite.length} cases of the contract`),
+    ...notable.map(checkLine),
+  ];
+  const title = `${bold(clean(report.id))}  ${report.type}  ${clean(report.module)}`;
+  const sections = [stopped ? [] : checklist, rest, suite].filter((lines) => lines.length > 0);
+  const verdict = report.ok ? green("ok") : red(counted(report.errors, "error"));
+  const warned = report.warnings > 0 ? `, ${counted(report.warnings, "warning")}` : "";
+  const hash = report.integrity === null ? "" : `  ${dim(report.integrity)}`;
+  const text = sections.map((lines) => `${lines.join("")}\n`).join("");
+  return `${title}\n\n${text}${clean(report.id)}: ${verdict}${warned}${hash}\n`;
+}
+
+function stateOf({ passed, severity }: Check): "ok" | "warning" | "error" {
+  return passed ? "ok" : severity === "error" ? "error" : "warning";
+}
+
+function worst(checks: readonly Check[]): "ok" | "warning" | "error" {
+  const states = checks.map(stateOf);
+  return states.includes("error") ? "error" : states.includes("warning") ? "warning" : "ok";
+}
+
+/** Returns a module's console output with each line marked. */
+function consoleText(text: string): string {
+  const lines = text.trimEnd().split("\n").map((line) => `  | ${clean(line)}\n`);
+  return `Console output of the module:\n${lines.join("")}`;
+}
+
+function clean(text: string): string {
+  return escapeUnprintable(text.replaceAll(/\s+/g, " "));
 }

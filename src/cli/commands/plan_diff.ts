@@ -1,42 +1,33 @@
-/** `preamp plan diff`: compares what two plans may do. Fetches and runs nothing. */
+/**
+ * `preamp plan diff`: compares what two plans may do. `preamp plan hash`: prints the canonical hash of a plan as written. They
+ * fetch and run nothing.
+ */
 import type { PlanChange, PlanDiff } from "../../plan/diff_module.ts";
+import { canonicalHash } from "../../sdk/digest.ts";
 import type { JsonValue } from "../../sdk/json.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
-import { type Arguments, type Flag, UsageError } from "../arguments.ts";
-import { type Command, TERMINAL } from "../command.ts";
-import { DocumentFailure, EXIT } from "../errors.ts";
-import type { Io, Output } from "../terminal/io.ts";
-import { wantsJson, writeJson } from "../output_format.ts";
-import { readPlans, type UncheckedPlan } from "../plan_files.ts";
-import { FORMAT_FLAGS, withRuntime } from "./plan_command.ts";
+import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
+import { type Answer, type Commands, TERMINAL } from "../commands.ts";
+import { EXIT, inDocument } from "../errors.ts";
+import { PLAN_FLAG, planData, planNames, readPlans, withPlans } from "../plan_files.ts";
+import { withSettings } from "../settings.ts";
 import { cutToWidth, styleOf, wrapText } from "../terminal/format.ts";
-import { policyFlags, settingFlags } from "../settings.ts";
+import type { Io, Output } from "../terminal/io.ts";
 
-const OWN_FLAGS: readonly Flag[] = [
-  {
-    name: "from",
-    value: "FILE",
-    many: true,
-    help: "first plan; several files are merged from left to right",
-  },
-  {
-    name: "plan",
-    short: "p",
-    value: "FILE",
-    many: true,
-    help: "second plan; several files are merged from left to right",
-  },
-  ...FORMAT_FLAGS,
-  ...settingFlags(),
-];
+const MERGED = "several files are merged from left to right";
 
-/** The command. */
-export const command: Command = {
-  usage: "plan diff [flags] [<from>] [<to>]",
-  summary: "Compares two plans: what the second one widens, narrows and otherwise changes. `-` is stdin.",
-  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
-  details: () =>
-    `A change that is not proven to narrow counts as widening: a new module, another source, a removed pin, hook or limit,
+/** The commands. */
+export const commands: Commands = {
+  "plan diff": {
+    usage: "plan diff [flags] [<from>] [<to>]",
+    summary: "Compares two plans: what the second one widens, narrows and otherwise changes. `-` is stdin.",
+    flags: withSettings([
+      { name: "from", value: "FILE", many: true, help: `first plan; ${MERGED}` },
+      { ...PLAN_FLAG, help: `second plan; ${MERGED}` },
+      ...formatFlags({ help: "a table (default), or the object that the HTTP API answers" }),
+    ]),
+    details: () =>
+      `A change that is not proven to narrow counts as widening: a new module, another source, a removed pin, hook or limit,
 a weaker tier, a wider grant, a variable, looser approval rules.
 Each plan is a file, or several files merged as in \`preamp run\`: --from for the first plan, -p for the second.
 Exit codes: 0 nothing widens, 1 something widens, 3 a plan is invalid.
@@ -45,33 +36,38 @@ Exit codes: 0 nothing widens, 1 something widens, 3 a plan is invalid.
   preamp plan diff old.yaml -p base.yaml -p prod.yaml
   preamp plan diff --from base.yaml --from test.yaml -p base.yaml -p prod.yaml
 `,
-  run,
+    run: runDiff,
+  },
+  "plan hash": {
+    usage: "plan hash [flags] <file>…",
+    summary:
+      "Prints the hash of a plan as written; several files are merged first, as in `preamp run`. `-` is stdin.",
+    flags: [PLAN_FLAG, ...formatFlags({ help: "the hash (default), or {plan_hash, files}" })],
+    async run(args, io) {
+      const files = planNames(args, "hash");
+      const { name, plan } = await readPlans(files, io);
+      const plan_hash = canonicalHash(typeof plan === "string" ? await planData(name, plan) : plan);
+      return { data: { plan_hash, files }, text: `${plan_hash}\n` };
+    },
+  },
 };
 
-async function run(args: Arguments, io: Io): Promise<number> {
+async function runDiff(args: Arguments, io: Io): Promise<Answer> {
   const names = planPair(args);
   if (names.flat().filter((name) => name === "-").length > 1) {
     throw new UsageError(
       "Cannot compare plans: stdin can be read only once; name a file instead of the second -",
     );
   }
-  const json = wantsJson(args);
-  const from = await readPlans(names[0], io);
-  const to = await readPlans(names[1], io);
-  const diff = await withRuntime(args, io, async ({ plans }) => {
+  const { name: from_name, ...from } = await readPlans(names[0], io);
+  const { name: to_name, ...to } = await readPlans(names[1], io);
+  const diff = await withPlans(args, io, async ({ diff }) => {
     // each plan separately first, so that an error names its file
-    for (const side of [from, to]) {
-      try {
-        await plans.diff(input(side), input(side), TERMINAL);
-      } catch (error) {
-        throw new DocumentFailure(side.name, error);
-      }
-    }
-    return await plans.diff(input(from), input(to), TERMINAL);
+    await inDocument(from_name, diff(from, from, TERMINAL));
+    await inDocument(to_name, diff(to, to, TERMINAL));
+    return await diff(from, to, TERMINAL);
   });
-  if (json) writeJson(io, diff);
-  else io.out.write(diffText(diff, io.out));
-  return diff.widens.length > 0 ? EXIT.failed : EXIT.done;
+  return { data: diff, text: diffText(diff, io.out), exit: diff.widens.length > 0 ? EXIT.failed : EXIT.done };
 }
 
 /** Returns the files of both plans, from flags or arguments. @throws {UsageError} for another number of plans. */
@@ -93,12 +89,8 @@ function planPair(args: Arguments): [from: readonly string[], to: readonly strin
   );
 }
 
-function input({ plan, base_url }: UncheckedPlan): { plan: UncheckedPlan["plan"]; base_url: string } {
-  return { plan, base_url };
-}
-
 /** Returns the changes as text: widening, narrowing, others. */
-export function diffText(diff: PlanDiff, output: Pick<Output, "color" | "columns">): string {
+function diffText(diff: PlanDiff, output: Pick<Output, "color" | "columns">): string {
   const { bold, dim, green, red, yellow } = styleOf(output);
   const columns = Math.max(40, output.columns());
   const section = (
@@ -128,6 +120,4 @@ function formatValue(value: JsonValue, columns: number): string {
   return cutToWidth(clean(JSON.stringify(value)), columns);
 }
 
-function clean(text: string): string {
-  return escapeUnprintable(text);
-}
+const clean = escapeUnprintable;

@@ -1,30 +1,34 @@
-/** `preamp plan explain`: prints what a plan may touch. Fetches its modules and executes none. */
-import type { Arguments, Flag } from "../arguments.ts";
-import { type Command, TERMINAL } from "../command.ts";
-import { DocumentFailure, EXIT } from "../errors.ts";
-import { explanationText } from "../explain_text.ts";
-import type { Io } from "../terminal/io.ts";
-import { readPlans } from "../plan_files.ts";
-import { wantsJson, writeJson } from "../output_format.ts";
-import { FORMAT_FLAGS, MODEL_FLAG, modelOf, PLAN_FLAG, planNames, withRuntime } from "./plan_command.ts";
-import { policyFlags, settingFlags } from "../settings.ts";
-
-const OWN_FLAGS: readonly Flag[] = [
-  PLAN_FLAG,
-  MODEL_FLAG,
-  ...FORMAT_FLAGS,
-  { name: "strict", help: "exit 1 if there is a red flag" },
-  ...settingFlags(["frozen"]),
-];
+/**
+ * `preamp plan explain`: prints what a plan may touch, for a reviewer: overview, table of modules, their permissions, warnings
+ * and red flags. Fetches its modules and executes none.
+ */
+import { LIMIT_NAMES } from "../../plan/check/check_limits.ts";
+import type { ExplainedModule, Explanation } from "../../plan/explain.ts";
+import type { Permissions } from "../../sdk/contracts.ts";
+import { PERMISSION_KINDS } from "../../sdk/plan.ts";
+import { escapeUnprintable } from "../../text/escape.ts";
+import { formatFlags } from "../arguments.ts";
+import { type Commands, TERMINAL } from "../commands.ts";
+import { EXIT, inDocument } from "../errors.ts";
+import { MODEL_FLAG, modelOf, PLAN_FLAG, planNames, readPlans, withPlans } from "../plan_files.ts";
+import { withSettings } from "../settings.ts";
+import { counted, type Style, styleOf, tableText, wrapText } from "../terminal/format.ts";
+import type { Output } from "../terminal/io.ts";
 
 /** The command. */
-export const command: Command = {
-  usage: "plan explain [flags] <file>…",
-  summary:
-    "Prints what a plan may touch: modules with hashes, permissions, variables, limits, red flags. Fetches modules, runs none.",
-  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
-  details: () =>
-    `A plan.lock.json beside the plan is used. wanted: permissions that the module declares; asked: those that the plan
+export const commands: Commands = {
+  "plan explain": {
+    usage: "plan explain [flags] <file>…",
+    summary:
+      "Prints what a plan may touch: modules with hashes, permissions, variables, limits, red flags. Fetches modules, runs none.",
+    flags: withSettings([
+      PLAN_FLAG,
+      MODEL_FLAG,
+      ...formatFlags({ help: "a table (default), or the object that the HTTP API answers" }),
+      { name: "strict", help: "exit 1 if there is a red flag" },
+    ], ["frozen"]),
+    details: () =>
+      `A plan.lock.json beside the plan is used. wanted: permissions that the module declares; asked: those that the plan
 gives it; granted: those of them that this process has; refused: the rest. Paths in the Deno flags are relative to the
 plan's folder.
 Exit codes: 0 explained, 1 a module cannot be loaded or does not match its pin (--strict: or there is a red flag),
@@ -33,21 +37,170 @@ Exit codes: 0 explained, 1 a module cannot be loaded or does not match its pin (
   preamp plan explain plans/support.yaml
   preamp plan explain -p base.yaml -p prod.yaml --output-format json
 `,
-  run,
+    async run(args, io) {
+      const { name, plan, base_url } = await readPlans(planNames(args, "explain"), io);
+      const explanation = await withPlans(
+        args,
+        io,
+        ({ explain }) => inDocument(name, explain({ plan, ...modelOf(args) }, TERMINAL, { base_url })),
+        { overridden: true },
+      );
+      const is_refused = args.has("strict") && explanation.red_flags.length > 0;
+      const text = explanationText(explanation, name, io.out);
+      return { data: explanation, text, exit: is_refused ? EXIT.failed : EXIT.done };
+    },
+  },
 };
 
-async function run(args: Arguments, io: Io): Promise<number> {
-  const names = planNames(args, "explain");
-  const json = wantsJson(args);
-  const { name, plan, base_url } = await readPlans(names, io);
-  const explanation = await withRuntime(args, io, async ({ plans }) => {
-    try {
-      return await plans.explain({ plan, ...modelOf(args) }, TERMINAL, { base_url });
-    } catch (error) {
-      throw new DocumentFailure(name, error);
-    }
-  }, { overridden: true });
-  if (json) writeJson(io, explanation);
-  else io.out.write(explanationText(explanation, name, io.out));
-  return args.has("strict") && explanation.red_flags.length > 0 ? EXIT.failed : EXIT.done;
+/** Returns the text of an explanation. */
+function explanationText(
+  explanation: Explanation,
+  name: string,
+  output: Pick<Output, "color" | "columns">,
+): string {
+  const style = styleOf(output);
+  const columns = Math.max(40, output.columns());
+  const parts = [
+    overview(explanation, name, style, columns),
+    modulesTable(explanation.modules, style),
+    ...explanation.modules.filter(hasOwnSection).map((module) => moduleText(module, style)),
+    listText("warning", explanation.warnings, style.yellow, style, columns),
+    listText("red flag", explanation.red_flags, style.red, style, columns),
+  ];
+  return parts.join("\n");
 }
+
+function overview(
+  { plan_hash, lock_hash, limits, env, deno_flags }: Explanation,
+  name: string,
+  { bold, dim }: Style,
+  columns: number,
+): string {
+  const list = (items: readonly string[], shown: (item: string) => string, separator: string) =>
+    items.length === 0 ? "none" : items.map(shown).join(separator);
+  const rows: [string, string][] = [
+    ["plan", clean(name)],
+    ["hash", plan_hash],
+    ["lock", lock_hash ?? "none"],
+    ["limits", LIMIT_NAMES.map((limit) => `${limit} ${limits[limit]}`).join(", ")],
+    ["variables", list(env, clean, ", ")],
+    ["deno flags", list(deno_flags, shellWord, " ")],
+  ];
+  return rows.flatMap(([label, text]) =>
+    wrapText(text, columns - 12).map((line, index) => {
+      const head = (index === 0 ? label : "").padEnd(12);
+      return `${dim(head)}${label === "plan" ? bold(line) : line}\n`;
+    })
+  ).join("");
+}
+
+function modulesTable(modules: readonly ExplainedModule[], { bold, red }: Style): string {
+  const rows = modules.map(({ module, type, isolation, files, url, red_flags }) => [
+    clean(module),
+    type,
+    isolation,
+    url === null ? "built in" : counted(files.length, "file"),
+    url === null ? "" : bytesText(files.reduce((sum, { bytes }) => sum + bytes, 0)),
+    red_flags.length === 0 ? "" : `${red_flags.length}`,
+  ]);
+  const [head = "", ...lines] = tableText([
+    ["module", "type", "tier", "source", "size", "red flags"],
+    ...rows,
+  ]).split("\n");
+  const painted = lines.map((line, index) => {
+    const count = modules[index]?.red_flags.length ?? 0;
+    return count === 0 ? line : line.slice(0, -String(count).length) + red(String(count));
+  });
+  return [bold(head), ...painted].join("\n");
+}
+
+/** Returns false for built-in modules without permissions: the table has all there is to know. */
+function hasOwnSection({ url, permissions: { wanted, asked } }: ExplainedModule): boolean {
+  return url !== null || [wanted ?? {}, asked].some((block) => Object.keys(block).length > 0);
+}
+
+function moduleText(module: ExplainedModule, style: Style): string {
+  const { bold, cyan, dim } = style;
+  const version = module.version === null ? "" : ` ${clean(module.version)}`;
+  const lines = [`${bold(clean(module.module))}${version} ${dim(`${module.path}, ${module.isolation}`)}\n`];
+  if (module.description) lines.push(`  ${clean(module.description)}\n`);
+  if (module.url !== null) {
+    lines.push(`  ${dim("url")}        ${cyan(clean(module.url))}\n`);
+    lines.push(`  ${dim("integrity")}  ${module.integrity}\n`);
+    for (const { url, sha256, bytes } of module.files) {
+      lines.push(`  ${bytesText(bytes).padStart(9)}  ${clean(url)}\n             ${dim(sha256)}\n`);
+    }
+  }
+  return lines.join("") + permissionsText(module, style);
+}
+
+const COLUMNS = ["wanted", "asked", "granted", "refused"] as const;
+
+function permissionsText({ permissions }: ExplainedModule, { dim, green, red }: Style): string {
+  const paintCell = (cell: string, paint: (text: string) => string) =>
+    (cell.trim() === "-" ? dim : paint)(cell);
+  const names = PERMISSION_KINDS.filter((name) =>
+    COLUMNS.some((column) => isGiven(permissions[column]?.[name]))
+  );
+  const rows = names.flatMap((name) => {
+    const cells = COLUMNS.map((column) => entries(permissions[column], name));
+    const height = Math.max(...cells.map((cell) => cell.length));
+    return Array.from(
+      { length: height },
+      (_, row) => [row === 0 ? name : "", ...cells.map((cell) => cell[row] ?? "")],
+    );
+  });
+  const unknown = permissions.wanted === null ? dim("  the permissions that it wants are unknown\n") : "";
+  if (rows.length === 0) return `${unknown}${dim("  no permissions\n")}`;
+  const [head = "", ...lines] = tableText([["permission", ...COLUMNS], ...rows], "  ").trimEnd().split("\n");
+  const widths = [0, 1, 2, 3].map((column) => widthOf([["permission", ...COLUMNS], ...rows], column));
+  const from = (column: number) => 2 + widths.slice(0, column).reduce((sum, width) => sum + width + 2, 0);
+  const painted = lines.map((line) =>
+    line.slice(0, from(3)) + paintCell(line.slice(from(3), from(4)), green) +
+    paintCell(line.slice(from(4)), red)
+  );
+  return `${unknown}${[dim(head), ...painted].join("\n")}\n`;
+}
+
+function widthOf(rows: readonly (readonly string[])[], column: number): number {
+  return Math.max(...rows.map((row) => (row[column] ?? "").length));
+}
+
+function isGiven(value: Permissions[keyof Permissions]): boolean {
+  return value === true || Array.isArray(value) && value.length > 0;
+}
+
+/** Returns the entries of a permission, one for each line of the cell. */
+function entries(block: Permissions | null, name: keyof Permissions): string[] {
+  if (block === null) return ["?"];
+  const value = block[name];
+  return value === true ? ["all"] : Array.isArray(value) && value.length > 0 ? value.map(clean) : ["-"];
+}
+
+function listText(
+  noun: string,
+  items: readonly { code: string; path?: string; message: string }[],
+  paint: (text: string) => string,
+  { bold, dim, green }: Style,
+  columns: number,
+): string {
+  if (items.length === 0) return `${noun === "red flag" ? green("no red flags") : dim("no warnings")}\n`;
+  const lines = items.flatMap(({ code, path, message }) => [
+    `  ${paint(clean(code))}${path === undefined || path === "" ? "" : `  ${bold(clean(path))}`}\n`,
+    ...wrapText(clean(message), columns - 6).map((line) => `      ${line}\n`),
+  ]);
+  return `${paint(counted(items.length, noun))}\n${lines.join("")}`;
+}
+
+function bytesText(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  return bytes < 1e6 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+/** Quotes a flag for a shell. */
+function shellWord(flag: string): string {
+  const text = clean(flag);
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+const clean = escapeUnprintable;

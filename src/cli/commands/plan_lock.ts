@@ -1,67 +1,59 @@
 /** `preamp plan lock`: writes `plan.lock.json` with the hashes of all files of a plan's modules. Executes none. */
 import { LOCK_FILE } from "../../app/named_plans.ts";
 import { formatLock, type Lock, lockDifferences, lockOver, parseLock } from "../../plan/lock.ts";
-import { type Arguments, type Flag, UsageError } from "../arguments.ts";
-import { type Command, TERMINAL } from "../command.ts";
-import { DocumentFailure, EXIT } from "../errors.ts";
-import { readOptional } from "../paths.ts";
-import type { Io } from "../terminal/io.ts";
-import { readPlans } from "../plan_files.ts";
-import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
-import { PLAN_FLAG, planNames, withRuntime } from "./plan_command.ts";
-import { policyFlags, settingFlags } from "../settings.ts";
-import { styleOf } from "../terminal/format.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
-
-const OWN_FLAGS: readonly Flag[] = [
-  PLAN_FLAG,
-  { name: "check", help: "write nothing; exit 1 if the lock differs from the modules" },
-  { name: "prune", help: "remove the entries of other plans of the folder" },
-  ...formatFlags({ help: "text (default), or {file, status, modules, files, differences}" }),
-  ...settingFlags(),
-];
+import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
+import { type Answer, type Commands, TERMINAL } from "../commands.ts";
+import { EXIT, inDocument } from "../errors.ts";
+import { readOptional, replaceFile, writeFailure } from "../paths.ts";
+import { PLAN_FLAG, planNames, readPlans, withPlans } from "../plan_files.ts";
+import { withSettings } from "../settings.ts";
+import { counted, styleOf } from "../terminal/format.ts";
+import type { Io } from "../terminal/io.ts";
 
 /** The command. */
-export const command: Command = {
-  usage: "plan lock [flags] <file>…",
-  summary:
-    `Writes ${LOCK_FILE} beside the plan: URL, hash and size of every file of its modules. Fetches modules, runs none.`,
-  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
-  details: () =>
-    `Plans of one folder share its lock: entries of other plans are kept. run, plan explain and plan lock --check refuse a
+export const commands: Commands = {
+  "plan lock": {
+    usage: "plan lock [flags] <file>…",
+    summary:
+      `Writes ${LOCK_FILE} beside the plan: URL, hash and size of every file of its modules. Fetches modules, runs none.`,
+    flags: withSettings([
+      PLAN_FLAG,
+      { name: "check", help: "write nothing; exit 1 if the lock differs from the modules" },
+      { name: "prune", help: "remove the entries of other plans of the folder" },
+      ...formatFlags({ help: "text (default), or {file, status, modules, files, differences}" }),
+    ]),
+    details: () =>
+      `Plans of one folder share its lock: entries of other plans are kept. run, plan explain and plan lock --check refuse a
 module whose files differ from the lock. Several files are merged first, as in \`preamp run\`; the lock is written
 beside the first file.
 Exit codes: 0 written, or with --check up to date; 1 the lock differs, or a module cannot be loaded; 3 the plan or the
 lock is invalid; 4 refused by policy.
 `,
-  run,
+    run,
+  },
 };
 
-async function run(args: Arguments, io: Io): Promise<number> {
+async function run(args: Arguments, io: Io): Promise<Answer> {
   const names = planNames(args, "lock");
   if (args.has("check") && args.has("prune")) {
     throw new UsageError("Cannot use --prune with --check: --check writes nothing");
   }
-  const json = wantsJson(args);
   const { name, plan, base_url } = await readPlans(names, io);
   const url = new URL(LOCK_FILE, base_url);
-  const fresh = await withRuntime(args, io, async ({ plans }) => {
-    try {
-      return await plans.lock({ plan }, TERMINAL, { base_url });
-    } catch (error) {
-      throw new DocumentFailure(name, error);
-    }
-  });
+  const fresh = await withPlans(
+    args,
+    io,
+    ({ lock }) => inDocument(name, lock({ plan }, TERMINAL, { base_url })),
+  );
   const text = await readOptional(url, LOCK_FILE);
   const result = args.has("check")
     ? await check(text, fresh)
     : await write(url, text, fresh, args.has("prune"));
   const modules = Object.keys(fresh.modules).length;
   const files = Object.keys(fresh.files).length;
-  const answer: LockAnswer = { file: decodeURIComponent(url.pathname), modules, files, ...result };
-  if (json) writeJson(io, answer);
-  else io.out.write(answerText(answer, io));
-  return answer.status === "differs" ? EXIT.failed : EXIT.done;
+  const data: LockAnswer = { file: decodeURIComponent(url.pathname), modules, files, ...result };
+  return { data, text: answerText(data, io), exit: data.status === "differs" ? EXIT.failed : EXIT.done };
 }
 
 /** The result of the command. */
@@ -100,7 +92,8 @@ async function write(
   }
   const written = formatLock(lock);
   if (written === text) return { status: "unchanged", differences: [] };
-  await replaceFile(url, written);
+  // atomically: an incomplete lock would stop every run
+  await replaceFile(url, written).catch((error) => Promise.reject(writeFailure(LOCK_FILE, error)));
   return { status: "written", differences: [] };
 }
 
@@ -120,26 +113,5 @@ function answerText({ status, differences, modules, files }: LockAnswer, io: Io)
 }
 
 async function readLock(text: string): Promise<Lock> {
-  try {
-    return await parseLock(text);
-  } catch (error) {
-    throw new DocumentFailure(LOCK_FILE, error);
-  }
-}
-
-/** Replaces a file atomically: an incomplete lock would stop every run. */
-async function replaceFile(url: URL, text: string): Promise<void> {
-  const temporary = new URL(`${url.href}.${crypto.randomUUID()}`);
-  try {
-    await Deno.writeTextFile(temporary, text, { createNew: true });
-    await Deno.rename(temporary, url);
-  } catch (error) {
-    await Deno.remove(temporary).catch(() => {}); // it may not exist
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`Cannot write ${LOCK_FILE}: ${reason}`, { cause: error });
-  }
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+  return await inDocument(LOCK_FILE, parseLock(text));
 }

@@ -2,55 +2,50 @@
 import type { Vendored, VendoredModule } from "../../app/types.ts";
 import { canonicalJson, type JsonObject } from "../../sdk/json.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
-import { type Arguments, type Flag, UsageError } from "../arguments.ts";
-import { type Command, TERMINAL } from "../command.ts";
-import { DocumentFailure, EXIT } from "../errors.ts";
-import { displayPath } from "../module_target.ts";
-import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
-import { filePath, locate } from "../paths.ts";
-import { readPlans } from "../plan_files.ts";
-import { policyFlags, settingFlags } from "../settings.ts";
+import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
+import { type Answer, type Commands, TERMINAL } from "../commands.ts";
+import { inDocument } from "../errors.ts";
+import { displayPath, warnOfRefusedImports } from "../module_target.ts";
+import { filePath, locate, writeFailure } from "../paths.ts";
+import { PLAN_FLAG, planNames, readPlans, withPlans } from "../plan_files.ts";
+import { withSettings } from "../settings.ts";
 import { styleOf } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
-import { PLAN_FLAG, planNames, withRuntime } from "./plan_command.ts";
 
 const DEFAULT_FOLDER = "vendor";
 
-const OWN_FLAGS: readonly Flag[] = [
-  PLAN_FLAG,
-  {
-    name: "output",
-    short: "o",
-    value: "DIR",
-    help: `folder of the vendored plan, default ${DEFAULT_FOLDER}/ beside the plan`,
-  },
-  ...formatFlags({ help: "text (default), or {plan, status, modules, files}" }),
-  ...settingFlags(),
-];
-
 /** The command. */
-export const command: Command = {
-  usage: "plan vendor [flags] <file>…",
-  summary:
-    "Writes the plan to DIR and each of its modules as one bundle to DIR/modules. Fetches modules, runs none.",
-  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
-  details: () =>
-    `The vendored plan needs neither network nor bundler: its sources are relative paths, each pinned by its integrity. Texts
+export const commands: Commands = {
+  "plan vendor": {
+    usage: "plan vendor [flags] <file>…",
+    summary:
+      "Writes the plan to DIR and each of its modules as one bundle to DIR/modules. Fetches modules, runs none.",
+    flags: withSettings([
+      PLAN_FLAG,
+      {
+        name: "output",
+        short: "o",
+        value: "DIR",
+        help: `folder of the vendored plan, default ${DEFAULT_FOLDER}/ beside the plan`,
+      },
+      ...formatFlags({ help: "text (default), or {plan, status, modules, files}" }),
+    ]),
+    details: () =>
+      `The vendored plan needs neither network nor bundler: its sources are relative paths, each pinned by its integrity. Texts
 that it names (system: {file}) are copied to DIR/files, and relative paths of permissions lead to the same places.
 With --modules.inline DIR/modules/ (or modules.inline in preamp.yaml) its modules run without a sandbox, which needs no
 permission to start processes. "preamp docs deploy" shows how to deploy it.
 Exit codes: 0 written, or up to date; 1 a module cannot be loaded; 3 the plan or its lock is invalid; 4 refused by policy.
 `,
-  run,
+    run,
+  },
 };
 
 /** A module in the JSON result. */
 type ModuleAnswer = Omit<VendoredModule, "code"> & { bytes: number };
 
-async function run(args: Arguments, io: Io): Promise<number> {
-  const names = planNames(args, "vendor");
-  const json = wantsJson(args);
-  const { name, plan, base_url } = await readPlans(names, io);
+async function run(args: Arguments, io: Io): Promise<Answer> {
+  const { name, plan, base_url } = await readPlans(planNames(args, "vendor"), io);
   const output = args.value("output");
   const folder = output === undefined
     ? new URL(`${DEFAULT_FOLDER}/`, base_url)
@@ -59,38 +54,28 @@ async function run(args: Arguments, io: Io): Promise<number> {
   if (target.href === base_url) {
     throw new UsageError("Cannot write the vendored plan over the plan itself: name another folder with -o");
   }
-  const vendored = await withRuntime(args, io, async ({ plans }) => {
-    try {
-      return await plans.vendor({ plan }, TERMINAL, { base_url, target_url: target.href });
-    } catch (error) {
-      throw new DocumentFailure(name, error);
-    }
-  });
-  warnOfRefusedImports(vendored, io);
-  const changed = await writeAll(vendored, target, base_url, io);
-  const status = changed ? "written" : "unchanged";
+  const vendored = await withPlans(
+    args,
+    io,
+    ({ vendor }) => inDocument(name, vendor({ plan }, TERMINAL, { base_url, target_url: target.href })),
+  );
+  for (const module of vendored.modules) warnOfRefusedImports(module, io);
+  const status = await writeAll(vendored, target, base_url, io) ? "written" : "unchanged";
   const modules = vendored.modules.map(({ code, ...module }): ModuleAnswer => ({
     ...module,
     bytes: new TextEncoder().encode(code).length,
   }));
   const files = vendored.files.map(({ path }) => path);
-  if (json) writeJson(io, { plan: filePath(target), status, modules, files });
-  else writeText(io, target, status, modules);
-  return EXIT.done;
+  return {
+    data: { plan: filePath(target), status, modules, files },
+    text: answerText(io, target, status, modules),
+  };
 }
 
 /** Returns the name of the vendored plan: that of the plan, such as `plan.yaml`. */
 function targetName(base_url: string): string {
   const name = base_url.slice(base_url.lastIndexOf("/") + 1);
   return /\.(ya?ml|json)$/i.test(name) ? name : "plan.yaml";
-}
-
-function warnOfRefusedImports({ modules }: Vendored, io: Io): void {
-  for (const { specifier, url, line, column } of modules.flatMap((module) => module.imports_refused)) {
-    const label = specifier === null ? "a computed import" : `import of ${JSON.stringify(specifier)}`;
-    const place = escapeUnprintable(`${displayPath(url, io)}:${line}:${column}: ${label}`);
-    io.err.write(`warning: ${place} throws when it is executed\n`);
-  }
 }
 
 /** Writes the files that differ, the plan last: until then the plan that was there before does not change. Returns whether one did. */
@@ -109,10 +94,7 @@ async function writeAll(
       await Deno.writeFile(url, bytes);
       changed = true;
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new UsageError(`Cannot write ${JSON.stringify(displayPath(url.href, io))}: ${reason}`, {
-        cause: error,
-      });
+      throw writeFailure(displayPath(url.href, io), error);
     }
   };
   for (const { path, code } of modules) await write(path, new TextEncoder().encode(code));
@@ -149,13 +131,13 @@ async function yamlOf(plan: JsonObject, base_url: string): Promise<string> {
   return head + (same ? text : `${JSON.stringify(plan, null, 2)}\n`);
 }
 
-function writeText(io: Io, target: URL, status: string, modules: readonly ModuleAnswer[]): void {
+function answerText(io: Io, target: URL, status: string, modules: readonly ModuleAnswer[]): string {
   const { bold, green } = styleOf(io.out);
   const show = (url: URL) => escapeUnprintable(displayPath(url.href, io));
-  io.out.write(`${green(status)}  ${bold(show(target))}\n`);
-  for (const { path, bytes, url } of modules) {
+  const lines = modules.map(({ path, bytes, url }) => {
     const from = escapeUnprintable(displayPath(url, io).slice(0, 200));
-    io.out.write(`  ${show(new URL(path, target))}  ${bytes} bytes, from ${from}\n`);
-  }
-  if (modules.length === 0) io.out.write("Every module is built in: there was nothing to bundle\n");
+    return `  ${show(new URL(path, target))}  ${bytes} bytes, from ${from}\n`;
+  });
+  const rest = lines.join("") || "Every module is built in: there was nothing to bundle\n";
+  return `${green(status)}  ${bold(show(target))}\n${rest}`;
 }

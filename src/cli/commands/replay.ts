@@ -1,62 +1,54 @@
 /** `preamp replay`: replays a run that `--output-format json-trace` saved (src/docs/events.md#replay). */
 import { createRuntime } from "../../app/runtime.ts";
-import { escapeUnprintable } from "../../text/escape.ts";
-import type { Recording } from "../../runs/types.ts";
-import type { ReplayReport } from "../../runs/types.ts";
+import type { Recording, ReplayReport } from "../../runs/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
-import { type Arguments, type Flag, UsageError } from "../arguments.ts";
-import { type Command, TERMINAL } from "../command.ts";
+import { escapeUnprintable } from "../../text/escape.ts";
+import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
+import { type Answer, type Commands, TERMINAL } from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import type { Io } from "../terminal/io.ts";
-import { locate, readNamed } from "../paths.ts";
-import { formatFlags, wantsJson, writeJson } from "../output_format.ts";
-import { policyFlags, readSettings, settingFlags } from "../settings.ts";
+import { readInput } from "../paths.ts";
+import { readSettings, withSettings } from "../settings.ts";
 import { styleOf } from "../terminal/format.ts";
-
-const OWN_FLAGS: readonly Flag[] = [
-  ...formatFlags({ help: "text (default), or {equal, first_difference}" }),
-  ...settingFlags(),
-];
+import type { Io } from "../terminal/io.ts";
 
 /** The command. */
-export const command: Command = {
-  usage: "replay [flags] <file>",
-  summary:
-    "Replays a saved run: runs orchestrator and context again and answers everything else from the log. " +
-    "`-` is stdin.",
-  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
-  details: () =>
-    `No provider, tool or hook is called. Exit codes: 0 the replay is equal, 1 it differs; the first difference is printed.
+export const commands: Commands = {
+  replay: {
+    usage: "replay [flags] <file>",
+    summary:
+      "Replays a saved run: runs orchestrator and context again and answers everything else from the log. " +
+      "`-` is stdin.",
+    flags: withSettings(formatFlags({ help: "text (default), or {equal, first_difference}" })),
+    details: () =>
+      `No provider, tool or hook is called. Exit codes: 0 the replay is equal, 1 it differs; the first difference is printed.
 
   preamp run --output-format json-trace "What is 6 × 7?" > run.json
   preamp replay run.json
 `,
-  run,
+    run,
+  },
 };
 
-async function run(args: Arguments, io: Io): Promise<number> {
+async function run(args: Arguments, io: Io): Promise<Answer> {
   const [name, ...more] = args.rest;
   if (name === undefined || more.length > 0) {
     throw new UsageError(`Cannot replay: name one file, not ${args.rest.length}`);
   }
-  const json = wantsJson(args);
   const { policy, home, sources } = await readSettings(args, io);
-  const text = name === "-" ? await io.in.text() : await readNamed(locate(name, io.cwd), name);
-  const recording = readRecording(name === "-" ? "stdin" : name, text);
+  const recording = readRecording(await readInput(name, io));
   const runtime = createRuntime({ policy, home, sources });
   try {
     const report = await runtime.runs.replay(TERMINAL, recording);
-    if (json) writeJson(io, report);
-    else io.out.write(reportText(recording, report, io));
-    return report.equal ? EXIT.done : EXIT.failed;
+    const text = reportText(recording, report, io);
+    return { data: report, text, exit: report.equal ? EXIT.done : EXIT.failed };
   } finally {
     await runtime.close();
   }
 }
 
 /** Returns the recording in a text. @throws {UsageError} if it is not a recording. */
-function readRecording(name: string, text: string): Recording {
+function readRecording({ name, text }: { name: string; text: string }): Recording {
   let data: unknown;
   try {
     data = JSON.parse(text);
@@ -86,9 +78,8 @@ function reportText({ run, events }: Recording, { first_difference }: ReplayRepo
   const { seq, path, recorded, replayed } = first_difference;
   const event = events[seq - 1]?.event ?? "";
   const place = `entry ${seq} ${event}${path === "" ? "" : ` ${path}`}`;
-  return `${red("different")}: ${bold(formatValue(place))}\n  recorded: ${
-    formatValue(recorded)
-  }\n  replayed: ${formatValue(replayed)}\n`;
+  const values = `  recorded: ${formatValue(recorded)}\n  replayed: ${formatValue(replayed)}\n`;
+  return `${red("different")}: ${bold(formatValue(place))}\n${values}`;
 }
 
 /** Returns a value as JSON on one line of at most 2,000 characters. */

@@ -1,53 +1,52 @@
 /** `preamp run`: runs a prompt in this process. Progress and questions go to stderr, the answer or JSON to stdout. */
 import { createRuntime } from "../../app/runtime.ts";
 import type { Runtime } from "../../app/types.ts";
+import type { Entry } from "../../kernel/host.ts";
 import { Redactor } from "../../policy/redact.ts";
-import type { RunInput } from "../../runs/types.ts";
-import type { Run, RunHandle } from "../../runs/types.ts";
+import { skippedText } from "../../runs/run/run_projection.ts";
+import type { Run, RunHandle, RunInput, Warning } from "../../runs/types.ts";
+import { consoleMethods } from "../../sdk/console.ts";
 import { errorCode, errorMessage, type PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
-import { type Arguments, type Flag, UsageError } from "../arguments.ts";
-import { askAt } from "../terminal/approval_prompt.ts";
-import { type Command, TERMINAL } from "../command.ts";
+import { AnswerWriter } from "../answer.ts";
+import { type Arguments, formatFlags, formatOf, UsageError } from "../arguments.ts";
+import { type Commands, TERMINAL } from "../commands.ts";
 import { DocumentFailure, EXIT, exitOfStatus } from "../errors.ts";
-import type { Io } from "../terminal/io.ts";
-import { formatFlags, readFormat, writeJson } from "../output_format.ts";
-import { messageText, summaryLine } from "../terminal/progress_lines.ts";
-import { createRunDisplay, type RunDisplay } from "../run_display.ts";
+import { MODEL_FLAG, PLAN_FLAG } from "../plan_files.ts";
 import { type LocalRunRequest, readRequest } from "../run_request.ts";
-import { policyFlags, readSettings, settingFlags, type Settings } from "../settings.ts";
-import { MODEL_FLAG, PLAN_FLAG } from "./plan_command.ts";
-import { redirectConsole } from "../stray_output.ts";
-import { styleOf } from "../terminal/format.ts";
+import { readSettings, type Settings, withSettings } from "../settings.ts";
 import { type OpenedStore, openSettingsStore } from "../store.ts";
-
-const OWN_FLAGS: readonly Flag[] = [
-  MODEL_FLAG,
-  PLAN_FLAG,
-  { name: "profile", value: "NAME", help: "name of a plan in plans/ or $PREAMP_HOME/plans/" },
-  { name: "bundle", value: "NAME", help: "the same as --profile" },
-  { name: "limit", value: "NAME=VALUE", many: true, help: "lower a limit, such as max_cost_usd=0.10" },
-  {
-    name: "session",
-    value: "ID|new|last",
-    help: "keep the conversation in the store: continue one, begin one, or continue the last one",
-  },
-  { name: "strict", help: "exit 1 on any warning; do not start a run that has warnings" },
-  ...formatFlags({
-    help: "the answer (default), the run object, or {run, events, replay} for preamp replay",
-    more: ["json-trace"],
-  }),
-  ...settingFlags(["plans", "store", "frozen"]),
-];
+import { askAt } from "../terminal/approval_prompt.ts";
+import { jsonText, styleOf } from "../terminal/format.ts";
+import type { Io } from "../terminal/io.ts";
+import { liveProgress } from "../terminal/live_progress.ts";
+import { messageText, plainProgress, type Progress, summaryLine } from "../terminal/progress_lines.ts";
 
 /** The command. */
-export const command: Command = {
-  usage: 'run [flags] ["prompt"]',
-  summary:
-    "Runs a prompt in this process. The default prompt is stdin, the default plan plans/default.yaml, else a demo agent.",
-  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
-  details: () =>
-    `Progress and warnings go to stderr, the answer to stdout. A terminal displays every text of the model as it arrives.
+export const commands: Commands = {
+  run: {
+    usage: 'run [flags] ["prompt"]',
+    summary:
+      "Runs a prompt in this process. The default prompt is stdin, the default plan plans/default.yaml, else a demo agent.",
+    flags: withSettings([
+      MODEL_FLAG,
+      PLAN_FLAG,
+      { name: "profile", value: "NAME", help: "name of a plan in plans/ or $PREAMP_HOME/plans/" },
+      { name: "bundle", value: "NAME", help: "the same as --profile" },
+      { name: "limit", value: "NAME=VALUE", many: true, help: "lower a limit, such as max_cost_usd=0.10" },
+      {
+        name: "session",
+        value: "ID|new|last",
+        help: "keep the conversation in the store: continue one, begin one, or continue the last one",
+      },
+      { name: "strict", help: "exit 1 on any warning; do not start a run that has warnings" },
+      ...formatFlags({
+        help: "the answer (default), the run object, or {run, events, replay} for preamp replay",
+        more: ["json-trace"],
+      }),
+    ], ["plans", "store", "frozen"]),
+    details: () =>
+      `Progress and warnings go to stderr, the answer to stdout. A terminal displays every text of the model as it arrives.
 Otherwise stdout gets only the answer: streamed if the plan has no tools, else when the last response is complete.
 
 Without a terminal the default of an approval applies at once. Ctrl-C stops the run after its current step, a second
@@ -63,18 +62,18 @@ shows. PREAMP_MODEL is the model of runs without a plan.
   preamp run -p plans/calculator.yaml --limit max_tool_calls=3 "compute (12.5 - 4) ^ 2 / 3"
   echo "Hello" | preamp run -p plans/minimal.yaml --output-format json
 `,
-  run,
+    run,
+  },
 };
 
-const MORE_FORMATS = ["json-trace"] as const;
-
 async function run(args: Arguments, io: Io): Promise<number> {
-  const format = readFormat(args, MORE_FORMATS);
+  const format = formatOf(args);
   const settings = await readSettings(args, io);
   const local = await readRequest(args, io, settings);
   const style = styleOf(io.err);
-  const display = createRunDisplay(io, format === "text");
+  const display = createDisplay(io, format === "text");
   const { progress, answer, warnings } = display;
+  const printError = (text: string) => io.err.write(`${style.red("error:")} ${text}\n`);
   settings.warnings.forEach((text) => warnings.add(text));
   const { store, warning } = await openRunStore(args, settings);
   if (warning !== null) warnings.add(warning);
@@ -92,7 +91,9 @@ async function run(args: Arguments, io: Io): Promise<number> {
       warnings.add(`${event}: ${messageText(facts.message ?? facts)}`, facts.message);
     },
   });
-  redirectConsole((_level, text) => progress.note(consoleText({ module: "console", text })));
+  const writeConsole = (_level: string, text: string) =>
+    progress.note(consoleText({ module: "console", text }));
+  Object.assign(console, consoleMethods(writeConsole, Deno.inspect)); // stdout carries only the answer
   let handle: RunHandle | undefined;
   const unlisten = onCtrlC(io, display, runtime, () => handle);
   try {
@@ -100,31 +101,94 @@ async function run(args: Arguments, io: Io): Promise<number> {
     if (session_id !== undefined) local.request.session_id = session_id;
     handle = await create(runtime, local, io, display, args.has("strict"));
     warnings.addAll(handle.current().warnings);
-    const ended = await follow(runtime, handle, display);
+    const { id } = handle;
+    for await (const entries of runtime.runs.follow(TERMINAL, id, {})) entries.forEach(display.entry);
+    const ended = await handle.settled("end");
     warnings.addAll(ended.warnings);
     const answered = ended.status === "completed" || ended.status === "incomplete";
     answer?.finish(answered && ended.output_text !== "" ? ended.output_text : null);
     progress.close();
-    if (ended.error !== null) {
-      io.err.write(`${style.red("error:")} ${messageText(ended.error.message)} (${ended.error.code})\n`);
-    }
+    if (ended.error !== null) printError(`${messageText(ended.error.message)} (${ended.error.code})`);
     io.err.write(`${summaryLine(ended, style)}\n`);
     if (store) io.err.write(style.dim(`Continue with: preamp run --session ${ended.session_id} "…"`) + "\n");
-    if (format !== "text") await writeRun(runtime, ended, format, io);
+    if (format !== "text") {
+      io.out.write(jsonText(format === "json" ? ended : await traceOf(runtime, ended), io.out));
+    }
     const code = exitOfStatus(ended.status);
     if (code !== EXIT.done || !args.has("strict") || warnings.count === 0) return code;
-    io.err.write(`${style.red("error:")} ${strictText(warnings.count)}\n`);
+    printError(strictText(warnings.count));
     return EXIT.failed;
   } catch (error) {
     if (!(error instanceof WarningsFailure)) throw error;
     progress.close();
-    io.err.write(`${style.red("error:")} Cannot start the run: ${strictText(warnings.count)}\n`);
+    printError(`Cannot start the run: ${strictText(warnings.count)}`);
     return EXIT.failed;
   } finally {
     answer?.breakLine();
     progress.close();
     unlisten();
     await runtime.close();
+  }
+}
+
+/** The output of a run: progress and warnings on stderr, the answer on stdout. */
+interface Display {
+  progress: Progress;
+  /** Absent when JSON is written to stdout. */
+  answer: AnswerWriter | undefined;
+  warnings: Warnings;
+  /** Displays the next entry of the run's log. */
+  entry(entry: Entry): void;
+}
+
+/** Creates the writers of a run's output. When both write to one terminal, progress is cleared before the answer. */
+function createDisplay(io: Io, is_text: boolean): Display {
+  const { out, err } = io;
+  const together = is_text && out.terminal && err.terminal;
+  const answer = is_text ? new AnswerWriter(out, together ? () => progress.clear() : undefined) : undefined;
+  const seen = together ? answer : undefined;
+  const live = err.terminal && io.env("TERM") !== "dumb";
+  const progress: Progress = live
+    ? liveProgress(err, { monotonic: () => io.monotonic(), answer: seen })
+    : plainProgress(err, seen);
+  const { yellow } = styleOf(err);
+  const warnings = new Warnings((text) => progress.note(`${yellow("warning:")} ${messageText(text)}`));
+  return {
+    progress,
+    answer,
+    warnings,
+    entry(entry) {
+      const { event, data } = entry;
+      if (event === "module:skipped") warnings.add(skippedText(data));
+      else if (event === "user:notification" && data.level !== "info") warnings.count++;
+      answer?.take(entry);
+      progress.entry(entry);
+    },
+  };
+}
+
+/** The warnings of a run. Each is displayed once, even if several components report it. */
+class Warnings {
+  /** Number of warnings so far, including notifications displayed as warnings. */
+  count = 0;
+  readonly #display: (text: string) => void;
+  readonly #seen = new Set<unknown>();
+
+  constructor(display: (text: string) => void) {
+    this.#display = display;
+  }
+
+  /** @param key Identifies the warning, whichever component reports it. Default: its text. */
+  add(text: string, key: unknown = text): void {
+    if (this.#seen.has(key)) return;
+    this.#seen.add(key);
+    this.count++;
+    this.#display(text);
+  }
+
+  /** Adds the warnings of a run object. */
+  addAll(warnings: readonly Warning[]): void {
+    for (const { path, message } of warnings) this.add(path ? `${path}: ${message}` : message, message);
   }
 }
 
@@ -139,7 +203,7 @@ async function create(
   runtime: Runtime,
   { request, base_url, plan_name }: LocalRunRequest,
   io: Io,
-  { progress, warnings }: RunDisplay,
+  { progress, warnings }: Display,
   strict: boolean,
 ): Promise<RunHandle> {
   const admit = (run: Run) => {
@@ -159,27 +223,16 @@ async function create(
   }
 }
 
-/** Displays every entry, then resolves to the ended run. */
-async function follow(
-  runtime: Runtime,
-  handle: RunHandle,
-  { entry }: RunDisplay,
-): Promise<Run> {
-  for await (const entries of runtime.runs.follow(TERMINAL, handle.id, {})) entries.forEach(entry);
-  return await handle.settled("end");
-}
-
-async function writeRun(runtime: Runtime, run: Run, format: "json" | "json-trace", io: Io): Promise<void> {
-  if (format === "json") return writeJson(io, run);
+/** Resolves to what `preamp replay` needs: the run, its events, and the plan and the session at its start. */
+async function traceOf(runtime: Runtime, run: Run): Promise<unknown> {
   const { events, replay } = await runtime.runs.recording(TERMINAL, run.id);
-  // `preamp replay` needs the plan and the session at the start of the run
-  writeJson(io, { run, events, replay: withoutSecrets(replay) });
+  return { run, events, replay: withoutSecrets(replay) };
 }
 
 /** The first Ctrl-C cancels after the current step, the second at once, the third ends the process. */
 function onCtrlC(
   io: Io,
-  { progress, answer }: RunDisplay,
+  { progress, answer }: Display,
   runtime: Runtime,
   current: () => RunHandle | undefined,
 ): () => void {
@@ -192,12 +245,10 @@ function onCtrlC(
       progress.close();
       io.exit(EXIT.interrupted);
     }
-    progress.note(
-      times === 1
-        ? "Stopping after this step; press Ctrl-C again to stop at once."
-        : "Stopping at once; press Ctrl-C again to end the process.",
-    );
-    const mode = times === 1 ? "graceful" : "immediate";
+    const [mode, text] = times === 1
+      ? ["graceful", "Stopping after this step; press Ctrl-C again to stop at once."] as const
+      : ["immediate", "Stopping at once; press Ctrl-C again to end the process."] as const;
+    progress.note(text);
     runtime.runs.cancel(TERMINAL, handle.id, mode).catch((error) =>
       progress.note(`error: ${errorMessage(error)}`)
     );

@@ -1,59 +1,46 @@
 /** `preamp serve`: serves the HTTP API. By default it listens on loopback and requires a key. */
-import { processRedactor } from "../../policy/redact.ts";
+import { processRedactor, type Redactor } from "../../policy/redact.ts";
 import { NamedPlans } from "../../app/named_plans.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import { generateKey, KeyRing } from "../../policy/api_keys.ts";
 import { describeError } from "../../server/log_line.ts";
-import {
-  type Authenticate,
-  authenticateWith,
-  createPreamp,
-  type Policy,
-  type Preamp,
-  serve,
-} from "../../server/mod.ts";
-import { type Arguments, type Flag, UsageError } from "../arguments.ts";
-import type { Command } from "../command.ts";
+import { authenticateWith, createPreamp, type Preamp, type PreampOptions, serve } from "../../server/mod.ts";
+import { type Arguments, UsageError } from "../arguments.ts";
+import type { Commands } from "../commands.ts";
 import { EXIT } from "../errors.ts";
+import { createLog, type Log, LOG_FORMATS, type LogFormat, logStrayOutput } from "../log.ts";
+import { readSettings, type Settings, settingsHelp, withSettings } from "../settings.ts";
+import { openSettingsStore } from "../store.ts";
 import type { Io } from "../terminal/io.ts";
-import { createLog, type Log, type LogFormat } from "../log.ts";
-import { policyFlags, readSettings, settingFlags, type Settings, settingsHelp } from "../settings.ts";
-import { logStrayOutput } from "../stray_output.ts";
-import { serverOptions } from "../server_options.ts";
-
-const OWN_FLAGS: readonly Flag[] = [
-  ...settingFlags(["host", "port", "plans", "model", "store", "frozen", "behind-proxy"]),
-  { name: "no-auth", help: "accept requests without a key; on loopback only" },
-  {
-    name: "log-format",
-    value: "json|pretty",
-    help: "format of the log on stderr, default pretty on a terminal, else json",
-  },
-];
 
 /** The command. */
-export const command: Command = {
-  usage: "serve [flags]",
-  summary: "Serves the HTTP API. The first line on stdout is the base URL; the log goes to stderr.",
-  flags: [...OWN_FLAGS, ...policyFlags(OWN_FLAGS)],
-  details: settingsHelp,
-  run,
+export const commands: Commands = {
+  serve: {
+    usage: "serve [flags]",
+    summary: "Serves the HTTP API. The first line on stdout is the base URL; the log goes to stderr.",
+    flags: withSettings([
+      { name: "no-auth", help: "accept requests without a key; on loopback only" },
+      {
+        name: "log-format",
+        choices: LOG_FORMATS,
+        help: "format of the log on stderr, default pretty on a terminal, else json",
+      },
+    ], ["host", "port", "plans", "model", "store", "frozen", "behind-proxy"]),
+    details: () => settingsHelp(),
+    max_arguments: 0,
+    run,
+  },
 };
 
 /** Milliseconds from the first signal to the end of the process. It must end within 5 s. */
 const END_MS = 4_800;
 
 async function run(args: Arguments, io: Io): Promise<number> {
-  if (args.rest.length > 0) {
-    throw new UsageError(`Cannot serve ${JSON.stringify(args.rest[0])}: serve takes flags only`);
-  }
   const settings = await readSettings(args, io);
   const format = logFormat(args, io);
   const auth = authOf(args, io, settings);
-  const secrets = processRedactor([
-    ...settings.api_keys,
-    ...(auth.kind === "generated" ? [auth.key] : []),
-  ]);
+  const key = auth.kind === "generated" ? auth.key : undefined;
+  const secrets = processRedactor([...settings.api_keys, ...(key === undefined ? [] : [key])]);
   const log = createLog(format, io.err, secrets);
   for (const message of settings.warnings) log.note("warning", "settings", { message });
   const { policy } = settings;
@@ -63,7 +50,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   ]);
   const preamp = createPreamp({
     ...options,
-    authenticate: authenticateOf(auth, policy),
+    authenticate: auth.kind === "none" ? null : authenticateWith(new KeyRing(policy.auth.keys, key)),
     // A server with configured keys accepts every host name, because DNS rebinding does not supply a key and a foreign
     // Origin is refused anyway. Other servers accept only the names of loopback.
     hosts: auth.kind === "configured" ? "any" : [policy.listen.host],
@@ -73,10 +60,26 @@ async function run(args: Arguments, io: Io): Promise<number> {
   return await listen(preamp, settings, { auth, store: options.store?.kind ?? "memory" }, io, log, signal);
 }
 
-/** Returns the check of keys: none with `--no-auth`, otherwise the configured keys or the generated one. */
-function authenticateOf(auth: StartupBanner["auth"], policy: Policy): Authenticate | null {
-  if (auth.kind === "none") return null;
-  return authenticateWith(new KeyRing(policy.auth.keys, auth.kind === "generated" ? auth.key : undefined));
+/**
+ * Opens the store and returns the options of every server of this process, under `preamp serve` and `deno serve`. `secrets`
+ * are redacted everywhere.
+ *
+ * @throws {UsageError} when the store cannot be opened.
+ */
+export async function serverOptions(settings: Settings, secrets: Redactor, log: Log): Promise<PreampOptions> {
+  const { policy, plans, home, sources } = settings;
+  const { store, warning } = await openSettingsStore(settings, true);
+  if (warning !== null) log.note("warning", "store", { message: warning });
+  return {
+    ...(store ? { store } : {}),
+    policy,
+    plans,
+    home,
+    sources,
+    secrets,
+    log: (record) => log.request(record),
+    runtime_log: (level, event, facts) => log.note(level, event, facts),
+  };
 }
 
 async function listen(
@@ -99,12 +102,8 @@ async function listen(
       onError: (error) => log.note("error", "answer_failed", describeError(error)),
       onListen({ url }) {
         io.out.write(`${url}\n${startupBanner({ url, auth, demo })}`);
-        log.note("info", "listening", {
-          url,
-          store,
-          auth: auth.kind,
-          ...(behind_proxy ? { behind_proxy } : {}),
-        });
+        const facts = { url, store, auth: auth.kind, ...(behind_proxy ? { behind_proxy } : {}) };
+        log.note("info", "listening", facts);
       },
     });
     await Promise.race([served.then(preamp.close), ended(signal)]);
@@ -148,11 +147,12 @@ function reasonOf(error: unknown): string {
 }
 
 function logFormat(args: Arguments, io: Io): LogFormat {
-  const format = args.value("log-format") ?? (io.env("PREAMP_LOG_FORMAT") || undefined);
-  if (format === undefined) return io.err.terminal ? "pretty" : "json";
-  if (format === "json" || format === "pretty") return format;
-  const name = args.has("log-format") ? "--log-format" : "PREAMP_LOG_FORMAT";
-  throw new UsageError(`Cannot use ${name}: must be json or pretty, but is ${JSON.stringify(format)}`);
+  const standard = io.err.terminal ? "pretty" : "json";
+  const written = args.value("log-format") ?? (io.env("PREAMP_LOG_FORMAT") || standard);
+  const format = LOG_FORMATS.find((name) => name === written);
+  if (format) return format;
+  const fact = `must be ${LOG_FORMATS.join(" or ")}, but is ${JSON.stringify(written)}`;
+  throw new UsageError(`Cannot use PREAMP_LOG_FORMAT: ${fact}`); // the parser has checked the flag
 }
 
 /** Returns how callers authenticate. @throws {UsageError} for a server without keys beyond loopback. */
@@ -188,7 +188,7 @@ function isLoopback(host: string): boolean {
 }
 
 /** Returns a signal that aborts on SIGINT or SIGTERM. A second one ends the process. */
-export function stopSignal(io: Io, onFirst: () => void): AbortSignal {
+function stopSignal(io: Io, onFirst: () => void): AbortSignal {
   const stop = new AbortController();
   io.onStop(() => {
     if (stop.signal.aborted) io.exit(EXIT.interrupted);

@@ -1,5 +1,5 @@
 /** Template of a context manager: each request gets the newest messages that fit; the history is unchanged. */
-import type { Template } from "./template.ts";
+import type { Template } from "../commands/module_new.ts";
 
 /** The template. */
 export const template: Template = {

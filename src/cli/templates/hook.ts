@@ -1,5 +1,5 @@
 /** A hook on a gate: it denies tools that the config names, and fails closed. */
-import type { Template } from "./template.ts";
+import type { Template } from "../commands/module_new.ts";
 
 /** The template. */
 export const template: Template = {

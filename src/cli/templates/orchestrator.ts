@@ -1,5 +1,5 @@
 /** Template of an orchestrator: the loop of `preamp/loop` with one addition. */
-import type { Template } from "./template.ts";
+import type { Template } from "../commands/module_new.ts";
 
 /** The template. */
 export const template: Template = {

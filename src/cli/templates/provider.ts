@@ -1,5 +1,5 @@
 /** Template of a provider that echoes: metadata, streaming, usage, cancellation, and a function to replace. */
-import type { Template } from "./template.ts";
+import type { Template } from "../commands/module_new.ts";
 
 /** The template. */
 export const template: Template = {

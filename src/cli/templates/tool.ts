@@ -1,5 +1,5 @@
 /** Template of a tool that greets: typed input, config, an event, and a failure that the model can correct. */
-import type { Template } from "./template.ts";
+import type { Template } from "../commands/module_new.ts";
 
 /** The template. */
 export const template: Template = {

@@ -25,6 +25,16 @@ export function styleOf({ color }: Pick<Output, "color">): Style {
   };
 }
 
+/** Returns an answer as JSON: indented for a person, on one line for a program. */
+export function jsonText(answer: unknown, { terminal }: Pick<Output, "terminal">): string {
+  return `${JSON.stringify(answer, null, terminal ? 2 : 0)}\n`;
+}
+
+/** Returns `1 file`, `2 files`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 /** Returns rows as aligned columns with two spaces between them and no trailing spaces. */
 export function tableText(rows: readonly (readonly string[])[], indent = ""): string {
   const widths: number[] = [];

@@ -52,6 +52,14 @@ export function systemIo(): Io {
   };
 }
 
+/** Variables of a host that makes `deno run` serve, and of Deno Deploy. Applications may not set variables of these names there. */
+const HOST_VARIABLES = ["DENO_AUTO_SERVE", "DENO_DEPLOY"];
+
+/** Returns whether the host chose the address, and may stop the process between requests, as Deno Deploy does. */
+export function isHosted({ env }: Pick<Io, "env">): boolean {
+  return HOST_VARIABLES.some((name) => (env(name) ?? "") !== "");
+}
+
 const encoder = new TextEncoder();
 
 function systemOutput(stream: typeof Deno.stdout): Output {

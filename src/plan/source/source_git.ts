@@ -3,7 +3,7 @@
  * kind of host.
  */
 import type { GitSource, Source } from "../../sdk/plan.ts";
-import { hasSpace } from "../../text/escape.ts";
+import { decodePercent, hasSpace } from "../../text/escape.ts";
 import { describe } from "../../sdk/value_path.ts";
 
 /** A rewritten git source, or the problem with it. */
@@ -54,7 +54,7 @@ export function parseGitUri(text: string, original: string): GitResult {
     return { problem: `the part after "#" may only be subdirectory=path: received ${describe(original)}` };
   }
   const at = url.pathname.indexOf("@");
-  const ref = at === -1 ? null : decode(url.pathname.slice(at + 1));
+  const ref = at === -1 ? null : decodePercent(url.pathname.slice(at + 1));
   if (at !== -1) url.pathname = url.pathname.slice(0, at);
   return rewrite(url, ref, fragment.get("subdirectory"), original);
 }
@@ -140,12 +140,4 @@ function isRef(ref: string): boolean {
   }
   return !ref.includes("..") && !ref.includes("//") && !ref.includes("@{") &&
     !hasSpace(ref) && !/[~^:?*[\\]/.test(ref);
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text; // a lone "%": use the text as it is
-  }
 }

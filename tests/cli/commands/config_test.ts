@@ -1,29 +1,25 @@
 import { assertEquals } from "../../assert.ts";
-import { check, example, reference } from "../../../src/cli/commands/config.ts";
-import { reportError } from "../../../src/cli/errors.ts";
-import { readArguments } from "../../../src/cli/arguments.ts";
+import { cli } from "../../../src/cli/mod.ts";
 import { exampleDocument, referencePage } from "../../../src/policy/reference.ts";
-import type { Command } from "../../../src/cli/command.ts";
 import { fakeIo } from "../../support/io.ts";
 
-async function run(command: Command, words: readonly string[], stdin = "") {
+async function run(command: string, words: readonly string[], stdin = "") {
   const io = fakeIo({ stdin, cwd: new URL("../../fixtures/r0/", import.meta.url) });
-  let code: number;
-  try {
-    code = await command.run(readArguments(words, command.flags), io);
-  } catch (error) {
-    code = reportError(error, io);
-  }
+  const code = await cli(["config", command, ...words], io);
   return { code, stdout: io.stdout, stderr: io.stderr };
 }
 
 Deno.test("config example and config reference print the table of settings", async () => {
-  assertEquals(await run(example, []), { code: 0, stdout: exampleDocument(), stderr: "" });
-  assertEquals(await run(reference, []), { code: 0, stdout: referencePage(), stderr: "" });
+  assertEquals(await run("example", []), { code: 0, stdout: exampleDocument(), stderr: "" });
+  assertEquals(await run("reference", []), { code: 0, stdout: referencePage(), stderr: "" });
 });
 
 Deno.test("config check accepts the output of config example", async () => {
-  assertEquals(await run(check, ["-"], exampleDocument()), { code: 0, stdout: "<stdin>: ok\n", stderr: "" });
+  assertEquals(await run("check", ["-"], exampleDocument()), {
+    code: 0,
+    stdout: "<stdin>: ok\n",
+    stderr: "",
+  });
 });
 
 Deno.test("config check reports every mistake with line, column and advice, and exits 3", async () => {
@@ -33,7 +29,7 @@ polices: {}
 auth: { keys: [{ name: a, sha256: "${"0".repeat(64)}", policy: smal }] }
 policies: { small: { limits: { max_concurrent_runs: 3 } } }
 `;
-  const { code, stdout, stderr } = await run(check, ["-"], text);
+  const { code, stdout, stderr } = await run("check", ["-"], text);
   assertEquals([code, stdout], [3, ""]);
   const found = stderr.trimEnd().split("\n").map((line) => {
     const [, place, path, advice] = /^error: <stdin>:(\d+:\d+) {2}(\S+) .*?(?: \(([^()]*)\))?$/.exec(line) ??
@@ -55,7 +51,8 @@ policies: { small: { limits: { max_concurrent_runs: 3 } } }
 });
 
 Deno.test("config check exits 2 for a missing file, and for two files", async () => {
-  assertEquals((await run(check, ["none.yaml"])).code, 2);
-  assertEquals((await run(check, [])).stderr.includes('"preamp.yaml": there is no such file'), true);
-  assertEquals((await run(check, ["a", "b"])).code, 2);
+  assertEquals((await run("check", ["none.yaml"])).code, 2);
+  assertEquals((await run("check", [])).stderr.includes('"preamp.yaml": there is no such file'), true);
+  const { code, stderr } = await run("check", ["a", "b"]);
+  assertEquals([code, stderr.includes('Cannot use "b": config check takes at most 1 argument')], [2, true]);
 });
