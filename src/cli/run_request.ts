@@ -1,11 +1,11 @@
 /** Converts the arguments of `preamp run` to a run request. */
 import { checkLimits, LIMIT_NAMES } from "../plan/check/check_limits.ts";
-import { didYouMean } from "../sdk/did_you_mean.ts";
 import { Findings } from "../sdk/findings.ts";
 import type { RunRequest } from "../runs/types.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/contracts.ts";
-import { type Arguments, UsageError } from "./arguments.ts";
+import { adviceFor, type Arguments, UsageError } from "./arguments.ts";
+import { readInput } from "./paths.ts";
 import type { Io } from "./terminal/io.ts";
 import { modelOf, readNamedPlan, readPlans } from "./plan_files.ts";
 import type { Settings } from "./settings.ts";
@@ -37,10 +37,9 @@ export async function readRequest(args: Arguments, io: Io, settings: Settings): 
 
 async function readPrompt(words: readonly string[], io: Io, stdin_is_taken: boolean): Promise<string> {
   if (words.length > 1) {
+    const received = words.map((word) => JSON.stringify(word.slice(0, 40))).join(" ");
     throw new UsageError(
-      `Cannot take ${words.length} prompts; put the prompt in quotes. Received: ${
-        words.map((word) => JSON.stringify(word.slice(0, 40))).join(" ")
-      }`,
+      `Cannot take ${words.length} prompts; put the prompt in quotes. Received: ${received}`,
     );
   }
   const [word] = words;
@@ -53,12 +52,7 @@ async function readPrompt(words: readonly string[], io: Io, stdin_is_taken: bool
       'Cannot run without a prompt; write preamp run "What is 6 × 7?", or pipe the prompt in',
     );
   }
-  try {
-    return notBlank((await io.in.text()).trimEnd());
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    throw new UsageError("Cannot read the prompt: stdin is not UTF-8 text", { cause: error });
-  }
+  return notBlank((await readInput("-", io)).text.trimEnd());
 }
 
 function notBlank(prompt: string): string {
@@ -71,31 +65,27 @@ function readLimits(texts: readonly string[]): Partial<RunLimits> | undefined {
   if (texts.length === 0) return undefined;
   const data: JsonObject = {};
   for (const text of texts) {
-    const at = text.indexOf("=");
-    if (at <= 0) {
-      throw new UsageError(
-        `Cannot use --limit: write NAME=VALUE, such as max_cost_usd=0.10, not ${JSON.stringify(text)}`,
-      );
+    const [, written, value = ""] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+    if (written === undefined) {
+      throw refuse(`write NAME=VALUE, such as max_cost_usd=0.10, not ${JSON.stringify(text)}`);
     }
-    const name = text.slice(0, at);
-    const value = text.slice(at + 1);
-    if (!LIMIT_NAMES.some((limit) => limit === name)) {
-      const meant = didYouMean(name, LIMIT_NAMES, 3);
-      throw new UsageError(
-        `Cannot use --limit: there is no limit ${JSON.stringify(name.slice(0, 80))}; ${
-          meant === undefined ? `the limits are ${LIMIT_NAMES.join(", ")}` : `did you mean ${meant}?`
-        }`,
-      );
+    const name = LIMIT_NAMES.find((limit) => limit === written);
+    if (name === undefined) {
+      const advice = adviceFor(written, LIMIT_NAMES, `the limits are ${LIMIT_NAMES.join(", ")}`);
+      throw refuse(`there is no limit ${JSON.stringify(written.slice(0, 80))}; ${advice}`);
     }
-    if (Object.hasOwn(data, name)) throw new UsageError(`Cannot use --limit: ${name} was given twice`);
+    if (Object.hasOwn(data, name)) throw refuse(`${name} was given twice`);
     const number = name !== "max_cost_usd" && value.trim() !== "" && Number.isFinite(Number(value));
-    Object.defineProperty(data, name, { value: number ? Number(value) : value, enumerable: true });
+    data[name] = number ? Number(value) : value;
   }
   const findings = new Findings();
   const limits = checkLimits(data, [], findings);
   if (findings.errors.length === 0) return limits;
-  const lines = findings.errors.map(({ message, hint }) =>
-    `Cannot use --limit: ${message}${hint === undefined ? "" : `: ${hint}`}`
+  throw refuse(
+    ...findings.errors.map(({ message, hint }) => `${message}${hint === undefined ? "" : `: ${hint}`}`),
   );
-  throw new UsageError(lines.join("\n"));
+}
+
+function refuse(...facts: string[]): UsageError {
+  return new UsageError(facts.map((fact) => `Cannot use --limit: ${fact}`).join("\n"));
 }

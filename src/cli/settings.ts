@@ -2,8 +2,7 @@
  * Reads the settings of this process. A flag overrides a variable, a variable overrides `preamp.yaml`, and that overrides
  * the default (src/docs/operating.md#settings). Every error names the flag, variable or file of the value.
  */
-import { mergePlans } from "../plan/merge.ts";
-import { didYouMean } from "../sdk/did_you_mean.ts";
+import { mergeAll } from "../plan/merge.ts";
 import { entriesOfKeys } from "../policy/api_keys.ts";
 import { policyFromData } from "../policy/parse_policy.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -12,7 +11,6 @@ import {
   commaSeparated,
   OUTSIDE_SETTINGS,
   type OutsideSetting,
-  type Setting,
   settingsToData,
   valuesOf,
 } from "../policy/policy_schema.ts";
@@ -20,7 +18,7 @@ import { hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { parseStoreName, type StoreName } from "../store/open_store.ts";
 import type { SourcesFile } from "../app/source_overrides.ts";
-import { type Arguments, type Flag, UsageError } from "./arguments.ts";
+import { adviceFor, type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { filePath, homeOf, locate, readOptional, sourceFilesOf } from "./paths.ts";
 import type { Io } from "./terminal/io.ts";
 
@@ -121,17 +119,14 @@ export function withSettings(own: readonly Flag[], short: readonly string[] = []
 /** Returns the help text of all settings. */
 export function settingsHelp(): string {
   const settings = OUTSIDE_SETTINGS.map((setting) => {
-    const { path, meaning } = setting;
-    return `  --${path} ${defaultText(setting)}\n        ${meaning} (${valuesOf(setting)})\n`;
+    const { path, meaning, default: value } = setting;
+    const standard = Array.isArray(value) ? value.join(",") || '""' : String(value);
+    return `  --${path} ${standard}\n        ${meaning} (${valuesOf(setting)})\n`;
   });
   return `Each setting of preamp.yaml is also a flag and a variable (PREAMP_LIMITS_MAX_COST_USD). A flag overrides a variable,
 a variable overrides preamp.yaml. Lists are comma-separated. The settings with their defaults:
 
 ${settings.join("")}`;
-}
-
-function defaultText({ default: value }: Setting): string {
-  return Array.isArray(value) ? value.join(",") || '""' : String(value);
 }
 
 /**
@@ -143,17 +138,23 @@ function defaultText({ default: value }: Setting): string {
 export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
   const reading = readConfig(args, io);
   reading.catch(() => {}); // awaited below, unless a flag or a variable is invalid
-  const flags = settingsToData(({ path }) => flagOf(args, path));
+  const flags = readLayer(({ path }) => {
+    const short = SHORT_FLAGS[path];
+    if (short === undefined || args.has(path)) return [`--${path}`, args.value(path)];
+    return [`--${short}`, args.value(short) || undefined]; // without a value, it is a flag of its own
+  });
   const candidates = preampVariables(io);
-  const variables = candidates.length > 0 ? settingsToData((setting) => variableOf(setting, io)) : {};
-  checkValues(flags, (path) => flagInUse(args, path));
-  checkValues(variables, (path) => variableInUse(path, io));
+  const variables = candidates.length === 0 ? {} : readLayer(({ path, variable }) => {
+    const short = SHORT_VARIABLES[path];
+    const name = short && io.env(short) ? short : variable;
+    return [name, io.env(name) || undefined];
+  });
   const document = await reading;
-  const [settings, ...overrides] = [document.data, variables, flags].map((layer, index) =>
-    withInlineUrls(layer, index === 0 ? document.base : io.cwd)
-  );
-  const data = overrides.reduce(mergePlans, settings!); // three layers
-  const policy = policyFromData(data);
+  const policy = policyFromData(mergeAll([
+    withInlineUrls(document.data, document.base),
+    withInlineUrls(variables, io.cwd),
+    withInlineUrls(flags, io.cwd),
+  ]));
   const api_keys = commaSeparated(io.env("PREAMP_API_KEYS") ?? "");
   const known = new Set(policy.auth.keys.map(({ sha256 }) => sha256));
   policy.auth.keys.push(...entriesOfKeys(api_keys).filter(({ sha256 }) => !known.has(sha256)));
@@ -180,10 +181,10 @@ function withInlineUrls(data: JsonObject, base: URL): JsonObject {
     result.modules = { ...data.modules, inline };
   }
   if (isObject(data.policies)) {
-    const policies = Object.entries(data.policies).map((
-      [name, policy],
-    ) => [name, isObject(policy) ? withInlineUrls(policy, base) : policy]);
-    result.policies = Object.fromEntries(policies);
+    const policies = Object.entries(data.policies);
+    result.policies = Object.fromEntries(
+      policies.map(([name, one]) => [name, isObject(one) ? withInlineUrls(one, base) : one]),
+    );
   }
   return result;
 }
@@ -198,45 +199,31 @@ function storeOf(setting: string, base: URL): Settings["store"] {
   return is_path ? { ...name, path: filePath(locate(name.path!, base)) } : name; // only such names are paths
 }
 
-/** Returns the value of a setting's flag or of its short flag; undefined for a short flag without a value. */
-function flagOf(args: Arguments, path: string): string | undefined {
-  return args.value(path) ?? (args.value(SHORT_FLAGS[path] ?? path) || undefined);
-}
-
-/** Returns the name of the flag that sets a setting. */
-function flagInUse(args: Arguments, path: string): string {
-  return `--${args.has(path) ? path : SHORT_FLAGS[path] ?? path}`;
-}
-
-/** Returns the value of `PREAMP_PORT` or `PREAMP_LISTEN_PORT`; undefined for an empty variable. */
-function variableOf(setting: OutsideSetting, io: Io): string | undefined {
-  const short = SHORT_VARIABLES[setting.path];
-  return (short && io.env(short)) || io.env(setting.variable) || undefined;
-}
-
-function variableInUse(path: string, io: Io): string {
-  const setting = OUTSIDE_SETTINGS.find((candidate) => candidate.path === path);
-  const short = SHORT_VARIABLES[path];
-  return short && io.env(short) ? short : setting?.variable ?? path;
-}
-
-/** Checks values apart from the file, so that an error names the flag or variable. */
-function checkValues(data: JsonObject, nameOf: (path: string) => string): void {
-  if (Object.keys(data).length === 0) return;
+/**
+ * Returns the settings of all flags, or of all variables; `read` returns the name and the text of one. They are checked apart
+ * from the file, so that an error names the flag or variable.
+ */
+function readLayer(read: (setting: OutsideSetting) => [name: string, text: string | undefined]): JsonObject {
+  const names = new Map<string, string>();
+  const data = settingsToData((setting) => {
+    const [name, text] = read(setting);
+    if (text !== undefined) names.set(setting.path, name);
+    return text;
+  });
+  if (names.size === 0) return data;
   try {
     policyFromData(data);
   } catch (error) {
     if (!hasCode(error, "plan_invalid")) throw error;
     const { details } = error as PreampError; // identified by its code
     const lines = details.map(({ path, message, hint }) => {
-      const [section, key] = path.split(/[.[]/);
-      const setting = key !== undefined && isObject(data[section ?? ""])
-        ? `${section}.${key}`
-        : section ?? "";
-      return `Cannot use ${nameOf(setting)}: ${message}${hint === undefined ? "" : ` (${hint})`}`;
+      const [section = "", key] = path.split(/[.[]/);
+      const name = names.get(`${section}.${key}`) ?? names.get(section) ?? section;
+      return `Cannot use ${name}: ${message}${hint === undefined ? "" : ` (${hint})`}`;
     });
     throw new UsageError(lines.join("\n"), { cause: error });
   }
+  return data;
 }
 
 async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; base: URL }> {
@@ -270,20 +257,12 @@ function preampVariables(io: Io): string[] {
 }
 
 function unknownVariables(names: readonly string[]): string[] {
-  if (names.length === 0) return [];
   const known = [
     ...OWN_VARIABLES,
     ...OUTSIDE_SETTINGS.map(({ variable }) => variable),
     ...Object.values(SHORT_VARIABLES),
   ];
-  const warnings: string[] = [];
-  for (const name of names) {
-    if (!name.startsWith("PREAMP_") || known.includes(name)) continue;
-    const meant = didYouMean(name, known);
-    const advice = meant === undefined
-      ? "there is no such setting; preamp help serve lists all settings"
-      : `did you mean ${meant}?`;
-    warnings.push(`The variable ${name} is ignored: ${advice}`);
-  }
-  return warnings;
+  const otherwise = "there is no such setting; preamp help serve lists all settings";
+  const unknown = names.filter((name) => name.startsWith("PREAMP_") && !known.includes(name));
+  return unknown.map((name) => `The variable ${name} is ignored: ${adviceFor(name, known, otherwise)}`);
 }

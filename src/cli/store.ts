@@ -28,7 +28,9 @@ export async function openSettingsStore(settings: Settings, lasting: boolean): P
   try {
     return { store: await openStore(name), warning: null };
   } catch (error) {
-    if (store === "auto" && isRefused(error)) return inMemory(errorMessage(error));
+    const { NotCapable, PermissionDenied } = Deno.errors;
+    const is_refused = error instanceof NotCapable || error instanceof PermissionDenied;
+    if (store === "auto" && is_refused) return inMemory(errorMessage(error));
     throw storeFailure(name, error);
   }
 }
@@ -53,12 +55,7 @@ export function storeFailure(name: StoreName, error: unknown): UsageError {
   );
 }
 
-function isRefused(error: unknown): boolean {
-  return error instanceof Deno.errors.NotCapable || error instanceof Deno.errors.PermissionDenied;
-}
-
 function inMemory(reason: string): OpenedStore {
-  const warning =
-    `Runs are kept in memory and end with this process: ${reason}. Set store to choose another place.`;
-  return { store: undefined, warning };
+  const fact = `Runs are kept in memory and end with this process: ${reason}`;
+  return { store: undefined, warning: `${fact}. Set store to choose another place.` };
 }

@@ -3,7 +3,16 @@
  * widening unless it is known to narrow or to be harmless. Pure.
  */
 import { compareLimit, LIMIT_NAMES } from "./check/check_limits.ts";
-import { diffConfig, DiffReport, diffSpec, type PlanDiff, type Redact, sourceText } from "./diff_module.ts";
+import {
+  diffConfig,
+  diffGrants,
+  DiffReport,
+  diffSpec,
+  type PlanDiff,
+  type Redact,
+  sourceText,
+} from "./diff_module.ts";
+import { askedOf } from "./permissions/grants.ts";
 import type { PlanEnvReference } from "./env.ts";
 import { isObject, jsonEqual, type JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
@@ -34,61 +43,39 @@ export function diffPlans(from: ComparedPlan, to: ComparedPlan, redact: Redact):
   return report.diff;
 }
 
-interface Placed {
-  key: string;
-  spec: ModuleSpec;
-}
-
 /** Maps the modules of a plan by type and name. A second module of the same name has a number in its key. */
-function placed({ session, providers, tools, hooks }: MountPlan): Map<string, Placed> {
-  const found = new Map<string, Placed>();
+function modulesByKey({ session, providers, tools, hooks }: MountPlan): Map<string, ModuleSpec> {
+  const found = new Map<string, ModuleSpec>();
   for (const spec of [...providers, ...tools, ...hooks]) {
     const name = `${spec.type} ${spec.instance_id ?? spec.module}`;
     let key = name;
     for (let count = 2; found.has(key); count++) key = `${name} ${count}`;
-    found.set(key, { key, spec });
+    found.set(key, spec);
   }
   // a plan has exactly one orchestrator and one context, so their names are not in the key
-  found.set("orchestrator", { key: "orchestrator", spec: session.orchestrator });
-  found.set("context", { key: "context", spec: session.context });
-  return found;
+  return found.set("orchestrator", session.orchestrator).set("context", session.context);
 }
 
 function diffModules(from: ComparedPlan, to: ComparedPlan, report: DiffReport): void {
-  const before = placed(from.plan);
-  const after = placed(to.plan);
-  for (const { key, spec } of before.values()) if (!after.has(key)) removed(spec, report);
-  for (const { key, spec } of after.values()) {
-    const old = before.get(key)?.spec;
-    if (old && old.module === spec.module) {
-      diffSpec(old, spec, from.plan, to.plan, report);
+  const before = modulesByKey(from.plan);
+  const after = modulesByKey(to.plan);
+  for (const [key, spec] of before) if (!after.has(key)) removed(spec, report);
+  for (const [key, spec] of after) {
+    const old = before.get(key);
+    if (old?.module === spec.module) {
+      diffSpec(old, spec, report);
+      diffGrants(askedOf(old, from.plan), spec, to.plan, report);
       diffConfig(old, spec, report);
     } else {
       if (old) {
-        report.add(
-          "widens",
-          spec.path,
-          old.module,
-          spec.module,
-          `"${spec.module}" replaces "${old.module}"`,
-        );
+        const message = `"${spec.module}" replaces "${old.module}"`;
+        report.add("widens", spec.path, old.module, spec.module, message);
       } else added(spec, report);
-      diffSpec(
-        { ...bare(spec), path: spec.path },
-        spec,
-        { ...from.plan, permissions: {} },
-        to.plan,
-        report,
-        "new",
-      );
+      diffGrants(undefined, spec, to.plan, report);
     }
     diffEnv(old, spec, from, to, report);
   }
   diffOrder(from.plan, to.plan, report);
-}
-
-function bare({ module, type, path }: ModuleSpec): ModuleSpec {
-  return { module, type, path, source: { kind: "builtin" }, config: {} };
 }
 
 function added(spec: ModuleSpec, report: DiffReport): void {
@@ -119,20 +106,12 @@ function diffEnv(
   const before = namesOf(from.env, old);
   const after = namesOf(to.env, spec);
   for (const [name, path] of after) {
-    if (!before.has(name)) {
-      report.add("widens", path, undefined, name, `"${spec.module}" receives the variable ${name}`);
-    }
+    const message = `"${spec.module}" receives the variable ${name}`;
+    if (!before.has(name)) report.add("widens", path, undefined, name, message);
   }
   for (const [name, path] of before) {
-    if (!after.has(name)) {
-      report.add(
-        "narrows",
-        path,
-        name,
-        undefined,
-        `"${spec.module}" no longer receives the variable ${name}`,
-      );
-    }
+    const message = `"${spec.module}" no longer receives the variable ${name}`;
+    if (!after.has(name)) report.add("narrows", path, name, undefined, message);
   }
 }
 
@@ -183,24 +162,14 @@ function diffSession({ session: from }: MountPlan, { session: to }: MountPlan, r
     const after = to[name];
     if (before === after) continue;
     const wider = (after ?? Infinity) > (before ?? Infinity) || before === undefined && after === null;
-    report.add(
-      wider ? "widens" : "narrows",
-      `session.${name}`,
-      before,
-      after,
-      `The limit of what hooks may inject was ${wider ? "raised" : "lowered"}`,
-    );
+    const [kind, word] = wider ? ["widens", "raised"] as const : ["narrows", "lowered"] as const;
+    const message = `The limit of what hooks may inject was ${word}`;
+    report.add(kind, `session.${name}`, before, after, message);
   }
   for (const name of SESSION_REST) {
     // both weaken guards: how strictly a budget is enforced, and whether hooks mount before what they guard
-    const guards = name === "injection_budget_mode" || name === "hooks_first";
-    report.change(
-      guards ? "widens" : "other",
-      `session.${name}`,
-      from[name],
-      to[name],
-      `session.${name} changed`,
-    );
+    const kind = name === "injection_budget_mode" || name === "hooks_first" ? "widens" : "other";
+    report.change(kind, `session.${name}`, from[name], to[name], `session.${name} changed`);
   }
 }
 

@@ -5,27 +5,25 @@
 import { askedOf, entryLabel, grantedBeyond, type GrantEntry, grantPath } from "./permissions/grants.ts";
 import { formatPath, type Path } from "../sdk/value_path.ts";
 import { isObject, jsonEqual, type JsonObject, type JsonValue, toPlain } from "../sdk/json.ts";
+import type { Permissions } from "../sdk/contracts.ts";
 import type { ModuleSpec, MountPlan, Source } from "../sdk/plan.ts";
+import { TIERS } from "./check/check_spec.ts";
 
-/**
- * Reports how a module's source, pinned integrity, tier and grant differ. `new`: only the grant is
- * compared.
- */
-export function diffSpec(
-  old: ModuleSpec,
+/** Reports how a module's source, pinned integrity and tier differ, and whether a run needs it. */
+export function diffSpec(old: ModuleSpec, spec: ModuleSpec, report: DiffReport): void {
+  diffSource(old, spec, report);
+  diffIntegrity(old, spec, report);
+  diffIsolation(old, spec, report);
+  diffRequired(old, spec, report);
+}
+
+/** Reports how a module's grant differs from the one before; undefined: the module is new. */
+export function diffGrants(
+  before: Permissions | undefined,
   spec: ModuleSpec,
-  from: MountPlan,
   to: MountPlan,
   report: DiffReport,
-  scope: "same" | "new" = "same",
 ): void {
-  if (scope === "same") {
-    diffSource(old, spec, report);
-    diffIntegrity(old, spec, report);
-    diffIsolation(old, spec, report);
-    diffRequired(old, spec, report);
-  }
-  const before = askedOf(old, from);
   const after = askedOf(spec, to);
   const path = grantPath(spec, to);
   const add = (kind: "widens" | "narrows", entry: GrantEntry, fact: string) => {
@@ -64,18 +62,12 @@ function urlOf(source: Source): string | null {
 
 function diffIntegrity(old: ModuleSpec, { module, integrity, path }: ModuleSpec, report: DiffReport): void {
   if (old.integrity === integrity) return;
-  const at = `${path}.integrity`;
-  if (integrity === undefined) {
-    report.add("widens", at, old.integrity, undefined, `"${module}" is no longer pinned by the plan`);
-  } else if (old.integrity === undefined) {
-    report.add("narrows", at, undefined, integrity, `"${module}" is now pinned by the plan`);
-  } else {report.add(
-      "widens",
-      at,
-      old.integrity,
-      integrity,
-      `"${module}" has another integrity: its code changed`,
-    );}
+  const [kind, fact] = integrity === undefined
+    ? ["widens", "is no longer pinned by the plan"] as const
+    : old.integrity === undefined
+    ? ["narrows", "is now pinned by the plan"] as const
+    : ["widens", "has another integrity: its code changed"] as const;
+  report.add(kind, `${path}.integrity`, old.integrity, integrity, `"${module}" ${fact}`);
 }
 
 /** Ranks of `required`. Undefined lies between: the module decides, and built-in gates are required. */
@@ -98,20 +90,16 @@ function diffRequired(
   report.add(kind, `${path}.required`, old.required, required, message);
 }
 
-const STRENGTH = { inline: 0, worker: 1, process: 2 } as const;
-
 /**
  * Compares `isolation`. Undefined means the policy's tier; a plan can only ask for a stricter one, so
  * undefined ranks with `inline`.
  */
 function diffIsolation(old: ModuleSpec, { module, isolation, path }: ModuleSpec, report: DiffReport): void {
   if (old.isolation === isolation) return;
-  const step = STRENGTH[isolation ?? "inline"] - STRENGTH[old.isolation ?? "inline"];
+  const step = TIERS.indexOf(isolation ?? "inline") - TIERS.indexOf(old.isolation ?? "inline");
   const kind = step < 0 ? "widens" : step > 0 ? "narrows" : "other";
-  const message = `"${module}" runs in ${
-    isolation === undefined ? "the policy's tier" : `tier "${isolation}" at least`
-  }`;
-  report.add(kind, `${path}.isolation`, old.isolation, isolation, message);
+  const tier = isolation === undefined ? "the policy's tier" : `tier "${isolation}" at least`;
+  report.add(kind, `${path}.isolation`, old.isolation, isolation, `"${module}" runs in ${tier}`);
 }
 
 /** Reports how the config of a module differs. */
@@ -131,22 +119,15 @@ function diffFields(
     const [before, after] = [from[key], to[key]];
     if (jsonEqual(before ?? null, after ?? null)) continue;
     const at = [...path, key];
-    if (isPathList(key)) diffList(key, before, after, at, spec, report);
-    else if ((isObject(before) || before === undefined) && (isObject(after) || after === undefined)) {
-      diffFields(isObject(before) ? before : {}, isObject(after) ? after : {}, at, spec, report);
-    } else {report.add(
-        "other",
-        placeOf(spec, at),
-        before,
-        after,
-        `The config of "${spec.module}" changed`,
-        key,
-      );}
+    if (key.startsWith("allowed_") || key.startsWith("denied_")) {
+      diffList(key, before, after, at, spec, report);
+    } else if ((isObject(before) || before === undefined) && (isObject(after) || after === undefined)) {
+      diffFields(before ?? {}, after ?? {}, at, spec, report);
+    } else {
+      const message = `The config of "${spec.module}" changed`;
+      report.add("other", placeOf(spec, at), before, after, message, key);
+    }
   }
-}
-
-function isPathList(key: string): boolean {
-  return key.startsWith("allowed_") || key.startsWith("denied_");
 }
 
 /**
@@ -232,8 +213,7 @@ function strictness(action: unknown): number {
 }
 
 function placeOf({ path }: ModuleSpec, at: Path): string {
-  const rest = formatPath(["config", ...at]);
-  return `${path}.${rest}`;
+  return `${path}.${formatPath(["config", ...at])}`;
 }
 
 /** One change. */

@@ -12,50 +12,12 @@ import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ProviderPreference } from "../sdk/spawn.ts";
 
 /**
- * Config keys that a preference must not set, compared without case, hyphens and underscores. Extends
- * upstream's PROTECTED_CONFIG_KEYS.
+ * Config keys that a preference must not set: credentials, endpoints and network settings, compared without case, hyphens and
+ * underscores. Extends upstream's PROTECTED_CONFIG_KEYS.
  */
-export const PROTECTED_CONFIG_KEYS: ReadonlySet<string> = new Set([
-  "apikey",
-  "apibase",
-  "apiversion",
-  "auth",
-  "authorization",
-  "azureendpoint",
-  "baseurl",
-  "credential",
-  "credentials",
-  "endpoint",
-  "headers",
-  "extraheaders",
-  "defaultheaders",
-  "host",
-  "httpproxy",
-  "httpsproxy",
-  "organization",
-  "password",
-  "port",
-  "privatekey",
-  "project",
-  "proxy",
-  "secret",
-  "token",
-  "url",
-  "verify",
-  "verifyssl",
-]);
-
-const PROTECTED_ENDS = [
-  "apikey",
-  "token",
-  "secret",
-  "password",
-  "credential",
-  "credentials",
-  "url",
-  "endpoint",
-  "proxy",
-];
+const PROTECTED =
+  /^(apibase|apiversion|auth|authorization|host|organization|port|privatekey|project|verify|verifyssl)$/;
+const PROTECTED_ENDS = /(apikey|credentials?|endpoint|headers|password|proxy|secret|token|url)$/;
 
 /** Priority of a provider without `priority`. */
 const DEFAULT_PRIORITY = 100;
@@ -88,14 +50,12 @@ function problemOf(item: unknown): string | null {
   }
   const kept = protectedKey(config);
   if (kept !== undefined) {
-    return `.config: must not set ${
-      describe(kept)
-    }: credentials, endpoints and network settings are the plan's`;
+    const reason = "credentials, endpoints and network settings are the plan's";
+    return `.config: must not set ${describe(kept)}: ${reason}`;
   }
   const [reference] = findEnv(item);
-  return reference
-    ? `: must not name the variable ${describe(reference.name)}: variables are not expanded here`
-    : null;
+  if (!reference) return null;
+  return `: must not name the variable ${describe(reference.name)}: variables are not expanded here`;
 }
 
 /** Returns the first protected key at any depth, or undefined. */
@@ -104,7 +64,7 @@ function protectedKey(value: unknown): string | undefined {
   if (!isObject(value)) return undefined;
   for (const [key, item] of Object.entries(value)) {
     const name = key.toLowerCase().replaceAll(/[-_\s]/g, "");
-    if (PROTECTED_CONFIG_KEYS.has(name) || PROTECTED_ENDS.some((end) => name.endsWith(end))) return key;
+    if (PROTECTED.test(name) || PROTECTED_ENDS.test(name)) return key;
     const inner = protectedKey(item);
     if (inner !== undefined) return inner;
   }
@@ -154,16 +114,13 @@ export function promoteProvider(
   return withoutDefault(mergePlans(plan, { providers: [{ ...identity(promoted), config }] }));
 }
 
-/** Removes the loop's `default_provider`, which would take precedence over priorities. */
+/** Removes the loop's `default_provider`, which would take precedence over priorities, from a merged plan. */
 function withoutDefault(plan: JsonObject): JsonObject {
-  const { session, orchestrator } = plan;
-  if (isObject(session) && isObject(session.orchestrator)) dropDefault(session.orchestrator.config);
-  if (isObject(orchestrator)) dropDefault(orchestrator.config);
+  const session = isObject(plan.session) ? plan.session : {};
+  for (const slot of [session.orchestrator, plan.orchestrator]) {
+    if (isObject(slot) && isObject(slot.config)) delete slot.config.default_provider;
+  }
   return plan;
-}
-
-function dropDefault(config: unknown): void {
-  if (isObject(config)) delete config.default_provider; // a copy: the merged plan shares nothing with its parent
 }
 
 function isNamed(spec: unknown, name: string): boolean {

@@ -1,11 +1,7 @@
 import { childPlan } from "../../src/plan/child_plan.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
 import { withPlaces } from "../../src/plan/parse/parse.ts";
-import {
-  preferenceProblem,
-  preferProvider,
-  PROTECTED_CONFIG_KEYS,
-} from "../../src/plan/provider_preferences.ts";
+import { preferenceProblem, preferProvider } from "../../src/plan/provider_preferences.ts";
 import { formatPath, parsePath } from "../../src/sdk/value_path.ts";
 import { deepFreeze, type JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
@@ -118,7 +114,17 @@ Deno.test("preferenceProblem() refuses credentials, endpoints and network settin
   assertEquals(problem({ temperature: 0, nested: { top_k: 1 } }), null);
   for (
     const key of [
-      ...PROTECTED_CONFIG_KEYS,
+      "api_base",
+      "api_version",
+      "auth",
+      "authorization",
+      "extra_headers",
+      "host",
+      "organization",
+      "port",
+      "private_key",
+      "project",
+      "verify_ssl",
       "API-Key",
       "client_secret",
       "baseURL",

@@ -103,15 +103,10 @@ function modulesTable(modules: readonly ExplainedModule[], { bold, red }: Style)
     url === null ? "" : bytesText(files.reduce((sum, { bytes }) => sum + bytes, 0)),
     red_flags.length === 0 ? "" : `${red_flags.length}`,
   ]);
-  const [head = "", ...lines] = tableText([
-    ["module", "type", "tier", "source", "size", "red flags"],
-    ...rows,
-  ]).split("\n");
-  const painted = lines.map((line, index) => {
-    const count = modules[index]?.red_flags.length ?? 0;
-    return count === 0 ? line : line.slice(0, -String(count).length) + red(String(count));
-  });
-  return [bold(head), ...painted].join("\n");
+  const head = ["module", "type", "tier", "source", "size", "red flags"];
+  const paint = (cell: string, column: number, row: number) =>
+    row === 0 ? bold(cell) : column === 5 ? red(cell) : cell;
+  return tableText([head, ...rows], "", paint);
 }
 
 /** Returns false for built-in modules without permissions: the table has all there is to know. */
@@ -137,33 +132,22 @@ function moduleText(module: ExplainedModule, style: Style): string {
 const COLUMNS = ["wanted", "asked", "granted", "refused"] as const;
 
 function permissionsText({ permissions }: ExplainedModule, { dim, green, red }: Style): string {
-  const paintCell = (cell: string, paint: (text: string) => string) =>
-    (cell.trim() === "-" ? dim : paint)(cell);
   const names = PERMISSION_KINDS.filter((name) =>
     COLUMNS.some((column) => isGiven(permissions[column]?.[name]))
   );
   const rows = names.flatMap((name) => {
     const cells = COLUMNS.map((column) => entries(permissions[column], name));
-    const height = Math.max(...cells.map((cell) => cell.length));
-    return Array.from(
-      { length: height },
-      (_, row) => [row === 0 ? name : "", ...cells.map((cell) => cell[row] ?? "")],
-    );
+    const length = Math.max(...cells.map((cell) => cell.length));
+    const rowAt = (row: number) => [row === 0 ? name : "", ...cells.map((cell) => cell[row] ?? "")];
+    return Array.from({ length }, (_, row) => rowAt(row));
   });
   const unknown = permissions.wanted === null ? dim("  the permissions that it wants are unknown\n") : "";
   if (rows.length === 0) return `${unknown}${dim("  no permissions\n")}`;
-  const [head = "", ...lines] = tableText([["permission", ...COLUMNS], ...rows], "  ").trimEnd().split("\n");
-  const widths = [0, 1, 2, 3].map((column) => widthOf([["permission", ...COLUMNS], ...rows], column));
-  const from = (column: number) => 2 + widths.slice(0, column).reduce((sum, width) => sum + width + 2, 0);
-  const painted = lines.map((line) =>
-    line.slice(0, from(3)) + paintCell(line.slice(from(3), from(4)), green) +
-    paintCell(line.slice(from(4)), red)
-  );
-  return `${unknown}${[dim(head), ...painted].join("\n")}\n`;
-}
-
-function widthOf(rows: readonly (readonly string[])[], column: number): number {
-  return Math.max(...rows.map((row) => (row[column] ?? "").length));
+  const paint = (cell: string, column: number, row: number) => {
+    if (row === 0 || column > 2 && cell.trim() === "-") return dim(cell);
+    return column === 3 ? green(cell) : column === 4 ? red(cell) : cell;
+  };
+  return unknown + tableText([["permission", ...COLUMNS], ...rows], "  ", paint);
 }
 
 function isGiven(value: Permissions[keyof Permissions]): boolean {

@@ -35,16 +35,29 @@ export function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** Returns rows as aligned columns with two spaces between them and no trailing spaces. */
-export function tableText(rows: readonly (readonly string[])[], indent = ""): string {
+/**
+ * Returns rows as aligned columns with two spaces between them and no trailing spaces.
+ * @param paint Colours a cell that is aligned.
+ */
+export function tableText(
+  rows: readonly (readonly string[])[],
+  indent = "",
+  paint: (cell: string, column: number, row: number) => string = (cell) => cell,
+): string {
   const widths: number[] = [];
   for (const row of rows) {
     for (const [column, cell] of row.entries()) {
       widths[column] = Math.max(widths[column] ?? 0, [...cell].length);
     }
   }
-  const pad = (cell: string, column: number) => cell + " ".repeat((widths[column] ?? 0) - [...cell].length);
-  return rows.map((row) => `${indent}${row.map(pad).join("  ")}`.trimEnd() + "\n").join("");
+  return rows.map((row, index) => {
+    const last = row.findLastIndex((cell) => cell !== "");
+    const cells = row.slice(0, last + 1).map((cell, column) => {
+      const spaces = column === last ? 0 : widths[column]! - [...cell].length; // it has a width
+      return paint(cell + " ".repeat(spaces), column, index);
+    });
+    return `${indent}${cells.join("  ")}`.trimEnd() + "\n";
+  }).join("");
 }
 
 /** Characters of width 2: wide ones by Unicode's East Asian Width (UAX 11), and emoji. */

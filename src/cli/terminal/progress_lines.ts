@@ -5,7 +5,7 @@ import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import type { OpenLine } from "../answer.ts";
 import type { Output } from "./io.ts";
-import { type Style, styleOf } from "./format.ts";
+import { counted, type Style, styleOf } from "./format.ts";
 
 /** Displays the progress of a run. */
 export interface Progress {
@@ -274,8 +274,4 @@ export function summaryLine(run: Run, style: Style): string {
     ...(run.ended_at === null ? [] : [duration(Date.parse(run.ended_at) - Date.parse(run.created_at))]),
   ];
   return `${outcome}${style.dim(`: ${facts.join(", ")}`)}`;
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

@@ -67,8 +67,10 @@ function parseText(text: string, original: string, options: SourceOptions): Sour
         ? { source: { kind: "url", url: text, original } }
         : refuse("it is not a valid data: URL");
     case "npm":
-    case "jsr":
-      return parseRegistry(scheme, original, options.esm_host);
+    case "jsr": {
+      const found = registryUrl(text, options.esm_host);
+      return "problem" in found ? found : { source: { kind: "url", url: found.url, original, via: scheme } };
+    }
     case "git+https":
       return orForms(parseGitUri(text, original));
     case "git+ssh":
@@ -158,15 +160,6 @@ export function escapedPath(path: string): string {
   return path.replace(/[%?#]/g, encodeURIComponent);
 }
 
-function parseRegistry(
-  registry: "npm" | "jsr",
-  original: string,
-  esm_host: string | undefined,
-): SourceResult {
-  const found = registryUrl(original.trim(), esm_host);
-  return "problem" in found ? found : { source: { kind: "url", url: found.url, original, via: registry } };
-}
-
 /** Returns the ESM host's URL of a package, such as `npm:name@1` or `jsr:@scope/name@1/file`. */
 export function registryUrl(
   text: string,
@@ -182,9 +175,10 @@ export function registryUrl(
   const valid = bare !== "" && (!scoped || first.length > 1) && (registry === "npm" || scoped) &&
     parts.every((part) => part !== "" && part !== "." && part !== "..") && !/[?#\\]/.test(name);
   const problem = `it is not a valid ${registry} package: received ${describe(text)}`;
-  const hint = `write ${
-    registry === "npm" ? "npm:name@version or npm:@scope/name@version/file" : "jsr:@scope/name@version"
-  }`;
+  const form = registry === "npm"
+    ? "npm:name@version or npm:@scope/name@version/file"
+    : "jsr:@scope/name@version";
+  const hint = `write ${form}`;
   if (!valid) return { problem, hint };
   if (esm_host === NO_ESM_HOST) {
     return {
@@ -209,9 +203,7 @@ function fileOrEntry(path: string): string {
 }
 
 function isPath(text: string): boolean {
-  return text.startsWith("/") || text.startsWith("./") || text.startsWith("../") || text === "." ||
-    text === ".." ||
-    text.startsWith(".\\") || text.startsWith("..\\") || isDrivePath(text);
+  return /^(\/|\.\.?([\\/]|$))/.test(text) || isDrivePath(text);
 }
 
 /** Returns true for `shout.ts` and `tools/shout`, but not for a package name such as `amplifier-module-x`. */
