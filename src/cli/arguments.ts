@@ -120,7 +120,8 @@ function checkedValue(flag: Flag, written: string, value: string | undefined, in
     return refuse(`it needs a value, but the flag ${quoted} follows; ${advice}`);
   }
   if (choices && !choices.includes(value)) {
-    throw new UsageError(`Cannot use --${name}: must be ${choices.join(" or ")}, but is ${quoted}`);
+    const list = choices.join(choices.length === 2 ? " or " : ", ");
+    throw new UsageError(`Cannot use --${name}: must be ${list}, but is ${quoted}`);
   }
   return value;
 }

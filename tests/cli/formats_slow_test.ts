@@ -151,6 +151,42 @@ Deno.test("plan diff merges the files of --from and of -p", async () => {
   assertStringIncludes((await run(["plan", "diff", "-", "-"])).stderr, "stdin can be read only once");
 });
 
+Deno.test("module new maps every entry point of the SDK", async () => {
+  await run(["module", "new", "tool", "mapped"]);
+  const { imports } = JSON.parse(await Deno.readTextFile(`${folder}/tool-mapped/deno.json`));
+  const entries = Object.keys(imports).filter((name) => name.startsWith("preamp"));
+  const parts = ["base", "loop", "context", "provider", "testing"];
+  assertEquals(entries, ["preamp", ...parts.map((part) => `preamp/${part}`)]);
+});
+
+Deno.test("a text on stdin that is not UTF-8 is wrong usage, and no bug", async () => {
+  for (const args of [["plan", "hash", "-"], ["config", "check", "-"], ["replay", "-"], ["run", "-"]]) {
+    const io = fakeIo({ cwd: new URL(`file://${folder}/`) });
+    const text = () => Promise.reject(new TypeError("The encoded data is not valid"));
+    const code = await cli(args, { ...io, in: { ...io.in, text } });
+    assertEquals([code, io.stderr.split("\n")[0]], [2, "error: Cannot read stdin: it is not UTF-8 text"]);
+  }
+});
+
+Deno.test("source add refuses an id that no document may have as a key", async () => {
+  const { code, stderr } = await run(["source", "add", "constructor", "./tool.ts"]);
+  assertEquals([code, stderr.includes('"constructor" is not the id of a module')], [2, true]);
+});
+
+Deno.test("module hash reports a URL with a lone % as any other that cannot be fetched", async () => {
+  const { code, stderr } = await run(["module", "hash", "http://127.0.0.1:1/%zz.ts"]);
+  assertEquals([code, /URIError|^ +at /m.test(stderr)], [1, false], stderr);
+});
+
+Deno.test("an overlay in another folder must not have relative paths of any permission", async () => {
+  await Deno.mkdir(`${folder}/other`, { recursive: true });
+  for (const name of ["read", "write", "ffi"]) {
+    await Deno.writeTextFile(`${folder}/other/${name}.yaml`, `permissions: {${name}: [./data]}\n`);
+    const { code, stderr } = await run(["plan", "hash", "base.yaml", `other/${name}.yaml`]);
+    assertEquals([code, stderr.includes('"./data" is relative')], [2, true], stderr);
+  }
+});
+
 Deno.test("config check prints its findings as JSON", async () => {
   const { code, stdout } = await run(["config", "check", "-", "--json"], "limits: {max_tool_call: 1}\n");
   const { file, ok, errors } = JSON.parse(stdout);

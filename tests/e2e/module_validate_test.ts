@@ -211,7 +211,7 @@ Deno.test("module validate says what is wrong with its words", async () => {
     [[], /name it by its path or its URL/],
     [["nowhere"], /there is no such file or folder/],
     [["src"], /it has no mod.ts/],
-    [["-t", "toll", "x"], /Cannot use --type: it must be tool, provider/],
+    [["-t", "toll", "x"], /Cannot use --type: must be tool, provider/],
     [["-o", "xml", "x"], /--output-format: must be text or json/],
     [["--allow", "all", "x"], /--allow: the kinds are net, read/],
     [["--module-config", "[1]", "x"], /--module-config: it must be an object/],

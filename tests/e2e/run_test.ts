@@ -133,7 +133,7 @@ Deno.test("wrong usage exits 2, writes nothing to stdout and suggests a correcti
     [["run", "--output-format", "xml", "hi"], "json-trace"],
     [["plan", "check"], "no file"],
     [["plan", "check", "--json=yes", "x.yaml"], "takes no value"],
-    [["module", "list", "all"], "no name"],
+    [["module", "list", "all"], "flags only"],
     [["help", "srve"], 'did you mean "serve"?'],
     [["help", "run", "it"], 'Cannot use "it": the name of the command is run'],
     [["plan", "foo"], "Try: preamp help plan\n"],

@@ -280,12 +280,10 @@ function importsAt(sdk: string, io: Io): Record<string, string> {
 
 function sourceImports(mod: URL): Record<string, string> {
   const { imports } = manifest;
-  const parts = ["loop", "context", "testing"].map((
-    part,
-  ) => [`preamp/${part}`, new URL(`${part}.ts`, mod).href]);
+  const parts = ["base", "loop", "context", "provider", "testing"];
   return {
     preamp: mod.href,
-    ...Object.fromEntries(parts),
+    ...Object.fromEntries(parts.map((part) => [`preamp/${part}`, new URL(`${part}.ts`, mod).href])),
     zod: imports.zod,
     "@cfworker/json-schema": imports["@cfworker/json-schema"], // imported by the loop; an import map has no scopes here
   };

@@ -40,6 +40,7 @@ const CASES: readonly [line: string[], words: readonly unknown[]][] = [
   [["plan", "d"], ["diff"]],
   [["run", "--out"], ["--output-format"]],
   [["run", "--output-format", ""], ["text", "json", "json-trace"]],
+  [["run", "--session", ""], ["new", "last"]],
   [["module", "validate", "--type", "pro"], ["provider"]],
   [["module", "new", ""], ["tool", "provider", "hook", "orchestrator", "context"]],
   [["completion", ""], ["bash", "zsh", "fish"]],
