@@ -126,6 +126,7 @@ function relativePaths(value: unknown, base_url: string, key = ""): string[] {
     return typeof value === "string" && !isAbsolute(value) && !value.startsWith("file:") ? [value] : [];
   }
   if (!isObject(value)) return [];
+  if (key === "agents") return Object.values(value).flatMap((overlay) => relativePaths(overlay, base_url));
   return Object.entries(value).flatMap(([name, item]) =>
     name === "config" ? [] : relativePaths(item, base_url, name)
   );

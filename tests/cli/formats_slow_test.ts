@@ -178,12 +178,16 @@ Deno.test("module hash reports a URL with a lone % as any other that cannot be f
   assertEquals([code, /URIError|^ +at /m.test(stderr)], [1, false], stderr);
 });
 
-Deno.test("an overlay in another folder must not have relative paths of any permission", async () => {
+Deno.test("an overlay in another folder must not have relative paths, of any permission and any agent", async () => {
   await Deno.mkdir(`${folder}/other`, { recursive: true });
-  for (const name of ["read", "write", "ffi"]) {
-    await Deno.writeTextFile(`${folder}/other/${name}.yaml`, `permissions: {${name}: [./data]}\n`);
-    const { code, stderr } = await run(["plan", "hash", "base.yaml", `other/${name}.yaml`]);
-    assertEquals([code, stderr.includes('"./data" is relative')], [2, true], stderr);
+  const overlays = [
+    ...["read", "write", "ffi"].map((name) => `permissions: {${name}: [./data]}\n`),
+    ...["config", "file"].map((name) => `agents: {${name}: {permissions: {read: [./data]}}}\n`),
+  ];
+  for (const overlay of overlays) {
+    await Deno.writeTextFile(`${folder}/other/overlay.yaml`, overlay);
+    const { code, stderr } = await run(["plan", "hash", "base.yaml", "other/overlay.yaml"]);
+    assertEquals([code, stderr.includes('"./data" is relative')], [2, true], overlay + stderr);
   }
 });
 
