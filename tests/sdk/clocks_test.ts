@@ -1,3 +1,5 @@
+import { setImmediate } from "node:timers";
+import { nodeCrypto } from "../../src/sdk/digest.ts";
 import { FakeClock, realClock, turn, waitFor, withinTime } from "../../src/sdk/testing/clocks.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 
@@ -105,4 +107,18 @@ Deno.test("later() calls back when its time comes, and not after it was stopped"
   clock.later(0, () => called.push(`at once@${clock.monotonic()}`));
   await clock.advance(10);
   assertEquals([called, clock.pending], [["at once@0", "first@10"], 0]);
+});
+
+Deno.test("advance() lets all work run that can, also where a module of Node was loaded by its name", async () => {
+  nodeCrypto();
+  const clock = new FakeClock();
+  const ended: number[] = [];
+  void (async () => {
+    for (let step = 0; step < 1_000; step++) await null;
+    await new Promise((resolve) => setImmediate(resolve));
+    await clock.after(10);
+    ended.push(clock.monotonic());
+  })();
+  await clock.advance(20);
+  assertEquals(ended, [10]);
 });
