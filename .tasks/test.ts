@@ -26,8 +26,8 @@ const TYPES: readonly string[] = ["check", "--doc", "--quiet", ...SOURCES, "READ
 const SUITES = ["unit:kernel", "unit:rest", "unit:docs"];
 /** Suites that `quick` leaves out. The escape suite measures times, so it runs alone, and last. */
 const SLOW_SUITES = ["unit:slow", "e2e", "e2e:escape"];
-/** Suites whose tests mostly wait for processes that they started: more of them run at a time than there are cores. */
-const WAITING_SUITES: ReadonlySet<string> = new Set(["e2e"]);
+/** Suites with tests that wait for disks or processes: more of them run at a time than there are cores. */
+const WAITING_SUITES: ReadonlySet<string> = new Set(["unit:rest", "e2e"]);
 
 interface Count {
   passed: number;
