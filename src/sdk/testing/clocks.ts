@@ -10,7 +10,7 @@ interface Timer {
 
 /**
  * A clock that advances only when a test advances it. `now()` starts at 2026-01-01T00:00:00Z by default. Uses no
- * timers: it waits for turns of the event loop with a message to itself.
+ * timers: it waits for turns of the event loop.
  */
 export class FakeClock implements Clock {
   readonly #start: number;
