@@ -141,11 +141,11 @@ export class ReadyPlan implements RunnablePlan {
     spec: ModuleSpec,
     module: Pick<Module, "module">,
     expanded: JsonObject,
-    { warn }: ModuleReporter,
+    reporter: ModuleReporter,
   ): Promise<JsonObject> | JsonObject {
     const { findings, config } = checkOpened(spec, module, expanded, this.compiled.written);
     for (const { code, message, hint } of findings.warnings) {
-      warn(code, hint === undefined ? message : `${message} (${hint})`);
+      reporter.warn(code, hint === undefined ? message : `${message} (${hint})`);
     }
     try {
       acceptConfigs(findings, this.#found);

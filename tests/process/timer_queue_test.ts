@@ -9,9 +9,9 @@ function wait(ms: number): Promise<void> {
 Deno.test("later() calls back in the order of the times, and of the calls for the same time", async () => {
   const called: number[] = [];
   const started = performance.now();
-  for (const ms of [30, 10, 20, 0, 25, 5, 15]) later(ms, () => called.push(ms));
-  await wait(30);
-  assertEquals([called, performance.now() - started >= 30], [[0, 5, 10, 15, 20, 25, 30], true]);
+  for (const ms of [300, 100, 200, 0, 250, 50, 150]) later(ms, () => called.push(ms));
+  await wait(300);
+  assertEquals([called, performance.now() - started >= 300], [[0, 50, 100, 150, 200, 250, 300], true]);
 });
 
 Deno.test("later() calls back once for each of many waits, and not for those that were cancelled", async () => {
