@@ -53,7 +53,7 @@ await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   "compile",
   "--quiet",
   "--no-config",
-  "--no-code-cache",
+  "--no-code-cache", // it would be a file in the folder for temporary files, under a name that other users can know
   `--v8-flags=${V8_FLAGS}`,
   ...manifest.unstable.map((feature) => `--unstable-${feature}`),
   ...permissions(manifest.tasks.start),
