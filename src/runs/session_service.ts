@@ -2,8 +2,8 @@
 import { printableId } from "../process/ids.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import { allRecords } from "../store/all_records.ts";
 import type { RunsDeps } from "./ports.ts";
-import { openRunOf } from "./scheduler/remote_runs.ts";
 import { forkedSession, messagesOfTurns, withAnswers } from "./storage/fork.ts";
 import { loadInput } from "./storage/run_input.ts";
 import { type LiveSession, type SessionStore, withStatus } from "./storage/session_store.ts";
@@ -44,7 +44,7 @@ export class SessionService implements Sessions {
     await this.#sessions.load(caller, session_id);
     // sub-agents' sessions are deleted with it: only this session can continue them
     const family = await this.#sessions.familyOf(caller, session_id);
-    if (family.some((id) => this.#live(id)) || await this.#isOpenElsewhere(caller, session_id)) {
+    if (family.some((id) => this.#live(id)) || await this.#haveRunsElsewhere(caller, family)) {
       throw new PreampError(
         "session_busy",
         `Cannot delete session "${printableId(session_id)}": a run of it has not ended`,
@@ -53,10 +53,16 @@ export class SessionService implements Sessions {
     await this.#sessions.remove(family);
   }
 
-  /** Resolves to whether another process executes a run of a session. */
-  async #isOpenElsewhere({ namespace }: Caller, session_id: string): Promise<boolean> {
+  /** Resolves to whether other processes have runs of sessions that have not ended. */
+  async #haveRunsElsewhere({ namespace }: Caller, session_ids: readonly string[]): Promise<boolean> {
     const { store } = this.#deps;
-    return store.changed !== undefined && await openRunOf(store, namespace, session_id) !== null;
+    if (store.changed === undefined) return false;
+    for (const session_id of session_ids) {
+      const where = { session_id, open: "true" };
+      const { records } = await store.list("run", { namespace, where, limit: 1 });
+      if (records.length > 0) return true;
+    }
+    return false;
   }
 
   async fork(
@@ -84,8 +90,7 @@ export class SessionService implements Sessions {
    */
   async #stateAt({ namespace }: Caller, session_id: string, length: number): Promise<JsonObject> {
     const { store } = this.#deps;
-    const runs = await store.list("run", { namespace, where: { session_id }, limit: 1000 });
-    for (const { key } of runs.records) {
+    for await (const { key } of allRecords(store, "run", { namespace, where: { session_id } })) {
       const input = await loadInput(store, key);
       if (input?.history.length === length) return input.session_state;
     }

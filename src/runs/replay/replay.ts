@@ -12,7 +12,7 @@ import { isObject, toPlainObject } from "../../sdk/json.ts";
 import type { Clock, Message, Prompt, RunLimits } from "../../sdk/types.ts";
 import type { RunnablePlan, SecretSink } from "../ports.ts";
 import { failedOutcome } from "../run/outcomes.ts";
-import { recordContextUsage, RunProjection } from "../run/run_projection.ts";
+import { projectionOf, recordContextUsage } from "../run/run_projection.ts";
 import { hasStarted, stateAfter, turnStateOf, usedBefore } from "../scheduler/crash_state.ts";
 import { childRunLimits } from "../subagents/spawner.ts";
 import { runChildTurn } from "../subagents/turn.ts";
@@ -63,7 +63,7 @@ class Replay {
   readonly #agents = new Map<ReplaySession, Promise<void>>();
 
   constructor(recording: Recording, deps: ReplayDeps, live_agents: readonly LiveAgent[]) {
-    const { events } = recording;
+    const { run, events, replay } = recording;
     const { secrets, limits } = deps;
     this.#recording = recording;
     this.#deps = deps;
@@ -78,7 +78,7 @@ class Replay {
       beginAgent: (opening) => this.#beginAgent(opening),
       onEntry: (entry) => this.#applyEntry(entry),
     });
-    this.#parts = { sequencer, clock, projection: projectionOf(recording), secrets, limits };
+    this.#parts = { sequencer, clock, projection: projectionOf(run, replay), secrets, limits };
   }
 
   /** Resolves to the first difference, or to null. */
@@ -231,19 +231,6 @@ class Replay {
     const turn_count = counters.turn_count - before;
     await parent.session.emit("task:agent_completed", { ...data, status, stop_reason, turn_count, error });
   }
-}
-
-function projectionOf({ run, replay }: Recording): RunProjection {
-  return new RunProjection({
-    id: run.id,
-    session_id: run.session_id,
-    created_at: run.created_at,
-    events_url: run.events_url,
-    warnings: [],
-    history: replay.history,
-    usages: replay.usages,
-    remembered: replay.remembered,
-  });
 }
 
 /** Returns the ids of the tool calls in the last assistant message of a history. */

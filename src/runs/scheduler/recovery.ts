@@ -20,7 +20,7 @@ import {
   type StoredInput,
 } from "../storage/run_input.ts";
 import { DAY_MS, runRecordChange } from "../storage/run_record.ts";
-import type { SavedSession, SessionStore } from "../storage/session_store.ts";
+import { initialState, type SavedSession, type SessionStore } from "../storage/session_store.ts";
 import type { Run } from "../types.ts";
 import type { OrphanedRun } from "./crash_state.ts";
 import { projectRun } from "./remote_runs.ts";
@@ -169,7 +169,8 @@ export class Recovery {
     const { run_id, session_id, caller } = stored;
     // the session of a waiting run may be deleted
     const saved = await sessions.load(caller, session_id).catch(() => null);
-    const input = saved && stored.surface === null ? afterSession(stored, saved) : stored;
+    // a run that has waited continues the session as the runs before it have left it
+    const input = saved && stored.surface === null ? { ...stored, ...initialState(saved) } : stored;
     const origin = input.plan_origin;
     let ready: RunnablePlan;
     try {
@@ -226,19 +227,6 @@ export class Recovery {
 function isWaiting(entries: readonly Entry[]): boolean {
   const last = entries.findLast(({ event }) => event === "run:start" || event === "run:status");
   return last?.data.status === "queued";
-}
-
-/** Returns the input of a run that has waited: it continues the session as the runs before it have left it. */
-function afterSession(input: StoredInput, saved: SavedSession): StoredInput {
-  const { messages, session_state, usages = [], remembered } = saved;
-  return {
-    ...input,
-    continued: true,
-    history: messages,
-    session_state,
-    usages,
-    ...(remembered ? { remembered } : {}),
-  };
 }
 
 /** Returns a session as it was before a run began. */

@@ -4,6 +4,7 @@
  * acquires the lease and waits instead.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { allRecords } from "../../store/all_records.ts";
 import type { Fence, VersionedRecord } from "../../store/store.ts";
 import type { RunsDeps } from "../ports.ts";
 import type { ActiveRun } from "../run/run.ts";
@@ -37,8 +38,6 @@ export interface OpenRuns {
 const LOOK_EVERY_MS = 100;
 /** Milliseconds after which a run that still has the session is cancelled again: its server may have died. */
 const INTERRUPT_EVERY_MS = 5_000;
-/** Open runs of one session that are read at once. */
-const PAGE_RUNS = 1_000;
 
 /** The waiting runs of this process. */
 export class SessionQueue {
@@ -74,18 +73,8 @@ export class SessionQueue {
 
   /** Reads the open runs of a session. */
   async openRuns({ session_id, caller }: { session_id: string; caller: Caller }): Promise<OpenRuns> {
-    const records: VersionedRecord[] = [];
-    let cursor: string | null | undefined;
-    while (cursor !== null) {
-      const page = await this.#deps.deps.store.list("run", {
-        namespace: caller.namespace,
-        where: { session_id, open: "true" },
-        limit: PAGE_RUNS,
-        ...(cursor === undefined ? {} : { cursor }),
-      });
-      records.push(...page.records);
-      cursor = page.next_cursor;
-    }
+    const options = { namespace: caller.namespace, where: { session_id, open: "true" } };
+    const records = await Array.fromAsync(allRecords(this.#deps.deps.store, "run", options));
     const is_waiting = ({ index }: VersionedRecord) => index?.status === "queued";
     return {
       active: records.findLast((record) => !is_waiting(record)),
