@@ -6,7 +6,14 @@ import { allRecords } from "../store/all_records.ts";
 import type { RunsDeps } from "./ports.ts";
 import { forkedSession, messagesOfTurns, withAnswers } from "./storage/fork.ts";
 import { loadInput } from "./storage/run_input.ts";
-import { type LiveSession, type SessionStore, withStatus } from "./storage/session_store.ts";
+import {
+  listOptions,
+  type LiveSession,
+  type SavedSession,
+  SESSION_KIND,
+  type SessionStore,
+  withStatus,
+} from "./storage/session_store.ts";
 import type { Caller, Page, PageOptions, SessionObject, Sessions } from "./types.ts";
 
 /** The stored sessions, and those of the active runs of this process. */
@@ -26,8 +33,13 @@ export class SessionService implements Sessions {
     this.#live = live;
   }
 
-  list(caller: Caller, options: PageOptions): Promise<Page<SessionObject>> {
-    return this.#sessions.list(caller, options, this.#deps.limitsOf(caller), this.#live);
+  async list(caller: Caller, options: PageOptions): Promise<Page<SessionObject>> {
+    const { store, limitsOf } = this.#deps;
+    const page = await store.list(SESSION_KIND, listOptions(caller, options, limitsOf(caller)));
+    const data = page.records.map(({ key, value }) =>
+      withStatus(value as unknown as SavedSession, this.#live(key))
+    );
+    return { data, next_cursor: page.next_cursor };
   }
 
   async get(caller: Caller, session_id: string): Promise<SessionObject> {

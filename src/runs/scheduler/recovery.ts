@@ -68,19 +68,17 @@ export class Recovery {
   async recover(): Promise<string[]> {
     const { deps: { store, log }, isActive } = this.#deps;
     const inputs = (await openInputs(store)).filter(({ run_id }) => !isActive(run_id));
+    const failed = (run_id: string) => (error: unknown) => {
+      log("error", "run_not_recovered", { run_id, message: errorMessage(error) });
+      return null;
+    };
     // all at once: a store may need the duration of a lease to find out that it has expired
-    const claims = await Promise.allSettled(inputs.map((input) => this.#claim(input)));
+    const claims = await Promise.all(inputs.map((input) => this.#claim(input).catch(failed(input.run_id))));
     const recovered: string[] = [];
-    for (const [index, { run_id }] of inputs.entries()) {
-      try {
-        const claim = claims[index]!; // one for each input
-        if (claim.status === "rejected") throw claim.reason;
-        if (claim.value === null) continue;
-        await this.#recoverRun(claim.value);
-        recovered.push(run_id);
-      } catch (error) {
-        log("error", "run_not_recovered", { run_id, message: errorMessage(error) });
-      }
+    for (const claim of claims) {
+      if (claim === null) continue;
+      const { run_id } = claim.input;
+      await this.#recoverRun(claim).then(() => recovered.push(run_id), failed(run_id));
     }
     return recovered;
   }

@@ -3,27 +3,17 @@ import type { JsonObject } from "../../sdk/json.ts";
 import { millisecondsOf } from "../../sdk/timestamp.ts";
 import type { Change } from "../../store/store.ts";
 import type { StoredInput } from "./run_input.ts";
-import type { RunnablePlan } from "../ports.ts";
-import type { Caller, Run, RunRequest } from "../types.ts";
-import { hasOwnPlan, initialState, planToStore, type SavedSession } from "./session_store.ts";
+import type { Run } from "../types.ts";
+import { type FinishedRun, hasOwnPlan, initialState, planToStore } from "./session_store.ts";
 
 /** Milliseconds of a day, the unit of `log_days`. */
 export const DAY_MS = 86_400_000;
 
 /** The members of a run that its records are made from. */
-export interface StoredRun {
+export interface StoredRun extends Pick<FinishedRun, "session_id" | "created_at" | "withoutSecrets"> {
   readonly id: string;
-  readonly session_id: string;
-  readonly created_at: string;
-  readonly options: {
-    readonly ready: RunnablePlan;
-    readonly request: RunRequest;
-    readonly caller: Caller;
-    readonly saved: SavedSession | null;
-    readonly resume?: { readonly iteration: number };
-  };
+  readonly options: FinishedRun["options"] & { readonly resume?: { readonly iteration: number } };
   current(): Run;
-  withoutSecrets<T extends object>(data: T): T;
 }
 
 /** Returns the input of a run. `descriptors`: null while its session is not initialised. */

@@ -15,14 +15,14 @@ import type {
   AgentInput,
   Caller,
   InitialState,
-  Page,
   PageOptions,
   RememberedApproval,
   RunRequest,
   SessionObject,
 } from "../types.ts";
 
-const KIND = "session";
+/** Kind of the records of sessions. */
+export const SESSION_KIND = "session";
 
 /** A session as stored. */
 export interface SavedSession {
@@ -98,7 +98,7 @@ export class SessionStore {
    * Loads a session. @throws {PreampError} `not_found` for an unknown id and for another caller's session.
    */
   async load(caller: Caller, id: string): Promise<SavedSession> {
-    const record = await this.#store.get(KIND, id);
+    const record = await this.#store.get(SESSION_KIND, id);
     if (!record || record.namespace !== caller.namespace) throw notFound(id);
     return record.value as unknown as SavedSession;
   }
@@ -121,7 +121,7 @@ export class SessionStore {
   put(caller: Caller, saved: SavedSession): Change {
     return {
       put: {
-        kind: KIND,
+        kind: SESSION_KIND,
         key: saved.object.id,
         namespace: caller.namespace,
         value: saved as unknown as JsonObject,
@@ -130,26 +130,14 @@ export class SessionStore {
     };
   }
 
-  /** Lists a page of sessions. @param live Returns a session's active run. */
-  async list(
-    caller: Caller,
-    options: PageOptions,
-    limits: PageLimits,
-    live: (session_id: string) => LiveSession | undefined,
-  ): Promise<Page<SessionObject>> {
-    const { records, next_cursor } = await this.#store.list(KIND, listOptions(caller, options, limits));
-    const data = records.map((record) =>
-      withStatus(record.value as unknown as SavedSession, live(record.key))
-    );
-    return { data, next_cursor };
-  }
-
   /** Resolves to the id of a session and those of all its sub-agents' sessions, nested ones included. */
   async familyOf(caller: Caller, id: string): Promise<string[]> {
     const family = [id];
     for (const spawned_by of family) {
       const { namespace } = caller;
-      for await (const { key } of allRecords(this.#store, KIND, { namespace, where: { spawned_by } })) {
+      for await (
+        const { key } of allRecords(this.#store, SESSION_KIND, { namespace, where: { spawned_by } })
+      ) {
         if (!family.includes(key)) family.push(key);
       }
     }
@@ -157,7 +145,7 @@ export class SessionStore {
   }
 
   async remove(ids: readonly string[]): Promise<void> {
-    await this.#store.commit(ids.map((key) => ({ delete: { kind: KIND, key } })));
+    await this.#store.commit(ids.map((key) => ({ delete: { kind: SESSION_KIND, key } })));
   }
 }
 
