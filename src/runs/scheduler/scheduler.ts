@@ -83,7 +83,7 @@ export class RunScheduler implements RunOwner {
       newRun: (options) => this.#newAdmittedRun(options),
       execute: (run) => this.#execute(run),
       wait: (run) => {
-        this.#queue.adopt(run);
+        this.#queue.wait(run);
         this.#register(run);
       },
     });

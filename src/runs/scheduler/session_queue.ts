@@ -48,8 +48,8 @@ export class SessionQueue {
   readonly #waiting = new Set<string>();
   /** Session id → number of the last place that this process gave. */
   readonly #last_place = new Map<string, number>();
-  readonly #checking = new Set<string>();
-  readonly #check_again = new Set<string>();
+  /** Session id → whether to check it again after the check in progress. */
+  readonly #checking = new Map<string, boolean>();
   /** Ids of runs that were cancelled for a run that takes their session. */
   readonly #interrupted = new Set<string>();
   readonly #stopped = new AbortController();
@@ -100,7 +100,7 @@ export class SessionQueue {
       await this.disclaim(run.id);
       throw error;
     }
-    this.#wait(run);
+    this.wait(run);
     if (this.#stopped.signal.aborted) await this.#leave(run); // stopped while the run was stored
   }
 
@@ -123,12 +123,8 @@ export class SessionQueue {
     await this.#deps.held.release(leaseOf(run_id));
   }
 
-  /** Waits with a run that was claimed. */
-  adopt(run: ActiveRun): void {
-    this.#wait(run);
-  }
-
-  #wait(run: ActiveRun): void {
+  /** Waits with a run that was stored, or claimed. */
+  wait(run: ActiveRun): void {
     const { id, session_id } = run;
     let runs = this.#sessions.get(session_id);
     if (!runs) this.#sessions.set(session_id, runs = new Map());
@@ -165,16 +161,14 @@ export class SessionQueue {
   /** Starts the first run of a session's queue if it is one of this process and the session is free. */
   check(session_id: string): void {
     if (!this.#sessions.has(session_id) || this.#stopped.signal.aborted) return;
-    if (this.#checking.has(session_id)) {
-      this.#check_again.add(session_id);
-      return;
-    }
-    this.#checking.add(session_id);
+    if (this.#checking.has(session_id)) return void this.#checking.set(session_id, true);
+    this.#checking.set(session_id, false);
     this.#check(session_id).catch((error) => {
       this.#deps.deps.log("error", "queue_not_read", { session_id, message: errorMessage(error) });
     }).finally(() => {
+      const again = this.#checking.get(session_id);
       this.#checking.delete(session_id);
-      if (this.#check_again.delete(session_id)) this.check(session_id);
+      if (again) this.check(session_id);
     });
   }
 
