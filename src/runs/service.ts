@@ -360,7 +360,7 @@ export class RunService implements Runs {
     return this.#scheduler.draining;
   }
 
-  /** Cancels all runs at once. */
+  /** Cancels the runs that it started at once; leaves those that it continued for crashed processes to others. */
   async close(): Promise<void> {
     await this.#scheduler.close();
     this.#remote.stop();

@@ -98,7 +98,7 @@ export class Recovery {
     repeat().catch(() => {}); // stopped
   }
 
-  /** Stops searching for orphaned runs. */
+  /** Stops searching for orphaned runs, and leaves those that were found to other processes. */
   stop(): void {
     this.#stopped.abort();
   }
@@ -141,14 +141,15 @@ export class Recovery {
   async #recoverRun(claim: Claim): Promise<void> {
     const { deps: { log }, leases, execute, wait } = this.#deps;
     const { input: { session_id }, entries, release } = claim;
+    const { signal } = this.#stopped;
     let run: ActiveRun | null;
     try {
-      run = await this.#restore(claim);
+      run = signal.aborted ? null : await this.#restore(claim);
     } catch (error) {
       await release();
       throw error;
     }
-    if (run === null) return await release();
+    if (run === null || signal.aborted) return await release();
     if (isWaiting(entries)) return wait(run);
     leases.assign(session_id, run);
     try {
