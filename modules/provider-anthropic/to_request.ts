@@ -13,7 +13,7 @@ import {
   type UserPart,
   type WireRequest,
 } from "preamp/provider";
-import { traitsOf } from "./models.ts";
+import { traitsOf } from "./mod.ts";
 
 type Body = Anthropic.MessageCreateParamsNonStreaming;
 type Block = Anthropic.ContentBlockParam;

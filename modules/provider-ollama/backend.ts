@@ -1,12 +1,33 @@
-/** The API of an Ollama server through `fetch`. */
-import { type Degradation, errorMessage, isObject, type JsonObject, LLMError, toLLMError } from "preamp/base";
-import type { Backend, BackendAnswer, CallIo, ListedModel, WireRequest } from "preamp/provider";
-import { AnswerCollector } from "./answer.ts";
-import { malformedCall, toConnectionError, toServerError } from "./errors.ts";
+/**
+ * The API of an Ollama server through `fetch`: requests, answers, errors of the server and of the
+ * connection to it.
+ */
+import {
+  classifyLLMError,
+  type Degradation,
+  errorMessage,
+  isObject,
+  type JsonObject,
+  LLMError,
+  type LLMErrorOptions,
+  type StreamDelta,
+  toLLMError,
+  type ToolSpec,
+} from "preamp/base";
+import {
+  AnswerBlocks,
+  type AnswerUsage,
+  type Backend,
+  type BackendAnswer,
+  type CallIo,
+  connectionError,
+  type ListedModel,
+  type WireRequest,
+} from "preamp/provider";
 import { type OllamaMessage, type RequestContext, type RequestSettings, toRequest } from "./request.ts";
 
 /** Where the server is. */
-export interface ServerAddress {
+interface ServerAddress {
   /** Address without a trailing slash. */
   readonly base_url: string;
   /** Key of a server that needs one. */
@@ -166,4 +187,166 @@ function parseLine(line: string): JsonObject {
     "StreamError",
     `Cannot read the response of Ollama: a line is not a JSON object: ${line.slice(0, 80)}`,
   );
+}
+
+/** Maximum code units of a server's message. */
+const MAX_MESSAGE_CHARS = 500;
+
+const NOT_FOUND = /model ["']?([^"' ]+)["']? not found/i;
+const TOO_LONG =
+  /longer than the context length|exceeds? the (context length|available context size)|exceed_context_size/i;
+/** The server dropped the user's message, because the request did not fit. */
+const TRUNCATED = /no user query found/i;
+const NO_MEMORY = /more system memory|out of memory/i;
+/** Of a plan of Ollama.com. */
+const USAGE_LIMIT = /usage limit/i;
+const REFUSED = /refused|ECONNREFUSED/i;
+
+/** Returns an error of the connection as an LLMError. */
+function toConnectionError(cause: unknown, url: string): LLMError {
+  const fact = `Cannot reach Ollama at ${url}`;
+  const failure = connectionError(cause, fact);
+  if (!REFUSED.test(failure.message.slice(fact.length))) return failure;
+  const hint = "start it with `ollama serve`, or set base_url or the variable OLLAMA_HOST";
+  const message = `${fact}: nothing listens there; ${hint}`;
+  return new LLMError("NetworkError", message, { cause, retryable: false });
+}
+
+/**
+ * Returns an error that the server reported.
+ *
+ * @param status Status of the response; that of a stream has begun with 200.
+ * @param body The body as text, or the value of `error`.
+ */
+function toServerError(status: number, body: string, headers?: Headers): LLMError {
+  const message = readMessage(body);
+  const status_code = status < 400 ? 500 : status;
+  const options: LLMErrorOptions = { status_code, cause: message };
+  const [, model] = NOT_FOUND.exec(message) ?? [];
+  if (model !== undefined) {
+    const text = `Cannot find the model ${model} in Ollama: get it with \`ollama pull ${model}\``;
+    return new LLMError("NotFoundError", text, options);
+  }
+  const text = message.slice(0, MAX_MESSAGE_CHARS);
+  if (TOO_LONG.test(message) || TRUNCATED.test(message)) {
+    return new LLMError("ContextLengthError", text, options);
+  }
+  if (NO_MEMORY.test(message)) {
+    const hint = "choose a smaller model, or a smaller context_window";
+    return new LLMError("ProviderUnavailableError", `${text}; ${hint}`, { ...options, retryable: false });
+  }
+  const type = USAGE_LIMIT.test(message) ? "QuotaExceededError" : classifyLLMError(status_code, message);
+  return toLLMError({ name: type, message: text, headers }, options);
+}
+
+/** Returns the message of a body; that of the model's own server is JSON within the text. */
+function readMessage(body: string): string {
+  let message = body.trim();
+  for (let depth = 0; depth < 3; depth++) {
+    const error = parse(message)?.error;
+    if (typeof error === "string") message = error;
+    else if (isObject(error) && typeof error.message === "string") {
+      const { message: text, type, n_prompt_tokens, n_ctx } = error;
+      return n_ctx === undefined
+        ? text
+        : `${text} (${type}, n_prompt_tokens: ${n_prompt_tokens}, n_ctx: ${n_ctx})`;
+    } else break;
+  }
+  return message || "the server answered with an error that has no message";
+}
+
+function parse(text: string): JsonObject | undefined {
+  if (!text.startsWith("{")) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined; // plain text
+  }
+}
+
+/** The server could not read the call that the model wrote. */
+const MALFORMED_CALL = /error parsing tool call: raw='([\s\S]*)', err=/;
+
+/**
+ * Returns the call that a server's error is about, with the text that the model wrote as its arguments, so
+ * that the model gets an error which it can correct. The error does not name the tool: it is the only one, or
+ * the first with a property of the text. Undefined for other errors.
+ */
+function malformedCall({ cause }: LLMError, tools: readonly ToolSpec[]): JsonObject | undefined {
+  const [, text] = MALFORMED_CALL.exec(String(cause)) ?? []; // the whole message, see toServerError
+  if (text === undefined) return undefined;
+  const tool = tools.length === 1 ? tools[0] : tools.find(({ parameters }) => {
+    const { properties } = parameters;
+    return isObject(properties) && Object.keys(properties).some((key) => text.includes(`"${key}"`));
+  });
+  return tool && { function: { name: tool.name, arguments: text } };
+}
+
+/** Collects the objects of a response into an answer. A response that is not streamed is one object. */
+class AnswerCollector {
+  readonly #blocks: AnswerBlocks;
+  /** The last object; it has the counters. */
+  #last: JsonObject | undefined;
+  #model: string | undefined;
+
+  /** @param onDelta Receives a delta for each part of the answer. */
+  constructor(onDelta: ((delta: StreamDelta) => void) | undefined) {
+    this.#blocks = new AnswerBlocks([], onDelta);
+  }
+
+  add(object: JsonObject): void {
+    const { message, model, done } = object;
+    if (typeof model === "string") this.#model = model;
+    if (isObject(message)) {
+      this.#addText("thinking", message.thinking);
+      this.#addText("text", message.content);
+      const calls: unknown[] = Array.isArray(message.tool_calls) ? message.tool_calls : [];
+      for (const call of calls) if (isObject(call)) this.addCall(call);
+    }
+    if (done === true) this.#last = object;
+  }
+
+  /** Adds a call: `{id?, function: {name, arguments}}`. */
+  addCall({ id, function: fields }: JsonObject): void {
+    this.#blocks.addCall({ ...(isObject(fields) ? fields : {}), id });
+  }
+
+  /**
+   * Returns the answer.
+   *
+   * @throws {LLMError} `StreamError` when the response ended before the answer did.
+   */
+  finish(): BackendAnswer {
+    if (!this.#last) {
+      throw new LLMError("StreamError", "The response of Ollama ended before the answer was done");
+    }
+    const { done_reason, total_duration, load_duration } = this.#last;
+    const reason = typeof done_reason === "string" && done_reason ? done_reason : "stop";
+    const tool_calls = this.#blocks.calls();
+    return {
+      content: this.#blocks.content(),
+      tool_calls,
+      finish_reason: reason === "stop" && tool_calls.length > 0 ? "tool_calls" : reason,
+      usage: usageOf(this.#last),
+      model: this.#model,
+      metadata: { total_duration, load_duration },
+      raw: this.#last,
+    };
+  }
+
+  #addText(kind: "text" | "thinking", text: unknown): void {
+    if (typeof text === "string") this.#blocks.append(this.#blocks.keyFor(kind), kind, text);
+  }
+}
+
+/** Returns the tokens; the server leaves `prompt_eval_count` out when it counted nothing. */
+function usageOf({ prompt_eval_count, eval_count }: JsonObject): AnswerUsage | undefined {
+  return isCount(prompt_eval_count)
+    ? { input_tokens: prompt_eval_count, output_tokens: isCount(eval_count) ? eval_count : 0 }
+    : undefined;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
 }

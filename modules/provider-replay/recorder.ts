@@ -16,7 +16,7 @@ import {
   toLLMError,
   toPlainObject,
 } from "preamp/base";
-import { Recording, shapeOf } from "./recording_file.ts";
+import { Recording, shapeOf } from "./recording.ts";
 
 /** A file that sessions of this process are recording to. */
 export interface OpenRecording {

@@ -1,10 +1,9 @@
 /** `context-summarizing`: a summary in addition to the mechanical view, limited and optional. */
-import { type ChatRequest, errorCode, type JsonObject, type Message } from "preamp";
+import { type ChatRequest, errorCode, estimateTokens, type JsonObject, type Message } from "preamp";
 import { MockProvider, testContext, TestCoordinator } from "preamp/testing";
 import * as contextSimple from "../../modules/context-simple/mod.ts";
 import * as contextSummarizing from "../../modules/context-summarizing/mod.ts";
-import { chunksOf } from "../../modules/context-summarizing/summariser.ts";
-import { estimateTokens } from "preamp";
+import { chunksOf } from "../../modules/context-summarizing/mod.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { addAll, assertView, groups, system, tokensOf, user, withoutNotice } from "../support/context.ts";
 

@@ -45,7 +45,7 @@ function staticPackages({ modules, redirects }: Graph, entry: string): string[] 
 
 Deno.test("the program, the server and the modules import no vendor's client before its first use", async () => {
   const graph = await graphOf("main.ts");
-  const entries = ["main.ts", "src/server/mod.ts", "src/app/builtins.ts"];
+  const entries = ["main.ts", "src/server/mod.ts", "src/app/module_table.ts"];
   for (const entry of [...entries, ...Object.keys(CLIENTS).map((id) => `modules/${id}/mod.ts`)]) {
     const packages = staticPackages(graph, entry);
     assertEquals(packages.filter((name) => ANY.some((client) => client.test(name))), [], entry);
