@@ -2,7 +2,7 @@
 import { createRuntime } from "../src/app/runtime.ts";
 import type { Runtime } from "../src/app/types.ts";
 import type { Caller, Run } from "../src/runs/types.ts";
-import { ERRORS } from "../src/sdk/error_codes.ts";
+import { ERRORS } from "../src/sdk/errors.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "./assert.ts";
 import { refusal } from "./support/plans.ts";
 import { fakeVendor, onServer, VENDORS } from "./modules/providers/fake_vendor.ts";

@@ -9,14 +9,13 @@ import { RunService } from "../runs/service.ts";
 import type { HostClock } from "../kernel/host.ts";
 import type { JsonObject } from "../sdk/types.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { runObservers } from "../telemetry/observe_runs.ts";
+import { runObservers } from "../telemetry/run_observers.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { Store } from "../store/store.ts";
-import { LazyLoader } from "./lazy_loader.ts";
+import { LazyLoader, LazySandbox } from "./lazy_imports.ts";
 import type { ModuleTable } from "./module_table.ts";
 import { NamedPlans } from "./named_plans.ts";
 import { Plans } from "./plan_service.ts";
-import { LazySandbox } from "./lazy_sandbox.ts";
 import { SourceOverrides, type SourcesFile } from "./source_overrides.ts";
 
 /** Collaborators of `createServices`. */

@@ -4,12 +4,11 @@
  */
 import { placeInAgent } from "./agent_plans.ts";
 import { schemaOf } from "./check_configs.ts";
-import type { LazyLoader } from "./lazy_loader.ts";
-import { displayGrant, effectiveGrantOf } from "./module_permissions.ts";
+import type { LazyLoader } from "./lazy_imports.ts";
+import { type AuthorisedPlan, displayGrant, effectiveGrantOf } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
 import { defaultVariables } from "./plan_env.ts";
 import { hashLock } from "./plan_locks.ts";
-import type { AuthorisedPlan } from "./module_permissions.ts";
 import type { Plans } from "./plan_service.ts";
 import type { ComparedInput, LockedInput } from "./types.ts";
 import type { Declared } from "../loader/bundler/static_manifest.ts";
@@ -20,8 +19,7 @@ import { diffPlans } from "../plan/diff.ts";
 import type { PlanDiff } from "../plan/diff_module.ts";
 import { explainPlan, type Explanation, type ModuleFacts } from "../plan/explain.ts";
 import { askedOf, grantPath } from "../plan/permissions/grants.ts";
-import { type Lock, lockFromData, lockOf, lockOver } from "../plan/lock.ts";
-import { LockLookup } from "../plan/lock_lookup.ts";
+import { type Lock, lockFromData, LockLookup, lockOf, lockOver } from "../plan/lock.ts";
 import { specsOf } from "../policy/authorise.ts";
 import { Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";

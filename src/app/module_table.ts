@@ -4,8 +4,32 @@ import { typeOfExports, typeOfId } from "../kernel/mounting/module_checks.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
 import type { Module } from "../sdk/types.ts";
-import { BUILTIN_IDS, builtinModule } from "./builtins.ts";
 import type { ModuleListing } from "./types.ts";
+
+/** The built-in modules: id → lazy import. A module is loaded when a plan first names it. */
+const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
+  "context-persistent": () => import("../../modules/context-persistent/mod.ts"),
+  "context-simple": () => import("../../modules/context-simple/mod.ts"),
+  "context-summarizing": () => import("../../modules/context-summarizing/mod.ts"),
+  "hooks-approval": () => import("../../modules/hooks-approval/mod.ts"),
+  "hooks-logging": () => import("../../modules/hooks-logging/mod.ts"),
+  "hooks-timing": () => import("../../modules/hooks-timing/mod.ts"),
+  "loop-basic": () => import("../../modules/loop-basic/mod.ts"),
+  "loop-events": () => import("../../modules/loop-events/mod.ts"),
+  "loop-streaming": () => import("../../modules/loop-streaming/mod.ts"),
+  "provider-anthropic": () => import("../../modules/provider-anthropic/mod.ts"),
+  "provider-gemini": () => import("../../modules/provider-gemini/mod.ts"),
+  "provider-mock": () => import("../../modules/provider-mock/mod.ts"),
+  "provider-ollama": () => import("../../modules/provider-ollama/mod.ts"),
+  "provider-openai": () => import("../../modules/provider-openai/mod.ts"),
+  "provider-replay": () => import("../../modules/provider-replay/mod.ts"),
+  "tool-calculator": () => import("../../modules/tool-calculator/mod.ts"),
+  "tool-task": () => import("../../modules/tool-task/mod.ts"),
+  "tool-todo": () => import("../../modules/tool-todo/mod.ts"),
+};
+
+/** Ids of the built-in modules, sorted. */
+export const BUILTIN_IDS: ReadonlySet<string> = new Set(Object.keys(BUILTINS));
 
 /** A module of the application: its `mount` function, or an object like the exports of a module's file. */
 export type InProcessModule = Module | Module["mount"];
@@ -52,6 +76,16 @@ export function createModuleTable(own: Readonly<Record<string, InProcessModule>>
     isOwn: (id) => modules.has(id),
     listing: async (id) => listingOf(id, await module(id)),
   };
+}
+
+const loaded = new Map<string, Module>();
+
+/** Returns a built-in module, without a promise if it is already loaded. */
+function builtinModule(id: string): Module | Promise<Module> {
+  return loaded.get(id) ?? BUILTINS[id]!().then((found) => {
+    loaded.set(id, found);
+    return found;
+  });
 }
 
 function checkModule(id: string, value: unknown): Module {

@@ -2,7 +2,7 @@
 import { printableId } from "../process/ids.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/types.ts";
-import { didYouMean } from "../sdk/did_you_mean.ts";
+import { didYouMean } from "../sdk/findings.ts";
 
 /** The content of a plan file. */
 export interface PlanFile {

@@ -1,4 +1,7 @@
-/** Finds the text of the plan that a request names, and compiles it. Authorises nothing. */
+/**
+ * Finds the text of the plan that a request names, and compiles it; adds the places in that text to errors
+ * about the plan. Authorises nothing.
+ */
 import type { ModuleTable } from "./module_table.ts";
 import { DEMO_PLAN, type NamedPlans, type PlanFile } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
@@ -7,8 +10,11 @@ import { modelRefused, readModelChoice, withModel } from "../plan/model_choice.t
 import type { DocumentLimits } from "../plan/parse/document_limits.ts";
 import { printableId } from "../process/ids.ts";
 import type { Caller, RunRequest } from "../runs/types.ts";
-import { PreampError } from "../sdk/errors.ts";
+import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import type { PlanCheck } from "./types.ts";
+import { documentError, toDetail } from "../plan/check/findings.ts";
+import type { Findings } from "../sdk/findings.ts";
 
 /** A plan that was found and is not yet checked. */
 export interface ResolvedPlan {
@@ -21,7 +27,7 @@ export interface ResolvedPlan {
 }
 
 /** Collaborators of `PlanFinder`. */
-export interface PlanFinderDeps {
+interface PlanFinderDeps {
   named: NamedPlans;
   /** Modules that a plan can name by id. */
   modules: ModuleTable;
@@ -150,4 +156,41 @@ export class PlanFinder {
 
 async function readFileText(url: string): Promise<string> {
   return await Deno.readTextFile(new URL(url));
+}
+
+/** Throws the errors in the configs of a plan's modules. @throws {PreampError} `plan_invalid`. */
+export function acceptConfigs({ errors }: Findings, { name }: ResolvedPlan): void {
+  if (errors.length === 0) return;
+  const label = name === undefined ? "the plan" : `the plan "${name}"`;
+  throw documentError("plan_invalid", label, errors.map((finding) => toDetail(finding)));
+}
+
+/** Adds the places of findings in the plan's text, if it has one. */
+export async function withPlacesIn<T extends ErrorDetail>(
+  { input, limits }: ResolvedPlan,
+  details: readonly T[],
+): Promise<T[]> {
+  if (typeof input !== "string") return [...details];
+  const { withPlaces } = await import("../plan/parse/parse.ts");
+  return await withPlaces(details, input, limits);
+}
+
+/** Adds the places of findings in the plan's text to an error about the plan. */
+export async function located(error: unknown, found: ResolvedPlan): Promise<unknown> {
+  if (typeof found.input !== "string" || errorCode(error) === undefined) return error;
+  const { code, message, details, facts, cause } = error as PreampError; // an error with one of our codes
+  if (!Array.isArray(details) || details.length === 0) return error;
+  return new PreampError(code, message, { details: await withPlacesIn(found, details), facts, cause });
+}
+
+/** Returns the details of a refused plan; rethrows an error without one of our codes. */
+export function detailsOf(error: unknown): ErrorDetail[] {
+  if (errorCode(error) === undefined) throw error;
+  const { details, message } = error as PreampError;
+  return details.length > 0 ? [...details] : [{ path: "", message }];
+}
+
+/** Returns the code of an error that {@link detailsOf} accepts. */
+export function codeOf(error: unknown): Pick<PlanCheck, "code"> {
+  return { code: errorCode(error) as ErrorCode };
 }

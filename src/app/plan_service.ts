@@ -6,8 +6,15 @@ import { checkVariables } from "./check_configs.ts";
 import { type AuthorisedPlan, grantPaths } from "./module_permissions.ts";
 import type { NamedPlans } from "./named_plans.ts";
 import { readableVariables, unsetVariables } from "./plan_env.ts";
-import { acceptConfigs, codeOf, detailsOf, located, withPlacesIn } from "./plan_errors.ts";
-import { PlanFinder, type ResolvedPlan } from "./plan_finder.ts";
+import {
+  acceptConfigs,
+  codeOf,
+  detailsOf,
+  located,
+  PlanFinder,
+  type ResolvedPlan,
+  withPlacesIn,
+} from "./plan_finder.ts";
 import { Locks } from "./plan_locks.ts";
 import { createTemplate, type PlanTemplate } from "./plan_template.ts";
 import { ReadyPlan, type ReadyPlanDeps } from "./ready_plan.ts";

@@ -1,7 +1,7 @@
 /** The providers that a plan can name: their keys, default models, and the models of the account. */
 import { expandConfig } from "./plan_env.ts";
 import type { ModuleTable } from "./module_table.ts";
-import { SandboxCoordinator } from "./validation/probe_coordinator.ts";
+import { SandboxCoordinator } from "./validation/contract_check.ts";
 import { classifyMountReturn } from "../kernel/mounting/mount_diagnosis.ts";
 import { providerNames } from "../plan/model_choice.ts";
 import { Redactor } from "../policy/redact.ts";

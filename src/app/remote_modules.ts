@@ -9,12 +9,11 @@ import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import type { Module, ModuleSpec } from "../sdk/types.ts";
 import type { ModuleReporter } from "../runs/ports.ts";
-import type { GuestGrant } from "../sandbox/tiers/start_worker.ts";
+import type { GuestGrant } from "../sandbox/tiers/worker_tier.ts";
 import type { OpenedGuest } from "../sandbox/guest/guest_module.ts";
 import type { GuestSlots } from "../sandbox/tiers/guest_semaphore.ts";
 import type { Policy } from "../policy/policy.ts";
-import type { LazyLoader } from "./lazy_loader.ts";
-import { guestRequest, type LazySandbox } from "./lazy_sandbox.ts";
+import { guestRequest, type LazyLoader, type LazySandbox } from "./lazy_imports.ts";
 
 /** Returns the specs that need the loader. */
 export function urlSpecs(specs: readonly ModuleSpec[]): ModuleSpec[] {

@@ -1,5 +1,5 @@
 /** Parses command lines strictly: an unknown flag is an error that suggests a known one. */
-import { didYouMean } from "../sdk/did_you_mean.ts";
+import { didYouMean } from "../sdk/findings.ts";
 
 /** A flag of a command. */
 export interface Flag {

@@ -1,14 +1,14 @@
 /** Prints errors for a person at a terminal, and maps errors and run statuses to exit codes. */
-import { ERRORS } from "../sdk/error_codes.ts";
-import type { RunStatus } from "../runs/types.ts";
-import { formatDetail } from "../plan/check/findings.ts";
 import {
   type ErrorCode,
   errorCode,
   type ErrorDetail,
   errorMessage,
+  ERRORS,
   type PreampError,
 } from "../sdk/errors.ts";
+import type { RunStatus } from "../runs/types.ts";
+import { formatDetail } from "../plan/check/findings.ts";
 import { escapeUnprintable } from "../text/escape.ts";
 import type { Io } from "./terminal/io.ts";
 import { styleOf } from "./terminal/format.ts";

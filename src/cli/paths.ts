@@ -1,5 +1,5 @@
 /** Paths of the command line as URLs, the files they name, and the folders of settings. */
-import { didYouMean } from "../sdk/did_you_mean.ts";
+import { didYouMean } from "../sdk/findings.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import { UsageError } from "./arguments.ts";
 import type { SourcesFile } from "../app/source_overrides.ts";

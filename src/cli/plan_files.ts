@@ -8,7 +8,7 @@ import type { Runtime } from "../app/types.ts";
 import { mergeAll } from "../plan/merge.ts";
 import { parsePlanText } from "../plan/parse/parse.ts";
 import { parseSource } from "../plan/source/source.ts";
-import { didYouMean } from "../sdk/did_you_mean.ts";
+import { didYouMean } from "../sdk/findings.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { inDocument } from "./errors.ts";

@@ -1,5 +1,5 @@
 /** Converts the arguments of `preamp run` to a run request. */
-import { checkLimits, LIMIT_NAMES } from "../plan/check/check_limits.ts";
+import { checkLimits, LIMIT_NAMES } from "../plan/check/field_checks.ts";
 import { Findings } from "../sdk/findings.ts";
 import type { RunRequest } from "../runs/types.ts";
 import type { JsonObject } from "../sdk/json.ts";

@@ -1,10 +1,9 @@
 /** Computes the digest of a module's graph, and compares files and graphs with the pins of plan and lock. */
-import { isInline, type Lock, type LockedFile } from "../plan/lock.ts";
-import { LockLookup } from "../plan/lock_lookup.ts";
+import { isInline, type Lock, type LockedFile, LockLookup } from "../plan/lock.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { displayUrl } from "./module_errors.ts";
-import { mediaTypeOf } from "./fetch/media_type.ts";
+import { mediaTypeOf } from "./fetch/specifiers.ts";
 import type { GraphFile, LoadContext, LoadSpec } from "./types.ts";
 
 /** Pins of one module. */

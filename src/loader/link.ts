@@ -3,7 +3,7 @@
  * module, so its bundle gets a `console` of its own, which writes to the run that called the module.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import { within } from "../process/within.ts";
+import { within } from "../process/system_clock.ts";
 import { consoleMethods, type ConsoleWriter } from "../sdk/console.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";

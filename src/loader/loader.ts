@@ -4,15 +4,21 @@
  */
 import type { Lock } from "../plan/lock.ts";
 import { isTrustedInline, sourceProblem, sourceRules } from "../policy/source_rules.ts";
-import { later } from "../process/timer_queue.ts";
-import { untilAborted } from "../process/within.ts";
+import { later, untilAborted } from "../process/system_clock.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { buildBundle, configUrl, entryOfFolder } from "./build_bundle.ts";
 import { createBundlerProcess } from "./bundler/bundler_process.ts";
-import { bundleKey, DiskCache, MemoryCache, pinKey, scopeOf } from "./cache/bundle_cache.ts";
-import { areUnchangedOnDisk, Freshness } from "./cache/cache_freshness.ts";
+import {
+  areUnchangedOnDisk,
+  bundleKey,
+  DiskCache,
+  Freshness,
+  MemoryCache,
+  pinKey,
+  scopeOf,
+} from "./bundle_cache.ts";
 import { type FetchOptions, FileFetcher } from "./fetch/file_fetcher.ts";
 import type { ConnectionOptions } from "./fetch/pinned_connections.ts";
 import { GraphPrefetcher } from "./fetch/prefetch.ts";

@@ -1,7 +1,7 @@
 /** Creates the errors of loading a module, with file, line, column and a hint, and the names of modules and files in messages. */
 import { isInline } from "../plan/lock.ts";
 import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
-import { mediaTypeOf } from "./fetch/media_type.ts";
+import { mediaTypeOf } from "./fetch/specifiers.ts";
 import type { BundleProblem, LoadContext, LoadSpec, ModuleGraph } from "./types.ts";
 
 /** Returns the error for problems. `failed`: errors of files that could not be fetched, by requested URL. */

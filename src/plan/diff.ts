@@ -2,7 +2,7 @@
  * Compares two plans: what the second one widens, what it narrows, and other changes. A change counts as
  * widening unless it is known to narrow or to be harmless. Pure.
  */
-import { compareLimit, LIMIT_NAMES } from "./check/check_limits.ts";
+import { compareLimit, LIMIT_NAMES } from "./check/field_checks.ts";
 import {
   diffConfig,
   diffGrants,

@@ -1,6 +1,6 @@
 /**
- * Reads, writes and merges `plan.lock.json`, which pins the bytes of a plan's modules (src/docs/plan.md#lock). The
- * loader compares fetched files with it.
+ * Reads, writes and merges `plan.lock.json`, which pins the bytes of a plan's modules (src/docs/plan.md#lock), and finds
+ * modules and files in it. The loader compares fetched files with it.
  *
  * ```json
  * {"version": 1, "modules": {"<source>": {"url", "integrity"}}, "files": {"<url>": {"sha256": "<hex>", "bytes": n}}}
@@ -15,6 +15,7 @@ import { checkKeys, Findings } from "../sdk/findings.ts";
 import { documentError, type Locate, toDetail } from "./check/findings.ts";
 import type { DocumentLimits } from "./parse/document_limits.ts";
 import { describe, type Path } from "../sdk/value_path.ts";
+import { parseSource } from "./source/source.ts";
 
 /** A parsed lock. */
 export interface Lock {
@@ -26,7 +27,7 @@ export interface Lock {
 }
 
 /** One module of a lock. */
-export interface LockedModule {
+interface LockedModule {
   /** URL of the entry file, after redirects. */
   readonly url: string;
   /** Integrity of the module's graph. */
@@ -41,7 +42,7 @@ export interface LockedFile {
 }
 
 /** Limits of a lock's text: 64 modules of 500 files each fit. */
-export const LOCK_LIMITS: Readonly<DocumentLimits> = {
+const LOCK_LIMITS: Readonly<DocumentLimits> = {
   max_bytes: 8 * 1024 * 1024,
   max_nodes: 120_000,
   max_depth: 4,
@@ -136,7 +137,7 @@ function readFile(value: unknown, path: Path, findings: Findings): LockedFile | 
 }
 
 /** The graph of one module, as input of `lockOf`. */
-export interface LockedGraph {
+interface LockedGraph {
   source: Source;
   url: string;
   integrity: string;
@@ -236,4 +237,110 @@ export function formatLock(lock: Lock): string {
 
 function sorted<Value>(entries: readonly (readonly [string, Value])[]): Record<string, Value> {
   return Object.fromEntries(entries.toSorted(([a], [b]) => a < b ? -1 : a > b ? 1 : 0));
+}
+
+/**
+ * An index of a lock for the plans of one folder, by normalised URL: a fragment, dot segments, an empty query, an explicit
+ * default port or an escape such as `%6D` must not bypass the lock.
+ */
+export class LockLookup {
+  readonly #lock: Lock;
+  readonly #base_url: string | undefined;
+  readonly #modules = new Map<string, LockedModule[]>();
+  readonly #files = new Map<string, LockedFile[]>();
+
+  private constructor(lock: Lock, base_url: string | undefined) {
+    this.#lock = lock;
+    this.#base_url = base_url;
+    const options = base_url === undefined ? {} : { base_url };
+    for (const [key, module] of Object.entries(lock.modules)) {
+      const parsed = parseSource(key, options);
+      if ("source" in parsed) add(this.#modules, keyOf(parsed.source), module);
+    }
+    for (const [key, file] of Object.entries(lock.files)) add(this.#files, this.#fileKey(key), file);
+  }
+
+  /** Returns the index of a lock. The same lock and folder give the same object. */
+  static of(lock: Lock, base_url: string | undefined): LockLookup {
+    const known = lookups.get(lock);
+    if (known && known.#base_url === base_url) return known;
+    const lookup = new LockLookup(lock, base_url);
+    lookups.set(lock, lookup);
+    return lookup;
+  }
+
+  /** Returns the lock's entries for a source; several if the lock has it in several spellings. */
+  modulesOf(source: Source): readonly LockedModule[] {
+    const key = lockedSource(source);
+    const exact = Object.hasOwn(this.#lock.modules, key) ? this.#lock.modules[key] : undefined;
+    const found = this.#modules.get(keyOf(source)) ?? [];
+    return exact && !found.includes(exact) ? [exact, ...found] : found;
+  }
+
+  /** Returns the lock's entries for a file; several if the lock has it in several spellings. */
+  filesAt(url: string): readonly LockedFile[] {
+    return this.#files.get(this.#fileKey(url)) ?? [];
+  }
+
+  /** Returns the lookup key of a file. Keys of local files are paths relative to the plan's folder. */
+  #fileKey(key: string): string {
+    if (isPlain(key)) return key;
+    const base = this.#base_url;
+    const url = URL.canParse(key)
+      ? key
+      : base !== undefined && URL.canParse(key, base)
+      ? new URL(key, base).href
+      : key;
+    return normalUrl(url);
+  }
+}
+
+const lookups = new WeakMap<Lock, LockLookup>();
+
+function add<Value>(table: Map<string, Value[]>, key: string, value: Value): void {
+  const known = table.get(key);
+  if (known) known.push(value);
+  else table.set(key, [value]);
+}
+
+function keyOf(source: Source): string {
+  if (source.kind !== "url") return lockedSource(source);
+  return `${source.folder ? "folder " : ""}${normalUrl(source.url)}`; // a folder may have another entry file
+}
+
+/**
+ * Returns true for a URL that has one spelling only, as almost all keys of a lock, so that it need not be
+ * parsed.
+ */
+function isPlain(text: string): boolean {
+  return /^https:\/\/(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*\/[\w@~/.-]*$/.test(text) && !text.includes("/.");
+}
+
+/** Returns the normal form of a URL for comparison (RFC 3986 §6.2). Other text is returned unchanged. */
+export function normalUrl(text: string): string {
+  if (isPlain(text) || isInline(text) || !URL.canParse(text)) return text;
+  const { protocol, hostname, port, pathname, search } = new URL(text); // `URL` has normalised case, dot segments and port
+  const host = hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
+  const query = search === "" ? "" : `?${decoded(search.slice(1), "&=+#%;")}`;
+  return `${protocol}//${host}${port === "" ? "" : `:${port}`}${decoded(pathname, "/\\?#%")}${query}`;
+}
+
+/** Decodes escapes, except those of characters that would change the meaning of the URL. */
+function decoded(text: string, kept: string): string {
+  return text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
+    const letters = textOf(escapes);
+    if (letters === undefined) return escapes.toUpperCase();
+    return [...letters].map((letter) =>
+      kept.includes(letter) || letter < "!" ? encodeURIComponent(letter) : letter
+    )
+      .join("");
+  });
+}
+
+function textOf(escapes: string): string | undefined {
+  try {
+    return decodeURIComponent(escapes);
+  } catch {
+    return undefined; // not UTF-8
+  }
 }

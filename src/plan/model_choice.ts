@@ -3,9 +3,9 @@
  * the setting `model` (src/docs/plan.md#another-model).
  */
 import { documentError } from "./check/findings.ts";
-import { MODEL_FORM, readModelName } from "./model_name.ts";
+import { MODEL_FORM, readModelName } from "./check/field_checks.ts";
 import { promoteProvider } from "./provider_preferences.ts";
-import { didYouMean } from "../sdk/did_you_mean.ts";
+import { didYouMean } from "../sdk/findings.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { describe } from "../sdk/value_path.ts";

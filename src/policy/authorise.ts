@@ -7,7 +7,7 @@ import type { CompiledPlan } from "../plan/compile.ts";
 import { findEnv } from "../plan/env.ts";
 import { askedOf, covers, entryLabel, type FullPermissions, grantPath } from "../plan/permissions/grants.ts";
 import type { RunLimits } from "../sdk/contracts.ts";
-import { didYouMean } from "../sdk/did_you_mean.ts";
+import { didYouMean } from "../sdk/findings.ts";
 import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
 import { describe } from "../sdk/value_path.ts";

@@ -2,7 +2,7 @@
  * The server's policy: every key of `preamp.yaml`, as data. policy_schema.ts describes each setting,
  * parse_policy.ts reads it from text, and authorise.ts applies it to a plan.
  */
-import { compareLimit, LIMIT_NAMES } from "../plan/check/check_limits.ts";
+import { compareLimit, LIMIT_NAMES } from "../plan/check/field_checks.ts";
 import type { DocumentLimits } from "../plan/parse/document_limits.ts";
 import type { FullPermissions } from "../plan/permissions/grants.ts";
 import type { Permissions, RunLimits } from "../sdk/contracts.ts";

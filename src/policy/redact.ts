@@ -7,8 +7,7 @@
 import { type ErrorCode, errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import { eventsWith } from "../sdk/events.ts";
 import { isClean, markedBytes, setClean } from "../sdk/frozen_data.ts";
-import { isObject, type JsonObject } from "../sdk/json.ts";
-import { ITEM_BYTES, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "../sdk/json_size.ts";
+import { isObject, ITEM_BYTES, type JsonObject, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "../sdk/json.ts";
 import { createPartialSecretFilter, formsOf } from "./secret_texts.ts";
 
 /** Replaces a secret. */

@@ -2,13 +2,18 @@
  * Rules for the values of settings. Each function returns a rule of one kind, which validates a value and
  * describes its meaning, default and range.
  */
-import { MIN_DURATION_S } from "../plan/check/check_limits.ts";
+import {
+  fitting,
+  MIN_DURATION_S,
+  MODEL_FORM,
+  readModelName,
+  text,
+  texts,
+} from "../plan/check/field_checks.ts";
 import { checkPermissions } from "../plan/check/check_permissions.ts";
-import { fitting, text, texts } from "../plan/check/field_checks.ts";
 import { type FullPermissions, noPermissions } from "../plan/permissions/grants.ts";
 import { parseBlock } from "../plan/permissions/ip_address.ts";
 import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source/source.ts";
-import { MODEL_FORM, readModelName } from "../plan/model_name.ts";
 import type { Findings } from "../sdk/findings.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { describe, formatPath, type Path } from "../sdk/value_path.ts";

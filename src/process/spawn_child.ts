@@ -1,10 +1,12 @@
 /**
- * Starts child processes of this program and exchanges frames with them: the bundler, the validator and sandboxed modules. A child has no
- * environment variables except the given ones, and is killed together with its process group.
+ * Starts child processes of this program and exchanges frames with them: the bundler, the validator and
+ * sandboxed modules. A child has no environment variables except the given ones, and is killed together
+ * with its process group.
  */
 import { type Frame, FrameReader } from "./frames.ts";
 import { type Program, type SystemLimits, withLimits } from "./system_limits.ts";
-import { within } from "./within.ts";
+import { within } from "./system_clock.ts";
+import type { PermissionKind } from "../sdk/plan.ts";
 
 /** Options of {@link spawnChild}. */
 export interface ChildOptions extends Program {
@@ -152,4 +154,48 @@ export class Child {
       // the child has exited
     }
   }
+}
+
+/** Role of a child process. */
+interface ChildRole {
+  /** Second argument of the compiled program, after `child`. */
+  readonly name: "bundle" | "guest" | "validate";
+  /** URL of the first file under `deno run`. */
+  readonly entry: string;
+  /** Permissions under `deno run`. The compiled program has all of them, and its children revoke them. */
+  readonly allow?: readonly PermissionKind[];
+  /** Further flags of `deno run`. */
+  readonly flags?: readonly string[];
+}
+
+/** V8 flags, which the compiled program contains: no code from strings, no optimising compiler for WebAssembly. */
+const V8_FLAGS = "--v8-flags=--disallow-code-generation-from-strings,--liftoff-only";
+
+/** Variables by which Deno finds its cache. */
+const CACHE_VARIABLES = ["DENO_DIR", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE", "SystemRoot"];
+
+/** Returns the command of this program in a role: the compiled program, or `deno run` with the role's first file. */
+export function ownProgram({ name, entry, allow = [], flags = [] }: ChildRole): Program {
+  const command = Deno.execPath();
+  if (Deno.build.standalone) return { command, args: ["child", name] };
+  const permissions = allow.map((kind) => `--allow-${kind}`);
+  return {
+    command,
+    args: ["run", "--quiet", "--no-prompt", "--cached-only", ...flags, V8_FLAGS, ...permissions, entry],
+  };
+}
+
+/** Returns the environment of a child: empty for the compiled program, else the location of Deno's cache. */
+export function ownEnv(): Record<string, string> {
+  const env: Record<string, string> = {};
+  if (Deno.build.standalone) return env;
+  for (const name of CACHE_VARIABLES) {
+    try {
+      const value = Deno.env.get(name);
+      if (value !== undefined) env[name] = value;
+    } catch {
+      // not readable: not passed on
+    }
+  }
+  return env;
 }

@@ -3,7 +3,7 @@
  * end of a run, because modules may emit undeclared events.
  */
 import type { Session } from "../kernel/session/session.ts";
-import { didYouMean } from "../sdk/did_you_mean.ts";
+import { didYouMean } from "../sdk/findings.ts";
 import { CANONICAL_EVENTS, eventsWith } from "../sdk/events.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import type { ModuleReporter } from "./ports.ts";

@@ -6,9 +6,8 @@ import { type GuestModuleOptions, type OpenedGuest, openGuestModule } from "./gu
 import { GuestSemaphore, type GuestSlots } from "./tiers/guest_semaphore.ts";
 import { type GuestTier, hostTiers } from "./tiers/isolation_tiers.ts";
 import { GuestProcess } from "./tiers/process_tier.ts";
-import { type GuestGrant, guestGrant } from "./tiers/start_worker.ts";
+import { type GuestGrant, guestGrant, openWorkerChannel } from "./tiers/worker_tier.ts";
 import { WarmPool } from "./tiers/warm_pool.ts";
-import { openWorkerChannel } from "./tiers/worker_tier.ts";
 
 /** Options of {@link Sandbox}. */
 export interface SandboxOptions {

@@ -7,10 +7,9 @@
  * `format: "decimal"` (money) and `default`. Others are ignored.
  */
 import { type ErrorDetail, PreampError } from "./errors.ts";
-import { checkKeys, type Finding, Findings } from "./findings.ts";
+import { checkKeys, didYouMean, type Finding, Findings } from "./findings.ts";
 import { isObject, type JsonObject, toPlain } from "./json.ts";
 import { isDecimal } from "./money.ts";
-import { didYouMean } from "./did_you_mean.ts";
 import { describe, describeKind, formatPath, type Path } from "./value_path.ts";
 
 /** Reports that the value at a path of a config breaks a rule; `fact` says what is wrong with it. */

@@ -1,12 +1,11 @@
 /**
- * The registered handlers of events and their order. Used by the kernel's registry and by the test recorder.
- * Calls no handler.
+ * The registered handlers of events and their order; the arguments of `register` and `on`, and disposers.
+ * Used by every hook registry: the kernel's, the guest's and the test recorder. Calls no handler.
  */
 import { GATES } from "./events.ts";
 import { type ChainHandler, HANDLER_TIMEOUT_MS, isWildcard, matchesEvent } from "./hook_chain.ts";
-import { disposer, type HandlerRegistration } from "./handler_registration.ts";
-import type { Disposer, HookRegistry } from "./hooks.ts";
-import type { JsonObject } from "./json.ts";
+import type { Disposer, HookHandler, HookOptions, HookRegistry } from "./hooks.ts";
+import { isObject, type JsonObject } from "./json.ts";
 import { methodOf } from "./snake_case_aliases.ts";
 
 interface Registration extends ChainHandler {
@@ -167,4 +166,52 @@ export function registerHook(
 /** Returns `value` when it is a finite number, else `fallback`. */
 export function finite(value: unknown, fallback: number): number {
   return typeof value === "number" && Number.isFinite(value) ? value : fallback;
+}
+
+/** A handler that is to be registered. */
+export interface HandlerRegistration {
+  event: string;
+  handler: HookHandler;
+  /** Copy of the options, with the name if one was given. */
+  options: HookOptions;
+}
+
+/**
+ * Returns the arguments of `register` in one form; `options` may be a number, the priority.
+ *
+ * @throws {TypeError} if `event` is not a non-empty string or `handler` is not a function.
+ */
+export function readRegistration(
+  event: string,
+  handler: HookHandler,
+  options?: number | HookOptions,
+  name?: string,
+): HandlerRegistration {
+  if (typeof event !== "string" || event === "") {
+    throw new TypeError(
+      `Cannot register a handler: event must be a non-empty string: received ${JSON.stringify(event)}`,
+    );
+  }
+  if (typeof handler !== "function") {
+    throw new TypeError(
+      `Cannot register a handler for "${event}": must be a function: received ${typeof handler}`,
+    );
+  }
+  const settings: HookOptions = typeof options === "number"
+    ? { priority: options }
+    : isObject(options)
+    ? { ...options }
+    : {};
+  return { event, handler, options: name === undefined ? settings : { ...settings, name } };
+}
+
+/** Returns a disposer that runs `dispose` once, even when called again. */
+export function disposer(dispose: () => void): Disposer {
+  let done = false;
+  const once = () => {
+    if (done) return;
+    done = true;
+    dispose();
+  };
+  return Object.assign(once, { [Symbol.dispose]: once });
 }

@@ -1,10 +1,17 @@
 /**
- * Plain data: the JSON types, the conversion of any value to JSON-safe data, and canonical JSON for hashes.
+ * Plain data: the JSON types, the conversion of any value to JSON-safe data, its estimated size, and
+ * canonical JSON for hashes.
  */
-
 import { freezeMarked, isMarked, markedBytes, markedLevels } from "./frozen_data.ts";
-import { ITEM_BYTES, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "./json_size.ts";
 import { isArray, Object } from "./primordials.ts";
+
+/** Bytes of a number, a boolean or null with the separators around it; an assumed average. */
+export const SCALAR_BYTES = 8;
+/** Bytes of the quotes or brackets of a text, a list or an object. */
+export const MARKS_BYTES = 2;
+/** Bytes around a key, and after an item of a list. */
+export const KEY_BYTES = 4;
+export const ITEM_BYTES = 1;
 
 /** Any value that survives `JSON.parse(JSON.stringify(value))`. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue };
@@ -275,27 +282,6 @@ export function toFrozenObject(value: unknown): { readonly [key: string]: JsonVa
   return isObject(plain) ? plain as { [key: string]: JsonValue } : NO_FIELDS;
 }
 
-/**
- * Returns {@link toFrozenObject} of a new object that the caller gives away. perf: the object itself is
- * frozen; a copy takes four times as long.
- */
-export function toFrozenOwn(fields: JsonObject): { readonly [key: string]: JsonValue } {
-  if (isMarked(fields)) return fields as { [key: string]: JsonValue }; // plain: the mark says so
-  let bytes = MARKS_BYTES;
-  let levels = 0;
-  for (const key in fields) {
-    let item = fields[key];
-    if (typeof item === "object" && item !== null && !isMarked(item)) item = fields[key] = toFrozen(item);
-    if (typeof item === "object" && item !== null) {
-      const below = markedLevels(item);
-      if (below >= MAX_DEPTH) return toFrozenObject(fields);
-      if (below > levels) levels = below;
-    } else if (item === undefined || scalar(item) !== item) return toFrozenObject(fields);
-    bytes += key.length + KEY_BYTES + bytesOf(item as JsonValue); // a scalar or frozen data
-  }
-  return freezeMarked(fields as { [key: string]: JsonValue }, bytes, levels + 1);
-}
-
 /** Returns {@link toPlain} deeply frozen, like {@link toFrozenObject}. */
 export function toFrozen(value: unknown): JsonValue {
   return typeof value === "object" && value !== null ? copy(value, 0, null, true) : scalar(value);
@@ -329,4 +315,38 @@ function freeze(value: object): void {
     const item = read(value as JsonObject, key);
     if (typeof item === "object" && item !== null && !Object.isFrozen(item)) freeze(item);
   }
+}
+
+/**
+ * Returns the estimated size of a value as JSON in bytes, without serialising it. Characters count as one
+ * byte.
+ *
+ * perf: separate loops for lists and objects, and text and scalars inline. One `for … in` for both takes 12
+ * times as long (0.9 µs per log entry), because it creates a string for every index.
+ */
+export function estimateJsonBytes(value: unknown): number {
+  if (typeof value === "string") return value.length + MARKS_BYTES;
+  if (typeof value !== "object" || value === null) return SCALAR_BYTES;
+  const known = markedBytes(value);
+  if (known >= 0) return known;
+  return Array.isArray(value) ? listBytes(value) : objectBytes(value as Record<string, unknown>); // an object, just checked
+}
+
+function listBytes(items: readonly unknown[]): number {
+  let bytes = MARKS_BYTES;
+  for (let index = 0; index < items.length; index++) { // perf: an iterator allocates 5 KB per run
+    const item = items[index];
+    bytes += ITEM_BYTES + (typeof item === "string" ? item.length + MARKS_BYTES : estimateJsonBytes(item));
+  }
+  return bytes;
+}
+
+function objectBytes(fields: Record<string, unknown>): number {
+  let bytes = MARKS_BYTES;
+  for (const key in fields) {
+    const value = fields[key];
+    bytes += key.length + KEY_BYTES +
+      (typeof value === "string" ? value.length + MARKS_BYTES : estimateJsonBytes(value));
+  }
+  return bytes;
 }

@@ -20,7 +20,7 @@ export type { InjectionLimits } from "./hook_actions.ts";
 export * from "./testing/assertions.ts";
 export { FakeClock, realClock, turn, waitFor, type WaitOptions } from "./testing/clocks.ts";
 export * from "./testing/coordinator.ts";
-export * from "./testing/event_recorder.ts";
+export { EventRecorder, type HandlerFailure } from "./testing/hooks.ts";
 export { type ExampleInput, exampleInput, type ExampleInputOptions } from "./testing/example_input.ts";
 export * from "./testing/mock_provider.ts";
 export * from "./testing/mocks.ts";

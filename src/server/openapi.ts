@@ -6,7 +6,7 @@ import * as z from "zod";
 import manifest from "../../deno.json" with { type: "json" };
 import { isObject, type JsonObject, type JsonSchema } from "../sdk/json.ts";
 import { entryJsonSchemas, otherSchema } from "../sdk/schemas/events.ts";
-import { ERRORS } from "../sdk/error_codes.ts";
+import { ERRORS } from "../sdk/errors.ts";
 import { ROUTES } from "./route_table.ts";
 import { codesOf, type Route, type RouteAnswer } from "./routes/route.ts";
 import { BODIES, QUERIES } from "./schemas/requests.ts";

@@ -1,8 +1,7 @@
 /**
  * Converts errors to problem responses (RFC 9457, `application/problem+json`): see src/docs/http.md#errors.
  */
-import { ERRORS } from "../sdk/error_codes.ts";
-import { type ErrorCode, errorCode, type ErrorDetail, errorMessage } from "../sdk/errors.ts";
+import { type ErrorCode, errorCode, type ErrorDetail, errorMessage, ERRORS } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { escapeAndTruncate } from "../text/escape.ts";
 import { type Answer, textAnswer } from "./answers.ts";

@@ -1,6 +1,6 @@
 /** The in-memory store of one process. Bounded: when full, it drops the oldest logs of ended runs first. */
 import { comparePositions, decodeCursor, encodeCursor } from "./rows.ts";
-import { estimateJsonBytes, KEY_BYTES, MARKS_BYTES } from "../sdk/json_size.ts";
+import { estimateJsonBytes, KEY_BYTES, MARKS_BYTES } from "../sdk/json.ts";
 import {
   type Change,
   type Fence,

@@ -59,14 +59,14 @@ export async function openStore(store: string | StoreName): Promise<Store> {
 /** Opens a store for maintenance; creates its tables, or brings them to this version. */
 export async function openMaintenance(name: StoreName): Promise<Maintenance> {
   if (name.kind === "postgres") {
-    const { openPostgresMaintenance } = await import("./postgres/maintenance.ts");
+    const { openPostgresMaintenance } = await import("./postgres/database.ts");
     return await openPostgresMaintenance(name.url);
   }
   if (name.kind === "kv") {
     const { openKvMaintenance } = await import("./kv/maintenance.ts");
     return await openKvMaintenance(name.path);
   }
-  const { openSqliteMaintenance } = await import("./sqlite/maintenance.ts");
+  const { openSqliteMaintenance } = await import("./sqlite/sqlite_store.ts");
   return await openSqliteMaintenance(name.path);
 }
 

@@ -2,7 +2,7 @@
 import { context, type Link, type SpanContext, trace, type Tracer } from "@opentelemetry/api";
 import type { Entry } from "../kernel/host.ts";
 import type { RunObserver } from "../runs/ports.ts";
-import { textOf } from "./bounded_label.ts";
+import { textOf } from "./run_observers.ts";
 import { RunSpans } from "./run_spans.ts";
 
 /** Ended runs whose spans requests are still linked to. */

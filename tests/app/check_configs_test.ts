@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "../assert.ts";
-import { BUILTIN_IDS, builtinModule } from "../../src/app/builtins.ts";
+import { BUILTIN_IDS, createModuleTable } from "../../src/app/module_table.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
@@ -40,7 +40,7 @@ const CONFIG_KEYWORDS: ReadonlySet<string> = new Set([
 
 for (const id of BUILTIN_IDS) {
   Deno.test(`${id} has a config schema that the check supports`, async () => {
-    const { module } = await builtinModule(id);
+    const { module } = await createModuleTable().module(id);
     const schema = module?.config_schema;
     assert(isObject(schema) && isObject(schema.properties), "it lists its keys");
     for (const one of schemasIn(schema)) {
@@ -75,7 +75,7 @@ function planWith(id: string, config: JsonObject): { plan: JsonObject; place: st
 async function mounts(id: string, config: JsonObject): Promise<boolean> {
   const coordinator = await createTestCoordinator({ config: { agents: {} } });
   try {
-    await (await builtinModule(id)).mount(coordinator, config);
+    await (await createModuleTable().module(id)).mount(coordinator, config);
     return true;
   } catch (error) {
     if (error instanceof PreampError) return false;
@@ -150,7 +150,7 @@ for (const id of BUILTIN_IDS) {
     const { plan, place } = planWith(id, config);
     const { ok, errors, warnings } = await createRuntime().plans.check({ plan }, CALLER);
     assertEquals([ok, errors], [true, []]);
-    const { module } = await builtinModule(id);
+    const { module } = await createModuleTable().module(id);
     const known = Object.keys((module?.config_schema as JsonObject).properties as JsonObject);
     assertEquals(warnings, [{
       code: "unknown_key",

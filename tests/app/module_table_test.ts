@@ -1,6 +1,5 @@
 import { assert, assertEquals, assertThrows } from "../assert.ts";
-import { BUILTIN_IDS } from "../../src/app/builtins.ts";
-import { createModuleTable, type InProcessModule } from "../../src/app/module_table.ts";
+import { BUILTIN_IDS, createModuleTable, type InProcessModule } from "../../src/app/module_table.ts";
 
 const mount = () => Promise.resolve();
 

@@ -1,9 +1,8 @@
 /** Tests of validating a module: structure and behaviour. */
-import { BUILTIN_IDS, builtinModule } from "../../src/app/builtins.ts";
-import { countFindings } from "../../src/app/validation/report.ts";
+import { BUILTIN_IDS, createModuleTable } from "../../src/app/module_table.ts";
+import { checklistOf, countFindings } from "../../src/app/validation/checklist.ts";
 import { casesOf, REQUIRED_CASES } from "../../src/app/validation/suites.ts";
-import { validateModule, type ValidateOptions } from "../../src/app/validation/validate_module.ts";
-import { checklistOf } from "../../src/app/validation/checklist.ts";
+import { validateModule, type ValidateOptions } from "../../src/app/validation/child.ts";
 import type { Coordinator, JsonObject, Module, ModuleType, Tool } from "../../src/sdk/types.ts";
 import { MockContextManager, MockProvider, MockTool } from "preamp/testing";
 import * as r0_calculator from "../fixtures/r0/calculator_tool.ts";
@@ -313,7 +312,7 @@ Deno.test("the built-in modules have no error", async () => {
     const vendor = VENDORS[id];
     await using server = vendor && fakeVendor(vendor, [{ text: ["Hello."] }]);
     const config = server ? configOn(server.url, vendor!) : CONFIGS[id] ?? {};
-    const found = await findings(await builtinModule(id), { id, config, structure_only: false });
+    const found = await findings(await createModuleTable().module(id), { id, config, structure_only: false });
     assertEquals(found, [], id);
   }
 });

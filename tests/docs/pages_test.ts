@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "../assert.ts";
-import { BUILTIN_IDS } from "../../src/app/builtins.ts";
+import { BUILTIN_IDS } from "../../src/app/module_table.ts";
 import { linkedPage, pageIndex, PAGES, readPage } from "../../src/docs/pages.ts";
 
 const FOLDER = new URL("../../src/docs/", import.meta.url);

@@ -1,5 +1,4 @@
-import { lockFromData } from "../../src/plan/lock.ts";
-import { LockLookup, normalUrl } from "../../src/plan/lock_lookup.ts";
+import { lockFromData, LockLookup, normalUrl } from "../../src/plan/lock.ts";
 import { parseSource } from "../../src/plan/source/source.ts";
 import type { Source } from "../../src/sdk/plan.ts";
 import { assertEquals } from "../assert.ts";

@@ -1,5 +1,5 @@
 import { readModelChoice, withModel } from "../../src/plan/model_choice.ts";
-import { readModelName } from "../../src/plan/model_name.ts";
+import { readModelName } from "../../src/plan/check/field_checks.ts";
 import { assertEquals } from "../assert.ts";
 import { refusal } from "../support/plans.ts";
 

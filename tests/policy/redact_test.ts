@@ -3,8 +3,7 @@ import { Buffer } from "node:buffer";
 import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
 import { isSecretKey, REDACTED, Redactor } from "../../src/policy/redact.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
-import { toFrozenObject } from "../../src/sdk/json.ts";
-import { estimateJsonBytes } from "../../src/sdk/json_size.ts";
+import { estimateJsonBytes, toFrozenObject } from "../../src/sdk/json.ts";
 
 const SECRET = "s3cr3t/Key+with=odd&chars";
 

@@ -1,7 +1,7 @@
 import { waitFor } from "preamp/testing";
 import { type ChildOptions, spawnChild } from "../../src/process/spawn_child.ts";
 import { withLimits } from "../../src/process/system_limits.ts";
-import { LateError, within } from "../../src/process/within.ts";
+import { LateError, within } from "../../src/process/system_clock.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 
 /** The end of a process that is not a child cannot be awaited: it is looked for, as long as a busy machine may need. */

@@ -5,7 +5,7 @@ import {
   assertToolPairs,
   toolPairFindings,
 } from "../../src/sdk/testing/assertions.ts";
-import { EventRecorder } from "../../src/sdk/testing/event_recorder.ts";
+import { EventRecorder } from "../../src/sdk/testing/hooks.ts";
 import { assertEquals, assertThrows } from "../assert.ts";
 
 const user: Message = { role: "user", content: "x" };

@@ -1,5 +1,5 @@
 /** The behaviour of handlers in a complete registry. */
-import { EventRecorder } from "../../src/sdk/testing/event_recorder.ts";
+import { EventRecorder } from "../../src/sdk/testing/hooks.ts";
 import { FakeClock } from "../../src/sdk/testing/clocks.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";

@@ -2,16 +2,15 @@ import fc from "fast-check";
 import {
   canonicalJson,
   deepFreeze,
+  estimateJsonBytes,
   isObject,
   jsonEqual,
   toFrozenObject,
-  toFrozenOwn,
   toOwnObject,
   toPlain,
   toPlainObject,
 } from "../../src/sdk/json.ts";
 import { canonicalHash } from "../../src/sdk/digest.ts";
-import { estimateJsonBytes } from "../../src/sdk/json_size.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";
 
 Deno.test("toPlain() converts as documented", () => {
@@ -193,22 +192,6 @@ Deno.test("toFrozenObject() shares the parts that it returned before, and copies
   const copy = toPlainObject(event) as { call: { query: string } };
   copy.call.query = "y";
   assertEquals(call.query, "x");
-});
-
-Deno.test("toFrozenOwn() freezes a new object itself, and copies one with other values than data", () => {
-  const part = toFrozenObject({ x: 1 });
-  const list = [{ y: 2 }];
-  const own = { role: "tool", part, list, none: null };
-  const frozen = toFrozenOwn(own);
-  assert(frozen === own as unknown && Object.isFrozen(own) && frozen.part === part);
-  assert(frozen.list !== list as unknown && !Object.isFrozen(list) && Object.isFrozen(frozen.list));
-  assertEquals(estimateJsonBytes(frozen), estimateJsonBytes(JSON.parse(JSON.stringify(own))));
-  assert(toFrozenObject(frozen) === frozen && toFrozenOwn(frozen) === frozen);
-  for (const value of [undefined, NaN, () => 1, 1n]) {
-    const odd = { value, at: new Date(0) };
-    assertEquals(toFrozenOwn(odd), toPlainObject({ value, at: new Date(0) }));
-    assert(!Object.isFrozen(odd));
-  }
 });
 
 Deno.test("toFrozenObject() knows the estimated size of what it returns", () => {

@@ -6,7 +6,7 @@ import {
   withSnakeCase,
 } from "../../src/sdk/snake_case_aliases.ts";
 import { CancellationToken } from "../../src/sdk/cancellation.ts";
-import { EventRecorder } from "../../src/sdk/testing/event_recorder.ts";
+import { EventRecorder } from "../../src/sdk/testing/hooks.ts";
 import { MockContextManager } from "../../src/sdk/testing/mocks.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";

@@ -46,10 +46,10 @@ const ROOT = new URL("../../", import.meta.url);
 
 /** First files of child processes and workers. */
 const CHILDREN = [
-  "src/sandbox/child/child_main.ts",
+  "src/sandbox/child/child.ts",
   "src/sandbox/worker_runtime/main.ts",
   "src/store/sqlite/worker.ts",
-  "src/app/validation/child_main.ts",
+  "src/app/validation/child.ts",
   "src/loader/bundler/bundler_child.ts",
 ];
 

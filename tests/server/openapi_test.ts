@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "../assert.ts";
 import { openApiDocument } from "../../src/server/openapi.ts";
-import { ERRORS } from "../../src/sdk/error_codes.ts";
+import { ERRORS } from "../../src/sdk/errors.ts";
 import { ROUTES } from "../../src/server/route_table.ts";
 import { codesOf } from "../../src/server/routes/route.ts";
 import { BODIES } from "../../src/server/schemas/requests.ts";

@@ -1,7 +1,6 @@
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { problemAnswer, toProblem } from "../../src/server/problems.ts";
-import { ERRORS } from "../../src/sdk/error_codes.ts";
-import { type ErrorCode, PreampError } from "../../src/sdk/errors.ts";
+import { type ErrorCode, ERRORS, PreampError } from "../../src/sdk/errors.ts";
 import { bodyOf } from "../support/http.ts";
 
 const CODES = Object.keys(ERRORS) as ErrorCode[]; // the table's keys are the codes

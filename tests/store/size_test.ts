@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "../assert.ts";
-import { estimateJsonBytes } from "../../src/sdk/json_size.ts";
+import { estimateJsonBytes } from "../../src/sdk/json.ts";
 import { estimateRecordBytes } from "../../src/store/memory.ts";
 
 Deno.test("estimateJsonBytes() is near the bytes of a value's JSON, lists and nested objects included", () => {

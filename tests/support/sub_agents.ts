@@ -1,7 +1,6 @@
 /** Runs with sub-agents for tests: real plans and policy, a clock that stands still, replaceable modules. */
-import { LazySandbox } from "../../src/app/lazy_sandbox.ts";
+import { LazyLoader, LazySandbox } from "../../src/app/lazy_imports.ts";
 import { SourceOverrides } from "../../src/app/source_overrides.ts";
-import { LazyLoader } from "../../src/app/lazy_loader.ts";
 import { createModuleTable } from "../../src/app/module_table.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";
 import { Plans } from "../../src/app/plan_service.ts";

@@ -1,7 +1,7 @@
 import type { Entry } from "../../src/kernel/host.ts";
 import { CANONICAL_EVENTS } from "../../src/sdk/events.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
-import { runObservers } from "../../src/telemetry/observe_runs.ts";
+import { runObservers } from "../../src/telemetry/run_observers.ts";
 import { Tracing } from "../../src/telemetry/tracing.ts";
 import { assert } from "../assert.ts";
 

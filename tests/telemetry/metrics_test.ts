@@ -1,6 +1,5 @@
-import { observedStore } from "../../src/telemetry/observed_store.ts";
-import { Metrics } from "../../src/telemetry/metrics.ts";
-import { RunsMetrics } from "../../src/telemetry/run_metrics.ts";
+import { Metrics, observedStore } from "../../src/telemetry/metrics.ts";
+import { RunsMetrics } from "../../src/telemetry/run_observers.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
 import { MemoryStore } from "../../src/store/memory.ts";

@@ -1,6 +1,6 @@
 /**
- * The child process that validates a module: foreign code that has only the permissions that its author
- * requested, and no environment variables. Handles one request and exits.
+ * The child process that validates a module's structure and behaviour: foreign code that has only the
+ * permissions that its author requested, and no environment variables. Handles one request and exits.
  */
 import {
   FrameWriter,
@@ -14,9 +14,11 @@ import { installSdk } from "../../sdk/sdk_global.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import type { PermissionKind } from "../../sdk/plan.ts";
-import type { Validation } from "./report.ts";
-import { validateModule } from "./validate_module.ts";
-import type { ValidateOptions } from "./validate_module.ts";
+import type { Validation } from "./checklist.ts";
+import type { JsonObject } from "../../sdk/json.ts";
+import type { Module, ModuleType } from "../../sdk/types.ts";
+import { checkStructure, ownId } from "./contract_check.ts";
+import { runSuite } from "./suites.ts";
 
 /** Request to the child; the code is the frame's body. */
 export interface ValidationRequest {
@@ -77,3 +79,49 @@ function writeToStderr(...values: unknown[]): void {
   const text = values.map((value) => typeof value === "string" ? value : Deno.inspect(value)).join(" ");
   writeAllSync(Deno.stderr, new TextEncoder().encode(`${text}\n`));
 }
+
+/** Options of `validateModule`. */
+export interface ValidateOptions {
+  /** Id from its location: the name of its folder or file. */
+  id: string;
+  type?: ModuleType | undefined;
+  /** The `config` to mount it with. */
+  config: JsonObject;
+  /** Whether to skip the suite; `mount` is then called exactly once. */
+  structure_only: boolean;
+  /** Timeout of each call and case, in milliseconds. Default 5,000. */
+  call_ms?: number;
+  /** Called before each call into the module. */
+  onStep?: (name: string) => void;
+  /** Returns the place of an error in the author's files. */
+  placeOf?: (error: unknown) => string | undefined;
+}
+
+/** Validates a module. The suite runs if something was mounted without errors. */
+export async function validateModule(module: object, options: ValidateOptions): Promise<Validation> {
+  const {
+    id,
+    type: declared,
+    config,
+    structure_only,
+    call_ms = 5000,
+    onStep = () => {},
+    placeOf = () => undefined,
+  } = options;
+  const own = ownId(module);
+  const { type, provides, checks, mounted } = await checkStructure(module, {
+    id: own ?? id,
+    type: declared,
+    config,
+    call_ms,
+    onStep,
+    placeOf,
+  });
+  const usable = mounted && checks.every((check) => check.passed || check.severity !== "error");
+  const suite = usable && !structure_only
+    ? await runSuite(type, module as Module, { config, case_ms: call_ms, onStep, placeOf }) // it has a mount
+    : [];
+  return { id: own, type, provides, checks, suite };
+}
+
+if (import.meta.main) await runValidatorChild(); // under `deno run`; the compiled program calls it in main.ts

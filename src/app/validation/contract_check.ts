@@ -1,6 +1,7 @@
 /**
- * Checks a module's structure by mounting it once on a probe coordinator and unmounting it. Uses the
- * kernel's rules, like a session.
+ * Checks a module's structure by mounting it once on a probe coordinator and unmounting it. The
+ * coordinator is the test kit's, with the kernel's rules of mounting, as in a session; it records
+ * registrations.
  */
 import {
   classifyMountReturn,
@@ -21,17 +22,19 @@ import {
   typeOfWords,
 } from "../../kernel/mounting/module_checks.ts";
 import { POINT } from "../../kernel/mounting/mounting.ts";
-import type { Mounted } from "../../kernel/mounting/mounts.ts";
+import { type Mounted, resolveMount } from "../../kernel/mounting/mounts.ts";
 import { checkInstance, TYPE_AT } from "../../kernel/mounting/validate_instance.ts";
 import { errorMessage, errorName } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
-import { withinTime } from "../../sdk/testing/clocks.ts";
+import { realClock, withinTime } from "../../sdk/testing/clocks.ts";
 import type { Cleanup, ModuleType } from "../../sdk/types.ts";
-import { SandboxCoordinator } from "./probe_coordinator.ts";
+import type { HookHandler, HookOptions } from "../../sdk/hooks.ts";
+import { TestCoordinator } from "../../sdk/testing/coordinator.ts";
+import { EventRecorder } from "../../sdk/testing/hooks.ts";
 
 /** Options of `checkStructure`. */
-export interface StructureOptions {
+interface StructureOptions {
   /** Id from its location: the name of its folder or file. */
   id: string;
   /** Its type, if the author states it. */
@@ -46,7 +49,7 @@ export interface StructureOptions {
 }
 
 /** Result of `checkStructure`. */
-export interface Structure {
+interface Structure {
   type: ModuleType;
   provides: string[];
   checks: Check[];
@@ -296,4 +299,38 @@ export function ownId(module: object): string | null {
 export function thrownText(error: unknown, placeOf: (error: unknown) => string | undefined): string {
   const place = placeOf(error);
   return `${errorName(error)}: ${errorMessage(error)}${place === undefined ? "" : ` (${place})`}`;
+}
+
+class Registrations extends EventRecorder {
+  readonly patterns: string[] = [];
+
+  override register(event: string, handler: HookHandler, options?: number | HookOptions, name?: string) {
+    const disposer = super.register(event, handler, options, name);
+    this.patterns.push(event);
+    return disposer;
+  }
+}
+
+/** A coordinator in real time with nothing mounted. */
+export class SandboxCoordinator extends TestCoordinator {
+  /** Everything that was mounted, in order. */
+  readonly mounted: Mounted[] = [];
+  readonly #registrations: Registrations;
+
+  constructor() {
+    const hooks = new Registrations(realClock);
+    super({ clock: realClock, hooks });
+    this.#registrations = hooks;
+  }
+
+  /** The events that handlers were registered for, in order, without duplicates. */
+  get patterns(): string[] {
+    return [...new Set(this.#registrations.patterns)];
+  }
+
+  /** Mounts a module by the same rules as a session. */
+  override async mount(point: string, module: object, name?: string | { name?: string }): Promise<void> {
+    if (point !== "hooks") this.mounted.push(resolveMount(point, module, name));
+    await super.mount(point, module, name);
+  }
 }

@@ -4,14 +4,13 @@
  */
 import { type Check, failed } from "../../kernel/mounting/module_checks.ts";
 import { encodeFrame, type Frame } from "../../process/frames.ts";
-import { ownEnv, ownProgram } from "../../process/own_program.ts";
-import { type Child, spawnChild } from "../../process/spawn_child.ts";
-import { LateError, within } from "../../process/within.ts";
+import { type Child, ownEnv, ownProgram, spawnChild } from "../../process/spawn_child.ts";
+import { LateError, within } from "../../process/system_clock.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import type { PermissionKind } from "../../sdk/plan.ts";
 import type { ValidationRequest, ValidatorMessage } from "./child.ts";
-import type { Validation } from "./report.ts";
+import type { Validation } from "./checklist.ts";
 
 /** Result of the child process. */
 export type ProcessOutcome =
@@ -81,7 +80,7 @@ export async function validateInProcess(
 function startChild(allow: readonly PermissionKind[], env: () => Record<string, string>): Child {
   try {
     return spawnChild({
-      ...ownProgram({ name: "validate", entry: new URL("./child_main.ts", import.meta.url).href, allow }),
+      ...ownProgram({ name: "validate", entry: new URL("./child.ts", import.meta.url).href, allow }),
       // the variables of Deno's cache are not visible to the module, which has no env permission
       env: allow.includes("env") ? env() : ownEnv(),
       limits: LIMITS,

@@ -1,6 +1,5 @@
 /** `preamp docs`: the documentation that ships with the program. `preamp module list`: its built-in modules. */
-import { BUILTIN_IDS } from "../../app/builtins.ts";
-import { createModuleTable } from "../../app/module_table.ts";
+import { BUILTIN_IDS, createModuleTable } from "../../app/module_table.ts";
 import type { ModuleListing } from "../../app/types.ts";
 import { pageIndex, PAGES, readPage } from "../../docs/pages.ts";
 import { adviceFor, formatFlags, UsageError } from "../arguments.ts";

@@ -1,6 +1,6 @@
 /** `preamp help [command]`: prints the usage of commands, generated from their table. `preamp version`. */
 import manifest from "../../../deno.json" with { type: "json" };
-import { didYouMean } from "../../sdk/did_you_mean.ts";
+import { didYouMean } from "../../sdk/findings.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { type Flag, formatFlags, formatOf, UsageError, valueName } from "../arguments.ts";
 import { type Command, type CommandEntry, COMMANDS, type Commands, findCommand } from "../commands.ts";

@@ -1,7 +1,11 @@
 /** `preamp module validate`: runs the checklist and the contract suite of a module's type in a separate process. */
-import { beyondChecklist, type ChecklistItem, checklistOf } from "../../app/validation/checklist.ts";
+import {
+  beyondChecklist,
+  type ChecklistItem,
+  checklistOf,
+  countFindings,
+} from "../../app/validation/checklist.ts";
 import { validateInProcess } from "../../app/validation/process.ts";
-import { countFindings } from "../../app/validation/report.ts";
 import { type Check, failed, MODULE_TYPES, passed, typeOfId } from "../../kernel/mounting/module_checks.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import { commaSeparated } from "../../policy/policy_schema.ts";

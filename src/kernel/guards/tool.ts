@@ -3,8 +3,14 @@
  * deadline.
  */
 import { errorCode, errorMessage, errorName, PreampError } from "../../sdk/errors.ts";
-import { deepFreeze, isObject, jsonEqual, toFrozenObject, toPlainObject } from "../../sdk/json.ts";
-import { estimateJsonBytes } from "../../sdk/json_size.ts";
+import {
+  deepFreeze,
+  estimateJsonBytes,
+  isObject,
+  jsonEqual,
+  toFrozenObject,
+  toPlainObject,
+} from "../../sdk/json.ts";
 import { inputSchemaOf } from "../../sdk/snake_case_aliases.ts";
 import { serializeOutput, toolFailure, ToolResult, toToolResult } from "../../sdk/tools.ts";
 import type { JsonObject, JsonSchema, RiskLevel, Tool, ToolCallContext } from "../../sdk/types.ts";

@@ -4,8 +4,7 @@
  * meaning of events; this file does not.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { finite, HandlerList } from "../../sdk/handler_list.ts";
-import { type HandlerRegistration, readRegistration } from "../../sdk/handler_registration.ts";
+import { finite, HandlerList, type HandlerRegistration, readRegistration } from "../../sdk/handler_list.ts";
 import { RUNTIME_EVENTS } from "../../sdk/events.ts";
 import { type ChainHandler, noopEmission, runChain } from "../../sdk/hook_chain.ts";
 import { toPlainObject } from "../../sdk/json.ts";

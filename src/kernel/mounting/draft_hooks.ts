@@ -3,7 +3,7 @@
  * committed.
  */
 import { RUNTIME_EVENTS } from "../../sdk/events.ts";
-import { disposer, type HandlerRegistration, readRegistration } from "../../sdk/handler_registration.ts";
+import { disposer, type HandlerRegistration, readRegistration } from "../../sdk/handler_list.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
 import { HookRegistryBase } from "../../sdk/hooks.ts";
 import type { JsonObject } from "../../sdk/json.ts";

@@ -6,9 +6,8 @@ import { createHash } from "node:crypto";
 import type * as Esbuild from "esbuild-wasm/esm/browser.js";
 import { type Sealed, sealImports } from "./imports.ts";
 import { type Declared, NOTHING_DECLARED, readDeclared } from "./static_manifest.ts";
-import { kindOfAttribute, kindOfUrl, mayImport, mediaTypeOf } from "../fetch/media_type.ts";
+import { kindOfAttribute, kindOfUrl, mayImport, mediaTypeOf, resolveSpecifier } from "../fetch/specifiers.ts";
 import { originalPlaces, type SourceMap } from "./source_map.ts";
-import { resolveSpecifier } from "../fetch/specifiers.ts";
 import type { BundleAnswer, BundleProblem, BundleRequest, GraphFile, RefusedImport } from "../types.ts";
 
 /**

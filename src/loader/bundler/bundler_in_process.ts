@@ -3,8 +3,7 @@
  * thread, only from sources that the operator trusts like the program itself: a hanging source would block the server.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { kindOfUrl } from "../fetch/media_type.ts";
-import { SDK_SPECIFIERS } from "../fetch/specifiers.ts";
+import { kindOfUrl, SDK_SPECIFIERS } from "../fetch/specifiers.ts";
 import type {
   BundleAnswer,
   Bundler,

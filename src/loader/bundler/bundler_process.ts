@@ -4,9 +4,8 @@
  * that source is then refused for a while.
  */
 import { encodeFrame } from "../../process/frames.ts";
-import { ownEnv, ownProgram } from "../../process/own_program.ts";
-import { type Child, spawnChild } from "../../process/spawn_child.ts";
-import { LateError, within } from "../../process/within.ts";
+import { type Child, ownEnv, ownProgram, spawnChild } from "../../process/spawn_child.ts";
+import { LateError, within } from "../../process/system_clock.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { type BundlerFailure, BundlerQueue, FailedSources, problemOfFailure } from "./bundler_queue.ts";
 import type {

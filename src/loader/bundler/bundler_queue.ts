@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { PreampError } from "../../sdk/errors.ts";
-import { kindOfUrl } from "../fetch/media_type.ts";
+import { kindOfUrl } from "../fetch/specifiers.ts";
 import type { BundlerFile } from "../types.ts";
 
 /** Most remembered sources; the oldest is removed first. */

@@ -11,7 +11,7 @@ import {
   type SourceUse,
 } from "../../policy/source_rules.ts";
 import { concat } from "../../process/frames.ts";
-import { untilAborted } from "../../process/within.ts";
+import { untilAborted } from "../../process/system_clock.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import {
   type Connection,
@@ -20,7 +20,7 @@ import {
   StaleConnection,
 } from "./pinned_connections.ts";
 import { bodyEnds, type Head, HttpError, readBody, readHead, TruncatedResponse } from "./http1_client.ts";
-import { kindOfUrl, mayImport } from "./media_type.ts";
+import { kindOfUrl, mayImport } from "./specifiers.ts";
 import { displayUrl } from "../module_errors.ts";
 import type { FetchedFile, LoaderPolicy } from "../types.ts";
 

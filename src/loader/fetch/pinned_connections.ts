@@ -4,7 +4,7 @@
  */
 import { addressKind } from "../../policy/address_kinds.ts";
 import { defaultPort } from "../../policy/source_rules.ts";
-import { untilAborted, within } from "../../process/within.ts";
+import { untilAborted, within } from "../../process/system_clock.ts";
 import { ByteReader } from "./http1_client.ts";
 
 /** Options of {@link Connections}. */

@@ -5,7 +5,7 @@
 import type { SourceUse } from "../../policy/source_rules.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { FileFetcher } from "./file_fetcher.ts";
-import { kindOfUrl, mayImport } from "./media_type.ts";
+import { kindOfUrl, mayImport } from "./specifiers.ts";
 import type { FetchedFile, GraphRequest, LoaderPolicy } from "../types.ts";
 
 /** Most parallel requests of one graph: as many as a browser sends to one host. */

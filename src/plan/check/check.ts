@@ -2,8 +2,7 @@
  * Checks plan data and expands every short form (src/docs/plan.md). Returns the checked plan or all
  * findings. Pure: runs, fetches and reads nothing.
  */
-import { didYouMean } from "../../sdk/did_you_mean.ts";
-import { checkKeys, Findings } from "../../sdk/findings.ts";
+import { checkKeys, didYouMean, Findings } from "../../sdk/findings.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { MountPlan } from "../../sdk/plan.ts";
 import { describe, formatPath, type Path } from "../../sdk/value_path.ts";
@@ -11,11 +10,10 @@ import { SELF } from "../child_plan.ts";
 import { findPlanEnv, type PlanEnvReference } from "../env.ts";
 import { preferenceProblem } from "../provider_preferences.ts";
 import { escapedPath, type SourceOptions } from "../source/source.ts";
-import { checkLimits } from "./check_limits.ts";
+import { checkLimits, object, text, texts } from "./field_checks.ts";
 import { checkPermissions } from "./check_permissions.ts";
 import { checkSession, type PartialSession } from "./check_session.ts";
 import { checkList, type LIST_SECTIONS } from "./check_spec.ts";
-import { object, text, texts } from "./field_checks.ts";
 
 /** Options of `checkPlan`. */
 export interface CheckOptions extends SourceOptions {

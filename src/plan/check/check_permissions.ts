@@ -3,9 +3,8 @@
  */
 import type { Permissions } from "../../sdk/contracts.ts";
 import { hasControl } from "../../text/escape.ts";
-import { didYouMean } from "../../sdk/did_you_mean.ts";
+import { checkKeys, didYouMean, type Findings } from "../../sdk/findings.ts";
 import { object, texts } from "./field_checks.ts";
-import { checkKeys, type Findings } from "../../sdk/findings.ts";
 import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
 import { parseNetEntry } from "../permissions/net_entry.ts";
 import { describe, type Path } from "../../sdk/value_path.ts";

@@ -1,11 +1,14 @@
 /**
- * Checks values of a document, for the plan and for the policy. Each function reports what is wrong as a
- * finding and returns the value only if it is valid.
+ * Checks values of a document, for the plan and for the policy: texts, lists, values that fit a schema,
+ * limits of runs, names of models. A function reports what is wrong as a finding and returns the value
+ * only if it is valid.
  */
 import { checkConfig } from "../../sdk/config.ts";
-import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { isObject, type JsonObject, type JsonSchema } from "../../sdk/json.ts";
 import type { Findings } from "../../sdk/findings.ts";
 import { describe, describeKind, lastStep, type Path } from "../../sdk/value_path.ts";
+import type { RunLimits } from "../../sdk/contracts.ts";
+import { compareDecimal } from "../../sdk/money.ts";
 
 /** Returns `value` if it is an object. */
 export function object(
@@ -64,4 +67,47 @@ export function texts(value: unknown, path: Path, findings: Findings, hint?: str
   }
   const all = value.map((item, index) => text(item, [...path, index], findings, hint));
   return all.every((item) => item !== undefined) ? all : undefined;
+}
+
+/** Smallest duration that a plan, a request or the policy may set, in seconds. */
+export const MIN_DURATION_S = 0.001;
+
+const LIMITS: Readonly<Record<keyof RunLimits, JsonSchema>> = {
+  max_iterations: { type: "integer", minimum: 1 },
+  max_tool_calls: { type: "integer", minimum: 0 }, // 0: no tool runs
+  max_total_tokens: { type: "integer", minimum: 1 },
+  max_cost_usd: { type: "string", format: "decimal" },
+  max_duration_s: { type: "number", minimum: MIN_DURATION_S },
+};
+
+/** Names of the limits, in display order. */
+export const LIMIT_NAMES = Object.keys(LIMITS) as readonly (keyof RunLimits)[];
+
+/** Returns a negative number, 0 or a positive number as one value of a limit is below, equal to or above another. */
+export function compareLimit(a: string | number, b: string | number): number {
+  return typeof a === "number" && typeof b === "number" ? a - b : compareDecimal(String(a), String(b));
+}
+
+/** Returns the limits that are set; none if one is wrong. */
+export function checkLimits(value: unknown, path: Path, findings: Findings): Partial<RunLimits> {
+  const fields = object(value, path, findings, 'write limits: {max_tool_calls: 40, max_cost_usd: "0.50"}');
+  if (!fields) return {};
+  const schema = { type: "object", properties: LIMITS, additionalProperties: false };
+  return fitting<Partial<RunLimits>>(fields, schema, path, findings) ?? {};
+}
+
+/** The form, for messages. */
+export const MODEL_FORM = "PROVIDER or PROVIDER/MODEL, such as anthropic/claude-sonnet-5-5";
+
+/**
+ * A provider, and one of its models, whose id may contain slashes and colons. Without `$`, because the text
+ * becomes part of a config, where it could begin a variable.
+ */
+const FORM = /^([a-z0-9][a-z0-9-]{0,63})(?:\/([\x21-\x23\x25-\x7e]{1,200}))?$/;
+
+/** Returns provider and model; null for text of another form. A model that is absent is the provider's default. */
+export function readModelName(text: string): { provider: string; model?: string } | null {
+  const [, provider, model] = FORM.exec(text) ?? [];
+  if (provider === undefined) return null;
+  return model === undefined ? { provider } : { provider, model };
 }

@@ -7,7 +7,7 @@ import { type DraftEntry, type Entry, isBarrier, type Verdict } from "../../kern
 import { PreampError } from "../../sdk/errors.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Clock } from "../../sdk/types.ts";
-import { estimateJsonBytes } from "../../sdk/json_size.ts";
+import { estimateJsonBytes } from "../../sdk/json.ts";
 import type { Awaitable, Change, Fence, Store } from "../../store/store.ts";
 import { Waiters } from "../../store/waiters.ts";
 import type { LogLimits, SecretSink } from "../ports.ts";

@@ -11,7 +11,7 @@ import {
   loadAhead,
   startGuestWorker,
   workerLoaded,
-} from "../tiers/start_worker.ts";
+} from "../tiers/worker_tier.ts";
 
 /**
  * First frame: the worker to start. A child that is started ahead receives it before it has a module; it fits modules with exactly
@@ -131,3 +131,5 @@ function cpuTime(): number {
   const { user, system } = cpuUsage();
   return user + system;
 }
+
+if (import.meta.main) await runGuestChild(); // under `deno run`; the compiled program calls it in main.ts

@@ -2,7 +2,7 @@
  * Host's end of the channel to a guest: opens calls, answers requests inside them, and ends a guest that breaks a rule. Knows
  * frames and limits; the {@link CallHost} of each call knows what the guest's requests mean.
  */
-import { later } from "../../process/timer_queue.ts";
+import { later } from "../../process/system_clock.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import { type Channel, exitError, type GuestExit } from "../channel.ts";

@@ -1,13 +1,17 @@
-/** Mounts proxies of a guest's objects, and converts the result of its `mount`. */
+/**
+ * Mounts proxies of a guest's objects, converts the result of its `mount`, and applies its notifications
+ * to the session's coordinator.
+ */
 import { errorMessage } from "../../sdk/errors.ts";
-import type { JsonObject } from "../../sdk/json.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { Coordinator, ModuleType, MountReturn } from "../../sdk/types.ts";
 import type { GuestLimits } from "../channel.ts";
-import { keyOf, type MountAnswer, type Shape, slotOf } from "../protocol.ts";
+import { keyOf, type MountAnswer, type Notification, type Shape, slotOf } from "../protocol.ts";
 import { readShape } from "./guest_connection.ts";
 import {
   contextProxy,
   functionProxy,
+  handlerProxy,
   type ObjectCall,
   type ObjectCallOptions,
   objectProxy,
@@ -19,6 +23,7 @@ import type { KeyedCall, ObjectTable } from "./object_table.ts";
 
 /** Most bytes of the shape of an object: its description and schema. */
 export const MAX_SHAPE_BYTES = 128 * 1024;
+/** Most characters of a name. */
 const MAX_NAME = 128;
 
 /** Mount point of the object that `mount` returns, by the type of the module. */
@@ -209,5 +214,122 @@ class RecordedConversation {
     else if (method === "setSystemPromptFactory") this.#system_prompt = args;
     else return;
     this.#options = options;
+  }
+}
+
+/** Most bytes of the data of a capability. */
+const MAX_CAPABILITY_BYTES = 256 * 1024;
+
+/**
+ * Applies one notification.
+ * @throws {TypeError} if it is malformed: a protocol violation.
+ * @throws {PreampError} `module_invalid` if the guest has too many objects.
+ */
+export function applyNotification(one: Notification, coordinator: Coordinator, guest: GuestParts): void {
+  if (!isObject(one)) throw new TypeError("a notification must be an object");
+  const { objects } = guest;
+  const callable = (key: string, ref: unknown) => functionProxy(objects.bind(key, ref), guest.limits);
+  switch (one.e) {
+    case "register":
+      return register(one, coordinator, guest);
+    case "dispose":
+      return objects.undo(one.ref);
+    case "unregister":
+      return coordinator.hooks.unregister(String(one.name));
+    case "default_fields":
+      return coordinator.hooks.setDefaultFields(isObject(one.fields) ? one.fields : {});
+    case "cleanup": {
+      const key = objects.nextKey("cleanup");
+      const cleanup = callable(key, one.ref);
+      return objects.once(key, () => coordinator.registerCleanup(() => cleanup()));
+    }
+    case "capability":
+      return publish(one, coordinator, guest);
+    case "contributor": {
+      const { channel, name, ref } = one;
+      const key = objects.nextKey(`contributor/${channel}/${name}`);
+      const contribute = callable(key, ref);
+      return objects.once(
+        key,
+        () => coordinator.registerContributor(String(channel), String(name), () => contribute()),
+      );
+    }
+    case "state":
+    case "deleted":
+      return setState(one, coordinator, guest);
+    case "cancel":
+      return coordinator.requestCancel(one.immediate === true);
+    case "reset_turn":
+      return coordinator.resetTurn();
+    case "system_prompt": {
+      const factory = one.ref === null ? null : callable("system_prompt", one.ref);
+      coordinator.context?.setSystemPromptFactory?.(factory && (async () => String(await factory())));
+      return;
+    }
+    default:
+      throw new TypeError("unknown notification");
+  }
+}
+
+function register(
+  { ref, event, options }: Extract<Notification, { e: "register" }>,
+  { hooks }: Coordinator,
+  { objects, limits }: GuestParts,
+): void {
+  if (typeof event !== "string" || event === "" || !isObject(options)) {
+    throw new TypeError("a handler needs an event");
+  }
+  const key = objects.nextKey(`handler/${event}`);
+  const { priority, name, fail_closed, timeout_ms: requested_ms } = options;
+  // the session waits for handlers: a guest may request a shorter timeout than the policy's, not a longer one or none (0)
+  const longest_ms = limits.call_timeout_s * 1000;
+  const timeout_ms = typeof requested_ms === "number" && requested_ms > 0
+    ? Math.min(requested_ms, longest_ms)
+    : longest_ms;
+  const handler = handlerProxy(event, objects.bind(key, ref), timeout_ms);
+  objects.once(key, () =>
+    hooks.register(event, handler, {
+      timeout_ms,
+      ...(typeof priority === "number" ? { priority } : {}),
+      ...(typeof name === "string" ? { name: name.slice(0, MAX_NAME) } : {}),
+      ...(typeof fail_closed === "boolean" ? { fail_closed } : {}),
+    }));
+}
+
+/** Registers a capability. A restarted guest replaces its data; functions that other modules already hold keep working. */
+function publish(
+  { name, value, refs }: Extract<Notification, { e: "capability" }>,
+  coordinator: Coordinator,
+  { objects, limits }: GuestParts,
+): void {
+  if (typeof name !== "string" || !isObject(refs)) throw new TypeError("a capability needs a name");
+  if (value !== undefined && JSON.stringify(value).length > MAX_CAPABILITY_BYTES) {
+    throw new TypeError(`a capability has at most ${MAX_CAPABILITY_BYTES} bytes`);
+  }
+  const key = `capability/${name}`;
+  const functions = Object.fromEntries(
+    Object.entries(refs).map(([method, ref]) => [
+      method,
+      functionProxy(objects.bind(`${key}/${method}`, ref), limits),
+    ]),
+  );
+  if (Object.keys(refs).length === 0) objects.addData(key);
+  const { "": itself } = functions;
+  if (itself) return objects.once(key, () => coordinator.registerCapability(name, itself));
+  coordinator.registerCapability(name, isObject(value) ? { ...value, ...functions } : value);
+}
+
+function setState(
+  notification: Extract<Notification, { e: "state" | "deleted" }>,
+  { session_state }: Coordinator,
+  { module, warn }: GuestParts,
+): void {
+  const key = String(notification.key);
+  try {
+    if (notification.e === "deleted") delete session_state[key];
+    else session_state[key] = notification.value;
+  } catch (error) {
+    // the writes of two modules together may exceed the limit
+    warn("session_state_lost", `Module "${module}": ${errorMessage(error)}`);
   }
 }

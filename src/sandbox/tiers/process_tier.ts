@@ -3,8 +3,7 @@
  * its own, reads its output within limits, and kills it as a group.
  */
 import { concat, encodeFrame, FrameTooLarge } from "../../process/frames.ts";
-import { ownEnv, ownProgram } from "../../process/own_program.ts";
-import { type Child, spawnChild } from "../../process/spawn_child.ts";
+import { type Child, ownEnv, ownProgram, spawnChild } from "../../process/spawn_child.ts";
 import type { SystemLimits } from "../../process/system_limits.ts";
 import { PERMISSION_KINDS } from "../../sdk/plan.ts";
 import type { Channel, ChannelListener, GuestExit } from "../channel.ts";
@@ -33,7 +32,7 @@ export class GuestProcess implements Channel {
       this.#child = spawnChild({
         ...ownProgram({
           name: "guest",
-          entry: new URL("../child/child_main.ts", import.meta.url).href,
+          entry: new URL("../child/child.ts", import.meta.url).href,
           allow: PERMISSION_KINDS.filter((kind) => kind !== "import"),
           flags: ["--no-lock", "--unstable-worker-options"],
         }),

@@ -5,7 +5,7 @@
 import type { GuestExit } from "../channel.ts";
 import type { Readiness } from "../child/child.ts";
 import type { SystemLimits } from "../../process/system_limits.ts";
-import { grantKey, guestGrant } from "./start_worker.ts";
+import { grantKey, guestGrant } from "./worker_tier.ts";
 
 /** A warm child. */
 export interface WarmChild {

@@ -20,11 +20,10 @@ import {
 } from "../protocol.ts";
 import { encodeError } from "../error_codec.ts";
 import { GuestCoordinator } from "./coordinator_proxy.ts";
-import { harden } from "./harden.ts";
+import { harden, hideOwnFrames } from "./harden.ts";
 import { GuestObjects, shapeAt, shapeOf } from "./exported_objects.ts";
 import { serveCall } from "./serve_call.ts";
 import { GuestRpc, type OpenCall } from "./rpc.ts";
-import { hideOwnFrames } from "./stack_traces.ts";
 
 /** Serves one module over a port. */
 class WorkerRuntime {

@@ -14,22 +14,22 @@ import {
   toFrozenObject,
 } from "../base.ts";
 import { noteTokens } from "../token_estimate.ts";
-import { LearnedLimits, requestBudget, tokensOfAll } from "./budget.ts";
-import { CompactedView } from "./compacted_view.ts";
-import type { Config } from "./config.ts";
 import {
   irreducibleTokens,
   isDue,
+  LearnedLimits,
   type Limits,
   limitsOf,
   overflow,
   type Proposal,
-} from "./compaction_trigger.ts";
+  requestBudget,
+  tokensOfAll,
+} from "./budget.ts";
+import { CompactedView, readSaved } from "./compacted_view.ts";
+import type { Config } from "./config.ts";
 import { exactCounter, ReportedUsage } from "./token_counter.ts";
 import { promptOf, type SystemPromptFactory, takesBreakpoints } from "./request_message.ts";
-import { type Capped, MessageVariants } from "./shorten.ts";
-import { readSaved } from "./saved_compaction.ts";
-import { recallTool } from "./recall_tool.ts";
+import { type Capped, MessageVariants, recallTool } from "./shorten.ts";
 
 /** Size of the last view; returned by the capability `context.status`. */
 export interface ContextStatus {

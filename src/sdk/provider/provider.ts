@@ -17,8 +17,13 @@ import { type Attempt, tryUntilAnswered } from "./attempt.ts";
 import type { Backend, BackendAnswer, CallIo, CallSettings, WireRequest } from "./backend.ts";
 import { sharedGate } from "./call_gate.ts";
 import type { Repair } from "./conversation.ts";
-import { ModelTable } from "./model_table.ts";
-import { needsKey, type ProviderDefinition, type ProviderSettings, readSettings } from "./settings.ts";
+import {
+  ModelTable,
+  needsKey,
+  type ProviderDefinition,
+  type ProviderSettings,
+  readSettings,
+} from "./settings.ts";
 import { toConversation } from "./to_conversation.ts";
 
 /**

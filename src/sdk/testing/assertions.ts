@@ -1,7 +1,7 @@
 /** Assertions for tests of modules. */
 import { isObject, jsonEqual, type JsonObject } from "../json.ts";
 import type { Message } from "../messages.ts";
-import type { EventRecorder } from "./event_recorder.ts";
+import type { EventRecorder } from "./hooks.ts";
 
 /** Thrown by a failed assertion of this kit. */
 export class AssertionError extends Error {

@@ -9,10 +9,9 @@ import { count, emptyCounters, SessionStatus } from "../session_status.ts";
 import { registerHook } from "../handler_list.ts";
 import { resolvePoint, type SingleSlot, withSnakeCase } from "../snake_case_aliases.ts";
 import { type Tool, ToolResult } from "../tools.ts";
-import { EventRecorder } from "./event_recorder.ts";
+import { EventRecorder, HookActions } from "./hooks.ts";
 import { FakeApproval, MockContextManager, MockTool } from "./mocks.ts";
 import { FakeClock } from "./clocks.ts";
-import { HookActions } from "./hook_actions.ts";
 
 /** Options of a {@link TestCoordinator}; all are optional. */
 export interface TestCoordinatorOptions extends InjectionLimits {

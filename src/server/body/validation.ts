@@ -1,10 +1,10 @@
 /** Validates bodies and queries against their schemas; reports findings as `request_invalid`. */
 import type * as z from "zod";
-import { didYouMean } from "../../sdk/did_you_mean.ts";
+import { didYouMean } from "../../sdk/findings.ts";
 import type { RequestContext } from "../context.ts";
 import { documentError } from "../../plan/check/findings.ts";
 import { describe, formatPath, type Path } from "../../sdk/value_path.ts";
-import { readModelName } from "../../plan/model_name.ts";
+import { readModelName } from "../../plan/check/field_checks.ts";
 import type { RunRequest } from "../../runs/types.ts";
 import type { ErrorDetail, PreampError } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";

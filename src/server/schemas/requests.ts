@@ -3,8 +3,7 @@
  * Loaded on the first request that needs validation, because loading zod is slow.
  */
 import * as z from "zod";
-import { MIN_DURATION_S } from "../../plan/check/check_limits.ts";
-import { MODEL_FORM, readModelName } from "../../plan/model_name.ts";
+import { MIN_DURATION_S, MODEL_FORM, readModelName } from "../../plan/check/field_checks.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 
 /** Creates the schema of an object that is validated elsewhere; the value is not copied. */

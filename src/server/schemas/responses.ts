@@ -1,7 +1,6 @@
 /** Zod schemas of responses: the OpenAPI document is generated from them, and tests validate responses with them. */
 import * as z from "zod";
-import { ERRORS } from "../../sdk/error_codes.ts";
-import type { ErrorCode } from "../../sdk/errors.ts";
+import { type ErrorCode, ERRORS } from "../../sdk/errors.ts";
 import { ContentBlock, data, Limits, RunStatus } from "./requests.ts";
 
 const text = z.string();

@@ -2,9 +2,10 @@
 import { PreampError } from "../../sdk/errors.ts";
 import { encodeChange, type EncodedChange } from "../rows.ts";
 import { type Change, ConflictError, type Fence, leaseLost, notAtEnd, notAtVersion } from "../store.ts";
-import { Contents, dropContent } from "./blobs.ts";
 import {
   type Content,
+  Contents,
+  dropContent,
   type GarbageValue,
   getAll,
   indexKeys,

@@ -7,18 +7,18 @@ import { isSame, type LeaseAttempt, ObservedLeases, type StoredLease } from "../
 import { decodeCursor, decodeRecord, pageOf, type StoredRow } from "../rows.ts";
 import type { Change, Fence, ListOptions, LogEntry, Page, Store, VersionedRecord } from "../store.ts";
 import { Changes, type Notifications } from "../waiters.ts";
-import { readContent } from "./blobs.ts";
-import { commit, isExpired } from "./commit.ts";
 import {
   getAll,
   keys,
   type LogValue,
   openKv,
+  readContent,
   type RecordValue,
   repeat,
   type SegmentValue,
   tryCommit,
 } from "./database.ts";
+import { commit, isExpired } from "./commit.ts";
 import { purge } from "./maintenance.ts";
 
 /** Options of {@link openKvStore}. */

@@ -1,18 +1,19 @@
 /** Maintenance of a KV store, and the purge that each store does. Works beside running servers. */
 import type { Maintenance, StoreState } from "../store.ts";
-import { deleteAll, readContent } from "./blobs.ts";
-import { commit, isExpired } from "./commit.ts";
 import {
   type Content,
+  deleteAll,
   type GarbageValue,
   keys,
   LAYOUT_VERSION,
   type LogValue,
   openKv,
+  readContent,
   type RecordValue,
   type SegmentValue,
   write,
 } from "./database.ts";
+import { commit, isExpired } from "./commit.ts";
 
 /** Opens a database for maintenance. @throws {Error} as the store does. */
 export async function openKvMaintenance(path: string | null): Promise<Maintenance> {

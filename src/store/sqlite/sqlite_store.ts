@@ -12,6 +12,7 @@ import {
   type Fence,
   type ListOptions,
   type LogEntry,
+  type Maintenance,
   type Page,
   type Store,
   type VersionedRecord,
@@ -21,7 +22,7 @@ import type { Operation } from "./database.ts";
 import type { FromWorker, ToWorker } from "./worker.ts";
 
 /** Options of {@link openSqliteStore}. */
-export interface SqliteStoreOptions {
+interface SqliteStoreOptions {
   /** Milliseconds since the epoch; default `Date.now`. */
   now?: () => number;
   /** Milliseconds that never go backwards, for leases; default `performance.now`. */
@@ -239,9 +240,42 @@ const NAME = Deno.build.os === "windows" ? /[^\\/]*$/ : /[^/]*$/;
  * Creates the file and its folder if they do not exist. Only this user can read them; SQLite gives the files beside it the
  * same mode.
  */
-export async function createPrivateFile(path: string): Promise<void> {
+async function createPrivateFile(path: string): Promise<void> {
   const folder = path.replace(NAME, "");
   if (folder !== "") await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
   const file = await Deno.open(path, { create: true, write: true, mode: 0o600 });
   file.close();
+}
+
+/** Opens a file for maintenance, beside running servers. @throws {Error} as the store does. */
+export async function openSqliteMaintenance(path: string): Promise<Maintenance> {
+  const [{ SqliteDatabase }, { SCHEMA_VERSION }] = await Promise.all([
+    import("./database.ts"),
+    import("./schema.ts"),
+  ]);
+  await createPrivateFile(path);
+  const database = new SqliteDatabase(path);
+  const numberOf = (sql: string) => Number(Object.values(database.query(sql)[0] ?? {})[0]);
+  return {
+    opened_version: database.opened_version,
+    state() {
+      const problems = database.query("PRAGMA integrity_check(20)").map((row) => String(row.integrity_check));
+      return Promise.resolve({
+        problems: problems.filter((problem) => problem !== "ok"),
+        version: SCHEMA_VERSION,
+        records: numberOf("SELECT count(*) FROM records"),
+        logs: numberOf("SELECT count(*) FROM logs"),
+        entries: numberOf("SELECT count(*) FROM entries"),
+        bytes: numberOf("PRAGMA page_count") * numberOf("PRAGMA page_size"),
+      });
+    },
+    vacuum(now_ms) {
+      while (database.purge(now_ms));
+      // not VACUUM: it would attach a second file, which Deno does not allow
+      database.query("PRAGMA incremental_vacuum");
+      database.query("PRAGMA wal_checkpoint(TRUNCATE)");
+      return Promise.resolve();
+    },
+    close: () => Promise.resolve(database.close()),
+  };
 }

@@ -5,8 +5,7 @@ import {
   MAX_ANSWER_BYTES,
   startBundlerChild,
 } from "../../../src/loader/bundler/bundler_process.ts";
-import { ownEnv } from "../../../src/process/own_program.ts";
-import { type Child, spawnChild } from "../../../src/process/spawn_child.ts";
+import { type Child, ownEnv, spawnChild } from "../../../src/process/spawn_child.ts";
 import type { BundlerClient, BundleRequest } from "../../../src/loader/types.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { refusal } from "../../support/plans.ts";

@@ -1,6 +1,6 @@
 /** Children as the host starts and ends them. What a module cannot do in one is the escape suite's. */
 import { GuestConnection } from "../../../src/sandbox/guest/guest_connection.ts";
-import { guestGrant } from "../../../src/sandbox/tiers/start_worker.ts";
+import { guestGrant } from "../../../src/sandbox/tiers/worker_tier.ts";
 import { GuestProcess } from "../../../src/sandbox/tiers/process_tier.ts";
 import { hostTiers } from "../../../src/sandbox/tiers/isolation_tiers.ts";
 import { assertEquals, assertRejects, assertStrictEquals } from "../../assert.ts";
@@ -87,7 +87,7 @@ Deno.test("hostTiers() says why there are no children where they may not be star
 const WITHOUT_SHELL = `
 import { hostTiers, missingLimits } from "./src/sandbox/tiers/isolation_tiers.ts";
 import { GuestProcess } from "./src/sandbox/tiers/process_tier.ts";
-import { guestGrant } from "./src/sandbox/tiers/start_worker.ts";
+import { guestGrant } from "./src/sandbox/tiers/worker_tier.ts";
 import { GuestConnection } from "./src/sandbox/guest/guest_connection.ts";
 const limits = { memory_mb: 64, cpu_s: 1 };
 const ends = [];

@@ -1,8 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.ts";
-import { openSqliteMaintenance } from "../../../src/store/sqlite/maintenance.ts";
-import { openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
+import { openSqliteMaintenance, openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { testLeaseClocks } from "../../contracts/leases.ts";

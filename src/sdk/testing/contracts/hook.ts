@@ -3,7 +3,7 @@ import type { HookDefinition } from "../../define.ts";
 import { type Action, parseHookResult } from "../../hook_result.ts";
 import type { HookHandler, HookOptions } from "../../hooks.ts";
 import { isObject, type JsonObject } from "../../json.ts";
-import { EventRecorder } from "../event_recorder.ts";
+import { EventRecorder } from "../hooks.ts";
 import {
   type Cases,
   type CreateSubject,

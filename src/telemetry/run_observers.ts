@@ -1,9 +1,9 @@
-/** Reads the log entries of runs as they are stored, and records metrics. */
+/** Observers of runs: read log entries as they are stored, and record metrics, spans, or both. */
 import type { Entry } from "../kernel/host.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { LLM_ERROR_TYPES } from "../sdk/llm_errors.ts";
-import { BoundedLabel, textOf } from "./bounded_label.ts";
 import type { Metrics } from "./metrics.ts";
+import type { RunObserver, RunsDeps } from "../runs/ports.ts";
 
 /** Names of the built-in providers. Plans may add providers with names of their own. */
 const PROVIDERS = ["anthropic", "gemini", "mock", "ollama", "openai", "replay"];
@@ -169,4 +169,63 @@ function secondsBetween(start: string, end: string): number {
 /** Returns a key for a tool call: ids of calls are unique in one session only. */
 function callKey({ session_id, data }: Entry): string {
   return `${session_id} ${textOf(data.tool_call_id)}`;
+}
+
+/** Value of a label beyond the limit. */
+const OTHER = "other";
+/** Longest value. */
+const MAX_CHARS = 64;
+
+/** The values of one label: known ones, the first `max` others, and `other` for the rest. */
+class BoundedLabel {
+  readonly #values: Set<string>;
+  #free: number;
+
+  constructor(known: Iterable<string>, max: number) {
+    this.#values = new Set(known);
+    this.#free = max;
+  }
+
+  /** Returns the value, or `other` when there are too many or it is not a short text. */
+  value(text: unknown): string {
+    if (typeof text !== "string" || text === "" || text.length > MAX_CHARS) return OTHER;
+    if (this.#values.has(text)) return text;
+    if (this.#free === 0) return OTHER;
+    this.#free--;
+    this.#values.add(text);
+    return text;
+  }
+}
+
+/** Returns a value of a log entry if it is a text, else an empty one. Modules may emit any JSON. */
+export function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+type CreateObserver = NonNullable<RunsDeps["observe"]>;
+
+/** Returns a function that creates the observer of a run; undefined when nothing is observed. */
+export function runObservers(
+  metrics: Metrics | null,
+  tracing: { run: CreateObserver } | null,
+): CreateObserver | undefined {
+  const counted = metrics ? new RunsMetrics(metrics) : null;
+  if (counted && tracing) {
+    return (run): RunObserver => {
+      const [count, spans] = [counted.run(), tracing.run(run)];
+      return {
+        ...spans,
+        stored(entries) {
+          count.stored(entries);
+          spans.stored(entries);
+        },
+        ended() {
+          count.ended();
+          spans.ended();
+        },
+      };
+    };
+  }
+  if (tracing) return (run) => tracing.run(run);
+  return counted ? () => counted.run() : undefined;
 }

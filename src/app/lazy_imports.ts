@@ -1,7 +1,11 @@
 /**
- * Imports the sandbox when the first module is to run outside of this process, and builds the requests to
- * it.
+ * Imports the module loader when a plan first names a module by URL, and the sandbox when the first module
+ * is to run outside of this process, to save time and memory. Runs, `explain` and `lock` share one loader,
+ * so that they see the same bytes and use one cache.
  */
+import type { Loader, LoaderOptions } from "../loader/loader.ts";
+import { bundlerProcess } from "../sandbox/tiers/isolation_tiers.ts";
+import { PreampError } from "../sdk/errors.ts";
 import type { ModuleBundle } from "../loader/types.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { GuestLimits } from "../sandbox/channel.ts";
@@ -11,8 +15,76 @@ import type { JsonObject, ModuleSpec } from "../sdk/types.ts";
 import type { ModuleReporter } from "../runs/ports.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
+/** Options of `LazyLoader`. */
+interface LazyLoaderOptions {
+  /** Folder of bundles, as a URL that ends in a slash; null: in memory only. */
+  cache_dir: URL | null;
+  /** Imports the loader. Default: the loader's own file. */
+  load?: () => Promise<{ createLoader(options: LoaderOptions): Loader }>;
+}
+
+/** Entry files of child processes that run from source. */
+const CHILDREN = [
+  "../loader/bundler/bundler_source.js",
+  "../sandbox/child/child.ts",
+  "../sandbox/worker_runtime/main.ts",
+  "./validation/child.ts",
+];
+
+/**
+ * Puts the code of child processes into Deno's cache if this program runs from the network. Child processes
+ * may load cached files only, and Deno has cached only this process's imports.
+ */
+async function cacheChildren(): Promise<void> {
+  const files = CHILDREN.map((file) => new URL(file, import.meta.url).href);
+  const args = ["cache", "--quiet", "--no-lock", ...files];
+  const { success, stderr } = await new Deno.Command(Deno.execPath(), { args, stdout: "null" }).output();
+  if (success) return;
+  const reason = new TextDecoder().decode(stderr).slice(0, 1000);
+  throw new PreampError(
+    "isolation_unavailable",
+    "Cannot load modules: deno cache could not fetch the code of sandboxes; see the log of the process",
+    { cause: new Error(reason) },
+  );
+}
+
+/** Creates one loader on first use. */
+export class LazyLoader {
+  readonly #options: LazyLoaderOptions;
+  #loader: Promise<Loader> | undefined;
+
+  constructor(options: LazyLoaderOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves to the loader. The first call imports it. */
+  loader(): Promise<Loader> {
+    return this.#loader ??= this.#make().catch((error) => {
+      this.#loader = undefined; // the next call tries again
+      throw error;
+    });
+  }
+
+  async #make(): Promise<Loader> {
+    const { cache_dir, load = () => import("../loader/loader.ts") } = this.#options;
+    const { createLoader } = await load();
+    const own = bundlerProcess();
+    if (!own.available) {
+      const { createInProcessBundler } = await import("../loader/bundler/bundler_in_process.ts");
+      return createLoader({ cache_dir, bundler: createInProcessBundler(own.reason) });
+    }
+    if (!Deno.build.standalone && !import.meta.url.startsWith("file:")) await cacheChildren();
+    return createLoader({ cache_dir });
+  }
+
+  /** Stops loading, and ends the bundler if it was started. */
+  async close(): Promise<void> {
+    await (await this.#loader)?.close();
+  }
+}
+
 /** Collaborators of `LazySandbox`. */
-export interface LazySandboxDeps {
+interface LazySandboxDeps {
   /** The server's policy, which limits the number of guests. */
   policy: Policy;
   /** Receives the numbers of guests. Default: nothing does. */
@@ -64,7 +136,7 @@ export class LazySandbox {
 }
 
 /** Returns the limits of guests under a policy. */
-export function guestLimits({ isolation, limits }: Pick<Policy, "isolation" | "limits">): GuestLimits {
+function guestLimits({ isolation, limits }: Pick<Policy, "isolation" | "limits">): GuestLimits {
   const { memory_mb, cpu_s, load_timeout_s } = isolation;
   const { max_tool_output_bytes, hook_timeout_s, max_answer_tool_calls, max_answer_blocks } = limits;
   return {
@@ -79,7 +151,7 @@ export function guestLimits({ isolation, limits }: Pick<Policy, "isolation" | "l
 }
 
 /** Input of `guestRequest`. */
-export interface GuestInput {
+interface GuestInput {
   spec: ModuleSpec;
   bundle: ModuleBundle;
   tier: "worker" | "process";

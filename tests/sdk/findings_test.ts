@@ -1,5 +1,5 @@
 import { assertEquals } from "../assert.ts";
-import { didYouMean } from "../../src/sdk/did_you_mean.ts";
+import { didYouMean } from "../../src/sdk/findings.ts";
 
 Deno.test("didYouMean() finds the nearest name within two letters", () => {
   const known = ["tools", "hooks", "integrity"];

@@ -1,8 +1,8 @@
-import { createBundlerProcess } from "../../../src/loader/bundler/bundler_process.ts";
-import type { Bundler } from "../../../src/loader/types.ts";
-import { lockOf } from "../../../src/plan/lock.ts";
-import { assert, assertEquals, assertStrictEquals } from "../../assert.ts";
-import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../../support/loader.ts";
+import { createBundlerProcess } from "../../src/loader/bundler/bundler_process.ts";
+import type { Bundler } from "../../src/loader/types.ts";
+import { lockOf } from "../../src/plan/lock.ts";
+import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
+import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../support/loader.ts";
 
 const shared = createBundlerProcess();
 

@@ -1,10 +1,9 @@
 /** The loader is not imported until a plan names a URL. */
-import { LazyLoader } from "../../src/app/lazy_loader.ts";
+import { LazyLoader, LazySandbox } from "../../src/app/lazy_imports.ts";
 import { createModuleTable } from "../../src/app/module_table.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";
 import { Plans } from "../../src/app/plan_service.ts";
 import type { Loader } from "../../src/loader/loader.ts";
-import { LazySandbox } from "../../src/app/lazy_sandbox.ts";
 import { SourceOverrides } from "../../src/app/source_overrides.ts";
 import { specsOf } from "../../src/policy/authorise.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
