@@ -14,13 +14,11 @@ export interface SystemClock {
   after(ms: number, signal?: AbortSignal): Promise<void>;
   /** Calls `callback` once after `ms` milliseconds. The returned function cancels the timer. */
   later(ms: number, callback: () => void): () => void;
-  /** Calls `callback` once after about `ms` milliseconds; cannot be cancelled. For periodic checks. */
-  tick(ms: number, callback: () => void): void;
 }
 
 /** Returns the system clock. */
 export function systemClock(): SystemClock {
-  return { now: () => Date.now(), monotonic: () => performance.now(), after, later, tick };
+  return { now: () => Date.now(), monotonic: () => performance.now(), after, later };
 }
 
 function after(ms: number, signal?: AbortSignal): Promise<void> {
@@ -37,14 +35,6 @@ function after(ms: number, signal?: AbortSignal): Promise<void> {
     };
     signal?.addEventListener("abort", stop, { once: true });
   });
-}
-
-/**
- * perf: the first `setTimeout` of a process loads Node's timers (5 ms on Deno 2.9), which must not delay the
- * first response.
- */
-function tick(ms: number, callback: () => void): void {
-  AbortSignal.timeout(ms).addEventListener("abort", () => callback(), { once: true });
 }
 
 /**

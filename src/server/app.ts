@@ -21,7 +21,6 @@ import { allowOrigins } from "./middleware/cors.ts";
 import { type BoundsOf, limitRequests, limitRuns } from "./middleware/limit_caller.ts";
 import { observeRequests } from "./middleware/observe_requests.ts";
 import { ANONYMOUS, type Authenticate, requireKey } from "./middleware/require_key.ts";
-import { DeadlineSweeper } from "./net/deadline_sweeper.ts";
 import { TrustedProxies } from "./net/forwarded.ts";
 import { answerErrors } from "./problems.ts";
 import { respond } from "./respond.ts";
@@ -93,22 +92,22 @@ const BODY_DEADLINE_MS = 10_000;
 /** Milliseconds for clients to read the last entries of runs that ended in the drain. */
 const LAST_ENTRIES_MS = 400;
 const MAX_PAGE_LIMIT = 1000;
-/** Milliseconds between two checks of the deadlines of bodies. */
-const DEADLINE_TICK_MS = 250;
 
 /** Creates the HTTP API of a runtime. */
 export function createApp(options: AppOptions): App {
   const { runtime, authenticate, bounds, basePath = "", clock = systemClock(), log } = options;
   const { metrics = new Metrics() } = options;
   const origins = options.cors?.origins ?? [];
-  const deadline_ms = options.body_deadline_ms ?? BODY_DEADLINE_MS;
   const server: ServerState = {
     runtime,
     basePath,
     clock,
-    body: { max_bytes: runtime.limits.max_body_bytes, deadline_ms, plan: DOCUMENT_LIMITS },
+    body: {
+      max_bytes: runtime.limits.max_body_bytes,
+      deadline_ms: options.body_deadline_ms ?? BODY_DEADLINE_MS,
+      plan: DOCUMENT_LIMITS,
+    },
     proxies: new TrustedProxies(options.trusted_proxies ?? []),
-    reading: new DeadlineSweeper(clock, Math.min(DEADLINE_TICK_MS, deadline_ms / 8)),
     max_page_limit: MAX_PAGE_LIMIT,
     heartbeat_ms: options.heartbeat_ms ?? null,
     background: options.background ?? true,

@@ -8,7 +8,6 @@ import type { ErrorCode } from "../sdk/errors.ts";
 import type { Answer } from "./answers.ts";
 import type { BodyLimits } from "./body/read_bytes.ts";
 import type { Client, TrustedProxies } from "./net/forwarded.ts";
-import type { DeadlineSweeper } from "./net/deadline_sweeper.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { LoggedError } from "./log_line.ts";
 
@@ -21,8 +20,6 @@ export interface ServerState {
   /** Limits of a body and of a page for requests without a caller. */
   readonly body: BodyLimits;
   readonly proxies: TrustedProxies;
-  /** Deadlines of bodies that are being read. */
-  readonly reading: DeadlineSweeper;
   readonly max_page_limit: number;
   /** Milliseconds of silence of a response that waits; null: the default of each kind of response. */
   readonly heartbeat_ms: number | null;
@@ -131,9 +128,15 @@ export type Middleware = MiddlewareHandler<AppEnv>;
 /** Answers one request; throws a `PreampError` for a problem. The caller of an open route is anonymous. */
 export type Handler = (context: RequestContext, caller: Caller) => Answer | Promise<Answer>;
 
+/** A function of a {@link DisposerSet}. */
+interface Slot {
+  /** Undefined once it is removed, so that a table that the set has outgrown keeps nothing: src/docs/performance.md#closures */
+  close: (() => void) | undefined;
+}
+
 /** Functions to call when the server stops, such as the ends of open streams. */
 export class DisposerSet {
-  readonly #closers = new Set<() => void>();
+  readonly #slots = new Set<Slot>();
   #closed = false;
   #resolveEmpty: (() => void) | undefined;
 
@@ -142,17 +145,19 @@ export class DisposerSet {
    * it again.
    */
   add(close: () => void): () => void {
-    this.#closers.add(close);
-    if (this.#closed) queueMicrotask(() => this.#closers.delete(close) && close());
+    const slot: Slot = { close };
+    this.#slots.add(slot);
+    if (this.#closed) queueMicrotask(() => this.#slots.delete(slot) && slot.close?.());
     return () => {
-      this.#closers.delete(close);
-      if (this.#closers.size === 0) this.#resolveEmpty?.();
+      slot.close = undefined;
+      this.#slots.delete(slot);
+      if (this.#slots.size === 0) this.#resolveEmpty?.();
     };
   }
 
   /** Resolves when all functions have been removed, after `ms` milliseconds at the latest. */
   async whenEmpty(ms: number, clock: SystemClock): Promise<void> {
-    if (this.#closers.size === 0) return;
+    if (this.#slots.size === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#resolveEmpty = resolve;
     const stop = clock.later(ms, resolve);
@@ -163,13 +168,13 @@ export class DisposerSet {
 
   /** Number of functions in the set. */
   get size(): number {
-    return this.#closers.size;
+    return this.#slots.size;
   }
 
   /** Calls and removes all functions. */
   closeAll(): void {
     this.#closed = true;
-    for (const close of [...this.#closers]) close();
-    this.#closers.clear();
+    for (const { close } of [...this.#slots]) close?.();
+    this.#slots.clear();
   }
 }

@@ -1,13 +1,5 @@
-/** A clock with timers that only a test advances, and waiting for other work without timers. */
-import { FakeClock, turn } from "../../src/sdk/testing/clocks.ts";
-import type { SystemClock } from "../../src/process/system_clock.ts";
-
-/** A {@link FakeClock} with the timers of a `SystemClock`. */
-export class FakeSystemClock extends FakeClock implements SystemClock {
-  tick(ms: number, callback: () => void): void {
-    this.later(ms, callback);
-  }
-}
+/** Waiting for other work without timers. */
+import { turn } from "../../src/sdk/testing/clocks.ts";
 
 /** Resolves when `condition` holds; has no timeout of its own. */
 export async function until(condition: () => boolean): Promise<void> {

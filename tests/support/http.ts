@@ -16,7 +16,6 @@ import { type App, type AppOptions, createApp } from "../../src/server/app.ts";
 import type { AnswerName } from "../../src/server/routes/route.ts";
 import { ANSWERS } from "../../src/server/schemas/responses.ts";
 import type { LogRecord } from "../../src/server/middleware/access_log.ts";
-import { FakeSystemClock } from "./clock.ts";
 import { readSse } from "./sse.ts";
 
 /** The plan of a run without tools. */
@@ -106,7 +105,7 @@ export function testRuntime(clock: HostClock = new FakeClock()): TestRuntime {
 export interface TestApp extends TestRuntime {
   app: App;
   /** Clock of the server, not of runs. */
-  clock: FakeSystemClock;
+  clock: FakeClock;
   logged: LogRecord[];
   /**
    * Sends a request with the key `k1`; a body that is not text, bytes, a form or a stream is sent as JSON.
@@ -138,7 +137,7 @@ export function testApp(
   change: (runtime: Runtime) => Partial<Runtime> = () => ({}),
 ): TestApp {
   const test = testRuntime();
-  const clock = new FakeSystemClock();
+  const clock = new FakeClock();
   const logged: LogRecord[] = [];
   const app = createApp({
     runtime: { ...test.runtime, ...change(test.runtime) },

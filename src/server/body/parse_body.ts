@@ -14,9 +14,9 @@ import { parseMediaType } from "../negotiation.ts";
 /** A parsed body: the fields of a request, or the text of a plan that is the whole body. */
 export type BodyDocument = { kind: "fields"; data: JsonValue } | { kind: "plan"; text: string };
 
-/** A request whose body is read, the limits of the body, and the deadlines of all bodies. */
+/** A request whose body is read, the limits of the body, and the clock of its deadline. */
 export type BodySource = Pick<RequestContext, "request" | "body"> & {
-  readonly server: Pick<ServerState, "reading">;
+  readonly server: Pick<ServerState, "clock">;
 };
 
 /** Name of the body in errors. */
@@ -40,7 +40,7 @@ const FORM_TYPE = "multipart/form-data";
 export async function readDocument({ request, body: limits, server }: BodySource): Promise<BodyDocument> {
   const header = request.headers.get("content-type");
   const type = checkedType(header, true);
-  const bytes = await readBody(request, limits, server.reading);
+  const bytes = await readBody(request, limits, server.clock);
   if (type === FORM_TYPE) {
     const { readForm } = await import("./multipart.ts");
     // Bytes of a request are never shared memory; the header is present, since it named the type.
@@ -71,7 +71,7 @@ export async function readJsonBody(
 ): Promise<JsonValue | undefined> {
   const header = request.headers.get("content-type");
   if (header !== null) checkedType(header, false);
-  const bytes = await readBody(request, limits, server.reading);
+  const bytes = await readBody(request, limits, server.clock);
   if (bytes.byteLength === 0) return undefined;
   if (header === null) checkedType(header, false);
   const text = decodeUtf8(bytes, LABEL);

@@ -1,8 +1,8 @@
 /** Reads a request body with limits of size, time and minimum transfer rate. */
 import type { DocumentLimits } from "../../plan/parse/document_limits.ts";
+import type { SystemClock } from "../../process/system_clock.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { quoteTruncated } from "../../text/escape.ts";
-import type { DeadlineSweeper, HasDeadline } from "../net/deadline_sweeper.ts";
 
 /** Limits of reading a body. */
 export interface ReadLimits {
@@ -30,7 +30,6 @@ const SMALL_BODY_BYTES = 10 * 1024;
 /**
  * Reads the body; empty without one. Reads at most `max_bytes` and one chunk, for at most `deadline_ms`, and
  * requires 1 KiB/s over the first five seconds. `Deno.serve` itself has no such timeout.
- * `deadlines` ends a read that takes too long.
  *
  * @throws {PreampError} `unsupported_media_type` for an encoded body; `body_too_large`; `request_timeout`;
  * `request_invalid` if the client closes the connection early.
@@ -38,7 +37,7 @@ const SMALL_BODY_BYTES = 10 * 1024;
 export async function readBody(
   request: Request,
   limits: ReadLimits,
-  deadlines: DeadlineSweeper,
+  clock: SystemClock,
 ): Promise<Uint8Array> {
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding.trim().toLowerCase() !== "identity") {
@@ -53,25 +52,25 @@ export async function readBody(
   if (declared !== null && declared > limits.max_bytes) throw tooLarge(limits.max_bytes, String(declared));
   // Deno delivers at most the declared length, so a small body needs no chunked reading.
   if (declared !== null && declared <= SMALL_BODY_BYTES) {
-    return await timedRead(request.bytes(), limits.deadline_ms, deadlines);
+    return await timedRead(request.bytes(), limits.deadline_ms, clock);
   }
   if (request.body === null) return new Uint8Array(0);
-  return await readChunks(request.body.getReader(), limits, deadlines);
+  return await readChunks(request.body.getReader(), limits, clock);
 }
 
 async function readChunks(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   limits: ReadLimits,
-  deadlines: DeadlineSweeper,
+  clock: SystemClock,
 ): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
-  const started = deadlines.now();
+  const started = clock.monotonic();
   let length = 0;
   try {
     for (;;) {
       const slow = length * 1000 < MIN_BYTES_PER_SECOND * RATE_WINDOW_MS;
       const deadline_ms = Math.min(slow ? RATE_WINDOW_MS : limits.deadline_ms, limits.deadline_ms);
-      const { done, value } = await timedRead(reader.read(), deadline_ms, deadlines, started, length);
+      const { done, value } = await timedRead(reader.read(), deadline_ms, clock, started, length);
       if (done) return join(chunks, length);
       length += value.byteLength;
       if (length > limits.max_bytes) throw tooLarge(limits.max_bytes, "more");
@@ -102,13 +101,12 @@ function join(chunks: Uint8Array[], length: number): Uint8Array {
 function timedRead<T>(
   reading: Promise<T>,
   ms: number,
-  deadlines: DeadlineSweeper,
-  started = deadlines.now(),
+  clock: SystemClock,
+  started = clock.monotonic(),
   received?: number,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    const deadline = new ReadDeadline(started + ms, () => {
-      deadlines.delete(deadline);
+    const cancel = clock.later(started + ms - clock.monotonic(), () => {
       const bytes = received === undefined ? "" : ` with ${received} bytes received`;
       reject(
         new PreampError(
@@ -117,12 +115,11 @@ function timedRead<T>(
         ),
       );
     });
-    deadlines.add(deadline);
     reading.then((value) => {
-      deadlines.delete(deadline);
+      cancel();
       resolve(value);
     }, (cause) => {
-      deadlines.delete(deadline);
+      cancel();
       reject(
         new PreampError(
           "request_invalid",
@@ -132,17 +129,6 @@ function timedRead<T>(
       );
     });
   });
-}
-
-/** The deadline of one read. */
-class ReadDeadline implements HasDeadline {
-  readonly deadline: number;
-  readonly close: () => void;
-
-  constructor(deadline: number, close: () => void) {
-    this.deadline = deadline;
-    this.close = close;
-  }
 }
 
 function declaredLength(request: Request): number | null {

@@ -9,7 +9,6 @@
  * costs more (src/docs/performance.md#cost-of-a-request).
  */
 import type { SystemClock } from "../../process/system_clock.ts";
-import { DeadlineSweeper, type HasDeadline } from "./deadline_sweeper.ts";
 
 /** Timeouts of a client connection, in milliseconds. */
 export interface ConnectionTimeouts {
@@ -56,8 +55,6 @@ export interface TcpProxy {
 const QUIET_MS = 50;
 /** The same while the proxy stops: the stopping server closes its connections itself, after their last byte. */
 const STOPPING_QUIET_MS = 2_000;
-/** Milliseconds between two checks of deadlines; less if a timeout is shorter than 8 checks. */
-const TICK_MS = 250;
 const SMALL_BUFFER = 4 * 1024;
 const LARGE_BUFFER = 64 * 1024;
 
@@ -75,10 +72,6 @@ export function startTcpProxy(
   const listener = Deno.listen(address);
   const connections = new Set<ProxiedConnection>();
   const by_port = new Map<number, ProxiedConnection>();
-  const sweeper = new DeadlineSweeper(
-    clock,
-    Math.min(TICK_MS, ...Object.values(timeouts).map((ms) => ms / 8)),
-  );
   const all_closed = Promise.withResolvers<void>();
   let stopped = false;
 
@@ -93,7 +86,7 @@ export function startTcpProxy(
         await pause(QUIET_MS); // no file descriptor left, or the client disconnected early: keep accepting
         continue;
       }
-      const connection = new ProxiedConnection(client, port, { clock, timeouts, by_port, sweeper });
+      const connection = new ProxiedConnection(client, port, { clock, timeouts, by_port });
       connections.add(connection);
       connection.run().finally(() => remove(connection));
     }
@@ -126,17 +119,16 @@ interface ProxiedConnectionDeps {
   clock: SystemClock;
   timeouts: ConnectionTimeouts;
   by_port: Map<number, ProxiedConnection>;
-  sweeper: DeadlineSweeper;
 }
 
 /** Forwards the bytes of one client connection. */
-class ProxiedConnection implements Connection, HasDeadline {
+class ProxiedConnection implements Connection {
   readonly remoteAddr: Deno.NetAddr;
   readonly #client: Deno.TcpConn;
   readonly #port: number;
   readonly #deps: ProxiedConnectionDeps;
   #server: Deno.TcpConn | undefined;
-  deadline = Infinity;
+  #cancel_deadline: (() => void) | undefined;
   /** Number of active requests. */
   #active = 0;
   #waits_for_header = false;
@@ -157,13 +149,12 @@ class ProxiedConnection implements Connection, HasDeadline {
     this.#deps = deps;
     client.setNoDelay();
     this.#closeIn(deps.timeouts.idle_ms);
-    deps.sweeper.add(this);
   }
 
   begin(): (last: boolean) => void {
     this.#active++;
     this.#waits_for_header = false;
-    this.deadline = Infinity;
+    this.#cancel_deadline?.();
     let ended = false;
     return (last) => {
       if (ended) return;
@@ -185,9 +176,11 @@ class ProxiedConnection implements Connection, HasDeadline {
     this.#awaitQuiet();
   }
 
-  /** Sets the deadline to `ms` milliseconds from now. */
+  /** Closes the connection in `ms` milliseconds, unless a later call changes or cancels this. */
   #closeIn(ms: number): void {
-    this.deadline = this.#deps.clock.monotonic() + ms;
+    if (this.#closed) return;
+    this.#cancel_deadline?.();
+    this.#cancel_deadline = this.#deps.clock.later(ms, () => this.close());
   }
 
   /** Forwards bytes in both directions; resolves when the connection is closed. Never rejects. */
@@ -274,7 +267,7 @@ class ProxiedConnection implements Connection, HasDeadline {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#deps.sweeper.delete(this);
+    this.#cancel_deadline?.();
     this.#cancel_quiet_timer?.();
     this.#closeServer();
     closeQuietly(this.#client);

@@ -3,7 +3,6 @@ import { DOCUMENT_LIMITS } from "../../../src/plan/parse/document_limits.ts";
 import { parsePlanText } from "../../../src/plan/parse/parse.ts";
 import { readYaml } from "../../../src/plan/parse/yaml_tree.ts";
 import { readDocument } from "../../../src/server/body/parse_body.ts";
-import { DeadlineSweeper } from "../../../src/server/net/deadline_sweeper.ts";
 import { systemClock } from "../../../src/process/system_clock.ts";
 import { bodyOf, PLAN, problemOf, testApp } from "../../support/http.ts";
 
@@ -17,7 +16,7 @@ function documentOf(text: string): Promise<{ kind: string; text?: string }> {
   return readDocument({
     request,
     body: LIMITS,
-    server: { reading: new DeadlineSweeper(systemClock(), 250) },
+    server: { clock: systemClock() },
   });
 }
 

@@ -1,12 +1,8 @@
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { readBody } from "../../../src/server/body/read_bytes.ts";
-import { DeadlineSweeper } from "../../../src/server/net/deadline_sweeper.ts";
 import { problemOf, testApp } from "../../support/http.ts";
-import { FakeSystemClock, until } from "../../support/clock.ts";
-import { turn } from "../../../src/sdk/testing/clocks.ts";
-
-/** Milliseconds between two checks of deadlines. */
-const TICK_MS = 250;
+import { until } from "../../support/clock.ts";
+import { FakeClock, turn } from "../../../src/sdk/testing/clocks.ts";
 
 const LIMITS = { max_bytes: 20_000, deadline_ms: 10_000 };
 
@@ -38,21 +34,19 @@ async function codeOf(promise: Promise<unknown>): Promise<unknown> {
 }
 
 Deno.test("readBody() joins chunks and removes its deadlines", async () => {
-  const clock = new FakeSystemClock();
+  const clock = new FakeClock();
   const body = fedBody();
-  const read = readBody(body.request, LIMITS, new DeadlineSweeper(clock, TICK_MS));
+  const read = readBody(body.request, LIMITS, clock);
   body.send(10);
   body.send(5);
   body.close();
-  assertEquals((await read).byteLength, 15);
-  await clock.advance(TICK_MS);
-  assertEquals(clock.pending, 0); // the tick stops without deadlines
+  assertEquals([(await read).byteLength, clock.pending], [15, 0]);
 });
 
 Deno.test("readBody() is empty when there is no body", async () => {
   const request = new Request("http://localhost/", { method: "POST" });
   assertEquals(
-    (await readBody(request, LIMITS, new DeadlineSweeper(new FakeSystemClock(), TICK_MS))).byteLength,
+    (await readBody(request, LIMITS, new FakeClock())).byteLength,
     0,
   );
 });
@@ -60,7 +54,7 @@ Deno.test("readBody() is empty when there is no body", async () => {
 Deno.test("readBody() accepts a body of exactly the limit and no more", async () => {
   for (const [bytes, expected] of [[20_000, "ok"], [20_001, "body_too_large"]] as const) {
     const request = new Request("http://localhost/", { method: "POST", body: new Uint8Array(bytes) });
-    const read = readBody(request, LIMITS, new DeadlineSweeper(new FakeSystemClock(), TICK_MS)).then(
+    const read = readBody(request, LIMITS, new FakeClock()).then(
       () => "ok",
       (error) => error.code,
     );
@@ -82,7 +76,7 @@ Deno.test("readBody() cancels an endless body after the limit and one chunk", as
   }, { highWaterMark: 0 });
   const request = new Request("http://localhost/", { method: "POST", body: stream });
   assertEquals(
-    await codeOf(readBody(request, LIMITS, new DeadlineSweeper(new FakeSystemClock(), TICK_MS))),
+    await codeOf(readBody(request, LIMITS, new FakeClock())),
     "body_too_large",
   );
   assertEquals([pulled, cancelled], [21_000, true]);
@@ -98,16 +92,16 @@ Deno.test("readBody() refuses a declared length above the limit without reading"
   const headers = { "content-length": "20001" };
   const request = new Request("http://localhost/", { method: "POST", body: stream, headers });
   assertEquals(
-    await codeOf(readBody(request, LIMITS, new DeadlineSweeper(new FakeSystemClock(), TICK_MS))),
+    await codeOf(readBody(request, LIMITS, new FakeClock())),
     "body_too_large",
   );
   assert(!pulled);
 });
 
 Deno.test("readBody() times out below 1 KiB/s over five seconds", async () => {
-  const clock = new FakeSystemClock();
+  const clock = new FakeClock();
   const body = fedBody();
-  const read = codeOf(readBody(body.request, LIMITS, new DeadlineSweeper(clock, TICK_MS)));
+  const read = codeOf(readBody(body.request, LIMITS, clock));
   for (let second = 0; second < 5; second++) {
     body.send(1000);
     await clock.advance(1000);
@@ -118,9 +112,9 @@ Deno.test("readBody() times out below 1 KiB/s over five seconds", async () => {
 });
 
 Deno.test("readBody() times out at the deadline for a fast body", async () => {
-  const clock = new FakeSystemClock();
+  const clock = new FakeClock();
   const body = fedBody();
-  const read = codeOf(readBody(body.request, LIMITS, new DeadlineSweeper(clock, TICK_MS)));
+  const read = codeOf(readBody(body.request, LIMITS, clock));
   let ended = false;
   read.then(() => ended = true);
   for (let second = 0; second < 10; second++) {
@@ -132,10 +126,10 @@ Deno.test("readBody() times out at the deadline for a fast body", async () => {
 });
 
 Deno.test("readBody() times out at the deadline for a small declared body", async () => {
-  const clock = new FakeSystemClock();
+  const clock = new FakeClock();
   const body = fedBody();
   const request = new Request(body.request, { headers: { "content-length": "100" } });
-  const read = codeOf(readBody(request, LIMITS, new DeadlineSweeper(clock, TICK_MS)));
+  const read = codeOf(readBody(request, LIMITS, clock));
   await clock.advance(9999);
   assertEquals(clock.pending, 1);
   await clock.advance(1);
@@ -144,7 +138,7 @@ Deno.test("readBody() times out at the deadline for a small declared body", asyn
 
 Deno.test("readBody() fails with request_invalid when the client closes the connection", async () => {
   const body = fedBody();
-  const read = codeOf(readBody(body.request, LIMITS, new DeadlineSweeper(new FakeSystemClock(), TICK_MS)));
+  const read = codeOf(readBody(body.request, LIMITS, new FakeClock()));
   body.send(10);
   await turn();
   body.break();

@@ -4,10 +4,10 @@ import { callerBounds } from "../../../src/server/mod.ts";
 import { DOCUMENT_LIMITS } from "../../../src/plan/parse/document_limits.ts";
 import { defaultPolicy } from "../../../src/policy/policy_schema.ts";
 import { problemOf, testApp } from "../../support/http.ts";
-import { FakeSystemClock } from "../../support/clock.ts";
+import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 
 Deno.test("createRateLimiter() allows a full bucket at once, then one request per refilled token", async () => {
-  const clock = new FakeSystemClock();
+  const clock = new FakeClock();
   const take = createRateLimiter("requests", clock);
   for (let count = 0; count < 60; count++) take("a", 60);
   const error = assertThrows(() => take("a", 60)) as Error & { facts: unknown };
@@ -19,7 +19,7 @@ Deno.test("createRateLimiter() allows a full bucket at once, then one request pe
 });
 
 Deno.test("createRateLimiter() reports the time to the next token, and is unlimited at 0", () => {
-  const take = createRateLimiter("requests", new FakeSystemClock());
+  const take = createRateLimiter("requests", new FakeClock());
   take("a", 1);
   assertEquals((assertThrows(() => take("a", 1)) as Error & { facts: unknown }).facts, { retry_after_s: 60 });
   for (let count = 0; count < 1000; count++) take("c", 0);

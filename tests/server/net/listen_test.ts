@@ -6,7 +6,7 @@ import { type App, type AppOptions, createApp } from "../../../src/server/app.ts
 import { CONNECTION_TIMEOUTS } from "../../../src/server/net/tcp_proxy.ts";
 import { serve, type ServeOptions } from "../../../src/server/net/listen.ts";
 import { type SystemClock, systemClock } from "../../../src/process/system_clock.ts";
-import { FakeSystemClock } from "../../support/clock.ts";
+import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { ANONYMOUS } from "../../../src/server/middleware/require_key.ts";
 import { type TestRuntime, testRuntime } from "../../support/http.ts";
 
@@ -214,7 +214,7 @@ for (const head of ["Content-Length: 1000000000", "Transfer-Encoding: chunked"])
 }
 
 /** Advances the clock until the promise settles. */
-async function advanceUntil<T>(clock: FakeSystemClock, promise: Promise<T>): Promise<T> {
+async function advanceUntil<T>(clock: FakeClock, promise: Promise<T>): Promise<T> {
   let settled = false;
   const result = promise.finally(() => settled = true);
   result.catch(() => {});
@@ -226,7 +226,7 @@ async function advanceUntil<T>(clock: FakeSystemClock, promise: Promise<T>): Pro
 }
 
 Deno.test("serve() closes a connection whose header is incomplete, even if bytes keep arriving", async () => {
-  const clock = new FakeSystemClock();
+  const clock = new FakeClock();
   const { port, url, stop } = await start({ clock, connections: { idle_ms: Infinity } });
   let gone = false;
   const answer = rawToEnd(port, "POST /v1/runs HTTP/1.1\r\n", async (connection) => {
@@ -240,7 +240,7 @@ Deno.test("serve() closes a connection whose header is incomplete, even if bytes
 });
 
 Deno.test("serve() answers others while 300 headers are incomplete, and closes all of them at the deadline", async () => {
-  const clock = new FakeSystemClock();
+  const clock = new FakeClock();
   const { port, url, stop } = await start({ clock });
   const half = new TextEncoder().encode("GET /healthz HTTP/1.1\r\nHost: loc");
   const connections = await Promise.all(
@@ -265,7 +265,7 @@ Deno.test("serve() answers others while 300 headers are incomplete, and closes a
 });
 
 Deno.test("serve() closes an idle connection, also one that never sent a byte", async () => {
-  const clock = new FakeSystemClock();
+  const clock = new FakeClock();
   const { port, stop } = await start({ clock });
   assertEquals(await advanceUntil(clock, rawToEnd(port, "")), "");
   using connection = await Deno.connect({ hostname: "127.0.0.1", port });
@@ -282,7 +282,7 @@ Deno.test("serve() closes an idle connection, also one that never sent a byte", 
 });
 
 Deno.test("serve() does not close a connection during a request", async () => {
-  const clock = new FakeSystemClock();
+  const clock = new FakeClock();
   const server = await start({ clock });
   const body = JSON.stringify({ prompt: "hang" });
   const answer = rawToEnd(
@@ -356,7 +356,7 @@ Deno.test("serve() delivers every response that the app returned before it stops
 
 Deno.test("serve() delivers a response before it stops, however late its bytes are forwarded", async () => {
   for (let rounds = 0; rounds < 8; rounds++) {
-    const clock = new FakeSystemClock();
+    const clock = new FakeClock();
     const answered = Promise.withResolvers<void>();
     const app: App = {
       fetch() {

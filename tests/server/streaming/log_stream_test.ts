@@ -1,12 +1,11 @@
 import fc from "fast-check";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { entryStream, type EntryStreamOptions } from "../../../src/server/streaming/log_stream.ts";
-import { FakeSystemClock } from "../../support/clock.ts";
-import { turn } from "../../../src/sdk/testing/clocks.ts";
+import { FakeClock, turn } from "../../../src/sdk/testing/clocks.ts";
 
 function streamOf(pages: readonly (readonly string[])[], options: Partial<EntryStreamOptions<string>> = {}) {
   const seen = { requested: 0, ended: [] as string[] };
-  const clock = new FakeSystemClock();
+  const clock = new FakeClock();
   const stream = entryStream<string>({
     async *follow() {
       for (const page of pages) {
