@@ -12,7 +12,8 @@ import { middle, ratio, takeTurns } from "./rounds.ts";
 import { FLOOR_TIMES, repeat, runBare, SCENARIOS } from "./run_scenarios.ts";
 import { checkScripted, openScripted, startScripted } from "./scripted_runs.ts";
 
-const WARM_UP_RUNS = 40;
+/** Milliseconds of runs before the first measurement: V8 optimises the code of a run for several seconds. */
+const WARM_UP_MS = 4_000;
 
 const EVERY = { module: "hooks-every", config: { events: [...CANONICAL_EVENTS] } };
 const SECRETS = Array.from({ length: 10 }, (_, index) => `secret-value-number-${index}`);
@@ -36,7 +37,7 @@ for (const [name, { script, unit, units, runs, target_us }] of Object.entries(SC
       const handle = await startScripted(runtime, script, hooks);
       checkScripted(await handle.settled("end"), script);
     };
-    for (let count = 0; count < Math.min(WARM_UP_RUNS, runs * 3); count++) await run();
+    for (const start = performance.now(); performance.now() - start < WARM_UP_MS;) await run();
     const { floor, ours } = await takeTurns(rounds, {
       floor: () => repeat(runs * FLOOR_TIMES, () => runBare(script)),
       ours: () => repeat(runs, run),
