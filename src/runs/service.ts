@@ -7,7 +7,7 @@ import { hasCode, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
 import { approvalDeletion, closedApprovalError } from "./run/approvals.ts";
 import type { RunsDeps } from "./ports.ts";
-import { forkedSession, parentOf } from "./storage/fork.ts";
+import { forkedSession, originOf } from "./storage/fork.ts";
 import { printableId } from "../process/ids.ts";
 import { inputDeletion, loadInput, recordedInput } from "./storage/run_input.ts";
 import { pointOf } from "./storage/resume_point.ts";
@@ -319,9 +319,9 @@ export class RunService implements Runs {
     const { run } = recording;
     const point = pointOf(recording, from_event);
     // the session may be deleted
-    const origin = await this.#sessions.load(caller, run.session_id).catch(() => null);
+    const session = await this.#sessions.load(caller, run.session_id).catch(() => null);
     const session_id = this.#deps.newId("ses");
-    const saved = forkedSession(parentOf(recording, origin), session_id, point, this.#deps.clock.now());
+    const saved = forkedSession(originOf(recording, session), session_id, point, this.#deps.clock.now());
     const request: RunRequest = {
       prompt: point.prompt,
       session_id,
@@ -360,7 +360,7 @@ export class RunService implements Runs {
     return this.#scheduler.draining;
   }
 
-  /** Cancels all runs at once. */
+  /** Cancels the runs that it started at once; leaves those that it continued for crashed processes to others. */
   async close(): Promise<void> {
     await this.#scheduler.close();
     this.#remote.stop();

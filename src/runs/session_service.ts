@@ -2,11 +2,18 @@
 import { printableId } from "../process/ids.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import { allRecords } from "../store/all_records.ts";
 import type { RunsDeps } from "./ports.ts";
-import { openRunOf } from "./scheduler/remote_runs.ts";
 import { forkedSession, messagesOfTurns, withAnswers } from "./storage/fork.ts";
 import { loadInput } from "./storage/run_input.ts";
-import { type LiveSession, type SessionStore, withStatus } from "./storage/session_store.ts";
+import {
+  listOptions,
+  type LiveSession,
+  type SavedSession,
+  SESSION_KIND,
+  type SessionStore,
+  withStatus,
+} from "./storage/session_store.ts";
 import type { Caller, Page, PageOptions, SessionObject, Sessions } from "./types.ts";
 
 /** The stored sessions, and those of the active runs of this process. */
@@ -26,8 +33,13 @@ export class SessionService implements Sessions {
     this.#live = live;
   }
 
-  list(caller: Caller, options: PageOptions): Promise<Page<SessionObject>> {
-    return this.#sessions.list(caller, options, this.#deps.limitsOf(caller), this.#live);
+  async list(caller: Caller, options: PageOptions): Promise<Page<SessionObject>> {
+    const { store, limitsOf } = this.#deps;
+    const page = await store.list(SESSION_KIND, listOptions(caller, options, limitsOf(caller)));
+    const data = page.records.map(({ key, value }) =>
+      withStatus(value as unknown as SavedSession, this.#live(key))
+    );
+    return { data, next_cursor: page.next_cursor };
   }
 
   async get(caller: Caller, session_id: string): Promise<SessionObject> {
@@ -44,7 +56,7 @@ export class SessionService implements Sessions {
     await this.#sessions.load(caller, session_id);
     // sub-agents' sessions are deleted with it: only this session can continue them
     const family = await this.#sessions.familyOf(caller, session_id);
-    if (family.some((id) => this.#live(id)) || await this.#isOpenElsewhere(caller, session_id)) {
+    if (family.some((id) => this.#live(id)) || await this.#haveRunsElsewhere(caller, family)) {
       throw new PreampError(
         "session_busy",
         `Cannot delete session "${printableId(session_id)}": a run of it has not ended`,
@@ -53,10 +65,16 @@ export class SessionService implements Sessions {
     await this.#sessions.remove(family);
   }
 
-  /** Resolves to whether another process executes a run of a session. */
-  async #isOpenElsewhere({ namespace }: Caller, session_id: string): Promise<boolean> {
+  /** Resolves to whether other processes have runs of sessions that have not ended. */
+  async #haveRunsElsewhere({ namespace }: Caller, session_ids: readonly string[]): Promise<boolean> {
     const { store } = this.#deps;
-    return store.changed !== undefined && await openRunOf(store, namespace, session_id) !== null;
+    if (store.changed === undefined) return false;
+    for (const session_id of session_ids) {
+      const where = { session_id, open: "true" };
+      const { records } = await store.list("run", { namespace, where, limit: 1 });
+      if (records.length > 0) return true;
+    }
+    return false;
   }
 
   async fork(
@@ -84,8 +102,7 @@ export class SessionService implements Sessions {
    */
   async #stateAt({ namespace }: Caller, session_id: string, length: number): Promise<JsonObject> {
     const { store } = this.#deps;
-    const runs = await store.list("run", { namespace, where: { session_id }, limit: 1000 });
-    for (const { key } of runs.records) {
+    for await (const { key } of allRecords(store, "run", { namespace, where: { session_id } })) {
       const input = await loadInput(store, key);
       if (input?.history.length === length) return input.session_state;
     }

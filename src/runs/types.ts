@@ -166,8 +166,19 @@ export interface RememberedApproval {
   readonly decided_by: string | null;
 }
 
+/** State of a session before a run, or before a turn of a sub-agent. */
+export interface InitialState {
+  /** Whether the session had run before. */
+  continued: boolean;
+  history: readonly Message[];
+  session_state: JsonObject;
+  usages: readonly LoggedUsage[];
+  /** Remembered approvals of the session. */
+  remembered?: readonly RememberedApproval[];
+}
+
 /** Input of a sub-agent's turn. */
-export interface AgentInput {
+export interface AgentInput extends InitialState {
   session_id: string;
   /** Distinguishes the turns of one session. */
   turn_id: string;
@@ -175,17 +186,11 @@ export interface AgentInput {
   plan: JsonObject;
   /** Whether its overlay sets limits of its own. */
   limited: boolean;
-  /** Whether the session had run before. */
-  continued: boolean;
-  history: readonly Message[];
-  session_state: JsonObject;
-  usages: readonly LoggedUsage[];
-  remembered?: readonly RememberedApproval[];
   surface: MountedDescriptors;
 }
 
 /** Input of a run. */
-export interface RunInput {
+export interface RunInput extends InitialState {
   version: 1;
   /** The plan as written, and its owner. */
   plan: JsonObject;
@@ -195,14 +200,6 @@ export interface RunInput {
   plan_lock?: JsonObject;
   /** Whether plan or request set `max_cost_usd`. */
   cost_is_asked_for: boolean;
-  /** Whether the session had run before. */
-  continued: boolean;
-  /** The session before the run. */
-  history: readonly Message[];
-  session_state: JsonObject;
-  usages: readonly LoggedUsage[];
-  /** Remembered approvals of the session. */
-  remembered?: readonly RememberedApproval[];
   /** Null while the session is not initialised. */
   surface: MountedDescriptors | null;
   /** The turn of another run that this run continues; its prompt is in the history. */

@@ -282,6 +282,27 @@ export function toFrozenObject(value: unknown): { readonly [key: string]: JsonVa
   return isObject(plain) ? plain as { [key: string]: JsonValue } : NO_FIELDS;
 }
 
+/**
+ * Returns {@link toFrozenObject} of a new object that the caller gives away. perf: the object itself is
+ * frozen; a copy takes four times as long.
+ */
+export function toFrozenOwn(fields: JsonObject): { readonly [key: string]: JsonValue } {
+  if (isMarked(fields)) return fields as { [key: string]: JsonValue }; // plain: the mark says so
+  let bytes = MARKS_BYTES;
+  let levels = 0;
+  for (const key in fields) {
+    let item = fields[key];
+    if (typeof item === "object" && item !== null && !isMarked(item)) item = fields[key] = toFrozen(item);
+    if (typeof item === "object" && item !== null) {
+      const below = markedLevels(item);
+      if (below >= MAX_DEPTH) return toFrozenObject(fields);
+      if (below > levels) levels = below;
+    } else if (item === undefined || scalar(item) !== item) return toFrozenObject(fields);
+    bytes += key.length + KEY_BYTES + bytesOf(item as JsonValue); // a scalar or frozen data
+  }
+  return freezeMarked(fields as { [key: string]: JsonValue }, bytes, levels + 1);
+}
+
 /** Returns {@link toPlain} deeply frozen, like {@link toFrozenObject}. */
 export function toFrozen(value: unknown): JsonValue {
   return typeof value === "object" && value !== null ? copy(value, 0, null, true) : scalar(value);

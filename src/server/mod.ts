@@ -78,7 +78,7 @@ export interface PreampOptions extends Omit<RuntimeConfig, "log" | "metrics" | "
 export interface Preamp extends App, AsyncDisposable {
   /** The runtime that executes the requests. */
   readonly runtime: Runtime;
-  /** Ends all runs and closes the store. */
+  /** Ends all runs and closes the store. Runs of a crashed server, which it continued, are left to the other servers. */
   close(): Promise<void>;
 }
 

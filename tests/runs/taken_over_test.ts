@@ -225,3 +225,37 @@ Deno.test("a run that is being stored as waiting when the only server stops is c
   await drained;
   assertEquals((await next).current().status, "cancelled");
 });
+
+Deno.test("close() leaves runs that it continues for a crashed server, or has found, to the next one", async () => {
+  const plans = (answer: Promise<string>) => {
+    const plan = { tools: [tool("t", () => answer)], providers: [[calls(["t"]), "done"]] };
+    return { p: plan, q: plan };
+  };
+  const dead = service({ plans: plans(new Promise(() => {})), store: shared });
+  const { id: continued } = await dead.post("p");
+  await dead.clock.advance(6_000);
+  let closed: Promise<void> | undefined;
+  const slow = { providers: [[{ text: "slow", delay_ms: 60_000 }]] };
+  const closing = {
+    ...slow,
+    get secrets() { // read when a run is restored
+      closed = two.runs.close();
+      return [];
+    },
+  };
+  const two = service({ plans: { p: slow, q: closing }, beside: dead, store: shared });
+  assertEquals(await two.runs.recover(), [continued]);
+  const { id: own } = await two.post("p");
+  const found = [(await dead.post("q")).id, (await dead.post("q")).id];
+  await dead.clock.advance(6_000);
+  await two.runs.recover();
+  await closed;
+  await settle();
+  const statuses = [continued, ...found, own].map((id) => dead.memory.get("run", id)?.value.status);
+  assertEquals(statuses, ["running", "running", "running", "cancelled"]);
+  const says = two.logs.map(({ event, facts }) => [event, facts.run_id]);
+  assertEquals(says, [["run_continued", continued], ["run_handed_over", continued]]);
+  const three = service({ plans: plans(Promise.resolve("ok")), beside: dead, store: shared });
+  assertEquals((await three.runs.recover()).sort(), [continued, ...found].sort());
+  assertEquals((await (await three.runs.handle(CALLER, continued)).settled("end")).status, "completed");
+});

@@ -6,6 +6,7 @@ import {
   isObject,
   jsonEqual,
   toFrozenObject,
+  toFrozenOwn,
   toOwnObject,
   toPlain,
   toPlainObject,
@@ -192,6 +193,22 @@ Deno.test("toFrozenObject() shares the parts that it returned before, and copies
   const copy = toPlainObject(event) as { call: { query: string } };
   copy.call.query = "y";
   assertEquals(call.query, "x");
+});
+
+Deno.test("toFrozenOwn() freezes a new object itself, and copies one with other values than data", () => {
+  const part = toFrozenObject({ x: 1 });
+  const list = [{ y: 2 }];
+  const own = { role: "tool", part, list, none: null };
+  const frozen = toFrozenOwn(own);
+  assert(frozen === own as unknown && Object.isFrozen(own) && frozen.part === part);
+  assert(frozen.list !== list as unknown && !Object.isFrozen(list) && Object.isFrozen(frozen.list));
+  assertEquals(estimateJsonBytes(frozen), estimateJsonBytes(JSON.parse(JSON.stringify(own))));
+  assert(toFrozenObject(frozen) === frozen && toFrozenOwn(frozen) === frozen);
+  for (const value of [undefined, NaN, () => 1, 1n]) {
+    const odd = { value, at: new Date(0) };
+    assertEquals(toFrozenOwn(odd), toPlainObject({ value, at: new Date(0) }));
+    assert(!Object.isFrozen(odd));
+  }
 });
 
 Deno.test("toFrozenObject() knows the estimated size of what it returns", () => {

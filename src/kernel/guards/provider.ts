@@ -91,9 +91,7 @@ class ProviderHandle implements Provider {
   }
 
   complete(request: ChatRequest, options?: CompleteOptions): Promise<ChatResponse> {
-    return this.#is_for_loop
-      ? this.#guard.completeForLoop(request, options)
-      : this.#guard.completeForModule(request, options);
+    return this.#guard.complete(request, options, this.#is_for_loop);
   }
 
   getInfo(): ProviderInfo {
@@ -123,15 +121,15 @@ export class ProviderGuard {
   readonly #session: SessionContext;
   readonly #provider: Provider;
   readonly #name: string;
-  readonly #deps: ProviderGuardDeps;
+  readonly #contract: ProviderGuardDeps;
   #info: ProviderInfo | null = null;
 
   /** @param name Name that the provider is mounted under. */
-  constructor(session: SessionContext, provider: Provider, name: string, deps: ProviderGuardDeps) {
+  constructor(session: SessionContext, provider: Provider, name: string, contract: ProviderGuardDeps) {
     this.#session = session;
     this.#provider = provider;
     this.#name = name;
-    this.#deps = deps;
+    this.#contract = contract;
     this.loop_handle = this.#createHandle(true);
     this.handle = this.#createHandle(false);
   }
@@ -172,20 +170,47 @@ export class ProviderGuard {
     return typeof maximum === "number" ? maximum : DEFAULT_MAX_OUTPUT_TOKENS;
   }
 
-  async completeForLoop(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
-    const session = this.#session;
+  /** @param is_for_loop Whether the answer is one of the turn; otherwise it is only counted and logged. */
+  async complete(
+    request: ChatRequest,
+    options: CompleteOptions = {},
+    is_for_loop = false,
+  ): Promise<ChatResponse> {
     const turn = this.#requireTurn();
-    const skipped = this.#deps.beforeCall(turn, this.#name);
+    const skipped = is_for_loop ? this.#contract.beforeCall(turn, this.#name) : undefined;
     if (skipped) await skipped;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
-    const max_output_tokens = this.#maxOutputTokens(request);
-    const message_tokens = METER.count(request.messages);
-    const tool_tokens = toolTokens(request.tools);
-    const window = this.readInfo().defaults.context_window;
-    const budget = typeof window === "number" ? window - Math.trunc(max_output_tokens / 2) - tool_tokens : 0;
-    session.request_size = { tokens: message_tokens, budget: Math.max(0, budget) };
-    const reservation = this.#reserve(turn, message_tokens + tool_tokens, max_output_tokens);
-    const response = await this.#call(turn, request, options, reservation);
+    // the outer call is reserved, counted and logged
+    const outer = !is_for_loop && CallKey.isOpen(options.call) ? options.call : null;
+    const reservation = outer ? null : this.#reserve(turn, request, is_for_loop);
+    const call = CallKey.create();
+    let response: Answer;
+    try {
+      const received = await this.#send(request, options, call, reservation);
+      response = readAnswer(this.#session, this.#provider, received, CallKey.usageOf(call));
+    } catch (thrown) {
+      reservation?.settle(null);
+      if (limitOf(thrown) !== null) throw noteLimit(turn, thrown);
+      throw turn.provider_error = toTypedError(thrown, this.#name);
+    } finally {
+      CallKey.close(call);
+    }
+    if (outer) CallKey.setUsage(outer, response.usage);
+    else if (is_for_loop) this.#setAnswer(turn, response);
+    else await this.#emitInner(turn, response);
+    try {
+      reservation?.settle(response.usage);
+    } catch (error) {
+      noteLimit(turn, error);
+      if (is_for_loop) await this.#reportLast(response, error);
+      throw error;
+    }
+    return response;
+  }
+
+  /** Makes the answer the last one of the turn. */
+  #setAnswer(turn: Turn, response: Answer): void {
+    const session = this.#session;
     const { usage } = response;
     turn.answered++;
     turn.response = response;
@@ -193,36 +218,21 @@ export class ProviderGuard {
     session.last_usage = { answer: (session.last_usage?.answer ?? 0) + 1, input_tokens: sentTokens(usage) };
     turn.unreported_response = this.#name;
     turn.expect(response.tool_calls ?? NO_CALLS);
-    try {
-      settle(turn, reservation, usage);
-    } catch (error) {
-      // the limit was reached by this answer: log it now, because the loop receives only the error
-      if (usage.cost_usd === null) session.host.warn("price_unknown", errorMessage(error));
-      await this.#deps.emitResponse();
-      throw error;
-    }
-    return response;
   }
 
-  async completeForModule(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
-    const turn = this.#requireTurn();
-    if (turn.denied !== null) throw new PreampError("denied", turn.denied);
-    const { call } = options;
-    if (CallKey.isOpen(call)) { // that call is reserved, counted and logged
-      const answer = await this.#call(turn, request, options, null);
-      CallKey.setUsage(call, answer.usage);
-      return answer;
-    }
-    const input_tokens = METER.count(request.messages) + toolTokens(request.tools);
-    const reservation = this.#reserve(turn, input_tokens, this.#maxOutputTokens(request));
-    const response = await this.#call(turn, request, options, reservation);
+  /** Logs an answer by which a limit was reached, because the loop receives only the error. */
+  async #reportLast({ usage }: Answer, error: unknown): Promise<void> {
+    if (usage.cost_usd === null) this.#session.host.warn("price_unknown", errorMessage(error));
+    await this.#contract.emitResponse();
+  }
+
+  /** Logs an answer that is not one of the turn. */
+  async #emitInner(turn: Turn, response: Answer): Promise<void> {
     const { usage } = response;
     const calls = (response.tool_calls?.length ?? 0) > 0;
     const data = { provider: this.#name, usage, tool_calls: calls, response: toPlain(response), inner: true };
     turn.inner_responses.add(data);
     await this.#session.hooks.emit("provider:response", data);
-    settle(turn, reservation, usage);
-    return response;
   }
 
   /** Returns the running turn. @throws {Error} when no turn is running, or the run was cancelled. */
@@ -235,45 +245,46 @@ export class ProviderGuard {
     return turn;
   }
 
-  #reserve(turn: Turn, input_tokens: number, output_tokens: number): Reservation {
+  #reserve(turn: Turn, request: ChatRequest, is_for_loop: boolean): Reservation {
+    const session = this.#session;
+    const max_output_tokens = this.#maxOutputTokens(request);
+    const message_tokens = METER.count(request.messages);
+    const tool_tokens = toolTokens(request.tools);
+    if (is_for_loop) {
+      const window = this.readInfo().defaults.context_window;
+      const budget = typeof window === "number"
+        ? window - Math.trunc(max_output_tokens / 2) - tool_tokens
+        : 0;
+      session.request_size = { tokens: message_tokens, budget: Math.max(0, budget) };
+    }
     try {
-      return this.#session.run_limits.reserveCall(input_tokens, output_tokens);
+      return session.run_limits.reserveCall(message_tokens + tool_tokens, max_output_tokens);
     } catch (error) {
       throw noteLimit(turn, error);
     }
   }
 
   /** Calls the provider. `reservation` is null for a part of another call. */
-  async #call(
-    turn: Turn,
+  #send(
     request: ChatRequest,
     options: CompleteOptions,
+    call: CallKey,
     reservation: Reservation | null,
-  ): Promise<Answer> {
+  ): Promise<unknown> {
     const max_output_tokens = reservation?.max_output_tokens ?? Infinity;
     const is_lowered = max_output_tokens < this.#maxOutputTokens(request);
     const { step, cancellation } = this.#session;
     const own_signal = options.signal === cancellation.signal ? undefined : options.signal;
     const signal = own_signal ? AbortSignal.any([step.signal, own_signal]) : step.signal;
-    const call = CallKey.create();
     // perf: a named constant on purpose, see src/docs/performance.md#closures
     const onDelta = (delta: StreamDelta): void => {
       if (CallKey.isOpen(call) && isDelta(delta)) options.onDelta?.(delta); // a late one belongs to no answer
     };
-    try {
-      const pending = step.race(this.#provider.complete(
-        is_lowered ? { ...request, max_output_tokens } : request,
-        options.onDelta ? { signal, call, onDelta } : { signal, call },
-      ));
-      const received = await (own_signal ? withAbort(pending, own_signal) : pending);
-      return readAnswer(this.#session, this.#provider, received, CallKey.usageOf(call));
-    } catch (thrown) {
-      reservation?.settle(null);
-      if (limitOf(thrown) !== null) throw noteLimit(turn, thrown);
-      throw turn.provider_error = toTypedError(thrown, this.#name);
-    } finally {
-      CallKey.close(call);
-    }
+    const pending = step.race(this.#provider.complete(
+      is_lowered ? { ...request, max_output_tokens } : request,
+      options.onDelta ? { signal, call, onDelta } : { signal, call },
+    ));
+    return own_signal ? withAbort(pending, own_signal) : pending;
   }
 }
 
@@ -287,14 +298,6 @@ const NO_CALLS: readonly ToolCall[] = [];
  */
 function toTypedError(error: unknown, provider: string): unknown {
   return statusOf(error) === null ? error : toLLMError(error, { provider });
-}
-
-function settle(turn: Turn, reservation: Reservation, usage: Usage): void {
-  try {
-    reservation.settle(usage);
-  } catch (error) {
-    throw noteLimit(turn, error);
-  }
 }
 
 /** Notes in the turn which limit an error reports, if any; returns the error. */

@@ -4,7 +4,7 @@
  * content still pairs calls with results.
  */
 import { checkAnswerBounds } from "../../sdk/checks.ts";
-import { isObject, jsonEqual, toFrozenObject } from "../../sdk/json.ts";
+import { isObject, jsonEqual, toFrozen, toFrozenObject, toFrozenOwn } from "../../sdk/json.ts";
 import { toChatResponse, Usage } from "../../sdk/messages.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
@@ -36,10 +36,9 @@ export function readAnswer(
   const calls = response.tool_calls === undefined ? [] : uniqueIds(session, response.tool_calls);
   const content = arePaired(response.content, calls) ? response.content : withBlocks(response.content, calls);
   const usage = delegated ?? response.usage ?? Usage({});
-  const frozen = toFrozenObject({ content, usage, metadata: response.metadata }) as unknown as Answer; // the same fields
-  response.content = frozen.content;
-  response.usage = frozen.usage;
-  if (frozen.metadata !== undefined) response.metadata = frozen.metadata;
+  response.content = toFrozen(content) as unknown as ContentBlock[]; // the same blocks
+  response.usage = toFrozenOwn(usage as unknown as JsonObject) as unknown as Usage; // the same fields
+  if (response.metadata !== undefined) response.metadata = toFrozen(response.metadata) as JsonObject;
   if (calls.length > 0) response.tool_calls = freezeCalls(calls, content, response.content);
   return response as Answer; // it has a usage
 }

@@ -22,6 +22,9 @@ const REPLAYED_EVENTS = eventsWith("replayed");
 /** Events that may follow directly after `cancel:requested` in a turn that stops. */
 const AFTER_CANCEL = eventsWith("after_cancel");
 
+/** Events that report the end of a provider call. */
+const ANSWERS: ReadonlySet<string> = new Set(["provider:response", "provider:error", "provider:retry"]);
+
 /** Options of {@link RecordedEvents}. */
 export interface RecordedEventsOptions {
   readonly entries: readonly Entry[];
@@ -50,6 +53,8 @@ export class RecordedEvents {
   readonly #closings: ReadonlySet<Entry | null>;
   readonly #loop_calls: Set<string>;
   readonly #streams = new Set<unknown>();
+  /** Number of the first entry of an answer that was lost: the process ended before its `provider:response`. */
+  readonly #lost_from: number;
 
   constructor({ entries, segment, own_modules, agents, open_calls }: RecordedEventsOptions) {
     this.session_id = segment.session_id;
@@ -62,12 +67,16 @@ export class RecordedEvents {
     this.#openings = new Set(agents.map(({ opening }) => opening));
     this.#closings = new Set(agents.map(({ closing }) => closing));
     this.#loop_calls = new Set(open_calls);
-    for (const { event, data } of this.#own(0)) {
+    let lost_from = Infinity;
+    for (const { event, data, seq } of this.#own(0)) {
       if (event === "content_block:start") this.#streams.add(data.request_id);
+      if (event === "content_block:end" && seq > segment.from) lost_from = Math.min(lost_from, seq);
+      if (ANSWERS.has(event) && data.inner !== true) lost_from = Infinity;
       if (event !== "provider:response" || data.inner === true) continue;
       const { tool_calls } = isObject(data.response) ? data.response : {};
       if (Array.isArray(tool_calls)) { for (const { id } of tool_calls) this.#loop_calls.add(String(id)); }
     }
+    this.#lost_from = segment.is_cut ? lost_from : Infinity;
   }
 
   /** Returns whether the segment contains an entry. */
@@ -90,6 +99,7 @@ export class RecordedEvents {
     if (this.#closings.has(entry)) return "session";
     if (event === "cancel:requested") return "cancel";
     if (event === "provider:response" && data.inner === true) return "inner";
+    if (event.startsWith("content_block:") && entry.seq >= this.#lost_from) return "recording";
     return this.#isOfSession(entry) ? "session" : "recording";
   }
 

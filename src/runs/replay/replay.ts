@@ -12,13 +12,13 @@ import { isObject, toPlainObject } from "../../sdk/json.ts";
 import type { Clock, Message, Prompt, RunLimits } from "../../sdk/types.ts";
 import type { RunnablePlan, SecretSink } from "../ports.ts";
 import { failedOutcome } from "../run/outcomes.ts";
-import { recordContextUsage, RunProjection } from "../run/run_projection.ts";
+import { projectionOf, recordContextUsage } from "../run/run_projection.ts";
 import { hasStarted, stateAfter, turnStateOf, usedBefore } from "../scheduler/crash_state.ts";
 import { childRunLimits } from "../subagents/spawner.ts";
 import { runChildTurn } from "../subagents/turn.ts";
 import type { Difference, Recording, ReplayReport } from "../types.ts";
 import { RecordedEvents } from "./recorded_events.ts";
-import { type ReplayParts, ReplaySession } from "./replay_session.ts";
+import { type ReplayParts, ReplaySession, type ReplaySessionOptions } from "./replay_session.ts";
 import {
   hasWholeResponses,
   isTakeover,
@@ -63,7 +63,7 @@ class Replay {
   readonly #agents = new Map<ReplaySession, Promise<void>>();
 
   constructor(recording: Recording, deps: ReplayDeps, live_agents: readonly LiveAgent[]) {
-    const { events } = recording;
+    const { run, events, replay } = recording;
     const { secrets, limits } = deps;
     this.#recording = recording;
     this.#deps = deps;
@@ -78,7 +78,7 @@ class Replay {
       beginAgent: (opening) => this.#beginAgent(opening),
       onEntry: (entry) => this.#applyEntry(entry),
     });
-    this.#parts = { sequencer, clock, projection: projectionOf(recording), secrets, limits };
+    this.#parts = { sequencer, clock, projection: projectionOf(run, replay), secrets, limits };
   }
 
   /** Resolves to the first difference, or to null. */
@@ -109,24 +109,30 @@ class Replay {
     }
   }
 
-  #recordedEventsOf(segment: Segment, ready: RunnablePlan): RecordedEvents {
+  #addSession(segment: Segment, options: Omit<ReplaySessionOptions, "recorded">): ReplaySession {
     const { events: entries, replay } = this.#recording;
-    const agents = this.#live_agents.filter(({ opening, to }) =>
-      opening.session_id === segment.session_id && opening.seq > segment.from && to <= segment.to
-    );
-    const open_calls = replay.resume ? openCallsOf(replay.history) : [];
-    return new RecordedEvents({ entries, segment, own_modules: ownModules(ready), agents, open_calls });
+    const { orchestrator, context } = options.ready.compiled.plan.session;
+    const recorded = new RecordedEvents({
+      entries,
+      segment,
+      own_modules: [orchestrator, context].map((spec) => spec.instance_id ?? spec.module),
+      agents: this.#live_agents.filter(({ opening, to }) =>
+        opening.session_id === segment.session_id && opening.seq > segment.from && to <= segment.to
+      ),
+      open_calls: replay.resume ? openCallsOf(replay.history) : [],
+    });
+    const session = new ReplaySession(this.#parts, { ...options, recorded });
+    this.#parts.sequencer.add(session);
+    return session;
   }
 
   /** Starts the run's own session, at the run's start or at a recovery. */
   #beginSegment(segment: Segment, was_queued = true): void {
     const { events, replay, run } = this.#recording;
-    const { clock, projection, sequencer } = this.#parts;
-    const { ready } = this.#deps;
-    const recorded = this.#recordedEventsOf(segment, ready);
+    const { clock, projection } = this.#parts;
+    const { session_id, from, to } = segment;
     // the process ended while the run was queued
-    if (!recorded.find(0, ({ event }) => event === "module:mounted")) return;
-    const { session_id, from } = segment;
+    if (!events.slice(from, to).some(({ event }) => event === "module:mounted")) return;
     const limitGuard = new RunLimitGuard({
       limits: events[0]!.data.limits as RunLimits, // written by `run/run.ts`
       cost_limit_is_set: replay.cost_is_asked_for,
@@ -135,30 +141,27 @@ class Replay {
     const before = events.slice(0, from);
     const recovered = from === 0 ? null : turnStateOf(before, session_id, replay.resume);
     if (from > 0) limitGuard.restore(usedBefore(projection, before, recovered));
-    const { history, session_state, usages, continued } = replay;
-    const session = new ReplaySession(this.#parts, {
-      recorded,
-      ready,
+    const session = this.#addSession(segment, {
+      ready: this.#deps.ready,
       surface: replay.surface!, // checked by whyNotReplayable()
       limitGuard,
       stop_reason: run.stop_reason,
-      initial: was_queued ? { history, session_state, usages, continued } : {
+      initial: was_queued ? replay : {
         history: [...projection.historyOf(session_id)],
-        session_state: stateAfter(session_state, before, session_id),
+        session_state: stateAfter(replay.session_state, before, session_id),
         usages: projection.usagesOf(session_id),
-        continued: hasStarted(before, session_id) || continued,
+        continued: hasStarted(before, session_id) || replay.continued,
       },
     });
-    sequencer.add(session);
     void this.#runOwnSession(session, recovered);
   }
 
   async #runOwnSession(replayed: ReplaySession, recovered: RecoveredTurn | null): Promise<void> {
-    const { run, events, replay: { resume } } = this.#recording;
+    const { run, replay: { resume } } = this.#recording;
     const { session, recorded } = replayed;
     let outcome: Outcome;
     try {
-      const prompt = resume?.prompt ?? promptOf(events, run.session_id);
+      const prompt = resume?.prompt ?? promptOf(recorded);
       const turn_options = resume ? { resume: true, iteration: resume.iteration } : {};
       outcome = await session.execute(prompt, recovered ? { recovered } : turn_options);
       await this.#stopAgents();
@@ -198,9 +201,7 @@ class Replay {
     const agent = this.#live_agents.find((live) => live.opening === opening)!;
     const parent = sequencer.sessions.get(opening.session_id)!; // the parent emits this entry
     const { input, ready, closing, session_id } = agent;
-    const { session_state, history, usages, continued } = input;
-    const session = new ReplaySession(this.#parts, {
-      recorded: this.#recordedEventsOf(agent, ready),
+    const session = this.#addSession(agent, {
       ready,
       surface: input.surface,
       limitGuard: input.limited
@@ -208,23 +209,22 @@ class Replay {
         // a limit that ends this turn must not end the parent's
         : new RunLimitGuard({ limits: parent.limitGuard.limits, clock, parent: parent.limitGuard }),
       stop_reason: closing?.data.stop_reason,
-      initial: { session_state, history, usages, continued },
+      initial: input,
       parent,
     });
-    if (continued) projection.continueFrom(session_id, { ...input, messages: history });
-    sequencer.add(session);
+    if (input.continued) projection.continueFrom(session_id, { ...input, messages: input.history });
     const done = this.#runAgent(parent, session, agent).finally(() => this.#agents.delete(session));
     this.#agents.set(session, done);
   }
 
   /** Runs a sub-agent's turn between the parent's two events, as `src/runs/subagents/spawner.ts` does. */
   async #runAgent(parent: ReplayedSession, child: ReplaySession, agent: LiveAgent): Promise<void> {
-    const { opening: { event, data }, from, to, session_id } = agent;
+    const { opening: { event, data }, session_id } = agent;
     const counters = this.#parts.projection.countersOf(session_id);
     const before = counters.turn_count;
     await parent.session.emit(event, { ...data });
-    const prompt = promptOf(this.#recording.events.slice(from, to), session_id);
-    const { outcome } = await runChildTurn(parent.session, child.session, String(prompt));
+    const prompt = String(promptOf(child.recorded));
+    const { outcome } = await runChildTurn(parent.session, child.session, prompt);
     if (child.closed) return;
     this.#parts.sequencer.end(child);
     const { status, stop_reason, error } = outcome;
@@ -233,36 +233,16 @@ class Replay {
   }
 }
 
-function projectionOf({ run, replay }: Recording): RunProjection {
-  return new RunProjection({
-    id: run.id,
-    session_id: run.session_id,
-    created_at: run.created_at,
-    events_url: run.events_url,
-    warnings: [],
-    history: replay.history,
-    usages: replay.usages,
-    remembered: replay.remembered,
-  });
-}
-
 /** Returns the ids of the tool calls in the last assistant message of a history. */
 function openCallsOf(history: readonly Message[]): string[] {
   const calls = history.findLast(({ role }) => role === "assistant")?.tool_calls;
   return Array.isArray(calls) ? calls.filter(isObject).map(({ id }) => String(id)) : [];
 }
 
-/** Returns the ids of the modules that run in a replay. */
-function ownModules({ compiled }: RunnablePlan): string[] {
-  const { orchestrator, context } = compiled.plan.session;
-  return [orchestrator, context].map((spec) => spec.instance_id ?? spec.module);
-}
-
-/** Returns the recorded prompt of a session. */
-function promptOf(entries: readonly Entry[], session_id: string): Prompt {
-  const started = entries.find((entry) =>
-    entry.event === "execution:start" && entry.session_id === session_id
-  );
+/** Returns the recorded prompt of a session; an earlier process may have recorded it. */
+function promptOf(recorded: RecordedEvents): Prompt {
+  const isStart = ({ event }: Entry) => event === "execution:start";
+  const started = recorded.find(0, isStart) ?? recorded.findBefore(isStart);
   return (started?.data.prompt ?? "") as Prompt; // a session without `execution:start` has no prompt
 }
 

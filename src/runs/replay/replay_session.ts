@@ -4,12 +4,13 @@
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import type { Entry, Host } from "../../kernel/host.ts";
-import { Session, type SessionOptions } from "../../kernel/session/session.ts";
+import { Session } from "../../kernel/session/session.ts";
 import type { MountedDescriptors } from "../../kernel/mounting/mount_descriptors.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
 import type { ModuleSpec, MountPlan } from "../../sdk/types.ts";
 import type { ModuleReporter, RunnablePlan, SecretSink } from "../ports.ts";
 import type { RunProjection } from "../run/run_projection.ts";
+import type { InitialState } from "../types.ts";
 import { knownApproval } from "../scheduler/crash_state.ts";
 import type { ReplayedSession, Sequencer } from "./sequencer.ts";
 import { answersOf, decisionOf, withRecordedCleanups } from "./recorded_results.ts";
@@ -35,7 +36,7 @@ export interface ReplaySessionOptions {
   /** `stop_reason` of the recorded turn. */
   readonly stop_reason: unknown;
   /** State of the session at its start. */
-  readonly initial: Pick<SessionOptions, "session_state" | "history" | "usages" | "continued">;
+  readonly initial: InitialState;
   /** The session that spawned this one. */
   readonly parent?: ReplayedSession;
 }
@@ -66,6 +67,7 @@ export class ReplaySession implements ReplayedSession, EventReader {
 
   constructor(parts: ReplayParts, options: ReplaySessionOptions) {
     const { recorded, ready, surface, limitGuard, stop_reason, initial, parent } = options;
+    const { session_state, history, usages, continued } = initial;
     this.#parts = parts;
     this.#options = options;
     this.recorded = recorded;
@@ -81,7 +83,10 @@ export class ReplaySession implements ReplayedSession, EventReader {
       limits: { ...parts.limits, ...AS_RECORDED },
       session_id: recorded.session_id,
       parent_id: parent?.recorded.session_id ?? null,
-      ...initial,
+      session_state,
+      history,
+      usages,
+      continued,
     });
   }
 

@@ -162,8 +162,6 @@ async function answerFrom(
   if (!outcome) {
     const aborted = recorded.find(position, ({ event }) => event === "llm:stream_aborted");
     if (aborted) throw stopOf(aborted, session.limit);
-    const partial = recorded.is_cut ? partialResponse(recorded, position) : null;
-    if (partial !== null) return partial;
     session.endWithoutOutcome();
     return await new Promise(() => {}); // as in toolOf()
   }
@@ -215,36 +213,6 @@ function deltasOf(recorded: RecordedEvents, from: number, until: number): Stream
     }
   }
   return deltas;
-}
-
-/**
- * Returns the response as far as complete blocks were recorded when the process ended, or null if none was.
- */
-function partialResponse(recorded: RecordedEvents, from: number): ChatResponse | null {
-  const ends: JsonObject[] = [];
-  const types = new Map<unknown, JsonObject>();
-  const texts = new Map<unknown, string>();
-  for (const { event, data } of recorded.from(from)) {
-    const { block_index: index } = data;
-    if (event === "content_block:start") types.set(index, data);
-    else if (event === "content_block:delta") texts.set(index, (texts.get(index) ?? "") + String(data.delta));
-    else if (event === "content_block:end") ends.push(data);
-  }
-  const [first] = ends;
-  if (!first) return null;
-  const content = Array.from({ length: Number(first.total_blocks) }, (_, index): ContentBlock => {
-    const whole = ends.find(({ block_index }) => block_index === index);
-    if (whole) return whole.block as ContentBlock; // written by the loop
-    const { block_type: type = "text", name } = types.get(index) ?? {};
-    const text = texts.get(index) ?? "";
-    if (type === "tool_call") {
-      return { type: "tool_call", id: `call_${index}`, name: String(name), input: {} };
-    }
-    return type === "thinking" ? { type: "thinking", thinking: text } : { type: "text", text };
-  });
-  const calls = content.filter(({ type }) => type === "tool_call")
-    .map(({ id, name, input }) => parseToolCall({ id, name, arguments: input }));
-  return calls.length > 0 ? { content, tool_calls: calls } : { content };
 }
 
 function responseOf({ response, usage }: JsonObject): ChatResponse {

@@ -50,10 +50,10 @@ export class VirtualClock implements HostClock {
     if (!(ms > 0)) return Promise.resolve();
     return new Promise((resolve, reject) => {
       const abort = () => {
-        this.#waits.delete(wait);
+        stop();
         reject(signal!.reason);
       };
-      const wait = this.#begin(ms, this.#longest_gap_ms, () => {
+      const stop = this.#begin(ms, this.#longest_gap_ms, () => {
         signal?.removeEventListener("abort", abort);
         resolve();
       });
@@ -63,15 +63,14 @@ export class VirtualClock implements HostClock {
 
   /** Sets a deadline. It never passes before the log shows it. */
   later(ms: number, then: () => void): () => void {
-    const wait = this.#begin(ms, 0, then);
-    return () => void this.#waits.delete(wait);
+    return this.#begin(ms, 0, then);
   }
 
-  #begin(ms: number, drift_ms: number, end: () => void): Wait {
+  #begin(ms: number, drift_ms: number, end: () => void): () => void {
     const wait: Wait = { due_ms: this.#now_ms + Math.max(0, ms), drift_ms, end };
     this.#waits.add(wait);
     this.#endWhatIsDue();
-    return wait;
+    return () => void this.#waits.delete(wait);
   }
 
   /** Advances to the entry recorded at `now_ms`; the entry after it was recorded at `next_ms`. */

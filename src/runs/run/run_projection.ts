@@ -9,7 +9,15 @@ import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { sentTokens } from "../../sdk/messages.ts";
 import type { Message, RunLimits } from "../../sdk/types.ts";
 import { findApproval, storeApproval } from "./approval_memory.ts";
-import type { Approval, ContextUsage, RememberedApproval, Run, RunStatus, Warning } from "../types.ts";
+import type {
+  Approval,
+  ContextUsage,
+  InitialState,
+  RememberedApproval,
+  Run,
+  RunStatus,
+  Warning,
+} from "../types.ts";
 
 /** Maximum number of usages kept for the next run; more requests between two compactions do not matter. */
 const MOST_USAGES = 2048;
@@ -317,6 +325,15 @@ function approvalOf(entry: Entry): Approval {
     status: "pending",
     created_at: entry.ts,
   };
+}
+
+/** Returns the projection of a recorded run before its first entry. `before`: its session. Default: it was empty. */
+export function projectionOf(
+  { id, session_id, created_at, events_url }: Run,
+  { history = [], usages = [], remembered }: Partial<InitialState> = {},
+): RunProjection {
+  const warnings: Warning[] = [];
+  return new RunProjection({ id, session_id, created_at, events_url, warnings, history, usages, remembered });
 }
 
 /**

@@ -117,21 +117,5 @@ export function knownApproval(
 
 /** Returns the question of an approval. */
 export function requestOf(approval: Approval): ApprovalRequest {
-  const { id: approval_id, tool_name, tool_call_id, tool_input, args_hash, action } = approval;
-  const { risk_level, prompt, options, expires_at, hook_name } = approval;
-  return {
-    approval_id,
-    tool_name,
-    tool_call_id,
-    tool_input,
-    args_hash,
-    action,
-    risk_level,
-    prompt,
-    options,
-    default: approval.default,
-    expires_at,
-    hook_name,
-    ...(approval.pattern === undefined ? {} : { pattern: approval.pattern }),
-  };
+  return { ...approval, approval_id: approval.id };
 }

@@ -14,7 +14,8 @@ export interface IdempotencyKey {
 /** Tracks the keys of requests in progress and of existing runs. */
 export class Idempotency {
   readonly #store: Store;
-  readonly #pending = new Map<string, { body_hash: string; run: Promise<string> }>();
+  /** Key → settled when the last request with it has its run, or has failed. */
+  readonly #pending = new Map<string, Promise<void>>();
 
   constructor(store: Store) {
     this.#store = store;
@@ -22,29 +23,24 @@ export class Idempotency {
 
   /**
    * Returns the result of `create`, or of `find` when the key has a run already. Concurrent requests with the
-   * same key wait for the first; if it fails, the next one creates the run.
+   * same key wait for each other; if the first fails, the next one creates the run.
    * @throws {PreampError} `idempotency_conflict` when the key was used with another body.
    */
-  async once<T extends { readonly id: string }>(
+  async once<T>(
     caller: Caller,
     sent: IdempotencyKey,
     create: () => Promise<T>,
     find: (run_id: string) => Promise<T>,
   ): Promise<T> {
     const record_key = recordKeyOf(caller, sent.key);
-    const waiting = this.#pending.get(record_key);
-    if (waiting) {
-      checkBody(waiting.body_hash, sent);
-      const run_id = await waiting.run.catch(() => null); // its own caller gets the error
-      return run_id === null ? await this.once(caller, sent, create, find) : await find(run_id);
-    }
-    const created = this.#createOrFind(record_key, sent, create, find);
-    this.#pending.set(record_key, { body_hash: sent.body_hash, run: created.then((run) => run.id) });
-    this.#pending.get(record_key)!.run.catch(() => {}); // rethrown below
+    const before = this.#pending.get(record_key) ?? Promise.resolve();
+    const result = before.then(() => this.#createOrFind(record_key, sent, create, find));
+    const settled = result.then(() => {}, () => {}); // its own caller gets the error
+    this.#pending.set(record_key, settled);
     try {
-      return await created;
+      return await result;
     } finally {
-      this.#pending.delete(record_key);
+      if (this.#pending.get(record_key) === settled) this.#pending.delete(record_key);
     }
   }
 

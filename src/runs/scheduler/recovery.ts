@@ -20,7 +20,7 @@ import {
   type StoredInput,
 } from "../storage/run_input.ts";
 import { DAY_MS, runRecordChange } from "../storage/run_record.ts";
-import type { SavedSession, SessionStore } from "../storage/session_store.ts";
+import { initialState, type SavedSession, type SessionStore } from "../storage/session_store.ts";
 import type { Run } from "../types.ts";
 import type { OrphanedRun } from "./crash_state.ts";
 import { projectRun } from "./remote_runs.ts";
@@ -68,19 +68,17 @@ export class Recovery {
   async recover(): Promise<string[]> {
     const { deps: { store, log }, isActive } = this.#deps;
     const inputs = (await openInputs(store)).filter(({ run_id }) => !isActive(run_id));
+    const failed = (run_id: string) => (error: unknown) => {
+      log("error", "run_not_recovered", { run_id, message: errorMessage(error) });
+      return null;
+    };
     // all at once: a store may need the duration of a lease to find out that it has expired
-    const claims = await Promise.allSettled(inputs.map((input) => this.#claim(input)));
+    const claims = await Promise.all(inputs.map((input) => this.#claim(input).catch(failed(input.run_id))));
     const recovered: string[] = [];
-    for (const [index, { run_id }] of inputs.entries()) {
-      try {
-        const claim = claims[index]!; // one for each input
-        if (claim.status === "rejected") throw claim.reason;
-        if (claim.value === null) continue;
-        await this.#recoverRun(claim.value);
-        recovered.push(run_id);
-      } catch (error) {
-        log("error", "run_not_recovered", { run_id, message: errorMessage(error) });
-      }
+    for (const claim of claims) {
+      if (claim === null) continue;
+      const { run_id } = claim.input;
+      await this.#recoverRun(claim).then(() => recovered.push(run_id), failed(run_id));
     }
     return recovered;
   }
@@ -100,7 +98,7 @@ export class Recovery {
     repeat().catch(() => {}); // stopped
   }
 
-  /** Stops searching for orphaned runs. */
+  /** Stops searching for orphaned runs, and leaves those that were found to other processes. */
   stop(): void {
     this.#stopped.abort();
   }
@@ -143,14 +141,15 @@ export class Recovery {
   async #recoverRun(claim: Claim): Promise<void> {
     const { deps: { log }, leases, execute, wait } = this.#deps;
     const { input: { session_id }, entries, release } = claim;
+    const { signal } = this.#stopped;
     let run: ActiveRun | null;
     try {
-      run = await this.#restore(claim);
+      run = signal.aborted ? null : await this.#restore(claim);
     } catch (error) {
       await release();
       throw error;
     }
-    if (run === null) return await release();
+    if (run === null || signal.aborted) return await release();
     if (isWaiting(entries)) return wait(run);
     leases.assign(session_id, run);
     try {
@@ -169,7 +168,8 @@ export class Recovery {
     const { run_id, session_id, caller } = stored;
     // the session of a waiting run may be deleted
     const saved = await sessions.load(caller, session_id).catch(() => null);
-    const input = saved && stored.surface === null ? afterSession(stored, saved) : stored;
+    // a run that has waited continues the session as the runs before it have left it
+    const input = saved && stored.surface === null ? { ...stored, ...initialState(saved) } : stored;
     const origin = input.plan_origin;
     let ready: RunnablePlan;
     try {
@@ -226,19 +226,6 @@ export class Recovery {
 function isWaiting(entries: readonly Entry[]): boolean {
   const last = entries.findLast(({ event }) => event === "run:start" || event === "run:status");
   return last?.data.status === "queued";
-}
-
-/** Returns the input of a run that has waited: it continues the session as the runs before it have left it. */
-function afterSession(input: StoredInput, saved: SavedSession): StoredInput {
-  const { messages, session_state, usages = [], remembered } = saved;
-  return {
-    ...input,
-    continued: true,
-    history: messages,
-    session_state,
-    usages,
-    ...(remembered ? { remembered } : {}),
-  };
 }
 
 /** Returns a session as it was before a run began. */

@@ -5,9 +5,8 @@
 import type { Entry } from "../../kernel/host.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { ErrorCode, JsonObject } from "../../sdk/types.ts";
-import type { Store } from "../../store/store.ts";
 import type { RunsDeps } from "../ports.ts";
-import { RunProjection } from "../run/run_projection.ts";
+import { projectionOf, type RunProjection } from "../run/run_projection.ts";
 import type { Run } from "../types.ts";
 
 /** A command for a run. */
@@ -201,15 +200,7 @@ function recordOf(key: string, value: StoredCommand, state: "open" | "done", exp
 
 /** Returns the projection of a stored run over entries of its log. */
 export function projectRun(run: Run, entries: readonly Entry[]): RunProjection {
-  const { id, session_id, created_at, events_url } = run;
-  const projection = new RunProjection({ id, session_id, created_at, events_url, warnings: [], history: [] });
+  const projection = projectionOf(run);
   for (const entry of entries) projection.add(entry);
   return projection;
-}
-
-/** Resolves to the id of the run of a session that has not ended, in any process, or null. */
-export async function openRunOf(store: Store, namespace: string, session_id: string): Promise<string | null> {
-  const where = { session_id, open: "true" };
-  const { records } = await store.list("run", { namespace, where, limit: 1 });
-  return records[0]?.key ?? null;
 }

@@ -83,7 +83,7 @@ export class RunScheduler implements RunOwner {
       newRun: (options) => this.#newAdmittedRun(options),
       execute: (run) => this.#execute(run),
       wait: (run) => {
-        this.#queue.adopt(run);
+        this.#queue.wait(run);
         this.#register(run);
       },
     });
@@ -311,10 +311,7 @@ export class RunScheduler implements RunOwner {
     await this.#stopStarting();
     if (!this.#is_shared) return await this.#cancelAll(grace_ms);
     if (await this.idle(grace_ms * 0.6)) return;
-    await Promise.all(this.#leases.runs.map((run) => {
-      this.#runs.delete(run.id); // its commands are for the process that continues it
-      return run.suspend();
-    }));
+    await this.#handOver(this.#leases.runs);
     await this.idle(grace_ms * 0.4);
     await this.#admission.close();
   }
@@ -323,6 +320,14 @@ export class RunScheduler implements RunOwner {
     this.#draining = true;
     this.#recovery.stop();
     await this.#queue.stop(this.#is_shared);
+  }
+
+  /** Stops executing runs and leaves them to other processes, or to the next start. */
+  async #handOver(runs: readonly ActiveRun[]): Promise<void> {
+    await Promise.all(runs.map((run) => {
+      this.#runs.delete(run.id); // its commands are for the process that continues it
+      return run.suspend();
+    }));
   }
 
   async #cancelAll(grace_ms: number): Promise<void> {
@@ -351,10 +356,14 @@ export class RunScheduler implements RunOwner {
     return this.#draining;
   }
 
-  /** Cancels all runs at once, and waits a second for their ends to be stored unless they were drained before. */
+  /**
+   * Unless it was drained before: cancels the runs that it started, leaves those that it continued to other processes, and waits
+   * a second until this is stored.
+   */
   async close(): Promise<void> {
     if (!this.#draining) {
       await this.#stopStarting();
+      await this.#handOver(this.#leases.runs.filter(({ options }) => options.orphan));
       await this.#cancelAll(0);
       await this.idle(CLOSE_MS);
       await this.#admission.close();

@@ -4,6 +4,7 @@
  * acquires the lease and waits instead.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { allRecords } from "../../store/all_records.ts";
 import type { Fence, VersionedRecord } from "../../store/store.ts";
 import type { RunsDeps } from "../ports.ts";
 import type { ActiveRun } from "../run/run.ts";
@@ -37,8 +38,6 @@ export interface OpenRuns {
 const LOOK_EVERY_MS = 100;
 /** Milliseconds after which a run that still has the session is cancelled again: its server may have died. */
 const INTERRUPT_EVERY_MS = 5_000;
-/** Open runs of one session that are read at once. */
-const PAGE_RUNS = 1_000;
 
 /** The waiting runs of this process. */
 export class SessionQueue {
@@ -49,8 +48,8 @@ export class SessionQueue {
   readonly #waiting = new Set<string>();
   /** Session id → number of the last place that this process gave. */
   readonly #last_place = new Map<string, number>();
-  readonly #checking = new Set<string>();
-  readonly #check_again = new Set<string>();
+  /** Session id → whether to check it again after the check in progress. */
+  readonly #checking = new Map<string, boolean>();
   /** Ids of runs that were cancelled for a run that takes their session. */
   readonly #interrupted = new Set<string>();
   readonly #stopped = new AbortController();
@@ -74,18 +73,8 @@ export class SessionQueue {
 
   /** Reads the open runs of a session. */
   async openRuns({ session_id, caller }: { session_id: string; caller: Caller }): Promise<OpenRuns> {
-    const records: VersionedRecord[] = [];
-    let cursor: string | null | undefined;
-    while (cursor !== null) {
-      const page = await this.#deps.deps.store.list("run", {
-        namespace: caller.namespace,
-        where: { session_id, open: "true" },
-        limit: PAGE_RUNS,
-        ...(cursor === undefined ? {} : { cursor }),
-      });
-      records.push(...page.records);
-      cursor = page.next_cursor;
-    }
+    const options = { namespace: caller.namespace, where: { session_id, open: "true" } };
+    const records = await Array.fromAsync(allRecords(this.#deps.deps.store, "run", options));
     const is_waiting = ({ index }: VersionedRecord) => index?.status === "queued";
     return {
       active: records.findLast((record) => !is_waiting(record)),
@@ -111,7 +100,7 @@ export class SessionQueue {
       await this.disclaim(run.id);
       throw error;
     }
-    this.#wait(run);
+    this.wait(run);
     if (this.#stopped.signal.aborted) await this.#leave(run); // stopped while the run was stored
   }
 
@@ -134,12 +123,8 @@ export class SessionQueue {
     await this.#deps.held.release(leaseOf(run_id));
   }
 
-  /** Waits with a run that was claimed. */
-  adopt(run: ActiveRun): void {
-    this.#wait(run);
-  }
-
-  #wait(run: ActiveRun): void {
+  /** Waits with a run that was stored, or claimed. */
+  wait(run: ActiveRun): void {
     const { id, session_id } = run;
     let runs = this.#sessions.get(session_id);
     if (!runs) this.#sessions.set(session_id, runs = new Map());
@@ -176,16 +161,14 @@ export class SessionQueue {
   /** Starts the first run of a session's queue if it is one of this process and the session is free. */
   check(session_id: string): void {
     if (!this.#sessions.has(session_id) || this.#stopped.signal.aborted) return;
-    if (this.#checking.has(session_id)) {
-      this.#check_again.add(session_id);
-      return;
-    }
-    this.#checking.add(session_id);
+    if (this.#checking.has(session_id)) return void this.#checking.set(session_id, true);
+    this.#checking.set(session_id, false);
     this.#check(session_id).catch((error) => {
       this.#deps.deps.log("error", "queue_not_read", { session_id, message: errorMessage(error) });
     }).finally(() => {
+      const again = this.#checking.get(session_id);
       this.#checking.delete(session_id);
-      if (this.#check_again.delete(session_id)) this.check(session_id);
+      if (again) this.check(session_id);
     });
   }
 

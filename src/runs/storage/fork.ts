@@ -4,6 +4,7 @@
  */
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { timestamp } from "../../sdk/timestamp.ts";
 import type { Message } from "../../sdk/types.ts";
 import type { Recording } from "../types.ts";
 import type { SavedSession } from "./session_store.ts";
@@ -69,56 +70,46 @@ function callsOf({ tool_calls }: Message): { id: string; name: string }[] {
   }));
 }
 
-/**
- * Returns the session that a run is forked from, with the run's own plan. Works without the session, which
- * may be deleted.
- */
-export function parentOf({ run, replay }: Recording, origin: SavedSession | null): SavedSession {
-  const object = origin?.object ?? {
-    id: run.session_id,
-    object: "session",
-    parent_id: null,
-    plan_hash: run.plan_hash,
-    run_count: 0,
-    created_at: run.created_at,
-    last_activity: run.created_at,
-    metadata: run.metadata,
-  };
-  const { plan, plan_origin, plan_base_url, plan_lock } = replay;
+/** A session or run that a fork begins from. */
+export interface ForkOrigin
+  extends Pick<SavedSession, "plan" | "plan_origin" | "plan_base_url" | "plan_lock"> {
+  readonly object: Pick<SavedSession["object"], "id" | "plan_hash" | "metadata">;
+}
+
+/** Returns what a fork of a run begins from: the run's plan. Works without its session, which may be deleted. */
+export function originOf({ run, replay }: Recording, session: SavedSession | null): ForkOrigin {
+  const { session_id, plan_hash } = run;
   return {
-    ...(plan_lock ? { plan_lock } : {}),
-    object: { ...object, plan_hash: run.plan_hash },
-    messages: [],
-    session_state: {},
-    plan,
-    plan_origin,
-    plan_base_url,
+    ...replay,
+    object: { id: session_id, plan_hash, metadata: session?.object.metadata ?? run.metadata },
   };
 }
 
-/** Returns a new session that begins at a point of another one. */
+/** Returns a new session that begins at a point of another one: without its approvals, counters and usage. */
 export function forkedSession(
-  parent: SavedSession,
+  { object, plan, plan_origin, plan_base_url, plan_lock }: ForkOrigin,
   id: string,
   { messages, session_state, lineage }: ForkPoint,
   now_ms: number,
 ): SavedSession {
-  const at = new Date(now_ms).toISOString();
-  // a fork is a session of its own: no sub-agent, no remembered approvals, no counters
-  const { spawned: _, remembered: __, counters: ___, last_run: ____, ...own } = parent;
+  const at = timestamp(now_ms);
   return {
-    ...own,
     object: {
-      ...parent.object,
       id,
-      parent_id: parent.object.id,
+      object: "session",
+      parent_id: object.id,
+      plan_hash: object.plan_hash,
       run_count: 0,
       created_at: at,
       last_activity: at,
-      metadata: { ...parent.object.metadata, ...lineage, forked_at: at },
+      metadata: { ...object.metadata, ...lineage, forked_at: at },
     },
     messages,
     session_state,
     usages: [], // usage was reported for the other session's history
+    plan,
+    plan_origin,
+    plan_base_url,
+    ...(plan_lock ? { plan_lock } : {}),
   };
 }

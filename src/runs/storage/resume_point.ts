@@ -5,7 +5,8 @@ import { assistantMessage } from "../../sdk/loop/assistant_message.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
 import type { Message, Prompt } from "../../sdk/types.ts";
 import { type ForkPoint, withAnswers } from "./fork.ts";
-import { RunProjection } from "../run/run_projection.ts";
+import { projectionOf } from "../run/run_projection.ts";
+import { stateAfter } from "../scheduler/crash_state.ts";
 import type { Recording } from "../types.ts";
 import type { ResumeOptions } from "../run/run_options.ts";
 
@@ -37,15 +38,7 @@ export function pointOf({ run, events, replay }: Recording, from_event: number):
   if (!started) {
     throw new PreampError("not_replayable", `Cannot continue from entry ${from_event}: the run has no turn`);
   }
-  const projection = new RunProjection({
-    id: run.id,
-    session_id: run.session_id,
-    created_at: run.created_at,
-    events_url: run.events_url,
-    warnings: [],
-    history: replay.history,
-  });
-  const session_state: JsonObject = { ...replay.session_state };
+  const projection = projectionOf(run, replay);
   let pending_response: JsonObject | null = null;
   let prompted = false;
   let iteration = 0;
@@ -53,11 +46,6 @@ export function pointOf({ run, events, replay }: Recording, from_event: number):
     projection.add(entry);
     const { event, data, session_id } = entry;
     if (session_id !== run.session_id) continue;
-    // state is recorded right before the step it belongs to: at `from_event` itself that step is still to
-    // come
-    if (event === "session:state" && isObject(data.set) && entry.seq < from_event) {
-      applyState(session_state, data.set);
-    }
     if (event === "provider:response" && data.inner !== true) {
       iteration++;
       pending_response = isObject(data.response) ? data.response : null;
@@ -70,7 +58,7 @@ export function pointOf({ run, events, replay }: Recording, from_event: number):
   if (pending_response !== null) history.push(responseMessage(pending_response));
   return {
     messages: prompted ? history : withAnswers(history),
-    session_state,
+    session_state: stateAfter(replay.session_state, before, run.session_id),
     lineage: { forked_from_run: run.id, forked_from_event: from_event },
     prompt: started.data.prompt as Prompt, // written by the kernel
     resume: prompted ? { iteration } : undefined,
@@ -90,12 +78,4 @@ export function responseMessage(response: JsonObject): Message {
     ...(Array.isArray(tool_calls) ? { tool_calls: tool_calls.map(parseToolCall) } : {}),
     ...(isObject(metadata) ? { metadata } : {}),
   });
-}
-
-/** Applies a change of session state; null deletes a key. */
-function applyState(state: JsonObject, set: JsonObject): void {
-  for (const [key, value] of Object.entries(set)) {
-    if (value === null) delete state[key];
-    else state[key] = value;
-  }
 }

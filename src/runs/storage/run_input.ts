@@ -3,6 +3,7 @@
  * descriptors of tools and providers.
  */
 import type { JsonObject } from "../../sdk/types.ts";
+import { allRecords } from "../../store/all_records.ts";
 import type { Change, Store } from "../../store/store.ts";
 import type { Caller, RunInput, RunRequest } from "../types.ts";
 
@@ -58,19 +59,8 @@ export async function loadOpenInput(store: Store, run_id: string): Promise<Store
 
 /** Resolves to the inputs of all runs that have not ended, oldest first. */
 export async function openInputs(store: Store): Promise<StoredInput[]> {
-  const found: StoredInput[] = [];
-  let cursor: string | null | undefined;
-  while (cursor !== null) {
-    const page = await store.list(KIND, {
-      namespace: NAMESPACE,
-      where: { open: "true" },
-      limit: 1000,
-      ...(cursor === undefined ? {} : { cursor }),
-    });
-    found.push(...page.records.map((record) => record.value as unknown as StoredInput));
-    cursor = page.next_cursor;
-  }
-  return found.reverse();
+  const records = allRecords(store, KIND, { namespace: NAMESPACE, where: { open: "true" } });
+  return (await Array.fromAsync(records, ({ value }) => value as unknown as StoredInput)).reverse();
 }
 
 /** Prefixed, because a store may delete the log that has the name of a deleted record. */

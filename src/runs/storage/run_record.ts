@@ -3,35 +3,23 @@ import type { JsonObject } from "../../sdk/json.ts";
 import { millisecondsOf } from "../../sdk/timestamp.ts";
 import type { Change } from "../../store/store.ts";
 import type { StoredInput } from "./run_input.ts";
-import type { RunnablePlan } from "../ports.ts";
-import type { Caller, Run, RunRequest } from "../types.ts";
-import { originOfPlan, type SavedSession } from "./session_store.ts";
+import type { Run } from "../types.ts";
+import { type FinishedRun, hasOwnPlan, initialState, planToStore } from "./session_store.ts";
 
 /** Milliseconds of a day, the unit of `log_days`. */
 export const DAY_MS = 86_400_000;
 
 /** The members of a run that its records are made from. */
-export interface StoredRun {
+export interface StoredRun extends Pick<FinishedRun, "session_id" | "created_at" | "withoutSecrets"> {
   readonly id: string;
-  readonly session_id: string;
-  readonly created_at: string;
-  readonly options: {
-    readonly ready: RunnablePlan;
-    readonly request: RunRequest;
-    readonly caller: Caller;
-    readonly saved: SavedSession | null;
-    readonly resume?: { readonly iteration: number };
-  };
+  readonly options: FinishedRun["options"] & { readonly resume?: { readonly iteration: number } };
   current(): Run;
-  withoutSecrets<T extends object>(data: T): T;
 }
 
 /** Returns the input of a run. `descriptors`: null while its session is not initialised. */
 export function inputOf(run: StoredRun, descriptors: StoredInput["surface"]): StoredInput {
   const { ready, request, caller, saved, resume } = run.options;
-  const { plan, plan_ref, model: _, ...rest } = request; // the stored plan has the model
-  const own_plan = saved === null || plan !== undefined || plan_ref !== undefined;
-  const plan_lock = own_plan ? request.lock : saved.plan_lock;
+  const { plan: _, plan_ref: __, model: ___, ...rest } = request; // the stored plan has the model
   return {
     version: 1,
     run_id: run.id,
@@ -39,17 +27,11 @@ export function inputOf(run: StoredRun, descriptors: StoredInput["surface"]): St
     caller,
     request: run.withoutSecrets(rest),
     created_at: run.created_at,
-    own_plan,
+    own_plan: saved === null || hasOwnPlan(request),
+    ...planToStore(run.options),
     plan: ready.compiled.written,
-    plan_origin: own_plan ? originOfPlan(request, caller) : saved.plan_origin,
-    plan_base_url: (own_plan ? ready.base_url : saved.plan_base_url) ?? null,
-    ...(plan_lock ? { plan_lock } : {}),
     cost_is_asked_for: ready.cost_is_asked_for,
-    continued: saved !== null,
-    history: saved?.messages ?? [],
-    session_state: saved?.session_state ?? {},
-    usages: saved?.usages ?? [],
-    ...(saved?.remembered ? { remembered: saved.remembered } : {}),
+    ...initialState(saved),
     surface: descriptors && run.withoutSecrets(descriptors),
     ...(resume ? { resume: { prompt: request.prompt, iteration: resume.iteration } } : {}),
   };

@@ -4,6 +4,7 @@ import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject, Message } from "../../sdk/types.ts";
 import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
 import type { Counters } from "../../sdk/session_status.ts";
+import { allRecords } from "../../store/all_records.ts";
 import type { Change, Store } from "../../store/store.ts";
 import { printableId } from "../../process/ids.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
@@ -13,14 +14,15 @@ import { type LastRun, statusFrom } from "../session_status.ts";
 import type {
   AgentInput,
   Caller,
-  Page,
+  InitialState,
   PageOptions,
   RememberedApproval,
   RunRequest,
   SessionObject,
 } from "../types.ts";
 
-const KIND = "session";
+/** Kind of the records of sessions. */
+export const SESSION_KIND = "session";
 
 /** A session as stored. */
 export interface SavedSession {
@@ -77,10 +79,7 @@ export interface EndedChild {
   readonly limited: boolean;
   /** The session before the turn; null for a new one. */
   readonly saved: SavedSession | null;
-  readonly messages: readonly Message[];
   readonly session_state: JsonObject;
-  readonly usages: readonly LoggedUsage[];
-  readonly remembered: readonly RememberedApproval[];
   /** Outcome of the turn. */
   readonly last_run: LastRun;
   /** Input of the turn; null when it did not begin. */
@@ -99,7 +98,7 @@ export class SessionStore {
    * Loads a session. @throws {PreampError} `not_found` for an unknown id and for another caller's session.
    */
   async load(caller: Caller, id: string): Promise<SavedSession> {
-    const record = await this.#store.get(KIND, id);
+    const record = await this.#store.get(SESSION_KIND, id);
     if (!record || record.namespace !== caller.namespace) throw notFound(id);
     return record.value as unknown as SavedSession;
   }
@@ -111,8 +110,7 @@ export class SessionStore {
   async reload(caller: Caller, request: RunRequest, before: SavedSession): Promise<SavedSession> {
     const { id, plan_hash } = before.object;
     const now = await this.load(caller, id);
-    const own_plan = request.plan !== undefined || request.plan_ref !== undefined;
-    if (own_plan || now.object.plan_hash === plan_hash) return now;
+    if (hasOwnPlan(request) || now.object.plan_hash === plan_hash) return now;
     throw new PreampError(
       "session_conflict",
       `Cannot start a run in session "${id}": its plan was replaced meanwhile`,
@@ -123,7 +121,7 @@ export class SessionStore {
   put(caller: Caller, saved: SavedSession): Change {
     return {
       put: {
-        kind: KIND,
+        kind: SESSION_KIND,
         key: saved.object.id,
         namespace: caller.namespace,
         value: saved as unknown as JsonObject,
@@ -132,41 +130,22 @@ export class SessionStore {
     };
   }
 
-  /** Lists a page of sessions. @param live Returns a session's active run. */
-  async list(
-    caller: Caller,
-    options: PageOptions,
-    limits: PageLimits,
-    live: (session_id: string) => LiveSession | undefined,
-  ): Promise<Page<SessionObject>> {
-    const { records, next_cursor } = await this.#store.list(KIND, listOptions(caller, options, limits));
-    const data = records.map((record) =>
-      withStatus(record.value as unknown as SavedSession, live(record.key))
-    );
-    return { data, next_cursor };
-  }
-
   /** Resolves to the id of a session and those of all its sub-agents' sessions, nested ones included. */
   async familyOf(caller: Caller, id: string): Promise<string[]> {
     const family = [id];
-    for (const member of family) {
-      let cursor: string | undefined;
-      do {
-        const page = await this.#store.list(KIND, {
-          namespace: caller.namespace,
-          limit: 1000,
-          ...(cursor === undefined ? {} : { cursor }),
-          where: { spawned_by: member },
-        });
-        for (const { key } of page.records) if (!family.includes(key)) family.push(key);
-        cursor = page.next_cursor ?? undefined;
-      } while (cursor !== undefined);
+    for (const spawned_by of family) {
+      const { namespace } = caller;
+      for await (
+        const { key } of allRecords(this.#store, SESSION_KIND, { namespace, where: { spawned_by } })
+      ) {
+        if (!family.includes(key)) family.push(key);
+      }
     }
     return family;
   }
 
   async remove(ids: readonly string[]): Promise<void> {
-    await this.#store.commit(ids.map((key) => ({ delete: { kind: KIND, key } })));
+    await this.#store.commit(ids.map((key) => ({ delete: { kind: SESSION_KIND, key } })));
   }
 }
 
@@ -209,9 +188,14 @@ export function withStatus(
   return { ...object, status: status.toDict() };
 }
 
+/** Returns whether a request has a plan, and does not use that of its session. */
+export function hasOwnPlan({ plan, plan_ref }: RunRequest): boolean {
+  return plan !== undefined || plan_ref !== undefined;
+}
+
 /** Returns the request with the session's plan, unless the request has a plan of its own. */
 export function withSessionPlan(request: RunRequest, saved: SavedSession | null): RunRequest {
-  return saved && request.plan === undefined && request.plan_ref === undefined
+  return saved && !hasOwnPlan(request)
     ? { ...(saved.plan_lock ? { lock: saved.plan_lock } : {}), ...request, plan: saved.plan }
     : request;
 }
@@ -222,7 +206,7 @@ export function withSessionPlan(request: RunRequest, saved: SavedSession | null)
  * @throws {PreampError} `policy_refused` for a caller that chooses the model of an operator's plan.
  */
 export function callerOfPlan(caller: Caller, request: RunRequest, saved: SavedSession | null): Caller {
-  if (!saved || request.plan !== undefined || request.plan_ref !== undefined) return caller;
+  if (!saved || hasOwnPlan(request)) return caller;
   const { plan_origin } = saved;
   if (request.model !== undefined && plan_origin === "operator" && caller.origin === "caller") {
     throw modelRefused("the session's plan");
@@ -238,60 +222,74 @@ export function originOfPlan(
   return plan_ref !== undefined || (plan === undefined && model === undefined) ? "operator" : caller.origin;
 }
 
+/** Returns the state that a session gives to its next run; `saved` is null for a new session. */
+export function initialState(saved: SavedSession | null): InitialState {
+  const { messages = [], session_state = {}, usages = [], remembered } = saved ?? {};
+  return {
+    continued: saved !== null,
+    history: messages,
+    session_state,
+    usages,
+    ...(remembered ? { remembered } : {}),
+  };
+}
+
+/** What a session stores of its plan. */
+type StoredPlan = Pick<SavedSession, "plan" | "plan_origin" | "plan_base_url" | "plan_lock">;
+
+/** Returns the plan of a run as its session stores it: that of the request, or that of the session. */
+export function planToStore({ saved, ready, request, caller }: FinishedRun["options"]): StoredPlan {
+  if (saved && !hasOwnPlan(request)) {
+    const { plan, plan_origin, plan_base_url, plan_lock } = saved;
+    return { plan, plan_origin, plan_base_url, ...(plan_lock ? { plan_lock } : {}) };
+  }
+  return {
+    plan: ready.compiled.written,
+    plan_origin: originOfPlan(request, caller),
+    plan_base_url: ready.base_url ?? null,
+    ...(request.lock ? { plan_lock: request.lock } : {}),
+  };
+}
+
 /** Returns the session as stored after a run. */
 export function savedSession(run: FinishedRun, now_ms: number): SavedSession {
-  const { session_id, projection } = run;
-  const { saved, ready, request, caller } = run.options;
-  const at = timestamp(now_ms);
-  const own_plan = saved === null || hasOwnPlan(run);
-  const plan_lock = lockOf(run);
+  const { session_id, created_at, options } = run;
+  const { saved, ready, request } = options;
   return {
     object: {
       id: session_id,
       object: "session",
-      parent_id: saved?.object.parent_id ?? null,
-      plan_hash: own_plan ? ready.compiled.plan_hash : saved.object.plan_hash,
-      run_count: (saved?.object.run_count ?? 0) + 1,
-      created_at: saved?.object.created_at ?? run.created_at,
-      last_activity: at,
-      metadata: saved?.object.metadata ?? run.withoutSecrets(request.metadata ?? {}),
+      parent_id: null,
+      created_at,
+      metadata: run.withoutSecrets(request.metadata ?? {}),
+      ...afterRun(saved, now_ms),
+      plan_hash: saved && !hasOwnPlan(request) ? saved.object.plan_hash : ready.compiled.plan_hash,
     },
-    messages: [...projection.historyOf(session_id)],
     session_state: run.session_state,
-    usages: [...projection.usagesOf(session_id)],
-    ...rememberedIn(projection.rememberedOf(session_id)),
-    counters: { ...projection.countersOf(session_id) },
+    ...recordedBy(run, session_id),
     ...(run.last_run ? { last_run: run.last_run } : {}),
-    plan: own_plan ? ready.compiled.written : saved.plan,
-    ...(plan_lock ? { plan_lock } : {}),
-    plan_base_url: own_plan ? ready.base_url ?? null : saved.plan_base_url,
-    plan_origin: own_plan ? originOfPlan(request, caller) : saved.plan_origin,
+    ...planToStore(options),
     ...(saved?.spawned ? { spawned: saved.spawned } : {}),
   };
 }
 
 /** Returns a sub-agent's session as stored after its turn. */
 export function savedChild(run: FinishedRun, child: EndedChild, now_ms: number): SavedSession {
-  const { session_id, parent_id, agent, ready, limited, saved } = child;
-  const at = timestamp(now_ms);
-  const plan_lock = lockOf(run);
+  const { session_id, parent_id, agent, ready, limited, saved, session_state, last_run } = child;
+  const { plan_lock } = planToStore(run.options);
   return {
     object: {
       id: session_id,
       object: "session",
       parent_id,
+      created_at: timestamp(now_ms),
+      metadata: { agent },
+      ...afterRun(saved, now_ms),
       plan_hash: ready.compiled.plan_hash,
-      run_count: (saved?.object.run_count ?? 0) + 1,
-      created_at: saved?.object.created_at ?? at,
-      last_activity: at,
-      metadata: saved?.object.metadata ?? { agent },
     },
-    messages: [...child.messages],
-    session_state: run.withoutSecrets(child.session_state),
-    usages: [...child.usages],
-    ...rememberedIn(child.remembered),
-    counters: { ...run.projection.countersOf(session_id) },
-    last_run: child.last_run,
+    session_state: run.withoutSecrets(session_state),
+    ...recordedBy(run, session_id),
+    last_run,
     plan: ready.compiled.written,
     ...(plan_lock ? { plan_lock } : {}),
     plan_origin: ready.agents?.origin ?? "caller", // least trust if unknown
@@ -300,18 +298,19 @@ export function savedChild(run: FinishedRun, child: EndedChild, now_ms: number):
   };
 }
 
-function rememberedIn(
-  remembered: readonly RememberedApproval[],
-): Pick<SavedSession, "remembered"> {
-  return remembered.length > 0 ? { remembered } : {};
+/** Returns the fields of a session that a run keeps, and those that each run changes. */
+function afterRun(saved: SavedSession | null, now_ms: number) {
+  const run_count = (saved?.object.run_count ?? 0) + 1;
+  return { ...saved?.object, run_count, last_activity: timestamp(now_ms) };
 }
 
-function hasOwnPlan({ options: { request } }: Pick<FinishedRun, "options">): boolean {
-  return request.plan !== undefined || request.plan_ref !== undefined;
-}
-
-/** Returns the lock of a run's plan. */
-function lockOf(run: FinishedRun): JsonObject | undefined {
-  const { saved, request } = run.options;
-  return saved === null || hasOwnPlan(run) ? request.lock : saved.plan_lock;
+/** Returns what the log of a run contains of a session's state. */
+function recordedBy({ projection }: FinishedRun, session_id: string) {
+  const remembered = projection.rememberedOf(session_id);
+  return {
+    messages: [...projection.historyOf(session_id)],
+    usages: [...projection.usagesOf(session_id)],
+    counters: { ...projection.countersOf(session_id) },
+    ...(remembered.length > 0 ? { remembered } : {}),
+  };
 }

@@ -19,7 +19,7 @@ import type { AgentPlans, RunnablePlan } from "../ports.ts";
 import { type HostedRun, SessionHost } from "../run/session_host.ts";
 import type { AgentInput } from "../types.ts";
 import { lastRunOf } from "../session_status.ts";
-import type { EndedChild } from "../storage/session_store.ts";
+import { type EndedChild, initialState } from "../storage/session_store.ts";
 import {
   type ChildSessions,
   type Parent,
@@ -41,16 +41,6 @@ export interface SpawningRun extends HostedRun, ChildSessions {
 interface StartedTurn {
   surface: MountedDescriptors | null;
   turn_id: string | null;
-}
-
-interface PlannedTurn {
-  readonly child: Session;
-  readonly host: SessionHost;
-  readonly started: StartedTurn;
-  readonly usage: Usage;
-  /** Data of the parent's events. */
-  readonly event_data: JsonObject;
-  readonly instruction: string;
 }
 
 /** Spawns the sub-agents of one run. */
@@ -117,7 +107,7 @@ export class Spawner {
         throw error;
       });
       try {
-        return await this.#runChild(parent, planned, request, call.event_fields);
+        return await this.#runChild(parent, planned, request.instruction, call.event_fields);
       } finally {
         if (planned.saved) await this.#run.releaseSession(session_id);
       }
@@ -172,78 +162,52 @@ export class Spawner {
     }
   }
 
+  /** Runs a sub-agent's turn between the parent's two events, and stores its session. */
   async #runChild(
     parent: Parent,
     planned: Planned,
-    request: SpawnRequest,
+    instruction: string,
     call: JsonObject,
   ): Promise<SpawnResult> {
-    const { session_id, agent, saved } = planned;
-    const { session } = parent;
     this.#checkMayStart(parent); // checked again: planning is asynchronous
+    const { session_id, agent, ready, limited, saved } = planned;
+    const { session } = parent;
     const event_data = { agent, sub_session_id: session_id, parent_session_id: session.session_id, ...call };
-    const usage = usageOf(parent.session, parent.children, session_id);
+    const usage = usageOf(session, parent.children, session_id);
+    const before = usage.counters.turn_count;
     const started: StartedTurn = { surface: null, turn_id: null };
     const host = this.#makeHost(planned, usage, started, () => child);
     const child = this.#makeChild(parent, planned, usage, host);
     if (saved) this.#run.projection.continueFrom(session_id, saved);
-    const ended = this.#markLive(child);
-    try {
-      return await this.#runTurn(parent, planned, {
-        child,
-        host,
-        started,
-        usage,
-        event_data,
-        instruction: request.instruction,
-      });
-    } finally {
-      ended();
-    }
-  }
-
-  /** Marks a sub-agent as running; returns a function that ends this. */
-  #markLive(child: Session): () => void {
-    const { promise, resolve } = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<void>();
     const running = this.#running ??= new Map();
-    running.set(child, promise);
-    return () => {
+    running.set(child, ended.promise);
+    try {
+      await session.emit(saved ? "task:agent_resumed" : "task:agent_spawned", event_data);
+      const { outcome, was_initialised } = await host.withConsole(() =>
+        runChildTurn(session, child, instruction)
+      );
+      if (was_initialised) {
+        await this.#run.saveSession({
+          session_id,
+          parent_id: session.session_id,
+          agent,
+          ready,
+          limited,
+          saved,
+          session_state: child.session_state,
+          last_run: lastRunOf(outcome),
+          input: inputOf(planned, started),
+        });
+      }
+      const turn_count = usage.counters.turn_count - before;
+      const { status, stop_reason, error, output_text } = outcome;
+      await session.emit("task:agent_completed", { ...event_data, status, stop_reason, turn_count, error });
+      return { output: output_text, session_id, status, turn_count, metadata: { agent, stop_reason, error } };
+    } finally {
       running.delete(child);
-      resolve();
-    };
-  }
-
-  /** Runs a sub-agent's turn between the parent's two events, then stores its session. */
-  async #runTurn(parent: Parent, planned: Planned, turn: PlannedTurn): Promise<SpawnResult> {
-    const { session_id, agent, ready, limited, saved } = planned;
-    const { child, host, usage, event_data, instruction } = turn;
-    const { projection } = this.#run;
-    const { session } = parent;
-    const before = usage.counters.turn_count;
-    await session.emit(saved ? "task:agent_resumed" : "task:agent_spawned", event_data);
-    const { outcome, was_initialised } = await host.withConsole(() =>
-      runChildTurn(session, child, instruction)
-    );
-    if (was_initialised) {
-      await this.#run.saveSession({
-        session_id,
-        parent_id: session.session_id,
-        agent,
-        ready,
-        limited,
-        saved,
-        messages: projection.historyOf(session_id),
-        session_state: child.session_state,
-        usages: projection.usagesOf(session_id),
-        remembered: projection.rememberedOf(session_id),
-        last_run: lastRunOf(outcome),
-        input: inputOf(planned, turn.started),
-      });
+      ended.resolve();
     }
-    const turn_count = usage.counters.turn_count - before;
-    const { status, stop_reason, error, output_text } = outcome;
-    await session.emit("task:agent_completed", { ...event_data, status, stop_reason, turn_count, error });
-    return { output: output_text, session_id, status, turn_count, metadata: { agent, stop_reason, error } };
   }
 
   #makeHost(
@@ -281,10 +245,7 @@ export class Spawner {
       limits,
       session_id,
       parent_id: parent.session.session_id,
-      session_state: saved?.session_state ?? {},
-      history: saved?.messages ?? [],
-      usages: saved?.usages ?? [],
-      continued: saved !== null,
+      ...initialState(saved),
       cancellation: new CancellationToken(),
       capabilities: this.#capabilities(ready, (agents) => ({
         session: child,
@@ -310,11 +271,7 @@ function inputOf(
     turn_id,
     plan: ready.compiled.written,
     limited,
-    continued: saved !== null,
-    history: saved?.messages ?? [],
-    session_state: saved?.session_state ?? {},
-    usages: saved?.usages ?? [],
-    ...(saved?.remembered ? { remembered: saved.remembered } : {}),
+    ...initialState(saved),
     surface,
   };
 }

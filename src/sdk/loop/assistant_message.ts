@@ -1,5 +1,5 @@
 /** Converts an answer to the data of the log and to the stored message. */
-import { isObject, type JsonObject } from "../json.ts";
+import { isObject, type JsonObject, toFrozenOwn } from "../json.ts";
 import type { ChatResponse, Message, StoredToolCall } from "../messages.ts";
 import type { ToolCall } from "../tools.ts";
 
@@ -17,35 +17,39 @@ export function withoutCalls({ tool_calls: _, ...response }: ChatResponse): Chat
 }
 
 /** Returns the `response` of `provider:response`: all that resuming and replaying need. */
-export function responseData(response: ChatResponse): JsonObject {
-  const { content, tool_calls, finish_reason, usage, metadata } = response;
-  return { content, tool_calls: tool_calls?.map(loggedCall), finish_reason, usage, metadata };
-}
-
-/**
- * Returns a call for the log, including arguments that could not be read: a resumed loop must not take them
- * for an empty object.
- */
-function loggedCall(call: ToolCall): JsonObject {
-  const { invalid_arguments } = call;
-  return invalid_arguments === undefined ? { ...call } : { ...call, invalid_arguments };
+export function responseData(
+  { content, tool_calls, finish_reason, usage, metadata }: ChatResponse,
+): JsonObject {
+  const data: JsonObject = { content };
+  if (tool_calls) data.tool_calls = tool_calls.map((call) => withUnreadable(call, { ...call }));
+  if (finish_reason !== undefined) data.finish_reason = finish_reason;
+  if (usage !== undefined) data.usage = usage;
+  if (metadata !== undefined) data.metadata = metadata;
+  return data;
 }
 
 /** Returns the stored message of an answer; its calls have `name` and `tool`. */
 export function assistantMessage(
-  response: Pick<ChatResponse, "content" | "tool_calls" | "metadata">,
+  { content, tool_calls, metadata }: Pick<ChatResponse, "content" | "tool_calls" | "metadata">,
 ): Message {
-  const message: Message = { role: "assistant", content: response.content };
-  if (response.tool_calls && response.tool_calls.length > 0) {
-    message.tool_calls = response.tool_calls.map(storedCall);
-  }
-  if (isObject(response.metadata)) message.metadata = response.metadata;
+  const message: Message = { role: "assistant", content };
+  if (tool_calls && tool_calls.length > 0) message.tool_calls = tool_calls.map(storedCall);
+  if (isObject(metadata)) message.metadata = metadata;
   return message;
 }
 
-function storedCall({ id, name, arguments: args, invalid_arguments }: ToolCall): StoredToolCall {
-  const stored = { id, name, tool: name, arguments: args };
-  return invalid_arguments === undefined ? stored : Object.assign(stored, { invalid_arguments });
+function storedCall(call: ToolCall): StoredToolCall {
+  const { id, name, arguments: args } = call;
+  return withUnreadable(call, { id, name, tool: name, arguments: args }) as unknown as StoredToolCall; // the same fields
+}
+
+/**
+ * Returns the frozen fields of a call, with the text of arguments that could not be read: a resumed loop must
+ * not take them for an empty object.
+ */
+function withUnreadable({ invalid_arguments }: ToolCall, fields: JsonObject): JsonObject {
+  if (invalid_arguments !== undefined) fields.invalid_arguments = invalid_arguments;
+  return toFrozenOwn(fields);
 }
 
 /** Maximum code points of `response_preview` in `prompt:complete`. */

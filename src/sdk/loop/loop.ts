@@ -6,7 +6,7 @@ import { errorCode, PreampError } from "../errors.ts";
 import type { ContextManager, Coordinator, ExecuteOptions, Orchestrator } from "../contracts.ts";
 import { isNoop } from "../hook_chain.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
-import type { JsonObject } from "../json.ts";
+import { type JsonObject, toFrozenOwn } from "../json.ts";
 import { type ChatResponse, type Message, type Prompt, textOf } from "../messages.ts";
 import type { Provider } from "../providers.ts";
 import type { Tool, ToolCall } from "../tools.ts";
@@ -20,7 +20,7 @@ import { formatInstruction, formatProblems, MAX_REPAIRS, repairRequest } from ".
 import { selectTool } from "./tool_selection.ts";
 import { standingOf } from "./resume_point.ts";
 import { SteeringQueue } from "./steering.ts";
-import { runToolCalls } from "./tool_calls.ts";
+import { runToolCalls, type ToolBatch } from "./tool_calls.ts";
 import type { LoopConfig } from "./loop_config.ts";
 
 /** Default number of attempts after the first one. */
@@ -76,6 +76,8 @@ class TurnRun {
   readonly #inputs: TurnInputs;
   readonly #coordinator: Coordinator | undefined;
   readonly #models: ModelCalls;
+  /** The tool calls of the turn; each answer has its own group id. */
+  readonly #batch: ToolBatch;
   #chosen: ChosenProvider | null = null;
   /** Ephemeral injections for the next request of this turn. */
   #pending: Injection[] = [];
@@ -87,7 +89,7 @@ class TurnRun {
   #status: Status = "incomplete";
 
   constructor(inputs: TurnInputs) {
-    const { config, hooks, throttle, options } = inputs;
+    const { config, hooks, tools, throttle, options } = inputs;
     this.#inputs = inputs;
     const coordinator = this.#coordinator = options?.coordinator;
     this.#iteration = this.#answered = options?.resume ? options.iteration ?? 0 : 0;
@@ -98,6 +100,21 @@ class TurnRun {
       max_retries: config.max_retries ?? DEFAULT_MAX_RETRIES,
       newId: (prefix) => this.#newId(prefix),
     });
+    const batch: ToolBatch = this.#batch = {
+      tools,
+      hooks,
+      max_parallel: config.max_parallel_tools,
+      parallel_group_id: "",
+      session_id: coordinator?.session_id ?? "",
+      signal: coordinator?.cancellation.signal ?? new AbortController().signal,
+      process: (emission, event) => this.#process(emission, event),
+      keep: (injections) => this.#addPending(injections),
+    };
+    if (!config.selects_tools) return;
+    batch.select = (call) => {
+      const { parallel_group_id } = batch;
+      return selectTool(call, { hooks, tools: Object.keys(tools), parallel_group_id });
+    };
   }
 
   async run(): Promise<string> {
@@ -126,13 +143,13 @@ class TurnRun {
   }
 
   async #begin(): Promise<void> {
-    const { hooks, context, prompt } = this.#inputs;
+    const { hooks, prompt } = this.#inputs;
     const emitted = await hooks.emit("prompt:submit", { prompt });
     const submitted = isNoop(emitted) ? emitted : await this.#process(emitted, "prompt:submit");
     if (submitted.action === "deny") return this.#deny(submitted);
     this.#addPending(submitted.injections);
     const final_prompt = (submitted.modified ? submitted.data.prompt : prompt) as Prompt; // a hook may change the prompt
-    await context.addMessage({ role: "user", content: final_prompt });
+    await this.#store({ role: "user", content: final_prompt });
     this.#choose();
     await this.#iterate();
   }
@@ -260,7 +277,7 @@ class TurnRun {
     this.#answered++;
     // the wrap-up offers no tools: a call is dropped, because the history would keep it unanswered
     const response = max_reached ? withoutCalls(answer) : answer;
-    if (response.content.length > 0) await context.addMessage(assistantMessage(response));
+    if (response.content.length > 0) await this.#store(assistantMessage(response));
     return response;
   }
 
@@ -279,31 +296,19 @@ class TurnRun {
 
   /** Runs the calls of an answer and stores their results; returns true when the turn must end. */
   async #runTools(calls: readonly ToolCall[]): Promise<boolean> {
-    const { hooks, context, tools, config } = this.#inputs;
-    const cancellation = this.#coordinator?.cancellation;
-    const parallel_group_id = this.#newId("grp");
-    const { messages, limited } = await runToolCalls(calls, {
-      tools,
-      hooks,
-      max_parallel: config.max_parallel_tools,
-      parallel_group_id,
-      ...(config.selects_tools
-        ? {
-          select: (call: ToolCall) =>
-            selectTool(call, { hooks, tools: Object.keys(tools), parallel_group_id }),
-        }
-        : {}),
-      session_id: this.#coordinator?.session_id ?? "",
-      signal: cancellation?.signal ?? new AbortController().signal,
-      process: (emission, event) => this.#process(emission, event),
-      keep: (injections) => this.#addPending(injections),
-    });
-    for (const message of messages) await context.addMessage(message);
-    if (cancellation?.is_immediate) {
-      await context.addMessage({ role: "assistant", content: [{ type: "text", text: CANCELLED_NOTE }] });
+    this.#batch.parallel_group_id = this.#newId("grp");
+    const { messages, limited } = await runToolCalls(calls, this.#batch);
+    for (const message of messages) await this.#store(message);
+    if (this.#coordinator?.cancellation.is_immediate) {
+      await this.#store({ role: "assistant", content: [{ type: "text", text: CANCELLED_NOTE }] });
     }
     if (limited) this.#status = "incomplete";
     return limited;
+  }
+
+  /** Stores a new message; freezing it here saves the guard a copy. */
+  #store(message: Message): Promise<void> {
+    return this.#inputs.context.addMessage(toFrozenOwn(message) as unknown as Message); // the same fields
   }
 
   /**

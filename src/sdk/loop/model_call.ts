@@ -6,7 +6,7 @@ import type { Coordinator } from "../contracts.ts";
 import type { ContextOverflow } from "../context_overflow.ts";
 import { errorCode, errorMessage, errorName } from "../errors.ts";
 import type { HookRegistry } from "../hooks.ts";
-import type { JsonObject } from "../json.ts";
+import { type JsonObject, toFrozenOwn } from "../json.ts";
 import { overflowOf } from "../llm_errors.ts";
 import type { ChatRequest, ChatResponse } from "../messages.ts";
 import { RetryConfig, retryDelay, withRetry } from "../retry.ts";
@@ -99,7 +99,7 @@ export class ModelCalls {
       iteration,
       usage: response.usage ?? null,
       tool_calls: response.tool_calls !== undefined,
-      response: responseData(response),
+      response: toFrozenOwn(responseData(response)),
     });
     return response;
   }

@@ -5,7 +5,7 @@
 import { errorCode, errorMessage, errorName } from "../errors.ts";
 import { isNoop } from "../hook_chain.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
-import { isObject, jsonEqual, type JsonObject, toFrozenObject } from "../json.ts";
+import { isObject, jsonEqual, type JsonObject, toFrozenOwn } from "../json.ts";
 import type { Message } from "../messages.ts";
 import {
   cancelledCallText,
@@ -52,115 +52,121 @@ export interface BatchResult {
  * Runs the calls, at most `max_parallel` at once, and resolves to their results. Never rejects because a tool
  * failed.
  */
-export async function runToolCalls(calls: readonly ToolCall[], batch: ToolBatch): Promise<BatchResult> {
-  const messages = new Array<Message>(calls.length);
-  /**
-   * Result of the call that a limit refused; the remaining calls get the same result, because the turn ends.
-   */
-  let refused: Answer | null = null;
-  let next = 0;
-  let failed = false;
-  const work = async () => {
-    while (next < calls.length && !failed) {
-      const index = next++;
-      const call = calls[index]!;
-      const answer: Answer = batch.signal.aborted ? cancelled(call) : refused ?? await answerOf(call, batch);
-      if (answer.limited) refused = answer;
-      messages[index] = { role: "tool", tool_call_id: call.id, name: call.name, content: answer.content };
-    }
-  };
+export function runToolCalls(calls: readonly ToolCall[], batch: ToolBatch): Promise<BatchResult> {
+  const run = new BatchRun(calls, batch);
   const at_once = Math.min(batch.max_parallel, calls.length);
-  if (at_once === 1) { // perf: sequential calls need no workers
-    await work();
-    return { messages, limited: refused !== null };
+  return at_once === 1 ? run.work() : run.workAtOnce(at_once);
+}
+
+/** One run of a batch. */
+class BatchRun implements BatchResult {
+  readonly messages: Message[];
+  limited = false;
+  readonly #calls: readonly ToolCall[];
+  readonly #batch: ToolBatch;
+  #next = 0;
+  #failed = false;
+  /** Result of the call that a limit refused; the remaining calls get the same, because the turn ends. */
+  #refusal: string | null = null;
+
+  constructor(calls: readonly ToolCall[], batch: ToolBatch) {
+    this.#calls = calls;
+    this.#batch = batch;
+    this.messages = new Array(calls.length);
   }
-  const workers = Array.from({ length: at_once }, async () => {
+
+  /** Waits for all workers, even when one fails: no call may continue after its turn. */
+  async workAtOnce(count: number): Promise<this> {
+    for (const worker of await Promise.allSettled(Array.from({ length: count }, () => this.work()))) {
+      if (worker.status === "rejected") throw worker.reason;
+    }
+    return this;
+  }
+
+  /** Runs the next calls, one after the other, until all were started. */
+  async work(): Promise<this> {
+    const calls = this.#calls;
     try {
-      await work();
+      while (this.#next < calls.length && !this.#failed) {
+        const index = this.#next++;
+        const call = calls[index]!; // below the length
+        const content = this.#batch.signal.aborted
+          ? cancelledCallText(call.name)
+          : this.#refusal ?? await this.#run(call);
+        this.messages[index] = { role: "tool", tool_call_id: call.id, name: call.name, content };
+      }
     } catch (error) {
-      failed = true;
+      this.#failed = true;
       throw error;
     }
-  });
-  // waits for all workers, even when one fails: no call may continue after its turn
-  for (const worker of await Promise.allSettled(workers)) {
-    if (worker.status === "rejected") throw worker.reason;
+    return this;
   }
-  return { messages, limited: refused !== null };
-}
 
-interface Answer {
-  content: string;
-  limited?: boolean;
-}
+  /** Runs one call; resolves to the text of its result. */
+  async #run(requested: ToolCall): Promise<string> {
+    const { select, hooks, tools, parallel_group_id, session_id, signal } = this.#batch;
+    const selection = select && await select(requested);
+    if (selection && "denied" in selection) return `Denied by hook: ${selection.denied}`;
+    const call = selection ? selection.call : requested;
+    const { id, name } = call;
+    const gated = { tool_name: name, tool_call_id: id, tool_input: call.arguments, parallel_group_id };
+    const pre = await hooks.emit("tool:pre", gated);
+    if (pre.action === "deny") {
+      await this.#apply(pre, "tool:pre");
+      return `Denied by hook: ${pre.reason}`;
+    }
+    const tool_input = isObject(pre.data.tool_input) ? pre.data.tool_input : call.arguments;
+    const facts = { ...gated, tool_input };
+    const tool = findTool(tools, name);
+    const checking = refusalOf(call, tool, tool_input, pre.modified);
+    const refusal = checking instanceof Promise ? await checking : checking;
+    if (tool === undefined || refusal !== null) {
+      await this.#apply(withoutQuestion(pre), "tool:pre");
+      await hooks.emit("tool:error", { ...facts, error: refusal });
+      return `Error: ${refusal?.msg}`;
+    }
+    if (!isNoop(pre)) {
+      const settled = await this.#apply(pre, "tool:pre");
+      if (settled.action === "deny") return `Denied by hook: ${settled.reason}`;
+    }
+    let result: ToolResult;
+    try {
+      const context = { id, signal, session_id, progress: ignoreProgress };
+      result = toToolResult(await tool.execute(tool_input, context));
+    } catch (error) {
+      return await this.#fail(call, facts, error);
+    }
+    const { success, output, error } = result;
+    const plain = toFrozenOwn({ success, output, error });
+    const post = await hooks.emit("tool:post", { ...facts, result: plain });
+    if (!isNoop(post)) await this.#apply(post, "tool:post");
+    return serializeOutput(changedResult(plain, post) ?? result);
+  }
 
-async function answerOf(requested: ToolCall, batch: ToolBatch): Promise<Answer> {
-  const selection = batch.select && await batch.select(requested);
-  if (selection && "denied" in selection) return { content: `Denied by hook: ${selection.denied}` };
-  const call = selection ? selection.call : requested;
-  const { hooks, parallel_group_id } = batch;
-  const { id: tool_call_id, name: tool_name } = call;
-  const gated = { tool_name, tool_call_id, tool_input: call.arguments, parallel_group_id };
-  const pre = await hooks.emit("tool:pre", gated);
-  if (pre.action === "deny") {
-    await apply(pre, "tool:pre", batch);
-    return { content: `Denied by hook: ${pre.reason}` };
+  /** Reports a call whose tool threw; resolves to the text of its result. */
+  async #fail({ name }: ToolCall, facts: JsonObject, thrown: unknown): Promise<string> {
+    const { hooks, signal } = this.#batch;
+    if (signal.aborted) return cancelledCallText(name);
+    const error = { type: toolErrorType(thrown), msg: errorMessage(thrown) };
+    await this.#apply(await hooks.emit("tool:error", { ...facts, error }), "tool:error");
+    const text = `Error executing tool: ${error.msg}`;
+    if (errorCode(thrown) === "limit_reached") {
+      this.limited = true;
+      this.#refusal = text;
+    }
+    return text;
   }
-  const tool_input = isObject(pre.data.tool_input) ? pre.data.tool_input : call.arguments;
-  const tool = findTool(batch.tools, tool_name);
-  const checking = refusalOf(call, tool, tool_input, pre.modified);
-  const refusal = checking instanceof Promise ? await checking : checking;
-  if (tool === undefined || refusal !== null) {
-    await apply(withoutQuestion(pre), "tool:pre", batch);
-    await hooks.emit("tool:error", { ...gated, tool_input, error: refusal });
-    return { content: `Error: ${refusal?.msg}` };
-  }
-  if (!isNoop(pre)) {
-    const settled = await apply(pre, "tool:pre", batch);
-    if (settled.action === "deny") return { content: `Denied by hook: ${settled.reason}` };
-  }
-  return await execute(call, tool, { ...gated, tool_input }, batch);
-}
 
-/** Executes an allowed call; `facts` are the fields that `tool:post` and `tool:error` repeat. */
-async function execute(call: ToolCall, tool: Tool, facts: CallFacts, batch: ToolBatch): Promise<Answer> {
-  const { hooks, signal, session_id } = batch;
-  let result: ToolResult;
-  try {
-    const context = { id: call.id, signal, session_id, progress: ignoreProgress };
-    result = toToolResult(await tool.execute(facts.tool_input, context));
-  } catch (error) {
-    if (signal.aborted) return cancelled(call);
-    const failure = { type: toolErrorType(error), msg: errorMessage(error) };
-    await apply(await hooks.emit("tool:error", { ...facts, error: failure }), "tool:error", batch);
-    return {
-      content: `Error executing tool: ${failure.msg}`,
-      limited: errorCode(error) === "limit_reached",
-    };
+  /** Carries out what hooks asked for; resolves to the emission after a question was answered. */
+  async #apply(emission: Emission, event: string): Promise<Emission> {
+    const settled = await this.#batch.process(emission, event);
+    this.#batch.keep(settled.injections);
+    return settled;
   }
-  const plain = plainResult(result);
-  const post = await hooks.emit("tool:post", { ...facts, result: plain });
-  if (!isNoop(post)) await apply(post, "tool:post", batch);
-  return { content: serializeOutput(changedResult(plain, post) ?? result) };
-}
-
-/** Fields of a call in its events. */
-interface CallFacts {
-  tool_name: string;
-  tool_call_id: string;
-  tool_input: JsonObject;
-  parallel_group_id: string;
 }
 
 /** The guard of a tool reports progress to the session. */
 function ignoreProgress(): void {}
-
-/** Carries out what hooks asked for; resolves to the emission after a question was answered. */
-async function apply(emission: Emission, event: string, { process, keep }: ToolBatch): Promise<Emission> {
-  const settled = await process(emission, event);
-  keep(settled.injections);
-  return settled;
-}
 
 /** Returns an emission without its question: a call that cannot run needs no approval. */
 function withoutQuestion(pre: Emission): Emission {
@@ -231,10 +237,6 @@ export function toolErrorType(error: unknown): string {
   return name === "NotCapable" || name === "PermissionDenied" ? "tool_permission_denied" : name;
 }
 
-function plainResult({ success, output, error }: ToolResult): JsonObject {
-  return toFrozenObject({ success, output, error });
-}
-
 /** Returns the result with which a hook replaced the tool's, or null; compared by value. */
 function changedResult(result: JsonObject, post: Emission): ToolResult | null {
   const changed = post.data.result;
@@ -247,11 +249,4 @@ function changedResult(result: JsonObject, post: Emission): ToolResult | null {
     });
   }
   return ToolResult({ success: result.success === true, output: changed });
-}
-
-/** Returns the result of a call that was cancelled before it finished. */
-function cancelled(call: ToolCall): Answer {
-  return {
-    content: cancelledCallText(call.name),
-  };
 }

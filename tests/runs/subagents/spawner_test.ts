@@ -4,6 +4,9 @@
  */
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import type { JsonObject, Message, Module, Tool } from "../../../src/sdk/types.ts";
+import type { MemoryStore } from "../../../src/store/memory.ts";
+import { codeOf } from "../../support/asking_runs.ts";
+import { SlowStore } from "../../support/runs.ts";
 import {
   agentsKit,
   CALLER,
@@ -224,6 +227,27 @@ Deno.test("remove() deletes a session with the sessions of its sub-agents, neste
   assertEquals(await ids(), ["ses_1", "ses_2", "ses_3"]);
   await kit.runs.sessions.remove(CALLER, "ses_1");
   assertEquals(await ids(), []);
+});
+
+/** A store that another process shares. */
+class SharedStore extends SlowStore {
+  changed(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  }
+}
+
+Deno.test("remove() refuses a session while another process has a run of one of its sub-agents' sessions", async () => {
+  const store = (memory: MemoryStore) => new SharedStore(memory);
+  const kit = agentsKit({ store });
+  const slow = { providers: [script("one", { delay_ms: 1_000, text: "two" })] };
+  await kit.run(planOf([tasks({ agent: "slow", instruction: "x" }), "done"], { slow }));
+  const other = agentsKit({ store, beside: kit });
+  const handle = await other.runs.create({ prompt: "go", session_id: "ses_2" }, CALLER);
+  assertEquals(await codeOf(() => kit.runs.sessions.remove(CALLER, "ses_1")), "session_busy");
+  for (let steps = 0; steps < 20; steps++) await kit.clock.advance(100);
+  assertEquals((await handle.settled("end")).status, "completed");
+  await kit.runs.sessions.remove(CALLER, "ses_1");
+  assertEquals((await kit.runs.sessions.list(CALLER, {})).data, []);
 });
 
 const BAD: [string, JsonObject, RegExp][] = [
