@@ -81,20 +81,21 @@ export class Plans {
     const finding = this.#finder.find(request, caller, base_url);
     const found = finding instanceof Promise ? await finding : finding;
     try {
-      return await this.#ready(found, caller, request);
+      return this.#readyPlan(found, await this.#compileAndAuthorise(found, caller, request), caller);
     } catch (error) {
       throw await located(error, found);
     }
   }
 
-  async #ready(found: ResolvedPlan, caller: Caller, options: AuthoriseOptions): Promise<RunnablePlan> {
-    const authorised = await this.#compileAndAuthorise(found, caller, options);
-    return new ReadyPlan(
-      this.#options,
-      found,
-      authorised,
-      (written) => this.#ready({ ...found, input: written }, caller, { within: authorised }),
-    );
+  #readyPlan(found: ResolvedPlan, authorised: AuthorisedPlan, caller: Caller): RunnablePlan {
+    return new ReadyPlan(this.#options, found, authorised, async (written) => {
+      const child = { ...found, input: written };
+      return this.#readyPlan(
+        child,
+        await this.#compileAndAuthorise(child, caller, { within: authorised }),
+        caller,
+      );
+    });
   }
 
   /**
@@ -159,9 +160,8 @@ export class Plans {
     if (within === undefined && !template.agents_allowed.has(policy)) {
       await this.#authoriseAgents(template, found, policy, grants);
     }
-    const lock = ignore_lock
-      ? undefined
-      : within?.context.lock ?? await this.#lockOf(template, found, options);
+    const locking = ignore_lock ? undefined : within?.context.lock ?? this.#lockOf(template, found, options);
+    const lock = locking instanceof Promise ? await locking : locking;
     const base = base_url === undefined ? {} : { base_url };
     const context = { origin, namespace: caller.namespace, policy, ...base, ...(lock ? { lock } : {}) };
     return { template, compiled, grants, policy, context, origin, ...base };

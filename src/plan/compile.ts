@@ -3,7 +3,7 @@
  * runs a module.
  */
 import { canonicalDigest } from "../sdk/digest.ts";
-import { deepFreeze, isObject, type JsonObject } from "../sdk/json.ts";
+import { deepFreeze, isObject, type JsonObject, toFrozenObject } from "../sdk/json.ts";
 import type { MountPlan } from "../sdk/plan.ts";
 import { describe } from "../sdk/value_path.ts";
 import { checkPlan, type FileReference, systemFileUrl } from "./check/check.ts";
@@ -65,9 +65,10 @@ export async function compilePlan(
   const key = cache && cacheKey(typeof input, text, options);
   const known = key === undefined ? undefined : cache?.get(key);
   if (known) return known;
-  const { data: written, locate } = typeof input === "string"
+  const { data, locate } = typeof input === "string"
     ? await (await import("./parse/parse.ts")).parseDocument(text, { label, limits })
     : { data: dataOf(text, label, limits), locate: undefined };
+  const written = toFrozenObject(data); // marked: stores do not measure the plan of each run
   const reads_files = origin === "operator" && readText !== undefined && base_url !== undefined;
   const { plan, findings, env, files } = checkPlan(written, { ...options, files: reads_files });
   if (!plan) {

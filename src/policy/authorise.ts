@@ -9,6 +9,7 @@ import { askedOf, covers, entryLabel, type FullPermissions, grantPath } from "..
 import type { RunLimits } from "../sdk/contracts.ts";
 import { didYouMean } from "../sdk/findings.ts";
 import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
+import { toFrozenObject } from "../sdk/json.ts";
 import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
 import { describe } from "../sdk/value_path.ts";
 import {
@@ -99,7 +100,7 @@ export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Gr
   reasons.push(...too_high.map(refused));
   if (reasons.length > 0) throw refusal("plan", reasons);
   return {
-    limits: Object.freeze(limits),
+    limits: toFrozenObject(limits) as unknown as RunLimits, // shared by runs, their entries and records
     cost_limit,
     mayReadEnv,
     tiers,

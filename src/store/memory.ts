@@ -1,6 +1,6 @@
 /** The in-memory store of one process. Bounded: when full, it drops the oldest logs of ended runs first. */
 import { comparePositions, decodeCursor, encodeCursor } from "./rows.ts";
-import { estimateJsonBytes, KEY_BYTES, MARKS_BYTES } from "../sdk/json.ts";
+import { estimateJsonBytes } from "../sdk/json.ts";
 import {
   type Change,
   type Fence,
@@ -214,7 +214,7 @@ export class MemoryStore implements Store {
     if (!kind) this.#records.set(record.kind, kind = new Map());
     const before = kind.get(record.key);
     kind.delete(record.key); // reinserted at the end: the least recently used record is dropped first
-    const bytes = before?.value === record.value ? before.bytes : estimateRecordBytes(record.value);
+    const bytes = before?.value === record.value ? before.bytes : estimateJsonBytes(record.value);
     this.#bytes += bytes - (before?.bytes ?? 0);
     kind.set(record.key, {
       ...record,
@@ -301,27 +301,4 @@ export class MemoryStore implements Store {
     this.#leases.clear();
     this.#entries = this.#bytes = 0;
   }
-}
-
-/** Sizes of frozen fields: many runs are stored with the same plan. */
-const frozen_field_bytes = new WeakMap<object, number>();
-
-/**
- * Returns the {@link estimateJsonBytes} of a record's value. A frozen field is assumed to be deeply frozen
- * and is measured once.
- */
-export function estimateRecordBytes(value: Record<string, unknown>): number {
-  let bytes = MARKS_BYTES;
-  for (const key in value) {
-    const field = value[key];
-    const frozen = typeof field === "object" && field !== null && Object.isFrozen(field);
-    bytes += key.length + KEY_BYTES + (frozen ? estimateFrozenBytes(field) : estimateJsonBytes(field));
-  }
-  return bytes;
-}
-
-function estimateFrozenBytes(field: object): number {
-  let bytes = frozen_field_bytes.get(field);
-  if (bytes === undefined) frozen_field_bytes.set(field, bytes = estimateJsonBytes(field));
-  return bytes;
 }
