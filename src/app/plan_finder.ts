@@ -132,15 +132,17 @@ export class PlanFinder {
   /**
    * Compiles a plan and applies the operator's source overrides. @throws {PreampError} as {@link compile}.
    */
-  located(found: ResolvedPlan): Promise<CompiledPlan> {
-    const compiling = this.compile(found);
+  located(found: ResolvedPlan): Promise<CompiledPlan> | CompiledPlan {
     const { sources } = this.#options;
-    if (found.origin !== "operator" || sources.empty) return compiling;
-    return compiling.then(async (compiled) => withOverrides(compiled, await sources.find()));
+    return found.origin !== "operator" || sources.empty ? this.compile(found) : this.#withOverrides(found);
+  }
+
+  async #withOverrides(found: ResolvedPlan): Promise<CompiledPlan> {
+    return withOverrides(await this.compile(found), await this.#options.sources.find());
   }
 
   /** Compiles a plan. @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`. */
-  compile({ input, origin, limits, base_url, name }: ResolvedPlan): Promise<CompiledPlan> {
+  compile({ input, origin, limits, base_url, name }: ResolvedPlan): Promise<CompiledPlan> | CompiledPlan {
     return compilePlan(input, {
       origin,
       limits,

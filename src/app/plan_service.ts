@@ -151,7 +151,8 @@ export class Plans {
   ): Promise<AuthorisedPlan> {
     const { origin, base_url } = found;
     const { within, ignore_lock } = options;
-    const template = await this.#templateOf(found);
+    const templating = this.#templateOf(found);
+    const template = templating instanceof Promise ? await templating : templating;
     const { compiled } = template;
     const policy = this.#policyOf(caller);
     const grants = this.#grantsOf(template, found, policy, options);
@@ -167,8 +168,14 @@ export class Plans {
     return { template, compiled, grants, policy, context, origin, ...base };
   }
 
-  async #templateOf(found: ResolvedPlan): Promise<PlanTemplate> {
-    const compiled = await this.#finder.located(found);
+  #templateOf(found: ResolvedPlan): Promise<PlanTemplate> | PlanTemplate {
+    const compiling = this.#finder.located(found);
+    const known = compiling instanceof Promise ? undefined : this.#templates.get(compiling);
+    return known ?? this.#createTemplate(compiling);
+  }
+
+  async #createTemplate(compiling: Promise<CompiledPlan> | CompiledPlan): Promise<PlanTemplate> {
+    const compiled = await compiling;
     const known = this.#templates.get(compiled);
     if (known) return known;
     const template = await createTemplate(compiled, this.#options.modules);

@@ -55,17 +55,27 @@ export interface CompileOptions {
  * @throws {PreampError} `plan_invalid` with every finding, with line and column when `input` is text;
  * `plan_limit_exceeded`.
  */
-export async function compilePlan(
+export function compilePlan(
   input: JsonObject | string,
   options: CompileOptions,
-): Promise<CompiledPlan> {
-  const { origin, base_url, readText, name, cache, limits = DOCUMENT_LIMITS } = options;
+): Promise<CompiledPlan> | CompiledPlan {
+  const { name, cache, limits = DOCUMENT_LIMITS } = options;
   const label = name === undefined ? "the plan" : `the plan "${name}"`;
   const text = typeof input === "string" ? input : textOfData(input, label, limits);
   const key = cache && cacheKey(typeof input, text, options);
   const known = key === undefined ? undefined : cache?.get(key);
-  if (known) return known;
-  const { data, locate } = typeof input === "string"
+  return known ?? compileText(text, typeof input === "string", label, key, options);
+}
+
+async function compileText(
+  text: string,
+  is_document: boolean,
+  label: string,
+  key: string | undefined,
+  options: CompileOptions,
+): Promise<CompiledPlan> {
+  const { origin, base_url, readText, cache, limits = DOCUMENT_LIMITS } = options;
+  const { data, locate } = is_document
     ? await (await import("./parse/parse.ts")).parseDocument(text, { label, limits })
     : { data: dataOf(text, label, limits), locate: undefined };
   const written = toFrozenObject(data); // marked: stores do not measure the plan of each run

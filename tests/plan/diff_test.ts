@@ -6,8 +6,8 @@ import { assert, assertEquals } from "../assert.ts";
 import { GOOD } from "../support/plans.ts";
 import * as fc from "fast-check";
 
-function plan(more: JsonObject = {}): Promise<ComparedPlan> {
-  return compilePlan({ ...GOOD, ...more }, { origin: "operator", base_url: "file:///plans/a.yaml" });
+async function plan(more: JsonObject = {}): Promise<ComparedPlan> {
+  return await compilePlan({ ...GOOD, ...more }, { origin: "operator", base_url: "file:///plans/a.yaml" });
 }
 
 async function diff(from: JsonObject, to: JsonObject): Promise<PlanDiff> {

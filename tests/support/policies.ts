@@ -15,12 +15,12 @@ export const BUILTINS: ReadonlySet<string> = new Set([
 ]);
 
 /** Compiles a valid plan with further keys. */
-export function compiled(
+export async function compiled(
   more: JsonObject = {},
   origin: "caller" | "operator" = "caller",
 ): Promise<CompiledPlan> {
   const session = { orchestrator: "loop-streaming", context: "context-simple" };
-  return compilePlan({ session, providers: ["provider-mock"], ...more }, { origin });
+  return await compilePlan({ session, providers: ["provider-mock"], ...more }, { origin });
 }
 
 /** Returns the default policy with changed sections. */

@@ -157,7 +157,7 @@ export class ActiveRun implements RunHandle {
     return this.options.scheduler.acquireChild(this, session_id, parent_id);
   }
 
-  releaseSession(session_id: string): Promise<void> {
+  releaseSession(session_id: string): Promise<void> | void {
     return this.options.scheduler.releaseChild(session_id);
   }
 
@@ -295,10 +295,11 @@ export class ActiveRun implements RunHandle {
     const run = this.projection.end(this.#outcome, timestamp(now_ms));
     const expires_ms = now_ms + this.limits.log_days * DAY_MS;
     try {
-      await this.log.end(
+      const stored = this.log.end(
         draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
         () => this.is_accepted ? this.#records.ended(expires_ms, this.#has_begun) : [recordChange(this)],
       );
+      if (stored) await stored;
     } catch (error) {
       this.end_is_unstored = !(error instanceof ConflictError); // otherwise another process continues the run
       deps.log("error", "run_end_not_stored", { run_id: this.id, message: errorMessage(error) });

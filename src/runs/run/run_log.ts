@@ -222,15 +222,16 @@ export class RunLog {
    * Appends the last entry, in one commit with the changes that `changes` returns after the entry is in the
    * projection.
    */
-  async end(draft: DraftEntry, changes: () => readonly Change[]): Promise<void> {
+  end(draft: DraftEntry, changes: () => readonly Change[]): Promise<void> | void {
     this.#enqueueDeltas(this.#deltas.flush());
     this.#append(draft);
+    return this.#commitLast(changes);
+  }
+
+  #commitLast(changes: () => readonly Change[]): Promise<void> | void {
     // the caller of that flush gets the error; its entries are stored again by this commit
-    while (this.#flushing) await this.#flushing.catch(() => {});
-    const stored = this.#commit((appended) =>
-      this.#store.commit([appended, ...changes()], this.#run.fence())
-    );
-    if (stored) await stored;
+    if (this.#flushing) return this.#flushing.catch(() => {}).then(() => this.#commitLast(changes));
+    return this.#commit((appended) => this.#store.commit([appended, ...changes()], this.#run.fence()));
   }
 
   /**

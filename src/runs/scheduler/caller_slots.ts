@@ -11,7 +11,7 @@ export class CallerSlots {
   /** Names of the slots that this process has or tries to acquire. */
   readonly #own = new Set<string>();
   /** Slots that this process gives up at the moment. */
-  readonly #releasing = new Map<string, Promise<void>>();
+  readonly #releasing = new Map<string, Promise<void> | void>();
   /** Fraction of a caller's slots before the first one that this process tries: servers begin at different ones. */
   readonly #offset = Math.random();
 
@@ -27,12 +27,13 @@ export class CallerSlots {
       await this.#releasing.get(slot); // its run has ended: the caller may start another one
       if (this.#own.has(slot)) continue;
       this.#own.add(slot);
-      const taken = await this.#held.acquire(slot, false).catch((error) => {
-        this.#own.delete(slot);
-        throw error;
-      });
+      let taken = false;
+      try {
+        taken = await this.#held.acquire(slot, false);
+      } finally {
+        if (!taken) this.#own.delete(slot);
+      }
       if (taken) return slot;
-      this.#own.delete(slot);
     }
     return null;
   }

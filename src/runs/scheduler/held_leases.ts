@@ -1,6 +1,6 @@
 /** Leases that this process has in the store. They are renewed until they are released. */
 import type { JsonObject } from "../../sdk/types.ts";
-import type { Fence, Store } from "../../store/store.ts";
+import type { Awaitable, Fence, Store } from "../../store/store.ts";
 import { ReleasingMap } from "./releasing_map.ts";
 
 /** Milliseconds until a lease expires when it is not renewed. */
@@ -28,9 +28,13 @@ export class HeldLeases {
     return this.#held.get(name);
   }
 
-  /** Acquires a lease; resolves to false while another process has it. `wait`: see {@link Store.acquire}. */
-  async acquire(name: string, wait = true): Promise<boolean> {
-    const token = await this.#store.acquire(name, this.#owner, LEASE_MS, wait);
+  /** Acquires a lease; returns false while another process has it. `wait`: see {@link Store.acquire}. */
+  acquire(name: string, wait = true): Awaitable<boolean> {
+    const token = this.#store.acquire(name, this.#owner, LEASE_MS, wait);
+    return token instanceof Promise ? token.then((it) => this.#hold(name, it)) : this.#hold(name, token);
+  }
+
+  #hold(name: string, token: number | null): boolean {
     if (token === null) return false;
     this.#held.set(name, { lease: name, token });
     // without other processes, nothing takes an expired lease
@@ -39,13 +43,15 @@ export class HeldLeases {
   }
 
   /** Releases a lease, even if the store fails: a lease that is not released expires. */
-  async release(name: string): Promise<void> {
+  release(name: string): Promise<void> | void {
     if (!this.#held.has(name)) return;
     this.#held.delete(name); // stops renewal, and a renewal in progress is not missed
-    try {
-      await this.#store.release(name, this.#owner);
-    } catch (error) {
+    const fail = (error: unknown) =>
       this.#log("error", "lease_not_released", { lease: name, message: String(error) });
+    try {
+      return this.#store.release(name, this.#owner)?.catch(fail);
+    } catch (error) {
+      fail(error);
     }
   }
 

@@ -48,7 +48,7 @@ export interface RecoveryDeps {
 
 /** A run whose process is gone, and the lease that was acquired for it. */
 interface Claim extends OrphanedRun {
-  release(): Promise<void>;
+  release(): Promise<void> | void;
 }
 
 /** Finds orphaned runs and continues them in this process. */
@@ -121,7 +121,7 @@ export class Recovery {
   }
 
   /** Reads a run whose lease was acquired; releases it and resolves to null when the run has ended. */
-  async #read(run_id: string, release: () => Promise<void>): Promise<Claim | null> {
+  async #read(run_id: string, release: () => Promise<void> | void): Promise<Claim | null> {
     const { store } = this.#deps.deps;
     try {
       const input = await loadOpenInput(store, run_id);

@@ -223,7 +223,7 @@ export class RunScheduler implements RunOwner {
     } catch (error) {
       this.#deps.log("error", "run_lost", { message: String(error) });
     }
-    await this.#leases.release(run.session_id); // never rejects
+    void this.#leases.release(run.session_id); // never rejects
   }
 
   #newAdmittedRun(options: Omit<NewRun, "slot">): ActiveRun {
@@ -284,7 +284,7 @@ export class RunScheduler implements RunOwner {
     }
   }
 
-  releaseChild(session_id: string): Promise<void> {
+  releaseChild(session_id: string): Promise<void> | void {
     return this.#leases.release(session_id);
   }
 

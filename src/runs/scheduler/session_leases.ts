@@ -71,7 +71,8 @@ export class SessionLeases {
     this.#leases.set(session_id, lease);
     let acquired = false;
     try {
-      acquired = await this.#held.acquire(lease.name);
+      const acquiring = this.#held.acquire(lease.name);
+      acquired = acquiring instanceof Promise ? await acquiring : acquiring;
     } finally {
       if (!acquired) this.#remove(session_id, lease);
     }
@@ -85,10 +86,11 @@ export class SessionLeases {
   }
 
   /** Releases a session's lease. */
-  async release(session_id: string): Promise<void> {
+  release(session_id: string): Promise<void> | void {
     const lease = this.#leases.get(session_id);
     if (!lease) return;
-    await this.#held.release(lease.name);
+    const releasing = this.#held.release(lease.name);
+    if (releasing) return releasing.then(() => this.#remove(session_id, lease));
     this.#remove(session_id, lease);
   }
 
