@@ -1,7 +1,7 @@
 /** Parts of the kernel for sub-agents: limits with a parent, deadlines that pause, sessions with a parent. */
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
-import { StepAbort } from "../../src/kernel/session/step_abort.ts";
+import { StepAbort } from "../../src/kernel/timeouts.ts";
 import { CallDeadline } from "../../src/kernel/guards/call_deadline.ts";
 import { CancellationToken } from "../../src/sdk/cancellation.ts";
 import { errorCode } from "../../src/sdk/errors.ts";

@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "../assert.ts";
 import { withDeadline } from "../../src/kernel/timeouts.ts";
-import { StepAbort } from "../../src/kernel/session/step_abort.ts";
+import { StepAbort } from "../../src/kernel/timeouts.ts";
 import { FakeClock } from "../../src/sdk/testing/clocks.ts";
 
 Deno.test("withDeadline() stops its timer when the promise settles, and rejects after the time", async () => {

@@ -3,7 +3,7 @@
  * sub-agent has limits of its own and may wait for a person.
  */
 import type { HostClock } from "../host.ts";
-import type { StepAbort } from "../session/step_abort.ts";
+import type { StepAbort } from "../timeouts.ts";
 
 /** Options of {@link CallDeadline}. */
 export interface CallDeadlineOptions {

@@ -1,11 +1,9 @@
 /** The guard around a context manager: logs every write, and keeps each tool call followed by its result. */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { toFrozenObject, toPlain } from "../../sdk/json.ts";
+import { isObject, toFrozenObject, toPlain } from "../../sdk/json.ts";
 import { methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type { ContextManager, Message, RequestOptions } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";
-import type { Injections } from "../hooks/injections.ts";
-import { PendingCalls } from "./pending_calls.ts";
 
 type Method = (...args: unknown[]) => unknown;
 
@@ -17,6 +15,96 @@ export interface ContextGuardDeps {
   resultTextFor(id: string, name: string): string;
 }
 
+interface PendingCall {
+  readonly id: string;
+  readonly name: string;
+  /** The result; it waits here for the results of earlier calls. Null: none arrived. */
+  result: Message | null;
+}
+
+const NO_CALLS: ReadonlyMap<string, PendingCall> = new Map();
+
+/**
+ * Tool calls of the last assistant message that have no result yet. Orders the results: each call has one, and
+ * they follow the message in call order, whatever the order in which a loop stores them.
+ */
+class PendingCalls {
+  #by_id = NO_CALLS;
+  /** The calls in order; those before `#next` have a stored result. */
+  #calls: readonly PendingCall[] = [];
+  #next = 0;
+
+  /** Starts over with the calls of an assistant message. */
+  expect(message: Message): void {
+    this.#by_id = callsOf(message);
+    this.#calls = this.#by_id === NO_CALLS ? [] : [...this.#by_id.values()];
+    this.#next = 0;
+  }
+
+  /** Whether any call has no stored result. */
+  get any(): boolean {
+    return this.#next < this.#calls.length;
+  }
+
+  /** Returns whether this call is pending. */
+  has(id: string): boolean {
+    return this.#by_id.has(id) && !this.isAnswered(id);
+  }
+
+  /** Returns whether this call has a result. */
+  isAnswered(id: string): boolean {
+    const call = this.#by_id.get(id);
+    return call !== undefined && call.result !== null;
+  }
+
+  /** Adds the result of a pending call; returns the results that can be stored now, in call order. */
+  addResult(id: string, result: Message): Message[] {
+    this.#by_id.get(id)!.result = result; // pending, so it is known
+    const ready: Message[] = [];
+    for (; this.#next < this.#calls.length; this.#next++) {
+      const { result } = this.#calls[this.#next]!; // below the length
+      if (result === null) break;
+      ready.push(result);
+    }
+    return ready;
+  }
+
+  /**
+   * Ends all pending calls; returns the results that were not stored, with the text of `textOf` for a call
+   * without a result.
+   */
+  closeAll(textOf: (id: string, name: string) => string): Message[] {
+    const open = this.#calls.slice(this.#next);
+    this.#next = this.#calls.length;
+    for (const call of open) {
+      const { id, name } = call;
+      call.result ??= Object.freeze({ role: "tool", tool_call_id: id, name, content: textOf(id, name) });
+    }
+    return open.map(({ result }) => result!); // just set
+  }
+}
+
+/** Returns the calls of an assistant message by id: from `tool_calls`, else from its content blocks. */
+function callsOf({ tool_calls, content }: Message): ReadonlyMap<string, PendingCall> {
+  const listed: readonly unknown[] = Array.isArray(tool_calls)
+    ? tool_calls
+    : Array.isArray(content)
+    ? content.filter(isCallBlock)
+    : [];
+  if (listed.length === 0) return NO_CALLS;
+  const calls = new Map<string, PendingCall>();
+  for (const call of listed) {
+    if (!isObject(call)) continue;
+    const id = String(call.id);
+    calls.set(id, { id, name: String(call.name ?? call.tool), result: null });
+  }
+  return calls;
+}
+
+function isCallBlock(block: unknown): boolean {
+  return isObject(block) && (block.type === "tool_call" || block.type === "tool_use");
+}
+
 /** The guard of a context manager; modules and the loop receive its handles only. */
 export class ContextGuard {
   /** For modules. */
@@ -24,7 +112,6 @@ export class ContextGuard {
   /** For the orchestrator: a view that it requests closes the pending calls of the last answer. */
   readonly loop_handle: ContextManager = new ContextHandle(this, true);
   readonly #session: SessionContext;
-  readonly #injections: Injections;
   readonly #deps: ContextGuardDeps;
   readonly #inner: Record<
     "addMessage" | "getMessagesForRequest" | "getMessages" | "setMessages" | "clear",
@@ -33,15 +120,15 @@ export class ContextGuard {
   readonly #setSystemPromptFactory: Method | undefined;
   #count = 0;
   readonly #calls = new PendingCalls();
+  /** Messages that wait until all results of the last assistant message are stored. */
+  #deferred: Message[] = [];
 
   constructor(
     session: SessionContext,
     context: ContextManager,
-    injections: Injections,
     deps: ContextGuardDeps,
   ) {
     this.#session = session;
-    this.#injections = injections;
     this.#deps = deps;
     this.#setSystemPromptFactory = methodOf(context, "setSystemPromptFactory");
     this.#inner = {
@@ -56,6 +143,12 @@ export class ContextGuard {
   /** Whether any tool call has no result yet. */
   get has_open_calls(): boolean {
     return this.#calls.any;
+  }
+
+  /** Adds the message of a hook, whatever its role, after the results of pending calls. */
+  async inject(message: Message): Promise<void> {
+    if (this.#calls.any) this.#deferred.push(message);
+    else await this.addMessage(message);
   }
 
   /**
@@ -75,7 +168,7 @@ export class ContextGuard {
       if (reported) await reported;
     }
     if (this.#calls.any) {
-      if (plain.role !== "assistant" || this.#isRunning()) return this.#injections.defer(plain);
+      if (plain.role !== "assistant" || this.#isRunning()) return void this.#deferred.push(plain);
       await this.closeCalls(); // the model was called again: no results will follow
     }
     await this.#inner.addMessage(plain);
@@ -92,7 +185,7 @@ export class ContextGuard {
     }
     const is_known = this.#calls.has(id);
     const added = this.#addResults(is_known ? this.#calls.addResult(id, plain) : [plain]);
-    if (this.#calls.any || !this.#injections.has_deferred) return added;
+    if (this.#calls.any || this.#deferred.length === 0) return added;
     return added.then(() => this.#addDeferred());
   }
 
@@ -126,7 +219,7 @@ export class ContextGuard {
   }
 
   async #addDeferred(): Promise<void> {
-    for (const message of this.#injections.takeDeferred()) await this.addMessage(message);
+    for (const message of this.#deferred.splice(0)) await this.addMessage(message);
   }
 
   /** Adds a result for every pending call. Errors of the context manager become warnings. */

@@ -13,6 +13,7 @@ import {
 } from "../../sdk/hook_actions.ts";
 import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";
+import { onAbort } from "../timeouts.ts";
 import type { ApprovalDecision, ApprovalMatch, ApprovalRequest, RememberedAnswer } from "../host.ts";
 
 /** Subject of a question: a tool call, or the data of another event. */
@@ -138,14 +139,11 @@ async function waitForAnswer(
   const { host, cancellation } = session;
   const stop = new AbortController();
   const stopTimer = host.clock.later(timeout_ms, () => stop.abort("timeout"));
-  const cancel = () => stop.abort("cancelled");
-  if (cancellation.is_cancelled) cancel();
-  else cancellation.any_signal.addEventListener("abort", cancel, { once: true });
-  const watched = cancellation.any_signal;
+  const ignore = onAbort(cancellation.any_signal, () => stop.abort("cancelled"));
   try {
     return await host.ask(request, stop.signal, session.session_id);
   } finally {
     stopTimer();
-    watched.removeEventListener("abort", cancel);
+    ignore();
   }
 }

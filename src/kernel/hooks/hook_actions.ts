@@ -3,11 +3,10 @@
  * gate's decision in the turn. Acts once on each emission, and on the hooks' verdict even if the loop changed
  * the object.
  */
-import { afterApproval, injectedMessage } from "../../sdk/hook_actions.ts";
-import type { Emission, Injection, Message } from "../../sdk/types.ts";
+import { admitInjections, afterApproval, injectedMessage } from "../../sdk/hook_actions.ts";
+import type { Emission, Injection } from "../../sdk/types.ts";
 import { type ApprovalSubject, askForApproval } from "./approvals.ts";
 import type { SessionContext } from "../session/session_context.ts";
-import type { Injections } from "./injections.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { Gate } from "../session/turn_state.ts";
 import type { CallSubject, GateSubject, TurnTracker } from "../session/turn_tracker.ts";
@@ -16,16 +15,21 @@ import type { CallSubject, GateSubject, TurnTracker } from "../session/turn_trac
 export class HookActions {
   readonly #session: SessionContext;
   readonly #tracker: TurnTracker;
-  readonly #injections: Injections;
   readonly #mounts: Mounts;
+  /** Tokens that hooks injected in this turn. */
+  #injected_tokens = 0;
   /** Emission of a gate → its outcome, so that applying an emission twice acts once. */
   #outcomes: WeakMap<Emission, Promise<Emission>> | null = null;
 
-  constructor(session: SessionContext, tracker: TurnTracker, injections: Injections, mounts: Mounts) {
+  constructor(session: SessionContext, tracker: TurnTracker, mounts: Mounts) {
     this.#session = session;
     this.#tracker = tracker;
-    this.#injections = injections;
     this.#mounts = mounts;
+  }
+
+  /** Sets the counter of injected tokens to zero. */
+  resetTurn(): void {
+    this.#injected_tokens = 0;
   }
 
   /**
@@ -73,7 +77,11 @@ export class HookActions {
     return settled;
   }
 
-  /** Stores injections that are not ephemeral; resolves to the admitted injections with sanitised texts. */
+  /**
+   * Stores injections that are not ephemeral; resolves to the admitted injections with sanitised texts.
+   * @throws {PreampError} `denied` when one is longer than `injection_size_limit`, or over a budget with mode
+   * `error`.
+   */
   async #inject(
     { action, injections }: Emission,
     event: string,
@@ -81,19 +89,20 @@ export class HookActions {
   ): Promise<Injection[]> {
     if (injections.length === 0) return [];
     const named = hook_name ? injections.map((injection) => ({ ...injection, hook_name })) : injections;
-    const admitted = await this.#injections.admit({ action, injections: named });
-    const now = this.#session.host.clock.now();
+    const { hooks, plan, host } = this.#session;
+    const { admitted, tokens, violations, refusal } = admitInjections(
+      { action, injections: named },
+      this.#injected_tokens,
+      plan.session,
+    );
+    this.#injected_tokens = tokens;
+    for (const violation of violations) await hooks.emit("policy:violation", violation);
+    if (refusal) throw refusal;
+    const now = host.clock.now();
     for (const injection of admitted) {
-      if (!injection.ephemeral) await this.#store(injectedMessage(injection, event, now));
+      if (!injection.ephemeral) await this.#mounts.context?.inject(injectedMessage(injection, event, now));
     }
     return admitted;
-  }
-
-  async #store(message: Message): Promise<void> {
-    const { context } = this.#mounts;
-    if (context === null) return;
-    if (context.has_open_calls) this.#injections.defer(message);
-    else await context.addMessage(message);
   }
 
   #settleGate(gate: Gate, settled: Emission): void {

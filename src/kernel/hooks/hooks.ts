@@ -75,19 +75,34 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     this.#handlers.remove(name);
   }
 
-  /** Takes an event from its emitter to the log: see src/docs/architecture.md#the-way-of-one-event. */
-  async emit(event: string, payload: JsonObject | null = null): Promise<Emission> {
-    const preceding = this.#contract.before(event, payload);
-    if (preceding) await preceding;
-    const data = this.#tracker.prepare(event, payload ?? {});
-    if (data === null) return noopEmission(payload ?? {});
+  /**
+   * Takes an event from its emitter to the log: see src/docs/architecture.md#the-way-of-one-event. Not async:
+   * see src/docs/performance.md#promises-on-the-hot-path.
+   */
+  emit(event: string, payload: JsonObject | null = null): Promise<Emission> {
+    try {
+      const data = payload ?? {};
+      const preceding = this.#contract.before(event, data);
+      return preceding ? preceding.then(() => this.#pass(event, data)) : this.#pass(event, data);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #pass(event: string, payload: JsonObject): Promise<Emission> {
+    const data = this.#tracker.prepare(event, payload);
+    if (data === null) return Promise.resolve(noopEmission(payload));
     const handlers = this.#handlers.of(event);
-    const is_handled = handlers.length > 0 || this.#session.host.recall !== undefined;
-    const emission = is_handled ? await this.#handle(handlers, event, data) : noopEmission(data);
+    if (handlers.length > 0 || this.#session.host.recall !== undefined) {
+      return this.#handle(handlers, event, data).then((emission) => this.#append(event, emission, data));
+    }
+    return this.#append(event, noopEmission(data), data);
+  }
+
+  #append(event: string, emission: Emission, data: JsonObject): Promise<Emission> {
     this.#tracker.settle(event, emission, data);
     const stored = this.#session.writeEmission(event, emission, data);
-    if (stored) await stored;
-    return emission;
+    return stored ? stored.then(() => emission) : Promise.resolve(emission);
   }
 
   /** Runs the handlers of an event. In a replay, their recorded result replaces what they return. */

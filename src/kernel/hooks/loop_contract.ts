@@ -33,7 +33,7 @@ export class LoopContract {
    * request, `cancel:requested` before `cancel:completed`, and that before an end event with status
    * `cancelled`.
    */
-  before(event: string, data: JsonObject | null): Promise<unknown> | void {
+  before(event: string, data: JsonObject): Promise<unknown> | void {
     const { turn, cancellation, hooks } = this.#session;
     if (turn === null) return;
     switch (event) {
@@ -47,7 +47,7 @@ export class LoopContract {
           : this.#session.cancel("immediate");
       case "execution:end":
       case "orchestrator:complete":
-        if (turn.cancel_completed || data?.status !== "cancelled") break;
+        if (turn.cancel_completed || data.status !== "cancelled") break;
         return hooks.emit("cancel:completed", {});
     }
     return this.#session.beginTurn(event);

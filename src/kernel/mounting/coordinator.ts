@@ -239,7 +239,7 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   resetTurn(): void {
-    this.#shared.injections.resetTurn();
+    this.#shared.actions.resetTurn();
   }
 
   toDict(): JsonObject {

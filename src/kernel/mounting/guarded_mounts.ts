@@ -7,20 +7,17 @@ import type { SessionContext } from "../session/session_context.ts";
 import { ContextGuard } from "../guards/context.ts";
 import { ProviderGuard } from "../guards/provider.ts";
 import { ToolGuard } from "../guards/tool.ts";
-import type { Injections } from "../hooks/injections.ts";
 import type { Mounted, Mounts } from "./mounts.ts";
 
 /** Guards and publishes what the modules of a session mount. */
 export class GuardedMounts {
   readonly #session: SessionContext;
   readonly #mounts: Mounts;
-  readonly #injections: Injections;
   readonly #contract: LoopContract;
 
-  constructor(session: SessionContext, mounts: Mounts, injections: Injections, contract: LoopContract) {
+  constructor(session: SessionContext, mounts: Mounts, contract: LoopContract) {
     this.#session = session;
     this.#mounts = mounts;
-    this.#injections = injections;
     this.#contract = contract;
   }
 
@@ -37,12 +34,7 @@ export class GuardedMounts {
           mounts.orchestrator = mounted.module as Orchestrator;
         };
       case "context": {
-        const handle = new ContextGuard(
-          session,
-          mounted.module as ContextManager,
-          this.#injections,
-          contract,
-        );
+        const handle = new ContextGuard(session, mounted.module as ContextManager, contract);
         return () => {
           this.#warnOfOverwrite(mounts.context, mounted, module_id);
           mounts.context = handle;

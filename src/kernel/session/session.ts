@@ -254,7 +254,7 @@ export class Session {
     if (this.#executed) this.cancellation.reset();
     if (!this.cancellation.is_cancelled) this.#parts.tracker.reset();
     this.#executed = true;
-    this.#parts.injections.resetTurn();
+    this.#parts.actions.resetTurn();
     const disarm = session.armStep();
     session.run_limits.start();
     try {

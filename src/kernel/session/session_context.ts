@@ -7,7 +7,7 @@ import { type JsonObject, toOwnObject } from "../../sdk/json.ts";
 import type { CancellationToken, Emission, HookRegistry, MountPlan } from "../../sdk/types.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
 import { draftEntry, type Host, isBarrier, type Verdict } from "../host.ts";
-import { StepAbort } from "./step_abort.ts";
+import { onAbort, StepAbort } from "../timeouts.ts";
 import type { SessionState } from "./session_state.ts";
 import type { Turn } from "./turn_state.ts";
 
@@ -76,13 +76,10 @@ export class SessionContext {
   /** Starts the steps of a turn; returns a function that removes its listeners. */
   armStep(): () => void {
     const step = this.#step = new StepAbort();
-    const cancelled = this.cancellation.signal;
-    const onCancelled = () => step.abort(cancelledError());
-    if (cancelled.aborted) onCancelled();
-    else cancelled.addEventListener("abort", onCancelled, ONCE);
+    const ignore = onAbort(this.cancellation.signal, () => step.abort(cancelledError()));
     this.run_limits.addStep(step);
     return () => {
-      cancelled.removeEventListener("abort", onCancelled);
+      ignore();
       this.run_limits.removeStep(step);
     };
   }
@@ -151,8 +148,6 @@ export class SessionContext {
     return this.write(event, toOwnObject(data), verdictOf(emission));
   }
 }
-
-const ONCE = { once: true } as const;
 
 /** The two events that end a turn, in either order. */
 const LAST_EVENTS: ReadonlySet<string> = new Set(["execution:end", "orchestrator:complete"]);

@@ -3,7 +3,6 @@ import { deepFreeze, type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import type { Cleanup } from "../../sdk/types.ts";
 import { HookActions } from "../hooks/hook_actions.ts";
 import { Hooks } from "../hooks/hooks.ts";
-import { Injections } from "../hooks/injections.ts";
 import { LoopContract } from "../hooks/loop_contract.ts";
 import { GuardedMounts } from "../mounting/guarded_mounts.ts";
 import { Mounts } from "../mounting/mounts.ts";
@@ -26,7 +25,6 @@ export interface SessionParts {
   readonly guests: (() => Promise<void>)[];
   readonly guarded_mounts: GuardedMounts;
   readonly actions: HookActions;
-  readonly injections: Injections;
   readonly tracker: TurnTracker;
   readonly contract: LoopContract;
 }
@@ -35,8 +33,7 @@ export interface SessionParts {
 export function createParts(session: SessionContext, options: PartsOptions): SessionParts {
   const mounts = new Mounts();
   const tracker = new TurnTracker(session, mounts);
-  const injections = new Injections(session);
-  const actions = new HookActions(session, tracker, injections, mounts);
+  const actions = new HookActions(session, tracker, mounts);
   const contract = new LoopContract(session, mounts, actions, tracker);
   const hooks = session.hooks = new Hooks(session, tracker, contract);
   return {
@@ -44,10 +41,9 @@ export function createParts(session: SessionContext, options: PartsOptions): Ses
     hooks,
     mounts,
     tracker,
-    injections,
     actions,
     contract,
-    guarded_mounts: new GuardedMounts(session, mounts, injections, contract),
+    guarded_mounts: new GuardedMounts(session, mounts, contract),
     config: frozenConfig(options.written),
     capabilities: new Capabilities(options, session),
     contributors: new Map(),

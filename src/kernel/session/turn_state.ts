@@ -97,7 +97,7 @@ export class Turn {
   readonly inner_responses = new WeakSet<JsonObject>();
   /** Error of the last provider call that failed. */
   provider_error: unknown = undefined;
-  readonly calls: CallRecord[] = [];
+  calls: CallRecord[] = [];
 
   constructor(readonly id: string, readonly prompt: Prompt) {}
 
@@ -114,30 +114,15 @@ export class Turn {
 
   /** Replaces the calls by those of a new answer. */
   expect(calls: readonly { id: string; name: string; arguments: JsonObject }[]): void {
-    this.calls.length = 0;
+    this.calls = calls.map((call) => createCall(call.id, call.name, call.arguments));
     this.recovered = null; // a model may give the calls of each answer the same ids
-    for (const call of calls) this.add(call.id, call.name, call.arguments);
   }
 
   /** Adds a call. */
   add(id: string, name: string, input: JsonObject): CallRecord {
-    const requested_input = toFrozenObject(input); // so that no module changes it after the gate
-    const record: CallRecord = {
-      id,
-      name,
-      requested_input,
-      payload: null,
-      pre: null,
-      input: requested_input,
-      gate: "pending",
-      reason: "",
-      started: false,
-      settled: null,
-      reported: false,
-      deadline: null,
-    };
-    this.calls.push(record);
-    return record;
+    const call = createCall(id, name, input);
+    this.calls.push(call);
+    return call;
   }
 
   /**
@@ -147,4 +132,22 @@ export class Turn {
     if (typeof id === "string") return this.calls.find((record) => record.id === id && open(record));
     return this.calls.find((record) => (name === undefined || record.name === name) && open(record));
   }
+}
+
+function createCall(id: string, name: string, input: JsonObject): CallRecord {
+  const requested_input = toFrozenObject(input); // so that no module changes it after the gate
+  return {
+    id,
+    name,
+    requested_input,
+    payload: null,
+    pre: null,
+    input: requested_input,
+    gate: "pending",
+    reason: "",
+    started: false,
+    settled: null,
+    reported: false,
+    deadline: null,
+  };
 }
