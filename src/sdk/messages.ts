@@ -254,6 +254,7 @@ export function toBlocks(content: unknown): ContentBlock[] {
   if (!Array.isArray(content)) {
     return isObject(content) && typeof content.type === "string" ? [content as ContentBlock] : [];
   }
+  if (content.every(isBlock)) return content.slice(); // perf: without growing a list
   const blocks: ContentBlock[] = [];
   for (const item of content) {
     if (typeof item === "string") blocks.push({ type: "text", text: item });
@@ -294,9 +295,10 @@ export function Usage(fields: unknown): Usage {
       : count(values.total_tokens),
     cost_usd: null,
   };
-  for (const key of ["reasoning_tokens", "cache_read_tokens", "cache_write_tokens"] as const) {
-    if (values[key] !== undefined && values[key] !== null) usage[key] = count(values[key]);
-  }
+  const { reasoning_tokens, cache_read_tokens, cache_write_tokens } = values;
+  if ((reasoning_tokens ?? null) !== null) usage.reasoning_tokens = count(reasoning_tokens);
+  if ((cache_read_tokens ?? null) !== null) usage.cache_read_tokens = count(cache_read_tokens);
+  if ((cache_write_tokens ?? null) !== null) usage.cache_write_tokens = count(cache_write_tokens);
   usage.cost_usd = decimal(values.cost_usd);
   return usage;
 }

@@ -119,34 +119,43 @@ export function toolTokens(
 /** The tokens of a list of messages. perf: a request would count its whole history again. */
 class CountedList extends Argument {
   readonly #tokens: number;
-  /** The messages that were counted: a loop may replace some in the list that it receives. */
+  readonly #length: number;
+  /** Begins with the messages that were counted: a loop may replace some in the list that it receives. */
   readonly #counted: readonly Message[];
 
-  constructor(messages: readonly Message[], tokens: number) {
+  constructor(messages: readonly Message[], tokens: number, counted: readonly Message[]) {
     super(messages);
     this.#tokens = tokens;
-    this.#counted = messages.slice();
+    this.#length = messages.length;
+    this.#counted = counted;
   }
 
   static tokensOf(messages: readonly Message[]): number {
-    return #tokens in messages && isSame(messages.#counted, messages) ? messages.#tokens : -1;
+    if (!(#tokens in messages)) return -1;
+    return messages.length === messages.#length && isStart(messages, messages.#counted)
+      ? messages.#tokens
+      : -1;
   }
 }
 
 /** perf: a plain loop, because each request compares its whole history. */
-function isSame(before: readonly Message[], messages: readonly Message[]): boolean {
-  const { length } = before;
-  if (messages.length !== length) return false;
-  for (let index = 0; index < length; index++) if (before[index] !== messages[index]) return false;
+function isStart(messages: readonly Message[], counted: readonly Message[]): boolean {
+  for (let index = 0; index < messages.length; index++) if (counted[index] !== messages[index]) return false;
   return true;
 }
 
 /**
  * Notes the estimated tokens of a new list of frozen messages; {@link RequestMeter} returns them while the list
  * contains the same messages.
+ *
+ * @param kept A list that begins with the same messages, and at whose end only messages are added. Default: a copy.
  */
-export function noteTokens(messages: readonly Message[], tokens: number): void {
-  new CountedList(messages, tokens);
+export function noteTokens(
+  messages: readonly Message[],
+  tokens: number,
+  kept: readonly Message[] = messages.slice(),
+): void {
+  new CountedList(messages, tokens, kept);
 }
 
 /**

@@ -82,8 +82,8 @@ class ToolCallValue implements ToolCall {
     this.id = id;
     this.name = name;
     this.arguments = args;
-    for (const key of Object.keys(extra)) {
-      if (!CALL_FIELDS.has(key)) Object.assign(this, { [key]: extra[key] });
+    for (const key in extra) {
+      if (!CALL_FIELDS.has(key) && Object.hasOwn(extra, key)) Object.assign(this, { [key]: extra[key] });
     }
   }
 

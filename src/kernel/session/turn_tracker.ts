@@ -124,8 +124,8 @@ export class TurnTracker {
 
   #completePre(turn: Turn, data: JsonObject): JsonObject {
     const { tool_call_id: id, tool_name: name } = data;
-    const existing = turn.find(id, name, (record) => record.pre === null) ??
-      (typeof id === "string" ? turn.find(id, name, (record) => !record.started) : undefined); // emitted again
+    const existing = turn.find(id, name, isUngated) ??
+      (typeof id === "string" ? turn.find(id, name, isUnstarted) : undefined); // emitted again
     const input = isInput(data.tool_input) ? data.tool_input : undefined;
     const call = existing ??
       turn.add(typeof id === "string" ? id : this.#session.host.newId("call"), String(name), input ?? {});
@@ -245,12 +245,8 @@ function completeResponse(turn: Turn, data: JsonObject): JsonObject | null {
  */
 function completeResult(turn: Turn, data: JsonObject): JsonObject | null {
   const { tool_call_id: id, tool_name: name } = data;
-  const call = turn.find(
-    id,
-    name,
-    (record) => !record.reported && (record.started || typeof id === "string"),
-  );
-  if (call === undefined) return turn.find(id, name, (record) => record.reported) ? null : data;
+  const call = turn.find(id, name, typeof id === "string" ? isUnreported : isRun);
+  if (call === undefined) return turn.find(id, name, isReported) ? null : data;
   call.reported = true;
   if (call.gate === "denied") return null;
   const located = call.error_location !== undefined && isInput(data.error)
@@ -264,3 +260,10 @@ function completeResult(turn: Turn, data: JsonObject): JsonObject | null {
     tool_input: data.tool_input ?? call.input,
   };
 }
+
+// perf: named, because a literal is created at each call
+const isUngated = (call: CallRecord) => call.pre === null;
+const isUnstarted = (call: CallRecord) => !call.started;
+const isReported = (call: CallRecord) => call.reported;
+const isUnreported = (call: CallRecord) => !call.reported;
+const isRun = (call: CallRecord) => call.started && !call.reported;

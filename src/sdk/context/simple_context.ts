@@ -244,9 +244,11 @@ export class SimpleContext implements ContextManager {
     this.#budget = Math.max(0, limits.provider_budget);
     this.#usage.recordRequest(total, extras);
     const marked = this.#config.cache_breakpoints && takesBreakpoints(provider);
-    const view = (marked ? transcript.marked : transcript.view).slice();
+    const kept = marked ? transcript.marked : transcript.view; // only grows until the next compaction makes another
+    const view = kept.slice();
     if (notice) view.push(notice);
-    if (this.#config.token_meter !== "exact") noteTokens(view, total); // the guard's estimate, not a tokenizer's count
+    // the guard's estimate, not a tokenizer's count
+    if (this.#config.token_meter !== "exact") noteTokens(view, total, notice ? undefined : kept);
     return view;
   }
 

@@ -24,8 +24,8 @@ export function inputProblems(
   input: JsonObject,
 ): Promise<readonly string[]> | readonly string[] {
   const schema = inputSchemaOf(tool);
-  if (isTrivial(schema)) return [];
-  return tool.checkInput?.(input) ?? schemaProblems(schema, input, "input", "the tool's input_schema");
+  if (!tool.checkInput) return schemaProblems(schema, input, "input", "the tool's input_schema");
+  return isTrivial(schema) ? [] : tool.checkInput(input);
 }
 
 /**
