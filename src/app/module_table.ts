@@ -1,10 +1,10 @@
 /** The modules that a plan can name by id: the built-in ones and the application's. */
 import { POINT } from "../kernel/mounting/mounting.ts";
-import { typeOfExports, typeOfId } from "../kernel/mounting/module_checks.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
 import type { Module } from "../sdk/types.ts";
 import type { ModuleListing } from "./types.ts";
+import { typeOfExports, typeOfId } from "./validation/export_checks.ts";
 
 /** The built-in modules: id → lazy import. A module is loaded when a plan first names it. */
 const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {

@@ -10,20 +10,14 @@ import {
 } from "../../kernel/mounting/mount_diagnosis.ts";
 import {
   type Check,
-  checkInfo,
-  checkMountExists,
-  checkMountSignature,
-  checkSessionReady,
+  checkInstance,
   failed,
   missingProvides,
   passed,
-  typeOfExports,
-  typeOfId,
-  typeOfWords,
+  TYPE_AT,
 } from "../../kernel/mounting/module_checks.ts";
 import { POINT } from "../../kernel/mounting/mounting.ts";
 import { type Mounted, resolveMount } from "../../kernel/mounting/mounts.ts";
-import { checkInstance, TYPE_AT } from "../../kernel/mounting/validate_instance.ts";
 import { errorMessage, errorName } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
@@ -32,6 +26,15 @@ import type { Cleanup, ModuleType } from "../../sdk/types.ts";
 import type { HookHandler, HookOptions } from "../../sdk/hooks.ts";
 import { TestCoordinator } from "../../sdk/testing/coordinator.ts";
 import { EventRecorder } from "../../sdk/testing/hooks.ts";
+import {
+  checkInfo,
+  checkMountExists,
+  checkMountSignature,
+  checkSessionReady,
+  typeOfExports,
+  typeOfId,
+  typeOfWords,
+} from "./export_checks.ts";
 
 /** Options of `checkStructure`. */
 interface StructureOptions {

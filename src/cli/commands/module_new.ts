@@ -6,7 +6,7 @@
  * need them.
  */
 import manifest from "../../../deno.json" with { type: "json" };
-import { PREFIX } from "../../kernel/mounting/module_checks.ts";
+import { PREFIX } from "../../app/validation/export_checks.ts";
 import { isObject } from "../../sdk/json.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 import { adviceFor, type Arguments, formatFlags, UsageError } from "../arguments.ts";

@@ -6,7 +6,8 @@ import {
   countFindings,
 } from "../../app/validation/checklist.ts";
 import { validateInProcess } from "../../app/validation/process.ts";
-import { type Check, failed, MODULE_TYPES, passed, typeOfId } from "../../kernel/mounting/module_checks.ts";
+import { MODULE_TYPES, typeOfId } from "../../app/validation/export_checks.ts";
+import { type Check, failed, passed } from "../../kernel/mounting/module_checks.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import { commaSeparated } from "../../policy/policy_schema.ts";
 import { errorCode, errorMessage } from "../../sdk/errors.ts";

@@ -24,7 +24,7 @@ import type {
 import { registerHook } from "../../sdk/handler_list.ts";
 import { type Draft, DraftHooks } from "./draft_hooks.ts";
 import type { SessionParts } from "../session/session_parts.ts";
-import { problemsOf } from "./validate_instance.ts";
+import { problemsOf } from "./module_checks.ts";
 import { isMany, type Mounted, resolveMount, resolvePoint } from "./mounts.ts";
 
 /** The coordinator of one module. */

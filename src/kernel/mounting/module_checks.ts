@@ -1,69 +1,12 @@
-/**
- * Checks of a module's exports before and after `mount` was called, and of the type that they declare. Pure:
- * calls no code of the module.
- */
-import { isObject, type JsonObject } from "../../sdk/json.ts";
-import { PERMISSION_KINDS } from "../../sdk/plan.ts";
-import { SNAKE_CASE } from "../../sdk/snake_case_aliases.ts";
+/** Checks the shape of mounted objects, and of what a module says of itself. Of a module's methods it calls only `getInfo` and `getSchema`. */
+import { errorMessage } from "../../sdk/errors.ts";
+import { isObject } from "../../sdk/json.ts";
+import { inputSchemaOf, methodOf, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";
 import type { ModuleType } from "../../sdk/types.ts";
-import type { MountOutcome } from "./mount_diagnosis.ts";
+import type { Mounted, MountPoint } from "./mounts.ts";
 
-/** All module types, in the order of the documentation. */
-export const MODULE_TYPES: readonly ModuleType[] = [
-  "tool",
-  "provider",
-  "hook",
-  "orchestrator",
-  "context",
-];
-
-/** Module type → prefix of module ids of this type. */
-export const PREFIX: Readonly<Record<ModuleType, string>> = {
-  tool: "tool",
-  provider: "provider",
-  hook: "hooks",
-  orchestrator: "loop",
-  context: "context",
-};
-
-const BY_PREFIX: Readonly<Record<string, ModuleType>> = {
-  tool: "tool",
-  provider: "provider",
-  hook: "hook",
-  hooks: "hook",
-  loop: "orchestrator",
-  orchestrator: "orchestrator",
-  context: "context",
-};
-
-/**
- * Returns the type that a module exports as `moduleType`, `__amplifier_module_type__` or `module.type`, or
- * undefined.
- */
-export function typeOfExports(module: object): ModuleType | undefined {
-  const { moduleType, __amplifier_module_type__, module: info } = module as Record<string, unknown>;
-  const stated = [moduleType, __amplifier_module_type__, isObject(info) ? info.type : undefined];
-  return stated.flatMap((value) => MODULE_TYPES.find((type) => type === value) ?? [])[0];
-}
-
-/** Returns the type of a module by the prefix of its id, or undefined: `hooks-tool-dedupe` is a hook. */
-export function typeOfId(id: string): ModuleType | undefined {
-  const [prefix = ""] = id.replace(/^amplifier-module-/, "").split("-");
-  return Object.hasOwn(BY_PREFIX, prefix) ? BY_PREFIX[prefix] : undefined;
-}
-
-/**
- * Returns the type that any word of a module's id names, or undefined: a guess for a module that mounted
- * nothing.
- */
-export function typeOfWords(id: string): ModuleType | undefined {
-  return id.split("-").map((word) => Object.hasOwn(BY_PREFIX, word) ? BY_PREFIX[word] : undefined).find((
-    type,
-  ) => type);
-}
-
-/** Whether calling an export returned a promise; undefined when the export was not called. */
-export type Awaited = boolean | undefined;
+/** Version of the module contract that this runtime implements. */
+export const CONTRACT = 1;
 
 /** Result of one check. */
 export interface Check {
@@ -83,97 +26,106 @@ export function failed(name: string, message: string, severity: "error" | "warni
   return { name, passed: false, severity, message };
 }
 
-/** Checks that the module exports a function `mount`. */
-export function checkMountExists(module: object): Check {
-  const mount = (module as { mount?: unknown }).mount;
-  if (typeof mount === "function") return passed("mount_exists", "mount is a function");
-  const received = mount === undefined ? "none" : typeof mount;
-  return failed("mount_exists", `the module must export mount(coordinator, config): received ${received}`);
-}
-
-/** Checks that `mount` is async. */
-// deno-lint-ignore ban-types -- a module may export any function
-export function checkMountSignature(mount: Function, awaited: Awaited): Check {
-  const name = "mount_signature";
-  if (!isAsync(mount, awaited)) {
-    return failed(name, "mount must be async: received a function that returns no promise");
-  }
-  return passed(name, "mount is async");
-}
-
 /**
- * Checks that the optional `onSessionReady` is an async function; returns null when the module does not
- * export it.
+ * Checks an object that a module of this type mounted. A method may declare fewer parameters than it is
+ * called with.
  */
-export function checkSessionReady(module: object, awaited: Awaited): Check | null {
-  const name = "on_session_ready_async";
-  const found = sessionReadyOf(module);
-  if (!found) return null;
-  const { key, value } = found;
-  if (typeof value !== "function") return failed(name, `${key} must be a function: received ${typeof value}`);
-  if (!isAsync(value, awaited)) {
-    return failed(name, `${key} must be async: received a function that returns no promise`);
+export function checkInstance(type: ModuleType, instance: unknown): Check[] {
+  switch (type) {
+    case "tool":
+      return [
+        text("tool_name", instance, "name", "error"),
+        text("tool_description", instance, "description", "warning"),
+        schema(instance),
+        method("tool_execute", instance, "execute"),
+      ];
+    case "provider":
+      return [
+        text("provider_name", instance, "name", "error"),
+        providerInfo(instance),
+        method("provider_list_models", instance, "listModels"),
+        method("provider_complete", instance, "complete"),
+        method("provider_parse_tool_calls", instance, "parseToolCalls"),
+      ];
+    case "orchestrator":
+      return [method("orchestrator_execute", instance, "execute")];
+    case "context":
+      return [
+        method("context_add_message", instance, "addMessage"),
+        method("context_get_messages_for_request", instance, "getMessagesForRequest"),
+        method("context_get_messages", instance, "getMessages"),
+        method("context_set_messages", instance, "setMessages"),
+        method("context_clear", instance, "clear"),
+      ];
+    default:
+      return [];
   }
-  return passed(name, `${key}(coordinator) is async`);
 }
 
-function sessionReadyOf(module: object): { key: string; value: unknown } | undefined {
-  for (const key of ["onSessionReady", SNAKE_CASE.onSessionReady!]) {
-    const value = (module as Record<string, unknown>)[key];
-    if (value !== undefined) return { key, value };
+/** Mount point → module type. */
+export const TYPE_AT: Readonly<Record<MountPoint, ModuleType>> = {
+  orchestrator: "orchestrator",
+  context: "context",
+  providers: "provider",
+  tools: "tool",
+};
+
+/** Returns the failed checks of a mounted object in one line; null when all passed. */
+export function problemsOf({ point, module }: Mounted): string | null {
+  let problems: string | null = null;
+  for (const { name, message, passed, severity } of checkInstance(TYPE_AT[point], module)) {
+    if (passed || severity !== "error") continue;
+    problems = problems === null ? `${name}: ${message}` : `${problems}; ${name}: ${message}`;
   }
-  return undefined;
+  return problems;
 }
 
-/** Returns false only when a call of a function that is not declared `async` returned no promise. */
-// deno-lint-ignore ban-types -- a module may export any function
-function isAsync(fn: Function, awaited: Awaited): boolean {
-  const tag = (fn as unknown as { [Symbol.toStringTag]?: string })[Symbol.toStringTag];
-  return tag === "AsyncFunction" || awaited !== false;
+function text(name: string, instance: unknown, key: string, severity: "error" | "warning"): Check {
+  let value: unknown;
+  try {
+    value = isObject(instance) || typeof instance === "function"
+      ? (instance as unknown as Record<string, unknown>)[key]
+      : undefined;
+  } catch (error) {
+    return failed(name, `${key} could not be read: ${errorMessage(error)}`);
+  }
+  if (typeof value === "string" && value !== "") return passed(name, `${key} is set`);
+  const received = typeof value === "string" ? '""' : String(value);
+  return failed(name, `${key} must be a non-empty string: received ${received}`, severity);
 }
 
-/** Version of the module contract that this runtime implements. */
-export const CONTRACT = 1;
+function schema(instance: unknown): Check {
+  const name = "tool_input_schema";
+  const raw = isObject(instance)
+    ? instance.input_schema ?? instance.inputSchema ?? methodOf(instance, "getSchema")?.() ?? {}
+    : {};
+  if (isObject(raw)) {
+    return passed(name, `input_schema has ${Object.keys(inputSchemaOf(instance)).length} keys`);
+  }
+  const received = raw === null ? "null" : typeof raw;
+  return failed(name, `input_schema must be an object: received ${received}`, "warning");
+}
 
-const KNOWN_KINDS: ReadonlySet<string> = new Set(PERMISSION_KINDS);
+/** Checks that `getInfo` of a provider returns its info; a `getInfo` that throws is only a warning. */
+function providerInfo(instance: unknown): Check {
+  const name = "provider_get_info";
+  const getInfo = methodOf(instance, "getInfo");
+  if (!getInfo) return failed(name, "getInfo must be a function: received none");
+  let info: unknown;
+  try {
+    info = getInfo();
+  } catch (error) {
+    return failed(name, `getInfo failed: ${errorMessage(error)}`, "warning");
+  }
+  return isObject(info) && typeof info.id === "string" && typeof info.display_name === "string"
+    ? passed(name, "getInfo returns provider info")
+    : failed(name, "getInfo must return an object with id and display_name: received another value");
+}
 
-/** Checks the module's description of itself: its export `module`, or the metadata that `mount` returned. */
-export function checkInfo(module: object, type: ModuleType, outcome: MountOutcome): Check {
-  const name = "module_info";
-  const info = (module as { module?: unknown }).module;
-  const example = `export const module = { id: "${PREFIX[type]}-…", type: "${type}", version: "1.0.0", … }`;
-  const warn = (fact: string) => failed(name, `${fact}: write ${example}`, "warning");
-  if (info === undefined) {
-    const { name: id, version }: JsonObject = outcome.kind === "metadata" ? outcome.metadata : {};
-    return typeof id === "string" && typeof version === "string"
-      ? passed(name, `${id} ${version}`)
-      : warn("the module does not describe itself");
-  }
-  if (!isObject(info)) return warn(`module must be an object: received ${typeof info}`);
-  for (const key of ["id", "version"]) {
-    if (typeof info[key] !== "string" || info[key] === "") return warn(`module.${key} must be a text`);
-  }
-  if (info.type !== type) {
-    return warn(`module.type must be "${type}": received ${JSON.stringify(info.type) ?? "none"}`);
-  }
-  const { config_schema = null, permissions = {}, contract = CONTRACT } = info;
-  if (contract !== CONTRACT) {
-    return failed(
-      name,
-      `module.contract must be ${CONTRACT}: received ${JSON.stringify(contract) ?? "none"}`,
-    );
-  }
-  if (config_schema !== null && !isObject(config_schema)) {
-    return warn(`module.config_schema must be a JSON Schema: received ${typeof config_schema}`);
-  }
-  if (!isObject(permissions)) {
-    return warn(`module.permissions must be an object: received ${typeof permissions}`);
-  }
-  const unknown = Object.keys(permissions).filter((kind) => !KNOWN_KINDS.has(kind));
-  if (unknown.length > 0) {
-    return warn(`module.permissions may have ${[...PERMISSION_KINDS].join(", ")}: received ${unknown[0]}`);
-  }
-  return passed(name, `${info.id} ${info.version}`);
+function method(name: string, instance: unknown, key: string): Check {
+  return unboundMethodOf(instance, key)
+    ? passed(name, `${key} is callable`)
+    : failed(name, `${key} must be a function: received none`);
 }
 
 /** Returns the names that the metadata of a module lists in `provides` and that are not mounted. */

@@ -13,11 +13,10 @@ import { classifyMountReturn, diagnoseEmptyMount, type MountOutcome } from "./mo
 import { ModuleCoordinator } from "./coordinator.ts";
 import { withDeadline } from "../timeouts.ts";
 import type { OpenedModule } from "../host.ts";
-import { CONTRACT, missingProvides } from "./module_checks.ts";
+import { CONTRACT, missingProvides, problemsOf } from "./module_checks.ts";
 import { type Mounted, resolveMount } from "./mounts.ts";
 import type { SessionParts } from "../session/session_parts.ts";
 import { runCleanup } from "./unmounting.ts";
-import { problemsOf } from "./validate_instance.ts";
 
 /** A mounted module. */
 export interface MountedModule {

@@ -1,111 +1,156 @@
-/** Checks of a module's exports, and the diagnosis of a module that mounted nothing. */
-import {
-  diagnoseEmptyMount,
-  NO_TOOL_MOUNTED,
-  unmetRequirements,
-} from "../../../src/kernel/mounting/mount_diagnosis.ts";
-import {
-  checkInfo,
-  checkMountSignature,
-  checkSessionReady,
-  typeOfExports,
-  typeOfId,
-} from "../../../src/kernel/mounting/module_checks.ts";
-import type { ModuleType } from "../../../src/sdk/types.ts";
-import { assertEquals, assertMatch } from "../../assert.ts";
+/** Objects that a module mounts are checked by the contract of their type. */
+import { assertEquals, assertMatch, assertRejects } from "../../assert.ts";
+import { NO_TOOL_MOUNTED } from "../../../src/kernel/mounting/mount_diagnosis.ts";
+import { MockContextManager } from "../../../src/sdk/testing/mocks.ts";
+import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
+import { ToolResult } from "../../../src/sdk/tools.ts";
+import type { Tool } from "../../../src/sdk/types.ts";
+import { kit, tool } from "../../support/sessions.ts";
 
-const nothing = { kind: "nothing" } as const;
-const absence = (type: ModuleType, rest: object = {}) =>
-  diagnoseEmptyMount({ id: "m", type, module: {}, config: {}, outcome: nothing, ...rest });
-
-Deno.test("checkMountSignature() requires a promise, and accepts any number of parameters", () => {
-  const functions: [(...args: never[]) => unknown, boolean | undefined, boolean][] = [
-    [async (_a: unknown, _b: unknown) => await null, undefined, true],
-    [async (_a: unknown, _b = {}) => await null, undefined, true],
-    [async (..._all: unknown[]) => await null, undefined, true],
-    [(_a: unknown, _b: unknown) => Promise.resolve(), true, true],
-    [(_a: unknown, _b: unknown) => undefined, false, false],
-    [async (_a: unknown) => await null, true, true],
-    [async () => await null, true, true],
-  ];
-  for (const [mount, awaited, fits] of functions) {
-    assertEquals(checkMountSignature(mount, awaited).passed, fits, mount.toString());
-  }
-});
-
-Deno.test("checkSessionReady() accepts both spellings, and a module without it", () => {
-  assertEquals(checkSessionReady({}, undefined), null);
+Deno.test("a tool module that mounts nothing is skipped with the message NO_TOOL_MOUNTED", async () => {
   assertEquals(
-    checkSessionReady({ onSessionReady: async (_c: unknown) => await null }, undefined)?.passed,
-    true,
+    NO_TOOL_MOUNTED,
+    "protocol_compliance: No tool was mounted and mount() did not return a Tool instance",
   );
-  assertEquals(checkSessionReady({ on_session_ready: (_c: unknown) => null }, false)?.passed, false);
-  assertEquals(checkSessionReady({ onSessionReady: async () => await null }, undefined)?.passed, true);
-  assertEquals(checkSessionReady({ onSessionReady: 5 }, undefined)?.passed, false);
-});
-
-Deno.test("diagnoseEmptyMount() distinguishes a module that declined from one that broke the contract", () => {
-  assertEquals(absence("tool"), { reason: "protocol_compliance", message: NO_TOOL_MOUNTED });
-  assertEquals(absence("provider").reason, "not_configured");
-  assertMatch(absence("hook").message, /No hook was registered/);
-  for (const type of ["orchestrator", "context"] as const) {
-    assertEquals(absence(type).reason, "protocol_compliance");
+  for (const returned of [null, undefined, 7, { what: "ever" }, { name: "x", provides: [] }]) {
+    const { session, data } = kit({ tools: [() => returned as unknown as null] });
+    await session.initialize();
+    const [skipped] = data("module:skipped");
+    assertEquals([skipped?.reason, skipped?.message], ["protocol_compliance", NO_TOOL_MOUNTED]);
   }
-  const skipped = { outcome: { kind: "skipped", reason: "no display" } };
-  assertEquals(absence("tool", skipped), { reason: "not_configured", message: "no display" });
 });
 
-Deno.test("diagnoseEmptyMount() reports a tool without its declared requirements as not configured", () => {
-  const module = { module: { config_schema: { required: ["api_key"] } } };
-  assertEquals(absence("tool", { module }).reason, "not_configured");
-  assertMatch(absence("tool", { module }).message, /its config lacks api_key/);
-  assertEquals(absence("tool", { module, config: { api_key: "k" } }).message, NO_TOOL_MOUNTED);
-  const mount = Object.assign(() => {}, { requires: ["url", "api_key"] });
-  assertEquals(unmetRequirements({ mount }, { url: "", api_key: "k" }), ["url"]);
+Deno.test("a tool that always fails is mounted", async () => {
+  const { session } = kit({
+    tools: [
+      tool("my_tool", () => Promise.resolve(ToolResult({ success: false, output: "Not yet implemented" }))),
+    ],
+  });
+  await session.initialize();
+  assertEquals(session.mounts.tools.names, ["my_tool"]);
 });
 
-Deno.test("typeOfId() reads the word before the first hyphen", () => {
-  const ids: [string, ModuleType | undefined][] = [
-    ["hooks-tool-dedupe", "hook"],
-    ["hook-provider", "hook"],
-    ["amplifier-module-tool-context", "tool"],
-    ["loop-basic", "orchestrator"],
-    ["orchestrator-tool", "orchestrator"],
-    ["context-hooks", "context"],
-    ["provider-mock", "provider"],
-    ["toolbox", undefined],
-    ["constructor-x", undefined],
+Deno.test("a tool with an invalid shape is skipped, or mounted when the failed check is a warning", async () => {
+  const shapes: [object, boolean, RegExp?][] = [
+    [{ name: "t", description: "d" }, false, /tool_execute: execute must be a function/],
+    [{ ...tool("t"), name: "" }, false, /tool_name: name must be a non-empty string: received ""/],
+    [{ ...tool("t"), description: "" }, true],
+    [{ ...tool("t"), input_schema: "text" }, true],
+    [
+      {
+        ...tool("t"),
+        get description(): string {
+          throw new Error("no words");
+        },
+      },
+      false,
+      /description could not be read: no words/,
+    ],
+    [
+      {
+        ...tool("t"),
+        get risk(): "low" {
+          throw new Error("no risk");
+        },
+      },
+      false,
+      /no risk/,
+    ],
+    [
+      {
+        ...tool("t"),
+        get_schema: () => {
+          throw new Error("no schema");
+        },
+      },
+      false,
+      /no schema/,
+    ],
   ];
-  for (const [id, type] of ids) assertEquals(typeOfId(id), type, id);
+  for (const [shape, fits, words] of shapes) {
+    const { session, data } = kit({
+      tools: [async (coordinator) => await coordinator.mount("tools", shape, "t"), tool("other")],
+    });
+    await session.initialize();
+    assertEquals(session.mounts.tools.names, fits ? ["t", "other"] : ["other"]);
+    if (words) assertMatch(String(data("module:skipped")[0]?.message), words);
+  }
 });
 
-Deno.test("typeOfExports() prefers moduleType, then __amplifier_module_type__, then module.type", () => {
-  assertEquals(typeOfExports({ moduleType: "hook", module: { type: "tool" } }), "hook");
-  assertEquals(typeOfExports({ __amplifier_module_type__: "context" }), "context");
-  assertEquals(typeOfExports({ moduleType: "x", module: { type: "provider" } }), "provider");
-  assertEquals(typeOfExports({}), undefined);
+Deno.test("a tool without a schema is mounted with an empty object schema, one with get_schema() with its result", async () => {
+  const schema = { type: "object", properties: { a: { type: "string" } } };
+  const provider = new MockProvider({ responses: ["done"] });
+  const { run } = kit({
+    providers: [provider],
+    tools: [tool("plain"), { ...tool("spoken"), get_schema: () => schema } as Tool],
+  });
+  await run();
+  assertEquals(provider.requests[0]!.tools?.map((spec) => spec.parameters), [
+    { type: "object", properties: {} },
+    schema,
+  ]);
 });
 
-Deno.test("checkInfo() warns of fields that a module does not state", () => {
-  const good = { id: "tool-a", type: "tool", version: "1.0.0" };
-  assertEquals(checkInfo({ module: good }, "tool", nothing).passed, true);
-  const bad = [undefined, "tool-a", { ...good, id: "" }, { ...good, version: 1 }, { ...good, type: "hook" }, {
-    ...good,
-    config_schema: "any",
-  }, { ...good, permissions: { network: true } }];
-  for (const module of bad) assertEquals(checkInfo({ module }, "tool", nothing).severity, "warning");
+Deno.test("the object that get_info of a provider returns is accepted with id and display_name, else an error", async () => {
+  const provider = (get_info: () => unknown) => ({
+    name: "p",
+    get_info,
+    list_models: () => Promise.resolve([]),
+    complete: () => Promise.resolve({ content: "hi" }),
+    parse_tool_calls: () => [],
+  });
+  const shapes: [() => unknown, boolean][] = [
+    [() => ({ id: "p", display_name: "P" }), true],
+    [() => ({ display_name: "P" }), false],
+    [() => "p", false],
+    [() => null, false],
+    [() => {
+      throw new Error("later");
+    }, true],
+  ];
+  for (const [get_info, fits] of shapes) {
+    const { session } = kit({
+      providers: [["done"], async (coordinator) => await coordinator.mount("providers", provider(get_info))],
+    });
+    await session.initialize();
+    assertEquals(session.mounts.providers.names, fits ? ["mock", "p"] : ["mock"]);
+  }
 });
 
-Deno.test("checkInfo() accepts the metadata that mount returned", () => {
-  const metadata = { name: "tool-a", version: "0.1.0", provides: ["a"] };
-  assertEquals(checkInfo({}, "tool", { kind: "metadata", metadata }).message, "tool-a 0.1.0");
-  const { version: _, ...without } = metadata;
-  assertEquals(checkInfo({}, "tool", { kind: "metadata", metadata: without }).severity, "warning");
+Deno.test("an orchestrator may declare fewer parameters than it is called with", async () => {
+  for (const execute of [() => "x", (_prompt: unknown) => "x"]) {
+    const { session } = kit({
+      orchestrator: async (coordinator) => await coordinator.mount("orchestrator", { execute }),
+    });
+    await session.initialize();
+  }
 });
 
-Deno.test("checkInfo() refuses a module of another contract, as a session does", () => {
-  const good = { id: "tool-a", type: "tool", version: "1.0.0" };
-  assertEquals(checkInfo({ module: { ...good, contract: 1 } }, "tool", nothing).passed, true);
-  const { severity, message } = checkInfo({ module: { ...good, contract: 2 } }, "tool", nothing);
-  assertEquals([severity, message], ["error", "module.contract must be 1: received 2"]);
+Deno.test("a context must have all five methods", async () => {
+  const { session } = kit({
+    context: async (coordinator) => {
+      const { addMessage, getMessagesForRequest, getMessages, clear } = MockContextManager.prototype;
+      await coordinator.mount("context", { addMessage, getMessagesForRequest, getMessages, clear });
+    },
+  });
+  await assertRejects(
+    () => session.initialize(),
+    Error,
+    "context_set_messages: setMessages must be a function",
+  );
+});
+
+Deno.test("an invalid object of another type fails the module that mounts it, not the session", async () => {
+  const { session, data } = kit({
+    tools: [
+      async (coordinator) => {
+        await coordinator.mount("tools", tool("t"));
+        await coordinator.mount("context", { addMessage() {} });
+      },
+      tool("good"),
+    ],
+  });
+  await session.initialize();
+  assertEquals(session.mounts.tools.names, ["good"]);
+  assertMatch(String(data("module:skipped")[0]?.message), /context_get_messages/);
 });
