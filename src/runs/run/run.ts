@@ -247,15 +247,14 @@ export class ActiveRun implements RunHandle {
         "Cannot continue from this entry: the plan's orchestrator does not declare resumable: true",
       );
     }
-    const { deps, with_run, createOptions: { admit } } = this.options;
+    const { with_run, createOptions: { admit } } = this.options;
     admit?.(this.current());
     const records = place === undefined ? this.#records.begun() : this.#records.queued(place);
     this.is_accepted = true;
-    return this.log.accept((appended) => deps.store.commit([appended, ...records, ...with_run], this.fence()))
-      ?.catch((error) => {
-        this.is_accepted = false;
-        throw error;
-      });
+    return this.log.accept([...records, ...with_run])?.catch((error) => {
+      this.is_accepted = false;
+      throw error;
+    });
   }
 
   /** Runs the turn and ends the run. Resolves when everything is stored; never rejects. */

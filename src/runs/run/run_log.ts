@@ -29,8 +29,7 @@ export interface LoggedRun {
   full(limit: keyof LogLimits): void;
 }
 
-/** The change that stores the buffered entries. */
-export type Appended = Extract<Change, { append: string }>;
+const NO_CHANGES: readonly Change[] = [];
 
 /** Estimated size of an entry without its data. */
 const ENVELOPE_BYTES = 250;
@@ -207,12 +206,12 @@ export class RunLog {
   }
 
   /**
-   * Stores the buffered entries with `commit` and opens the log: from then on entries are stored as they
-   * come.
+   * Stores the buffered entries in one commit with `changes`, and opens the log: from then on entries are
+   * stored as they come.
    */
-  accept(commit: (appended: Appended) => Awaitable<void>): Promise<void> | void {
+  accept(changes: readonly Change[]): Promise<void> | void {
     this.#open = true;
-    return this.#commit(commit)?.catch((error) => {
+    return this.#commit(changes)?.catch((error) => {
       this.#open = false;
       throw error;
     });
@@ -231,7 +230,7 @@ export class RunLog {
   #commitLast(changes: () => readonly Change[]): Promise<void> | void {
     // the caller of that flush gets the error; its entries are stored again by this commit
     if (this.#flushing) return this.#flushing.catch(() => {}).then(() => this.#commitLast(changes));
-    return this.#commit((appended) => this.#store.commit([appended, ...changes()], this.#run.fence()));
+    return this.#commit(changes());
   }
 
   /**
@@ -247,12 +246,14 @@ export class RunLog {
   /** Stores the buffered entries. */
   flush(): Promise<void> | void {
     if (this.#flushing) return this.#flushing.then(() => this.flush());
-    if (this.#pending.length === 0) return;
-    return this.#commit((appended) => this.#store.commit([appended], this.#run.fence()));
+    if (this.#pending.length > 0) return this.#commit(NO_CHANGES);
   }
 
-  /** Stores the buffered entries. On failure they are buffered again, so that the log never has a gap. */
-  #commit(commit: (appended: Appended) => Awaitable<void>): Promise<void> | void {
+  /**
+   * Stores the buffered entries in one commit with `changes`. On failure they are buffered again, so that the log never
+   * has a gap.
+   */
+  #commit(changes: readonly Change[]): Promise<void> | void {
     this.#deferred.cancel();
     const entries = this.#pending;
     const bytes = this.#pending_bytes;
@@ -260,7 +261,8 @@ export class RunLog {
     this.#pending_bytes = 0;
     let done: Awaitable<void>;
     try {
-      done = commit({ append: this.#run.id, after: this.#stored, entries, bytes });
+      const appended = { append: this.#run.id, after: this.#stored, entries, bytes };
+      done = this.#store.commit([appended, ...changes], this.#run.fence());
     } catch (error) {
       this.#restore(entries, bytes);
       return Promise.reject(error);

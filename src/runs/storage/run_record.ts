@@ -20,7 +20,9 @@ export interface StoredRun extends Pick<FinishedRun, "session_id" | "created_at"
 export function inputOf(run: StoredRun, descriptors: StoredInput["surface"]): StoredInput {
   const { ready, request, caller, saved, resume } = run.options;
   const { plan: _, plan_ref: __, model: ___, ...rest } = request; // the stored plan has the model
-  return {
+  const input: StoredInput = {
+    ...planToStore(run.options),
+    ...initialState(saved),
     version: 1,
     run_id: run.id,
     session_id: run.session_id,
@@ -28,13 +30,12 @@ export function inputOf(run: StoredRun, descriptors: StoredInput["surface"]): St
     request: run.withoutSecrets(rest),
     created_at: run.created_at,
     own_plan: saved === null || hasOwnPlan(request),
-    ...planToStore(run.options),
     plan: ready.compiled.written,
     cost_is_asked_for: ready.cost_is_asked_for,
-    ...initialState(saved),
     surface: descriptors && run.withoutSecrets(descriptors),
-    ...(resume ? { resume: { prompt: request.prompt, iteration: resume.iteration } } : {}),
   };
+  if (resume) input.resume = { prompt: request.prompt, iteration: resume.iteration };
+  return input;
 }
 
 /**
@@ -47,19 +48,16 @@ export function recordChange(active: StoredRun, place?: string): Change {
 
 /** Returns the change that stores a run object. */
 export function runRecordChange(run: Run, namespace: string, place?: string): Change {
+  const { id: key, session_id, status, ended_at, created_at } = run;
+  const index = { session_id, status, open: String(ended_at === null) };
   return {
     put: {
       kind: "run",
-      key: run.id,
+      key,
       namespace,
       value: run as unknown as JsonObject,
-      index: {
-        session_id: run.session_id,
-        status: run.status,
-        open: String(run.ended_at === null),
-        ...(place === undefined ? {} : { place }),
-      },
-      created_ms: millisecondsOf(run.created_at),
+      index: place === undefined ? index : { ...index, place },
+      created_ms: millisecondsOf(created_at),
     },
   };
 }

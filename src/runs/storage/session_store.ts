@@ -224,14 +224,9 @@ export function originOfPlan(
 
 /** Returns the state that a session gives to its next run; `saved` is null for a new session. */
 export function initialState(saved: SavedSession | null): InitialState {
-  const { messages = [], session_state = {}, usages = [], remembered } = saved ?? {};
-  return {
-    continued: saved !== null,
-    history: messages,
-    session_state,
-    usages,
-    ...(remembered ? { remembered } : {}),
-  };
+  const { messages: history = [], session_state = {}, usages = [], remembered } = saved ?? {};
+  const state = { continued: saved !== null, history, session_state, usages };
+  return remembered ? { ...state, remembered } : state;
 }
 
 /** What a session stores of its plan. */
@@ -239,78 +234,77 @@ type StoredPlan = Pick<SavedSession, "plan" | "plan_origin" | "plan_base_url" | 
 
 /** Returns the plan of a run as its session stores it: that of the request, or that of the session. */
 export function planToStore({ saved, ready, request, caller }: FinishedRun["options"]): StoredPlan {
-  if (saved && !hasOwnPlan(request)) {
-    const { plan, plan_origin, plan_base_url, plan_lock } = saved;
-    return { plan, plan_origin, plan_base_url, ...(plan_lock ? { plan_lock } : {}) };
-  }
-  return {
-    plan: ready.compiled.written,
-    plan_origin: originOfPlan(request, caller),
-    plan_base_url: ready.base_url ?? null,
-    ...(request.lock ? { plan_lock: request.lock } : {}),
+  const known = hasOwnPlan(request) ? null : saved;
+  const stored = {
+    plan: known ? known.plan : ready.compiled.written,
+    plan_origin: known ? known.plan_origin : originOfPlan(request, caller),
+    plan_base_url: known ? known.plan_base_url : ready.base_url ?? null,
   };
+  const plan_lock = known ? known.plan_lock : request.lock;
+  return plan_lock ? { ...stored, plan_lock } : stored;
 }
 
 /** Returns the session as stored after a run. */
 export function savedSession(run: FinishedRun, now_ms: number): SavedSession {
-  const { session_id, created_at, options } = run;
+  const { session_id: id, created_at, options, last_run } = run;
   const { saved, ready, request } = options;
-  return {
-    object: {
-      id: session_id,
-      object: "session",
-      parent_id: null,
-      created_at,
-      metadata: run.withoutSecrets(request.metadata ?? {}),
-      ...afterRun(saved, now_ms),
-      plan_hash: saved && !hasOwnPlan(request) ? saved.object.plan_hash : ready.compiled.plan_hash,
-    },
-    session_state: run.session_state,
-    ...recordedBy(run, session_id),
-    ...(run.last_run ? { last_run: run.last_run } : {}),
+  const { plan_hash } = saved && !hasOwnPlan(request) ? saved.object : ready.compiled;
+  const metadata = run.withoutSecrets(request.metadata ?? {});
+  const session: SavedSession = {
     ...planToStore(options),
-    ...(saved?.spawned ? { spawned: saved.spawned } : {}),
+    ...recordedBy(run, id),
+    object: objectAfter(saved, { id, parent_id: null, plan_hash, created_at, metadata }, now_ms),
+    session_state: run.session_state,
   };
+  if (last_run) session.last_run = last_run;
+  if (saved?.spawned) session.spawned = saved.spawned;
+  return session;
 }
 
 /** Returns a sub-agent's session as stored after its turn. */
 export function savedChild(run: FinishedRun, child: EndedChild, now_ms: number): SavedSession {
-  const { session_id, parent_id, agent, ready, limited, saved, session_state, last_run } = child;
-  const { plan_lock } = planToStore(run.options);
+  const { session_id: id, parent_id, agent, ready, limited, saved, session_state, last_run } = child;
+  const { compiled: { written: plan, plan_hash }, agents, base_url: plan_base_url = null } = ready;
+  const first = { id, parent_id, plan_hash, created_at: timestamp(now_ms), metadata: { agent } };
   return {
-    object: {
-      id: session_id,
-      object: "session",
-      parent_id,
-      created_at: timestamp(now_ms),
-      metadata: { agent },
-      ...afterRun(saved, now_ms),
-      plan_hash: ready.compiled.plan_hash,
-    },
+    ...planToStore(run.options), // for its lock
+    ...recordedBy(run, id),
+    object: objectAfter(saved, first, now_ms),
     session_state: run.withoutSecrets(session_state),
-    ...recordedBy(run, session_id),
     last_run,
-    plan: ready.compiled.written,
-    ...(plan_lock ? { plan_lock } : {}),
-    plan_origin: ready.agents?.origin ?? "caller", // least trust if unknown
-    plan_base_url: ready.base_url ?? null,
+    plan,
+    plan_origin: agents?.origin ?? "caller", // least trust if unknown
+    plan_base_url,
     spawned: { agent, limited },
   };
 }
 
-/** Returns the fields of a session that a run keeps, and those that each run changes. */
-function afterRun(saved: SavedSession | null, now_ms: number) {
-  const run_count = (saved?.object.run_count ?? 0) + 1;
-  return { ...saved?.object, run_count, last_activity: timestamp(now_ms) };
+/** Returns the object of a session after a run. `first`: the fields that its first run gives it. */
+function objectAfter(
+  saved: SavedSession | null,
+  first: Omit<SavedSession["object"], "object" | "run_count" | "last_activity">,
+  now_ms: number,
+): SavedSession["object"] {
+  const { parent_id, created_at, metadata } = saved?.object ?? first;
+  return {
+    id: first.id,
+    object: "session",
+    parent_id,
+    plan_hash: first.plan_hash,
+    run_count: (saved?.object.run_count ?? 0) + 1,
+    created_at,
+    last_activity: timestamp(now_ms),
+    metadata,
+  };
 }
 
 /** Returns what the log of a run contains of a session's state. */
 function recordedBy({ projection }: FinishedRun, session_id: string) {
   const remembered = projection.rememberedOf(session_id);
-  return {
+  const recorded = {
     messages: [...projection.historyOf(session_id)],
     usages: [...projection.usagesOf(session_id)],
     counters: { ...projection.countersOf(session_id) },
-    ...(remembered.length > 0 ? { remembered } : {}),
   };
+  return remembered.length > 0 ? { ...recorded, remembered } : recorded;
 }
