@@ -56,25 +56,23 @@ export function assertLinesAreJson(stderr: string): void {
 }
 
 /** Result of a command. */
-type Result = Pick<Ended, "code" | "stdout" | "stderr">;
+export type Result = Pick<Ended, "code" | "stdout" | "stderr">;
 
 /**
  * Replays a run of `preamp run`: one that was saved, else the same command's once more, saved.
  *
- * @param run Runs the program again.
- * @param replay Runs a command with this input; may do so in this process, which needs no start.
+ * @param run Runs the program again, with the same input or another one; may do so in this process, which needs no start.
  */
 export async function assertCommandReplays(
   args: readonly string[],
   { code, stdout }: Ended,
-  run: (args: readonly string[]) => Promise<Result>,
-  replay: (args: readonly string[], stdin: string) => Promise<Result>,
+  run: (args: readonly string[], stdin?: string) => Promise<Result>,
 ): Promise<void> {
   if (args[0] !== "run" || code > 1 || args.includes("-h") || args.includes("--help")) return;
   const is_saved = args.join(" ").includes("json-trace");
   const saved = is_saved ? stdout : (await run([...args, "--output-format", "json-trace"])).stdout;
   if (saved === "") return; // there was no run
-  const replayed = await replay(["replay", "--json", "-"], saved);
+  const replayed = await run(["replay", "--json", "-"], saved);
   if (NOT_REPLAYABLE.test(replayed.stderr)) return;
   assertEquals([args, replayed.code, replayed.stdout.trim()], [args, 0, '{"equal":true}'], replayed.stderr);
 }

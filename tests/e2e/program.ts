@@ -4,7 +4,7 @@
  */
 import { cli } from "../../src/cli/mod.ts";
 import { fakeIo } from "../support/io.ts";
-import { assertCommandReplays, assertLinesAreJson, assertRunsReplay } from "./after_effects.ts";
+import { assertCommandReplays, assertLinesAreJson, assertRunsReplay, type Result } from "./after_effects.ts";
 
 /** The project's root as a path, with a slash at the end. */
 export const ROOT: string = new URL("../../", import.meta.url).pathname;
@@ -120,20 +120,26 @@ function assertNothingUnhandled(args: readonly string[], stderr: string): void {
 /** Runs a command to its end; a run is replayed then. @throws {Error} when it takes more than a minute. */
 export async function runProgram(args: readonly string[], options: ProgramOptions = {}): Promise<Ended> {
   const ended = await runToEnd(args, options);
-  const again = (args: readonly string[], stdin?: string) =>
-    runToEnd(args, { ...options, ...(stdin === undefined ? {} : { stdin }) });
-  // variables of the process are those of all test files: a command that needs its own has its own process
-  const here = (args: readonly string[], stdin: string) => runHere(args, stdin, options.cwd);
-  await assertCommandReplays(args, ended, again, options.env ? again : here);
+  // modules read variables of the process, which are those of all test files: a command that sets some has a process
+  const is_here = Object.keys(options.env ?? {}).every((name) => name.startsWith("PREAMP_"));
+  const again = is_here ? runHere : runToEnd;
+  await assertCommandReplays(
+    args,
+    ended,
+    (args, stdin) => again(args, stdin === undefined ? options : { ...options, stdin }),
+  );
   return ended;
 }
 
 /** Runs a command in this process. */
-async function runHere(args: readonly string[], stdin: string, cwd = ROOT) {
+async function runHere(
+  args: readonly string[],
+  { cwd = ROOT, env = {}, stdin = "" }: ProgramOptions,
+): Promise<Result> {
   const home = await Deno.makeTempDir({ prefix: "preamp-home-" });
   const io = fakeIo({
     cwd: new URL(`file://${cwd.replace(/\/?$/, "/")}`),
-    env: { ...environment(), PREAMP_HOME: home },
+    env: { ...environment(), PREAMP_HOME: home, ...env },
     stdin,
   });
   try {
