@@ -23,9 +23,11 @@ const GATES: readonly (readonly string[])[] = [
 ];
 /** Checks the types of all files and of the examples in the docs; it uses one core, so that all else runs meanwhile. */
 const TYPES: readonly string[] = ["check", "--doc", "--quiet", ...SOURCES, "README.md"];
-const SUITES = ["unit:kernel", "unit:rest", "unit:docs"];
-/** Suites that `quick` leaves out. The escape suite measures times, so it runs alone, and last. */
-const SLOW_SUITES = ["unit:slow", "e2e", "e2e:escape"];
+const QUICK_SUITES = ["unit:kernel", "unit:rest", "unit:docs"];
+/** Suites that `quick` leaves out. They run at once: while the tests of one wait, those of the other have the processors. */
+const SLOW_SUITES = ["unit:slow", "e2e"];
+/** Measures times, so it runs alone, and last. */
+const MEASURED_SUITE = "e2e:escape";
 /** Suites with tests that wait for disks or processes: more of them run at a time than there are cores. */
 const WAITING_SUITES: ReadonlySet<string> = new Set(["unit:rest", "e2e"]);
 
@@ -41,13 +43,14 @@ for (const args of GATES) {
   if (quick && total.failed > 0) break;
   await runGate(args);
 }
-for (const suite of quick ? SUITES : [...SUITES, ...SLOW_SUITES]) {
+for (const suite of QUICK_SUITES) {
   if (quick && total.failed > 0) break;
-  const jobs = navigator.hardwareConcurrency + (WAITING_SUITES.has(suite) ? 1 : 0);
-  const { success, text } = await run(["task", "--quiet", suite], { DENO_JOBS: String(jobs) });
-  const count = summaryOf(text);
-  // a file that cannot be loaded, or a suite that did not start, counts as one failure
-  add(success || count.failed > 0 ? count : { ...count, failed: 1 });
+  await runSuite(suite);
+}
+if (!quick) {
+  await Promise.all(SLOW_SUITES.map(runSuite));
+  await types;
+  await runSuite(MEASURED_SUITE);
 }
 await types;
 print(`${total.passed} passed, ${total.failed} failed`);
@@ -57,6 +60,14 @@ async function runGate(args: readonly string[]): Promise<void> {
   const { success } = await run(args);
   print(`${success ? "ok" : "FAILED"}  deno ${args.slice(0, 2).join(" ")}`);
   add(success ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 });
+}
+
+async function runSuite(suite: string): Promise<void> {
+  const jobs = navigator.hardwareConcurrency + (WAITING_SUITES.has(suite) ? 1 : 0);
+  const { success, text } = await run(["task", "--quiet", suite], { DENO_JOBS: String(jobs) });
+  const count = summaryOf(text);
+  // a file that cannot be loaded, or a suite that did not start, counts as one failure
+  add(success || count.failed > 0 ? count : { ...count, failed: 1 });
 }
 
 function add({ passed, failed }: Count): void {

@@ -29,7 +29,8 @@ Deno.test("a module nested 200,000 deep is refused, and the next module of every
       ],
       { env: { PREAMP_HOME: home } },
     );
-    for (const [name, { file, text }] of Object.entries(DEEP)) {
+    for (const name of ["arrays", "elements"]) { // all of them: tests/loader/bundler/source_bombs_slow_test.ts
+      const { file, text } = DEEP[name]!;
       files.files = { [`${name}/${file}`]: text, [`${name}/good.ts`]: "export const mount = () => {};" };
       assertEquals(await explain(server, `${files.url}${name}/${file}`), [
         422,

@@ -34,6 +34,14 @@ const BYTES = 5_000_000;
 /** Statements enough to take long, few enough that all tests of them take seconds. */
 const COUNT = 6_000;
 
+/** Imports of packages that a module may not import. */
+export const REFUSED: SourceBomb = {
+  file: "mod.ts",
+  text: `${
+    Array.from({ length: COUNT }, (_, index) => `import 'pkg${index}';`).join("")
+  }export const mount = 1;`,
+};
+
 /** Sources that are large: they are bundled, or refused in time, and keep nothing else waiting. */
 export const LARGE: Readonly<Record<string, SourceBomb>> = {
   "a long text": { file: "mod.ts", text: `export const mount = "${"x".repeat(BYTES)}";` },
@@ -48,17 +56,12 @@ export const LARGE: Readonly<Record<string, SourceBomb>> = {
       Array.from({ length: COUNT }, (_, index) => `import './${index}.ts';`).join("")
     }export const mount = 1;`,
   },
-  "many imports that are refused": {
-    file: "mod.ts",
-    text: `${
-      Array.from({ length: COUNT }, (_, index) => `import 'pkg${index}';`).join("")
-    }export const mount = 1;`,
-  },
   "many dynamic imports": {
     file: "mod.ts",
     text: `export const mount = 1;${"import(x);".repeat(COUNT)}`,
   },
-  "many errors": { file: "mod.ts", text: `export const mount = 1;${"const a = 1;".repeat(COUNT)}` },
+  // each error quotes the whole line
+  "many errors": { file: "mod.ts", text: `export const mount = 1;${"const a = 1;".repeat(COUNT / 6)}` },
   "many exports": {
     file: "mod.ts",
     text: `export const mount = 1${Array.from({ length: COUNT }, (_, index) => `,a${index}=1`).join("")};`,
@@ -70,7 +73,7 @@ export const LARGE: Readonly<Record<string, SourceBomb>> = {
   "a data: URL": {
     file: "mod.ts",
     text: `import text from "data:text/plain,${
-      "x".repeat(BYTES)
+      "x".repeat(BYTES / 2)
     }" with { type: "text" }; export const mount = text;`,
   },
 };
