@@ -13,8 +13,7 @@ import {
   PreampError,
   readConfig,
 } from "preamp/base";
-import { DROPPED, formatLine, isDelta } from "./format_line.ts";
-import { fileSink, LineQueue, type Sink, writeStderr } from "./sinks.ts";
+import { DROPPED, fileSink, formatLine, isDelta, LineQueue, type Sink, writeStderr } from "./log_lines.ts";
 
 /** Amplifier's canonical events, which are logged by default. */
 const CANONICAL_EVENTS: readonly string[] = [

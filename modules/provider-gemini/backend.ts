@@ -26,7 +26,7 @@ import {
 import { GoogleGenAI } from "@google/genai/web"; // the other builds import node:fs and a client for Google Cloud
 import type { GenerateContentParameters, GoogleGenAI as Client, Transport } from "./client_types.ts";
 import { AnswerCollector } from "./answer.ts";
-import { bareId } from "./models.ts";
+import { bareId } from "./mod.ts";
 import { type RequestSettings, toRequest } from "./request.ts";
 
 /** Returns the backend. Imported on first use, because the client is large. */

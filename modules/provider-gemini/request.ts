@@ -19,7 +19,7 @@ import type {
   Tool,
   ToolConfig,
 } from "./client_types.ts";
-import { isBeforeGemini3, type ThinkingLevel, thinkingOf } from "./models.ts";
+import { isBeforeGemini3, type ThinkingLevel, thinkingOf } from "./mod.ts";
 
 /** Settings of the plan that only this provider has. */
 export interface RequestSettings {

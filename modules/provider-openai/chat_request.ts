@@ -16,6 +16,8 @@ import {
   cacheKeyOf,
   effortOf,
   fileName,
+  formatOf,
+  type FormatRequest,
   functionParameters,
   namedText,
   nativeType,
@@ -25,7 +27,6 @@ import {
   toolFields,
   traitsOf,
 } from "./request_options.ts";
-import { formatOf, type FormatRequest } from "./structured_output.ts";
 
 type Body = OpenAI.Chat.ChatCompletionCreateParams;
 type ChatMessage = OpenAI.Chat.ChatCompletionMessageParam;

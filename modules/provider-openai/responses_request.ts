@@ -15,6 +15,7 @@ import {
   cacheKeyOf,
   effortOf,
   fileName,
+  formatOf,
   functionParameters,
   namedText,
   nativeType,
@@ -24,7 +25,6 @@ import {
   toolFields,
   traitsOf,
 } from "./request_options.ts";
-import { formatOf } from "./structured_output.ts";
 
 type Body = OpenAI.Responses.ResponseCreateParams;
 type Item = OpenAI.Responses.ResponseInputItem;

@@ -3,11 +3,10 @@
  * nothing. The pure parts are in `src/plan`.
  */
 import { placeInAgent } from "./agent_plans.ts";
-import { schemaOf } from "./check_configs.ts";
+import { defaultVariables, schemaOf } from "./plan_configs.ts";
 import type { LazyLoader } from "./lazy_imports.ts";
 import { type AuthorisedPlan, displayGrant, effectiveGrantOf } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
-import { defaultVariables } from "./plan_env.ts";
 import { hashLock } from "./plan_locks.ts";
 import type { Plans } from "./plan_service.ts";
 import type { ComparedInput, LockedInput } from "./types.ts";
@@ -18,7 +17,7 @@ import { Findings } from "../sdk/findings.ts";
 import { diffPlans } from "../plan/diff.ts";
 import type { PlanDiff } from "../plan/diff_module.ts";
 import { explainPlan, type Explanation, type ModuleFacts } from "../plan/explain.ts";
-import { askedOf, grantPath } from "../plan/permissions/grants.ts";
+import { askedOf, grantPath } from "../plan/permissions/permission_block.ts";
 import { type Lock, lockFromData, LockLookup, lockOf, lockOver } from "../plan/lock.ts";
 import { specsOf } from "../policy/authorise.ts";
 import { Redactor } from "../policy/redact.ts";

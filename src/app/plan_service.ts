@@ -2,10 +2,9 @@
  * Turns the plan of a request into a runnable one: finds, checks and authorises it, and opens its modules.
  */
 import { authoriseAgents } from "./agent_plans.ts";
-import { checkVariables } from "./check_configs.ts";
+import { checkVariables, readableVariables, unsetVariables } from "./plan_configs.ts";
 import { type AuthorisedPlan, grantPaths } from "./module_permissions.ts";
 import type { NamedPlans } from "./named_plans.ts";
-import { readableVariables, unsetVariables } from "./plan_env.ts";
 import {
   acceptConfigs,
   codeOf,

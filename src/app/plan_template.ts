@@ -2,9 +2,8 @@
  * What all runs of a compiled plan share, worked out once: modules, findings about their configs, and the configs
  * that are the same in each run. The values of variables may change between runs and are never part of it.
  */
-import { checkConfigs, schemaOf } from "./check_configs.ts";
+import { checkConfigs, defaultVariables, expandConfig, type LookUps, schemaOf } from "./plan_configs.ts";
 import type { ModuleTable } from "./module_table.ts";
-import { defaultVariables, expandConfig, type LookUps } from "./plan_env.ts";
 import { isOfUrl } from "./remote_modules.ts";
 import type { OpenedModule } from "../kernel/host.ts";
 import { toWarning as toWarningDetail, type WarningDetail } from "../plan/check/findings.ts";

@@ -1,5 +1,5 @@
 /** The providers that a plan can name: their keys, default models, and the models of the account. */
-import { expandConfig } from "./plan_env.ts";
+import { expandConfig } from "./plan_configs.ts";
 import type { ModuleTable } from "./module_table.ts";
 import { SandboxCoordinator } from "./validation/contract_check.ts";
 import { classifyMountReturn } from "../kernel/mounting/mount_diagnosis.ts";

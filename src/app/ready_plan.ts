@@ -1,9 +1,15 @@
 /** The plan of one run, with its modules. */
-import { checkOpened, schemaOf } from "./check_configs.ts";
+import {
+  checkOpened,
+  expandConfig,
+  type LookUps,
+  readableVariables,
+  schemaOf,
+  unsetVariables,
+} from "./plan_configs.ts";
 import { type AuthorisedPlan, grantOf } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
 import type { LazyLoader, LazySandbox } from "./lazy_imports.ts";
-import { expandConfig, type LookUps, readableVariables, unsetVariables } from "./plan_env.ts";
 import { acceptConfigs, located, type ResolvedPlan } from "./plan_finder.ts";
 import { hashLock } from "./plan_locks.ts";
 import { openBuiltin } from "./plan_template.ts";

@@ -12,7 +12,7 @@ import {
   type Redact,
   sourceText,
 } from "./diff_module.ts";
-import { askedOf } from "./permissions/grants.ts";
+import { askedOf } from "./permissions/permission_block.ts";
 import type { PlanEnvReference } from "./env.ts";
 import { isObject, jsonEqual, type JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";

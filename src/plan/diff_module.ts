@@ -2,7 +2,13 @@
  * Compares one module of two plans: its source, integrity, tier, permissions and config. Of a config it knows only the keys
  * that every plan gives a meaning to (`allowed_*`, `denied_*`) and the rules of `hooks-approval`. Pure.
  */
-import { askedOf, entryLabel, grantedBeyond, type GrantEntry, grantPath } from "./permissions/grants.ts";
+import {
+  askedOf,
+  entryLabel,
+  grantedBeyond,
+  type GrantEntry,
+  grantPath,
+} from "./permissions/permission_block.ts";
 import { formatPath, type Path } from "../sdk/value_path.ts";
 import { isObject, jsonEqual, type JsonObject, type JsonValue, toPlain } from "../sdk/json.ts";
 import type { Permissions } from "../sdk/contracts.ts";

@@ -7,7 +7,13 @@ import { type MountPlan, PERMISSION_KINDS } from "../sdk/plan.ts";
 import type { Tier } from "./check/check_spec.ts";
 import { isInline, lockedName } from "./lock.ts";
 import { decodePercent } from "../text/escape.ts";
-import { blockOf, covers, entriesOf, grantedBeyond, type GrantEntry } from "./permissions/grants.ts";
+import {
+  blockOf,
+  covers,
+  entriesOf,
+  grantedBeyond,
+  type GrantEntry,
+} from "./permissions/permission_block.ts";
 import { type FlaggedModule, moduleFlags, planFlags, type RedFlag } from "./red_flags.ts";
 import type { ModuleType, Permissions, RunLimits } from "../sdk/contracts.ts";
 

@@ -6,7 +6,7 @@ import type { Permissions } from "../sdk/contracts.ts";
 import type { ModuleSpec, MountPlan, PermissionKind } from "../sdk/plan.ts";
 import { LIMIT_NAMES } from "./check/field_checks.ts";
 import type { Tier } from "./check/check_spec.ts";
-import { type DroppedEntry, entriesOf, entryLabel, type GrantEntry } from "./permissions/grants.ts";
+import { type DroppedEntry, entriesOf, entryLabel, type GrantEntry } from "./permissions/permission_block.ts";
 
 /** One red flag. Codes are stable; clients must accept unknown ones. */
 export interface RedFlag {

@@ -5,7 +5,13 @@
 import { type Tier, TIERS } from "../plan/check/check_spec.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { findEnv } from "../plan/env.ts";
-import { askedOf, covers, entryLabel, type FullPermissions, grantPath } from "../plan/permissions/grants.ts";
+import {
+  askedOf,
+  covers,
+  entryLabel,
+  type FullPermissions,
+  grantPath,
+} from "../plan/permissions/permission_block.ts";
 import type { RunLimits } from "../sdk/contracts.ts";
 import { didYouMean } from "../sdk/findings.ts";
 import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";

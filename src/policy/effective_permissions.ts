@@ -4,22 +4,20 @@
  */
 import {
   type DroppedEntry,
-  entryLabel,
-  type FullPermissions,
-  type GrantEntry,
-  noPermissions,
-} from "../plan/permissions/grants.ts";
-import {
   type Entry,
+  entryLabel,
   entryText,
   type FilePath,
+  type FullPermissions,
+  type GrantEntry,
   holdsEntry,
   meet,
+  noPermissions,
   parseEntry,
   parsePath,
   pathFrom,
   pathText,
-} from "../plan/permissions/permission_entry.ts";
+} from "../plan/permissions/permission_block.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import type { ErrorDetail } from "../sdk/errors.ts";
 import { PERMISSION_KINDS, type PermissionKind } from "../sdk/plan.ts";

@@ -4,7 +4,7 @@
  */
 import { compareLimit, LIMIT_NAMES } from "../plan/check/field_checks.ts";
 import type { DocumentLimits } from "../plan/parse/document_limits.ts";
-import type { FullPermissions } from "../plan/permissions/grants.ts";
+import type { FullPermissions } from "../plan/permissions/permission_block.ts";
 import type { Permissions, RunLimits } from "../sdk/contracts.ts";
 import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
 

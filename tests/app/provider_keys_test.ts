@@ -1,6 +1,6 @@
 /** Keys of built-in providers from variables of the process: for the vendor's own address only. */
 import { assertEquals } from "../assert.ts";
-import { expandConfig } from "../../src/app/plan_env.ts";
+import { expandConfig } from "../../src/app/plan_configs.ts";
 import { processRedactor } from "../../src/policy/redact.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 

@@ -2,7 +2,7 @@
 import { assertEquals, assertMatch } from "../assert.ts";
 import { TestCoordinator, testProvider } from "preamp/testing";
 import * as gemini from "../../modules/provider-gemini/mod.ts";
-import { knownModels } from "../../modules/provider-gemini/models.ts";
+import { knownModels } from "../../modules/provider-gemini/mod.ts";
 import { fakeServer } from "./providers/fake_server.ts";
 import { GEMINI } from "./providers/gemini_wire.ts";
 

@@ -1,7 +1,7 @@
 import { childPlan } from "../../src/plan/child_plan.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
 import { withPlaces } from "../../src/plan/parse/parse.ts";
-import { preferenceProblem, preferProvider } from "../../src/plan/provider_preferences.ts";
+import { preferenceProblem, preferProvider } from "../../src/plan/model_choice.ts";
 import { formatPath, parsePath } from "../../src/sdk/value_path.ts";
 import { deepFreeze, type JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";

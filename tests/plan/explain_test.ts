@@ -1,6 +1,6 @@
 import { compilePlan } from "../../src/plan/compile.ts";
 import { denoFlags, explainPlan, type Explanation, type ModuleFacts } from "../../src/plan/explain.ts";
-import { askedOf, grantPath } from "../../src/plan/permissions/grants.ts";
+import { askedOf, grantPath } from "../../src/plan/permissions/permission_block.ts";
 import { specsOf } from "../../src/policy/authorise.ts";
 import type { Permissions } from "../../src/sdk/contracts.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";

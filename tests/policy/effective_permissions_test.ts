@@ -4,8 +4,7 @@
  */
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { PERMISSION_KINDS, type PermissionKind } from "../../src/sdk/plan.ts";
-import { type DroppedEntry, noPermissions } from "../../src/plan/permissions/grants.ts";
-import { entryText } from "../../src/plan/permissions/permission_entry.ts";
+import { type DroppedEntry, entryText, noPermissions } from "../../src/plan/permissions/permission_block.ts";
 import {
   effectiveGrant,
   excessPermissions,

@@ -8,7 +8,7 @@ import type { MountPlan } from "../../sdk/plan.ts";
 import { describe, formatPath, type Path } from "../../sdk/value_path.ts";
 import { SELF } from "../child_plan.ts";
 import { findPlanEnv, type PlanEnvReference } from "../env.ts";
-import { preferenceProblem } from "../provider_preferences.ts";
+import { preferenceProblem } from "../model_choice.ts";
 import { escapedPath, type SourceOptions } from "../source/source.ts";
 import { checkLimits, object, text, texts } from "./field_checks.ts";
 import { checkPermissions } from "./check_permissions.ts";

@@ -2,7 +2,7 @@
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { Session } from "../../kernel/session/session.ts";
 import { childPlan, SELF } from "../../plan/child_plan.ts";
-import { preferenceProblem, preferProvider } from "../../plan/provider_preferences.ts";
+import { preferenceProblem, preferProvider } from "../../plan/model_choice.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../../sdk/json.ts";
 import { sumCostUsd } from "../../sdk/money.ts";

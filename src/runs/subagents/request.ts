@@ -1,5 +1,5 @@
 /** Validates spawn requests of modules. They may contain data from a model or from a guest. */
-import { preferenceProblem } from "../../plan/provider_preferences.ts";
+import { preferenceProblem } from "../../plan/model_choice.ts";
 import { describe } from "../../sdk/value_path.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlainObject } from "../../sdk/json.ts";

@@ -1,7 +1,7 @@
 /** Response formats of both APIs: strict schemas, JSON mode, and what is reported as not enforced. */
 import { assertEquals } from "../../assert.ts";
 import type { JsonObject, ResponseFormat } from "preamp";
-import { strictSchema } from "../../../modules/provider-openai/structured_output.ts";
+import { strictSchema } from "../../../modules/provider-openai/request_options.ts";
 import { QUESTION, requestOf } from "./bodies.ts";
 
 const SCHEMA = {

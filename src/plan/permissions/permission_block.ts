@@ -1,15 +1,18 @@
 /**
- * Parses entries of Deno permissions and computes the intersection of two. Used for the policy's
- * permissions, sub-agents, `diff` and the flags of a process.
+ * Entries and blocks of Deno permissions: parses entries, computes the intersection of two, and compares
+ * blocks. Used for the policy's permissions, sub-agents, `diff` and the flags of a process. Entries that
+ * cannot be compared count as not covered, so that a wider grant is never taken for an equal one.
  */
-import type { PermissionKind } from "../../sdk/plan.ts";
+import { type ModuleSpec, type MountPlan, PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
 import { meetNet, type NetEntry, netText, parseNetEntry } from "./net_entry.ts";
+import type { Permissions } from "../../sdk/contracts.ts";
+import { describe } from "../../sdk/value_path.ts";
 
 /** A parsed entry. */
 export type Entry = NetEntry | FilePath | VariableEntry | WordEntry;
 
 /** A variable, or every variable whose name has this prefix. */
-export interface VariableEntry {
+interface VariableEntry {
   kind: "variable";
   name: string;
   /** Whether the entry ended in `*`. Elsewhere `*` is a plain character, to Deno too. */
@@ -17,7 +20,7 @@ export interface VariableEntry {
 }
 
 /** An entry that equals only itself: a program, a kind of system information. */
-export interface WordEntry {
+interface WordEntry {
   kind: "word";
   word: string;
 }
@@ -108,7 +111,7 @@ export function pathFrom(folder: FilePath, path: FilePath): FilePath {
 }
 
 /** Returns the deeper of two paths if the other contains it, else undefined. */
-export function meetPaths(a: FilePath, b: FilePath): FilePath | undefined {
+function meetPaths(a: FilePath, b: FilePath): FilePath | undefined {
   if (isAbove(a, b)) return b;
   return isAbove(b, a) ? a : undefined;
 }
@@ -125,4 +128,80 @@ function isAbove(above: FilePath, below: FilePath): boolean {
 /** Returns a path as text. */
 export function pathText({ absolute, steps }: FilePath): string {
   return absolute ? `/${steps.join("/")}` : steps.length === 0 ? "." : steps.join("/");
+}
+
+/** One granted entry of a list, or true for the whole permission. */
+export interface GrantEntry {
+  permission: PermissionKind;
+  entry: string | true;
+}
+
+/** An entry that the plan grants and the module does not receive, entirely or in part. */
+export interface DroppedEntry extends GrantEntry {
+  /** Who withholds it: the policy or this process. */
+  by: "policy" | "process";
+}
+
+/** Returns the entries of a block, by name, without duplicates. */
+export function entriesOf(permissions: Permissions | undefined): GrantEntry[] {
+  return PERMISSION_KINDS.flatMap((permission): GrantEntry[] => {
+    const value = permissions?.[permission];
+    if (value === true) return [{ permission, entry: true }];
+    return Array.isArray(value) ? [...new Set(value)].map((entry) => ({ permission, entry })) : [];
+  });
+}
+
+/** Returns the entries of `to` that `from` does not cover. */
+export function grantedBeyond(to: Permissions | undefined, from: Permissions | undefined): GrantEntry[] {
+  return entriesOf(to).filter(({ permission, entry }) => {
+    const covering = from?.[permission];
+    if (covering === true) return false;
+    return entry === true || !Array.isArray(covering) ||
+      !covering.some((broad) => covers(permission, broad, entry));
+  });
+}
+
+/** Returns a block with exactly these entries. Names without entries are left out. */
+export function blockOf(entries: readonly GrantEntry[]): Permissions {
+  const block: Permissions = {};
+  for (const { permission, entry } of entries) {
+    const known = block[permission];
+    if (entry === true || known === true) block[permission] = true;
+    else block[permission] = [...Array.isArray(known) ? known : [], entry];
+  }
+  return block;
+}
+
+/**
+ * Returns true if `broad` includes `narrow`. Paths are compared as written; invalid entries include only
+ * themselves.
+ */
+export function covers(permission: PermissionKind, broad: string, narrow: string): boolean {
+  if (broad === narrow) return true;
+  const [above, below] = [parseEntry(permission, broad), parseEntry(permission, narrow)];
+  return above !== undefined && below !== undefined && holdsEntry(above, below);
+}
+
+/** Returns the plan's grant to a module: the module's own block, else for tools the plan's default. */
+export function askedOf(spec: ModuleSpec, plan: MountPlan): Permissions | undefined {
+  return spec.permissions ?? (spec.type === "tool" ? plan.permissions : undefined);
+}
+
+/** Returns the path of the block that grants permissions to a module. */
+export function grantPath(spec: ModuleSpec, plan: MountPlan): string {
+  const is_default = spec.permissions === undefined && askedOf(spec, plan) !== undefined;
+  return is_default ? "permissions" : `${spec.path}.permissions`;
+}
+
+/** Returns an entry for messages: `all of net`, `net "api.example.com"`. */
+export function entryLabel({ permission, entry }: GrantEntry): string {
+  return entry === true ? `all of ${permission}` : `${permission} ${describe(entry)}`;
+}
+
+/** A permissions block with all permission names. */
+export type FullPermissions = Required<Permissions>;
+
+/** Returns a new permissions block that grants nothing. */
+export function noPermissions(): FullPermissions {
+  return { net: [], read: [], write: [], env: [], run: [], sys: [], ffi: false, import: [] };
 }
