@@ -4,7 +4,7 @@ import type { Runtime } from "../../app/types.ts";
 import type { Entry } from "../../kernel/host.ts";
 import { Redactor } from "../../policy/redact.ts";
 import { skippedText } from "../../runs/run/run_projection.ts";
-import type { Run, RunHandle, RunInput, Warning } from "../../runs/types.ts";
+import type { Run, RunHandle, RunInput, SessionObject, Warning } from "../../runs/types.ts";
 import { consoleMethods } from "../../sdk/console.ts";
 import { errorCode, errorMessage, type PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
@@ -274,9 +274,16 @@ async function openRunStore(args: Arguments, settings: Settings): Promise<Opened
 async function sessionOf(text: string | undefined, { runs }: Runtime): Promise<string | undefined> {
   if (text === undefined || text === "new") return undefined;
   if (text !== "last") return text;
-  const { data } = await runs.sessions.list(TERMINAL, {});
-  const own = data.filter(({ parent_id }) => parent_id === null); // not those of sub-agents
-  const last = own.toSorted((a, b) => b.last_activity.localeCompare(a.last_activity))[0];
+  let last: SessionObject | undefined;
+  let cursor: string | undefined;
+  do {
+    const page = await runs.sessions.list(TERMINAL, cursor === undefined ? {} : { cursor });
+    for (const session of page.data) {
+      if (session.parent_id !== null) continue; // of a sub-agent
+      if (last === undefined || session.last_activity > last.last_activity) last = session;
+    }
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined);
   if (last) return last.id;
   throw new UsageError(
     "Cannot continue the last session: no session is stored; begin one with --session new",

@@ -1,9 +1,16 @@
+import { createRuntime } from "../../../src/app/runtime.ts";
 import { cli } from "../../../src/cli/mod.ts";
+import { TERMINAL } from "../../../src/cli/commands.ts";
 import { EXIT, exitOfCode, exitOfStatus } from "../../../src/cli/errors.ts";
 import { cutToWidth } from "../../../src/cli/terminal/format.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { fakeIo } from "../../support/io.ts";
 
+const TALKING = {
+  session: { orchestrator: "loop-basic", context: "context-simple" },
+  providers: [{ module: "provider-mock", config: { response: "Hello." } }],
+};
 const ASKING = `
 session: {orchestrator: loop-streaming, context: context-simple}
 providers: [provider-mock]
@@ -97,4 +104,29 @@ Deno.test("cutToWidth() counts columns, not characters", () => {
   assertEquals(cutToWidth("a long line", 6), "a lon…");
   assertEquals(cutToWidth("漢字漢字", 5), "漢字…");
   assert([...cutToWidth("e\u0301".repeat(9), 4)].length >= 7);
+});
+
+Deno.test("run --session last continues the session of the latest run, of more sessions than a page has", async () => {
+  const folder = await Deno.makeTempDir();
+  const file = `${folder}/preamp.db`;
+  const run = async (...words: string[]) => {
+    const io = fakeIo();
+    assertEquals(await cli(["run", "--store", `sqlite:${file}`, "--json", ...words, "Hello"], io), EXIT.done);
+    return JSON.parse(io.stdout).session_id;
+  };
+  try {
+    const first = await run("--session", "new");
+    const store = await openSqliteStore(file);
+    const runtime = createRuntime({ store });
+    for (let count = 0; count < 101; count++) {
+      const handle = await runtime.runs.create({ prompt: "Hello", plan: TALKING }, TERMINAL);
+      await handle.settled("end");
+    }
+    await runtime.close();
+    await store.close();
+    assertEquals(await run("--session", first), first);
+    assertEquals(await run("--session", "last"), first);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });
