@@ -51,10 +51,13 @@ export interface TcpProxy {
   stop(): Promise<void>;
 }
 
-/** Milliseconds without a byte after which a completed response counts as forwarded. */
+/** Milliseconds without a byte after which the rest of a completed response counts as forwarded. */
 const QUIET_MS = 50;
-/** The same while the proxy stops: the stopping server closes its connections itself, after their last byte. */
-const STOPPING_QUIET_MS = 2_000;
+/**
+ * The same before its first byte, which the server of a busy process sends late, and while the proxy stops: the stopping
+ * server closes its connections itself, after their last byte.
+ */
+const LONG_QUIET_MS = 2_000;
 const SMALL_BUFFER = 4 * 1024;
 const LARGE_BUFFER = 64 * 1024;
 
@@ -132,6 +135,8 @@ class ProxiedConnection implements Connection {
   /** Number of active requests. */
   #active = 0;
   #waits_for_header = false;
+  /** True once bytes of the latest response have been forwarded. */
+  #answered = false;
   /** True if the connection ends as soon as it has no active request. */
   #stopping = false;
   /** True if no more requests are accepted. */
@@ -154,6 +159,7 @@ class ProxiedConnection implements Connection {
   begin(): (last: boolean) => void {
     this.#active++;
     this.#waits_for_header = false;
+    this.#answered = false;
     this.#cancel_deadline?.();
     let ended = false;
     return (last) => {
@@ -229,6 +235,7 @@ class ProxiedConnection implements Connection {
       if (length === null) break;
       this.#cancel_quiet_timer?.();
       await writeAll(this.#client, buffer.subarray(0, length));
+      this.#answered = true;
       if (this.#ending) this.#awaitQuiet();
       if (length === buffer.length && length < LARGE_BUFFER) buffer = new Uint8Array(LARGE_BUFFER);
     }
@@ -238,7 +245,7 @@ class ProxiedConnection implements Connection {
   #awaitQuiet(): void {
     this.#cancel_quiet_timer?.();
     this.#cancel_quiet_timer = this.#deps.clock.later(
-      this.#stopping ? STOPPING_QUIET_MS : QUIET_MS,
+      this.#answered && !this.#stopping ? QUIET_MS : LONG_QUIET_MS,
       () => void this.#endGracefully().catch(() => this.close()),
     );
   }
