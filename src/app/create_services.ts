@@ -4,7 +4,7 @@
  */
 import type { Policy } from "../policy/policy.ts";
 import { processRedactor, Redactor } from "../policy/redact.ts";
-import { newId } from "../process/ids.ts";
+import { newId } from "../sdk/ids.ts";
 import { RunService } from "../runs/service.ts";
 import type { HostClock } from "../kernel/host.ts";
 import type { JsonObject } from "../sdk/types.ts";

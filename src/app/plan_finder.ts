@@ -8,7 +8,7 @@ import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
 import { type CompiledPlan, compilePlan, PlanCache } from "../plan/compile.ts";
 import { modelRefused, readModelChoice, withModel } from "../plan/model_choice.ts";
 import type { DocumentLimits } from "../plan/parse/document_limits.ts";
-import { printableId } from "../process/ids.ts";
+import { printableId } from "../sdk/ids.ts";
 import type { Caller, RunRequest } from "../runs/types.ts";
 import { type ErrorCode, errorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";

@@ -11,7 +11,7 @@ import type { Module, ModuleSpec } from "../sdk/types.ts";
 import type { ModuleReporter } from "../runs/ports.ts";
 import type { GuestGrant } from "../sandbox/tiers/worker_tier.ts";
 import type { OpenedGuest } from "../sandbox/guest/guest_module.ts";
-import type { GuestSlots } from "../sandbox/tiers/guest_semaphore.ts";
+import type { GuestSlots } from "../sandbox/sandbox.ts";
 import type { Policy } from "../policy/policy.ts";
 import { guestRequest, type LazyLoader, type LazySandbox } from "./lazy_imports.ts";
 

@@ -1,6 +1,7 @@
 /**
- * Reads the settings of this process. A flag overrides a variable, a variable overrides `preamp.yaml`, and that overrides
- * the default (src/docs/operating.md#settings). Every error names the flag, variable or file of the value.
+ * Reads the settings of this process, and opens the store that they name. A flag overrides a variable, a variable overrides
+ * `preamp.yaml`, and that overrides the default (src/docs/operating.md#settings). Every error names the flag, variable or file of
+ * the value.
  */
 import { mergeAll } from "../plan/merge.ts";
 import { entriesOfKeys } from "../policy/api_keys.ts";
@@ -14,13 +15,14 @@ import {
   settingsToData,
   valuesOf,
 } from "../policy/policy_schema.ts";
-import { hasCode, type PreampError } from "../sdk/errors.ts";
+import { errorMessage, hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { parseStoreName, type StoreName } from "../store/open_store.ts";
+import { describeStore, openStore, parseStoreName, type StoreName } from "../store/open_store.ts";
 import type { SourcesFile } from "../app/source_overrides.ts";
 import { adviceFor, type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { filePath, homeOf, locate, readOptional, sourceFilesOf } from "./paths.ts";
 import type { Io } from "./terminal/io.ts";
+import type { Store } from "../store/store.ts";
 
 /** The settings of a command. */
 export interface Settings {
@@ -265,4 +267,58 @@ function unknownVariables(names: readonly string[]): string[] {
   const otherwise = "there is no such setting; preamp help serve lists all settings";
   const unknown = names.filter((name) => name.startsWith("PREAMP_") && !known.includes(name));
   return unknown.map((name) => `The variable ${name} is ignored: ${adviceFor(name, known, otherwise)}`);
+}
+
+/** The store of a command. */
+export interface OpenedStore {
+  /** Undefined: memory. */
+  readonly store: Store | undefined;
+  /** Reason why runs are kept in memory although they should last; null if they are where they should be. */
+  readonly warning: string | null;
+}
+
+/**
+ * Opens the store of the settings. `auto` is the file `preamp.db` in `$PREAMP_HOME` when `lasting`, else memory; where
+ * this process may not write that file it is memory too, with a warning.
+ *
+ * @throws {UsageError} when a store that the settings name cannot be opened, or the default file is damaged.
+ */
+export async function openSettingsStore(settings: Settings, lasting: boolean): Promise<OpenedStore> {
+  const { store } = settings;
+  if (store === "memory" || store === "auto" && !lasting) return { store: undefined, warning: null };
+  if (store === "auto" && settings.home === null) return inMemory("there is no home folder");
+  const name = lastingStore(settings);
+  try {
+    return { store: await openStore(name), warning: null };
+  } catch (error) {
+    const { NotCapable, PermissionDenied } = Deno.errors;
+    const is_refused = error instanceof NotCapable || error instanceof PermissionDenied;
+    if (store === "auto" && is_refused) return inMemory(errorMessage(error));
+    throw storeFailure(name, error);
+  }
+}
+
+/** Returns the lasting store of the settings. @throws {UsageError} for memory, and without a home folder. */
+export function lastingStore({ store, home }: Settings): StoreName {
+  if (store !== "auto" && store !== "memory") return store;
+  if (store === "auto" && home !== null) {
+    return { kind: "sqlite", path: filePath(new URL("preamp.db", home)) };
+  }
+  throw new UsageError(
+    "Cannot find the store: name one with --store, such as sqlite:preamp.db, postgres://HOST/DATABASE or kv",
+  );
+}
+
+/** Returns the error for a store that cannot be used, with the reason and without a password. */
+export function storeFailure(name: StoreName, error: unknown): UsageError {
+  return new UsageError(
+    `Cannot use the store ${describeStore(name)}: ${errorMessage(error)}; ` +
+      "choose another place with --store, or --store memory to keep nothing",
+    { cause: error },
+  );
+}
+
+function inMemory(reason: string): OpenedStore {
+  const fact = `Runs are kept in memory and end with this process: ${reason}`;
+  return { store: undefined, warning: `${fact}. Set store to choose another place.` };
 }

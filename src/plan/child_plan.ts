@@ -72,7 +72,7 @@ export function childPlan(parent: JsonObject, agent: string, options: ChildPlanO
   }
   return {
     written: merged,
-    // check_agents.ts has checked it: a list of {provider, model?, config?}
+    // check.ts has checked it: a list of {provider, model?, config?}
     preferences: Array.isArray(overlay.provider_preferences)
       ? overlay.provider_preferences as unknown as ProviderPreference[]
       : [],

@@ -8,7 +8,7 @@ import { type JsonObject, toPlain } from "../sdk/json.ts";
 import { approvalDeletion, closedApprovalError } from "./run/approvals.ts";
 import type { RunsDeps } from "./ports.ts";
 import { forkedSession, originOf } from "./storage/fork.ts";
-import { printableId } from "../process/ids.ts";
+import { printableId } from "../sdk/ids.ts";
 import { inputDeletion, loadInput, recordedInput } from "./storage/run_input.ts";
 import { pointOf } from "./storage/resume_point.ts";
 import type { ActiveRun } from "./run/run.ts";

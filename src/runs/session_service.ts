@@ -1,8 +1,8 @@
 /** The public API of sessions: reading, forking and deleting, with ownership checks. */
-import { printableId } from "../process/ids.ts";
+import { printableId } from "../sdk/ids.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import { allRecords } from "../store/all_records.ts";
+import { allRecords } from "../store/store.ts";
 import type { RunsDeps } from "./ports.ts";
 import { forkedSession, messagesOfTurns, withAnswers } from "./storage/fork.ts";
 import { loadInput } from "./storage/run_input.ts";

@@ -1,16 +1,18 @@
-/** Entry of the sandbox: opens modules in workers or child processes, within the number of guests that is allowed. */
+/**
+ * Entry of the sandbox: opens modules in workers or child processes, within the number of guests that is
+ * allowed for the server (`isolation.max_guests`) and for each session.
+ */
 import { errorMessage, PreampError } from "../sdk/errors.ts";
-import type { Channel, GuestExit, GuestLimits } from "./channel.ts";
+import type { Channel, GuestExit, GuestLimits } from "./protocol.ts";
 import { GuestConnection } from "./guest/guest_connection.ts";
 import { type GuestModuleOptions, type OpenedGuest, openGuestModule } from "./guest/guest_module.ts";
-import { GuestSemaphore, type GuestSlots } from "./tiers/guest_semaphore.ts";
 import { type GuestTier, hostTiers } from "./tiers/isolation_tiers.ts";
 import { GuestProcess } from "./tiers/process_tier.ts";
 import { type GuestGrant, guestGrant, openWorkerChannel } from "./tiers/worker_tier.ts";
 import { WarmPool } from "./tiers/warm_pool.ts";
 
 /** Options of {@link Sandbox}. */
-export interface SandboxOptions {
+interface SandboxOptions {
   readonly max_guests: number;
   /** Limits of most guests; warm children are started with them. */
   readonly usual: GuestLimits;
@@ -164,4 +166,89 @@ function grantedEnv({ env }: GuestGrant): Record<string, string> {
 function unavailable({ module, tier }: GuestRequest, reason: string, cause?: unknown): PreampError {
   const message = `Cannot run module "${module}" in tier "${tier}": ${reason}`;
   return new PreampError("isolation_unavailable", message, { cause });
+}
+
+/** Milliseconds that a module waits for a slot before the run is refused. */
+const MAX_WAIT_MS = 10_000;
+
+/** Slots of one session. */
+export interface GuestSlots {
+  /**
+   * Acquires a slot; resolves to a function that releases it.
+   * @throws {PreampError} `overloaded` if no slot is free in time, or the session has its maximum.
+   */
+  acquire(module: string): Promise<() => void>;
+}
+
+/** Counting semaphore of guests. */
+export class GuestSemaphore {
+  readonly #max: number;
+  readonly #max_wait_ms: number;
+  #used = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  /** @param max_wait_ms Milliseconds to wait for a slot. Default 10 s. */
+  constructor(max: number, max_wait_ms: number = MAX_WAIT_MS) {
+    this.#max = max;
+    this.#max_wait_ms = max_wait_ms;
+  }
+
+  /** Number of slots in use. */
+  get used(): number {
+    return this.#used;
+  }
+
+  /** Returns the slots of a session that may have at most `max` guests. */
+  session(max: number): GuestSlots {
+    let own = 0;
+    return {
+      acquire: async (module) => {
+        if (own >= max) {
+          throw overloaded(
+            module,
+            `its session has ${own}, the most it may have (isolation.max_guests_per_session)`,
+          );
+        }
+        own++;
+        try {
+          await this.#acquire(module);
+        } catch (error) {
+          own--;
+          throw error;
+        }
+        let released = false;
+        return () => {
+          if (released) return;
+          released = true;
+          own--;
+          this.#release();
+        };
+      },
+    };
+  }
+
+  async #acquire(module: string): Promise<void> {
+    if (this.#used < this.#max) {
+      this.#used++;
+      return;
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const timer = setTimeout(() => {
+      this.#waiting.splice(this.#waiting.indexOf(resolve), 1);
+      reject(overloaded(module, `all ${this.#max} guests of this server are taken (isolation.max_guests)`));
+    }, this.#max_wait_ms);
+    this.#waiting.push(resolve);
+    await promise.finally(() => clearTimeout(timer));
+  }
+
+  /** Passes the slot to the module that has waited longest. */
+  #release(): void {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#used--;
+  }
+}
+
+function overloaded(module: string, fact: string): PreampError {
+  return new PreampError("overloaded", `Cannot start module "${module}": ${fact}`);
 }

@@ -1,7 +1,7 @@
 /** The state of the server and of one request, as middleware and handlers see it. */
 import type { Context, MiddlewareHandler } from "hono";
 import type { Runtime } from "../app/types.ts";
-import { newId } from "../process/ids.ts";
+import { newId } from "../sdk/ids.ts";
 import type { SystemClock } from "../process/system_clock.ts";
 import type { Caller } from "../runs/types.ts";
 import type { ErrorCode } from "../sdk/errors.ts";

@@ -149,3 +149,23 @@ export interface Maintenance {
   vacuum(now_ms: number): Promise<void>;
   close(): Promise<void>;
 }
+
+const PAGE_RECORDS = 1_000;
+
+/** Yields all records of a kind, newest first, page by page. */
+export async function* allRecords(
+  store: Store,
+  kind: string,
+  options: Pick<ListOptions, "namespace" | "where">,
+): AsyncGenerator<VersionedRecord> {
+  let cursor: string | null | undefined;
+  while (cursor !== null) {
+    const page = await store.list(kind, {
+      ...options,
+      limit: PAGE_RECORDS,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    yield* page.records;
+    cursor = page.next_cursor;
+  }
+}

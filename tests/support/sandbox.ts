@@ -1,9 +1,8 @@
 /** For tests of sandboxes: a sandbox that ends what it started, modules as bundles, and modules that are written in place. */
 import type { Module, ModuleType, ToolCallContext, ToolResult } from "../../src/sdk/types.ts";
 import type { GuestGrant } from "../../src/sandbox/tiers/worker_tier.ts";
-import type { GuestLimits } from "../../src/sandbox/channel.ts";
-import { Sandbox } from "../../src/sandbox/sandbox.ts";
-import type { GuestSlots } from "../../src/sandbox/tiers/guest_semaphore.ts";
+import type { GuestLimits } from "../../src/sandbox/protocol.ts";
+import { type GuestSlots, Sandbox } from "../../src/sandbox/sandbox.ts";
 import type { GuestTier } from "../../src/sandbox/tiers/isolation_tiers.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { TestCoordinator, type TestCoordinatorOptions } from "../../src/sdk/testing/coordinator.ts";

@@ -5,8 +5,7 @@ import { errorMessage } from "../../sdk/errors.ts";
 import { formatFlags } from "../arguments.ts";
 import type { Commands } from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import { readSettings, settingFlags, type Settings } from "../settings.ts";
-import { openSettingsStore } from "../store.ts";
+import { openSettingsStore, readSettings, settingFlags, type Settings } from "../settings.ts";
 import { tableText } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 

@@ -14,8 +14,13 @@ import { type Commands, TERMINAL } from "../commands.ts";
 import { DocumentFailure, EXIT, exitOfStatus } from "../errors.ts";
 import { MODEL_FLAG, PLAN_FLAG } from "../plan_files.ts";
 import { type LocalRunRequest, readRequest } from "../run_request.ts";
-import { readSettings, type Settings, withSettings } from "../settings.ts";
-import { type OpenedStore, openSettingsStore } from "../store.ts";
+import {
+  type OpenedStore,
+  openSettingsStore,
+  readSettings,
+  type Settings,
+  withSettings,
+} from "../settings.ts";
 import { askAt } from "../terminal/approval_prompt.ts";
 import { jsonText, styleOf } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";

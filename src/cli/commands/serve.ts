@@ -9,8 +9,7 @@ import { type Arguments, UsageError } from "../arguments.ts";
 import type { Commands } from "../commands.ts";
 import { EXIT } from "../errors.ts";
 import { createLog, type Log, LOG_FORMATS, type LogFormat, logStrayOutput } from "../log.ts";
-import { readSettings, type Settings, settingsHelp, withSettings } from "../settings.ts";
-import { openSettingsStore } from "../store.ts";
+import { openSettingsStore, readSettings, type Settings, settingsHelp, withSettings } from "../settings.ts";
 import type { Io } from "../terminal/io.ts";
 
 /** The command. */

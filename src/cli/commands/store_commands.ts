@@ -4,8 +4,7 @@ import type { Maintenance } from "../../store/store.ts";
 import { formatFlags, UsageError } from "../arguments.ts";
 import type { Answer, Command, Commands } from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import { readSettings, settingFlags } from "../settings.ts";
-import { lastingStore, storeFailure } from "../store.ts";
+import { lastingStore, readSettings, settingFlags, storeFailure } from "../settings.ts";
 
 /** The commands. */
 export const commands: Commands = {

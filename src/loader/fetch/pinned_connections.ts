@@ -2,7 +2,7 @@
  * Connects only to addresses that were checked. A host is resolved once and all its addresses are checked, so a DNS answer that
  * changes later has no effect. Does not use proxies.
  */
-import { addressKind } from "../../policy/address_kinds.ts";
+import { addressKind } from "../../plan/permissions/ip_address.ts";
 import { defaultPort } from "../../policy/source_rules.ts";
 import { untilAborted, within } from "../../process/system_clock.ts";
 import { ByteReader } from "./http1_client.ts";

@@ -1,6 +1,6 @@
 /** Gives the sessions of a replay the ids that they generated in the recorded run. */
 import type { Entry } from "../../kernel/host.ts";
-import { LOOP_SEED, seedOf } from "../../sdk/guest_ids.ts";
+import { LOOP_SEED, seedOf } from "../../sdk/ids.ts";
 import type { RecordedEvents } from "./recorded_events.ts";
 
 /** The ids of one replay. */

@@ -2,7 +2,7 @@
  * Schedules runs: one active run per session, a global and a per-caller limit, deduplication by idempotency
  * key, a FIFO queue per busy session, and what happens to runs when the process stops. `run/run.ts` executes a run.
  */
-import { printableId } from "../../process/ids.ts";
+import { printableId } from "../../sdk/ids.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { Admission, type AdmissionSlot } from "./admission.ts";
 import { CallerSlots } from "./caller_slots.ts";

@@ -4,8 +4,7 @@
  * acquires the lease and waits instead.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { allRecords } from "../../store/all_records.ts";
-import type { Fence, VersionedRecord } from "../../store/store.ts";
+import { allRecords, type Fence, type VersionedRecord } from "../../store/store.ts";
 import type { RunsDeps } from "../ports.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { Caller } from "../types.ts";

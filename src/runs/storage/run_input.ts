@@ -3,8 +3,7 @@
  * descriptors of tools and providers.
  */
 import type { JsonObject } from "../../sdk/types.ts";
-import { allRecords } from "../../store/all_records.ts";
-import type { Change, Store } from "../../store/store.ts";
+import { allRecords, type Change, type Store } from "../../store/store.ts";
 import type { Caller, RunInput, RunRequest } from "../types.ts";
 
 /** A run's input as stored: with its caller and request. */

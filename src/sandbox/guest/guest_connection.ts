@@ -5,8 +5,16 @@
 import { later } from "../../process/system_clock.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
-import { type Channel, exitError, type GuestExit } from "../channel.ts";
-import { type FromGuest, NOTE_CREDIT, type SessionDelta, type Shape, type ToGuest } from "../protocol.ts";
+import {
+  type Channel,
+  exitError,
+  type FromGuest,
+  type GuestExit,
+  NOTE_CREDIT,
+  type SessionDelta,
+  type Shape,
+  type ToGuest,
+} from "../protocol.ts";
 import { decodeGuestError } from "../error_codec.ts";
 import { type CallHost, OpenRequests, type RequestingCall } from "./open_requests.ts";
 

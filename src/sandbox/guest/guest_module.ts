@@ -2,11 +2,10 @@
  * Presents a module in a guest to the kernel: `mount` and `onSessionReady` become calls. Restarts a guest that exited at the next
  * call, at most three times in a session, and binds its new objects in place of the old ones.
  */
-import { newIdSeed } from "../../sdk/guest_ids.ts";
+import { newIdSeed } from "../../sdk/ids.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { Coordinator, Module, MountReturn } from "../../sdk/types.ts";
-import { exitError, type GuestExit } from "../channel.ts";
-import type { MountAnswer, Shape } from "../protocol.ts";
+import { exitError, type GuestExit, type MountAnswer, type Shape } from "../protocol.ts";
 import type { GuestConnection } from "./guest_connection.ts";
 import { applyNotification, GuestMounts, type GuestParts, MAX_SHAPE_BYTES, POINT } from "./guest_mounts.ts";
 import type { ObjectCallOptions } from "./guest_proxies.ts";

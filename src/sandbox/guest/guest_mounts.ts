@@ -5,8 +5,14 @@
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { Coordinator, ModuleType, MountReturn } from "../../sdk/types.ts";
-import type { GuestLimits } from "../channel.ts";
-import { keyOf, type MountAnswer, type Notification, type Shape, slotOf } from "../protocol.ts";
+import {
+  type GuestLimits,
+  keyOf,
+  type MountAnswer,
+  type Notification,
+  type Shape,
+  slotOf,
+} from "../protocol.ts";
 import { readShape } from "./guest_connection.ts";
 import {
   contextProxy,

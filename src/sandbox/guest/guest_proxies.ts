@@ -13,8 +13,7 @@ import type {
   Tool,
   ToolCallContext,
 } from "../../sdk/types.ts";
-import type { GuestLimits } from "../channel.ts";
-import type { Shape } from "../protocol.ts";
+import type { GuestLimits, Shape } from "../protocol.ts";
 import type { CallOptions } from "./guest_connection.ts";
 import type { SessionHandles } from "./guest_requests.ts";
 

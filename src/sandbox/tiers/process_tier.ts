@@ -6,7 +6,7 @@ import { concat, encodeFrame, FrameTooLarge } from "../../process/frames.ts";
 import { type Child, ownEnv, ownProgram, spawnChild } from "../../process/spawn_child.ts";
 import type { SystemLimits } from "../../process/system_limits.ts";
 import { PERMISSION_KINDS } from "../../sdk/plan.ts";
-import type { Channel, ChannelListener, GuestExit } from "../channel.ts";
+import type { Channel, ChannelListener, GuestExit } from "../protocol.ts";
 import { type ChildSettings, EXIT, type Readiness, WATCH } from "../child/child.ts";
 
 /** Most bytes that wait for a child that does not read. */

@@ -2,7 +2,7 @@
  * Keeps children that are started ahead, so that the next module does not wait for the start of a process. Some are ready for any
  * module; others already have a worker with a grant that is requested repeatedly.
  */
-import type { GuestExit } from "../channel.ts";
+import type { GuestExit } from "../protocol.ts";
 import type { Readiness } from "../child/child.ts";
 import type { SystemLimits } from "../../process/system_limits.ts";
 import { grantKey, guestGrant } from "./worker_tier.ts";

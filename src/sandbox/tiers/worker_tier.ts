@@ -4,8 +4,7 @@
  * memory of this process, and Deno cannot terminate a busy worker (src/docs/security.md).
  */
 import { within } from "../../process/system_clock.ts";
-import type { Channel, ChannelListener, GuestExit } from "../channel.ts";
-import { type LoadAhead, LOADED } from "../protocol.ts";
+import { type Channel, type ChannelListener, type GuestExit, type LoadAhead, LOADED } from "../protocol.ts";
 import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
 
 /** Milliseconds that a worker has to answer before it counts as impossible to terminate. */

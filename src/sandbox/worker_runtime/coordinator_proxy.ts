@@ -19,7 +19,7 @@ import type {
   RunLimits,
   Tool,
 } from "../../sdk/types.ts";
-import { guestId } from "../../sdk/guest_ids.ts";
+import { guestId } from "../../sdk/ids.ts";
 import { keyOf, type SessionDelta, type SessionSnapshot, slotOf } from "../protocol.ts";
 import { type GuestObjects, shapeAt } from "./exported_objects.ts";
 import { ContextProxy, HooksProxy, ProviderProxy, StateProxy, toolProxy } from "./proxies.ts";

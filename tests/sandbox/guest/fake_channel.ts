@@ -1,6 +1,5 @@
 /** A channel whose other end is the test: records what the host sends, and delivers texts of a guest. */
-import type { Channel, ChannelListener, GuestExit } from "../../../src/sandbox/channel.ts";
-import type { ToGuest } from "../../../src/sandbox/protocol.ts";
+import type { Channel, ChannelListener, GuestExit, ToGuest } from "../../../src/sandbox/protocol.ts";
 
 /** A frame of the host, of one kind. */
 export type Sent<T extends ToGuest["t"]> = Extract<ToGuest, { t: T }>;

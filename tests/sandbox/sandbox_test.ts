@@ -1,5 +1,5 @@
-import { GuestSemaphore } from "../../../src/sandbox/tiers/guest_semaphore.ts";
-import { assertEquals, assertMatch, assertRejects } from "../../assert.ts";
+import { GuestSemaphore } from "../../src/sandbox/sandbox.ts";
+import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 
 async function overload(taken: Promise<unknown>): Promise<string> {
   const error = await assertRejects(() => taken);

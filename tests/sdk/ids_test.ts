@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch } from "../assert.ts";
-import { newId, printableId } from "../../src/process/ids.ts";
+import { newId, printableId } from "../../src/sdk/ids.ts";
 
 Deno.test("newId() returns different ids of 22 letters and digits after the prefix", () => {
   const ids = Array.from({ length: 1000 }, () => newId("run"));

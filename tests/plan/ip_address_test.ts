@@ -1,5 +1,4 @@
-import { parseAddress } from "../../src/plan/permissions/ip_address.ts";
-import { type AddressKind, addressKind } from "../../src/policy/address_kinds.ts";
+import { type AddressKind, addressKind, parseAddress } from "../../src/plan/permissions/ip_address.ts";
 import { assertEquals } from "../assert.ts";
 
 const KINDS: Readonly<Record<AddressKind, readonly string[]>> = {

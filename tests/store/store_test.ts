@@ -1,4 +1,4 @@
-import { allRecords } from "../../src/store/all_records.ts";
+import { allRecords } from "../../src/store/store.ts";
 import { MemoryStore } from "../../src/store/memory.ts";
 import { assertEquals } from "../assert.ts";
 
