@@ -51,8 +51,7 @@ export async function explain(
 ): Promise<Explanation> {
   const authorised = await plans.authoriseAll(input, caller, base_url);
   const { compiled, template: { warnings }, grants, context, base_url: from } = authorised.plan;
-  const modules = modulesOf(authorised);
-  const bundles = await fetchAll(modules, loading);
+  const modules = await fetchAll(modulesOf(authorised), loading);
   const { lock } = context;
   return explainPlan({
     plan: compiled.plan,
@@ -61,7 +60,7 @@ export async function explain(
     limits: grants.limits,
     env: [...compiled.env, ...variablesOfKeys(modules, table)],
     warnings: [...warnings.map(toWarning), ...bundlerWarnings(modules)],
-    modules: await Promise.all(modules.map((module, index) => factsOf(module, bundles[index], table))),
+    modules: await Promise.all(modules.map((module) => factsOf(module, table))),
     ...(from === undefined ? {} : { base_url: from }),
   });
 }
@@ -85,10 +84,9 @@ export async function lockPlan(
     ...module,
     context: { ...module.context, frozen: false },
   }));
-  const bundles = await fetchAll(modules, loading);
-  const graphs = modules.flatMap(({ spec: { source } }, index) => {
-    const bundle = bundles[index];
-    return bundle ? [{ source, url: bundle.url, integrity: bundle.integrity, files: bundle.files }] : [];
+  const graphs = bundled(await fetchAll(modules, loading)).map(({ spec: { source }, bundle }) => {
+    const { url, integrity, files } = bundle;
+    return { source, url, integrity, files };
   });
   const fresh = lockOf(graphs, authorised.plan.base_url);
   return kept ? lockOver(fresh, kept) : fresh;
@@ -112,15 +110,12 @@ export async function fetchPlan(
   base_url?: string,
 ): Promise<FetchedPlan> {
   const authorised = await plans.authoriseAll(input, caller, base_url);
-  const modules = modulesOf(authorised);
-  const bundles = await fetchAll(modules, loading);
-  return {
-    plan: authorised.plan,
-    modules: modules.flatMap(({ spec }, index) => {
-      const bundle = bundles[index];
-      return bundle ? [{ spec, bundle }] : [];
-    }),
-  };
+  return { plan: authorised.plan, modules: bundled(await fetchAll(modulesOf(authorised), loading)) };
+}
+
+/** Returns the modules that come from URLs. */
+function bundled(modules: readonly FetchedModule[]): FetchedPlan["modules"] {
+  return modules.flatMap(({ spec, bundle }) => bundle ? [{ spec, bundle }] : []);
 }
 
 /**
@@ -170,6 +165,9 @@ interface AuthorisedModule {
   context: LoadContext;
 }
 
+/** A module with its bundle; a built-in module has none. */
+type FetchedModule = AuthorisedModule & { bundle?: ModuleBundle };
+
 /** Returns the modules of a plan, and those that its agents add. */
 function modulesOf({ plan, agents }: AuthorisedPlans): AuthorisedModule[] {
   const own = specsOf(plan.compiled.plan).map((spec) => authorisedModule(spec, plan));
@@ -206,35 +204,20 @@ function identityOf({ spec, grant, tier }: AuthorisedModule): string {
 }
 
 async function factsOf(
-  { spec, grant, tier, context: { lock, base_url } }: AuthorisedModule,
-  bundle: ModuleBundle | undefined,
+  { spec, grant, tier, context: { lock, base_url }, bundle }: FetchedModule,
   table: ModuleTable,
 ): Promise<ModuleFacts> {
+  const own = { spec, ...grant, tier };
   if (!bundle) {
     const { permissions, version, description } = await table.listing(spec.module);
-    return {
-      spec,
-      ...grant,
-      tier,
-      pinned: true,
-      declared: permissions ?? {},
-      stated: { version, description },
-    };
+    return { ...own, pinned: true, declared: permissions ?? {}, stated: { version, description } };
   }
   const { declared: info, url, integrity, files, imports_refused } = bundle;
   const pinned = spec.integrity !== undefined ||
     lock !== undefined && LockLookup.of(lock, base_url).modulesOf(spec.source).length > 0;
   const declared = wantedOf(info);
   const stated = { version: textIn(info, "version"), description: textIn(info, "description") };
-  return {
-    spec,
-    ...grant,
-    tier,
-    pinned,
-    declared,
-    stated,
-    graph: { url, integrity, files, imports_refused },
-  };
+  return { ...own, pinned, declared, stated, graph: { url, integrity, files, imports_refused } };
 }
 
 /** Maximum length of a text that a module declares about itself. */
@@ -254,23 +237,24 @@ function wantedOf(declared: Declared | null): Permissions | null {
   return findings.errors.every(({ code }) => code === "value") ? permissions ?? null : null;
 }
 
-/** Fetches the bundles of all modules from URLs in parallel, by index. Reports all failures. */
+/** Fetches the bundles of all modules from URLs in parallel. Reports all failures. */
 async function fetchAll(
-  modules: readonly Pick<AuthorisedModule, "spec" | "context">[],
+  modules: readonly AuthorisedModule[],
   loading: LazyLoader,
-): Promise<(ModuleBundle | undefined)[]> {
-  if (modules.every(({ spec }) => spec.source.kind === "builtin")) return modules.map(() => undefined);
+): Promise<FetchedModule[]> {
+  if (modules.every(({ spec }) => spec.source.kind === "builtin")) return [...modules];
   const loader = await loading.loader();
-  const results = await Promise.allSettled(
-    modules.map(({ spec, context }) =>
-      spec.source.kind === "builtin" ? undefined : loader.prepare(spec, context)
-    ),
-  );
+  const results = await Promise.allSettled(modules.map(async (module) => {
+    const { spec, context } = module;
+    return spec.source.kind === "builtin"
+      ? module
+      : { ...module, bundle: await loader.prepare(spec, context) };
+  }));
   const failures = results.flatMap((result, index) =>
     result.status === "rejected" ? [{ path: modules[index]!.spec.path, error: result.reason }] : [] // one result for each
   );
   if (failures.length > 0) throw together(failures);
-  return results.map((result) => result.status === "fulfilled" ? result.value : undefined);
+  return results.flatMap((result) => result.status === "fulfilled" ? [result.value] : []);
 }
 
 function together(failures: readonly { path: string; error: unknown }[]): unknown {

@@ -4,7 +4,6 @@ import type { Clock } from "../contracts.ts";
 
 interface Timer {
   readonly at: number;
-  readonly order: number;
   readonly fire: () => void;
 }
 
@@ -15,7 +14,6 @@ interface Timer {
 export class FakeClock implements Clock {
   readonly #start: number;
   #elapsed = 0;
-  #order = 0;
   #timers: Timer[] = [];
 
   /** Creates a clock whose `now()` starts at `start` (milliseconds since the epoch). */
@@ -42,24 +40,12 @@ export class FakeClock implements Clock {
    * aborts first.
    */
   after(ms: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      if (!(ms > 0)) return resolve();
-      const stop = this.later(ms, () => {
-        signal?.removeEventListener("abort", abort);
-        resolve();
-      });
-      const abort = () => {
-        stop();
-        reject(signal?.reason);
-      };
-      signal?.addEventListener("abort", abort, { once: true });
-    });
+    return ms > 0 || signal?.aborted ? waitOf((end) => this.later(ms, end), signal) : Promise.resolve();
   }
 
   /** Calls `callback` when the clock has advanced by `ms`, unless the returned function is called first. */
   later(ms: number, callback: () => void): () => void {
-    const timer: Timer = { at: this.#elapsed + Math.max(0, ms), order: this.#order++, fire: callback };
+    const timer: Timer = { at: this.#elapsed + Math.max(0, ms), fire: callback };
     this.#timers.push(timer);
     return () => {
       this.#timers = this.#timers.filter((item) => item !== timer);
@@ -74,39 +60,42 @@ export class FakeClock implements Clock {
     if (!(ms >= 0)) throw new RangeError(`Cannot advance a clock: must not go backwards: received ${ms}`);
     const target = this.#elapsed + ms;
     await turn();
-    for (let timer = this.#next(target); timer; timer = this.#next(target)) {
-      this.#elapsed = timer.at;
-      await this.#fire(timer);
-    }
+    while (await this.#fireNext(target));
     this.#elapsed = target;
   }
 
   /** Advances the clock to the next due wait. Resolves to false when no wait is pending. */
   async advanceToNext(): Promise<boolean> {
     await turn();
-    const timer = this.#next(Infinity);
-    if (!timer) return false;
-    this.#elapsed = timer.at;
-    await this.#fire(timer);
-    return true;
+    return await this.#fireNext(Infinity);
   }
 
-  #next(until: number): Timer | undefined {
-    let first: Timer | undefined;
-    for (const timer of this.#timers) {
-      if (timer.at > until) continue;
-      if (!first || timer.at < first.at || (timer.at === first.at && timer.order < first.order)) {
-        first = timer;
-      }
-    }
-    return first;
-  }
-
-  async #fire(timer: Timer): Promise<void> {
+  /** Ends the first wait that is due at `until`, if there is one. */
+  async #fireNext(until: number): Promise<boolean> {
+    const [timer] = this.#timers.toSorted((a, b) => a.at - b.at); // stable: of two at the same time, the older is first
+    if (timer === undefined || timer.at > until) return false;
     this.#timers = this.#timers.filter((item) => item !== timer);
+    this.#elapsed = timer.at;
     timer.fire();
     await turn();
+    return true;
   }
+}
+
+/** Resolves when `start` calls back, unless the signal aborts first; `start` returns a function that cancels its timer. */
+function waitOf(start: (end: () => void) => () => void, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const cancel = start(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    });
+    const abort = () => {
+      cancel();
+      reject(signal?.reason);
+    };
+    signal?.addEventListener("abort", abort, { once: true });
+  });
 }
 
 /**
@@ -123,18 +112,10 @@ export const realClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after: (ms, signal) =>
-    new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      const abort = () => {
-        clearTimeout(timer);
-        reject(signal?.reason);
-      };
-      const timer = setTimeout(() => {
-        signal?.removeEventListener("abort", abort);
-        resolve();
-      }, ms);
-      signal?.addEventListener("abort", abort, { once: true });
-    }),
+    waitOf((end) => {
+      const timer = setTimeout(end, ms);
+      return () => clearTimeout(timer);
+    }, signal),
 };
 
 /** Options of {@link waitFor}. */
