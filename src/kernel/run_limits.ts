@@ -87,27 +87,16 @@ export class RunLimitGuard {
    */
   reserveCall(input_tokens: number, max_output_tokens: number): Reservation {
     const outer = this.#options.parent?.reserveCall(input_tokens, max_output_tokens);
-    if (outer === undefined) return this.#reserveOwn(input_tokens, max_output_tokens);
-    let own: Reservation;
     try {
-      own = this.#reserveOwn(input_tokens, outer.max_output_tokens);
+      return this.#reserveOwn(input_tokens, outer?.max_output_tokens ?? max_output_tokens, outer);
     } catch (error) {
-      outer.settle(null);
+      outer?.settle(null);
       throw error;
     }
-    return {
-      max_output_tokens: own.max_output_tokens,
-      settle(usage) {
-        try {
-          own.settle(usage);
-        } finally {
-          outer.settle(usage);
-        }
-      },
-    };
   }
 
-  #reserveOwn(input_tokens: number, max_output_tokens: number): Reservation {
+  /** @param outer The reservation of the parent, which is settled with the own one. */
+  #reserveOwn(input_tokens: number, max_output_tokens: number, outer?: Reservation): Reservation {
     this.#checkTime();
     const { limits } = this;
     if (this.#answered + this.#pending >= limits.max_iterations) {
@@ -135,7 +124,11 @@ export class RunLimitGuard {
         open = false;
         this.#reserved_tokens -= reserved;
         this.#pending--;
-        if (usage) this.#settle(usage);
+        try {
+          if (usage) this.#settle(usage);
+        } finally {
+          outer?.settle(usage);
+        }
       },
     };
   }

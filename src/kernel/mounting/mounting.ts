@@ -15,8 +15,7 @@ import { withDeadline } from "../timeouts.ts";
 import type { OpenedModule } from "../host.ts";
 import { CONTRACT, missingProvides, problemsOf } from "./module_checks.ts";
 import { type Mounted, resolveMount } from "./mounts.ts";
-import type { SessionParts } from "../session/session_parts.ts";
-import { runCleanup } from "./unmounting.ts";
+import { runCleanup, type SessionParts } from "../session/session_parts.ts";
 
 /** A mounted module. */
 export interface MountedModule {

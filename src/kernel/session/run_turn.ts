@@ -7,15 +7,13 @@ import { toPlain } from "../../sdk/json.ts";
 import { assistantMessage } from "../../sdk/loop/assistant_message.ts";
 import { textOf } from "../../sdk/messages.ts";
 import type { Coordinator, Prompt } from "../../sdk/types.ts";
-import type { LoopContract } from "../hooks/loop_contract.ts";
 import type { SessionContext } from "./session_context.ts";
 import { withGrace } from "../timeouts.ts";
 import type { ContextGuard } from "../guards/context.ts";
-import type { Mounts } from "../mounting/mounts.ts";
 import { type Outcome, outcomeOf, type Returned } from "./outcome.ts";
+import type { SessionParts } from "./session_parts.ts";
 import { type RecoveredTurn, restoreTurn } from "./turn_recovery.ts";
 import { Turn } from "./turn_state.ts";
-import type { TurnTracker } from "./turn_tracker.ts";
 
 /** Options of {@link Session.execute}. */
 export interface TurnOptions {
@@ -30,11 +28,7 @@ export interface TurnOptions {
 }
 
 /** Collaborators of {@link runTurn}. */
-export interface TurnDeps {
-  readonly session: SessionContext;
-  readonly tracker: TurnTracker;
-  readonly contract: LoopContract;
-  readonly mounts: Mounts;
+export interface TurnDeps extends SessionParts {
   /** Coordinator of the orchestrator. */
   readonly coordinator: Coordinator;
 }
@@ -70,7 +64,7 @@ async function resumeTurn(turn: Turn, parts: TurnDeps, recovered: RecoveredTurn)
     recovered;
   const { cancellation } = parts.session;
   if (cancelled !== null) {
-    parts.tracker.noteCancelled();
+    parts.tracker.cancel_requested = true;
     if (cancelled === "immediate") cancellation.requestImmediate();
     else cancellation.requestGraceful();
   }

@@ -12,13 +12,18 @@ import type { Host } from "../host.ts";
 import { describeMounted, type MountedDescriptors } from "../mounting/mount_descriptors.ts";
 import { announceReady, type MountedModule, mountingOrder, mountModule } from "../mounting/mounting.ts";
 import type { Mounts } from "../mounting/mounts.ts";
-import { endGuests, runCleanups } from "../mounting/unmounting.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
 import { withDeadline } from "../timeouts.ts";
 import type { Outcome } from "./outcome.ts";
 import { createTurn, runTurn, type TurnOptions } from "./run_turn.ts";
 import { type KernelLimits, SessionContext } from "./session_context.ts";
-import { createParts, type PartsOptions, type SessionParts } from "./session_parts.ts";
+import {
+  createParts,
+  endGuests,
+  type PartsOptions,
+  runCleanups,
+  type SessionParts,
+} from "./session_parts.ts";
 import { SessionState } from "./session_state.ts";
 
 /** Options of {@link Session}. */
@@ -252,7 +257,7 @@ export class Session {
   async #execute(prompt: Prompt, options: TurnOptions): Promise<Outcome> {
     const session = this.#session;
     if (this.#executed) this.cancellation.reset();
-    if (!this.cancellation.is_cancelled) this.#parts.tracker.reset();
+    if (!this.cancellation.is_cancelled) this.#parts.tracker.cancel_requested = false;
     this.#executed = true;
     this.#parts.actions.resetTurn();
     const disarm = session.armStep();

@@ -37,7 +37,8 @@ export class TurnTracker {
   /** Emissions whose hooks asked for something; null until there is one. */
   #noted: WeakMap<Emission, TrackedEmission> | null = null;
   readonly #mounts: Mounts;
-  #cancel_requested = false;
+  /** Whether `cancel:requested` was emitted for this turn. */
+  cancel_requested = false;
 
   constructor(session: SessionContext, mounts: Mounts) {
     this.#session = session;
@@ -54,29 +55,14 @@ export class TurnTracker {
     return this.#noted?.get(emission)?.verdict ?? emission;
   }
 
-  /** Notes that `cancel:requested` was emitted before the turn was interrupted. */
-  noteCancelled(): void {
-    this.#cancel_requested = true;
-  }
-
-  /** Whether `cancel:requested` was emitted. */
-  get cancel_requested(): boolean {
-    return this.#cancel_requested;
-  }
-
-  /** Resets the cancellation of the previous turn. */
-  reset(): void {
-    this.#cancel_requested = false;
-  }
-
   /**
    * Completes the payload of an event before its handlers run. Returns null when the event is dropped: it was
    * emitted already, or reports something that did not happen.
    */
   prepare(event: string, data: JsonObject): JsonObject | null {
     if (event === "cancel:requested") {
-      if (this.#cancel_requested) return null;
-      this.#cancel_requested = true;
+      if (this.cancel_requested) return null;
+      this.cancel_requested = true;
       return data;
     }
     const { turn } = this.#session;
