@@ -202,7 +202,9 @@ export class ProviderGuard {
       reservation?.settle(response.usage);
     } catch (error) {
       noteLimit(turn, error);
-      if (is_for_loop) await this.#reportLast(response, error);
+      if (!is_for_loop) throw error;
+      if (response.usage.cost_usd === null) this.#session.host.warn("price_unknown", errorMessage(error));
+      await this.#contract.emitResponse(); // the loop receives only the error
       throw error;
     }
     return response;
@@ -218,12 +220,6 @@ export class ProviderGuard {
     session.last_usage = { answer: (session.last_usage?.answer ?? 0) + 1, input_tokens: sentTokens(usage) };
     turn.unreported_response = this.#name;
     turn.expect(response.tool_calls ?? NO_CALLS);
-  }
-
-  /** Logs an answer by which a limit was reached, because the loop receives only the error. */
-  async #reportLast({ usage }: Answer, error: unknown): Promise<void> {
-    if (usage.cost_usd === null) this.#session.host.warn("price_unknown", errorMessage(error));
-    await this.#contract.emitResponse();
   }
 
   /** Logs an answer that is not one of the turn. */

@@ -8,8 +8,7 @@ import type { Emission, Injection } from "../../sdk/types.ts";
 import { type ApprovalSubject, askForApproval } from "./approvals.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
-import type { Gate } from "../session/turn_state.ts";
-import type { CallSubject, GateSubject, TurnTracker } from "../session/turn_tracker.ts";
+import type { GateSubject, TurnTracker } from "../session/turn_tracker.ts";
 
 /** Executes what the hooks of a session ask for. */
 export class HookActions {
@@ -58,22 +57,14 @@ export class HookActions {
   ): Promise<Emission> {
     const injections = await this.#inject(result, event, hook_name);
     let settled: Emission = { ...result, injections };
-    for (const message of result.user_messages ?? []) {
-      await this.#session.hooks.emit("user:notification", {
-        message: message.message,
-        level: message.level,
-        source: message.source,
-      });
+    for (const { message, level, source } of result.user_messages ?? []) {
+      await this.#session.hooks.emit("user:notification", { message, level, source });
     }
     if (result.action === "ask_user" && result.approval) {
-      const subject_of_question = this.#approvalSubject(event, result, subject);
-      settled = afterApproval(
-        settled,
-        await askForApproval(this.#session, result.approval, subject_of_question),
-      );
+      const asked = this.#approvalSubject(event, result, subject);
+      settled = afterApproval(settled, await askForApproval(this.#session, result.approval, asked));
     }
-    if (subject && "call" in subject) settleCall(subject, settled);
-    else if (subject) this.#settleGate(subject.gate, settled);
+    if (subject) this.#settleGate(subject, settled);
     return settled;
   }
 
@@ -105,44 +96,28 @@ export class HookActions {
     return admitted;
   }
 
-  #settleGate(gate: Gate, settled: Emission): void {
-    gate.processed = true;
+  #settleGate(subject: GateSubject, settled: Emission): void {
+    if ("call" in subject) {
+      const { call, pre } = subject;
+      // if its `tool:pre` was emitted again meanwhile, the later emission decides
+      if (call.gate !== "pending" || call.pre !== pre) return;
+      call.gate = settled.action === "deny" ? "denied" : "allowed";
+      call.reason = settled.reason ?? "";
+      return;
+    }
+    subject.gate.processed = true;
     const { turn } = this.#session;
     if (turn === null || settled.action !== "deny") return;
-    if (gate.event === "prompt:submit") turn.prompt_denied = settled.reason;
+    if (subject.gate.event === "prompt:submit") turn.prompt_denied = settled.reason;
     else turn.request_denied = settled.reason;
   }
 
-  #approvalSubject(event: string, result: Emission, subject: GateSubject | undefined): ApprovalSubject {
+  #approvalSubject(event: string, { data }: Emission, subject: GateSubject | undefined): ApprovalSubject {
     if (!subject || !("call" in subject)) {
-      return {
-        event,
-        tool_name: null,
-        tool_call_id: null,
-        tool_input: null,
-        risk_level: "low",
-        data: result.data,
-      };
+      return { event, tool_name: null, tool_call_id: null, tool_input: null, risk_level: "low", data };
     }
     const { call, name, input } = subject;
-    const tool = this.#mounts.toolNamed(name);
-    return {
-      event,
-      tool_name: name,
-      tool_call_id: call.id,
-      tool_input: input,
-      risk_level: tool?.risk ?? "low",
-      data: result.data,
-    };
+    const risk_level = this.#mounts.toolNamed(name)?.risk ?? "low";
+    return { event, tool_name: name, tool_call_id: call.id, tool_input: input, risk_level, data };
   }
-}
-
-/**
- * Sets the gate of a call, unless its `tool:pre` was emitted again meanwhile: then the later emission
- * decides.
- */
-function settleCall({ call, pre }: CallSubject, settled: Emission): void {
-  if (call.gate !== "pending" || call.pre !== pre) return;
-  call.gate = settled.action === "deny" ? "denied" : "allowed";
-  call.reason = settled.reason ?? "";
 }

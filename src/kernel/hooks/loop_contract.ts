@@ -107,14 +107,11 @@ export class LoopContract {
    * if the loop skipped them. Returns nothing for a loop that skipped no step.
    */
   beforeCall(turn: Turn, provider: string): Promise<void> | void {
-    if (!this.#isReadyToCall(turn)) return this.#completeSteps(turn, provider);
-  }
-
-  #isReadyToCall(turn: Turn): boolean {
-    return turn.unreported_response === null && !turn.calls.some(isUnreported) &&
+    const is_ready = turn.unreported_response === null && !turn.calls.some(isUnreported) &&
       this.#mounts.context?.has_open_calls !== true &&
       turn.started && turn.prompt_submitted && turn.prompt_gate?.processed !== false &&
       turn.request_gate?.processed === true && !turn.requests_by_kernel;
+    if (!is_ready) return this.#completeSteps(turn, provider);
   }
 
   async #completeSteps(turn: Turn, provider: string): Promise<void> {

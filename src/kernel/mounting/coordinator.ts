@@ -116,20 +116,22 @@ export class ModuleCoordinator implements Coordinator {
         return Promise.resolve();
       }
       const mounted = resolveMount(point, module, name);
-      if (this.#draft) this.#draft.mounted.push(mounted);
-      else this.#mountLate(mounted);
+      if (this.#draft) {
+        this.#draft.mounted.push(mounted);
+        return Promise.resolve();
+      }
+      const facts = problemsOf(mounted);
+      if (facts !== null) {
+        throw new PreampError(
+          "module_invalid",
+          `Cannot mount "${mounted.name}" at ${mounted.point}: ${facts}`,
+        );
+      }
+      this.#shared.guarded_mounts.wrap(mounted, this.module_id)();
       return Promise.resolve();
     } catch (error) {
       return Promise.reject(error);
     }
-  }
-
-  #mountLate(mounted: Mounted): void {
-    const facts = problemsOf(mounted);
-    if (facts !== null) {
-      throw new PreampError("module_invalid", `Cannot mount "${mounted.name}" at ${mounted.point}: ${facts}`);
-    }
-    this.#shared.guarded_mounts.wrap(mounted, this.module_id)();
   }
 
   unmount(point: string, name?: string): Promise<void> {

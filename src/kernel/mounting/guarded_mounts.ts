@@ -47,20 +47,14 @@ export class GuardedMounts {
       case "tools": {
         const tool = mounted.module as Tool;
         const advertised = this.#advertisedName(mounted, tool, module_id);
-        this.#warnOfName(advertised);
+        if (!TOOL_NAME.test(advertised)) {
+          const fact = `Tool ${describe(advertised)}: most models refuse this name`; // the whole request would fail
+          session.host.warn("tool_name_refused", `${fact}; use letters, digits, _ and -, at most 64`);
+        }
         const handle = new ToolGuard(session, tool, { key: name, name: advertised, module_id, contract });
         return () => this.#warnOfOverwrite(mounts.tools.put(name, handle), mounted, module_id);
       }
     }
-  }
-
-  /** Warns of a name that vendors refuse: the whole request would fail in the middle of a run. */
-  #warnOfName(name: string): void {
-    if (TOOL_NAME.test(name)) return;
-    this.#session.host.warn(
-      "tool_name_refused",
-      `Tool ${describe(name)}: most models refuse this name; use letters, digits, _ and -, at most 64`,
-    );
   }
 
   #warnOfOverwrite(replaced: unknown, { point, name }: Mounted, module_id: string): void {

@@ -101,8 +101,9 @@ export async function mountModule(
     const gates = declares_gates || coordinator.drafted_gate;
     await discardDraft(shared, coordinator, outcome);
     if (error instanceof Skip) return await skip(shared, spec, error, { gates });
-    const failure = new Skip("mount_failed", placedMessage(error, placeOf));
-    return await skip(shared, spec, failure, { cause: error, gates });
+    const at = placeOf?.(error);
+    const message = at === undefined ? errorMessage(error) : `${at}: ${errorMessage(error)}`;
+    return await skip(shared, spec, new Skip("mount_failed", message), { cause: error, gates });
   }
   if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
   await announceMounted(shared, spec, opened, outcome, names);
@@ -154,12 +155,6 @@ function withLoadTimeout(
   );
 }
 
-/** Returns the message of an error, with its location in the module's files. */
-function placedMessage(error: unknown, placeOf: OpenedModule["placeOf"]): string {
-  const at = placeOf?.(error);
-  return at === undefined ? errorMessage(error) : `${at}: ${errorMessage(error)}`;
-}
-
 function idOf(spec: ModuleSpec): string {
   return spec.instance_id ?? spec.module;
 }
@@ -198,7 +193,13 @@ function announceMounted(
       `Module "${spec.module}" returned ${outcome.received} from mount(): it was ignored`,
     );
   }
-  if (outcome.kind === "metadata") warnMissing(shared, spec, outcome.metadata, names);
+  const missing = outcome.kind === "metadata" ? missingProvides(outcome.metadata, names) : [];
+  if (missing.length > 0) {
+    session.host.warn(
+      "module_provides_missing",
+      `Module "${spec.module}" lists ${missing.join(", ")} in provides, but did not mount it`,
+    );
+  }
   return session.hooks.emit("module:mounted", {
     module_id: idOf(spec),
     type: spec.type,
@@ -236,14 +237,17 @@ function describeModule({ module: info }: Module, outcome: MountOutcome): JsonOb
 /** Mounts the instance that `mount` returned, when the module mounted nothing itself. */
 function adopt(coordinator: ModuleCoordinator, spec: ModuleSpec, outcome: MountOutcome): void {
   if (outcome.kind !== "instance") return;
-  if (spec.type === "hook") return adoptHook(coordinator, outcome.instance, spec.module);
-  if (coordinator.drafted.length > 0) return;
-  coordinator.addToDraft(resolveMount(POINT[spec.type], outcome.instance, undefined));
-}
-
-function adoptHook(coordinator: ModuleCoordinator, instance: JsonObject, id: string): void {
-  if (coordinator.drafted_events.length > 0 || !Array.isArray(instance.events)) return;
-  registerHook(coordinator.hooks, instance, typeof instance.name === "string" ? instance.name : id);
+  const { instance } = outcome;
+  if (spec.type !== "hook") {
+    if (coordinator.drafted.length > 0) return;
+    coordinator.addToDraft(resolveMount(POINT[spec.type], instance, undefined));
+  } else if (coordinator.drafted_events.length === 0 && Array.isArray(instance.events)) {
+    registerHook(
+      coordinator.hooks,
+      instance,
+      typeof instance.name === "string" ? instance.name : spec.module,
+    );
+  }
 }
 
 /** @throws {Skip} when the module mounted nothing of its type, or an invalid object. */
@@ -291,21 +295,6 @@ function renameFor(spec: ModuleSpec, drafted: readonly Mounted[]): (mounted: Mou
 
 function unchanged(mounted: Mounted): Mounted {
   return mounted;
-}
-
-function warnMissing(
-  shared: SessionParts,
-  spec: ModuleSpec,
-  metadata: JsonObject,
-  names: readonly string[],
-): void {
-  const missing = missingProvides(metadata, names);
-  if (missing.length > 0) {
-    shared.session.host.warn(
-      "module_provides_missing",
-      `Module "${spec.module}" lists ${missing.join(", ")} in provides, but did not mount it`,
-    );
-  }
 }
 
 async function discardDraft(

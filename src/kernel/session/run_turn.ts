@@ -115,12 +115,14 @@ async function finishTurn(turn: Turn, parts: TurnDeps, returned: Returned): Prom
   if (outcome.status === "cancelled") {
     await hooks.emit("cancel:completed", {});
   }
-  if (!turn.ended) await hooks.emit("execution:end", { response, status: executionStatus(outcome) });
+  if (!turn.ended) {
+    await hooks.emit("execution:end", { response, status: STATUS[outcome.status] ?? "completed" });
+  }
   if (turn.completed === null) {
     await hooks.emit("orchestrator:complete", {
       orchestrator: session.plan.session.orchestrator.module,
       turn_count: turn.answered,
-      status: orchestratorStatus(outcome),
+      status: STATUS[outcome.status] ?? (outcome.status === "completed" ? "success" : "incomplete"),
     });
   }
   return outcome;
@@ -130,12 +132,5 @@ function contextOf({ mounts }: TurnDeps): ContextGuard {
   return mounts.context!; // a session without one is not initialised
 }
 
-function executionStatus(outcome: Outcome): string {
-  return outcome.status === "cancelled" ? "cancelled" : outcome.status === "failed" ? "error" : "completed";
-}
-
-function orchestratorStatus(outcome: Outcome): string {
-  if (outcome.status === "completed") return "success";
-  if (outcome.status === "failed") return "error";
-  return outcome.status === "cancelled" ? "cancelled" : "incomplete";
-}
+/** Status of an outcome that is neither completed nor incomplete. */
+const STATUS: Partial<Record<Outcome["status"], string>> = { cancelled: "cancelled", failed: "error" };

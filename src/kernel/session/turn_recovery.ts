@@ -89,7 +89,8 @@ export class RecoveredTurn {
         this.calls.set(String(data.tool_call_id), { result: toToolResult(data.result) });
         break;
       case "tool:error":
-        this.#failed(data);
+        this.calls.set(String(data.tool_call_id), { error: failureOf(data.error) });
+        if (isObject(data.error) && data.error.type === "limit_reached") this.limit = "max_tool_calls";
         break;
       case "cancel:requested":
         this.cancelled = data.state === "immediate" ? "immediate" : "graceful";
@@ -129,11 +130,6 @@ export class RecoveredTurn {
     const id = String(tool_call_id);
     if (action === "deny" || action === "ask_user" || this.calls.has(id)) return;
     this.calls.set(id, "lost");
-  }
-
-  #failed({ tool_call_id, error }: JsonObject): void {
-    this.calls.set(String(tool_call_id), { error: failureOf(error) });
-    if (isObject(error) && error.type === "limit_reached") this.limit = "max_tool_calls";
   }
 }
 
