@@ -7,14 +7,6 @@ import type { SessionContext } from "../session/session_context.ts";
 
 type Method = (...args: unknown[]) => unknown;
 
-/** Collaborators of {@link ContextGuard}. */
-export interface ContextGuardDeps {
-  /** Emits `provider:response` for an answer that the loop did not report. */
-  emitResponse(): Promise<unknown> | void;
-  /** Returns the text of the result for a call that has no result. */
-  resultTextFor(id: string, name: string): string;
-}
-
 interface PendingCall {
   readonly id: string;
   readonly name: string;
@@ -112,7 +104,6 @@ export class ContextGuard {
   /** For the orchestrator: a view that it requests closes the pending calls of the last answer. */
   readonly loop_handle: ContextManager = new ContextHandle(this, true);
   readonly #session: SessionContext;
-  readonly #deps: ContextGuardDeps;
   readonly #inner: Record<
     "addMessage" | "getMessagesForRequest" | "getMessages" | "setMessages" | "clear",
     Method
@@ -123,13 +114,8 @@ export class ContextGuard {
   /** Messages that wait until all results of the last assistant message are stored. */
   #deferred: Message[] = [];
 
-  constructor(
-    session: SessionContext,
-    context: ContextManager,
-    deps: ContextGuardDeps,
-  ) {
+  constructor(session: SessionContext, context: ContextManager) {
     this.#session = session;
-    this.#deps = deps;
     this.#setSystemPromptFactory = methodOf(context, "setSystemPromptFactory");
     this.#inner = {
       addMessage: requireMethod(context, "addMessage"),
@@ -164,7 +150,7 @@ export class ContextGuard {
 
   async #addOther(plain: Message): Promise<void> {
     if (plain.role === "assistant") {
-      const reported = this.#deps.emitResponse();
+      const reported = this.#session.loop_steps.emitResponse();
       if (reported) await reported;
     }
     if (this.#calls.any) {
@@ -225,7 +211,7 @@ export class ContextGuard {
   /** Adds a result for every pending call. Errors of the context manager become warnings. */
   async closeCalls(): Promise<void> {
     if (!this.#calls.any) return;
-    const results = this.#calls.closeAll((id, name) => this.#deps.resultTextFor(id, name));
+    const results = this.#calls.closeAll((id, name) => this.#session.loop_steps.resultTextFor(id, name));
     for (const result of results) {
       await this.#addResults([result]).catch((error) =>
         this.#session.host.warn("context_failed", errorMessage(error))

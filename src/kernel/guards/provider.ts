@@ -28,17 +28,6 @@ import type { Turn } from "../session/turn_state.ts";
 import { type Answer, readAnswer } from "./provider_answer.ts";
 import { limitOf } from "./tool.ts";
 
-/** Collaborators of the guard. */
-export interface ProviderGuardDeps {
-  /**
-   * Runs the steps that the loop skipped before its model call: emits missing events, adds missing tool
-   * results, and decides both gates. Returns nothing for a loop that skipped no step.
-   */
-  beforeCall(turn: Turn, provider: string): Promise<void> | void;
-  /** Emits `provider:response` for an answer that was not reported yet. */
-  emitResponse(): Promise<unknown> | void;
-}
-
 /** Output tokens reserved when neither the request nor the provider states a maximum. */
 const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
 
@@ -121,15 +110,13 @@ export class ProviderGuard {
   readonly #session: SessionContext;
   readonly #provider: Provider;
   readonly #name: string;
-  readonly #contract: ProviderGuardDeps;
   #info: ProviderInfo | null = null;
 
   /** @param name Name that the provider is mounted under. */
-  constructor(session: SessionContext, provider: Provider, name: string, contract: ProviderGuardDeps) {
+  constructor(session: SessionContext, provider: Provider, name: string) {
     this.#session = session;
     this.#provider = provider;
     this.#name = name;
-    this.#contract = contract;
     this.loop_handle = this.#createHandle(true);
     this.handle = this.#createHandle(false);
   }
@@ -177,7 +164,7 @@ export class ProviderGuard {
     is_for_loop = false,
   ): Promise<ChatResponse> {
     const turn = this.#requireTurn();
-    const skipped = is_for_loop ? this.#contract.beforeCall(turn, this.#name) : undefined;
+    const skipped = is_for_loop ? this.#session.loop_steps.beforeCall(turn, this.#name) : undefined;
     if (skipped) await skipped;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     // the outer call is reserved, counted and logged
@@ -204,7 +191,7 @@ export class ProviderGuard {
       noteLimit(turn, error);
       if (!is_for_loop) throw error;
       if (response.usage.cost_usd === null) this.#session.host.warn("price_unknown", errorMessage(error));
-      await this.#contract.emitResponse(); // the loop receives only the error
+      await this.#session.loop_steps.emitResponse(); // the loop receives only the error
       throw error;
     }
     return response;

@@ -19,12 +19,6 @@ import { recoveredResult } from "../session/turn_recovery.ts";
 import type { CallRecord, Turn } from "../session/turn_state.ts";
 import { CallDeadline } from "./call_deadline.ts";
 
-/** Collaborators of the guard. */
-export interface ToolGuardDeps {
-  /** Emits and processes the `tool:pre` of a call when the loop did not; resolves once the gate is decided. */
-  gateCall(call: CallRecord): Promise<void>;
-}
-
 /** Options of {@link ToolGuard}. */
 export interface ToolMount {
   /** Name that the tool is mounted under. */
@@ -33,7 +27,6 @@ export interface ToolMount {
   name: string;
   /** Id of the module that mounted the tool. */
   module_id: string;
-  contract: ToolGuardDeps;
 }
 
 /** A guarded tool: the only form in which loops, modules and guests receive a tool. */
@@ -49,15 +42,13 @@ export class ToolGuard implements Tool {
   readonly #session: SessionContext;
   readonly #tool: Tool;
   readonly #key: string;
-  readonly #contract: ToolGuardDeps;
   readonly #module_id: string;
 
   /** Wraps `tool`. */
-  constructor(session: SessionContext, tool: Tool, { key, name, module_id, contract }: ToolMount) {
+  constructor(session: SessionContext, tool: Tool, { key, name, module_id }: ToolMount) {
     this.#session = session;
     this.#tool = tool;
     this.#key = key;
-    this.#contract = contract;
     this.#module_id = module_id;
     this.name = name;
     this.description = typeof tool.description === "string" ? tool.description : "";
@@ -86,7 +77,7 @@ export class ToolGuard implements Tool {
     }
     const call = this.#callFor(turn, input, context?.id);
     call.started = true;
-    if (call.gate === "pending") await this.#contract.gateCall(call);
+    if (call.gate === "pending") await session.loop_steps.gateCall(call);
     if (call.gate !== "allowed") return toolFailure(`Denied by hook: ${call.reason}`, { type: "denied" });
     const deadline = call.deadline = this.#deadlineOf(call);
     session.cancellation.registerToolStart(call.id, call.name);

@@ -36,15 +36,13 @@ export class HookActions {
    * deny.
    */
   apply(emission: Emission, event: string, hook_name?: string): Promise<Emission> {
-    const subject = this.#tracker.subjectOf(emission);
-    if (subject === undefined) return this.#process(emission, undefined, event, hook_name);
+    const tracked = this.#tracker.trackedOf(emission);
+    if (tracked === undefined) return this.#process(emission, undefined, event, hook_name);
     const outcomes = this.#outcomes ??= new WeakMap();
     let outcome = outcomes.get(emission);
     if (!outcome) {
-      outcomes.set(
-        emission,
-        outcome = this.#process(this.#tracker.verdictOf(emission), subject, event, hook_name),
-      );
+      outcome = this.#process(tracked.verdict, tracked.subject, event, hook_name);
+      outcomes.set(emission, outcome);
     }
     return outcome;
   }

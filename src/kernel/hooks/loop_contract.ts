@@ -10,12 +10,12 @@ import { cancelledCallText, serializeOutput } from "../../sdk/tools.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { HookActions } from "./hook_actions.ts";
-import type { CallRecord, Turn } from "../session/turn_state.ts";
+import type { CallRecord, LoopSteps, Turn } from "../session/turn_state.ts";
 import type { TurnTracker } from "../session/turn_tracker.ts";
 import type { JsonObject } from "../../sdk/types.ts";
 
 /** Completes the loop's steps of a session. */
-export class LoopContract {
+export class LoopContract implements LoopSteps {
   readonly #session: SessionContext;
   readonly #mounts: Mounts;
   readonly #actions: HookActions;

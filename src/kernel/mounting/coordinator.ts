@@ -24,6 +24,7 @@ import type {
 import { registerHook } from "../../sdk/handler_list.ts";
 import { type Draft, DraftHooks } from "./draft_hooks.ts";
 import type { SessionParts } from "../session/session_parts.ts";
+import { guardMounted } from "./guarded_mounts.ts";
 import { problemsOf } from "./module_checks.ts";
 import { isMany, type Mounted, resolveMount, resolvePoint } from "./mounts.ts";
 
@@ -127,7 +128,7 @@ export class ModuleCoordinator implements Coordinator {
           `Cannot mount "${mounted.name}" at ${mounted.point}: ${facts}`,
         );
       }
-      this.#shared.guarded_mounts.wrap(mounted, this.module_id)();
+      guardMounted(this.#shared, mounted, this.module_id)();
       return Promise.resolve();
     } catch (error) {
       return Promise.reject(error);
@@ -291,7 +292,7 @@ export class ModuleCoordinator implements Coordinator {
     const { hooks } = this.#shared;
     if (!draft) return;
     const publish = draft.mounted.map((mounted) =>
-      this.#shared.guarded_mounts.wrap(rename(mounted), this.module_id)
+      guardMounted(this.#shared, rename(mounted), this.module_id)
     );
     this.#draft = null;
     for (const publishOne of publish) publishOne();

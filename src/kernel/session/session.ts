@@ -17,13 +17,7 @@ import { withDeadline } from "../timeouts.ts";
 import type { Outcome } from "./outcome.ts";
 import { createTurn, runTurn, type TurnOptions } from "./run_turn.ts";
 import { type KernelLimits, SessionContext } from "./session_context.ts";
-import {
-  createParts,
-  endGuests,
-  type PartsOptions,
-  runCleanups,
-  type SessionParts,
-} from "./session_parts.ts";
+import { endGuests, type PartsOptions, runCleanups, SessionParts } from "./session_parts.ts";
 import { SessionState } from "./session_state.ts";
 
 /** Options of {@link Session}. */
@@ -82,7 +76,7 @@ export class Session {
       this.cancellation,
       options.limits,
     );
-    this.#parts = createParts(this.#session, options);
+    this.#parts = new SessionParts(this.#session, options);
   }
 
   /** Id of the session. */
@@ -230,7 +224,7 @@ export class Session {
     } catch (error) {
       this.#initialized = null;
       await runCleanups(this.#parts);
-      this.#parts = createParts(this.#session, this.#options);
+      this.#parts = new SessionParts(this.#session, this.#options);
       this.#modules = [];
       throw error;
     }

@@ -9,7 +9,7 @@ import type { RunLimitGuard } from "../run_limits.ts";
 import { draftEntry, type Host, isBarrier, type Verdict } from "../host.ts";
 import { onAbort, StepAbort } from "../timeouts.ts";
 import type { SessionState } from "./session_state.ts";
-import type { Turn } from "./turn_state.ts";
+import type { LoopSteps, Turn } from "./turn_state.ts";
 
 /**
  * Limits that the kernel enforces in addition to those of the run. Their defaults:
@@ -35,9 +35,10 @@ export interface KernelLimits {
   max_session_state_bytes: number;
 }
 
-/** Shared state of one session. The session sets `hooks` and `turn`. */
+/** Shared state of one session. Its parts set `hooks` and `loop_steps`, the session sets `turn`. */
 export class SessionContext {
   hooks!: Pick<HookRegistry, "emit">;
+  loop_steps!: LoopSteps;
   turn: Turn | null = null;
   /** Number of the last answer to the loop, from 1, with the tokens of its request; null before the first. */
   last_usage: { answer: number; input_tokens: number } | null = null;

@@ -5,53 +5,37 @@ import type { Cleanup } from "../../sdk/types.ts";
 import { HookActions } from "../hooks/hook_actions.ts";
 import { Hooks } from "../hooks/hooks.ts";
 import { LoopContract } from "../hooks/loop_contract.ts";
-import { GuardedMounts } from "../mounting/guarded_mounts.ts";
 import { Mounts } from "../mounting/mounts.ts";
 import { withDeadline } from "../timeouts.ts";
 import type { SessionContext } from "./session_context.ts";
 import { TurnTracker } from "./turn_tracker.ts";
 
-/** Parts of a session that its modules share. */
-export interface SessionParts {
-  readonly session: SessionContext;
-  readonly hooks: Hooks;
-  readonly mounts: Mounts;
-  readonly config: JsonObject;
-  readonly capabilities: Capabilities;
-  readonly contributors: Map<string, { name: string; callback: () => unknown }[]>;
-  readonly cleanups: { module_id: string; cleanup: Cleanup }[];
+/** Parts of a session that its modules share; new ones have nothing mounted. */
+export class SessionParts {
+  readonly mounts = new Mounts();
+  readonly contributors = new Map<string, { name: string; callback: () => unknown }[]>();
+  readonly cleanups: { module_id: string; cleanup: Cleanup }[] = [];
   /**
    * Functions that stop the guests of sandboxed modules. Called after all cleanups, because a cleanup may
    * call another module.
    */
-  readonly guests: (() => Promise<void>)[];
-  readonly guarded_mounts: GuardedMounts;
-  readonly actions: HookActions;
+  readonly guests: (() => Promise<void>)[] = [];
   readonly tracker: TurnTracker;
+  readonly actions: HookActions;
   readonly contract: LoopContract;
-}
+  readonly hooks: Hooks;
+  readonly config: JsonObject;
+  readonly capabilities: Capabilities;
 
-/** Creates the parts of a session, with nothing mounted. */
-export function createParts(session: SessionContext, options: PartsOptions): SessionParts {
-  const mounts = new Mounts();
-  const tracker = new TurnTracker(session, mounts);
-  const actions = new HookActions(session, tracker, mounts);
-  const contract = new LoopContract(session, mounts, actions, tracker);
-  const hooks = session.hooks = new Hooks(session, tracker, contract);
-  return {
-    session,
-    hooks,
-    mounts,
-    tracker,
-    actions,
-    contract,
-    guarded_mounts: new GuardedMounts(session, mounts, contract),
-    config: frozenConfig(options.written),
-    capabilities: new Capabilities(options, session),
-    contributors: new Map(),
-    cleanups: [],
-    guests: [],
-  };
+  constructor(readonly session: SessionContext, options: PartsOptions) {
+    const { mounts } = this;
+    this.tracker = new TurnTracker(session, mounts);
+    this.actions = new HookActions(session, this.tracker, mounts);
+    this.contract = session.loop_steps = new LoopContract(session, mounts, this.actions, this.tracker);
+    this.hooks = session.hooks = new Hooks(session, this.tracker, this.contract);
+    this.config = frozenConfig(options.written);
+    this.capabilities = new Capabilities(options, session);
+  }
 }
 
 /** Usage of one answered request, with the number of messages in the history at that time. */
@@ -60,7 +44,7 @@ export interface LoggedUsage {
   readonly input_tokens: number;
 }
 
-/** Options of {@link createParts}. */
+/** Options of {@link SessionParts}. */
 export interface PartsOptions {
   /** The plan as its author wrote it; modules receive it as `coordinator.config`. */
   written?: JsonObject;

@@ -55,6 +55,18 @@ export interface Gate {
   processed: boolean;
 }
 
+/** Runs the steps that a loop skipped; each does nothing for a loop that skipped none. */
+export interface LoopSteps {
+  /** Before a model call: emits missing events, adds missing tool results, and decides both gates. */
+  beforeCall(turn: Turn, provider: string): Promise<void> | void;
+  /** Emits `provider:response` for an answer that was not reported yet. */
+  emitResponse(): Promise<unknown> | void;
+  /** Emits and processes the `tool:pre` of a call; resolves once the gate is decided. */
+  gateCall(call: CallRecord): Promise<void>;
+  /** Returns the text of the result for a call that has no result. */
+  resultTextFor(id: string, name: string): string;
+}
+
 /** The running turn. */
 export class Turn {
   iteration = 0;

@@ -25,7 +25,8 @@ export interface CallSubject {
 /** Events that are dropped while no turn runs. */
 const TURN_EVENTS = eventsWith("turn");
 
-interface TrackedEmission {
+/** An emission whose hooks asked for something. */
+export interface TrackedEmission {
   readonly subject: GateSubject;
   /** A copy of the hooks' result: the loop has the original and could change it. */
   readonly verdict: Emission;
@@ -45,14 +46,9 @@ export class TurnTracker {
     this.#mounts = mounts;
   }
 
-  /** Returns the subject of an emission; undefined when its hooks asked for nothing. */
-  subjectOf(emission: Emission): GateSubject | undefined {
-    return this.#noted?.get(emission)?.subject;
-  }
-
-  /** Returns the hooks' result of an emission, even if the loop changed the object. */
-  verdictOf(emission: Emission): Emission {
-    return this.#noted?.get(emission)?.verdict ?? emission;
+  /** Returns the subject and the hooks' result of an emission; undefined when its hooks asked for nothing. */
+  trackedOf(emission: Emission): TrackedEmission | undefined {
+    return this.#noted?.get(emission);
   }
 
   /**

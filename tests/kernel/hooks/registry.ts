@@ -2,7 +2,7 @@
 import type { DraftEntry, Host } from "../../../src/kernel/host.ts";
 import { RunLimitGuard } from "../../../src/kernel/run_limits.ts";
 import { SessionContext } from "../../../src/kernel/session/session_context.ts";
-import { createParts } from "../../../src/kernel/session/session_parts.ts";
+import { SessionParts } from "../../../src/kernel/session/session_parts.ts";
 import { SessionState } from "../../../src/kernel/session/session_state.ts";
 import { CancellationToken } from "../../../src/sdk/cancellation.ts";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
@@ -36,7 +36,7 @@ export function registry(changes: Partial<Host> = {}, hook_timeout_s = 30) {
     new CancellationToken(),
     { ...KERNEL_LIMITS, hook_timeout_s },
   );
-  const { hooks } = createParts(session, {});
+  const { hooks } = new SessionParts(session, {});
   return { hooks, clock, entries, warnings };
 }
 
