@@ -41,7 +41,7 @@ testOnStores(
     const [one, two] = await startTwo(flags);
     await using _one = one;
     await using _two = two;
-    const { id, session_id } = await occupy(one, 1_500);
+    const { id, session_id } = await occupy(one, 4_000);
     const ids = [id];
     for (
       const [server, prompt] of [[two, "second"], [one, "third"], [two, "fourth"], [two, "fifth"]] as const
@@ -68,7 +68,7 @@ testOnStores("if_busy: cancel ends the run of the other, and starts before queue
   const [one, two] = await startTwo(flags);
   await using _one = one;
   await using _two = two;
-  const { id, session_id } = await occupy(one, 1_500, 2);
+  const { id, session_id } = await occupy(one, 1_500, 6); // it ends after one of them
   const queued = await begin(one, planOf(0), { prompt: "later", session_id, if_busy: "queue" });
   const replacing = await call(two, "/v1/runs", {
     prompt: "now",
@@ -111,7 +111,7 @@ testOnStores(
   async (flags) => {
     const [one, two] = await startTwo(flags);
     await using _two = two;
-    const { id, session_id } = await occupy(one, 2_000);
+    const { id, session_id } = await occupy(one, 4_000);
     const queued = await begin(two, planOf(0), { prompt: "second", session_id, if_busy: "queue" });
     const mine = await begin(one, planOf(0), { prompt: "third", session_id, if_busy: "queue" });
     one.kill("SIGKILL");

@@ -34,7 +34,7 @@ Deno.test("a busy guest in the worker tier is abandoned, the run continues, and 
     assertEquals([status, body.status, body.output_text], [200, "completed", "Gave it up."]);
     assertEquals(body.isolation["tool-busy"], "worker");
     let after = await server.get("/readyz");
-    for (let asked = 0; after.status === 200 && asked < 100; asked++) { // it is given half a second to answer
+    for (let asked = 0; after.status === 200 && asked < 600; asked++) { // it is given half a second to answer
       await new Promise((resolve) => setTimeout(resolve, 50));
       after = await server.get("/readyz");
     }
