@@ -154,23 +154,41 @@ interface Site {
   post(plan: unknown, more?: Record<string, unknown>): Promise<{ status: number; body: Json }>;
 }
 
-async function withSite(test: (site: Site) => Promise<void>): Promise<void> {
-  await using server = await serveModules();
-  await using at = await place();
+let site: Site & AsyncDisposable;
+Deno.test.beforeAll(async () => {
+  site = await openSite();
+});
+Deno.test.afterAll(async () => await site[Symbol.asyncDispose]());
+
+/** Starts a server for the tests over HTTP: each has files of its own, below `wrong/` and `modules/`. */
+async function openSite(): Promise<typeof site> {
+  await using opened = new AsyncDisposableStack();
+  const server = opened.use(await serveModules());
+  const at = opened.use(await place());
   const inline = ["modules/", "r0/", "r1/", "r2/", "r3/", "wrong/"].map((path) => server.url + path);
-  await using program = await startServer([
-    "--modules.allow",
-    [...inline, `${server.url}guests/`].join(","),
-    "--modules.inline",
-    inline.join(","),
-    "--modules.private_hosts",
-    `127.0.0.1:${server.port}`,
-  ], { env: { PREAMP_HOME: `${at.folder}/home` }, cwd: at.folder });
-  await test({
+  const program = opened.use(
+    await startServer([
+      "--modules.allow",
+      [...inline, `${server.url}guests/`].join(","),
+      "--modules.inline",
+      inline.join(","),
+      "--modules.private_hosts",
+      `127.0.0.1:${server.port}`,
+    ], { env: { PREAMP_HOME: `${at.folder}/home` }, cwd: at.folder }),
+  );
+  const all = opened.move();
+  return {
     server,
     program,
     post: (plan, more) => program.post("/v1/runs", { prompt: PROMPT, plan, ...more }),
-  });
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+/** Calls `test` with the server, of whose requests none was counted. */
+async function onSite(test: (site: Site) => Promise<void>): Promise<void> {
+  site.server.requests.length = 0;
+  await test(site);
 }
 
 const BUILT_IN = {
@@ -179,7 +197,7 @@ const BUILT_IN = {
 };
 
 Deno.test("over HTTP: callers' modules run from modules.inline, and their errors name file and line", () =>
-  withSite(async ({ server, program, post }) => {
+  onSite(async ({ server, program, post }) => {
     const ran = await post(planOfFive(server.url));
     assertEquals([ran.status, ran.body.output_text], [200, "3 km are 3000 m."]);
 
@@ -199,7 +217,7 @@ Deno.test("over HTTP: callers' modules run from modules.inline, and their errors
   }));
 
 Deno.test("the server's log has the file and line where a hook threw", () =>
-  withSite(async ({ server, program, post }) => {
+  onSite(async ({ server, program, post }) => {
     server.files["wrong/hook.ts"] = `
 type Handler = () => never;
 const handler: Handler = () => {
@@ -218,7 +236,7 @@ export async function mount(coordinator: { hooks: { register(event: string, hand
   }));
 
 Deno.test("over HTTP: what a caller may not load is refused before a packet is sent", () =>
-  withSite(async ({ server, post }) => {
+  onSite(async ({ server, post }) => {
     const tool = (source: string) => ({ ...BUILT_IN, tools: [{ module: "tool-x", source }] });
     const cases: [string, number, string][] = [
       [`${server.url}elsewhere/mod.ts`, 403, "module_source_denied"],
@@ -240,7 +258,9 @@ Deno.test("over HTTP: what a caller may not load is refused before a packet is s
   }));
 
 Deno.test("over HTTP: a module that cannot be had is a problem with its code, and leaves no run", () =>
-  withSite(async ({ server, program, post }) => {
+  onSite(async ({ server, program, post }) => {
+    const runs = async () => (await program.get("/v1/runs?limit=1000")).body.data.length;
+    const before = await runs();
     Object.assign(server.files, {
       "wrong/syntax.ts": "export const a = 1;\nexport const = 2;",
       "wrong/gone.ts": `import "./nowhere.ts";\nexport const mount = 1;`,
@@ -277,7 +297,7 @@ Deno.test("over HTTP: a module that cannot be had is a problem with its code, an
     const unmounted = await post(loop);
     assertEquals([unmounted.status, unmounted.body.error.code], [422, "module_load_failed"]);
     assertStringIncludes(unmounted.body.detail, `${server.url}wrong/throws.ts:1:7`);
-    assertEquals((await program.get("/v1/runs")).body.data, []);
+    assertEquals(await runs(), before);
 
     const skipped = await post({ ...BUILT_IN, tools: [wrong("throws.ts")] });
     assertEquals([skipped.status, skipped.body.status], [200, "completed"]);
@@ -286,7 +306,7 @@ Deno.test("over HTTP: a module that cannot be had is a problem with its code, an
   }));
 
 Deno.test("over HTTP: a graph of TypeScript, JSON, text and bytes", () =>
-  withSite(async ({ server, post }) => {
+  onSite(async ({ server, post }) => {
     Object.assign(server.files, {
       "modules/kinds/mod.ts": `
         import data from "./data.json" with { type: "json" };
@@ -310,7 +330,7 @@ Deno.test("over HTTP: a graph of TypeScript, JSON, text and bytes", () =>
   }));
 
 Deno.test("over HTTP: a lock in the request applies, and the run has its hash", () =>
-  withSite(async ({ server, program, post }) => {
+  onSite(async ({ server, program, post }) => {
     const five = planOfFive(server.url);
     const first = await post(five);
     assertEquals(first.body.lock_hash, null);
@@ -332,7 +352,7 @@ Deno.test("over HTTP: a lock in the request applies, and the run has its hash", 
   }));
 
 Deno.test("the requirements' own examples run when they come from URLs", () =>
-  withSite(async ({ server, post }) => {
+  onSite(async ({ server, post }) => {
     const by = (module: string, path: string, config = {}) => ({ module, source: server.url + path, config });
     const r0 = await post({
       session: {
