@@ -5,7 +5,7 @@
  * @module
  */
 export { ContentBlockEmitter } from "./loop/content_block_events.ts";
-export { assistantMessage, responseData } from "./loop/assistant_message.ts";
+export { assistantMessage, responseData, type Standing, standingOf } from "./loop/assistant_message.ts";
 export { isPassing, providerFailure, retriesItself } from "./loop/provider_errors.ts";
 export {
   chooseProvider,
@@ -15,13 +15,14 @@ export {
 } from "./loop/provider_selection.ts";
 export { injectionMessage, placeInjections, ToolListBuilder } from "./loop/chat_request.ts";
 export { createLoop } from "./loop/loop.ts";
-export { type SelectingParts, type Selection, selectTool } from "./loop/tool_selection.ts";
-export { type Standing, standingOf } from "./loop/resume_point.ts";
 export { SteeringQueue } from "./loop/steering.ts";
 export {
   type BatchResult,
   findTool,
   runToolCalls,
+  type SelectingParts,
+  type Selection,
+  selectTool,
   type ToolBatch,
   toolErrorType,
 } from "./loop/tool_calls.ts";

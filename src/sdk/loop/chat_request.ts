@@ -40,21 +40,17 @@ export class ToolListBuilder {
       name: tool.name,
       description: tool.description,
       parameters: inputSchemaOf(tool),
-      ...withoutName(nativeSpec(tool, provider)),
+      ...nativeSpec(tool, provider),
     }));
     return this.#specs;
   }
 }
 
-/** Removes the name: a call is matched to its tool by the tool's own name. */
-function withoutName({ name: _, ...spec }: JsonObject): JsonObject {
-  return spec;
-}
-
+/** Returns the tool's own fields for a provider without the name, by which a call is matched to its tool. */
 function nativeSpec({ native_specs }: Tool, provider: string): JsonObject {
-  if (!isObject(native_specs) || !Object.hasOwn(native_specs, provider)) return {};
-  const spec = native_specs[provider];
-  return isObject(spec) ? spec : {};
+  const own = isObject(native_specs) && Object.hasOwn(native_specs, provider) ? native_specs[provider] : {};
+  const { name: _, ...spec } = isObject(own) ? own : {};
+  return spec;
 }
 
 /** Returns the message of an ephemeral injection. */

@@ -10,17 +10,15 @@ import { type JsonObject, toFrozenOwn } from "../json.ts";
 import { type ChatResponse, type Message, type Prompt, textOf } from "../messages.ts";
 import type { Provider } from "../providers.ts";
 import type { Tool, ToolCall } from "../tools.ts";
-import { assistantMessage, isCut, previewOf, withoutCalls } from "./assistant_message.ts";
+import { assistantMessage, isCut, previewOf, standingOf, withoutCalls } from "./assistant_message.ts";
 import { FailedCall, isCancellation, ModelCalls } from "./model_call.ts";
 import { CallThrottle } from "./call_throttle.ts";
 import { unfitError } from "./provider_errors.ts";
 import { chooseProvider, type ChosenProvider, nextProvider } from "./provider_selection.ts";
 import { buildRequest, injectionMessage, ToolListBuilder } from "./chat_request.ts";
 import { formatInstruction, formatProblems, MAX_REPAIRS, repairRequest } from "./response_format.ts";
-import { selectTool } from "./tool_selection.ts";
-import { standingOf } from "./resume_point.ts";
 import { SteeringQueue } from "./steering.ts";
-import { runToolCalls, type ToolBatch } from "./tool_calls.ts";
+import { runToolCalls, selectTool, type ToolBatch } from "./tool_calls.ts";
 import type { LoopConfig } from "./loop_config.ts";
 
 /** Default number of attempts after the first one. */
@@ -128,7 +126,11 @@ class TurnRun {
       failure = error;
       this.#status = statusOf(error, this.#cancelled || error === this.#models.aborted);
     }
-    if (this.#status === "cancelled") await this.#emitCancelled();
+    if (this.#status === "cancelled") {
+      this.#inputs.queue.clear();
+      const was_immediate = this.#coordinator?.cancellation.is_graceful !== true;
+      await hooks.emit("cancel:completed", { was_immediate });
+    }
     await hooks.emit("execution:end", {
       response: this.#text,
       status: this.#status === "error" || this.#status === "cancelled" ? this.#status : "completed",
@@ -150,13 +152,11 @@ class TurnRun {
     this.#addPending(submitted.injections);
     const final_prompt = (submitted.modified ? submitted.data.prompt : prompt) as Prompt; // a hook may change the prompt
     await this.#store({ role: "user", content: final_prompt });
-    this.#choose();
     await this.#iterate();
   }
 
   /** Resumes an interrupted turn: first the unanswered calls, then the loop. */
   async #resume(): Promise<void> {
-    this.#choose();
     const { open_calls, answer } = standingOf(await this.#inputs.context.getMessages());
     if (this.#cancelled) return this.#cancel();
     if (open_calls.length > 0) {
@@ -165,11 +165,6 @@ class TurnRun {
       return await this.#finish(answer, "incomplete");
     } else if (answer !== null && await this.#settleAnswer(answer, answer === "")) return;
     await this.#iterate();
-  }
-
-  #choose(): void {
-    const { providers, config } = this.#inputs;
-    this.#chosen = chooseProvider(providers, config.default_provider);
   }
 
   async #iterate(): Promise<void> {
@@ -242,18 +237,21 @@ class TurnRun {
    * @param tried Names of the providers that failed.
    */
   async #request(max_reached: boolean, tried: readonly string[] = []): Promise<ChatResponse | null> {
-    const { hooks, context, tool_list, tools, config } = this.#inputs;
-    const chosen = this.#chosen!; // chosen before the first request
+    const { hooks, context, tool_list, tools, config, providers } = this.#inputs;
+    const chosen = this.#chosen ??= chooseProvider(providers, config.default_provider);
     const { name, provider } = chosen;
     const iteration = ++this.#iteration;
     const data: JsonObject = { provider: name, iteration };
     const emitted = await hooks.emit("provider:request", max_reached ? { ...data, max_reached } : data);
     const gated = isNoop(emitted) ? emitted : await this.#process(emitted, "provider:request");
-    if (gated.action === "deny") return this.#denyRequest(gated);
+    if (gated.action === "deny") {
+      this.#deny(gated);
+      return null;
+    }
     this.#addPending(gated.injections);
     const injections = this.#pending;
     this.#pending = [];
-    const specs = max_reached ? [] : tool_list.specs(tools, providerId(provider, name));
+    const specs = max_reached ? [] : tool_list.specs(tools, provider.getInfo?.().id ?? name);
     const tail: Message[] = max_reached ? [WRAP_UP] : [];
     const instruction = formatInstruction(config.response_format, provider);
     if (instruction) tail.unshift(instruction);
@@ -346,19 +344,8 @@ class TurnRun {
     this.#status = "incomplete";
   }
 
-  #denyRequest(emission: Emission): null {
-    this.#deny(emission);
-    return null;
-  }
-
   #cancel(): void {
     this.#status = "cancelled";
-  }
-
-  async #emitCancelled(): Promise<void> {
-    this.#inputs.queue.clear();
-    const was_immediate = this.#coordinator?.cancellation.is_graceful !== true;
-    await this.#inputs.hooks.emit("cancel:completed", { was_immediate });
   }
 
   #addPending(injections: readonly Injection[]): void {
@@ -376,10 +363,6 @@ class TurnRun {
   #newId(prefix: string): string {
     return this.#coordinator?.newId(prefix) ?? `${prefix}_${crypto.randomUUID()}`;
   }
-}
-
-function providerId(provider: Provider, name: string): string {
-  return provider.getInfo?.().id ?? name;
 }
 
 function statusOf(error: unknown, cancelled: boolean): Status {

@@ -21,16 +21,11 @@ export interface LoopDefaults extends LoopSchemaDefaults {
 }
 
 /** A config that fits its schema, with its defaults. */
-interface LoopSettings {
-  max_iterations: number;
-  max_parallel_tools: number;
-  steering: boolean;
-  default_provider?: string;
-  fallback: boolean | string[];
-  max_retries: number;
-  min_delay_between_calls_ms: number;
-  response_format?: JsonObject;
-}
+type LoopSettings =
+  & Required<
+    Omit<LoopConfig, "orchestrator" | "selects_tools" | "request" | "response_format" | "default_provider">
+  >
+  & { default_provider?: string; response_format?: JsonObject };
 
 /** Config keys that are copied to every request. */
 const REQUEST_KEYS = [
@@ -75,16 +70,17 @@ function parseLoopConfig(config: JsonObject, defaults: LoopDefaults): LoopConfig
       refuse(["response_format"], errorMessage(error));
     }
   });
-  const { default_provider } = settings;
+  const { max_iterations, max_parallel_tools, steering, fallback, default_provider } = settings;
+  const { max_retries, min_delay_between_calls_ms } = settings;
   return {
     orchestrator: defaults.orchestrator,
-    max_iterations: settings.max_iterations,
-    max_parallel_tools: settings.max_parallel_tools,
-    steering: settings.steering,
-    max_retries: settings.max_retries,
-    min_delay_between_calls_ms: settings.min_delay_between_calls_ms,
-    fallback: settings.fallback,
     selects_tools: defaults.selects_tools === true,
+    max_iterations,
+    max_parallel_tools,
+    steering,
+    max_retries,
+    min_delay_between_calls_ms,
+    fallback,
     request: Object.fromEntries(REQUEST_KEYS.filter((key) => key in given).map((key) => [key, given[key]])),
     ...(default_provider === undefined ? {} : { default_provider }),
     ...(format ? { response_format: format } : {}),

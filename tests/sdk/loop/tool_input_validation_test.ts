@@ -1,6 +1,6 @@
 import { Validator } from "@cfworker/json-schema";
 import { assertEquals } from "../../assert.ts";
-import { isValidBySimpleSchema } from "../../../src/sdk/loop/simple_schema.ts";
+import { isValidBySimpleSchema } from "../../../src/sdk/loop/tool_input_validation.ts";
 import { schemaProblems } from "../../../src/sdk/loop/tool_input_validation.ts";
 import type { JsonObject } from "../../../src/sdk/types.ts";
 
