@@ -7,9 +7,6 @@ import { parseDecimal } from "../sdk/money.ts";
 import type { RunLimits, Usage } from "../sdk/types.ts";
 import type { HostClock } from "./host.ts";
 
-/** Name of a limit that can end a run. */
-export type LimitName = keyof RunLimits;
-
 /** Fewest output tokens that a lowered reservation may have. */
 const MIN_OUTPUT_TOKENS = 256;
 
@@ -268,7 +265,7 @@ export class RunLimitGuard {
   }
 }
 
-function reached(limit: LimitName | (string & Record<never, never>), fact: string): PreampError {
+function reached(limit: string, fact: string): PreampError {
   return new PreampError("limit_reached", `The run reached its limit ${limit}: ${fact}`, {
     facts: { limit },
   });

@@ -4,7 +4,7 @@
  *
  * @module
  */
-export { ContentBlockEmitter } from "./loop/content_block_events.ts";
+export { ContentBlockEmitter } from "./loop/model_call.ts";
 export { assistantMessage, responseData, type Standing, standingOf } from "./loop/assistant_message.ts";
 export { isPassing, providerFailure, retriesItself } from "./loop/provider_errors.ts";
 export {

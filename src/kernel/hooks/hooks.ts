@@ -123,7 +123,13 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
       timestamp: timestamp(host.clock.now()),
     });
     return runChain(handlers, event, payload, {
-      deadline: (pending, handler) => this.#underDeadline(pending, handler, event),
+      deadline: (pending, { name, timeout_ms }) =>
+        timeout_ms <= 0 ? pending : withDeadline(
+          pending,
+          timeout_ms,
+          host.clock,
+          () => new Error(`Cannot wait for hook "${name}" on ${event}: no answer within ${timeout_ms} ms`),
+        ),
       onError: (handler, error) => this.#warnFailed(handler, event, error),
       onIgnored: (handler, answer) => this.#warnIgnored(handler, event, answer),
     });
@@ -143,19 +149,6 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     this.#session.host.warn(
       "hook_answer_ignored",
       `Module "${module}" answered ${event} with ${answer}: handlers of this event only observe, nothing was changed`,
-    );
-  }
-
-  #underDeadline(pending: Promise<unknown>, handler: ChainHandler, event: string): Promise<unknown> {
-    if (handler.timeout_ms <= 0) return pending;
-    return withDeadline(
-      pending,
-      handler.timeout_ms,
-      this.#session.host.clock,
-      () =>
-        new Error(
-          `Cannot wait for hook "${handler.name}" on ${event}: no answer within ${handler.timeout_ms} ms`,
-        ),
     );
   }
 

@@ -4,19 +4,13 @@
  */
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { toPlainObject } from "../../sdk/json.ts";
-import type { JsonObject, JsonSchema, ProviderInfo, RiskLevel } from "../../sdk/types.ts";
+import type { JsonObject, ProviderInfo, Tool } from "../../sdk/types.ts";
 import type { Mounts } from "./mounts.ts";
 
 /** Description of a mounted tool. */
-export interface ToolDescriptor {
+export interface ToolDescriptor extends Required<Omit<Tool, "native_specs" | "checkInput" | "execute">> {
   /** Name that the tool is mounted under. */
   key: string;
-  name: string;
-  description: string;
-  input_schema: JsonSchema;
-  risk: RiskLevel;
-  requires_approval: boolean;
-  idempotent: boolean;
   native_specs?: JsonObject;
 }
 
@@ -54,21 +48,17 @@ export function describeMounted(mounts: Mounts): MountedDescriptors {
   const providers = mounts.providers.names.map((name) => {
     const provider = mounts.providers.get(name)!; // as above
     const modelInfo = methodOf(provider, "getModelInfo");
-    return {
+    const descriptor: ProviderDescriptor = {
       name,
       priority: provider.priority ?? 100,
       info: provider.getInfo(),
-      ...(modelInfo ? modelInfoOf(modelInfo) : {}),
     };
+    try {
+      if (modelInfo) descriptor.model_info = toPlainObject(modelInfo());
+    } catch {
+      // as a provider without getModelInfo
+    }
+    return descriptor;
   });
   return { tools, providers };
-}
-
-/** Calls `getModelInfo` of a module; returns nothing when it throws. */
-function modelInfoOf(modelInfo: () => unknown): { model_info?: JsonObject } {
-  try {
-    return { model_info: toPlainObject(modelInfo()) };
-  } catch {
-    return {}; // as a provider without getModelInfo
-  }
 }

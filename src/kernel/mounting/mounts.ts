@@ -16,8 +16,6 @@ export interface Mounted {
   readonly module: object;
 }
 
-const MANY: ReadonlySet<string> = new Set(["providers", "tools"]);
-
 const ALIASES: Readonly<Record<string, MountPoint>> = {
   orchestrator: "orchestrator",
   orchestrators: "orchestrator",
@@ -31,7 +29,7 @@ const ALIASES: Readonly<Record<string, MountPoint>> = {
 
 /** Returns whether a mount point has many modules by name. */
 export function isMany(point: MountPoint): boolean {
-  return MANY.has(point);
+  return point === "providers" || point === "tools";
 }
 
 /**

@@ -36,6 +36,14 @@ const RUN_CODES: ReadonlySet<string> = new Set([
 /** Maximum characters of an error message on a run. */
 const MAX_MESSAGE = 1_800;
 
+/** Finish reason of an answer that was cut off → stop reason. */
+const CUT_BY: ReadonlyMap<string | undefined, string> = new Map([
+  ["length", "max_output_tokens"],
+  ["max_tokens", "max_output_tokens"],
+  ["max_output_tokens", "max_output_tokens"],
+  ["content_filter", "content_filter"],
+]);
+
 /** Result of the orchestrator's `execute`: the text that it returned, or its error. */
 export type Returned = { text: string } | { error: unknown };
 
@@ -64,7 +72,7 @@ export function outcomeOf(session: SessionContext, turn: Turn, returned: Returne
   if (turn.completed === "error") {
     return ended("failed", "error", { code: "internal", message: "The orchestrator reported an error" });
   }
-  const cut = cutBy(turn);
+  const cut = CUT_BY.get(turn.response?.finish_reason);
   if (cut) return ended("incomplete", cut);
   if (turn.completed === "incomplete") {
     const wanted_more = (turn.response?.tool_calls?.length ?? 0) > 0;
@@ -102,19 +110,6 @@ function failed(
 function brief(message: string): string {
   const text = sanitizeText(message);
   return text.length <= MAX_MESSAGE ? text : `${text.slice(0, MAX_MESSAGE)}…`;
-}
-
-function cutBy(turn: Turn): string | null {
-  switch (turn.response?.finish_reason) {
-    case "length":
-    case "max_tokens":
-    case "max_output_tokens":
-      return "max_output_tokens";
-    case "content_filter":
-      return "content_filter";
-    default:
-      return null;
-  }
 }
 
 /** Returns the text blocks of the last response when they are the text, else the text as one block. */
