@@ -11,7 +11,7 @@ import { errorMessage } from "../sdk/errors.ts";
 import { createRuntime } from "../app/runtime.ts";
 import { createApp, createPreamp, type Preamp } from "../server/mod.ts";
 import { readArguments, UsageError } from "./arguments.ts";
-import { parseStoreName, type StoreName } from "../store/open_store.ts";
+import { parseStoreName, type StoreName } from "../store/store.ts";
 import { serverOptions } from "./commands/serve.ts";
 import { createLog, logStrayOutput } from "./log.ts";
 import { readSettings, type Settings } from "./settings.ts";

@@ -17,12 +17,11 @@ import {
 } from "../policy/policy_schema.ts";
 import { errorMessage, hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
-import { describeStore, openStore, parseStoreName, type StoreName } from "../store/open_store.ts";
+import { describeStore, openStore, parseStoreName, type Store, type StoreName } from "../store/store.ts";
 import type { SourcesFile } from "../app/source_overrides.ts";
 import { adviceFor, type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { filePath, homeOf, locate, readOptional, sourceFilesOf } from "./paths.ts";
 import type { Io } from "./terminal/io.ts";
-import type { Store } from "../store/store.ts";
 
 /** The settings of a command. */
 export interface Settings {

@@ -128,7 +128,7 @@ export function modelName(meaning: string): Rule<string> {
   };
 }
 
-/** Texts of lasting stores: `src/store/open_store.ts` opens them. */
+/** Texts of lasting stores: `src/store/store.ts` opens them. */
 const STORE = /^(sqlite:.|postgres(ql)?:\/\/[^/]|kv$|kv:.)/;
 const STORE_RANGE =
   "auto, memory, sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, kv, kv:PATH or kv:URL";

@@ -34,7 +34,7 @@ export type { Hosts } from "./middleware/check_host.ts";
 export type { CallerBounds } from "./middleware/limit_caller.ts";
 export { ANONYMOUS, type Authenticate, authenticateWith } from "./middleware/require_key.ts";
 export { serve, type ServeOptions } from "./net/listen.ts";
-export { openStore } from "../store/open_store.ts";
+export { openStore } from "../store/store.ts";
 export type { Store } from "../store/store.ts";
 export { defaultPolicy, policyFromData };
 export type { Caller, InProcessModule, Policy, Runtime, RuntimeConfig };

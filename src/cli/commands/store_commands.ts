@@ -1,6 +1,5 @@
 /** `preamp store check`, `store migrate` and `store vacuum`: maintenance of the store that the settings name. */
-import { openMaintenance } from "../../store/open_store.ts";
-import type { Maintenance } from "../../store/store.ts";
+import { type Maintenance, openMaintenance } from "../../store/store.ts";
 import { formatFlags, UsageError } from "../arguments.ts";
 import type { Answer, Command, Commands } from "../commands.ts";
 import { EXIT } from "../errors.ts";
