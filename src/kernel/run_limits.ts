@@ -1,6 +1,6 @@
 /**
- * Limits of a run, shared by all its sessions. Guards reserve tokens and dollars before a call and settle
- * after it; no other code counts. The limits and their defaults: src/docs/operating.md#limits.
+ * Limits of a run, shared by all its sessions. Guards reserve tokens before a call and count tokens and dollars
+ * after it. The limits and their defaults: src/docs/operating.md#limits.
  */
 import { PreampError } from "../sdk/errors.ts";
 import { parseDecimal } from "../sdk/money.ts";
@@ -78,7 +78,7 @@ export class RunLimitGuard {
   }
 
   /**
-   * Reserves tokens and cost for one model call.
+   * Reserves tokens for one model call.
    * @throws {PreampError} `limit_reached` for max_iterations, max_total_tokens, max_cost_usd or
    * max_duration_s.
    */

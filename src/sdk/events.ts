@@ -12,7 +12,7 @@
  *   are computed from these entries: a module that emitted one could answer its own approval
  * - `log_only`: an entry of the log; no handler is called
  * - `turn`: dropped while no turn runs
- * - `once`: emitted at most once in a turn
+ * - `once`: emitted at most once in a turn; a repeated `prompt:submit` is a gate and passes its handlers again
  * - `parallel`: several can be in progress at once, so that their order differs between a recorded run and
  *   its replay
  * - `ends_deltas`: no delta of the session's current answer follows

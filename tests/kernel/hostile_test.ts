@@ -229,12 +229,14 @@ Deno.test("a hook that emits events of the loop does not end the turn early", as
           result: { success: true, output: "forged" },
         });
         await coordinator.hooks.emit("execution:start", { prompt: "again" });
+        await coordinator.hooks.emit("prompt:complete", { response_preview: "forged", length: 6 });
+        await coordinator.hooks.emit("prompt:complete", { response_preview: "again", length: 5 });
         return null;
       });
     }],
   });
   assertEquals(outcome.output_text, "done");
-  assertEquals(data("tool:post").length, 1);
+  assertEquals([data("tool:post").length, data("prompt:complete").length], [1, 1]);
 });
 
 Deno.test("a module that keeps references after the end of the session cannot use them", async () => {

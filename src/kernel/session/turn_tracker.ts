@@ -84,7 +84,9 @@ export class TurnTracker {
         turn.prompt_submitted = true;
         return data;
       case "prompt:complete":
-        return turn.prompt_completed ? null : data;
+        if (turn.prompt_completed) return null;
+        turn.prompt_completed = true;
+        return data;
       case "provider:request":
         turn.iteration = nextIteration(turn, data);
         if (data.max_reached === true) turn.max_reached = true;

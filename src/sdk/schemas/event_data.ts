@@ -1,5 +1,6 @@
 /** Schemas of the `data` of all canonical events. All payloads are open: readers ignore unknown fields. */
 import * as z from "zod";
+import type { RunLimits } from "../contracts.ts";
 
 /** Returns the schema of a payload with these fields; emitters may add others. */
 function payload(description: string, shape: z.ZodRawShape): z.ZodType {
@@ -64,13 +65,15 @@ const LIFECYCLE = {
     status,
     plan_hash: text,
     lock_hash: text.nullable(),
-    limits: z.looseObject({
-      max_iterations: count,
-      max_tool_calls: count,
-      max_total_tokens: count,
-      max_cost_usd: text,
-      max_duration_s: z.number(),
-    }),
+    limits: z.looseObject(
+      {
+        max_iterations: count,
+        max_tool_calls: count,
+        max_total_tokens: count,
+        max_cost_usd: text,
+        max_duration_s: z.number(),
+      } satisfies Record<keyof RunLimits, z.ZodType>,
+    ),
     metadata: fields,
     traceparent: text.optional().describe("Span of the run in a distributed trace (W3C Trace Context)"),
   }),

@@ -3,6 +3,7 @@
  * Loaded on the first request that needs validation, because loading zod is slow.
  */
 import * as z from "zod";
+import type { RunLimits } from "../../sdk/contracts.ts";
 import { MIN_DURATION_S, MODEL_FORM, readModelName } from "../../plan/check/field_checks.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 
@@ -22,18 +23,20 @@ export const ContentBlock = z.custom<{ type: string; [key: string]: unknown }>(
 ).meta({ id: "ContentBlock", type: "object", required: ["type"], properties: { type: { type: "string" } } });
 
 /** Limits of one run. */
-export const Limits = z.strictObject({
-  max_iterations: z.int().min(1).exactOptional().meta({ description: "answered provider calls" }),
-  max_tool_calls: count.exactOptional(),
-  max_total_tokens: z.int().min(1).exactOptional(),
-  max_cost_usd: z.string().regex(/^\d{1,15}(\.\d{1,18})?$/, {
-    error: 'must be a decimal string such as "0.50"',
-  })
-    .exactOptional(),
-  max_duration_s: z.number().min(MIN_DURATION_S).exactOptional().meta({
-    description: "waiting for an approval does not count",
-  }),
-}).meta({
+export const Limits = z.strictObject(
+  {
+    max_iterations: z.int().min(1).exactOptional().meta({ description: "answered provider calls" }),
+    max_tool_calls: count.exactOptional(),
+    max_total_tokens: z.int().min(1).exactOptional(),
+    max_cost_usd: z.string().regex(/^\d{1,15}(\.\d{1,18})?$/, {
+      error: 'must be a decimal string such as "0.50"',
+    })
+      .exactOptional(),
+    max_duration_s: z.number().min(MIN_DURATION_S).exactOptional().meta({
+      description: "waiting for an approval does not count",
+    }),
+  } satisfies Record<keyof RunLimits, z.ZodType>,
+).meta({
   id: "Limits",
   description: "Limits of a run; may only tighten those of the plan and of the policy.",
 });

@@ -1,5 +1,6 @@
 /** Zod schemas of responses: the OpenAPI document is generated from them, and tests validate responses with them. */
 import * as z from "zod";
+import type { RunLimits } from "../../sdk/contracts.ts";
 import { type ErrorCode, ERRORS } from "../../sdk/errors.ts";
 import { ContentBlock, data, Limits, RunStatus } from "./requests.ts";
 
@@ -52,13 +53,15 @@ const Run = z.object({
     cache_write_tokens: count,
     cost_usd: text.nullable().meta({ description: "decimal string; null when no price was known" }),
   }),
-  limits: z.object({
-    max_iterations: count,
-    max_tool_calls: count,
-    max_total_tokens: count,
-    max_cost_usd: text,
-    max_duration_s: z.number(),
-  }),
+  limits: z.object(
+    {
+      max_iterations: count,
+      max_tool_calls: count,
+      max_total_tokens: count,
+      max_cost_usd: text,
+      max_duration_s: z.number(),
+    } satisfies Record<keyof RunLimits, z.ZodType>,
+  ),
   plan_hash: text,
   lock_hash: text.nullable(),
   warnings: z.array(Warning),
