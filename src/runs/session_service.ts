@@ -11,6 +11,7 @@ import {
   type LiveSession,
   type SavedSession,
   SESSION_KIND,
+  sessionChange,
   type SessionStore,
   withStatus,
 } from "./storage/session_store.ts";
@@ -92,7 +93,7 @@ export class SessionService implements Sessions {
     const lineage: JsonObject = turn === undefined ? {} : { forked_from_turn: turn };
     const point = { messages: withAnswers(messages), session_state, lineage };
     const fork = forkedSession(parent, newId("ses"), point, clock.now());
-    await store.commit([this.#sessions.put(caller, fork)]);
+    await store.commit([sessionChange(caller, fork)]);
     return withStatus(fork);
   }
 

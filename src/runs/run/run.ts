@@ -17,18 +17,17 @@ import { ConflictError, type Fence } from "../../store/store.ts";
 import { ApprovalQueue } from "./approvals.ts";
 import type { LogLimits, RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
 import { hasStarted, type OrphanedRun, stateAfter } from "../scheduler/crash_state.ts";
-import { DAY_MS, recordChange } from "../storage/run_record.ts";
+
 import { Spawner } from "../subagents/spawner.ts";
 import { failedOutcome } from "./outcomes.ts";
 import { RunLog } from "./run_log.ts";
 import { announceRecovery, restoreRun } from "./recovered_run.ts";
 import type { RunOptions } from "./run_options.ts";
 import { RunProjection } from "./run_projection.ts";
-import { RunRecords } from "./run_records.ts";
+import { DAY_MS, RunRecords } from "./run_records.ts";
 import { RunWaiters } from "./run_waiters.ts";
 import { SessionHost } from "./session_host.ts";
-import { type LastRun, lastRunOf } from "../session_status.ts";
-import type { EndedChild, SavedSession } from "../storage/session_store.ts";
+import { type EndedChild, type LastRun, lastRunOf, type SavedSession } from "../storage/session_store.ts";
 import type { Run, RunHandle } from "../types.ts";
 
 /** A run that is active or has ended in this process. */
@@ -260,10 +259,8 @@ export class ActiveRun implements RunHandle {
   /** Runs the turn and ends the run. Resolves when everything is stored; never rejects. */
   async run(prompt: Prompt): Promise<void> {
     const { resume } = this.options;
-    const options: TurnOptions = {
-      ...(resume ? { resume: true, ...resume } : {}),
-      ...(this.#recovered ? { recovered: this.#recovered } : {}),
-    };
+    const options: TurnOptions = resume ? { resume: true, ...resume } : {};
+    if (this.#recovered) options.recovered = this.#recovered;
     let outcome: Outcome;
     try {
       outcome = await this.#execute(() => this.#session.execute(prompt, options));
@@ -296,7 +293,7 @@ export class ActiveRun implements RunHandle {
     try {
       const stored = this.log.end(
         draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
-        () => this.is_accepted ? this.#records.ended(expires_ms, this.#has_begun) : [recordChange(this)],
+        () => this.is_accepted ? this.#records.ended(expires_ms, this.#has_begun) : [this.#records.object()],
       );
       if (stored) await stored;
     } catch (error) {

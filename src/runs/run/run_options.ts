@@ -2,7 +2,7 @@
 import type { RunnablePlan, RunsDeps } from "../ports.ts";
 import type { AdmissionSlot } from "../scheduler/admission.ts";
 import type { OrphanedRun } from "../scheduler/crash_state.ts";
-import type { EndedChild, FinishedRun, SavedSession } from "../storage/session_store.ts";
+import type { FinishedRun, SavedSession } from "../storage/session_store.ts";
 import type { Change, Fence } from "../../store/store.ts";
 import type { Caller, CreateOptions, RunRequest } from "../types.ts";
 
@@ -42,10 +42,6 @@ export interface RunOptions extends NewRun {
 export interface RunOwner {
   /** Returns the fence of the run's session, or of its place in a queue. */
   fence(run: FinishedRun): Fence | undefined;
-  /** Returns the change that stores the session after the run. */
-  change(run: FinishedRun): Change;
-  /** Returns the change that stores a sub-agent's session. */
-  childChange(run: FinishedRun, child: EndedChild): Change;
   /**
    * Acquires the session of an earlier sub-agent, which only the session that spawned it may continue.
    * @throws {PreampError} `not_found`, `session_busy`.

@@ -3,21 +3,36 @@
  * it ends, in the commit of the log's entries.
  */
 import type { Session } from "../../kernel/session/session.ts";
+import type { JsonObject } from "../../sdk/json.ts";
+import { millisecondsOf } from "../../sdk/timestamp.ts";
 import type { Change, Fence } from "../../store/store.ts";
 import type { RunsDeps } from "../ports.ts";
 import { inputChange, type StoredInput } from "../storage/run_input.ts";
-import { inputOf, recordChange, type StoredRun } from "../storage/run_record.ts";
-import type { EndedChild, FinishedRun } from "../storage/session_store.ts";
-import type { RunOwner } from "./run_options.ts";
+import {
+  type EndedChild,
+  type FinishedRun,
+  hasOwnPlan,
+  initialState,
+  planToStore,
+  savedChild,
+  savedSession,
+  sessionChange,
+} from "../storage/session_store.ts";
+import type { Run } from "../types.ts";
+
+/** Milliseconds of a day, the unit of `log_days`. */
+export const DAY_MS = 86_400_000;
 
 /** The run whose records are stored. */
-export interface RecordedRun extends StoredRun, FinishedRun {
-  readonly options: StoredRun["options"] & {
-    readonly deps: Pick<RunsDeps, "store">;
-    readonly scheduler: RunOwner;
+export interface RecordedRun extends FinishedRun {
+  readonly id: string;
+  readonly options: FinishedRun["options"] & {
+    readonly deps: Pick<RunsDeps, "store" | "clock">;
+    readonly resume?: { readonly iteration: number };
   };
   /** The run's own session. */
   readonly session: Session;
+  current(): Run;
   fence(): Fence | undefined;
 }
 
@@ -38,15 +53,49 @@ export class RunRecords {
 
   /** Returns the changes of a run that begins. */
   begun(): Change[] {
-    const run = this.#run;
-    this.#input = inputOf(run, run.session.descriptors);
-    return [recordChange(run), inputChange(this.#input, true), run.options.scheduler.change(run)];
+    this.#input = this.#inputWith(this.#run.session.descriptors);
+    return [this.object(), inputChange(this.#input, true), this.#session()];
   }
 
   /** Returns the changes of a run that waits. It must not change the session, which another run uses. */
   queued(place: string): Change[] {
+    return [this.object(place), inputChange(this.#inputWith(null), true)];
+  }
+
+  /**
+   * Returns the change that stores the run object, for lists and for other processes. `place`: place of a waiting run
+   * in the queue of its session.
+   */
+  object(place?: string): Change {
+    return runChange(this.#run.current(), this.#run.options.caller.namespace, place);
+  }
+
+  #session(): Change {
+    const { caller, deps } = this.#run.options;
+    return sessionChange(caller, savedSession(this.#run, deps.clock.now()));
+  }
+
+  /** Returns the input of the run. `surface`: null while its session is not initialised. */
+  #inputWith(surface: StoredInput["surface"]): StoredInput {
     const run = this.#run;
-    return [recordChange(run, place), inputChange(inputOf(run, null), true)];
+    const { ready, request, caller, saved, resume } = run.options;
+    const { plan: _, plan_ref: __, model: ___, ...rest } = request; // the stored plan has the model
+    const input: StoredInput = {
+      ...planToStore(run.options),
+      ...initialState(saved),
+      version: 1,
+      run_id: run.id,
+      session_id: run.session_id,
+      caller,
+      request: run.withoutSecrets(rest),
+      created_at: run.created_at,
+      own_plan: saved === null || hasOwnPlan(request),
+      plan: ready.compiled.written,
+      cost_is_asked_for: ready.cost_is_asked_for,
+      surface: surface && run.withoutSecrets(surface),
+    };
+    if (resume) input.resume = { prompt: request.prompt, iteration: resume.iteration };
+    return input;
   }
 
   /** Stores input, state and session of a run that has waited, once its modules are mounted and described. */
@@ -56,8 +105,8 @@ export class RunRecords {
 
   /** Stores a sub-agent's session after a turn, and the input of that turn. */
   async storeChild(child: EndedChild): Promise<void> {
-    const run = this.#run;
-    const changes = [run.options.scheduler.childChange(run, child)];
+    const { caller, deps } = this.#run.options;
+    const changes = [sessionChange(caller, savedChild(this.#run, child, deps.clock.now()))];
     if (this.#input !== null && child.input) {
       this.#input = { ...this.#input, agents: [...this.#input.agents ?? [], child.input] };
       changes.push(inputChange(this.#input, true));
@@ -74,12 +123,25 @@ export class RunRecords {
    * @param has_begun Whether the session was initialised; only then it is stored.
    */
   ended(at_ms: number, has_begun: boolean): Change[] {
-    const run = this.#run;
-    const changes = [
-      recordChange(run),
-      inputChange(this.#input ?? inputOf(run, null), false, at_ms),
-      { expireLog: run.id, at_ms },
-    ];
-    return has_begun ? [...changes, run.options.scheduler.change(run)] : changes;
+    const input = inputChange(this.#input ?? this.#inputWith(null), false, at_ms);
+    const changes = [this.object(), input, { expireLog: this.#run.id, at_ms }];
+    if (has_begun) changes.push(this.#session());
+    return changes;
   }
+}
+
+/** Returns the change that stores a run object. */
+export function runChange(run: Run, namespace: string, place?: string): Change {
+  const { id: key, session_id, status, ended_at, created_at } = run;
+  const index = { session_id, status, open: String(ended_at === null) };
+  return {
+    put: {
+      kind: "run",
+      key,
+      namespace,
+      value: run as unknown as JsonObject,
+      index: place === undefined ? index : { ...index, place },
+      created_ms: millisecondsOf(created_at),
+    },
+  };
 }

@@ -11,7 +11,6 @@ import type { RunnablePlan, RunsDeps } from "../ports.ts";
 import { interruptedOutcome } from "../run/outcomes.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { NewRun } from "../run/run_options.ts";
-import { lastRunOf } from "../session_status.ts";
 import {
   inputChange,
   inputDeletion,
@@ -19,8 +18,14 @@ import {
   openInputs,
   type StoredInput,
 } from "../storage/run_input.ts";
-import { DAY_MS, runRecordChange } from "../storage/run_record.ts";
-import { initialState, type SavedSession, type SessionStore } from "../storage/session_store.ts";
+import { DAY_MS, runChange } from "../run/run_records.ts";
+import {
+  initialState,
+  lastRunOf,
+  type SavedSession,
+  sessionChange,
+  type SessionStore,
+} from "../storage/session_store.ts";
 import type { Run } from "../types.ts";
 import type { OrphanedRun } from "./crash_state.ts";
 import { projectRun } from "./remote_runs.ts";
@@ -200,7 +205,7 @@ export class Recovery {
 
   /** Ends a run that cannot be restored. */
   async #end({ input, entries }: OrphanedRun, saved: SavedSession | null, error: Error): Promise<void> {
-    const { deps: { store, clock, limitsOf }, sessions } = this.#deps;
+    const { store, clock, limitsOf } = this.#deps.deps;
     const { run_id, session_id, caller } = input;
     const record = await store.get("run", run_id);
     if (record === null) return;
@@ -212,11 +217,11 @@ export class Recovery {
     const expires_ms = now_ms + limitsOf(caller).log_days * DAY_MS;
     await store.commit([
       { append: run_id, after: entries.length, entries: [entry] },
-      runRecordChange(run, caller.namespace),
+      runChange(run, caller.namespace),
       inputChange(input, false, expires_ms),
       { expireLog: run_id, at_ms: expires_ms },
       ...(saved && !isWaiting(entries)
-        ? [sessions.put(caller, { ...saved, last_run: lastRunOf(outcome) })]
+        ? [sessionChange(caller, { ...saved, last_run: lastRunOf(outcome) })]
         : []),
     ]);
   }

@@ -18,14 +18,11 @@ import { ActiveRun } from "../run/run.ts";
 import type { NewRun, ResumeOptions, RunOwner } from "../run/run_options.ts";
 import {
   callerOfPlan,
-  type EndedChild,
-  savedChild,
   type SavedSession,
-  savedSession,
   type SessionStore,
   withSessionPlan,
 } from "../storage/session_store.ts";
-import type { Awaitable, Change, Fence } from "../../store/store.ts";
+import type { Awaitable, Fence } from "../../store/store.ts";
 import type { Caller, CreateOptions, RunHandle, RunRequest } from "../types.ts";
 
 /** Milliseconds that `close` waits for the ends of cancelled runs. */
@@ -253,14 +250,6 @@ export class RunScheduler implements RunOwner {
 
   fence({ id, session_id }: ActiveRun): Fence | undefined {
     return this.#queue.fence(id) ?? this.#leases.fence(session_id);
-  }
-
-  change(run: ActiveRun): Change {
-    return this.#sessions.put(run.options.caller, savedSession(run, this.#deps.clock.now()));
-  }
-
-  childChange(run: ActiveRun, child: EndedChild): Change {
-    return this.#sessions.put(run.options.caller, savedChild(run, child, this.#deps.clock.now()));
   }
 
   async acquireChild(run: ActiveRun, session_id: string, parent_id: string): Promise<SavedSession> {

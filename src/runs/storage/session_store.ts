@@ -2,14 +2,14 @@
 import { modelRefused } from "../../plan/model_choice.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject, Message } from "../../sdk/types.ts";
+import type { Outcome } from "../../kernel/session/outcome.ts";
 import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
-import type { Counters } from "../../sdk/session_status.ts";
+import { type Counters, type SessionState, SessionStatus } from "../../sdk/session_status.ts";
 import { allRecords, type Change, type Store } from "../../store/store.ts";
 import { printableId } from "../../sdk/ids.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { PageLimits, RunnablePlan } from "../ports.ts";
 import type { RunProjection } from "../run/run_projection.ts";
-import { type LastRun, statusFrom } from "../session_status.ts";
 import type {
   AgentInput,
   Caller,
@@ -22,6 +22,12 @@ import type {
 
 /** Kind of the records of sessions. */
 export const SESSION_KIND = "session";
+
+/** Outcome of a session's last run. */
+export interface LastRun {
+  readonly status: SessionState;
+  readonly error: JsonObject | null;
+}
 
 /** A session as stored. */
 export interface SavedSession {
@@ -116,19 +122,6 @@ export class SessionStore {
     );
   }
 
-  /** Returns the change that stores a session. */
-  put(caller: Caller, saved: SavedSession): Change {
-    return {
-      put: {
-        kind: SESSION_KIND,
-        key: saved.object.id,
-        namespace: caller.namespace,
-        value: saved as unknown as JsonObject,
-        ...(saved.spawned && saved.object.parent_id ? { index: { spawned_by: saved.object.parent_id } } : {}),
-      },
-    };
-  }
-
   /** Resolves to the id of a session and those of all its sub-agents' sessions, nested ones included. */
   async familyOf(caller: Caller, id: string): Promise<string[]> {
     const family = [id];
@@ -146,6 +139,14 @@ export class SessionStore {
   async remove(ids: readonly string[]): Promise<void> {
     await this.#store.commit(ids.map((key) => ({ delete: { kind: SESSION_KIND, key } })));
   }
+}
+
+/** Returns the change that stores a session. */
+export function sessionChange(caller: Caller, saved: SavedSession): Change {
+  const { spawned, object: { id: key, parent_id } } = saved;
+  const { namespace } = caller;
+  const put = { kind: SESSION_KIND, key, namespace, value: saved as unknown as JsonObject };
+  return { put: spawned && parent_id ? { ...put, index: { spawned_by: parent_id } } : put };
 }
 
 /** Returns the store's list options of a page. */
@@ -306,4 +307,41 @@ function recordedBy({ projection }: FinishedRun, session_id: string) {
     counters: { ...projection.countersOf(session_id) },
   };
   return remembered.length > 0 ? { ...recorded, remembered } : recorded;
+}
+
+/**
+ * Returns the state of a session after a run. Runs that reached a limit or were denied count as completed.
+ */
+export function lastRunOf({ status, error }: Pick<Outcome, "status" | "error">): LastRun {
+  const ended = status === "failed" || status === "cancelled" ? status : "completed";
+  return { status: ended, error: error && { ...error } };
+}
+
+/** Returns the status of a session from its counters. */
+export function statusFrom(
+  session: { id: string; created_at: string },
+  counters: Counters | undefined,
+  total_messages: number,
+  rest: {
+    status?: SessionState;
+    ended_at?: string | null;
+    last_activity?: string;
+    last_error?: JsonObject | null;
+  },
+): SessionStatus {
+  const { tool_invocations = 0, tool_successes = 0, total_input_tokens = 0, total_output_tokens = 0 } =
+    counters ?? {};
+  return SessionStatus({
+    session_id: session.id,
+    started_at: session.created_at,
+    total_messages,
+    tool_invocations,
+    tool_successes,
+    // calls that were not executed count as neither success nor failure
+    tool_failures: tool_invocations - tool_successes,
+    total_input_tokens,
+    total_output_tokens,
+    cost_usd: counters?.cost_usd ?? null,
+    ...rest,
+  });
 }

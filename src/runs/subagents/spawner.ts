@@ -18,8 +18,7 @@ import { checkTokenBudget, limitReached, runChildTurn } from "./turn.ts";
 import type { AgentPlans, RunnablePlan } from "../ports.ts";
 import { type HostedRun, SessionHost } from "../run/session_host.ts";
 import type { AgentInput } from "../types.ts";
-import { lastRunOf } from "../session_status.ts";
-import { type EndedChild, initialState } from "../storage/session_store.ts";
+import { type EndedChild, initialState, lastRunOf } from "../storage/session_store.ts";
 import {
   type ChildSessions,
   type Parent,
