@@ -86,7 +86,6 @@ Deno.test("the run object is computed from the log alone", async () => {
       created_at: handle.current().created_at,
       events_url: "/v1/runs/run_1/events",
       warnings: [],
-      history: [],
     });
     for (const entry of log) fold.add(entry);
     const { context: _a, ...folded } = fold.run;

@@ -27,7 +27,13 @@ import { RunProjection } from "./run_projection.ts";
 import { DAY_MS, RunRecords } from "./run_records.ts";
 import { RunWaiters } from "./run_waiters.ts";
 import { SessionHost } from "./session_host.ts";
-import { type EndedChild, type LastRun, lastRunOf, type SavedSession } from "../storage/session_store.ts";
+import {
+  type EndedChild,
+  initialState,
+  type LastRun,
+  lastRunOf,
+  type SavedSession,
+} from "../storage/session_store.ts";
 import type { Run, RunHandle } from "../types.ts";
 
 /** A run that is active or has ended in this process. */
@@ -70,7 +76,6 @@ export class ActiveRun implements RunHandle {
   constructor(options: RunOptions) {
     const { deps, ready, run_id, session_id, saved, caller, orphan } = options;
     const { clock } = deps;
-    const before = orphan?.input ?? saved;
     this.options = options;
     this.id = run_id;
     this.session_id = session_id;
@@ -78,17 +83,18 @@ export class ActiveRun implements RunHandle {
     this.limits = deps.limitsOf(caller);
     this.secrets = deps.secrets();
     ready.registerSecrets(this.secrets);
-    this.projection = new RunProjection({
-      id: run_id,
-      session_id,
-      created_at: this.created_at,
-      events_url: `${deps.basePath ?? ""}/v1/runs/${run_id}/events`,
-      warnings: ready.warnings,
-      history: orphan?.input.history ?? saved?.messages ?? [],
-      usages: before?.usages ?? [],
-      remembered: before?.remembered,
-      counters: saved?.counters,
-    });
+    this.projection = new RunProjection(
+      {
+        id: run_id,
+        session_id,
+        created_at: this.created_at,
+        events_url: `${deps.basePath ?? ""}/v1/runs/${run_id}/events`,
+        warnings: ready.warnings,
+      },
+      orphan
+        ? { ...orphan.input, messages: orphan.input.history, counters: saved?.counters }
+        : saved ?? undefined,
+    );
     this.#observer = deps.observe?.({ id: run_id, session_id, earlier: orphan?.entries ?? [] });
     const cost_limit_is_set = ready.cost_is_asked_for;
     this.limitGuard = new RunLimitGuard({ limits: ready.limits, cost_limit_is_set, clock });
@@ -109,7 +115,14 @@ export class ActiveRun implements RunHandle {
   #createSession(saved: SavedSession | null, orphan?: OrphanedRun): Session {
     const { ready, session_id } = this.options;
     const { projection, limitGuard } = this;
+    const before = !orphan ? initialState(saved) : {
+      session_state: stateAfter(orphan.input.session_state, orphan.entries, session_id),
+      history: [...projection.historyOf(session_id)],
+      usages: projection.usagesOf(session_id),
+      continued: hasStarted(orphan.entries, session_id) || orphan.input.continued,
+    };
     return new Session({
+      ...before,
       plan: ready.compiled.plan,
       written: ready.compiled.written,
       host: this.#host,
@@ -117,12 +130,6 @@ export class ActiveRun implements RunHandle {
       capabilities: this.#spawner.capabilities(() => this.#session, ready, limitGuard),
       limits: this.limits,
       session_id,
-      session_state: orphan
-        ? stateAfter(orphan.input.session_state, orphan.entries, session_id)
-        : saved?.session_state ?? {},
-      history: orphan ? [...projection.historyOf(session_id)] : saved?.messages ?? [],
-      usages: projection.usagesOf(session_id),
-      continued: orphan ? hasStarted(orphan.entries, session_id) || orphan.input.continued : saved !== null,
     });
   }
 

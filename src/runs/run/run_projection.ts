@@ -23,20 +23,8 @@ import type {
 const MOST_USAGES = 2048;
 
 /** Fields of a run object that are in no entry. */
-export interface InitialRun {
-  id: string;
-  session_id: string;
-  created_at: string;
-  /** URL of the run's event log. */
-  events_url: string;
-  warnings: readonly Warning[];
-  /** History of the session before this run, and the usage of its requests since the last compaction. */
-  history: readonly Message[];
-  usages?: readonly LoggedUsage[];
-  /** Remembered approvals of earlier runs of the session. */
-  remembered?: readonly RememberedApproval[] | undefined;
-  /** Counters of the session's earlier runs. */
-  counters?: Counters | undefined;
+export interface InitialRun extends Pick<Run, "id" | "session_id" | "created_at" | "events_url"> {
+  readonly warnings: readonly Warning[];
 }
 
 /** State of a session before this run. */
@@ -84,11 +72,11 @@ export class RunProjection {
   #context: ContextUsage = { tokens: 0, budget: 0, level: 0, compactions: 0 };
   #ended: Run | null = null;
 
-  constructor(initial: InitialRun) {
+  /** @param before The run's own session. Default: it is new. */
+  constructor(initial: InitialRun, before: SessionBefore = NEW_SESSION) {
     this.#initial = initial;
     this.#warnings = [...initial.warnings];
-    const { history: messages, usages, remembered, counters } = initial;
-    this.#own = new SessionProjection({ messages, usages, remembered, counters });
+    this.#own = new SessionProjection(before);
   }
 
   /** Returns the projection of a session of this run. */
@@ -329,11 +317,10 @@ function approvalOf(entry: Entry): Approval {
 
 /** Returns the projection of a recorded run before its first entry. `before`: its session. Default: it was empty. */
 export function projectionOf(
-  { id, session_id, created_at, events_url }: Run,
-  { history = [], usages = [], remembered }: Partial<InitialState> = {},
+  run: Run,
+  { history: messages = [], usages, remembered }: Partial<InitialState> = {},
 ): RunProjection {
-  const warnings: Warning[] = [];
-  return new RunProjection({ id, session_id, created_at, events_url, warnings, history, usages, remembered });
+  return new RunProjection({ ...run, warnings: [] }, { messages, usages, remembered });
 }
 
 /**
