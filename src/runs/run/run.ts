@@ -257,7 +257,7 @@ export class ActiveRun implements RunHandle {
     admit?.(this.current());
     const records = place === undefined ? this.#records.begun() : this.#records.queued(place);
     this.is_accepted = true;
-    return this.log.accept([...records, ...with_run])?.catch((error) => {
+    return this.log.accept(records.concat(with_run))?.catch((error) => {
       this.is_accepted = false;
       throw error;
     });

@@ -261,8 +261,8 @@ export class RunLog {
     this.#pending_bytes = 0;
     let done: Awaitable<void>;
     try {
-      const appended = { append: this.#run.id, after: this.#stored, entries, bytes };
-      done = this.#store.commit([appended, ...changes], this.#run.fence());
+      const appended: Change[] = [{ append: this.#run.id, after: this.#stored, entries, bytes }];
+      done = this.#store.commit(appended.concat(changes), this.#run.fence());
     } catch (error) {
       this.#restore(entries, bytes);
       return Promise.reject(error);

@@ -14,7 +14,7 @@ export class RunWaiters {
 
   /** Checks all waits: the run's status or its approvals may have changed. */
   notify(): void {
-    for (const check of [...this.#checks ?? []]) check();
+    this.#checks?.forEach((check) => check());
   }
 
   /** Resolves to the run when it awaits an approval, or has ended. */
