@@ -86,7 +86,10 @@ export class DeltaBuffer {
 
   /** Returns the buffered text of the blocks that an entry ends, as deltas to record before it. */
   flushBefore(entry: DraftEntry): readonly DraftEntry[] {
-    if (!this.#blocks?.size) return NONE; // perf: called for every entry, so no allocation
+    return this.#blocks?.size ? this.#flushEndedBy(entry) : NONE; // perf: called for every entry, so no closure here
+  }
+
+  #flushEndedBy(entry: DraftEntry): readonly DraftEntry[] {
     const own = entry.event === "content_block:end" ? keyOf(entry) : null;
     if (own === null && !ENDS_DELTAS.has(entry.event)) return NONE;
     return this.#end((key, { last }) => own === null ? last.session_id === entry.session_id : key === own);

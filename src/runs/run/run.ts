@@ -115,14 +115,13 @@ export class ActiveRun implements RunHandle {
   #createSession(saved: SavedSession | null, orphan?: OrphanedRun): Session {
     const { ready, session_id } = this.options;
     const { projection, limitGuard } = this;
-    const before = !orphan ? initialState(saved) : {
+    const { session_state, history, usages, continued } = !orphan ? initialState(saved) : {
       session_state: stateAfter(orphan.input.session_state, orphan.entries, session_id),
       history: [...projection.historyOf(session_id)],
       usages: projection.usagesOf(session_id),
       continued: hasStarted(orphan.entries, session_id) || orphan.input.continued,
     };
     return new Session({
-      ...before,
       plan: ready.compiled.plan,
       written: ready.compiled.written,
       host: this.#host,
@@ -130,6 +129,10 @@ export class ActiveRun implements RunHandle {
       capabilities: this.#spawner.capabilities(() => this.#session, ready, limitGuard),
       limits: this.limits,
       session_id,
+      session_state,
+      history,
+      usages,
+      continued,
     });
   }
 

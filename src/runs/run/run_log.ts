@@ -268,7 +268,11 @@ export class RunLog {
       return Promise.reject(error);
     }
     if (!done) return this.#markStored(entries);
-    return this.#flushing = done.then(() => this.#markStored(entries), (error) => {
+    return this.#flushing = this.#whenStored(done, entries, bytes);
+  }
+
+  #whenStored(done: Promise<void>, entries: readonly Entry[], bytes: number): Promise<void> {
+    return done.then(() => this.#markStored(entries), (error) => {
       this.#restore(entries, bytes);
       throw error;
     }).finally(() => this.#flushing = null);

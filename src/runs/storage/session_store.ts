@@ -250,12 +250,8 @@ export function savedSession(run: FinishedRun, now_ms: number): SavedSession {
   const { saved, ready, request } = options;
   const { plan_hash } = saved && !hasOwnPlan(request) ? saved.object : ready.compiled;
   const metadata = run.withoutSecrets(request.metadata ?? {});
-  const session: SavedSession = {
-    ...planToStore(options),
-    ...recordedBy(run, id),
-    object: objectAfter(saved, { id, parent_id: null, plan_hash, created_at, metadata }, now_ms),
-    session_state: run.session_state,
-  };
+  const object = objectAfter(saved, { id, parent_id: null, plan_hash, created_at, metadata }, now_ms);
+  const session = sessionAfter(run, object, run.session_state, planToStore(options));
   if (last_run) session.last_run = last_run;
   if (saved?.spawned) session.spawned = saved.spawned;
   return session;
@@ -265,18 +261,13 @@ export function savedSession(run: FinishedRun, now_ms: number): SavedSession {
 export function savedChild(run: FinishedRun, child: EndedChild, now_ms: number): SavedSession {
   const { session_id: id, parent_id, agent, ready, limited, saved, session_state, last_run } = child;
   const { compiled: { written: plan, plan_hash }, agents, base_url: plan_base_url = null } = ready;
+  const plan_origin = agents?.origin ?? "caller"; // least trust if unknown
   const first = { id, parent_id, plan_hash, created_at: timestamp(now_ms), metadata: { agent } };
-  return {
-    ...planToStore(run.options), // for its lock
-    ...recordedBy(run, id),
-    object: objectAfter(saved, first, now_ms),
-    session_state: run.withoutSecrets(session_state),
-    last_run,
-    plan,
-    plan_origin: agents?.origin ?? "caller", // least trust if unknown
-    plan_base_url,
-    spawned: { agent, limited },
-  };
+  const { plan_lock } = planToStore(run.options);
+  const stored = { plan, plan_origin, plan_base_url, ...(plan_lock ? { plan_lock } : {}) };
+  const state = run.withoutSecrets(session_state);
+  const session = sessionAfter(run, objectAfter(saved, first, now_ms), state, stored);
+  return { ...session, last_run, spawned: { agent, limited } };
 }
 
 /** Returns the object of a session after a run. `first`: the fields that its first run gives it. */
@@ -298,15 +289,28 @@ function objectAfter(
   };
 }
 
-/** Returns what the log of a run contains of a session's state. */
-function recordedBy({ projection }: FinishedRun, session_id: string) {
-  const remembered = projection.rememberedOf(session_id);
-  const recorded = {
-    messages: [...projection.historyOf(session_id)],
-    usages: [...projection.usagesOf(session_id)],
-    counters: { ...projection.countersOf(session_id) },
+/** Returns a session with the state that the log of a run contains. */
+function sessionAfter(
+  { projection }: FinishedRun,
+  object: SavedSession["object"],
+  session_state: JsonObject,
+  { plan, plan_origin, plan_base_url, plan_lock }: StoredPlan,
+): SavedSession {
+  const { id } = object;
+  const session: SavedSession = {
+    object,
+    messages: [...projection.historyOf(id)],
+    session_state,
+    usages: [...projection.usagesOf(id)],
+    counters: { ...projection.countersOf(id) },
+    plan,
+    plan_origin,
+    plan_base_url,
   };
-  return remembered.length > 0 ? { ...recorded, remembered } : recorded;
+  const remembered = projection.rememberedOf(id);
+  if (remembered.length > 0) session.remembered = remembered;
+  if (plan_lock) session.plan_lock = plan_lock;
+  return session;
 }
 
 /**
