@@ -55,7 +55,7 @@ interface CompileOptions {
 }
 
 /**
- * Checks a plan and returns it ready for authorisation.
+ * Checks a plan and returns it ready for authorisation; at once when it is in the cache.
  *
  * @param input YAML or JSON text, or data. Data is copied.
  * @throws {PreampError} `plan_invalid` with every finding, with line and column when `input` is text;

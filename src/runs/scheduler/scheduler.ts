@@ -4,11 +4,10 @@
  */
 import { printableId } from "../../sdk/ids.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import { Admission, type AdmissionSlot } from "./admission.ts";
-import { CallerSlots } from "./caller_slots.ts";
+import { Admission, type AdmissionSlot, CallerSlots } from "./admission.ts";
 import type { RunnablePlan, RunsDeps } from "../ports.ts";
-import { HeldLeases } from "./held_leases.ts";
 import { type RunsElsewhere, RunStarter } from "./run_starter.ts";
+import { HeldLeases } from "./held_leases.ts";
 import { busyError, SessionLeases } from "./session_leases.ts";
 import { SessionQueue } from "./session_queue.ts";
 import { Idempotency } from "./idempotency.ts";

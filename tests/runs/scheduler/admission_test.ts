@@ -1,5 +1,4 @@
-import { Admission, type AdmissionSlot } from "../../../src/runs/scheduler/admission.ts";
-import { CallerSlots } from "../../../src/runs/scheduler/caller_slots.ts";
+import { Admission, type AdmissionSlot, CallerSlots } from "../../../src/runs/scheduler/admission.ts";
 import { HeldLeases } from "../../../src/runs/scheduler/held_leases.ts";
 import type { PreampError } from "../../../src/sdk/errors.ts";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
