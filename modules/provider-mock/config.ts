@@ -25,7 +25,6 @@ type ScriptedError =
   & { type: LLMErrorType; message: string }
   & Pick<LLMErrorOptions, "status_code" | "retryable" | "retry_after" | "limit_tokens" | "requested_tokens">;
 
-/** One entry of the script. */
 export interface ScriptEntry {
   text?: string;
   thinking?: string;

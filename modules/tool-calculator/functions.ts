@@ -79,7 +79,6 @@ export function modulo(a: number, b: number): number {
   return rest !== 0 && (rest < 0) !== (b < 0) ? rest + b : rest;
 }
 
-/** Returns `a` to the power of `b`. */
 export function power(a: number, b: number): number {
   if (a === 0 && b < 0) throw new CalculationError("division_by_zero", "zero to a negative power");
   return a ** b;

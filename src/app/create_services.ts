@@ -18,7 +18,6 @@ import { NamedPlans } from "./named_plans.ts";
 import { Plans } from "./plan_service.ts";
 import { SourceOverrides, type SourcesFile } from "./source_overrides.ts";
 
-/** Collaborators of `createServices`. */
 export interface ServiceDeps {
   policy: Policy;
   modules: ModuleTable;
@@ -35,7 +34,6 @@ export interface ServiceDeps {
   log: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
 }
 
-/** Result of `createServices`. */
 export interface Services {
   plans: Plans;
   modules: ModuleTable;
@@ -46,7 +44,6 @@ export interface Services {
   close(): Promise<void>;
 }
 
-/** Creates the services. */
 export function createServices(
   { policy, modules, basePath, clock, store, env, secrets, metrics, tracing, ...rest }: ServiceDeps,
 ): Services {

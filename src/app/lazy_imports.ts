@@ -14,7 +14,6 @@ import type { JsonObject, ModuleSpec } from "../sdk/types.ts";
 import type { ModuleReporter } from "../runs/ports.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
-/** Options of `LazyLoader`. */
 interface LazyLoaderOptions {
   /** Folder of bundles, as a URL that ends in a slash; null: in memory only. */
   cache_dir: URL | null;
@@ -82,7 +81,6 @@ export class LazyLoader {
   }
 }
 
-/** Collaborators of `LazySandbox`. */
 interface LazySandboxDeps {
   /** The server's policy, which limits the number of guests. */
   policy: Policy;

@@ -26,7 +26,6 @@ export interface ResolvedPlan {
   name?: string;
 }
 
-/** Collaborators of `PlanFinder`. */
 interface PlanFinderDeps {
   named: NamedPlans;
   /** Modules that a plan can name by id. */

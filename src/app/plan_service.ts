@@ -32,7 +32,6 @@ import { errorCode } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/types.ts";
 
-/** Collaborators of `Plans`. */
 export interface PlansDeps extends ReadyPlanDeps {
   policy: Policy;
   named: NamedPlans;

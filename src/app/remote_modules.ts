@@ -25,7 +25,6 @@ export function isOfUrl({ source }: ModuleSpec): boolean {
   return source.kind !== "builtin";
 }
 
-/** Collaborators of `UrlModules`. */
 export interface UrlModulesDeps {
   /** All modules of the plan. */
   specs: readonly ModuleSpec[];

@@ -24,7 +24,6 @@ export function locate(path: string, base: URL): URL {
   return new URL(encodeURIComponent(path).replaceAll("%2F", "/").replaceAll("%5C", "\\"), base);
 }
 
-/** Returns the path of a `file:` URL. */
 export function filePath(url: URL): string {
   const path = decodeURIComponent(url.pathname);
   return Deno.build.os === "windows" ? path.replace(/^\/(?=[A-Za-z]:)/, "") : path;

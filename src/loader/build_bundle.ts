@@ -86,7 +86,6 @@ function bundleOf(
 /** Largest `deno.json` in bytes. */
 const MAX_BYTES = 256 * 1024;
 
-/** Entry of a folder. */
 interface FolderEntry {
   readonly entry: GraphRequest;
   /** The folder's `deno.json`; null if it does not exist. */

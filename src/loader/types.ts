@@ -102,7 +102,6 @@ export interface LoadedModule extends ModuleGraph {
   placeOf(error: unknown): string | undefined;
 }
 
-/** A fetched file. */
 export interface FetchedFile {
   readonly url: string;
   readonly sha256: string;
@@ -113,7 +112,6 @@ export interface FetchedFile {
   readonly mtime_ms?: number;
 }
 
-/** A file for the bundler. */
 export type BundlerFile = Pick<FetchedFile, "url" | "sha256" | "bytes">;
 
 /** Input of the bundler, which has no other access to files. */
@@ -167,7 +165,6 @@ export interface ImportsOptions {
   readonly esm_host: string;
 }
 
-/** Client of the bundler. */
 export interface BundlerClient {
   /** Name of the module in messages. */
   readonly name: string;

@@ -12,7 +12,6 @@ import type { ProviderPreference } from "../sdk/spawn.ts";
 /** Name of the agent that is the plan itself, without an overlay. */
 export const SELF = "self";
 
-/** Options of `childPlan`. */
 export interface ChildPlanOptions {
   /** Ids of modules that the child does not inherit. */
   exclude_tools?: readonly string[];

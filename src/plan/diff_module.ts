@@ -222,7 +222,6 @@ function placeOf({ path }: ModuleSpec, at: Path): string {
   return `${path}.${formatPath(["config", ...at])}`;
 }
 
-/** One change. */
 export interface PlanChange {
   /** Path in the second plan; for something removed, in the first. */
   path: string;

@@ -57,7 +57,6 @@ export interface ExplainedModule {
   red_flags: RedFlag[];
 }
 
-/** The result of `explain`. */
 export interface Explanation {
   plan_hash: string;
   /** Hash of the lock that was used; null without one. */

@@ -26,7 +26,6 @@ export interface Lock {
   readonly files: Readonly<Record<string, LockedFile>>;
 }
 
-/** One module of a lock. */
 interface LockedModule {
   /** URL of the entry file, after redirects. */
   readonly url: string;
@@ -34,7 +33,6 @@ interface LockedModule {
   readonly integrity: string;
 }
 
-/** One file of a lock. */
 export interface LockedFile {
   /** Lower-case hex SHA-256 of the file's decoded bytes. */
   readonly sha256: string;

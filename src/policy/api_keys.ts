@@ -10,7 +10,6 @@ import { checkKeys, type Findings } from "../sdk/findings.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { describe, type Path } from "../sdk/value_path.ts";
 
-/** The holder of a key. */
 export interface KeyHolder {
   /** Displayed as `key:NAME`. */
   readonly name: string;

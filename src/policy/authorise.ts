@@ -27,7 +27,6 @@ import {
 import { combineLimits, type Origin, type Policy, trustOf } from "./policy.ts";
 import { isTrustedInline, sourceProblem, sourceRules } from "./source_rules.ts";
 
-/** Options of `authorise`. */
 export interface AuthoriseOptions {
   origin: Origin;
   /** Policy of the caller ({@link policyFor}). */

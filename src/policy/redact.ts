@@ -104,7 +104,6 @@ function formsWith({ forms }: SearchedValues, secrets: readonly string[]): Map<s
   return result;
 }
 
-/** Options of a redactor. */
 export interface RedactorOptions {
   /** Redactor that receives every secret too. */
   parent?: Redactor;

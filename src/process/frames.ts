@@ -1,6 +1,5 @@
 /** Frames between this process and its children, on stdin and stdout: two lengths of four bytes, a text, binary data. */
 
-/** One frame. */
 export interface Frame {
   readonly text: string;
   /** Binary data of the frame. */

@@ -16,7 +16,6 @@ export interface SystemClock {
   later(ms: number, callback: () => void): () => void;
 }
 
-/** Returns the system clock. */
 export function systemClock(): SystemClock {
   return { now: () => Date.now(), monotonic: () => performance.now(), after, later };
 }

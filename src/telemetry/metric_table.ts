@@ -1,6 +1,5 @@
 /** Every metric of `GET /metrics` with its type, help text and labels; see src/docs/operating.md#metrics. */
 
-/** One metric. */
 export interface MetricDefinition {
   readonly type: "counter" | "histogram" | "gauge";
   readonly help: string;
@@ -14,7 +13,6 @@ const FAST = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10];
 /** Seconds of operations that wait for models. */
 const SLOW = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
-/** The metrics by name. */
 export const METRICS = {
   preamp_http_request_duration_seconds: {
     type: "histogram",
@@ -85,7 +83,6 @@ export const METRICS = {
 
 type Table = typeof METRICS;
 
-/** Name of a metric. */
 export type MetricName = keyof Table;
 
 type NamesOf<Type> = { [Name in MetricName]: Table[Name]["type"] extends Type ? Name : never }[MetricName];

@@ -29,7 +29,6 @@ interface RunSpansOptions {
   readonly content: boolean;
 }
 
-/** The spans of one run. */
 export class RunSpans {
   readonly #options: RunSpansOptions;
   readonly #root: Span;
@@ -268,7 +267,6 @@ function answerAttributes(response: unknown, content: boolean): Attributes {
   };
 }
 
-/** Returns the attribute of a prompt. */
 function promptAttribute(prompt: unknown): Attributes {
   return contentAttribute("gen_ai.input.messages", [{ role: "user", parts: partsOf(prompt) }]);
 }

@@ -5,7 +5,6 @@
 import type { Check } from "../../kernel/mounting/module_checks.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 
-/** One item of the checklist. */
 export interface ChecklistItem {
   /** The requirement. */
   item: string;

@@ -66,7 +66,6 @@ export const REQUIRED_CASES: Readonly<Partial<Record<ModuleType, readonly string
   ],
 };
 
-/** Options of `runSuite`. */
 export interface SuiteRun {
   config: JsonObject;
   /** Timeout of each case, in milliseconds. */

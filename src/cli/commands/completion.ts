@@ -5,7 +5,6 @@
 import { adviceFor, type Flag, UsageError, valueName } from "../arguments.ts";
 import { type CommandEntry, COMMANDS, type Commands } from "../commands.ts";
 
-/** The command. */
 export const commands: Commands = {
   completion: {
     usage: "completion <bash|zsh|fish>",

@@ -8,7 +8,6 @@ import { DocumentFailure, EXIT } from "../errors.ts";
 import { readInput } from "../paths.ts";
 import { DEFAULT_CONFIG } from "../settings.ts";
 
-/** The commands. */
 export const commands: Commands = {
   "config example": {
     usage: "config example",

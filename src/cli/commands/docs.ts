@@ -6,7 +6,6 @@ import { adviceFor, formatFlags, UsageError } from "../arguments.ts";
 import type { Commands } from "../commands.ts";
 import { tableText } from "../terminal/format.ts";
 
-/** The commands. */
 export const commands: Commands = {
   "module list": {
     usage: "module list [flags]",

@@ -9,7 +9,6 @@ import { openSettingsStore, readSettings, settingFlags, type Settings } from "..
 import { tableText } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 
-/** The command. */
 export const commands: Commands = {
   doctor: {
     usage: "doctor [flags]",

@@ -8,7 +8,6 @@ import { EXIT } from "../errors.ts";
 import { tableText, wrapText } from "../terminal/format.ts";
 import type { Io, Output } from "../terminal/io.ts";
 
-/** The commands. */
 export const commands: Commands = {
   version: {
     usage: "version [flags]",

@@ -8,7 +8,6 @@ import { readSettings, withSettings } from "../settings.ts";
 import { counted, styleOf, tableText } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 
-/** The commands. */
 export const commands: Commands = {
   "module bundle": {
     usage: "module bundle [flags] <path|url>",

@@ -36,7 +36,6 @@ const TEMPLATES: Readonly<Partial<Record<ModuleType, () => Promise<{ template: T
   context: () => import("../templates/context.ts"),
 };
 
-/** The commands. */
 export const commands: Commands = {
   "module new": {
     usage: "module new <tool|provider|hook|orchestrator|context> <name>",

@@ -23,7 +23,6 @@ import { readSettings, withSettings } from "../settings.ts";
 import { counted, styleOf } from "../terminal/format.ts";
 import type { Io, Output } from "../terminal/io.ts";
 
-/** The command. */
 export const commands: Commands = {
   "module validate": {
     usage: "module validate [-t TYPE] [--strict] [-o text|json] <path|url>",
@@ -224,7 +223,6 @@ function reportOf({ checks, suite, ...module }: Findings, strict: boolean): Repo
   return { ...module, strict, ok: errors === 0, errors, warnings, checklist, checks, suite };
 }
 
-/** Returns the report as text. */
 function reportText(report: Report, output: Output): string {
   const { bold, dim, green, red, yellow } = styleOf(output);
   const paint = { ok: green, warning: yellow, error: red, unknown: dim };

@@ -10,7 +10,6 @@ import { withSettings } from "../settings.ts";
 import { counted, styleOf } from "../terminal/format.ts";
 import type { Io, Output } from "../terminal/io.ts";
 
-/** The command. */
 export const commands: Commands = {
   "plan check": {
     usage: "plan check [flags] [-p <file>]… [<file>…]",

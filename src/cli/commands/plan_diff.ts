@@ -16,7 +16,6 @@ import type { Io, Output } from "../terminal/io.ts";
 
 const MERGED = "several files are merged from left to right";
 
-/** The commands. */
 export const commands: Commands = {
   "plan diff": {
     usage: "plan diff [flags] [<from>] [<to>]",

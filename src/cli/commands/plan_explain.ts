@@ -15,7 +15,6 @@ import { withSettings } from "../settings.ts";
 import { counted, type Style, styleOf, tableText, wrapText } from "../terminal/format.ts";
 import type { Output } from "../terminal/io.ts";
 
-/** The command. */
 export const commands: Commands = {
   "plan explain": {
     usage: "plan explain [flags] <file>…",
@@ -52,7 +51,6 @@ Exit codes: 0 explained, 1 a module cannot be loaded or does not match its pin (
   },
 };
 
-/** Returns the text of an explanation. */
 function explanationText(
   explanation: Explanation,
   name: string,

@@ -11,7 +11,6 @@ import { withSettings } from "../settings.ts";
 import { counted, styleOf } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 
-/** The command. */
 export const commands: Commands = {
   "plan lock": {
     usage: "plan lock [flags] <file>…",

@@ -14,7 +14,6 @@ import type { Io } from "../terminal/io.ts";
 
 const DEFAULT_FOLDER = "vendor";
 
-/** The command. */
 export const commands: Commands = {
   "plan vendor": {
     usage: "plan vendor [flags] <file>…",

@@ -19,7 +19,6 @@ import { styleOf, tableText } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 import { messageText } from "../terminal/progress_lines.ts";
 
-/** The commands. */
 export const commands: Commands = {
   "provider list": {
     usage: "provider list [flags]",
@@ -137,7 +136,6 @@ async function providersWithKey(io: Pick<Io, "env">): Promise<string[]> {
   );
 }
 
-/** Result of one call. */
 interface Tested {
   model: string;
   ok: boolean;

@@ -12,7 +12,6 @@ import { readSettings, withSettings } from "../settings.ts";
 import { styleOf } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 
-/** The command. */
 export const commands: Commands = {
   replay: {
     usage: "replay [flags] <file>",

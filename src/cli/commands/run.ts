@@ -27,7 +27,6 @@ import type { Io } from "../terminal/io.ts";
 import { liveProgress } from "../terminal/live_progress.ts";
 import { messageText, plainProgress, type Progress, summaryLine } from "../terminal/progress_lines.ts";
 
-/** The command. */
 export const commands: Commands = {
   run: {
     usage: 'run [flags] ["prompt"]',

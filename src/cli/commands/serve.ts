@@ -12,7 +12,6 @@ import { createLog, type Log, LOG_FORMATS, type LogFormat, logStrayOutput } from
 import { openSettingsStore, readSettings, type Settings, settingsHelp, withSettings } from "../settings.ts";
 import type { Io } from "../terminal/io.ts";
 
-/** The command. */
 export const commands: Commands = {
   serve: {
     usage: "serve [flags]",

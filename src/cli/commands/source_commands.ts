@@ -23,7 +23,6 @@ const USER_FLAG: Flag = {
     "for all projects of this user ($PREAMP_HOME/sources.yaml) instead of this folder (.preamp/sources.yaml)",
 };
 
-/** The commands. */
 export const commands: Commands = {
   "source add": {
     usage: "source add [--user] <id> <url>",

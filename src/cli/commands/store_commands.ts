@@ -5,7 +5,6 @@ import type { Answer, Command, Commands } from "../commands.ts";
 import { EXIT } from "../errors.ts";
 import { lastingStore, readSettings, settingFlags, storeFailure } from "../settings.ts";
 
-/** The commands. */
 export const commands: Commands = {
   "store check": command("check", {
     summary: "Checks a store for damage and counts its rows. Exits 1 on damage.",

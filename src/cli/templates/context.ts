@@ -1,7 +1,6 @@
 /** Template of a context manager: each request gets the newest messages that fit; the history is unchanged. */
 import type { Template } from "../commands/module_new.ts";
 
-/** The template. */
 export const template: Template = {
   about: "Keeps the whole conversation and gives each request the newest messages that fit.",
   plan: `session:

@@ -1,7 +1,6 @@
 /** A hook on a gate: it denies tools that the config names, and fails closed. */
 import type { Template } from "../commands/module_new.ts";
 
-/** The template. */
 export const template: Template = {
   about: "Denies tool calls by name.",
   plan: `hooks:

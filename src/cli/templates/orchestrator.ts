@@ -1,7 +1,6 @@
 /** Template of an orchestrator: the loop of `preamp/loop` with one addition. */
 import type { Template } from "../commands/module_new.ts";
 
-/** The template. */
 export const template: Template = {
   about: "Runs turns like the built-in loops, and reminds the model of a rule in each request.",
   plan: `session:

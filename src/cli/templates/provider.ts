@@ -1,7 +1,6 @@
 /** Template of a provider that echoes: metadata, streaming, usage, cancellation, and a function to replace. */
 import type { Template } from "../commands/module_new.ts";
 
-/** The template. */
 export const template: Template = {
   about: "Answers with the last message. Replace `ask` with a call of your backend.",
   plan: `providers:

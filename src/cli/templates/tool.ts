@@ -1,7 +1,6 @@
 /** Template of a tool that greets: typed input, config, an event, and a failure that the model can correct. */
 import type { Template } from "../commands/module_new.ts";
 
-/** The template. */
 export const template: Template = {
   about: "Greets a person by name.",
   plan: `tools:

@@ -43,7 +43,6 @@ export interface ChildMessage {
   readonly answer: ChildAnswer;
 }
 
-/** An answer. */
 export type ChildAnswer =
   | BundleAnswer
   | { readonly kind: "imports"; readonly urls: readonly string[] }

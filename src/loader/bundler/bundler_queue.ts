@@ -12,7 +12,6 @@ const MAX_SOURCES = 1_000;
 /** Milliseconds that a source is refused; not forever, since the failure may have been the host's. */
 const REMEMBERED_MS = 10 * 60_000;
 
-/** Kind of a job. */
 interface JobKind {
   readonly owner: string;
   /** Whether it takes milliseconds; such jobs precede those that may take seconds. */

@@ -1,6 +1,5 @@
 /** What every document keeps to: its size, and the keys that it may not have. */
 
-/** Limits of one document. */
 export interface DocumentLimits {
   /** Size of the text in UTF-8 bytes. */
   max_bytes: number;

@@ -11,7 +11,6 @@ import { describe, parsePath } from "../../sdk/value_path.ts";
 import { type ErrorCode, type ErrorDetail, PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 
-/** A parsed document. */
 export interface ParsedDocument {
   /** Plain data that is not shared. */
   data: JsonObject;

@@ -125,7 +125,6 @@ function isAbove(above: FilePath, below: FilePath): boolean {
     below.steps[above.steps.length] !== "..";
 }
 
-/** Returns a path as text. */
 export function pathText({ absolute, steps }: FilePath): string {
   return absolute ? `/${steps.join("/")}` : steps.length === 0 ? "." : steps.join("/");
 }

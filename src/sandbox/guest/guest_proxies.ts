@@ -46,7 +46,6 @@ function method<T>(shape: Shape, name: string, call: T): Record<string, T> {
   return shape.methods.includes(name) ? { [name]: call } : {};
 }
 
-/** Returns the proxy of a tool. */
 export function toolProxy(shape: Shape, call: ObjectCall, limits: GuestLimits): Tool {
   return {
     ...shape.data,

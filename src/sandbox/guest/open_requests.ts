@@ -19,7 +19,6 @@ export interface CallHost {
   request(request: GuestRequest): Promise<unknown>;
 }
 
-/** A request of a guest. */
 export interface GuestRequest extends RequestBody {
   /** Aborts when the guest cancels the request. */
   readonly signal: AbortSignal;

@@ -7,7 +7,6 @@ import type { Readiness } from "../child/child.ts";
 import type { SystemLimits } from "../../process/system_limits.ts";
 import { grantKey, guestGrant } from "./worker_tier.ts";
 
-/** A warm child. */
 export interface WarmChild {
   readonly alive: boolean;
   /** Starts the child's worker. */

@@ -25,7 +25,6 @@ import { type GuestObjects, shapeAt } from "./exported_objects.ts";
 import { ContextProxy, HooksProxy, ProviderProxy, StateProxy, toolProxy } from "./proxies.ts";
 import type { GuestRpc } from "./rpc.ts";
 
-/** Coordinator of one guest. */
 export class GuestCoordinator implements Coordinator {
   readonly hooks: HooksProxy;
   readonly clock: Clock;

@@ -33,7 +33,6 @@ import type { GuestRpc } from "./rpc.ts";
 /** Most bytes of a session's state as JSON. Checked here too, so that the assignment itself throws. */
 const MAX_STATE_BYTES = 65_536;
 
-/** Returns the proxy of a tool. */
 export function toolProxy(rpc: GuestRpc, { key, ...view }: ToolView): Tool {
   return Object.freeze(
     {
@@ -51,7 +50,6 @@ export function toolProxy(rpc: GuestRpc, { key, ...view }: ToolView): Tool {
   );
 }
 
-/** Proxy of a provider. */
 export class ProviderProxy implements Provider {
   readonly name: string;
   readonly priority: number;

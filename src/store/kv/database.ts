@@ -15,7 +15,6 @@ export const LAYOUT_VERSION = 1;
 /** Bytes of a text, or the blob that contains them. */
 export type Content = Uint8Array<ArrayBuffer> | { readonly blob: string; readonly parts: number };
 
-/** A record. */
 export interface RecordValue {
   readonly key: string;
   readonly namespace: string;
@@ -97,7 +96,6 @@ function part(text: string): string {
   return text.length <= MAX_PART ? text : `sha256:${createHash("sha256").update(text).digest("hex")}`;
 }
 
-/** Returns the index keys of a record. */
 export function indexKeys(kind: string, record: RecordValue): Deno.KvKey[] {
   const { key, namespace, index_json, created_ms, order, expires_ms } = record;
   const fields: [string, string][] = index_json === null ? [] : Object.entries(JSON.parse(index_json));
