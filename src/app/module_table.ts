@@ -1,5 +1,5 @@
 /** The modules that a plan can name by id: the built-in ones and the application's. */
-import { POINT } from "../kernel/mounting/mounting.ts";
+import { POINT } from "../sdk/plan.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
 import type { Module } from "../sdk/types.ts";

@@ -16,7 +16,7 @@ import {
   passed,
   TYPE_AT,
 } from "../../kernel/mounting/module_checks.ts";
-import { POINT } from "../../kernel/mounting/mounting.ts";
+import { POINT } from "../../sdk/plan.ts";
 import { type Mounted, resolveMount } from "../../kernel/mounting/mounts.ts";
 import { errorMessage, errorName } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";

@@ -7,8 +7,9 @@ import { errorMessage, hasCode, PreampError, readField } from "../../sdk/errors.
 import { describe } from "../../sdk/value_path.ts";
 import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { POINT } from "../../sdk/plan.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
-import type { ErrorDetail, Module, ModuleSpec, ModuleType, MountPlan } from "../../sdk/types.ts";
+import type { ErrorDetail, Module, ModuleSpec, MountPlan } from "../../sdk/types.ts";
 import { classifyMountReturn, diagnoseEmptyMount, type MountOutcome } from "./mount_diagnosis.ts";
 import { ModuleCoordinator } from "./coordinator.ts";
 import { withDeadline } from "../timeouts.ts";
@@ -23,15 +24,6 @@ export interface MountedModule {
   readonly module: Module;
   readonly coordinator: ModuleCoordinator;
 }
-
-/** Module type → mount point. */
-export const POINT: Readonly<Record<ModuleType, string>> = {
-  orchestrator: "orchestrator",
-  context: "context",
-  provider: "providers",
-  tool: "tools",
-  hook: "hooks",
-};
 
 /** A skipped module: its place in the plan and the reason. */
 export interface SkippedModule {

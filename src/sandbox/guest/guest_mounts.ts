@@ -4,6 +4,7 @@
  */
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { POINT } from "../../sdk/plan.ts";
 import type { Coordinator, ModuleType, MountReturn } from "../../sdk/types.ts";
 import {
   type GuestLimits,
@@ -31,15 +32,6 @@ import type { KeyedCall, ObjectTable } from "./object_table.ts";
 export const MAX_SHAPE_BYTES = 128 * 1024;
 /** Most characters of a name. */
 const MAX_NAME = 128;
-
-/** Mount point of the object that `mount` returns, by the type of the module. */
-export const POINT: Readonly<Record<ModuleType, string>> = {
-  orchestrator: "orchestrator",
-  context: "context",
-  provider: "providers",
-  tool: "tools",
-  hook: "hooks",
-};
 
 /** A module in a guest, for what the guest mounts and registers. */
 export interface GuestParts {
