@@ -84,20 +84,14 @@ Deno.test("RunLimitGuard with a parent ends at either duration; waiting for a pe
 });
 
 function deadline(clock: FakeClock, step = new StepAbort()) {
-  const options = {
-    clock,
-    timeout_ms: 1_000,
-    grace_ms: 500,
-    step,
-    onTimeout: () => new Error("late"),
-  };
-  return { made: new CallDeadline(options), step };
+  const limits = { tool_timeout_s: 1, cleanup_timeout_s: 0.5 };
+  return { made: new CallDeadline({ host: { clock }, step, limits }, "slow"), step };
 }
 
 Deno.test("CallDeadline is paused until the last of several pauses ends, and continues with the time that was left", async () => {
   const clock = new FakeClock();
   const { made } = deadline(clock);
-  const waiting = assertRejects(() => made.wait(new Promise(() => {})), Error, "late");
+  const waiting = assertRejects(() => made.wait(new Promise(() => {})), Error, "no result within 1 s");
   await clock.advance(600);
   const [first, second] = [made.pause(), made.pause()];
   await clock.advance(100_000);
@@ -127,7 +121,7 @@ Deno.test("CallDeadline sets no timer for a call that answers at once, and one f
   assertEquals(clock.pending, 0);
 
   const slow = deadline(clock);
-  const late = assertRejects(() => slow.made.wait(new Promise(() => {})), Error, "late");
+  const late = assertRejects(() => slow.made.wait(new Promise(() => {})), Error, "no result within 1 s");
   await nextTurn();
   assertEquals(clock.pending, 1);
   await clock.advance(1_000);

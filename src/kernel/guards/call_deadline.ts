@@ -2,28 +2,28 @@
  * The deadline of one tool call. Its clock is paused while a sub-agent of the call runs, because the
  * sub-agent has limits of its own and may wait for a person.
  */
+import { PreampError } from "../../sdk/errors.ts";
 import type { HostClock } from "../host.ts";
 import type { StepAbort } from "../timeouts.ts";
 
-/** Options of {@link CallDeadline}. */
-export interface CallDeadlineOptions {
-  clock: HostClock;
-  /** Milliseconds; 0 = no deadline. */
-  timeout_ms: number;
-  /**
-   * Milliseconds that an aborted call with a running sub-agent has to end; any other call is abandoned at
-   * once.
-   */
-  grace_ms: number;
+/** Session of a call. */
+export interface DeadlineSession {
+  readonly host: { readonly clock: HostClock };
   /** Aborts the call on immediate cancellation and when the run reaches `max_duration_s`. */
-  step: StepAbort;
-  /** Creates the abort reason when the deadline passes. */
-  onTimeout(): Error;
+  readonly step: StepAbort;
+  readonly limits: {
+    /** 0 = no deadline. */
+    readonly tool_timeout_s: number;
+    /** Time that an aborted call with a running sub-agent has to end; any other is abandoned at once. */
+    readonly cleanup_timeout_s: number;
+  };
 }
 
 /** The deadline of one call. */
 export class CallDeadline {
-  readonly #options: CallDeadlineOptions;
+  readonly #session: DeadlineSession;
+  readonly #tool: string;
+  readonly #step: StepAbort;
   readonly #controller = new AbortController();
   readonly #abort = (reason: unknown): void => {
     if (this.#is_aborted) return;
@@ -41,10 +41,13 @@ export class CallDeadline {
   #started_at = 0;
   #pauses = 0;
 
-  constructor(options: CallDeadlineOptions) {
-    this.#options = options;
-    this.#left_ms = options.timeout_ms;
-    options.step.add(this.#abort);
+  /** @param tool Name of the tool, for the error of the deadline. */
+  constructor(session: DeadlineSession, tool: string) {
+    this.#session = session;
+    this.#tool = tool;
+    this.#step = session.step; // the turn's: a later turn has another
+    this.#left_ms = session.limits.tool_timeout_s * 1000;
+    this.#step.add(this.#abort);
   }
 
   /** Aborts when the call must end. */
@@ -77,17 +80,17 @@ export class CallDeadline {
 
   /** Removes the timer after the call has ended; the call is no longer aborted. */
   stop(): void {
-    this.#options.step.remove(this.#abort);
+    this.#step.remove(this.#abort);
     this.#stop_timer?.();
     this.#abandon = this.#stop_timer = null;
   }
 
   /** Abandons an aborted call that waits, at once or after the time that a sub-agent has to end. */
   #end(): void {
-    const { clock, grace_ms } = this.#options;
+    const { host: { clock }, limits } = this.#session;
     const abandon = () => this.#abandon?.(this.signal.reason);
     if (this.#pauses === 0) abandon();
-    else if (this.#abandon !== null) this.#stop_timer = clock.later(grace_ms, abandon);
+    else if (this.#abandon !== null) this.#stop_timer = clock.later(limits.cleanup_timeout_s * 1000, abandon);
   }
 
   /** Starts the clock if the call has not ended after two microtasks: most calls that answer at once have. */
@@ -98,17 +101,21 @@ export class CallDeadline {
   }
 
   #startClock(): void {
-    const { clock, timeout_ms, onTimeout } = this.#options;
+    const { host: { clock }, limits: { tool_timeout_s } } = this.#session;
     const is_waiting = this.#abandon !== null && !this.#is_aborted;
-    if (!is_waiting || timeout_ms <= 0 || this.#pauses > 0 || this.#stop_timer !== null) return;
+    if (!is_waiting || tool_timeout_s <= 0 || this.#pauses > 0 || this.#stop_timer !== null) return;
     this.#started_at = clock.monotonic();
-    this.#stop_timer = clock.later(this.#left_ms, () => this.#abort(onTimeout()));
+    const message = `Cannot wait for tool "${this.#tool}": no result within ${tool_timeout_s} s`;
+    this.#stop_timer = clock.later(
+      this.#left_ms,
+      () => this.#abort(new PreampError("tool_timeout", message)),
+    );
   }
 
   #stopClock(): void {
     if (this.#stop_timer === null) return;
     this.#stop_timer();
     this.#stop_timer = null;
-    this.#left_ms = Math.max(0, this.#left_ms - (this.#options.clock.monotonic() - this.#started_at));
+    this.#left_ms = Math.max(0, this.#left_ms - (this.#session.host.clock.monotonic() - this.#started_at));
   }
 }

@@ -52,13 +52,9 @@ class PendingCalls {
   /** Adds the result of a pending call; returns the results that can be stored now, in call order. */
   addResult(id: string, result: Message): Message[] {
     this.#by_id.get(id)!.result = result; // pending, so it is known
-    const ready: Message[] = [];
-    for (; this.#next < this.#calls.length; this.#next++) {
-      const { result } = this.#calls[this.#next]!; // below the length
-      if (result === null) break;
-      ready.push(result);
-    }
-    return ready;
+    const first = this.#next;
+    while (this.any && this.#calls[this.#next]!.result !== null) this.#next++; // below the length
+    return this.#calls.slice(first, this.#next).map(({ result }) => result!); // checked
   }
 
   /**

@@ -79,7 +79,7 @@ export class ToolGuard implements Tool {
     call.started = true;
     if (call.gate === "pending") await session.loop_steps.gateCall(call);
     if (call.gate !== "allowed") return toolFailure(`Denied by hook: ${call.reason}`, { type: "denied" });
-    const deadline = call.deadline = this.#deadlineOf(call);
+    const deadline = call.deadline = new CallDeadline(session, call.name);
     session.cancellation.registerToolStart(call.id, call.name);
     try {
       let result = recoveredResult(turn.recovered?.get(call.id), this.name, this.idempotent);
@@ -114,28 +114,13 @@ export class ToolGuard implements Tool {
    */
   #callFor(turn: Turn, input: JsonObject, id: string | undefined): CallRecord {
     const plain = toFrozenObject(input);
-    const isMatch = (record: CallRecord) =>
-      !record.started && (record.name === this.name || record.name === this.#key) &&
-      (jsonEqual(plain, record.input) || jsonEqual(plain, record.requested_input));
-    const call = turn.find(id, undefined, isMatch);
-    if (call) return call;
+    for (const record of turn.calls) {
+      const is_named = record.name === this.name || record.name === this.#key;
+      if (record.started || !is_named || (id !== undefined && record.id !== id)) continue;
+      if (jsonEqual(plain, record.input) || jsonEqual(plain, record.requested_input)) return record;
+    }
     const needs_id = id === undefined || turn.calls.some((record) => record.id === id);
     return turn.add(needs_id ? this.#session.host.newId("call") : id, this.name, plain);
-  }
-
-  #deadlineOf({ name }: CallRecord): CallDeadline {
-    const { limits: { tool_timeout_s, cleanup_timeout_s }, host, step } = this.#session;
-    return new CallDeadline({
-      clock: host.clock,
-      timeout_ms: tool_timeout_s * 1000,
-      grace_ms: cleanup_timeout_s * 1000,
-      step,
-      onTimeout: () =>
-        new PreampError(
-          "tool_timeout",
-          `Cannot wait for tool "${name}": no result within ${tool_timeout_s} s`,
-        ),
-    });
   }
 
   #progress(call: CallRecord, text: string, context: ToolCallContext | undefined): void {

@@ -137,12 +137,21 @@ export class Turn {
     return call;
   }
 
+  /** Returns the call whose `tool:pre` has this payload. */
+  callOf(payload: JsonObject): CallRecord | undefined {
+    for (const call of this.calls) if (call.payload === payload) return call;
+    return undefined;
+  }
+
   /**
    * Returns the first call with this id, or with this name if there is no id, for which `open` returns true.
    */
   find(id: unknown, name: unknown, open: (record: CallRecord) => boolean): CallRecord | undefined {
-    if (typeof id === "string") return this.calls.find((record) => record.id === id && open(record));
-    return this.calls.find((record) => (name === undefined || record.name === name) && open(record));
+    for (const call of this.calls) {
+      const is_asked = typeof id === "string" ? call.id === id : name === undefined || call.name === name;
+      if (is_asked && open(call)) return call;
+    }
+    return undefined;
   }
 }
 

@@ -160,7 +160,7 @@ export class TurnTracker {
   }
 
   #settlePre(turn: Turn, emission: Emission, prepared: JsonObject, reason: string | null): void {
-    const call = turn.calls.find(({ payload }) => payload === prepared);
+    const call = turn.callOf(prepared);
     if (!call) return;
     call.payload = null;
     call.pre = emission;
