@@ -177,7 +177,8 @@ export class ContextGuard {
    */
   async #addResults(results: readonly Message[]): Promise<void> {
     let refusal: { error: unknown } | null = null;
-    for (const result of results) {
+    for (let index = 0; index < results.length; index++) {
+      const result = results[index]!; // below the length
       try {
         await this.#inner.addMessage(result);
       } catch (error) {

@@ -114,11 +114,14 @@ export class ToolGuard implements Tool {
    */
   #callFor(turn: Turn, input: JsonObject, id: string | undefined): CallRecord {
     const plain = toFrozenObject(input);
-    for (const record of turn.calls) {
-      const is_named = record.name === this.name || record.name === this.#key;
-      if (record.started || !is_named || (id !== undefined && record.id !== id)) continue;
-      if (jsonEqual(plain, record.input) || jsonEqual(plain, record.requested_input)) return record;
-    }
+    const call = turn.find(
+      id,
+      undefined,
+      (record) =>
+        !record.started && (record.name === this.name || record.name === this.#key) &&
+        (jsonEqual(plain, record.input) || jsonEqual(plain, record.requested_input)),
+    );
+    if (call) return call;
     const needs_id = id === undefined || turn.calls.some((record) => record.id === id);
     return turn.add(needs_id ? this.#session.host.newId("call") : id, this.name, plain);
   }

@@ -137,17 +137,12 @@ export class Turn {
     return call;
   }
 
-  /** Returns the call whose `tool:pre` has this payload. */
-  callOf(payload: JsonObject): CallRecord | undefined {
-    for (const call of this.calls) if (call.payload === payload) return call;
-    return undefined;
-  }
-
   /**
    * Returns the first call with this id, or with this name if there is no id, for which `open` returns true.
    */
   find(id: unknown, name: unknown, open: (record: CallRecord) => boolean): CallRecord | undefined {
-    for (const call of this.calls) {
+    for (let index = 0; index < this.calls.length; index++) { // perf: an iterator allocates an object a step
+      const call = this.calls[index]!; // below the length
       const is_asked = typeof id === "string" ? call.id === id : name === undefined || call.name === name;
       if (is_asked && open(call)) return call;
     }

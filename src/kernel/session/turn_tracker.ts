@@ -160,7 +160,7 @@ export class TurnTracker {
   }
 
   #settlePre(turn: Turn, emission: Emission, prepared: JsonObject, reason: string | null): void {
-    const call = turn.callOf(prepared);
+    const call = turn.find(undefined, undefined, ({ payload }) => payload === prepared);
     if (!call) return;
     call.payload = null;
     call.pre = emission;

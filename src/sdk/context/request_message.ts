@@ -80,16 +80,16 @@ function callsField(calls: unknown): unknown[] | undefined {
  */
 export function callsOf(message: Message): CallName[] {
   if (message.role !== "assistant") return [];
-  const calls: CallName[] = [];
-  for (const call of message.tool_calls ?? []) calls.push(callName(call as unknown as JsonObject)); // may have any format
+  const calls = (message.tool_calls ?? []).map((call) => callName(call as unknown as JsonObject)); // may have any format
   if (typeof message.content === "string") return calls;
-  const listed = calls.map(({ id }) => id);
+  const listed = calls.slice();
   let ids: Set<string> | null = null;
   let position = 0;
-  for (const block of message.content) {
+  for (let index = 0; index < message.content.length; index++) { // perf: an iterator allocates an object a step
+    const block = message.content[index]!; // below the length
     if (block.type !== "tool_call" && block.type !== "tool_use") continue;
-    if (idOf(block.id) === listed[position++]) continue; // most blocks are in the order of the calls
-    ids ??= new Set(listed);
+    if (idOf(block.id) === listed[position++]?.id) continue; // most blocks are in the order of the calls
+    ids ??= new Set(listed.map(({ id }) => id));
     if (!ids.has(idOf(block.id))) calls.push(callName(block));
   }
   return calls;

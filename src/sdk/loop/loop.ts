@@ -295,7 +295,7 @@ class TurnRun {
   async #runTools(calls: readonly ToolCall[]): Promise<boolean> {
     this.#batch.parallel_group_id = this.#newId("grp");
     const { messages, limited } = await runToolCalls(calls, this.#batch);
-    for (const message of messages) await this.#store(message);
+    for (let index = 0; index < messages.length; index++) await this.#store(messages[index]!); // below the length
     if (this.#coordinator?.cancellation.is_immediate) {
       await this.#store({ role: "assistant", content: [{ type: "text", text: CANCELLED_NOTE }] });
     }
