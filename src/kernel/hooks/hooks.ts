@@ -7,7 +7,7 @@ import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { finite, HandlerList, type HandlerRegistration, readRegistration } from "../../sdk/handler_list.ts";
 import { RUNTIME_EVENTS } from "../../sdk/events.ts";
 import { type ChainHandler, noopEmission, runChain } from "../../sdk/hook_chain.ts";
-import { toPlainObject } from "../../sdk/json.ts";
+import { toFrozenObject, toOwnObject, toPlainObject } from "../../sdk/json.ts";
 import { HookRegistryBase } from "../../sdk/hooks.ts";
 import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
@@ -158,17 +158,16 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     timeout_s = 1,
   ): Promise<JsonObject[]> {
     const collected: JsonObject[] = [];
-    const data = payload ?? {};
+    const data = toFrozenObject(payload);
     const { host } = this.#session;
-    const text = JSON.stringify(toPlainObject(data));
     if (host.recallAnswers) {
-      await this.#session.write(event, toPlainObject(data));
+      await this.#session.write(event, toOwnObject(data));
       return host.recallAnswers(event, data);
     }
     for (const handler of this.#handlers.of(event)) {
       try {
         const result = await withDeadline(
-          Promise.resolve(handler.handler(event, JSON.parse(text))),
+          Promise.resolve(handler.handler(event, toPlainObject(data))),
           Math.min(finite(timeout_s, 1) * 1000, this.#timeout_ms),
           host.clock,
           () => new Error(`no answer within ${timeout_s} s`),
@@ -179,7 +178,7 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
         this.#warnFailed(handler, event, error);
       }
     }
-    await this.#session.write(event, toPlainObject(data));
+    await this.#session.write(event, toOwnObject(data));
     return collected;
   }
 

@@ -357,19 +357,3 @@ function hintOfRequired({ type, required }: ModuleSpec, { is_stated }: Skip): { 
       : "the hook can deny: fix it, or set required: false to run without it",
   };
 }
-
-/** Calls `onSessionReady` of a module. A failure is emitted as an event. */
-export async function announceReady(
-  shared: SessionParts,
-  { spec, coordinator }: MountedModule,
-  ready: (coordinator: ModuleCoordinator) => unknown,
-): Promise<void> {
-  try {
-    await ready(coordinator);
-  } catch (error) {
-    await shared.session.hooks.emit("module:on_session_ready_failed", {
-      module_id: spec.module,
-      error: errorMessage(error),
-    });
-  }
-}

@@ -3,14 +3,14 @@
  * part has a file of its own. Modules, time and storage come from the host (`host.ts`).
  */
 import { CancellationToken } from "../../sdk/cancellation.ts";
-import { PreampError } from "../../sdk/errors.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import type { ErrorDetail, Message, MountPlan, Prompt } from "../../sdk/types.ts";
 import type { ContextGuard } from "../guards/context.ts";
 import type { Host } from "../host.ts";
 import { describeMounted, type MountedDescriptors } from "../mounting/mount_descriptors.ts";
-import { announceReady, type MountedModule, mountingOrder, mountModule } from "../mounting/mounting.ts";
+import { type MountedModule, mountingOrder, mountModule } from "../mounting/mounting.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
 import { withDeadline } from "../timeouts.ts";
@@ -207,9 +207,14 @@ export class Session {
         else this.#modules.push(outcome);
       }
       if (this.#parts.mounts.providers.names.length === 0) throw noProvider(skipped);
-      for (const mounted of this.#modules) {
-        const ready = methodOf(mounted.module, "onSessionReady");
-        if (ready) await announceReady(this.#parts, mounted, ready);
+      for (const { spec, module, coordinator } of this.#modules) {
+        const ready = methodOf(module, "onSessionReady");
+        try {
+          if (ready) await ready(coordinator);
+        } catch (error) {
+          const failure = { module_id: spec.module, error: errorMessage(error) };
+          await this.#session.hooks.emit("module:on_session_ready_failed", failure);
+        }
       }
       if (history && history.length > 0) await this.#context.load(history);
       if (parent_id && !continued) {

@@ -1,20 +1,15 @@
-/** Keeps a minimum delay between model calls: `min_delay_between_calls_ms`. */
 import type { Coordinator } from "../contracts.ts";
 import type { HookRegistry } from "../hooks.ts";
 
 /**
- * Delays the model calls of one session: from the end of one call to the start of the next, also across
- * turns.
+ * Keeps a minimum delay between the model calls of one session (`min_delay_between_calls_ms`): from the end of
+ * one call to the start of the next, also across turns.
  */
 export class CallThrottle {
   readonly #min_ms: number;
   #last_ms: number | null = null;
 
-  /**
-   * Creates a throttle.
-   *
-   * @param min_ms Minimum delay in milliseconds; 0 = none.
-   */
+  /** @param min_ms Minimum delay in milliseconds; 0 = none. */
   constructor(min_ms: number) {
     this.#min_ms = min_ms;
   }
@@ -25,11 +20,8 @@ export class CallThrottle {
   }
 
   /**
-   * Waits until the next call may start; returns nothing when it may start now. A cancellation ends the wait
-   * early without an error.
-   *
-   * @param hooks Where `orchestrator:rate_limit_delay` is emitted.
-   * @param coordinator Provides clock and cancellation; without it there is no wait.
+   * Waits until the next call may start; returns nothing when it may start now, or without a clock. A
+   * cancellation ends the wait early without an error.
    */
   waitForSlot(
     hooks: HookRegistry,

@@ -24,24 +24,18 @@ import type { ChosenProvider } from "./provider_selection.ts";
 
 /** Dependencies of model calls. */
 export interface ModelCallDeps {
-  /** Where events are emitted. */
   hooks: HookRegistry;
   /** Provides clock, cancellation and limits; without it there are no retries. */
   coordinator: Coordinator | undefined;
   /** Attempts after the first one, for a provider that does not retry itself. */
   max_retries: number;
-  /** Records the end of each call. */
   throttle: CallThrottle;
-  /** Returns a new id. */
   newId(prefix: string): string;
 }
 
 /** A call whose last attempt failed. */
 export class FailedCall {
   /**
-   * Creates a failure.
-   *
-   * @param error Error of the last attempt.
    * @param may_fall_back Whether another provider may be called: the failure is retryable and no delta was
    * emitted.
    * @param overflow Present when the provider refused the request as too long for the first time.
@@ -59,7 +53,6 @@ export class ModelCalls {
   readonly #started_ms: number;
   #aborted: unknown = undefined;
 
-  /** Creates the calls of a turn and starts measuring its time. */
   constructor(deps: ModelCallDeps) {
     this.#deps = deps;
     this.#started_ms = deps.coordinator?.clock.monotonic() ?? 0;
@@ -292,8 +285,9 @@ export class ContentBlockEmitter {
   }
 
   #emitStart(block_index: number, block_type: string, name: unknown): Promise<unknown> {
-    const data = { request_id: this.#request_id, block_index, block_type };
-    return this.#hooks.emit("content_block:start", typeof name === "string" ? { ...data, name } : data);
+    const data: JsonObject = { request_id: this.#request_id, block_index, block_type };
+    if (typeof name === "string") data.name = name;
+    return this.#hooks.emit("content_block:start", data);
   }
 
   #emitDelta(block_index: number, sequence: number, delta: string): Promise<unknown> {
