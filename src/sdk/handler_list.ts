@@ -73,15 +73,9 @@ export class HandlerList {
     return disposer(() => this.#remove((registration) => registration.id === id));
   }
 
-  /**
-   * Removes every handler with this name.
-   *
-   * @param module_id Id of the module whose handlers are removed; absent: of all.
-   */
-  remove(name: string, module_id?: string): void {
-    this.#remove((registration) =>
-      registration.name === name && (module_id === undefined || registration.module_id === module_id)
-    );
+  /** Removes every handler with this name. */
+  remove(name: string): void {
+    this.#remove((registration) => registration.name === name);
   }
 
   #remove(matches: (registration: Registration) => boolean): void {

@@ -254,9 +254,10 @@ export function toBlocks(content: unknown): ContentBlock[] {
   if (!Array.isArray(content)) {
     return isObject(content) && typeof content.type === "string" ? [content as ContentBlock] : [];
   }
-  if (content.every(isBlock)) return content.slice(); // perf: without growing a list
+  const items: unknown[] = [...content]; // with undefined in place of a hole
+  if (items.every(isBlock)) return items as ContentBlock[];
   const blocks: ContentBlock[] = [];
-  for (const item of content) {
+  for (const item of items) {
     if (typeof item === "string") blocks.push({ type: "text", text: item });
     else if (isObject(item) && typeof item.type === "string") blocks.push(item as ContentBlock);
   }

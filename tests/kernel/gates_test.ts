@@ -1,6 +1,6 @@
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
-import type { HookResult, JsonObject } from "../../src/sdk/types.ts";
+import type { Coordinator, HookResult, JsonObject } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { calls, hook, kit, tool, until } from "../support/sessions.ts";
 import { ASK, asking } from "./asking_session.ts";
@@ -321,6 +321,22 @@ Deno.test("a module removes only its own handlers by name", async () => {
     "removed",
     "Denied by hook: never",
   ]);
+});
+
+Deno.test("a module that is listed twice removes only the handlers of its own entry", async () => {
+  const heard: unknown[] = [];
+  const entry = (config: { number: number; removes: boolean }) => ({
+    id: "hooks-twice",
+    config,
+    mount(coordinator: Coordinator) {
+      coordinator.hooks.register("prompt:submit", () => void heard.push(config.number), { name: "own" });
+      coordinator.hooks.register("execution:start", () => {
+        if (config.removes) coordinator.hooks.unregister("own");
+      });
+    },
+  });
+  await kit({ hooks: [entry({ number: 1, removes: false }), entry({ number: 2, removes: true })] }).run();
+  assertEquals(heard, [1]);
 });
 
 const CALM = {

@@ -71,9 +71,8 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     );
   }
 
-  /** @param module_id Id of the module whose handlers are removed; absent: of all. */
-  unregister(name: string, module_id?: string): void {
-    this.#handlers.remove(name, module_id);
+  unregister(name: string): void {
+    this.#handlers.remove(name);
   }
 
   /**

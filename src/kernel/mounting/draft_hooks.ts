@@ -34,6 +34,8 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
   readonly #module_id: string;
   readonly #draft: () => Draft | null;
   readonly #onRefused: (event: string) => void;
+  /** Name → disposers of the module's own handlers with that name. */
+  #own: Map<string, Disposer[]> | null = null;
 
   /** @param onRefused Called for an event that only the runtime may emit. */
   constructor(
@@ -49,9 +51,19 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
     this.#onRefused = onRefused;
   }
 
-  /** @throws {PreampError} when the session has the maximum number of handlers. */
   register(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer {
     const registration = readRegistration(event, handler, options, name);
+    const dispose = this.#add(registration);
+    const known = String(registration.options.name ?? handler.name);
+    this.#own ??= new Map();
+    const own = this.#own.get(known);
+    if (own) own.push(dispose);
+    else this.#own.set(known, [dispose]);
+    return dispose;
+  }
+
+  /** @throws {PreampError} when the session has the maximum number of handlers. */
+  #add(registration: HandlerRegistration): Disposer {
     const draft = this.#draft();
     this.#hooks.checkRoom(draft?.handlers.length ?? 0);
     if (!draft) return this.#hooks.add(registration, this.#module_id);
@@ -65,10 +77,8 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
 
   /** Removes only the module's own handlers, so that a module cannot remove a gate of another module. */
   unregister(name: string): void {
-    for (const entry of this.#draft()?.handlers ?? []) {
-      if ((entry.options.name ?? entry.handler.name) === name) entry.removed = true;
-    }
-    this.#hooks.unregister(name, this.#module_id);
+    for (const dispose of this.#own?.get(name) ?? []) dispose();
+    this.#own?.delete(name);
   }
 
   emit(event: string, data?: JsonObject | null): Promise<Emission> {
