@@ -16,7 +16,7 @@ import { CalculationError, CONSTANTS, divide, FUNCTIONS, modulo, power } from ".
 export const MAX_EXPRESSION_CHARS = 10_000;
 
 /** Maximum nesting of parentheses, signs and powers; far below the limit of the stack. */
-export const MAX_DEPTH = 200;
+const MAX_DEPTH = 200;
 
 /**
  * Returns the value of an arithmetic expression, always finite.

@@ -111,7 +111,7 @@ export function hostedStore(
  * Returns the console as an output of lines: Deno Deploy keeps what is written to the console. The methods are those of now, so
  * that a log which receives the console's output later does not receive its own lines.
  */
-export function consoleOutput(): Output {
+function consoleOutput(): Output {
   const write = console.log.bind(console);
   return {
     terminal: false,

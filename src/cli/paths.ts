@@ -41,7 +41,7 @@ export async function readOptional(url: URL, name: string): Promise<string | und
 }
 
 /** Resolves to the text of a file. @throws {UsageError} when it does not exist or cannot be read. */
-export async function readNamed(url: URL, name: string): Promise<string> {
+async function readNamed(url: URL, name: string): Promise<string> {
   const text = await readOptional(url, name);
   if (text !== undefined) return text;
   const meant = await similarName(url);

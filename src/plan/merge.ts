@@ -19,7 +19,7 @@ import { keyOf } from "./source/source.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 
 /** Lists of permissions and search paths, which merge by union (as in upstream's merge_tool_configs). */
-export const UNION_KEYS: ReadonlySet<string> = new Set([
+const UNION_KEYS: ReadonlySet<string> = new Set([
   "allowed_write_paths",
   "allowed_read_paths",
   "denied_write_paths",

@@ -224,7 +224,7 @@ export function defaultPort(protocol: string): string {
 }
 
 /** Returns true for names that mean this machine by definition (RFC 6761 §6.3). */
-export function isLoopbackName(hostname: string): boolean {
+function isLoopbackName(hostname: string): boolean {
   const host = bareHost(hostname);
   return host === "localhost" || host.endsWith(".localhost");
 }

@@ -66,7 +66,7 @@ async function askOne(
 }
 
 /** Returns the text of the question, with every unprintable character escaped. */
-export function questionText(
+function questionText(
   approval: Approval,
   labels: readonly string[],
   io: Pick<Io, "err">,

@@ -211,7 +211,7 @@ function counted(count: number, thing: string, change: string): string | null {
 }
 
 /** Saved decisions. Messages are identified by their index in the history. */
-export interface Saved {
+interface Saved {
   readonly version: 1;
   /** Number of messages when the decisions were made; {@link fingerprint} is computed of these. */
   readonly messages: number;
@@ -232,7 +232,7 @@ export interface Saved {
 }
 
 /** Returns the fingerprint of a history. Not a digest: it detects mistakes, not attacks. */
-export function fingerprint(history: readonly Message[]): number {
+function fingerprint(history: readonly Message[]): number {
   let hash = 0;
   for (const { role, content, tool_calls, tool_call_id } of history) {
     hash = withText(hash, String(role)); // fields may be missing or of another type
@@ -264,7 +264,7 @@ function withNumber(before: number, value: number): number {
 }
 
 /** Returns ranges with further indexes added, in order, adjacent ranges joined. O(n log n). */
-export function withPlaces(
+function withPlaces(
   stretches: readonly (readonly [number, number])[],
   places: readonly number[],
 ): [number, number][] {
@@ -279,7 +279,7 @@ export function withPlaces(
 }
 
 /** Returns the shortened messages in the form of {@link Saved}. */
-export function shortenedOf(transcript: Transcript): [number, number][] {
+function shortenedOf(transcript: Transcript): [number, number][] {
   return transcript.units.flatMap(entriesOf)
     .filter((entry) => entry.kept_chars !== null && entry.index >= 0)
     .map((entry) => [entry.index, entry.kept_chars ?? 0]);
@@ -309,7 +309,7 @@ function isPairs(value: unknown): boolean {
 }
 
 /** Returns the saved decisions for a transcript of the same history. */
-export function decisionsOf(saved: Saved, transcript: Transcript): CompactionDecisions {
+function decisionsOf(saved: Saved, transcript: Transcript): CompactionDecisions {
   const removed = new Set<MessageGroup>();
   const changed = new Map<Entry, Form>();
   const kept = new Map(saved.shortened);

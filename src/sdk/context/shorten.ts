@@ -173,7 +173,7 @@ function mediaCount(content: unknown): number {
 const MOST_CHARS = 20_000;
 
 /** Returns the handle of a message by its index in the history. */
-export function handleOf(index: number): string {
+function handleOf(index: number): string {
   return `m${index}`;
 }
 

@@ -31,7 +31,7 @@ export function sharedGate(key: string): CallGate {
 }
 
 /** Admits calls in the order of their arrival. */
-export class CallGate {
+class CallGate {
   #active = 0;
   #waiting: Waiting[] = [];
   /** Wall clock time before which no call may start. */

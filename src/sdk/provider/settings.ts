@@ -219,7 +219,7 @@ function isAddress(text: string): boolean {
 }
 
 /** Facts about one model; `max_output_tokens` is the model's own maximum, undefined for unknown models. */
-export type ModelFacts =
+type ModelFacts =
   & Required<Pick<KnownModel, "display_name" | "context_window" | "capabilities">>
   & { readonly [Field in "max_output_tokens" | "prices" | "long_prices"]: KnownModel[Field] | undefined };
 

@@ -32,7 +32,7 @@ const ENVELOPE = {
 };
 
 /** Schema of the envelope, which every entry has. */
-export const entrySchema: z.ZodType = z.looseObject(ENVELOPE);
+const entrySchema: z.ZodType = z.looseObject(ENVELOPE);
 
 /** Returns the schema of an event's complete entry; for an event that is not canonical, only the envelope. */
 export function entrySchemaOf(event: string): z.ZodType {

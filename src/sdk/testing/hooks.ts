@@ -139,7 +139,7 @@ export class EventRecorder extends HookRegistryBase implements HookRegistry {
 withSnakeCase(EventRecorder);
 
 /** Objects that the actions of an emission change, and the limits of injections. */
-export interface HookActionTargets extends InjectionLimits {
+interface HookActionTargets extends InjectionLimits {
   /** Emits the events of the actions. */
   readonly hooks: HookRegistry;
   /** Stores the injections. */
