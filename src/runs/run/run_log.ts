@@ -117,7 +117,7 @@ export class RunLog {
     if (!isBarrier(draft)) return this.#defer();
     const pause = this.#pauses.next();
     const stored = this.flush();
-    return stored && pause ? stored.then(() => pause) : stored ?? pause;
+    return stored && pause ? Promise.all([stored, pause]).then(() => {}) : stored ?? pause;
   }
 
   /** Adds a draft to the projection and to the next commit; returns the estimated size of its data. */

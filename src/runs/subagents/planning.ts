@@ -1,13 +1,14 @@
-/** Plans sub-agents: merges, compiles and authorises their plans. */
+/** Plans sub-agents: validates spawn requests, merges, compiles and authorises plans. */
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { Session } from "../../kernel/session/session.ts";
 import { childPlan, SELF } from "../../plan/child_plan.ts";
 import { preferenceProblem, preferProvider } from "../../plan/model_choice.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import { type JsonObject, toPlain } from "../../sdk/json.ts";
+import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { sumCostUsd } from "../../sdk/money.ts";
 import { type Counters, emptyCounters } from "../../sdk/session_status.ts";
 import type { ModelRoleResolver, ProviderPreference, SpawnRequest } from "../../sdk/types.ts";
+import { describe } from "../../sdk/value_path.ts";
 import type { AgentPlans, RunnablePlan } from "../ports.ts";
 import type { SavedSession } from "../storage/session_store.ts";
 
@@ -145,4 +146,63 @@ export function usageOf(parent: Session, children: Map<string, Usage>, session_i
 
 function costOf({ counters, children }: Usage): string | null {
   return sumCostUsd([counters.cost_usd, ...[...children.values()].map(costOf)]);
+}
+
+/** Maximum characters of an agent's name or a session id. */
+const MAX_NAME = 200;
+
+/** Returns the request as a copy of plain data. @throws {PreampError} `request_invalid`. */
+export function readSpawnRequest(input: unknown): SpawnRequest {
+  if (!isObject(input)) throw invalid(`must be {instruction, agent}: received ${describe(input)}`);
+  const fields = toPlainObject(input);
+  const { instruction } = fields;
+  if (typeof instruction !== "string" || instruction.trim() === "") {
+    throw invalid(`instruction must be text: received ${describe(instruction)}`);
+  }
+  const request: SpawnRequest = { instruction };
+  for (const key of ["agent", "session_id", "tool_call_id"] as const) {
+    const value = fields[key];
+    if (value === undefined || value === null) continue;
+    if (typeof value !== "string" || value === "" || value.length > MAX_NAME) {
+      throw invalid(`${key} must be text of at most ${MAX_NAME} characters: received ${describe(value)}`);
+    }
+    request[key] = value;
+  }
+  if (request.agent !== undefined && request.session_id !== undefined) {
+    throw invalid("agent and session_id exclude each other: received both");
+  }
+  for (const key of ["exclude_tools", "inherit_tools"] as const) {
+    const value = fields[key];
+    if (value === undefined || value === null) continue;
+    if (!Array.isArray(value) || !value.every((name) => typeof name === "string")) {
+      throw invalid(`${key} must be a list of module ids: received ${describe(value)}`);
+    }
+    request[key] = value;
+  }
+  if (request.exclude_tools && request.inherit_tools) {
+    throw invalid("exclude_tools and inherit_tools exclude each other: received both");
+  }
+  const { provider_preferences, metadata } = fields;
+  if (provider_preferences !== undefined && provider_preferences !== null) {
+    const problem = preferenceProblem(provider_preferences, "provider_preferences");
+    if (problem !== null) throw invalid(problem);
+    // checked by preferenceProblem()
+    request.provider_preferences = provider_preferences as unknown as ProviderPreference[];
+  }
+  if (metadata !== undefined && metadata !== null) {
+    if (!isObject(metadata)) throw invalid(`metadata must be an object: received ${describe(metadata)}`);
+    request.metadata = metadata;
+  }
+  return request;
+}
+
+/** Returns a `session.resume` request as a spawn request. @throws {PreampError} `request_invalid`. */
+export function readResumeRequest(input: unknown): SpawnRequest {
+  const request = readSpawnRequest(input);
+  if (request.session_id !== undefined) return request;
+  throw invalid("session_id must be the id of an agent's session: received none");
+}
+
+function invalid(fact: string): PreampError {
+  return new PreampError("request_invalid", `Cannot spawn an agent: ${fact}`);
 }

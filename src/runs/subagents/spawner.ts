@@ -24,10 +24,11 @@ import {
   type Parent,
   type Planned,
   planSubAgent,
+  readResumeRequest,
+  readSpawnRequest,
   type Usage,
   usageOf,
 } from "./planning.ts";
-import { readResumeRequest, readSpawnRequest } from "./request.ts";
 
 /** The run whose sessions spawn sub-agents. */
 export interface SpawningRun extends HostedRun, ChildSessions {
