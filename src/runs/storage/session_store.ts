@@ -1,7 +1,8 @@
 /** Stores sessions between runs: history, module state and plan. */
 import { modelRefused } from "../../plan/model_choice.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import type { JsonObject, Message } from "../../sdk/types.ts";
+import { deepFreeze, type JsonObject } from "../../sdk/json.ts";
+import type { Message } from "../../sdk/types.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
 import { type Counters, type SessionState, SessionStatus } from "../../sdk/session_status.ts";
@@ -222,10 +223,18 @@ export function originOfPlan(
   return plan_ref !== undefined || (plan === undefined && model === undefined) ? "operator" : caller.origin;
 }
 
+const NEW_SESSION: InitialState = deepFreeze({
+  continued: false,
+  history: [],
+  session_state: {},
+  usages: [],
+});
+
 /** Returns the state that a session gives to its next run; `saved` is null for a new session. */
 export function initialState(saved: SavedSession | null): InitialState {
-  const { messages: history = [], session_state = {}, usages = [], remembered } = saved ?? {};
-  const state = { continued: saved !== null, history, session_state, usages };
+  if (saved === null) return NEW_SESSION;
+  const { messages: history, session_state, usages = [], remembered } = saved;
+  const state = { continued: true, history, session_state, usages };
   return remembered ? { ...state, remembered } : state;
 }
 
