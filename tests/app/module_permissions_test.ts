@@ -21,19 +21,17 @@ import { assert, assertEquals } from "../assert.ts";
 import { refusal } from "../support/plans.ts";
 import { BUILTINS, policyWith } from "../support/policies.ts";
 import { testWithUnitPermissions } from "../support/permissions.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 /** A folder with a file, a folder with a file beside it, and links; its real path. */
 async function withFolder(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.realPath(await Deno.makeTempDir());
-  try {
-    for (const name of ["plan", "plan/data", "other"]) await Deno.mkdir(`${folder}/${name}`);
-    for (const name of ["plan/data", "other"]) await Deno.writeTextFile(`${folder}/${name}/f`, name);
-    await Deno.symlink(`${folder}/other`, `${folder}/plan/link`);
-    await Deno.symlink(`${folder}/nothing`, `${folder}/plan/dangling`);
-    await use(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  for (const name of ["plan", "plan/data", "other"]) await Deno.mkdir(`${folder}/${name}`);
+  for (const name of ["plan/data", "other"]) await Deno.writeTextFile(`${folder}/${name}/f`, name);
+  await Deno.symlink(`${folder}/other`, `${folder}/plan/link`);
+  await Deno.symlink(`${folder}/nothing`, `${folder}/plan/dangling`);
+  await use(folder);
 }
 
 interface Judged extends GrantingPlan {

@@ -3,6 +3,7 @@ import { hashLock, Locks } from "../../src/app/plan_locks.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { refusal } from "../support/plans.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 const A = `sha256-${"A".repeat(43)}=`;
 const B = `sha256-${"A".repeat(42)}E=`;
@@ -18,12 +19,9 @@ function lockData(modules: Record<string, string>): JsonObject {
 }
 
 async function withFolder(test: (folder: string, base_url: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await test(folder, `file://${folder}/plan.yaml`);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await test(folder, `file://${folder}/plan.yaml`);
 }
 
 Deno.test("Locks finds no lock without a request's lock and a file", () =>

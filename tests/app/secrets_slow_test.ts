@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { errorCode, errorMessage } from "../../src/sdk/errors.ts";
 import { runWithFiles, TIERS } from "../support/own_modules.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 const SECRET = 's3cret/"key"\\with\u001b[2J+漢字';
 
@@ -55,42 +56,39 @@ const config = { key: "${LEAK_KEY}" };
 
 for (const tier of TIERS) {
   Deno.test(`a secret appears in no output in tier ${tier}`, async () => {
-    const folder = await Deno.makeTempDir();
+    await using temporary = await temporaryFolder();
+    const folder = temporary.path;
     const path = `${folder}/events.jsonl`;
-    try {
-      const { run, entries, logged } = await runWithFiles(tier, FILES, {
-        providers: [{ module: "provider-leaky", source: "./provider.js", config }],
-        tools: [{ module: "tool-leaky", source: "./tools.js", config }],
-        hooks: [
-          { module: "hooks-leaky", source: "./hook.js", config },
-          {
-            module: "hooks-logging",
-            config: { path, additional_events: ["hooks-leaky:saw"] },
-            permissions: { write: [folder] },
-          },
-        ],
-      }, { LEAK_KEY: SECRET });
-      assertEquals(run.status, "failed");
-      assertStringIncludes(run.error?.message ?? "", "401: the key [REDACTED] is not known");
-      const file = await Deno.readTextFile(path);
-      const sinks = {
-        run: JSON.stringify(run),
-        log: JSON.stringify(entries),
-        process: JSON.stringify(logged),
-        file,
-      };
-      for (const [name, text] of Object.entries(sinks)) {
-        for (const spelling of SPELLINGS) {
-          const at = text.indexOf(spelling);
-          assert(at < 0, `${name}: ${text.slice(Math.max(0, at - 300), at + 60)}`);
-        }
-        assertStringIncludes(text, "[REDACTED]");
+    const { run, entries, logged } = await runWithFiles(tier, FILES, {
+      providers: [{ module: "provider-leaky", source: "./provider.js", config }],
+      tools: [{ module: "tool-leaky", source: "./tools.js", config }],
+      hooks: [
+        { module: "hooks-leaky", source: "./hook.js", config },
+        {
+          module: "hooks-logging",
+          config: { path, additional_events: ["hooks-leaky:saw"] },
+          permissions: { write: [folder] },
+        },
+      ],
+    }, { LEAK_KEY: SECRET });
+    assertEquals(run.status, "failed");
+    assertStringIncludes(run.error?.message ?? "", "401: the key [REDACTED] is not known");
+    const file = await Deno.readTextFile(path);
+    const sinks = {
+      run: JSON.stringify(run),
+      log: JSON.stringify(entries),
+      process: JSON.stringify(logged),
+      file,
+    };
+    for (const [name, text] of Object.entries(sinks)) {
+      for (const spelling of SPELLINGS) {
+        const at = text.indexOf(spelling);
+        assert(at < 0, `${name}: ${text.slice(Math.max(0, at - 300), at + 60)}`);
       }
-      assertEquals(logged.some(({ event }) => event === "module_console"), true);
-      assertStringIncludes(file, '"headers":{"authorization":"[REDACTED]"}');
-    } finally {
-      await Deno.remove(folder, { recursive: true });
+      assertStringIncludes(text, "[REDACTED]");
     }
+    assertEquals(logged.some(({ event }) => event === "module_console"), true);
+    assertStringIncludes(file, '"headers":{"authorization":"[REDACTED]"}');
   });
 }
 

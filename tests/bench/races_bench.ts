@@ -5,8 +5,9 @@
  *   deno run -A tests/bench/races_bench.ts [rounds]
  */
 import { startServer } from "../e2e/program.ts";
+import { inFolder } from "../support/folder.ts";
 import { RACE_FLAGS, RACES, runRounds } from "../e2e/races.ts";
-import { inFolder, KEYS } from "../e2e/shared_store.ts";
+import { KEYS } from "../e2e/shared_store.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { print, report, tableOf } from "./figures.ts";
 

@@ -3,6 +3,7 @@ import { OUTSIDE_SETTINGS } from "../../src/policy/policy_schema.ts";
 import { readSettings, withSettings } from "../../src/cli/settings.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { fakeIo } from "../support/io.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 const FLAGS = withSettings([], ["host", "port", "plans", "store", "frozen", "behind-proxy"]);
 const EMPTY = new URL("../fixtures/r0/", import.meta.url);
@@ -62,26 +63,23 @@ Deno.test("readSettings() takes the addresses of trusted proxies as the value of
 });
 
 Deno.test("readSettings() resolves folders of modules.inline from preamp.yaml, or from the working directory", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const config = `${folder}/preamp.yaml`;
-    await Deno.writeTextFile(
-      config,
-      `modules: {inline: [./own/, /abs/, "https://a.example/"]}\npolicies: {small: {modules: {inline: [../up/]}}}`,
-    );
-    const { policy } = await read(["--config", config]);
-    assertEquals(policy.modules.inline, [`file://${folder}/own/`, "file:///abs/", "https://a.example/"]);
-    assertEquals(policy.policies.small?.modules?.inline, [`file://${folder.replace(/[^/]*$/, "up/")}`]);
-    const flag = await read(["--config", config, "--modules.inline", "./own/"]);
-    assertEquals(flag.policy.modules.inline, [new URL("own/", EMPTY).href]);
-    await assertRejects(
-      () => read(["--modules.allow", "./own/"]),
-      Error,
-      "must be an https:// or http:// URL",
-    );
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  const config = `${folder}/preamp.yaml`;
+  await Deno.writeTextFile(
+    config,
+    `modules: {inline: [./own/, /abs/, "https://a.example/"]}\npolicies: {small: {modules: {inline: [../up/]}}}`,
+  );
+  const { policy } = await read(["--config", config]);
+  assertEquals(policy.modules.inline, [`file://${folder}/own/`, "file:///abs/", "https://a.example/"]);
+  assertEquals(policy.policies.small?.modules?.inline, [`file://${folder.replace(/[^/]*$/, "up/")}`]);
+  const flag = await read(["--config", config, "--modules.inline", "./own/"]);
+  assertEquals(flag.policy.modules.inline, [new URL("own/", EMPTY).href]);
+  await assertRejects(
+    () => read(["--modules.allow", "./own/"]),
+    Error,
+    "must be an https:// or http:// URL",
+  );
 });
 
 Deno.test("readSettings() hashes keys and warns of unknown variables", async () => {

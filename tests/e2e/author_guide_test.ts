@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { ROOT, runProgram } from "./program.ts";
 import { shell } from "./shell.ts";
+import { inFolder } from "../support/folder.ts";
 
 const GUIDE = await Deno.readTextFile(`${ROOT}src/docs/modules.md`);
 const PUBLISHED = "https://modules.example.com/";
@@ -22,15 +23,6 @@ function blocks(): Block[] {
 
 function idOf({ text }: Block): string | undefined {
   return /^\/\*\* `([a-z-]+)`:/.exec(text)?.[1];
-}
-
-async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.realPath(await Deno.makeTempDir());
-  try {
-    await use(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
 }
 
 /**

@@ -3,6 +3,7 @@ import { assertEquals, assertStringIncludes } from "../assert.ts";
 import { serveFiles } from "../support/loader.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { ROOT, runProgram, Tail } from "./program.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 const PERMISSIONS = ["--no-prompt", "--allow-net", "--allow-read", "--allow-env"];
 
@@ -120,7 +121,8 @@ Deno.test("deno run main.ts with DENO_AUTO_SERVE exits 0 after SIGTERM", async (
 });
 
 Deno.test("deno run main.ts serve needs no permission to read its own files", async () => {
-  const folder = await Deno.makeTempDir();
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
   const server = new Deno.Command(Deno.execPath(), {
     args: ["run", "--no-prompt", "--allow-net", "--allow-env", `--allow-read=${folder}`, `${ROOT}main.ts`]
       .concat("serve", "--port", "0"),
@@ -128,16 +130,12 @@ Deno.test("deno run main.ts serve needs no permission to read its own files", as
     stdout: "piped",
     stderr: "null",
   }).spawn();
-  try {
-    const lines = server.stdout.pipeThrough(new TextDecoderStream()).getReader();
-    const [url = ""] = ((await lines.read()).value ?? "").split("\n");
-    assertEquals((await (await fetch(`${url}/readyz`)).json()).ok, true);
-    await lines.cancel();
-    server.kill("SIGTERM");
-    assertEquals((await server.status).code, 0);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  const lines = server.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  const [url = ""] = ((await lines.read()).value ?? "").split("\n");
+  assertEquals((await (await fetch(`${url}/readyz`)).json()).ok, true);
+  await lines.cancel();
+  server.kill("SIGTERM");
+  assertEquals((await server.status).code, 0);
 });
 
 Deno.test("deno run main.ts without arguments prints the usage and exits 2", async () => {
@@ -181,39 +179,36 @@ async function withHosted(
   body: (served: Served, folder: string) => Promise<void>,
   flags: readonly string[] = [],
 ): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    {
-      await using server = serveFiles({ "shout.js": SHOUT });
-      const plan = JSON.stringify(slowPlan(7_000, `${server.url}shout.js`));
-      await Deno.writeTextFile(`${folder}/default.json`, plan);
-      const vendored = await runProgram(["plan", "vendor", "default.json", "-o", "plans"], { cwd: folder });
-      assertEquals(vendored.code, 0, vendored.stderr);
-    }
-    const manifest = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
-    const own = Object.entries<string>(manifest.imports)
-      .map(([name, target]) => [name, target.replace(/^\.\//, `file://${ROOT}`)]);
-    const config = { imports: Object.fromEntries(own), compilerOptions: manifest.compilerOptions };
-    await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(config));
-    const host = { DENO_AUTO_SERVE: "1", DENO_SERVE_ADDRESS: "tcp:127.0.0.1:0", PREAMP_API_KEYS: "a-key" };
-    const settings = { PREAMP_PLANS: `${folder}/plans`, PREAMP_MODULES_INLINE: `${folder}/plans/modules/` };
-    const command = [
-      "run",
-      "--no-prompt",
-      "--allow-all",
-      "--no-lock",
-      "--config",
-      `${folder}/deno.json`,
-      ...flags,
-    ];
-    await withServed(
-      { PREAMP_HOME: folder, ...host, ...settings, ...env },
-      (served) => body(served, folder),
-      command,
-    );
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  {
+    await using server = serveFiles({ "shout.js": SHOUT });
+    const plan = JSON.stringify(slowPlan(7_000, `${server.url}shout.js`));
+    await Deno.writeTextFile(`${folder}/default.json`, plan);
+    const vendored = await runProgram(["plan", "vendor", "default.json", "-o", "plans"], { cwd: folder });
+    assertEquals(vendored.code, 0, vendored.stderr);
   }
+  const manifest = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
+  const own = Object.entries<string>(manifest.imports)
+    .map(([name, target]) => [name, target.replace(/^\.\//, `file://${ROOT}`)]);
+  const config = { imports: Object.fromEntries(own), compilerOptions: manifest.compilerOptions };
+  await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(config));
+  const host = { DENO_AUTO_SERVE: "1", DENO_SERVE_ADDRESS: "tcp:127.0.0.1:0", PREAMP_API_KEYS: "a-key" };
+  const settings = { PREAMP_PLANS: `${folder}/plans`, PREAMP_MODULES_INLINE: `${folder}/plans/modules/` };
+  const command = [
+    "run",
+    "--no-prompt",
+    "--allow-all",
+    "--no-lock",
+    "--config",
+    `${folder}/deno.json`,
+    ...flags,
+  ];
+  await withServed(
+    { PREAMP_HOME: folder, ...host, ...settings, ...env },
+    (served) => body(served, folder),
+    command,
+  );
 }
 
 Deno.test("as on Deno Deploy: a vendored plan answers, and no response is silent while its model takes 7 s", () =>

@@ -2,15 +2,7 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { planOfFive, serveModules } from "./module_server.ts";
 import { runProgram, startServer } from "./program.ts";
-
-async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await use(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
+import { inFolder } from "../support/folder.ts";
 
 /** Every file throws at its top level: it can be looked at, and cannot be run. */
 async function servePoisoned(): Promise<Awaited<ReturnType<typeof serveModules>>> {

@@ -2,9 +2,10 @@
 import pg from "pg";
 import { openStore } from "../../src/server/mod.ts";
 import { assertEquals } from "../assert.ts";
+import { inFolder } from "../support/folder.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { startServer } from "./program.ts";
-import { call, inFolder, KEYS, planOf } from "./shared_store.ts";
+import { call, KEYS, planOf } from "./shared_store.ts";
 
 const REQUEST = { prompt: "hello", plan: planOf(0) };
 

@@ -1,8 +1,8 @@
 /** kill -9 before and after every commit of a scripted turn: another process ends each run, and no side effect is repeated. */
 import { assert, assertEquals } from "../assert.ts";
+import { inFolder } from "../support/folder.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import type { Json } from "./program.ts";
-import { inFolder } from "./shared_store.ts";
 
 const PROGRAM = new URL("./killed_turn.ts", import.meta.url).pathname;
 /** Processes at once. */

@@ -1,5 +1,6 @@
 /** The library in an application of its own: in another folder, and as a registry serves it. Always from source. */
 import { assertEquals, assertStringIncludes } from "../assert.ts";
+import { temporaryFolder } from "../support/folder.ts";
 import { servePackage } from "./package_server.ts";
 import { ROOT } from "./program.ts";
 
@@ -92,26 +93,23 @@ async function runApplication(
   { imports, ...rest }: { imports: Record<string, string>; links?: string[] },
   env: Record<string, string> = {},
 ): Promise<void> {
-  const folder = await Deno.makeTempDir();
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
   const { imports: { hono } } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
   const config = { ...rest, imports: { ...imports, hono } };
-  try {
-    await Deno.mkdir(`${folder}/plans`);
-    await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(config));
-    await Deno.writeTextFile(`${folder}/app.ts`, APPLICATION);
-    await Deno.writeTextFile(`${folder}/plans/shout.yaml`, PLAN);
-    await Deno.writeTextFile(`${folder}/plans/shout.ts`, TOOL);
-    const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-      args: ["run", "--quiet", "--no-prompt", "--no-lock", "-A", "app.ts"],
-      cwd: folder,
-      env,
-    }).output();
-    const printed = new TextDecoder().decode(stdout);
-    assertEquals([code, new TextDecoder().decode(stderr)], [0, ""]);
-    assertEquals(JSON.parse(printed), EXPECTED);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await Deno.mkdir(`${folder}/plans`);
+  await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(config));
+  await Deno.writeTextFile(`${folder}/app.ts`, APPLICATION);
+  await Deno.writeTextFile(`${folder}/plans/shout.yaml`, PLAN);
+  await Deno.writeTextFile(`${folder}/plans/shout.ts`, TOOL);
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--no-prompt", "--no-lock", "-A", "app.ts"],
+    cwd: folder,
+    env,
+  }).output();
+  const printed = new TextDecoder().decode(stdout);
+  assertEquals([code, new TextDecoder().decode(stderr)], [0, ""]);
+  assertEquals(JSON.parse(printed), EXPECTED);
 }
 
 Deno.test("the library works in another folder, with the deno.json of the README", async () => {
@@ -122,15 +120,12 @@ Deno.test("the library works in another folder, with the deno.json of the README
 
 Deno.test("the library works as a registry serves it, with sandboxes for modules", async () => {
   await using registry = await servePackage();
-  const cache = await Deno.makeTempDir();
-  try {
-    // a cache of its own for what comes from here, and the packages that this project has
-    await Deno.symlink(await packagesFolder(), `${cache}/npm`);
-    const { imports } = await documentedConfig();
-    await runApplication({ imports }, { JSR_URL: registry.url, DENO_DIR: cache });
-  } finally {
-    await Deno.remove(cache, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const cache = temporary.path;
+  // a cache of its own for what comes from here, and the packages that this project has
+  await Deno.symlink(await packagesFolder(), `${cache}/npm`);
+  const { imports } = await documentedConfig();
+  await runApplication({ imports }, { JSR_URL: registry.url, DENO_DIR: cache });
 });
 
 Deno.test("the package holds every file that its exports name, and no test", async () => {

@@ -3,6 +3,7 @@ import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { callsOf } from "./escape_checks.ts";
 import { aliveOf, descendantsOf } from "./processes.ts";
 import { type Json, ROOT, startServer } from "./program.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 const NOTE = "Water the ferns twice.\n";
 
@@ -10,27 +11,24 @@ const NOTE = "Water the ferns twice.\n";
 async function withPlan(
   test: (at: { folder: string; write(port: string): Promise<void> }) => Promise<void>,
 ): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await Deno.mkdir(`${folder}/plans/modules`, { recursive: true });
-    await Deno.mkdir(`${folder}/notes`);
-    await Deno.writeTextFile(`${folder}/notes/garden.txt`, NOTE);
-    for (const name of ["attack", "fetch_page", "read_note"]) {
-      await Deno.copyFile(`${ROOT}plans/modules/${name}.ts`, `${folder}/plans/modules/${name}.ts`);
-    }
-    const text = await Deno.readTextFile(`${ROOT}plans/locked_down.yaml`);
-    const write = (port: string) =>
-      Deno.writeTextFile(
-        `${folder}/plans/locked_down.yaml`,
-        text.replaceAll("/tmp/preamp-notes", `${folder}/notes`).replaceAll(
-          "127.0.0.1:8484",
-          `127.0.0.1:${port}`,
-        ),
-      );
-    await test({ folder, write });
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await Deno.mkdir(`${folder}/plans/modules`, { recursive: true });
+  await Deno.mkdir(`${folder}/notes`);
+  await Deno.writeTextFile(`${folder}/notes/garden.txt`, NOTE);
+  for (const name of ["attack", "fetch_page", "read_note"]) {
+    await Deno.copyFile(`${ROOT}plans/modules/${name}.ts`, `${folder}/plans/modules/${name}.ts`);
   }
+  const text = await Deno.readTextFile(`${ROOT}plans/locked_down.yaml`);
+  const write = (port: string) =>
+    Deno.writeTextFile(
+      `${folder}/plans/locked_down.yaml`,
+      text.replaceAll("/tmp/preamp-notes", `${folder}/notes`).replaceAll(
+        "127.0.0.1:8484",
+        `127.0.0.1:${port}`,
+      ),
+    );
+  await test({ folder, write });
 }
 
 Deno.test("plans/locked_down.yaml: each tool does what it is granted, and the server never notices the third", () =>

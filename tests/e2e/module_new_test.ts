@@ -1,5 +1,6 @@
 /** What `preamp module new` writes: it passes `module validate --strict` and its own tests, for each type. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { inFolder } from "../support/folder.ts";
 import { ROOT, runProgram } from "./program.ts";
 
 const SDK = new URL("src/sdk/mod.ts", `file://${ROOT}`).href;
@@ -10,15 +11,6 @@ const ALONE = CACHE === undefined ? {} : { DENO_DIR: CACHE, HTTPS_PROXY: "http:/
 globalThis.addEventListener("unload", () => {
   if (CACHE !== undefined) Deno.removeSync(CACHE, { recursive: true });
 });
-
-async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await use(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-}
 
 async function namesIn(folder: string): Promise<string[]> {
   const entries = await Array.fromAsync(Deno.readDir(folder));

@@ -2,6 +2,7 @@
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { serveFiles } from "../support/loader.ts";
 import { type Json, ROOT, runProgram } from "./program.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 const TOOL = `export const module = { id: "tool-x", type: "tool", version: "1.0.0" };
 export async function mount(coordinator, config) {
@@ -13,16 +14,13 @@ export async function mount(coordinator, config) {
 const tool = (execute = `async () => "out"`) => TOOL.replace("EXECUTE", execute);
 
 async function withFiles(files: Record<string, string>, use: (cwd: string) => Promise<void>): Promise<void> {
-  const cwd = await Deno.makeTempDir();
-  try {
-    for (const [name, text] of Object.entries(files)) {
-      await Deno.mkdir(`${cwd}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
-      await Deno.writeTextFile(`${cwd}/${name}`, text);
-    }
-    await use(cwd);
-  } finally {
-    await Deno.remove(cwd, { recursive: true });
+  await using temporary = await temporaryFolder();
+  const cwd = temporary.path;
+  for (const [name, text] of Object.entries(files)) {
+    await Deno.mkdir(`${cwd}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
+    await Deno.writeTextFile(`${cwd}/${name}`, text);
   }
+  await use(cwd);
 }
 
 async function validate(

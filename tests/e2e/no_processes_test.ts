@@ -1,5 +1,6 @@
 /** The server without permission to start processes: what it still loads, and what it says of the rest. */
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { temporaryFolder } from "../support/folder.ts";
 import { serveFiles } from "../support/loader.ts";
 import { type Json, ROOT, runProgram } from "./program.ts";
 
@@ -29,7 +30,8 @@ export async function mount(coordinator: any) {
 }`;
 
 Deno.test("without --allow-run, modules that modules.inline trusts are bundled here, and bundles need no bundler", async () => {
-  const folder = await Deno.makeTempDir();
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
   await using server = serveFiles({
     "hooks/mod.ts": HOOK,
     "hooks/word.ts": `export const word: string = "plum";`,
@@ -49,47 +51,43 @@ Deno.test("without --allow-run, modules that modules.inline trusts are bundled h
     return { code, stderr, ...(code === 0 ? JSON.parse(stdout) : {}) };
   };
   const trusted = ["--modules.inline", server.url];
-  try {
-    await plan(`${server.url}hooks/mod.ts`);
-    const first = await run(...trusted);
-    assertEquals([first.code, first.run?.isolation["hooks-word"]], [0, "inline"], first.stderr);
-    const mounted = first.events.filter(({ event }: Json) => event === "module:mounted");
-    assertEquals(mounted.map(({ data }: Json) => data.module_id).includes("hooks-word"), true);
+  await plan(`${server.url}hooks/mod.ts`);
+  const first = await run(...trusted);
+  assertEquals([first.code, first.run?.isolation["hooks-word"]], [0, "inline"], first.stderr);
+  const mounted = first.events.filter(({ event }: Json) => event === "module:mounted");
+  assertEquals(mounted.map(({ data }: Json) => data.module_id).includes("hooks-word"), true);
 
-    const explained = await withoutRun([
-      "plan",
-      "explain",
-      "plan.json",
-      "--output-format",
-      "json",
-      ...trusted,
-    ], folder);
-    assertEquals(explained.code, 0, explained.stderr);
-    const { warnings } = JSON.parse(explained.stdout);
-    assertEquals(warnings.some(({ code }: Json) => code === "bundler_in_process"), true);
+  const explained = await withoutRun([
+    "plan",
+    "explain",
+    "plan.json",
+    "--output-format",
+    "json",
+    ...trusted,
+  ], folder);
+  assertEquals(explained.code, 0, explained.stderr);
+  const { warnings } = JSON.parse(explained.stdout);
+  assertEquals(warnings.some(({ code }: Json) => code === "bundler_in_process"), true);
 
-    const refused = await run();
-    assertEquals(refused.code === 0, false);
-    assertMatch(
-      refused.stderr,
-      /in tier "process": this process may not start and watch children: it needs --allow-run/,
-    );
-    assertEquals(refused.stderr.includes("modules.inline"), false, refused.stderr);
+  const refused = await run();
+  assertEquals(refused.code === 0, false);
+  assertMatch(
+    refused.stderr,
+    /in tier "process": this process may not start and watch children: it needs --allow-run/,
+  );
+  assertEquals(refused.stderr.includes("modules.inline"), false, refused.stderr);
 
-    const bundled = await runProgram(["module", "bundle", "-o", "bundle.js", `${server.url}hooks/mod.ts`], {
-      cwd: folder,
-    });
-    assertEquals(bundled.code, 0, bundled.stderr);
-    server.files["bundle.js"] = await Deno.readTextFile(`${folder}/bundle.js`);
-    await plan(`${server.url}bundle.js`);
-    const second = await run(...trusted);
-    assertEquals([second.code, second.run?.isolation["hooks-word"]], [0, "inline"], second.stderr);
+  const bundled = await runProgram(["module", "bundle", "-o", "bundle.js", `${server.url}hooks/mod.ts`], {
+    cwd: folder,
+  });
+  assertEquals(bundled.code, 0, bundled.stderr);
+  server.files["bundle.js"] = await Deno.readTextFile(`${folder}/bundle.js`);
+  await plan(`${server.url}bundle.js`);
+  const second = await run(...trusted);
+  assertEquals([second.code, second.run?.isolation["hooks-word"]], [0, "inline"], second.stderr);
 
-    const hash = await withoutRun(["module", "hash", `${server.url}bundle.js`], folder); // trusted by nothing
-    assertMatch(hash.stdout, /^sha256-/, hash.stderr);
-    const source = await withoutRun(["module", "hash", `${server.url}hooks/mod.ts`], folder);
-    assertStringIncludes(source.stderr, "this process may not start itself");
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  const hash = await withoutRun(["module", "hash", `${server.url}bundle.js`], folder); // trusted by nothing
+  assertMatch(hash.stdout, /^sha256-/, hash.stderr);
+  const source = await withoutRun(["module", "hash", `${server.url}hooks/mod.ts`], folder);
+  assertStringIncludes(source.stderr, "this process may not start itself");
 });

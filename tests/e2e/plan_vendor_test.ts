@@ -1,5 +1,6 @@
 /** `preamp plan vendor`: a plan whose modules come from a server runs without that server, bundler and child processes. */
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { temporaryFolder } from "../support/folder.ts";
 import { serveFiles } from "../support/loader.ts";
 import { type Json, ROOT, runProgram } from "./program.ts";
 
@@ -31,30 +32,27 @@ agents:
 
 /** Calls `body` with a folder that contains the vendored plan; the server of its modules has ended. */
 async function withVendored(body: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await Deno.writeTextFile(`${folder}/prompt.md`, "Be loud.");
-    {
-      await using server = serveFiles(FILES);
-      await Deno.writeTextFile(`${folder}/plan.yaml`, planOf(server.url));
-      const first = await runProgram(["plan", "vendor", "plan.yaml"], { cwd: folder });
-      assertEquals(first.code, 0, first.stderr);
-      assertMatch(
-        first.stdout,
-        /^written {2}\.\/vendor\/plan\.yaml\n {2}\.\/vendor\/modules\/tool-shout\.js {2}\d+ bytes/,
-      );
-      assertMatch(first.stderr, /shout\/mod\.ts:8:\d+: a computed import throws when it is executed/);
-      const second = await runProgram(["plan", "vendor", "-p", "plan.yaml", "--json"], { cwd: folder });
-      const { status, modules, ...rest } = JSON.parse(second.stdout);
-      assertEquals([status, modules.length, rest], ["unchanged", 1, {
-        plan: `${await Deno.realPath(folder)}/vendor/plan.yaml`,
-        files: ["files/prompt.md"],
-      }]);
-    }
-    await body(`${folder}/vendor`);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await Deno.writeTextFile(`${folder}/prompt.md`, "Be loud.");
+  {
+    await using server = serveFiles(FILES);
+    await Deno.writeTextFile(`${folder}/plan.yaml`, planOf(server.url));
+    const first = await runProgram(["plan", "vendor", "plan.yaml"], { cwd: folder });
+    assertEquals(first.code, 0, first.stderr);
+    assertMatch(
+      first.stdout,
+      /^written {2}\.\/vendor\/plan\.yaml\n {2}\.\/vendor\/modules\/tool-shout\.js {2}\d+ bytes/,
+    );
+    assertMatch(first.stderr, /shout\/mod\.ts:8:\d+: a computed import throws when it is executed/);
+    const second = await runProgram(["plan", "vendor", "-p", "plan.yaml", "--json"], { cwd: folder });
+    const { status, modules, ...rest } = JSON.parse(second.stdout);
+    assertEquals([status, modules.length, rest], ["unchanged", 1, {
+      plan: `${await Deno.realPath(folder)}/vendor/plan.yaml`,
+      files: ["files/prompt.md"],
+    }]);
   }
+  await body(`${folder}/vendor`);
 }
 
 const RUN = [
@@ -104,16 +102,13 @@ Deno.test("a vendored plan runs without --allow-run, --allow-net and the permiss
   }));
 
 Deno.test("plan vendor does not write over the plan itself", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    await Deno.writeTextFile(`${folder}/plan.yaml`, planOf("https://unused.invalid/"));
-    const { code, stderr } = await runProgram(["plan", "vendor", "plan.yaml", "-o", "."], { cwd: folder });
-    assertEquals([code, stderr], [
-      2,
-      "error: Cannot write the vendored plan over the plan itself: name another folder with -o\n" +
-      "Try: preamp help plan vendor\n",
-    ]);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await Deno.writeTextFile(`${folder}/plan.yaml`, planOf("https://unused.invalid/"));
+  const { code, stderr } = await runProgram(["plan", "vendor", "plan.yaml", "-o", "."], { cwd: folder });
+  assertEquals([code, stderr], [
+    2,
+    "error: Cannot write the vendored plan over the plan itself: name another folder with -o\n" +
+    "Try: preamp help plan vendor\n",
+  ]);
 });

@@ -8,6 +8,7 @@ import type { FakeAnswer, Vendor } from "../modules/providers/faults.ts";
 import { fakeVendor, VENDORS } from "../modules/providers/fake_vendor.ts";
 import { CHAT } from "../modules/provider_openai/vendors.ts";
 import { type Json, runProgram, startServer } from "./program.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 const ROWS: readonly [module: string, vendor: Vendor][] = [
   ...Object.entries(VENDORS),
@@ -80,16 +81,13 @@ function contentShape(content: Json): unknown {
 
 /** Resolves to the trace of a command that runs a plan. */
 async function traceOf(plan: JsonObject): Promise<Json> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await Deno.writeTextFile(`${folder}/plan.json`, JSON.stringify(plan));
-    const args = ["run", "-p", `${folder}/plan.json`, "--output-format", "json-trace", "What is 6 × 7?"];
-    const { code, stdout, stderr } = await runProgram(args);
-    assertEquals(code, 0, stderr);
-    return JSON.parse(stdout);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await Deno.writeTextFile(`${folder}/plan.json`, JSON.stringify(plan));
+  const args = ["run", "-p", `${folder}/plan.json`, "--output-format", "json-trace", "What is 6 × 7?"];
+  const { code, stdout, stderr } = await runProgram(args);
+  assertEquals(code, 0, stderr);
+  return JSON.parse(stdout);
 }
 
 const expected = traceOf(planOf("provider-mock", SCRIPT)).then(({ events }) => shapeOf(events));

@@ -4,6 +4,7 @@ import { fakeVendor } from "../modules/providers/fake_vendor.ts";
 import { ROOT, runProgram, startServer } from "./program.ts";
 import { WIRES } from "./provider_wires.ts";
 import { shell } from "./shell.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 const README = await Deno.readTextFile(`${ROOT}README.md`);
 
@@ -29,13 +30,10 @@ function argumentsOf(command: string): string[] {
 }
 
 async function withPlan(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await Deno.writeTextFile(`${folder}/plan.yaml`, `${blocks("yaml")[0]}\n`);
-    await use(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await Deno.writeTextFile(`${folder}/plan.yaml`, `${blocks("yaml")[0]}\n`);
+  await use(folder);
 }
 
 Deno.test("README.md posts a plan of the reader's own when the server has started", () =>
@@ -66,88 +64,76 @@ Deno.test("README.md checks the plan and runs it without a server", () =>
   }));
 
 Deno.test("README.md shows a plan that checks without a warning and runs, its variable set or not", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    await Deno.writeTextFile(`${folder}/plan.yaml`, blocks("yaml")[1]!);
-    const at = (env: Record<string, string>) => ({ cwd: folder, env: { HOME: `${folder}/home`, ...env } });
-    const checked = await runProgram(["plan", "check", "plan.yaml"], at({}));
-    assertEquals(checked.code, 0, checked.stdout + checked.stderr);
-    assertEquals(checked.stdout.includes("warning"), false, checked.stdout);
-    for (const env of [{}, { MAX_TOKENS: "64000" }]) {
-      const ran = await runProgram(["run", "-p", "plan.yaml", "How is it?"], at(env));
-      assertEquals([ran.code, ran.stdout], [0, "It is fine.\n"], ran.stderr);
-      assertMatch(ran.stderr, /\$0\.00/);
-    }
-    const unfit = await runProgram(["plan", "check", "plan.yaml"], at({ MAX_TOKENS: "a lot" }));
-    assert(unfit.code !== 0, unfit.stdout);
-    assertMatch(
-      unfit.stdout + unfit.stderr,
-      /plan\.yaml:3:\d+ +session\.context\.config\.max_tokens .*\$\{MAX_TOKENS\}/,
-    );
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await Deno.writeTextFile(`${folder}/plan.yaml`, blocks("yaml")[1]!);
+  const at = (env: Record<string, string>) => ({ cwd: folder, env: { HOME: `${folder}/home`, ...env } });
+  const checked = await runProgram(["plan", "check", "plan.yaml"], at({}));
+  assertEquals(checked.code, 0, checked.stdout + checked.stderr);
+  assertEquals(checked.stdout.includes("warning"), false, checked.stdout);
+  for (const env of [{}, { MAX_TOKENS: "64000" }]) {
+    const ran = await runProgram(["run", "-p", "plan.yaml", "How is it?"], at(env));
+    assertEquals([ran.code, ran.stdout], [0, "It is fine.\n"], ran.stderr);
+    assertMatch(ran.stderr, /\$0\.00/);
   }
+  const unfit = await runProgram(["plan", "check", "plan.yaml"], at({ MAX_TOKENS: "a lot" }));
+  assert(unfit.code !== 0, unfit.stdout);
+  assertMatch(
+    unfit.stdout + unfit.stderr,
+    /plan\.yaml:3:\d+ +session\.context\.config\.max_tokens .*\$\{MAX_TOKENS\}/,
+  );
 });
 
 Deno.test("README.md runs a tool from its source, locks it, and refuses it when it changed", async () => {
-  const folder = await Deno.realPath(await Deno.makeTempDir());
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
   const here = { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } };
   const [plain, frozen] = blocks("sh").flatMap((block) => block.split("\n")).filter((line) =>
     line.includes("run -p shout.yaml")
   ).map(argumentsOf);
-  try {
-    await Deno.writeTextFile(`${folder}/shout.ts`, `${blocks("ts ignore")[0]}\n`);
-    await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
-    const valid = await runProgram(["module", "validate", "--strict", "shout.ts"], here);
-    assertEquals([valid.code, valid.stderr], [0, ""], valid.stdout);
-    const ran = await runProgram(plain!, here);
-    assertEquals([ran.code, ran.stdout], [0, "Done.\n"], ran.stderr);
-    assert(ran.stderr.includes("= HELLO!"), ran.stderr);
-    const locked = await runProgram(argumentsOf(commandWith("plan lock")), here);
-    assertEquals(locked.code, 0, locked.stderr);
-    const again = await runProgram(frozen!, here);
-    assertEquals([again.code, again.stdout], [0, "Done.\n"], again.stderr);
-    await Deno.writeTextFile(`${folder}/shout.ts`, `${blocks("ts ignore")[0]} // changed\n`);
-    const refused = await runProgram(frozen!, here);
-    assertEquals([refused.code, refused.stdout], [1, ""]);
-    assert(refused.stderr.includes("./shout.ts"), refused.stderr);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await Deno.writeTextFile(`${folder}/shout.ts`, `${blocks("ts ignore")[0]}\n`);
+  await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
+  const valid = await runProgram(["module", "validate", "--strict", "shout.ts"], here);
+  assertEquals([valid.code, valid.stderr], [0, ""], valid.stdout);
+  const ran = await runProgram(plain!, here);
+  assertEquals([ran.code, ran.stdout], [0, "Done.\n"], ran.stderr);
+  assert(ran.stderr.includes("= HELLO!"), ran.stderr);
+  const locked = await runProgram(argumentsOf(commandWith("plan lock")), here);
+  assertEquals(locked.code, 0, locked.stderr);
+  const again = await runProgram(frozen!, here);
+  assertEquals([again.code, again.stdout], [0, "Done.\n"], again.stderr);
+  await Deno.writeTextFile(`${folder}/shout.ts`, `${blocks("ts ignore")[0]} // changed\n`);
+  const refused = await runProgram(frozen!, here);
+  assertEquals([refused.code, refused.stdout], [1, ""]);
+  assert(refused.stderr.includes("./shout.ts"), refused.stderr);
 });
 
 Deno.test("README.md explains a plan before it runs, and prints what another one widens", async () => {
-  const folder = await Deno.realPath(await Deno.makeTempDir());
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
   const here = { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } };
-  try {
-    await Deno.writeTextFile(
-      `${folder}/shout.ts`,
-      `globalThis.ran = 1; throw 1;\n${blocks("ts ignore")[0]}\n`,
-    );
-    await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
-    await Deno.writeTextFile(`${folder}/wider.yaml`, `${blocks("yaml")[4]}\n`);
-    const explained = await runProgram(argumentsOf(commandWith("plan explain")), here);
-    assertEquals([explained.code, explained.stderr], [0, ""]);
-    for (const text of ["./shout.ts", "sha256-", "--allow-read=./shout.ts", "process"]) {
-      assert(explained.stdout.includes(text), text);
-    }
-    const widened = await runProgram(argumentsOf(commandWith("plan diff")), here);
-    assertEquals([widened.code, widened.stderr], [1, ""]);
-    assertMatch(widened.stdout, /^1 widen\n\+ tools\[0\]\.permissions\.net$/m);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await Deno.writeTextFile(
+    `${folder}/shout.ts`,
+    `globalThis.ran = 1; throw 1;\n${blocks("ts ignore")[0]}\n`,
+  );
+  await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
+  await Deno.writeTextFile(`${folder}/wider.yaml`, `${blocks("yaml")[4]}\n`);
+  const explained = await runProgram(argumentsOf(commandWith("plan explain")), here);
+  assertEquals([explained.code, explained.stderr], [0, ""]);
+  for (const text of ["./shout.ts", "sha256-", "--allow-read=./shout.ts", "process"]) {
+    assert(explained.stdout.includes(text), text);
   }
+  const widened = await runProgram(argumentsOf(commandWith("plan diff")), here);
+  assertEquals([widened.code, widened.stderr], [1, ""]);
+  assertMatch(widened.stdout, /^1 widen\n\+ tools\[0\]\.permissions\.net$/m);
 });
 
 Deno.test("README.md shows a policy that the server takes", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    await Deno.writeTextFile(`${folder}/preamp.yaml`, blocks("yaml")[3]!);
-    await using server = await startServer([], { cwd: folder });
-    assertEquals((await server.get("/readyz")).body.ok, true);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await Deno.writeTextFile(`${folder}/preamp.yaml`, blocks("yaml")[3]!);
+  await using server = await startServer([], { cwd: folder });
+  assertEquals((await server.get("/readyz")).body.ok, true);
 });
 
 Deno.test("README.md lists the flags of serve", async () => {
@@ -171,20 +157,17 @@ Deno.test("README.md names tasks, routes and folders that are there", async () =
 
 Deno.test("README.md explains and runs the plan that is locked down", async () => {
   const [make, explain, run] = ["mkdir -p", "plan explain plans/", "run -p plans/"].map(commandWith);
-  const folder = await Deno.makeTempDir();
-  try {
-    await shell(make!.replaceAll("/tmp/", `${folder}/`), { cwd: folder });
-    assertMatch(await Deno.readTextFile(`${folder}/preamp-notes/garden.txt`), /ferns/);
-    const explained = await runProgram(argumentsOf(explain!));
-    assertEquals(explained.code, 0, explained.stderr);
-    assertMatch(explained.stdout, /^ +net +127\.0\.0\.1:8484/m);
-    const ran = await runProgram(argumentsOf(run!), { env: { PREAMP_HOME: `${folder}/home` } });
-    assertEquals(
-      [ran.code, ran.stdout],
-      [0, "Each tool did what it was granted, and nothing else.\n"],
-      ran.stderr,
-    );
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await shell(make!.replaceAll("/tmp/", `${folder}/`), { cwd: folder });
+  assertMatch(await Deno.readTextFile(`${folder}/preamp-notes/garden.txt`), /ferns/);
+  const explained = await runProgram(argumentsOf(explain!));
+  assertEquals(explained.code, 0, explained.stderr);
+  assertMatch(explained.stdout, /^ +net +127\.0\.0\.1:8484/m);
+  const ran = await runProgram(argumentsOf(run!), { env: { PREAMP_HOME: `${folder}/home` } });
+  assertEquals(
+    [ran.code, ran.stdout],
+    [0, "Each tool did what it was granted, and nothing else.\n"],
+    ran.stderr,
+  );
 });

@@ -1,6 +1,7 @@
 /** The recipes of src/docs/deploy.md, as far as this machine can try them. */
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { ROOT, startServer } from "./program.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 const PAGE = await Deno.readTextFile(`${ROOT}src/docs/deploy.md`);
 
@@ -25,18 +26,15 @@ Deno.test({
   name: "the systemd unit is valid",
   ignore: !isThere("/usr/bin/systemd-analyze"),
   async fn() {
-    const folder = await Deno.makeTempDir();
-    try {
-      const unit = block("ini").replace("/usr/local/bin/preamp", "/bin/true");
-      await Deno.writeTextFile(`${folder}/preamp.service`, unit);
-      const { code, stderr } = await new Deno.Command("/usr/bin/systemd-analyze", {
-        args: ["verify", "--man=no", "--recursive-errors=no", `${folder}/preamp.service`],
-      }).output();
-      const own = decoder.decode(stderr).split("\n").filter((line) => line.includes("preamp.service"));
-      assertEquals([code, own], [0, []]);
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
+    await using temporary = await temporaryFolder();
+    const folder = temporary.path;
+    const unit = block("ini").replace("/usr/local/bin/preamp", "/bin/true");
+    await Deno.writeTextFile(`${folder}/preamp.service`, unit);
+    const { code, stderr } = await new Deno.Command("/usr/bin/systemd-analyze", {
+      args: ["verify", "--man=no", "--recursive-errors=no", `${folder}/preamp.service`],
+    }).output();
+    const own = decoder.decode(stderr).split("\n").filter((line) => line.includes("preamp.service"));
+    assertEquals([code, own], [0, []]);
   },
 });
 

@@ -1,6 +1,7 @@
 /** `preamp run` and the commands around it: what they write where, and the code they end with. */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { runProgram, startProgram } from "./program.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 const SESSION = "session: {orchestrator: loop-streaming, context: context-simple}\n";
 const CALCULATOR = `${SESSION}providers: [provider-mock]\ntools: [tool-calculator]\n`;
@@ -38,17 +39,14 @@ Deno.test("run gives the run object, or run and events, as JSON", async () => {
 });
 
 Deno.test("run without a plan is the plan named default, else the demo", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const demo = await runProgram(["run", "hi", "--output-format", "json"], { cwd: folder });
-    assertStringIncludes(JSON.stringify(JSON.parse(demo.stdout).isolation), "tool-todo");
-    await Deno.mkdir(`${folder}/plans`);
-    await Deno.copyFile("plans/minimal.yaml", `${folder}/plans/default.yaml`);
-    const named = await runProgram(["run", "hi"], { cwd: folder });
-    assertEquals(named.stdout, "Hello from the smallest plan.\n");
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  const demo = await runProgram(["run", "hi", "--output-format", "json"], { cwd: folder });
+  assertStringIncludes(JSON.stringify(JSON.parse(demo.stdout).isolation), "tool-todo");
+  await Deno.mkdir(`${folder}/plans`);
+  await Deno.copyFile("plans/minimal.yaml", `${folder}/plans/default.yaml`);
+  const named = await runProgram(["run", "hi"], { cwd: folder });
+  assertEquals(named.stdout, "Hello from the smallest plan.\n");
 });
 
 Deno.test("run lays plans over one another, as plan hash does", async () => {

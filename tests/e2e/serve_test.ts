@@ -3,6 +3,7 @@ import { assert, assertEquals, assertMatch, assertStringIncludes } from "../asse
 import { runProgram, startServer } from "./program.ts";
 import { shell } from "./shell.ts";
 import { readSse } from "../support/sse.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 const PLAN = `
 session: {orchestrator: loop-streaming, context: context-simple}
@@ -128,32 +129,29 @@ Deno.test("serve refuses an open door, an unknown flag, a bad value and a store 
 });
 
 Deno.test("serve names the wrong flag, variable or line of preamp.yaml, and applies them in this order", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    await Deno.writeTextFile(
-      `${folder}/preamp.yaml`,
-      "limits:\n  max_iterations: 7\n  max_tool_calls: 8\n  max_duration_s: 9\n",
-    );
-    const env = { PREAMP_LIMITS_MAX_TOOL_CALLS: "18", PREAMP_LIMITS_MAX_DURATION_S: "19" };
-    {
-      await using server = await startServer(["--limits.max_duration_s", "29"], { cwd: folder, env });
-      const { body } = await server.post("/v1/runs", { prompt: "hi", plan: PLAN });
-      const { max_iterations, max_tool_calls, max_duration_s } = body.limits;
-      assertEquals([max_iterations, max_tool_calls, max_duration_s], [7, 18, 29]);
-    }
-    const variable = await runProgram(["serve"], {
-      cwd: folder,
-      env: { PREAMP_LIMITS_MAX_TOOL_CALLS: "many" },
-    });
-    assertEquals(variable.code, 2);
-    assertStringIncludes(variable.stderr, "PREAMP_LIMITS_MAX_TOOL_CALLS");
-    await Deno.writeTextFile(`${folder}/preamp.yaml`, "limits:\n  max_iteration: 7\n");
-    const document = await runProgram(["serve"], { cwd: folder });
-    assertEquals(document.code, 3);
-    assertStringIncludes(document.stderr, "preamp.yaml:2:");
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await Deno.writeTextFile(
+    `${folder}/preamp.yaml`,
+    "limits:\n  max_iterations: 7\n  max_tool_calls: 8\n  max_duration_s: 9\n",
+  );
+  const env = { PREAMP_LIMITS_MAX_TOOL_CALLS: "18", PREAMP_LIMITS_MAX_DURATION_S: "19" };
+  {
+    await using server = await startServer(["--limits.max_duration_s", "29"], { cwd: folder, env });
+    const { body } = await server.post("/v1/runs", { prompt: "hi", plan: PLAN });
+    const { max_iterations, max_tool_calls, max_duration_s } = body.limits;
+    assertEquals([max_iterations, max_tool_calls, max_duration_s], [7, 18, 29]);
   }
+  const variable = await runProgram(["serve"], {
+    cwd: folder,
+    env: { PREAMP_LIMITS_MAX_TOOL_CALLS: "many" },
+  });
+  assertEquals(variable.code, 2);
+  assertStringIncludes(variable.stderr, "PREAMP_LIMITS_MAX_TOOL_CALLS");
+  await Deno.writeTextFile(`${folder}/preamp.yaml`, "limits:\n  max_iteration: 7\n");
+  const document = await runProgram(["serve"], { cwd: folder });
+  assertEquals(document.code, 3);
+  assertStringIncludes(document.stderr, "preamp.yaml:2:");
 });
 
 Deno.test("serve exits 1 and says so when its port is in use", async () => {

@@ -1,7 +1,8 @@
 /** One run at a time in a session that several servers use: waiting, cancelling, limits, and what a crash leaves. */
 import { assertEquals } from "../assert.ts";
+import { inFolder } from "../support/folder.ts";
 import { type Json, type ServerProgram, startServer } from "./program.ts";
-import { ASKING, begin, call, inFolder, KEYS, planOf, testOnStores, until } from "./shared_store.ts";
+import { ASKING, begin, call, KEYS, planOf, testOnStores, until } from "./shared_store.ts";
 
 const ended = ({ ended_at }: Json) => ended_at !== null;
 const calledTool = ({ tool_call_count }: Json) => tool_call_count === 1;

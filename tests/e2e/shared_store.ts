@@ -3,6 +3,7 @@ import { assertEquals } from "../assert.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { readSse } from "../support/sse.ts";
 import type { Json, ServerProgram } from "./program.ts";
+import { inFolder } from "../support/folder.ts";
 
 /** Environment of servers that share a store: they take the same key. */
 export const KEYS = { PREAMP_API_KEYS: "one-key-for-all-servers" };
@@ -75,16 +76,6 @@ export async function eventsOf(
     if (event === "run:end") break;
   }
   return { seqs, names };
-}
-
-/** Calls `body` with a new folder. */
-export async function inFolder(body: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await body(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
 }
 
 /** Registers a test for SQLite and one for Postgres. `body` receives the flags that name an empty store. */

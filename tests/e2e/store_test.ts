@@ -1,5 +1,6 @@
 /** Stores that last: a conversation that continues in another process, and servers that share a store. */
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
+import { inFolder } from "../support/folder.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { type Json, runProgram, type ServerProgram, startServer } from "./program.ts";
 import {
@@ -8,7 +9,6 @@ import {
   begin,
   call,
   eventsOf,
-  inFolder,
   KEYS,
   planOf,
   testOnStores,

@@ -3,6 +3,7 @@ import type { Bundler } from "../../src/loader/types.ts";
 import { lockOf } from "../../src/plan/lock.ts";
 import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
 import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../support/loader.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 const shared = createBundlerProcess();
 
@@ -28,12 +29,9 @@ const FILES = {
 };
 
 async function inFolder(test: (folder: URL) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await test(new URL(`file://${folder}/`));
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await test(new URL(`file://${folder}/`));
 }
 
 Deno.test("load() of a graph that is current makes no request and no bundle", async () => {
@@ -239,29 +237,26 @@ Deno.test("close() ends what is under way", async () => {
 });
 
 Deno.test("load() hears of a pinned file of this machine that changed, in memory and on disk", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const base_url = `file://${folder}/plan.yaml`;
-    const cache_dir = new URL(`file://${folder}/cache/`);
-    await Deno.writeTextFile(`${folder}/lib.ts`, "export const one = 1;");
-    await Deno.writeTextFile(
-      `${folder}/mod.ts`,
-      `import { one } from "./lib.ts";\nexport const mount = () => one;`,
-    );
-    const spec = specOf("./mod.ts", { base_url });
-    const context = contextOf({ base_url });
-    await using first = loaderOf({ bundler: counting(), cache_dir });
-    const { integrity } = await first.load(spec, context);
-    const pinned = { ...spec, integrity };
-    await first.load(pinned, context);
-    await Deno.writeTextFile(`${folder}/lib.ts`, "export const one = 2;");
-    await using second = loaderOf({ bundler: counting(), cache_dir });
-    for (const loader of [first, second]) {
-      assertEquals((await refusal(() => loader.load(pinned, context))).code, "module_integrity_mismatch");
-    }
-    await Deno.writeTextFile(`${folder}/lib.ts`, "export const one = 1;");
-    await second.load(pinned, context);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  const base_url = `file://${folder}/plan.yaml`;
+  const cache_dir = new URL(`file://${folder}/cache/`);
+  await Deno.writeTextFile(`${folder}/lib.ts`, "export const one = 1;");
+  await Deno.writeTextFile(
+    `${folder}/mod.ts`,
+    `import { one } from "./lib.ts";\nexport const mount = () => one;`,
+  );
+  const spec = specOf("./mod.ts", { base_url });
+  const context = contextOf({ base_url });
+  await using first = loaderOf({ bundler: counting(), cache_dir });
+  const { integrity } = await first.load(spec, context);
+  const pinned = { ...spec, integrity };
+  await first.load(pinned, context);
+  await Deno.writeTextFile(`${folder}/lib.ts`, "export const one = 2;");
+  await using second = loaderOf({ bundler: counting(), cache_dir });
+  for (const loader of [first, second]) {
+    assertEquals((await refusal(() => loader.load(pinned, context))).code, "module_integrity_mismatch");
   }
+  await Deno.writeTextFile(`${folder}/lib.ts`, "export const one = 1;");
+  await second.load(pinned, context);
 });

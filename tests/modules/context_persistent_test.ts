@@ -8,6 +8,7 @@ import { MemoryStore } from "../../src/store/memory.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { addAll, groups, user } from "../support/context.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 testContext("context-persistent", () => contextPersistent);
 
@@ -15,13 +16,10 @@ async function withFiles(
   texts: Record<string, string>,
   body: (folder: string) => Promise<void>,
 ): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    for (const [name, text] of Object.entries(texts)) await Deno.writeTextFile(`${folder}/${name}`, text);
-    await body(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  for (const [name, text] of Object.entries(texts)) await Deno.writeTextFile(`${folder}/${name}`, text);
+  await body(folder);
 }
 
 /** A session whose plan grants reading of these places. */

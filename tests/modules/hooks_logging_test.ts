@@ -3,6 +3,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "../as
 import { type Fake, fakeCoordinator } from "../support/coordinator.ts";
 import { Redactor } from "../../src/policy/redact.ts";
 import { mount, onSessionReady } from "../../modules/hooks-logging/mod.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 interface Logging extends Fake {
   path: string;
@@ -13,12 +14,9 @@ interface Logging extends Fake {
 
 /** Runs `test` with the module mounted on a file in a temporary folder. */
 async function withLog(config: JsonObject, test: (log: Logging) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await test(await mounted(folder, config));
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await test(await mounted(folder, config));
 }
 
 async function mounted(folder: string, config: JsonObject = {}, write: unknown = [folder]): Promise<Logging> {
@@ -132,45 +130,39 @@ Deno.test("hooks-logging subscribes to the events in observability.events when t
   ));
 
 Deno.test("hooks-logging separates the sessions of one process", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const one = await mounted(folder);
-    const two = await mounted(folder);
-    one.coordinator.registerContributor("observability.events", "m", () => ["only:one"]);
-    await onSessionReady(one.coordinator);
-    await onSessionReady(two.coordinator);
-    await two.emit("only:one");
-    await one.emit("only:one");
-    await two.close();
-    assertEquals((await one.lines()).length, 1);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  const one = await mounted(folder);
+  const two = await mounted(folder);
+  one.coordinator.registerContributor("observability.events", "m", () => ["only:one"]);
+  await onSessionReady(one.coordinator);
+  await onSessionReady(two.coordinator);
+  await two.emit("only:one");
+  await one.emit("only:one");
+  await two.close();
+  assertEquals((await one.lines()).length, 1);
 });
 
 Deno.test("hooks-logging writes both logs when a session has two instances", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const paths = [`${folder}/a.jsonl`, `${folder}/b.jsonl`];
-    const fake = fakeCoordinator({
-      hooks: paths.map((path) => ({
-        module: "hooks-logging",
-        permissions: { write: true },
-        config: { path },
-      })),
-    });
-    const cleanups: (() => Promise<void>)[] = [];
-    for (const path of paths) cleanups.push(await mount(fake.coordinator, { path }) as () => Promise<void>);
-    fake.coordinator.registerContributor("observability.events", "m", () => ["my:event"]);
-    await onSessionReady(fake.coordinator);
-    await onSessionReady(fake.coordinator);
-    await fake.emit("my:event");
-    for (const cleanup of cleanups) await cleanup();
-    for (const path of paths) {
-      assertEquals(parse(await Deno.readTextFile(path)).map((line) => line.event), ["my:event"]);
-    }
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  const paths = [`${folder}/a.jsonl`, `${folder}/b.jsonl`];
+  const fake = fakeCoordinator({
+    hooks: paths.map((path) => ({
+      module: "hooks-logging",
+      permissions: { write: true },
+      config: { path },
+    })),
+  });
+  const cleanups: (() => Promise<void>)[] = [];
+  for (const path of paths) cleanups.push(await mount(fake.coordinator, { path }) as () => Promise<void>);
+  fake.coordinator.registerContributor("observability.events", "m", () => ["my:event"]);
+  await onSessionReady(fake.coordinator);
+  await onSessionReady(fake.coordinator);
+  await fake.emit("my:event");
+  for (const cleanup of cleanups) await cleanup();
+  for (const path of paths) {
+    assertEquals(parse(await Deno.readTextFile(path)).map((line) => line.event), ["my:event"]);
   }
 });
 
@@ -231,21 +223,18 @@ Deno.test("hooks-logging keeps the file below max_bytes with one rotation", () =
   }));
 
 Deno.test("hooks-logging loses nothing and rotates once when two sessions share a file", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const logs = [await mounted(folder, { max_bytes: 65_536 }), await mounted(folder, { max_bytes: 65_536 })];
-    for (let index = 0; index < 15; index++) {
-      await Promise.all(
-        logs.map((log, session) => log.emit("tool:post", { session, index, text: "x".repeat(3_000) })),
-      );
-      await Promise.all(logs.map((log) => log.close()));
-    }
-    const path = logs[0]?.path ?? "";
-    const lines = parse(await Deno.readTextFile(`${path}.1`) + await Deno.readTextFile(path));
-    assertEquals(lines.length, 30);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  const logs = [await mounted(folder, { max_bytes: 65_536 }), await mounted(folder, { max_bytes: 65_536 })];
+  for (let index = 0; index < 15; index++) {
+    await Promise.all(
+      logs.map((log, session) => log.emit("tool:post", { session, index, text: "x".repeat(3_000) })),
+    );
+    await Promise.all(logs.map((log) => log.close()));
   }
+  const path = logs[0]?.path ?? "";
+  const lines = parse(await Deno.readTextFile(`${path}.1`) + await Deno.readTextFile(path));
+  assertEquals(lines.length, 30);
 });
 
 Deno.test("hooks-logging notifies the user once and fails its cleanup when the file cannot be written", () =>
@@ -288,41 +277,38 @@ Deno.test("hooks-logging writes to standard error when it has no path", async ()
 });
 
 Deno.test("mount() refuses a path without a write grant in the module's plan entry", async () => {
-  const folder = await Deno.realPath(await Deno.makeTempDir());
-  try {
-    await Deno.mkdir(`${folder}/other`);
-    await Deno.symlink(`${folder}/other`, `${folder}/logs`);
-    const grants: unknown[] = [
-      null,
-      false,
-      [],
-      ["logs"],
-      [`${folder}/log`],
-      [`${folder}/other/x`],
-      [`${folder}/logs/events.jsonl`], // not the file it is rotated to
-    ];
-    for (const write of grants) {
-      const error = await assertRejects(() => mounted(folder, {}, write));
-      assertEquals((error as Error & { code: string }).code, "tool_permission_denied");
-    }
-    const path = `${folder}/logs/events.jsonl`;
-    for (
-      const hooks of [
-        undefined,
-        ["hooks-logging"],
-        [{ module: "hooks-other", permissions: { write: true }, config: { path } }],
-        [{ module: "hooks-logging", permissions: { write: true }, config: { path: `${path}x` } }],
-      ]
-    ) {
-      const { coordinator, handlers } = fakeCoordinator({ hooks });
-      await assertRejects(() => mount(coordinator, { path }), Error, "config.path needs permissions.write");
-      assertEquals(handlers, []);
-    }
-    assertEquals(await namesIn(`${folder}/other`), []);
-    await (await mounted(folder, {}, [`${folder}/other`])).close(); // where the link leads
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await Deno.mkdir(`${folder}/other`);
+  await Deno.symlink(`${folder}/other`, `${folder}/logs`);
+  const grants: unknown[] = [
+    null,
+    false,
+    [],
+    ["logs"],
+    [`${folder}/log`],
+    [`${folder}/other/x`],
+    [`${folder}/logs/events.jsonl`], // not the file it is rotated to
+  ];
+  for (const write of grants) {
+    const error = await assertRejects(() => mounted(folder, {}, write));
+    assertEquals((error as Error & { code: string }).code, "tool_permission_denied");
   }
+  const path = `${folder}/logs/events.jsonl`;
+  for (
+    const hooks of [
+      undefined,
+      ["hooks-logging"],
+      [{ module: "hooks-other", permissions: { write: true }, config: { path } }],
+      [{ module: "hooks-logging", permissions: { write: true }, config: { path: `${path}x` } }],
+    ]
+  ) {
+    const { coordinator, handlers } = fakeCoordinator({ hooks });
+    await assertRejects(() => mount(coordinator, { path }), Error, "config.path needs permissions.write");
+    assertEquals(handlers, []);
+  }
+  assertEquals(await namesIn(`${folder}/other`), []);
+  await (await mounted(folder, {}, [`${folder}/other`])).close(); // where the link leads
 });
 
 const BAD: [JsonObject, string][] = [

@@ -7,6 +7,7 @@ import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { createPreamp, type Preamp, type PreampOptions } from "../../src/server/mod.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { someOf } from "../support/cases.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 /** Members of a contract and their code as they should be; the first line of a module's `mount` that offers them. */
 interface Contract {
@@ -261,23 +262,20 @@ Deno.test("no member of a module in a process that throws, lies, is late or neve
 });
 
 Deno.test("no member of a module in a worker that is missing, throws when it is read or answers twice ends its server", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    // a worker that is given up while it starts lives on: none is, however busy this machine
-    await using server = open(60, { plans: new URL(`file://${folder}/`) });
-    const { preamp, errors } = server;
-    const names = new Map<string, string>();
-    for (const [what, plan] of someOf([...brokenPlans(IN_WORKERS)], 8)) {
-      const name = `plan-${names.size}`;
-      await Deno.writeTextFile(`${folder}/${name}.json`, JSON.stringify(plan));
-      names.set(what, name);
-    }
-    assertEquals(await postAll(preamp, names), []);
-    assertEquals(errors, []);
-    const { body } = await post(preamp, "plan-0");
-    assertEquals(JSON.parse(body).isolation["hook-bystander"], "worker");
-    await assertAlive(preamp);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  // a worker that is given up while it starts lives on: none is, however busy this machine
+  await using server = open(60, { plans: new URL(`file://${folder}/`) });
+  const { preamp, errors } = server;
+  const names = new Map<string, string>();
+  for (const [what, plan] of someOf([...brokenPlans(IN_WORKERS)], 8)) {
+    const name = `plan-${names.size}`;
+    await Deno.writeTextFile(`${folder}/${name}.json`, JSON.stringify(plan));
+    names.set(what, name);
   }
+  assertEquals(await postAll(preamp, names), []);
+  assertEquals(errors, []);
+  const { body } = await post(preamp, "plan-0");
+  assertEquals(JSON.parse(body).isolation["hook-bystander"], "worker");
+  await assertAlive(preamp);
 });

@@ -4,6 +4,7 @@ import { wrapText } from "../../../src/cli/terminal/format.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
 import { testWithUnitPermissions } from "../../support/permissions.ts";
 import { type FakeIo, fakeIo, type FakeIoOptions } from "../../support/io.ts";
+import { temporaryFolder } from "../../support/folder.ts";
 
 const TOOL = `import { help } from "./help.ts";
 throw new Error("it ran");
@@ -28,26 +29,23 @@ interface Workspace {
 }
 
 async function inFolder(use: (folder: Workspace) => Promise<void>): Promise<void> {
-  const path = await Deno.makeTempDir();
+  await using temporary = await temporaryFolder();
+  const path = temporary.path;
   const url = new URL(`file://${path}/`);
   const write = (name: string, text: string) => Deno.writeTextFile(new URL(name, url), text);
-  try {
-    await write("tool.ts", TOOL);
-    await write("help.ts", "export const help = 1;\n");
-    await write("plan.yaml", PLAN);
-    await use({
-      url,
-      write,
-      read: (name) => Deno.readTextFile(new URL(name, url)),
-      async run(args, options = {}) {
-        const io = fakeIo({ cwd: url, ...options });
-        const code = await cli(args, io);
-        return Object.defineProperties(io, { code: { value: code } }) as FakeIo & { code: number }; // just defined
-      },
-    });
-  } finally {
-    await Deno.remove(path, { recursive: true });
-  }
+  await write("tool.ts", TOOL);
+  await write("help.ts", "export const help = 1;\n");
+  await write("plan.yaml", PLAN);
+  await use({
+    url,
+    write,
+    read: (name) => Deno.readTextFile(new URL(name, url)),
+    async run(args, options = {}) {
+      const io = fakeIo({ cwd: url, ...options });
+      const code = await cli(args, io);
+      return Object.defineProperties(io, { code: { value: code } }) as FakeIo & { code: number }; // just defined
+    },
+  });
 }
 
 testWithUnitPermissions(

@@ -6,6 +6,7 @@ import { cutToWidth } from "../../../src/cli/terminal/format.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { fakeIo } from "../../support/io.ts";
+import { temporaryFolder } from "../../support/folder.ts";
 
 const TALKING = {
   session: { orchestrator: "loop-basic", context: "context-simple" },
@@ -69,18 +70,15 @@ Deno.test("PREAMP_MODEL is the model of a run without a plan", async () => {
 });
 
 Deno.test("run refuses an overlay of another folder that has relative paths", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    await Deno.writeTextFile(`${folder}/over.yaml`, "tools: [{module: tool-mine, source: ./mod.ts}]\n");
-    const io = fakeIo();
-    assertEquals(await cli(["plan", "hash", "plans/minimal.yaml", `${folder}/over.yaml`], io), EXIT.usage);
-    assertStringIncludes(io.stderr, '"./mod.ts" is relative');
-    await Deno.writeTextFile(`${folder}/over.yaml`, "limits: {max_tool_calls: 1}\n");
-    const fine = fakeIo();
-    assertEquals(await cli(["plan", "hash", "plans/minimal.yaml", `${folder}/over.yaml`], fine), EXIT.done);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await Deno.writeTextFile(`${folder}/over.yaml`, "tools: [{module: tool-mine, source: ./mod.ts}]\n");
+  const io = fakeIo();
+  assertEquals(await cli(["plan", "hash", "plans/minimal.yaml", `${folder}/over.yaml`], io), EXIT.usage);
+  assertStringIncludes(io.stderr, '"./mod.ts" is relative');
+  await Deno.writeTextFile(`${folder}/over.yaml`, "limits: {max_tool_calls: 1}\n");
+  const fine = fakeIo();
+  assertEquals(await cli(["plan", "hash", "plans/minimal.yaml", `${folder}/over.yaml`], fine), EXIT.done);
 });
 
 Deno.test("exitOfStatus() and exitOfCode() return the exit codes of src/docs/http.md", () => {
@@ -107,26 +105,23 @@ Deno.test("cutToWidth() counts columns, not characters", () => {
 });
 
 Deno.test("run --session last continues the session of the latest run, of more sessions than a page has", async () => {
-  const folder = await Deno.makeTempDir();
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
   const file = `${folder}/preamp.db`;
   const run = async (...words: string[]) => {
     const io = fakeIo();
     assertEquals(await cli(["run", "--store", `sqlite:${file}`, "--json", ...words, "Hello"], io), EXIT.done);
     return JSON.parse(io.stdout).session_id;
   };
-  try {
-    const first = await run("--session", "new");
-    const store = await openSqliteStore(file);
-    const runtime = createRuntime({ store });
-    for (let count = 0; count < 101; count++) {
-      const handle = await runtime.runs.create({ prompt: "Hello", plan: TALKING }, TERMINAL);
-      await handle.settled("end");
-    }
-    await runtime.close();
-    await store.close();
-    assertEquals(await run("--session", first), first);
-    assertEquals(await run("--session", "last"), first);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  const first = await run("--session", "new");
+  const store = await openSqliteStore(file);
+  const runtime = createRuntime({ store });
+  for (let count = 0; count < 101; count++) {
+    const handle = await runtime.runs.create({ prompt: "Hello", plan: TALKING }, TERMINAL);
+    await handle.settled("end");
   }
+  await runtime.close();
+  await store.close();
+  assertEquals(await run("--session", first), first);
+  assertEquals(await run("--session", "last"), first);
 });

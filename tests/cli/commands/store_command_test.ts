@@ -2,6 +2,7 @@ import { EXIT } from "../../../src/cli/errors.ts";
 import { cli } from "../../../src/cli/mod.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { fakeIo } from "../../support/io.ts";
+import { temporaryFolder } from "../../support/folder.ts";
 
 const SECRET = "sk-ant-0123456789-secret";
 
@@ -15,16 +16,13 @@ interface Answer {
 async function inHome(
   body: (preamp: (...words: string[]) => Promise<Answer>) => Promise<void>,
 ): Promise<void> {
-  const folder = await Deno.makeTempDir();
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
   const env = { PREAMP_HOME: folder, ANTHROPIC_API_KEY: SECRET };
-  try {
-    await body(async (...words) => {
-      const io = fakeIo({ env, cwd: new URL(`file://${folder}/`) });
-      return { code: await cli(words, io), out: io.stdout, err: io.stderr };
-    });
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await body(async (...words) => {
+    const io = fakeIo({ env, cwd: new URL(`file://${folder}/`) });
+    return { code: await cli(words, io), out: io.stdout, err: io.stderr };
+  });
 }
 
 Deno.test("store migrate creates the default store; store check and store vacuum report on it", () =>

@@ -3,6 +3,7 @@ import { createBundlerProcess } from "../../../src/loader/bundler/bundler_proces
 import type { Bundler } from "../../../src/loader/types.ts";
 import { assertEquals, assertMatch } from "../../assert.ts";
 import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../../support/loader.ts";
+import { temporaryFolder } from "../../support/folder.ts";
 
 const shared = createBundlerProcess();
 const bundler: Bundler = {
@@ -27,17 +28,14 @@ async function mounted(source: string, context = contextOf(), base_url?: string)
 }
 
 async function inFolder(files: Record<string, string>, test: (folder: URL) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    for (const [name, text] of Object.entries(files)) {
-      const path = `${folder}/${name}`;
-      await Deno.mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true });
-      await Deno.writeTextFile(path, text);
-    }
-    await test(new URL(`file://${folder}/`));
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  for (const [name, text] of Object.entries(files)) {
+    const path = `${folder}/${name}`;
+    await Deno.mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true });
+    await Deno.writeTextFile(path, text);
   }
+  await test(new URL(`file://${folder}/`));
 }
 
 Deno.test("load() of a URL that ends in a slash takes what deno.json exports, else mod.ts", async () => {

@@ -6,6 +6,7 @@ import type { Store } from "../../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { testLeaseClocks } from "../../contracts/leases.ts";
 import { testStore } from "../../contracts/store.ts";
+import { inFolder } from "../../support/folder.ts";
 
 testStore("KvStore", async () => {
   const clock = new FakeClock();
@@ -26,13 +27,8 @@ testStore("KvStore", async () => {
 });
 
 /** Calls `body` with the path of a new database. */
-async function withFile(body: (path: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await body(`${folder}/kv.db`);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+function withFile(body: (path: string) => Promise<void>): Promise<void> {
+  return inFolder((folder) => body(`${folder}/kv.db`));
 }
 
 testLeaseClocks("KvStore", (body) => withFile((path) => body((now) => openKvStore(path, { now }))));

@@ -6,6 +6,7 @@ import type { Store } from "../../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { testLeaseClocks } from "../../contracts/leases.ts";
 import { testStore } from "../../contracts/store.ts";
+import { inFolder } from "../../support/folder.ts";
 
 testStore("SqliteStore", async () => {
   const clock = new FakeClock();
@@ -31,13 +32,8 @@ const put = (key: string, expires_ms?: number) => ({
 });
 
 /** Calls `body` with the path of a file in a new folder. */
-async function withFile(body: (path: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await body(`${folder}/deep/store.db`);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+function withFile(body: (path: string) => Promise<void>): Promise<void> {
+  return inFolder((folder) => body(`${folder}/deep/store.db`));
 }
 
 testLeaseClocks("SqliteStore", (body) => withFile((path) => body((now) => openSqliteStore(path, { now }))));

@@ -1,0 +1,19 @@
+/** Folders of tests. */
+
+/** A new folder, removed with everything in it at the end of its scope. */
+export interface TemporaryFolder extends AsyncDisposable {
+  /** Its path without links and without a slash at the end. */
+  readonly path: string;
+}
+
+/** Creates a folder. */
+export async function temporaryFolder(): Promise<TemporaryFolder> {
+  const path = await Deno.realPath(await Deno.makeTempDir());
+  return { path, [Symbol.asyncDispose]: () => Deno.remove(path, { recursive: true }) };
+}
+
+/** Calls `body` with the path of a new folder. */
+export async function inFolder(body: (path: string) => Promise<void>): Promise<void> {
+  await using folder = await temporaryFolder();
+  await body(folder.path);
+}
