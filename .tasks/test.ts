@@ -28,8 +28,6 @@ const QUICK_SUITES = ["unit:kernel", "unit:rest", "unit:docs"];
 const SLOW_SUITES = ["unit:slow", "e2e"];
 /** Measures times, so it runs alone, and last. */
 const MEASURED_SUITE = "e2e:escape";
-/** Suites with tests that wait for disks or processes: more of them run at a time than there are cores. */
-const WAITING_SUITES: ReadonlySet<string> = new Set(["unit:rest", "e2e"]);
 
 interface Count {
   passed: number;
@@ -63,8 +61,7 @@ async function runGate(args: readonly string[]): Promise<void> {
 }
 
 async function runSuite(suite: string): Promise<void> {
-  const jobs = navigator.hardwareConcurrency + (WAITING_SUITES.has(suite) ? 1 : 0);
-  const { success, text } = await run(["task", "--quiet", suite], { DENO_JOBS: String(jobs) });
+  const { success, text } = await run(["task", "--quiet", suite]);
   const count = summaryOf(text);
   // a file that cannot be loaded, or a suite that did not start, counts as one failure
   add(success || count.failed > 0 ? count : { ...count, failed: 1 });
@@ -80,14 +77,11 @@ function print(line: string): void {
 }
 
 /** Runs `deno …` and forwards its output; resolves to its stdout. */
-async function run(
-  args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): Promise<{ success: boolean; text: string }> {
+async function run(args: readonly string[]): Promise<{ success: boolean; text: string }> {
   const child = new Deno.Command(Deno.execPath(), {
     args: [...args],
     cwd: new URL("../", import.meta.url),
-    env: { NO_COLOR: "1", ...(quick ? {} : { PROPERTY_RUNS: "many" }), ...env },
+    env: { NO_COLOR: "1", ...(quick ? {} : { PROPERTY_RUNS: "many" }) },
     stdout: "piped",
     stderr: "inherit",
   }).spawn();
