@@ -238,25 +238,20 @@ export class RunLimitGuard {
   }
 
   #updateClock(): void {
+    const { clock } = this.#options;
     const running = this.#working > 0 && this.#waiting === 0 && this.over === null;
-    if (running && this.#started_at === null) this.#startClock();
-    else if (!running && this.#started_at !== null) this.#stopClock();
-  }
-
-  #startClock(): void {
-    this.#started_at = this.#options.clock.monotonic();
-    const left = Math.max(0, this.limits.max_duration_s * 1000 - this.#used_ms);
-    this.#stop_timer = this.#options.clock.later(
-      left,
-      () => this.#end(reached("max_duration_s", `the run took ${this.limits.max_duration_s} seconds`)),
-    );
-  }
-
-  #stopClock(): void {
-    this.#used_ms += this.#options.clock.monotonic() - this.#started_at!; // the caller checked that it is set
-    this.#started_at = null;
-    this.#stop_timer?.();
-    this.#stop_timer = null;
+    if (running && this.#started_at === null) {
+      this.#started_at = clock.monotonic();
+      const { max_duration_s } = this.limits;
+      const left = Math.max(0, max_duration_s * 1000 - this.#used_ms);
+      const end = () => this.#end(reached("max_duration_s", `the run took ${max_duration_s} seconds`));
+      this.#stop_timer = clock.later(left, end);
+    } else if (!running && this.#started_at !== null) {
+      this.#used_ms += clock.monotonic() - this.#started_at;
+      this.#started_at = null;
+      this.#stop_timer?.();
+      this.#stop_timer = null;
+    }
   }
 
   /** Ends the run for a limit that is counted elsewhere, such as the size of its log. */

@@ -125,7 +125,7 @@ function copyItems(
   parents: Parents | null,
   frozen: boolean,
 ): JsonValue[] {
-  const result = new Array<JsonValue>(items.length); // perf: a list that grows has room for 17 items
+  const result: JsonValue[] = [];
   let here: Parents | null = null;
   let bytes = MARKS_BYTES;
   let levels = 0;

@@ -145,19 +145,16 @@ export class ModuleCoordinator implements Coordinator {
         this.#draft.mounted = this.#draft.mounted.filter((mounted) =>
           mounted.point !== canonical || (isMany(canonical) && mounted.name !== name)
         );
-      } else this.#take(canonical, name);
+        return Promise.resolve();
+      }
+      const { mounts } = this.#shared;
+      if (canonical === "tools") mounts.tools.take(name!); // checked above
+      else if (canonical === "providers") mounts.takeProvider(name!);
+      else mounts[canonical] = null;
       return Promise.resolve();
     } catch (error) {
       return Promise.reject(error);
     }
-  }
-
-  #take(point: string, name: string | undefined): void {
-    const { mounts } = this.#shared;
-    if (point === "tools") mounts.tools.take(name!);
-    else if (point === "providers") mounts.takeProvider(name!);
-    else if (point === "orchestrator") mounts.orchestrator = null;
-    else mounts.context = null;
   }
 
   get(point: string, name?: string): unknown {
