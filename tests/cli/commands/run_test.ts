@@ -29,7 +29,7 @@ Deno.test("run asks at the terminal and continues as decided", async () => {
 
 Deno.test("run ends on the third Ctrl-C, even during a step", async () => {
   const slow = "session: {orchestrator: loop-streaming, context: context-simple}\n" +
-    "providers: [{module: provider-mock, config: {responses: [{delay_ms: 5, text: late}]}}]\n";
+    "providers: [{module: provider-mock, config: {responses: [{delay_ms: 60000, text: late}]}}]\n";
   const io = fakeIo({ stdin: slow });
   const write = io.err.write;
   io.err.write = (text) => {
