@@ -17,7 +17,7 @@ export interface NewRun {
   /** The run of a crashed process that this one continues. */
   orphan?: OrphanedRun;
   /** The turn that the run continues. Absent: the prompt starts a new turn. */
-  resume?: ResumeOptions;
+  resume?: ResumeOptions | undefined;
   caller: Caller;
   request: RunRequest;
   createOptions: CreateOptions;

@@ -28,7 +28,7 @@ export interface RecordedRun extends FinishedRun {
   readonly id: string;
   readonly options: FinishedRun["options"] & {
     readonly deps: Pick<RunsDeps, "store" | "clock">;
-    readonly resume?: { readonly iteration: number };
+    readonly resume?: { readonly iteration: number } | undefined;
   };
   /** The run's own session. */
   readonly session: Session;

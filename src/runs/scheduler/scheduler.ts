@@ -21,7 +21,7 @@ import {
   type SessionStore,
   withSessionPlan,
 } from "../storage/session_store.ts";
-import type { Awaitable, Fence } from "../../store/store.ts";
+import type { Awaitable, Change, Fence } from "../../store/store.ts";
 import type { Caller, CreateOptions, RunHandle, RunRequest } from "../types.ts";
 
 /** Milliseconds that `close` waits for the ends of cancelled runs. */
@@ -136,7 +136,7 @@ export class RunScheduler implements RunOwner {
   ): Promise<RunHandle> {
     const session_id = saved.object.id;
     return this.#start(
-      { request, caller, createOptions, session_id, ...(resume ? { resume } : {}) },
+      { request, caller, createOptions, session_id, resume },
       () => saved,
       (run) => this.#starter.startNew(run),
     );
@@ -144,18 +144,32 @@ export class RunScheduler implements RunOwner {
 
   /** Counts a run against the limits of concurrent runs until its end, prepares its plan, and begins it. */
   async #start(
-    options: Omit<NewRun, "run_id" | "ready" | "saved" | "slot">,
+    options: Pick<NewRun, "request" | "caller" | "createOptions" | "session_id" | "resume">,
     load: () => Awaitable<SavedSession | null>,
     begin: (run: ActiveRun) => Promise<void>,
   ): Promise<ActiveRun> {
     if (this.#draining) throw new PreampError("draining", "Cannot start a run: the server is stopping");
-    const { request, caller, createOptions, session_id } = options;
+    const { request, caller, createOptions, session_id, resume } = options;
     const slot = this.#admission.reserve(caller, session_id, request.if_busy);
     try {
       const loading = load();
       const saved = loading instanceof Promise ? await loading : loading;
       const ready = await this.#prepare(slot, request, saved, createOptions);
-      const run = this.#newRun({ ...options, ready, run_id: this.#deps.newId("run"), saved, slot });
+      const run_id = this.#deps.newId("run");
+      const run = new ActiveRun({
+        deps: this.#deps,
+        scheduler: this,
+        request,
+        caller,
+        createOptions,
+        session_id,
+        resume,
+        saved,
+        ready,
+        run_id,
+        slot,
+        with_run: this.#keyOf(run_id, caller, createOptions),
+      });
       await begin(run);
       return run;
     } catch (error) {
@@ -225,22 +239,19 @@ export class RunScheduler implements RunOwner {
   #newAdmittedRun(options: Omit<NewRun, "slot">): ActiveRun {
     const slot = this.#admission.reserveAdmitted(options.caller, options.session_id);
     try {
-      return this.#newRun({ ...options, slot });
+      return new ActiveRun({ ...options, slot, deps: this.#deps, scheduler: this, with_run: [] });
     } catch (error) {
       void this.#admission.release(slot);
       throw error;
     }
   }
 
-  #newRun(newRun: NewRun): ActiveRun {
-    const { caller, run_id, createOptions: { idempotency } } = newRun;
+  /** Returns the change that stores the idempotency key of a run, if it has one. */
+  #keyOf(run_id: string, caller: Caller, { idempotency }: CreateOptions): Change[] {
+    if (!idempotency) return [];
     const { clock, limitsOf } = this.#deps;
-    const with_run = [];
-    if (idempotency) {
-      const expires_ms = clock.now() + limitsOf(caller).idempotency_hours * 3_600_000;
-      with_run.push(this.#idempotency.put(caller, idempotency, run_id, expires_ms));
-    }
-    return new ActiveRun({ ...newRun, deps: this.#deps, scheduler: this, with_run });
+    const expires_ms = clock.now() + limitsOf(caller).idempotency_hours * 3_600_000;
+    return [this.#idempotency.put(caller, idempotency, run_id, expires_ms)];
   }
 
   #register(run: ActiveRun): void {
