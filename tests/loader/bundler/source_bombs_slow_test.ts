@@ -87,7 +87,7 @@ Deno.test("prepare() of a large source does not occupy this thread for 100 ms of
 });
 
 Deno.test("prepare() of thousands of imports that are refused reports the first ones, and ends no bundler", async () => {
-  await using bundler = counted();
+  await using bundler = counted({ deadline_ms: 60_000 });
   await using loader = loaderOf({ bundler });
   await using server = serveFiles({ [REFUSED.file]: REFUSED.text });
   const { value: { code, message }, busy_ms } = await busyTime(() =>
