@@ -189,11 +189,8 @@ function hostReport(): Pick<Readiness, "isolation" | "bundler"> {
 
 /** Returns a run service that is created on the first call of a method. */
 function lazyRuns(open: () => Promise<Runs>): Runs {
-  let opened: Runs | null = null;
   return {
-    // perf: two promises fewer for each run
-    create: (...args) =>
-      opened ? opened.create(...args) : open().then((runs) => (opened = runs).create(...args)),
+    create: async (...args) => (await open()).create(...args),
     get: async (...args) => (await open()).get(...args),
     handle: async (...args) => (await open()).handle(...args),
     list: async (...args) => (await open()).list(...args),

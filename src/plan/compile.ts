@@ -3,7 +3,7 @@
  * keys as text, and are checked on a private copy. Neither fetches nor runs a module.
  */
 import { canonicalDigest } from "../sdk/digest.ts";
-import { deepFreeze, isObject, type JsonObject, type JsonValue, toFrozenObject } from "../sdk/json.ts";
+import { deepFreeze, isObject, type JsonObject, type JsonValue, MAX_DEPTH, toFrozen } from "../sdk/json.ts";
 import type { MountPlan } from "../sdk/plan.ts";
 import { describe, formatPath } from "../sdk/value_path.ts";
 import { checkPlan, type FileReference, systemFileUrl } from "./check/check.ts";
@@ -67,7 +67,12 @@ export function compilePlan(
 ): Promise<CompiledPlan> | CompiledPlan {
   const { name, cache, limits = DOCUMENT_LIMITS } = options;
   const label = name === undefined ? "the plan" : `the plan "${name}"`;
-  const text = typeof input === "string" ? input : textOfData(input, label, limits);
+  let text: string;
+  try {
+    text = typeof input === "string" ? input : textOfData(input, label, limits);
+  } catch (error) {
+    return Promise.reject(error);
+  }
   const key = cache && cacheKey(typeof input, text, options);
   const known = key === undefined ? undefined : cache?.get(key);
   return known ?? compileText(text, typeof input === "string", label, key, options);
@@ -84,7 +89,8 @@ async function compileText(
   const { data, locate } = is_document
     ? await (await import("./parse/parse.ts")).parseDocument(text, { label, limits })
     : { data: dataOf(text, label, limits), locate: undefined };
-  const written = toFrozenObject(data); // marked: stores do not measure the plan of each run
+  // marked, so that stores do not measure the plan of each run; deeper data than can be marked would be cut
+  const written = limits.max_depth <= MAX_DEPTH ? toFrozen(data) as JsonObject : deepFreeze(data);
   const reads_files = origin === "operator" && readText !== undefined && base_url !== undefined;
   const { plan, findings, env, files } = checkPlan(written, { ...options, files: reads_files });
   if (!plan) {

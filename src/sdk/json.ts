@@ -27,7 +27,8 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !isArray(value);
 }
 
-const MAX_DEPTH = 64;
+/** Levels of objects and lists that data may have; conversions cut what is below. */
+export const MAX_DEPTH = 64;
 
 /**
  * Returns a deep, JSON-safe copy that shares nothing with `value`.
@@ -283,8 +284,8 @@ export function toFrozenObject(value: unknown): { readonly [key: string]: JsonVa
 }
 
 /**
- * Returns {@link toFrozenObject} of a new object that the caller gives away. perf: the object itself is
- * frozen; a copy takes four times as long.
+ * Returns {@link toFrozenObject} of a new object that the caller gives away: a literal whose keys the program chose, without
+ * accessors and without a reference to itself. perf: the object itself is frozen; a copy takes four times as long.
  */
 export function toFrozenOwn(fields: JsonObject): { readonly [key: string]: JsonValue } {
   if (isMarked(fields)) return fields as { [key: string]: JsonValue }; // plain: the mark says so

@@ -237,7 +237,7 @@ export function observedStore(store: Store, metrics: Metrics): Store {
     entries: (log, after, limit) => store.entries(log, after, limit),
     get: (kind, key) => store.get(kind, key),
     list: (kind, options) => store.list(kind, options),
-    acquire: (lease, owner, ttl_ms) => store.acquire(lease, owner, ttl_ms),
+    acquire: (lease, owner, ttl_ms, wait) => store.acquire(lease, owner, ttl_ms, wait),
     renew: (lease, owner, ttl_ms) => store.renew(lease, owner, ttl_ms),
     release: (lease, owner) => store.release(lease, owner),
     ...(store.changed ? { changed: (signal: AbortSignal) => store.changed!(signal) } : {}),

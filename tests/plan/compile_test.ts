@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertRejects, assertStrictEquals, assertStringIncludes } from "../assert.ts";
 import { compilePlan, PlanCache } from "../../src/plan/compile.ts";
+import { DOCUMENT_LIMITS } from "../../src/plan/parse/document_limits.ts";
 import { formatDetail } from "../../src/plan/check/findings.ts";
 import { canonicalHash } from "../../src/sdk/digest.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
@@ -202,4 +203,25 @@ Deno.test("PlanCache keeps its limits and evicts the least recently used", async
   assertEquals([cache.size, cache.get("d".repeat(99)) !== undefined], [2, true]);
   cache.set("e".repeat(101), plan);
   assertEquals(cache.get("e".repeat(101)), undefined);
+});
+
+Deno.test("compilePlan() keeps all levels of a plan, however deep the policy allows it to be", async () => {
+  let config: JsonObject = { leaf: true };
+  for (let level = 0; level < 70; level++) config = { below: config };
+  const plan: JsonObject = { ...GOOD, tools: [{ module: "tool-todo", config }] };
+  for (const input of [plan, JSON.stringify(plan)]) {
+    const { written } = await compilePlan(input, {
+      origin: "caller",
+      limits: { ...DOCUMENT_LIMITS, max_depth: 80 },
+    });
+    assertEquals(written, plan);
+  }
+});
+
+Deno.test("compilePlan() rejects data that is not an object, or too large", async () => {
+  const options = { origin: "caller" } as const;
+  const compile = async (input: unknown) => await compilePlan(input as JsonObject, options);
+  await assertRejects(() => compile([1, 2]), Error, "must be an object: received a list");
+  const large = compilePlan({ ...GOOD, system: "x".repeat(300_000) }, options); // does not throw
+  await assertRejects(async () => await large, Error, "it has more than 262144 bytes");
 });

@@ -248,7 +248,7 @@ Deno.test("close() leaves runs that it continues for a crashed server, or has fo
   const { id: own } = await two.post("p");
   const found = [(await dead.post("q")).id, (await dead.post("q")).id];
   await dead.clock.advance(6_000);
-  await two.runs.recover();
+  assertEquals(await two.runs.recover(), []);
   await closed;
   await settle();
   const statuses = [continued, ...found, own].map((id) => dead.memory.get("run", id)?.value.status);

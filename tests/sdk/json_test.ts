@@ -356,3 +356,12 @@ Deno.test("isObject() is true for objects only", () => {
     false,
   ]);
 });
+
+Deno.test("toFrozenObject() copies a list whose length is not a number", () => {
+  const live = { text: "before", valueOf: () => 0 };
+  const list = new Proxy([], { get: (items, key) => key === "length" ? live : Reflect.get(items, key) });
+  const data = toFrozenObject({ list });
+  live.text = "after";
+  assertEquals(JSON.stringify(data), '{"list":[]}');
+  assert(Object.isFrozen(data.list));
+});

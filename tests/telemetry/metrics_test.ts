@@ -1,4 +1,5 @@
 import { Metrics, observedStore } from "../../src/telemetry/metrics.ts";
+import type { Store } from "../../src/store/store.ts";
 import { RunsMetrics } from "../../src/telemetry/run_observers.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
@@ -202,6 +203,20 @@ Deno.test("GET /metrics is text that Prometheus reads; HEAD has the same headers
     ]);
     await response.body?.cancel();
   }
+});
+
+Deno.test("observedStore() passes on whether to wait for a lease that may have expired", async () => {
+  const waits: unknown[] = [];
+  const acquire: Store["acquire"] = (_lease, _owner, _ttl_ms, wait) => {
+    waits.push(wait);
+    return 1;
+  };
+  const metrics = new Metrics();
+  const store = observedStore(Object.assign(new MemoryStore(), { acquire }), metrics);
+  await store.acquire("a", "me", 1_000, false);
+  await store.acquire("a", "me", 1_000);
+  metrics.close();
+  assertEquals(waits, [false, undefined]);
 });
 
 Deno.test("observedStore() records commits of synchronous and asynchronous stores with their outcome", async () => {

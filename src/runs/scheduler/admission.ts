@@ -66,7 +66,7 @@ export class Admission {
 
   #add(caller: Caller, session_id: string): AdmissionSlot {
     const slot = { caller, session_id, taken: null };
-    this.#slots.add(slot);
+    if (!this.#stopped.signal.aborted) this.#slots.add(slot); // else nothing would release it
     return slot;
   }
 

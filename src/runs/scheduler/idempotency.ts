@@ -14,8 +14,8 @@ export interface IdempotencyKey {
 /** Tracks the keys of requests in progress and of existing runs. */
 export class Idempotency {
   readonly #store: Store;
-  /** Key → settled when the last request with it has its run, or has failed. */
-  readonly #pending = new Map<string, Promise<void>>();
+  /** Key → the latest request with it; `settled` when that has its run, or has failed. */
+  readonly #pending = new Map<string, { body_hash: string; settled: Promise<void> }>();
 
   constructor(store: Store) {
     this.#store = store;
@@ -33,14 +33,17 @@ export class Idempotency {
     find: (run_id: string) => Promise<T>,
   ): Promise<T> {
     const record_key = recordKeyOf(caller, sent.key);
-    const before = this.#pending.get(record_key) ?? Promise.resolve();
-    const result = before.then(() => this.#createOrFind(record_key, sent, create, find));
+    const before = this.#pending.get(record_key);
+    if (before) checkBody(before.body_hash, sent);
+    const turn = before?.settled ?? Promise.resolve();
+    const result = turn.then(() => this.#createOrFind(record_key, sent, create, find));
     const settled = result.then(() => {}, () => {}); // its own caller gets the error
-    this.#pending.set(record_key, settled);
+    const pending = { body_hash: sent.body_hash, settled };
+    this.#pending.set(record_key, pending);
     try {
       return await result;
     } finally {
-      if (this.#pending.get(record_key) === settled) this.#pending.delete(record_key);
+      if (this.#pending.get(record_key) === pending) this.#pending.delete(record_key);
     }
   }
 

@@ -83,7 +83,7 @@ export class Recovery {
     for (const claim of claims) {
       if (claim === null) continue;
       const { run_id } = claim.input;
-      await this.#recoverRun(claim).then(() => recovered.push(run_id), failed(run_id));
+      if (await this.#recoverRun(claim).catch(failed(run_id))) recovered.push(run_id);
     }
     return recovered;
   }
@@ -143,28 +143,37 @@ export class Recovery {
     return null;
   }
 
-  async #recoverRun(claim: Claim): Promise<void> {
+  /** Continues a run, or ends it; resolves to false when it is left to other processes, because this one stops. */
+  async #recoverRun(claim: Claim): Promise<boolean> {
     const { deps: { log }, leases, execute, wait } = this.#deps;
     const { input: { session_id }, entries, release } = claim;
     const { signal } = this.#stopped;
-    let run: ActiveRun | null;
+    let run: ActiveRun | null = null;
     try {
-      run = signal.aborted ? null : await this.#restore(claim);
+      if (!signal.aborted) run = await this.#restore(claim);
     } catch (error) {
       await release();
       throw error;
     }
-    if (run === null || signal.aborted) return await release();
-    if (isWaiting(entries)) return wait(run);
+    if (run === null || signal.aborted) {
+      await release();
+      return !signal.aborted;
+    }
+    if (isWaiting(entries)) {
+      wait(run);
+      return true;
+    }
     leases.assign(session_id, run);
     try {
       await run.begin();
     } catch (error) {
       await run.finish(interruptedOutcome(error));
-      return await release();
+      await release();
+      return true;
     }
     log("info", "run_continued", { run_id: run.id });
     execute(run);
+    return true;
   }
 
   /** Creates the run of a crashed process in this one; ends it and resolves to null when its plan is not allowed any more. */

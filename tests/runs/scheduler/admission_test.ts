@@ -82,3 +82,12 @@ Deno.test("Admission counts a recovered run when its caller has a slot again", (
     const error = await assertRejects(() => one.count(one.reserve(CALLER, "d", "queue"), never));
     assertEquals(error.message, "Cannot start a run: max_runs_per_key is 2");
   }));
+
+Deno.test("Admission takes no slot for a run of a crashed process after close()", () =>
+  withProcesses(async ([one, two], clock) => {
+    await one.close();
+    one.reserveAdmitted(CALLER, "a");
+    await clock.advance(2_000);
+    const admitted = [await admit(two, "b"), await admit(two, "c")];
+    assertEquals(admitted.includes(null), false);
+  }));

@@ -1,0 +1,22 @@
+import { Idempotency } from "../../../src/runs/scheduler/idempotency.ts";
+import { MemoryStore } from "../../../src/store/memory.ts";
+import { assertEquals, assertRejects } from "../../assert.ts";
+import { CALLER } from "../../support/runs.ts";
+
+const never = () => Promise.reject(new Error("no run is stored"));
+
+Deno.test("a request with the key of one in progress waits for it, and with another body is refused at once", async () => {
+  const idempotency = new Idempotency(new MemoryStore());
+  const first = Promise.withResolvers<string>();
+  const sent = { key: "k", body_hash: "a" };
+  const one = idempotency.once(CALLER, sent, () => first.promise, never);
+  const two = idempotency.once(CALLER, sent, () => Promise.resolve("run of the second"), never);
+  await assertRejects(
+    () => idempotency.once(CALLER, { ...sent, body_hash: "b" }, () => Promise.resolve("run"), never),
+    Error,
+    "it was used with another request body",
+  );
+  first.reject(new Error("refused"));
+  await assertRejects(() => one, Error, "refused");
+  assertEquals(await two, "run of the second");
+});
