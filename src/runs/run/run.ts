@@ -17,7 +17,6 @@ import { ConflictError, type Fence } from "../../store/store.ts";
 import { ApprovalQueue } from "./approvals.ts";
 import type { LogLimits, RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
 import { hasStarted, type OrphanedRun, stateAfter } from "../scheduler/crash_state.ts";
-
 import { Spawner } from "../subagents/spawner.ts";
 import { failedOutcome } from "./outcomes.ts";
 import { RunLog } from "./run_log.ts";
@@ -170,9 +169,7 @@ export class ActiveRun implements RunHandle {
     return this.options.scheduler.releaseChild(session_id);
   }
 
-  /**
-   * Stores a sub-agent's session. A failure is a warning: the sub-agent has answered, but cannot be resumed.
-   */
+  /** Stores a sub-agent's session; if that fails, it has answered but cannot be resumed. */
   async saveSession(child: EndedChild): Promise<void> {
     if (this.#is_suspended) return;
     try {
