@@ -130,7 +130,7 @@ Deno.test("every view of every random history obeys the invariants or is a conte
         "the history changed",
       );
     }),
-    propertyOptions(500, 5_000, 100_000),
+    propertyOptions(500, 15_000, 100_000),
   );
 });
 
