@@ -3,19 +3,15 @@
  * only. One timer of the runtime serves all callbacks: nearly every call sets a deadline, and a deadline
  * rarely passes.
  */
+import type { Clock } from "../sdk/contracts.ts";
 
 /** A clock with timers. */
-export interface SystemClock {
-  /** Returns milliseconds since the epoch. */
-  now(): number;
-  /** Returns milliseconds that never go backwards. */
-  monotonic(): number;
-  /** Resolves after `ms` milliseconds; rejects with the signal's reason when it aborts first. */
-  after(ms: number, signal?: AbortSignal): Promise<void>;
+export interface SystemClock extends Clock {
   /** Calls `callback` once after `ms` milliseconds. The returned function cancels the timer. */
   later(ms: number, callback: () => void): () => void;
 }
 
+/** Returns the system clock. */
 export function systemClock(): SystemClock {
   return { now: () => Date.now(), monotonic: () => performance.now(), after, later };
 }

@@ -16,7 +16,7 @@
  * | any of these           | its user message is kept                                                  |
  * | any of these, for one of the {@link RUNTIME_EVENTS} | changes nothing, and is reported             |
  */
-import { isObject, type JsonObject, toPlainObject } from "./json.ts";
+import { isThenable, type JsonObject, toPlainObject } from "./json.ts";
 import { errorMessage } from "./errors.ts";
 import { RUNTIME_EVENTS } from "./events.ts";
 import { type ParsedHookResult, parseHookResult } from "./hook_result.ts";
@@ -145,10 +145,6 @@ function ignoredAnswer(result: ParsedHookResult | null): string | null {
   if (result === null) return "an answer that is no hook result";
   if (result.action !== "continue") return result.action;
   return result.user_message ? "user_message" : null;
-}
-
-function isThenable(value: unknown): value is Promise<unknown> {
-  return isObject(value) && typeof (value as { then?: unknown }).then === "function";
 }
 
 function deny(

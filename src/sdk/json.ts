@@ -27,6 +27,11 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !isArray(value);
 }
 
+/** Returns true for an object with a method `then`, such as a promise. */
+export function isThenable(value: unknown): value is Promise<unknown> {
+  return isObject(value) && typeof value.then === "function";
+}
+
 /** Levels of objects and lists that data may have; conversions cut what is below. */
 export const MAX_DEPTH = 64;
 

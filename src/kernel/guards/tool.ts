@@ -7,6 +7,7 @@ import {
   deepFreeze,
   estimateJsonBytes,
   isObject,
+  isThenable,
   jsonEqual,
   toFrozenObject,
   toPlainObject,
@@ -186,10 +187,6 @@ function briefError(error: JsonObject, limit: number): JsonObject {
   if (cut(JSON.stringify(error), limit) === null) return error;
   const message = errorMessage(error);
   return { message: cut(message, limit) ?? message };
-}
-
-function isThenable(value: unknown): value is Promise<unknown> {
-  return isObject(value) && typeof value.then === "function";
 }
 
 /** Returns the name of the limit in a `limit_reached` error, or null. */

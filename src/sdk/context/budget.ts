@@ -12,6 +12,7 @@ import {
   type Provider,
   type RequestOptions,
 } from "../base.ts";
+import { isThenable } from "../json.ts";
 import type { Config } from "./config.ts";
 import type { Calibration, TokenCounter } from "./token_counter.ts";
 import { type CompactionCandidate, planCompaction, type SizeTarget } from "./compaction_plan.ts";
@@ -48,7 +49,7 @@ export function requestBudget(
   const model = infoOf(provider, "getModelInfo");
   const own = infoOf(provider, "getInfo", "defaults");
   // perf: most providers answer synchronously, without a promise per request
-  if (!isPromise(model) && !isPromise(own)) return inputTokens([model, own], config, corrected) - extras;
+  if (!isThenable(model) && !isThenable(own)) return inputTokens([model, own], config, corrected) - extras;
   return Promise.all([model, own]).then((infos) => inputTokens(infos, config, corrected) - extras);
 }
 
@@ -83,14 +84,10 @@ function infoOf(provider: unknown, method: string, field?: string): Info | Promi
   try {
     const info = methodOf(provider, method)?.();
     // a provider that fails is skipped
-    return isPromise(info) ? Promise.resolve(info).then(read).catch(() => null) : read(info);
+    return isThenable(info) ? Promise.resolve(info).then(read).catch(() => null) : read(info);
   } catch {
     return null; // a provider that fails is skipped
   }
-}
-
-function isPromise(value: unknown): value is Promise<unknown> {
-  return isObject(value) && typeof value.then === "function";
 }
 
 function tokensOf(value: unknown): number | null {

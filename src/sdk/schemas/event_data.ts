@@ -59,21 +59,22 @@ const session = {
   raw: fields.optional(),
 };
 
+/** Fields of the limits that apply to a run. */
+export const RUN_LIMITS = {
+  max_iterations: count,
+  max_tool_calls: count,
+  max_total_tokens: count,
+  max_cost_usd: text,
+  max_duration_s: z.number(),
+} satisfies Record<keyof RunLimits, z.ZodType>;
+
 /** Events of runs, modules and sessions. */
 const LIFECYCLE = {
   "run:start": payload("The run exists, or waits in the queue of its session.", {
     status,
     plan_hash: text,
     lock_hash: text.nullable(),
-    limits: z.looseObject(
-      {
-        max_iterations: count,
-        max_tool_calls: count,
-        max_total_tokens: count,
-        max_cost_usd: text,
-        max_duration_s: z.number(),
-      } satisfies Record<keyof RunLimits, z.ZodType>,
-    ),
+    limits: z.looseObject(RUN_LIMITS),
     metadata: fields,
     traceparent: text.optional().describe("Span of the run in a distributed trace (W3C Trace Context)"),
   }),

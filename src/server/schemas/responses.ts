@@ -1,7 +1,7 @@
 /** Zod schemas of responses: the OpenAPI document is generated from them, and tests validate responses with them. */
 import * as z from "zod";
-import type { RunLimits } from "../../sdk/contracts.ts";
 import { type ErrorCode, ERRORS } from "../../sdk/errors.ts";
+import { RUN_LIMITS } from "../../sdk/schemas/event_data.ts";
 import { ContentBlock, data, Limits, RunStatus } from "./requests.ts";
 
 const text = z.string();
@@ -53,15 +53,7 @@ const Run = z.object({
     cache_write_tokens: count,
     cost_usd: text.nullable().meta({ description: "decimal string; null when no price was known" }),
   }),
-  limits: z.object(
-    {
-      max_iterations: count,
-      max_tool_calls: count,
-      max_total_tokens: count,
-      max_cost_usd: text,
-      max_duration_s: z.number(),
-    } satisfies Record<keyof RunLimits, z.ZodType>,
-  ),
+  limits: z.object(RUN_LIMITS),
   plan_hash: text,
   lock_hash: text.nullable(),
   warnings: z.array(Warning),
