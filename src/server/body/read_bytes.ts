@@ -70,7 +70,13 @@ async function readChunks(
     for (;;) {
       const slow = length * 1000 < MIN_BYTES_PER_SECOND * RATE_WINDOW_MS;
       const deadline_ms = Math.min(slow ? RATE_WINDOW_MS : limits.deadline_ms, limits.deadline_ms);
-      const { done, value } = await timedRead(reader.read(), deadline_ms, clock, started, length);
+      const { done, value } = await timedRead(
+        reader.read(),
+        deadline_ms,
+        clock,
+        clock.monotonic() - started,
+        length,
+      );
       if (done) return join(chunks, length);
       length += value.byteLength;
       if (length > limits.max_bytes) throw tooLarge(limits.max_bytes, "more");
@@ -95,18 +101,18 @@ function join(chunks: Uint8Array[], length: number): Uint8Array {
 }
 
 /**
- * Resolves as `reading` does, or rejects with `request_timeout` once `ms` milliseconds have passed since `started`, by default
- * now. `received`: bytes before this read, for the message.
+ * Resolves as `reading` does, or rejects with `request_timeout` once the body has taken `ms` milliseconds, of which
+ * `elapsed_ms` have passed. `received`: bytes before this read, for the message.
  */
 function timedRead<T>(
   reading: Promise<T>,
   ms: number,
   clock: SystemClock,
-  started = clock.monotonic(),
+  elapsed_ms = 0,
   received?: number,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    const cancel = clock.later(started + ms - clock.monotonic(), () => {
+    const cancel = clock.later(ms - elapsed_ms, () => {
       const bytes = received === undefined ? "" : ` with ${received} bytes received`;
       reject(
         new PreampError(
