@@ -3,6 +3,7 @@
  * `scheduler/scheduler.ts`.
  */
 import type { Entry } from "../kernel/host.ts";
+import { cancelledOutcome } from "../kernel/session/outcome.ts";
 import { hasCode, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
 import { approvalDeletion, closedApprovalError } from "./run/approvals.ts";
@@ -13,7 +14,6 @@ import { inputDeletion, loadInput, recordedInput } from "./storage/run_input.ts"
 import type { ActiveRun } from "./run/run.ts";
 import { SessionService } from "./session_service.ts";
 import { listOptions, SessionStore } from "./storage/session_store.ts";
-import { cancelledOutcome } from "./run/outcomes.ts";
 import { projectRun, RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
 import { RunScheduler } from "./scheduler/scheduler.ts";
 import type {

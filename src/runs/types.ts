@@ -3,7 +3,7 @@
  * src/docs/http.md.
  */
 import type { ApprovalRequest, Entry } from "../kernel/host.ts";
-import type { MountedDescriptors } from "../kernel/mounting/mount_descriptors.ts";
+import type { MountedDescriptors } from "../kernel/mounting/mounts.ts";
 import type { LoggedUsage } from "../kernel/session/session_parts.ts";
 import type { ApprovalOption, ContentBlock, JsonObject, Message, Prompt, RunLimits } from "../sdk/types.ts";
 

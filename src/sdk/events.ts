@@ -12,7 +12,6 @@
  *   are computed from these entries: a module that emitted one could answer its own approval
  * - `log_only`: an entry of the log; no handler is called
  * - `turn`: dropped while no turn runs
- * - `once`: emitted at most once in a turn; a repeated `prompt:submit` is a gate and passes its handlers again
  * - `parallel`: several can be in progress at once, so that their order differs between a recorded run and
  *   its replay
  * - `ends_deltas`: no delta of the session's current answer follows
@@ -28,7 +27,6 @@ export type EventTrait =
   | "runtime"
   | "log_only"
   | "turn"
-  | "once"
   | "parallel"
   | "ends_deltas"
   | "after_cancel"
@@ -49,18 +47,18 @@ const EVENTS: Readonly<Record<string, readonly EventTrait[]>> = {
   "session:state": ["runtime", "log_only", "own_fields"],
   "session:end": ["replayed", "ends_deltas", "own_fields"],
   "session:cleanup": ["replayed", "own_fields"],
-  "execution:start": ["turn", "once", "replayed", "own_fields"],
-  "execution:end": ["turn", "once", "replayed", "ends_deltas", "after_cancel", "own_fields"],
-  "prompt:submit": ["gate", "once", "replayed", "own_fields"],
-  "prompt:complete": ["once", "replayed", "own_fields"],
+  "execution:start": ["turn", "replayed", "own_fields"],
+  "execution:end": ["turn", "replayed", "ends_deltas", "after_cancel", "own_fields"],
+  "prompt:submit": ["gate", "replayed", "own_fields"],
+  "prompt:complete": ["replayed", "own_fields"],
   "plan:start": [],
   "plan:end": [],
-  "orchestrator:complete": ["turn", "once", "replayed", "after_cancel", "own_fields"],
+  "orchestrator:complete": ["turn", "replayed", "after_cancel", "own_fields"],
   "orchestrator:steering_injected": ["replayed", "own_fields"],
   "orchestrator:rate_limit_delay": ["replayed", "own_fields"],
   "orchestrator:goal_progress": ["own_fields"],
   "cancel:requested": ["own_fields"],
-  "cancel:completed": ["turn", "once", "replayed", "after_cancel", "own_fields"],
+  "cancel:completed": ["turn", "replayed", "after_cancel", "own_fields"],
   "provider:request": ["gate", "replayed", "own_fields"],
   "provider:response": ["durable", "ends_deltas", "own_fields"],
   "provider:error": ["replayed", "ends_deltas", "own_fields"],

@@ -16,7 +16,7 @@ import { inputSchemaOf } from "../../sdk/snake_case_aliases.ts";
 import { serializeOutput, toolFailure, ToolResult, toToolResult } from "../../sdk/tools.ts";
 import type { JsonObject, JsonSchema, RiskLevel, Tool, ToolCallContext } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";
-import { recoveredResult } from "../session/turn_recovery.ts";
+import { recoveredResult } from "../session/interrupted_turn.ts";
 import type { CallRecord, Turn } from "../session/turn_state.ts";
 import { CallDeadline } from "./call_deadline.ts";
 

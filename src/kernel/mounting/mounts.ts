@@ -1,9 +1,13 @@
-/** The mount points of a session: their names and aliases, and the guarded objects that are mounted there. */
-import { isObject } from "../../sdk/json.ts";
+/**
+ * The mount points of a session: their names and aliases, the guarded objects that are mounted there, and their
+ * description as data, which is stored with a run so that a replay needs no modules.
+ */
+import { isObject, toPlainObject } from "../../sdk/json.ts";
+import { countChange, liveViewOf } from "../../sdk/live_view.ts";
+import { methodOf } from "../../sdk/snake_case_aliases.ts";
+import type { JsonObject, Orchestrator, Provider, ProviderInfo, Tool } from "../../sdk/types.ts";
 import type { ContextGuard } from "../guards/context.ts";
 import type { ProviderGuard } from "../guards/provider.ts";
-import { countChange, liveViewOf } from "../../sdk/live_view.ts";
-import type { Orchestrator, Provider, Tool } from "../../sdk/types.ts";
 
 /** A canonical mount point. */
 export type MountPoint = "orchestrator" | "context" | "providers" | "tools";
@@ -140,4 +144,60 @@ export class LiveMap<T extends object> {
   get names(): string[] {
     return Object.keys(this.#items);
   }
+}
+
+/** Description of a mounted tool. */
+export interface ToolDescriptor extends Required<Omit<Tool, "native_specs" | "checkInput" | "execute">> {
+  /** Name that the tool is mounted under. */
+  key: string;
+  native_specs?: JsonObject;
+}
+
+/** Description of a mounted provider. */
+export interface ProviderDescriptor {
+  name: string;
+  priority: number;
+  info: ProviderInfo;
+  /** Result of `getModelInfo`, for providers that have it. */
+  model_info?: JsonObject;
+}
+
+/** Tools and providers, in mount order. */
+export interface MountedDescriptors {
+  tools: ToolDescriptor[];
+  providers: ProviderDescriptor[];
+}
+
+/** Returns the descriptions of the mounted tools and providers. */
+export function describeMounted(mounts: Mounts): MountedDescriptors {
+  const tools = mounts.tools.names.map((key) => {
+    const tool = mounts.tools.get(key)!; // it is mounted under that name
+    const { name, description, input_schema = {}, risk = "low" } = tool;
+    return {
+      key,
+      name,
+      description,
+      input_schema,
+      risk,
+      requires_approval: tool.requires_approval === true,
+      idempotent: tool.idempotent === true,
+      ...(tool.native_specs ? { native_specs: { ...tool.native_specs } } : {}),
+    };
+  });
+  const providers = mounts.providers.names.map((name) => {
+    const provider = mounts.providers.get(name)!; // as above
+    const modelInfo = methodOf(provider, "getModelInfo");
+    const descriptor: ProviderDescriptor = {
+      name,
+      priority: provider.priority ?? 100,
+      info: provider.getInfo(),
+    };
+    try {
+      if (modelInfo) descriptor.model_info = toPlainObject(modelInfo());
+    } catch {
+      // as a provider without getModelInfo
+    }
+    return descriptor;
+  });
+  return { tools, providers };
 }

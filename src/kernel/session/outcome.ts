@@ -120,3 +120,19 @@ function outputOf(turn: Turn, text: string): ContentBlock[] {
     ? blocks.map((block) => ({ ...block }))
     : toBlocks(text);
 }
+
+/** Returns the outcome of a run or turn that an error ended, when the kernel could not decide it. */
+export function failedOutcome(error: unknown, code = "internal"): Outcome {
+  return {
+    status: "failed",
+    stop_reason: "error",
+    output_text: "",
+    output: [],
+    error: { code, message: errorMessage(error) },
+  };
+}
+
+/** Returns the outcome of a run that was cancelled before it began. */
+export function cancelledOutcome(): Outcome {
+  return { status: "cancelled", stop_reason: "cancelled", output_text: "", output: [], error: null };
+}

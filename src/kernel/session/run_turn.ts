@@ -12,7 +12,7 @@ import { withGrace } from "../timeouts.ts";
 import type { ContextGuard } from "../guards/context.ts";
 import { type Outcome, outcomeOf, type Returned } from "./outcome.ts";
 import type { SessionParts } from "./session_parts.ts";
-import { type RecoveredTurn, restoreTurn } from "./turn_recovery.ts";
+import type { InterruptedTurn } from "./interrupted_turn.ts";
 import { Turn } from "./turn_state.ts";
 
 /** Options of {@link Session.execute}. */
@@ -24,7 +24,7 @@ export interface TurnOptions {
   /**
    * State of the interrupted turn from its log, when this is the same run; takes precedence over `iteration`.
    */
-  recovered?: RecoveredTurn;
+  recovered?: InterruptedTurn;
 }
 
 /** Collaborators of {@link runTurn}. */
@@ -39,7 +39,7 @@ export function createTurn(
   prompt: Prompt,
   { recovered, resume, iteration }: TurnOptions,
 ): Turn {
-  if (recovered) return restoreTurn(recovered, prompt);
+  if (recovered) return recovered.continued(prompt);
   const turn = new Turn(session.host.newId("turn"), prompt);
   if (resume) {
     turn.started = turn.prompt_submitted = true;
@@ -59,18 +59,18 @@ export async function runTurn(turn: Turn, parts: TurnDeps, options: TurnOptions)
 /**
  * Continues an interrupted turn. The loop is not called again when it had ended, or when it is not resumable.
  */
-async function resumeTurn(turn: Turn, parts: TurnDeps, recovered: RecoveredTurn): Promise<Returned> {
-  const { prompted, response, response_is_unstored: is_untold, cancelled, ended_with, provider_error } =
-    recovered;
+async function resumeTurn(turn: Turn, parts: TurnDeps, recovered: InterruptedTurn): Promise<Returned> {
+  const { prompted, response_is_unstored, cancelled, ended_with } = recovered;
+  const { response, provider_error } = turn;
   const { cancellation } = parts.session;
   if (cancelled !== null) {
     parts.tracker.cancel_requested = true;
     if (cancelled === "immediate") cancellation.requestImmediate();
     else cancellation.requestGraceful();
   }
-  if (response && is_untold) await contextOf(parts).addMessage(assistantMessage(response));
+  if (response && response_is_unstored) await contextOf(parts).addMessage(assistantMessage(response));
   if (ended_with !== null) {
-    const failed = recovered.completed === "error" || recovered.emitted.has("execution:end");
+    const failed = turn.completed === "error" || turn.ended;
     return failed && provider_error ? { error: provider_error } : { text: ended_with };
   }
   if (prompted && parts.mounts.orchestrator?.resumable !== true) {

@@ -111,7 +111,7 @@ export class Turn {
   provider_error: unknown = undefined;
   calls: CallRecord[] = [];
 
-  constructor(readonly id: string, readonly prompt: Prompt) {}
+  constructor(readonly id: string, public prompt: Prompt) {}
 
   /** Id and iteration, as an entry and a handler's payload have them: up to the last end event. */
   get fields(): { turn_id?: string; iteration?: number } {

@@ -208,16 +208,18 @@ function nextIteration(turn: Turn, data: JsonObject): number {
 
 /** Sets the usage that the guard measured, and drops the event of an answer that was reported already. */
 function completeResponse(turn: Turn, data: JsonObject): JsonObject | null {
-  const { response, unreported_response: untold_response, response_usage } = turn;
+  const { response, unreported_response, response_usage } = turn;
   if (response === null || turn.inner_responses.has(data)) return data;
-  if (untold_response === null) return null;
+  if (unreported_response === null) return null;
   turn.unreported_response = null;
-  if (data.provider === untold_response && data.usage === response_usage && data.tool_calls !== undefined) {
+  if (
+    data.provider === unreported_response && data.usage === response_usage && data.tool_calls !== undefined
+  ) {
     return data;
   }
   return {
     ...data,
-    provider: untold_response,
+    provider: unreported_response,
     iteration: data.iteration ?? turn.iteration,
     usage: response_usage,
     tool_calls: data.tool_calls ?? (response.tool_calls?.length ?? 0) > 0,

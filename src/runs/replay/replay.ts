@@ -4,16 +4,15 @@
  */
 import type { Entry } from "../../kernel/host.ts";
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
-import type { Outcome } from "../../kernel/session/outcome.ts";
+import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
-import type { RecoveredTurn } from "../../kernel/session/turn_recovery.ts";
+import type { InterruptedTurn } from "../../kernel/session/interrupted_turn.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlainObject } from "../../sdk/json.ts";
 import type { Clock, Message, Prompt, RunLimits } from "../../sdk/types.ts";
 import type { RunnablePlan, SecretSink } from "../ports.ts";
-import { failedOutcome } from "../run/outcomes.ts";
+import { hasStarted, stateAfter, turnStateOf, usedBefore } from "../run/restored_run.ts";
 import { projectionOf, recordContextUsage } from "../run/run_projection.ts";
-import { hasStarted, stateAfter, turnStateOf, usedBefore } from "../scheduler/crash_state.ts";
 import { childRunLimits } from "../subagents/spawner.ts";
 import { runChildTurn } from "../subagents/turn.ts";
 import type { Difference, Recording, ReplayReport } from "../types.ts";
@@ -156,7 +155,7 @@ class Replay {
     void this.#runOwnSession(session, recovered);
   }
 
-  async #runOwnSession(replayed: ReplaySession, recovered: RecoveredTurn | null): Promise<void> {
+  async #runOwnSession(replayed: ReplaySession, recovered: InterruptedTurn | null): Promise<void> {
     const { run, replay: { resume } } = this.#recording;
     const { session, recorded } = replayed;
     let outcome: Outcome;

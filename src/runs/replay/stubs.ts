@@ -3,11 +3,8 @@
  * recording.
  */
 import type { Entry } from "../../kernel/host.ts";
-import type {
-  MountedDescriptors,
-  ProviderDescriptor,
-  ToolDescriptor,
-} from "../../kernel/mounting/mount_descriptors.ts";
+import type { MountedDescriptors, ProviderDescriptor, ToolDescriptor } from "../../kernel/mounting/mounts.ts";
+import { errorFromLog } from "../../kernel/session/interrupted_turn.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { LLMError, type LLMErrorType } from "../../sdk/llm_errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
@@ -124,13 +121,9 @@ function errorOf(outcome: unknown, limit: string | null): Error {
 }
 
 function errorOfType({ type = "Error", msg = "" }: JsonObject, limit: string | null): Error {
-  const error = new Error(String(msg));
-  if (type === "limit_reached") {
-    return new PreampError("limit_reached", error.message, { facts: { limit: limit ?? "limit" } });
-  }
-  if (type === "interrupted" || String(type).startsWith("tool_")) return Object.assign(error, { code: type });
-  error.name = String(type);
-  return error;
+  return type === "limit_reached"
+    ? new PreampError("limit_reached", String(msg), { facts: { limit: limit ?? "limit" } })
+    : errorFromLog({ type, msg });
 }
 
 function providerOf(

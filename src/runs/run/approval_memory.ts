@@ -1,9 +1,10 @@
 /**
- * Remembered approvals: answers that also hold for later questions of their session (`remember` of an
- * approval). They are stored with the session as a projection of its log. They do not hold in other sessions,
- * sub-agents or forks.
+ * Earlier answers that apply to a question. Remembered ones also hold for later questions of their session (`remember`
+ * of an approval): they are stored with the session as a projection of its log, and do not hold in other sessions,
+ * sub-agents or forks. Known ones are those of an interrupted run to the same question.
  */
-import type { ApprovalMatch, Entry } from "../../kernel/host.ts";
+import type { ApprovalMatch, ApprovalRequest, Entry, KnownApproval } from "../../kernel/host.ts";
+import { REDACTED } from "../../policy/redact.ts";
 import type { Approval, RememberedApproval } from "../types.ts";
 
 /**
@@ -56,4 +57,34 @@ function keyOf(
   scope: "session" | "pattern",
 ): string {
   return scope === "session" ? prompt : pattern ?? args_hash;
+}
+
+/**
+ * Returns the earlier question about the same tool call with the same arguments. Redacted arguments have no
+ * comparable hash; for them the call id alone decides, because an interrupted call is never repeated.
+ */
+export function knownApproval(
+  approvals: readonly Approval[],
+  { tool_call_id, args_hash, action }: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
+  session_id: string,
+): KnownApproval | null {
+  const found = approvals.findLast((approval) =>
+    approval.session_id === session_id && approval.tool_call_id === tool_call_id &&
+    approval.action === action &&
+    (approval.args_hash === args_hash || JSON.stringify(approval.tool_input).includes(REDACTED))
+  );
+  if (!found) return null;
+  return {
+    request: requestOf(found),
+    answer: found.status === "pending" ? null : {
+      decision: found.decision ?? "deny",
+      reason: found.reason ?? null,
+      decided_by: found.decided_by ?? null,
+    },
+  };
+}
+
+/** Returns the question of an approval. */
+export function requestOf(approval: Approval): ApprovalRequest {
+  return { ...approval, approval_id: approval.id };
 }

@@ -4,8 +4,8 @@
  */
 import { draftEntry, type Entry } from "../../kernel/host.ts";
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
-import type { Outcome } from "../../kernel/session/outcome.ts";
-import type { RecoveredTurn } from "../../kernel/session/turn_recovery.ts";
+import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
+import type { InterruptedTurn } from "../../kernel/session/interrupted_turn.ts";
 import type { TurnOptions } from "../../kernel/session/run_turn.ts";
 import { Session } from "../../kernel/session/session.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
@@ -16,11 +16,9 @@ import type { Prompt } from "../../sdk/types.ts";
 import { ConflictError, type Fence } from "../../store/store.ts";
 import { ApprovalQueue } from "./approvals.ts";
 import type { LogLimits, RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
-import { hasStarted, type OrphanedRun, stateAfter } from "../scheduler/crash_state.ts";
 import { Spawner } from "../subagents/spawner.ts";
-import { failedOutcome } from "./outcomes.ts";
 import { RunLog } from "./run_log.ts";
-import { announceRecovery, restoreRun } from "./recovered_run.ts";
+import { announceRecovery, hasStarted, type OrphanedRun, restoreRun, stateAfter } from "./restored_run.ts";
 import type { RunOptions } from "./run_options.ts";
 import { RunProjection } from "./run_projection.ts";
 import { DAY_MS, RunRecords } from "./run_records.ts";
@@ -69,7 +67,7 @@ export class ActiveRun implements RunHandle {
   /** Whether the run is stored. */
   is_accepted = false;
   /** State of the turn that a crashed process left. */
-  #recovered: RecoveredTurn | null = null;
+  #recovered: InterruptedTurn | null = null;
 
   /** Registers the secrets of the plan. */
   constructor(options: RunOptions) {

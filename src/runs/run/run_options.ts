@@ -1,7 +1,7 @@
 /** Options of a run, and what it needs from the scheduler. */
 import type { RunnablePlan, RunsDeps } from "../ports.ts";
 import type { AdmissionSlot } from "../scheduler/admission.ts";
-import type { OrphanedRun } from "../scheduler/crash_state.ts";
+import type { OrphanedRun } from "./restored_run.ts";
 import type { FinishedRun, SavedSession } from "../storage/session_store.ts";
 import type { Change, Fence } from "../../store/store.ts";
 import type { Caller, CreateOptions, RunRequest } from "../types.ts";

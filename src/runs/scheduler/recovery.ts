@@ -2,14 +2,14 @@
  * Continues the runs of crashed processes. A run is recovered when it has not ended and the lease of its
  * session, or its own lease while it waits, has expired. See src/docs/architecture.md#the-log-is-the-state.
  */
-import type { Entry } from "../../kernel/host.ts";
-import { draftEntry } from "../../kernel/host.ts";
+import { draftEntry, type Entry } from "../../kernel/host.ts";
+import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { RunnablePlan, RunsDeps } from "../ports.ts";
-import { interruptedOutcome } from "../run/outcomes.ts";
 import type { ActiveRun } from "../run/run.ts";
+import type { OrphanedRun } from "../run/restored_run.ts";
 import type { NewRun } from "../run/run_options.ts";
 import {
   inputChange,
@@ -27,7 +27,6 @@ import {
   type SessionStore,
 } from "../storage/session_store.ts";
 import type { Run } from "../types.ts";
-import type { OrphanedRun } from "./crash_state.ts";
 import { projectRun } from "./remote_runs.ts";
 import type { SessionLeases } from "./session_leases.ts";
 import type { SessionQueue } from "./session_queue.ts";
@@ -248,4 +247,10 @@ function beforeRun(saved: SavedSession, { continued }: StoredInput): SavedSessio
   return continued || run_count > 1
     ? { ...saved, object: { ...saved.object, run_count: run_count - 1 } }
     : null;
+}
+
+/** Returns the outcome of a run that cannot be continued. */
+function interruptedOutcome(error: unknown): Outcome {
+  const message = `Cannot continue the run: its process ended: ${errorMessage(error)}`;
+  return { ...failedOutcome(error), error: { code: "interrupted", message } };
 }

@@ -1,8 +1,8 @@
 /**
  * Begins runs in their sessions: supersedes or cancels the run that has the session, lets the new one wait, or refuses it.
  */
+import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
 import type { JsonObject } from "../../sdk/types.ts";
-import { cancelledOutcome, failedOutcome } from "../run/outcomes.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { SessionStore } from "../storage/session_store.ts";
 import { busyError, type SessionLeases } from "./session_leases.ts";

@@ -3,12 +3,12 @@
  * the store. The server that accepted the run has a lease of it and starts it; when that server dies, another one
  * acquires the lease and waits instead.
  */
+import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { allRecords, type Fence, type VersionedRecord } from "../../store/store.ts";
 import type { RunsDeps } from "../ports.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { Caller } from "../types.ts";
-import { cancelledOutcome, failedOutcome } from "../run/outcomes.ts";
 import type { HeldLeases } from "./held_leases.ts";
 import type { SessionLeases } from "./session_leases.ts";
 

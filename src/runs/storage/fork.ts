@@ -2,6 +2,7 @@
  * Forks: new sessions with part of another session's history, also up to an entry of a run. A turn begins with a message by the user;
  * steering messages, reminders and injections belong to the turn in which they were added.
  */
+import { isPrompt } from "../../kernel/session/interrupted_turn.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { assistantMessage } from "../../sdk/loop/assistant_message.ts";
@@ -10,7 +11,7 @@ import { parseToolCall } from "../../sdk/tools.ts";
 import type { Message, Prompt } from "../../sdk/types.ts";
 import type { ResumeOptions } from "../run/run_options.ts";
 import { projectionOf } from "../run/run_projection.ts";
-import { stateAfter } from "../scheduler/crash_state.ts";
+import { stateAfter } from "../run/restored_run.ts";
 import type { Recording } from "../types.ts";
 import type { SavedSession } from "./session_store.ts";
 
@@ -172,11 +173,6 @@ export function pointOf({ run, events, replay }: Recording, from_event: number):
     prompt: started.data.prompt as Prompt, // written by the kernel
     resume: prompted ? { iteration } : undefined,
   };
-}
-
-function isPrompt(message: unknown): boolean {
-  return isObject(message) && message.role === "user" &&
-    (!isObject(message.metadata) || message.metadata.source === undefined);
 }
 
 /** Returns the assistant message of a response, as a loop stores it. */

@@ -1,9 +1,8 @@
 /** Runs a sub-agent's turn, after checking that its prompt fits. */
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
-import type { Outcome } from "../../kernel/session/outcome.ts";
+import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
 import type { Session } from "../../kernel/session/session.ts";
 import { errorCode, PreampError } from "../../sdk/errors.ts";
-import { failedOutcome } from "../run/outcomes.ts";
 import { messageTokens } from "../../sdk/token_estimate.ts";
 
 /** Maximum share of the context window for a sub-agent's prompt, which cannot be compacted. */

@@ -1,83 +1,73 @@
 /**
- * Reads the state of an interrupted turn from the log, so that a new session can continue it: the events that
- * were emitted, the result of each call, and how the turn had ended. See
+ * An interrupted turn, read from the log so that a new session can continue it: the events that were emitted, how the
+ * turn had ended, and what happens to each tool call whose process ended. See
  * src/docs/architecture.md#the-log-is-the-state.
  */
 import { PreampError } from "../../sdk/errors.ts";
-import { eventsWith } from "../../sdk/events.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
 import { toToolResult } from "../../sdk/tools.ts";
-import type { ChatResponse, Prompt, ToolResult } from "../../sdk/types.ts";
+import type { Prompt, ToolResult } from "../../sdk/types.ts";
 import type { DraftEntry } from "../host.ts";
 import { type RecoveredCall, Turn } from "./turn_state.ts";
 
-/** Events that are emitted at most once in a turn. */
-const ONCE_PER_TURN = eventsWith("once");
-
-/** State of an interrupted turn, computed entry by entry. */
-export class RecoveredTurn {
+/** An interrupted turn, restored entry by entry. */
+export class InterruptedTurn {
+  readonly turn: Turn;
   /** Whether the prompt is in the history, so that the loop resumes; else the turn starts. */
   prompted = false;
-  /** Number of answered iterations. */
-  iteration = 0;
-  /** The last answer; null before the first. */
-  response: ChatResponse | null = null;
   /** Whether the last answer is not in the history yet. */
   response_is_unstored = false;
   /** Calls of the last answer that have entries in the log, by id. */
   calls = new Map<string, RecoveredCall>();
   /** State of `cancel:requested`; null when the turn was not cancelled. */
   cancelled: "graceful" | "immediate" | null = null;
-  /** Events of the turn that are emitted at most once, and were emitted. */
-  readonly emitted = new Set<string>();
-  /** Status of `orchestrator:complete`; null when it was not emitted. */
-  completed: string | null = null;
-  prompt_denied: string | null = null;
-  request_denied: string | null = null;
-  max_reached = false;
-  /** Name of the limit that refused a tool call. */
-  limit: string | null = null;
-  /** Error of the last model call, when no other call followed. */
-  provider_error: Error | null = null;
   readonly #redacted: string;
   /** Text of `execution:end`. */
   #answer: string | null = null;
 
   /** @param redacted The text that replaces secrets. */
-  constructor(readonly turn_id: string, redacted: string) {
+  constructor(turn_id: string, redacted: string) {
+    this.turn = new Turn(turn_id, "");
     this.#redacted = redacted;
   }
 
   /** Text of the turn, when the loop had ended; null when it had not. */
   get ended_with(): string | null {
-    const denied = this.prompt_denied ?? this.request_denied;
+    const { denied, limit } = this.turn;
     if (this.#answer !== null) return this.#answer;
     if (denied !== null) return `Operation denied: ${denied}`;
-    return this.limit === null ? null : "";
+    return limit === null ? null : "";
   }
 
   /** Adds the next entry of the turn. */
   add({ event, data, verdict }: DraftEntry): void {
-    if (ONCE_PER_TURN.has(event)) this.emitted.add(event);
+    const { turn } = this;
     const denied = verdict?.action === "deny" ? verdict.reason ?? "Denied by hook" : null;
     switch (event) {
+      case "execution:start":
+        turn.started = true;
+        break;
       case "prompt:submit":
-        this.prompt_denied = denied;
+        turn.prompt_denied = denied;
+        break;
+      case "prompt:complete":
+        turn.prompt_completed = true;
         break;
       case "provider:error":
-        this.provider_error = failureOf(data.error);
+        turn.provider_error = errorFromLog(data.error);
         break;
       case "provider:request":
-        this.provider_error = null;
-        this.request_denied = denied;
-        this.max_reached ||= data.max_reached === true;
+        turn.provider_error = undefined;
+        turn.request_denied = denied;
+        turn.max_reached ||= data.max_reached === true;
         break;
       case "provider:response":
         if (data.inner !== true) this.#addAnswer(data);
         break;
       case "context:message":
-        this.#message(data.message);
+        if (isObject(data.message) && data.message.role === "assistant") this.response_is_unstored = false;
+        this.prompted ||= isPrompt(data.message);
         break;
       case "tool:pre":
         this.#pre(data, verdict?.action);
@@ -89,37 +79,34 @@ export class RecoveredTurn {
         this.calls.set(String(data.tool_call_id), { result: toToolResult(data.result) });
         break;
       case "tool:error":
-        this.calls.set(String(data.tool_call_id), { error: failureOf(data.error) });
-        if (isObject(data.error) && data.error.type === "limit_reached") this.limit = "max_tool_calls";
+        this.calls.set(String(data.tool_call_id), { error: errorFromLog(data.error) });
+        if (isObject(data.error) && data.error.type === "limit_reached") turn.limit = "max_tool_calls";
         break;
       case "cancel:requested":
         this.cancelled = data.state === "immediate" ? "immediate" : "graceful";
         break;
+      case "cancel:completed":
+        turn.cancel_completed = true;
+        break;
       case "execution:end":
+        turn.ended = true;
         this.#answer = String(data.response ?? "");
         break;
       case "orchestrator:complete":
-        this.completed = String(data.status ?? "");
+        turn.completed = String(data.status ?? "");
         break;
     }
   }
 
   #addAnswer(data: JsonObject): void {
-    this.iteration++;
+    const { turn } = this;
+    turn.iteration++;
     this.calls = new Map();
-    this.response = isObject(data.response) ? toChatResponse(data.response) : null;
-    this.response_is_unstored = (this.response?.content.length ?? 0) > 0;
-    for (const call of this.response?.tool_calls ?? []) {
+    turn.response = isObject(data.response) ? toChatResponse(data.response) : null;
+    this.response_is_unstored = (turn.response?.content.length ?? 0) > 0;
+    for (const call of turn.response?.tool_calls ?? []) {
       if (JSON.stringify(call.arguments).includes(this.#redacted)) this.calls.set(call.id, "redacted");
     }
-  }
-
-  #message(message: unknown): void {
-    if (!isObject(message)) return;
-    if (message.role === "assistant") this.response_is_unstored = false;
-    const of_user = message.role === "user" &&
-      (!isObject(message.metadata) || message.metadata.source === undefined);
-    if (of_user) this.prompted = true;
   }
 
   /**
@@ -131,63 +118,56 @@ export class RecoveredTurn {
     if (action === "deny" || action === "ask_user" || this.calls.has(id)) return;
     this.calls.set(id, "lost");
   }
+
+  /** Returns the turn, ready to continue. Called once, after the last entry. */
+  continued(prompt: Prompt): Turn {
+    const { turn, calls } = this;
+    turn.prompt = prompt;
+    turn.prompt_submitted = this.prompted;
+    turn.is_over = turn.ended && turn.completed !== null;
+    turn.answered = turn.iteration;
+    turn.expect(turn.response?.tool_calls ?? []);
+    turn.recovered = calls;
+    for (const call of turn.calls) call.reported = typeof calls.get(call.id) === "object";
+    return turn;
+  }
+}
+
+/** Returns whether a message is the prompt of a turn, and not one that was added during the turn. */
+export function isPrompt(message: unknown): boolean {
+  return isObject(message) && message.role === "user" &&
+    (!isObject(message.metadata) || message.metadata.source === undefined);
 }
 
 /**
- * Returns the state of a session's last turn, or null when no turn was started.
+ * Returns a session's last turn, or null when no turn was started.
  * @param redacted The text that replaces secrets.
  */
-export function recoverTurn(
+export function interruptedTurnOf(
   entries: readonly DraftEntry[],
   session_id: string,
   redacted: string,
-): RecoveredTurn | null {
+): InterruptedTurn | null {
   const own = entries.filter((entry) => entry.session_id === session_id);
   const turn_id = own.findLast((entry) => entry.turn_id !== undefined)?.turn_id;
   if (turn_id === undefined) return null;
-  const recovered = new RecoveredTurn(turn_id, redacted);
+  const interrupted = new InterruptedTurn(turn_id, redacted);
   for (const entry of own) {
-    if (entry.turn_id === turn_id || entry.event === "cancel:requested") recovered.add(entry);
+    if (entry.turn_id === turn_id || entry.event === "cancel:requested") interrupted.add(entry);
   }
-  return recovered;
+  return interrupted;
 }
 
 /**
  * Creates an error from its data in the log, with a code when its type is a code, so that it is logged
  * identically.
  */
-function failureOf(data: unknown): Error {
+export function errorFromLog(data: unknown): Error {
   const { type = "Error", msg = "" } = isObject(data) ? data : {};
   const failure = new Error(String(msg));
   if (/^(tool_|interrupted$)/.test(String(type))) return Object.assign(failure, { code: type });
   failure.name = String(type);
   return failure;
-}
-
-/** Creates the state of a turn that continues. */
-export function restoreTurn(recovered: RecoveredTurn, prompt: Prompt): Turn {
-  const turn = new Turn(recovered.turn_id, prompt);
-  turn.started = recovered.emitted.has("execution:start");
-  turn.prompt_submitted = recovered.prompted;
-  turn.ended = recovered.emitted.has("execution:end");
-  turn.cancel_completed = recovered.emitted.has("cancel:completed");
-  turn.prompt_completed = recovered.emitted.has("prompt:complete");
-  turn.completed = recovered.completed;
-  turn.is_over = turn.ended && recovered.completed !== null;
-  turn.iteration = turn.answered = recovered.iteration;
-  turn.response = recovered.response;
-  turn.prompt_denied = recovered.prompt_denied;
-  turn.request_denied = recovered.request_denied;
-  turn.max_reached = recovered.max_reached;
-  turn.limit = recovered.limit;
-  turn.provider_error = recovered.provider_error ?? undefined;
-  turn.expect(recovered.response?.tool_calls ?? []);
-  turn.recovered = recovered.calls;
-  for (const call of turn.calls) {
-    const known = recovered.calls.get(call.id);
-    call.reported = typeof known === "object";
-  }
-  return turn;
 }
 
 /**

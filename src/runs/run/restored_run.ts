@@ -1,0 +1,137 @@
+/**
+ * Restores the run of a crashed process from its log, and records that it continues. What happens to the tool calls of
+ * its turn is decided by `src/kernel/session/interrupted_turn.ts`.
+ */
+import { draftEntry, type Entry } from "../../kernel/host.ts";
+import type { RunLimitGuard, UsedLimits } from "../../kernel/run_limits.ts";
+import { type InterruptedTurn, interruptedTurnOf } from "../../kernel/session/interrupted_turn.ts";
+import { REDACTED } from "../../policy/redact.ts";
+import { allows } from "../../sdk/hook_actions.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import type { StoredInput } from "../storage/run_input.ts";
+import type { RunInput } from "../types.ts";
+import { requestOf } from "./approval_memory.ts";
+import type { RunProjection } from "./run_projection.ts";
+import type { HostedRun, SessionHost } from "./session_host.ts";
+
+/** A run that a crashed process began and did not end. */
+export interface OrphanedRun {
+  readonly input: StoredInput;
+  /** The stored entries of its log. */
+  readonly entries: readonly Entry[];
+}
+
+/**
+ * Returns a session's state as of the log. A `session:state` entry is recorded right before the step that it
+ * belongs to; at the end of the log it is ignored, because that step is still to come.
+ */
+export function stateAfter(before: JsonObject, entries: readonly Entry[], session_id: string): JsonObject {
+  const state = { ...before };
+  for (const { event, data, session_id: of } of entries.slice(0, -1)) {
+    if (event !== "session:state" || of !== session_id || !isObject(data.set)) continue;
+    for (const [key, value] of Object.entries(data.set)) {
+      if (value === null) delete state[key]; // null: the key was deleted
+      else state[key] = value;
+    }
+  }
+  return state;
+}
+
+/**
+ * Returns the state of an interrupted run's turn, or null when no turn began. `resume`: the turn began in
+ * another run.
+ */
+export function turnStateOf(
+  entries: readonly Entry[],
+  session_id: string,
+  resume: RunInput["resume"],
+): InterruptedTurn | null {
+  const interrupted = interruptedTurnOf(entries, session_id, REDACTED);
+  if (interrupted === null || resume === undefined) return interrupted;
+  interrupted.prompted = interrupted.turn.started = true;
+  interrupted.turn.iteration += resume.iteration;
+  return interrupted;
+}
+
+/**
+ * Returns how much of its limits a run had used when its process ended. `recovered`: state of the own
+ * session's turn.
+ */
+export function usedBefore(
+  projection: RunProjection,
+  entries: readonly Entry[],
+  recovered: InterruptedTurn | null,
+): UsedLimits {
+  const lost = [...recovered?.calls.values() ?? []].filter((call) => call === "lost").length;
+  const { used } = projection;
+  return {
+    ...used,
+    tool_calls: used.tool_calls + lost, // it is not known whether lost calls ran: they count as if they had
+    duration_ms: activeDuration(entries),
+  };
+}
+
+/** Returns whether a session began in this log; then its next initialisation continues it. */
+export function hasStarted(entries: readonly Entry[], session_id: string): boolean {
+  return entries.some(({ event, session_id: of }) =>
+    of === session_id && (event === "session:start" || event === "session:resume")
+  );
+}
+
+/** Returns the milliseconds that a run was active. Time spent waiting for approvals does not count. */
+function activeDuration(entries: readonly Entry[]): number {
+  let active_ms = 0;
+  let is_active = true;
+  let previous: number | null = null;
+  for (const { event, ts, data } of entries) {
+    const now = Date.parse(ts);
+    // the clock may have been set back, or be another server's
+    if (is_active && previous !== null) active_ms += Math.max(0, now - previous);
+    previous = now;
+    if (event === "run:status" || event === "run:start") is_active = data.status === "running";
+  }
+  return active_ms;
+}
+
+/** The run that is restored. */
+type RestoredRun = Pick<HostedRun, "session_id" | "log" | "projection" | "approvalQueue"> & {
+  readonly limitGuard: RunLimitGuard;
+};
+
+/** Restores projection, log, approvals and used limits; returns the state of the interrupted turn, if any. */
+export function restoreRun(
+  { input, entries }: OrphanedRun,
+  { session_id, log, projection, approvalQueue, limitGuard }: RestoredRun,
+): InterruptedTurn | null {
+  for (const entry of entries) projection.add(entry);
+  log.continueAfter(entries);
+  const recovered = turnStateOf(entries, session_id, input.resume);
+  limitGuard.restore(usedBefore(projection, entries, recovered));
+  for (const { status, id } of projection.approvals) {
+    if (status === "pending") approvalQueue.expect(id);
+  }
+  return recovered;
+}
+
+/**
+ * Records that the run continues in this process. Denies the open questions of its sub-agents, which do not
+ * continue.
+ */
+export async function announceRecovery(
+  { entries }: OrphanedRun,
+  { session_id, projection, approvalQueue }: RestoredRun,
+  host: SessionHost,
+): Promise<void> {
+  const status = projection.status === "awaiting_approval" ? "awaiting_approval" : "running";
+  await host.status({ status, resumed: true });
+  for (const approval of projection.approvals) {
+    const { id, session_id: asked_by, tool_name, tool_call_id, args_hash, options } = approval;
+    if (approval.status !== "pending" || asked_by === session_id) continue;
+    const answer = await approvalQueue.drop(requestOf(approval), "its sub-agent was interrupted");
+    const question = entries.find(({ data }) => data.approval_id === id);
+    const decision = { approval_id: id, tool_name, tool_call_id, args_hash, ...answer };
+    const event = allows(answer.decision, options) ? "approval:granted" : "approval:denied";
+    const { parent_id = null, turn_id, iteration } = question ?? {};
+    await host.record(draftEntry(event, asked_by, decision, { parent_id, turn_id, iteration }));
+  }
+}
