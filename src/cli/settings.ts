@@ -7,7 +7,7 @@ import { mergeAll } from "../plan/merge.ts";
 import { entriesOfKeys } from "../policy/api_keys.ts";
 import { policyFromData } from "../policy/parse_policy.ts";
 import type { Policy } from "../policy/policy.ts";
-import { isFolderPath } from "../policy/rules.ts";
+import { isFolderPath } from "../policy/setting_types.ts";
 import {
   commaSeparated,
   OUTSIDE_SETTINGS,

@@ -4,7 +4,7 @@
  */
 import { nodeCrypto } from "../sdk/digest.ts";
 import type { ApiKeyEntry } from "./policy.ts";
-import type { Rule } from "./rules.ts";
+import type { SettingType } from "./setting_types.ts";
 import { fitting, object, text } from "../plan/check/field_checks.ts";
 import { checkKeys, type Findings } from "../sdk/findings.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
@@ -88,9 +88,9 @@ function digestOf(key: string): Uint8Array {
 }
 
 /**
- * Returns the rule of `auth.keys`: names and hashes are unique, and each policy is an entry of `policies`.
+ * Returns the type of the setting `auth.keys`: names and hashes are unique, and each policy is an entry of `policies`.
  */
-export function apiKeys(meaning: string): Rule<ApiKeyEntry[]> {
+export function apiKeys(meaning: string): SettingType<ApiKeyEntry[]> {
   return {
     form: "data",
     default: [],

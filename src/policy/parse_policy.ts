@@ -5,7 +5,7 @@ import { documentError, type Locate, toDetail } from "../plan/check/findings.ts"
 import { describe, type Path } from "../sdk/value_path.ts";
 import type { Policy, PolicyOverlay } from "./policy.ts";
 import { defaultPolicy, OVERLAY_SECTIONS, SECTIONS, SINGLES } from "./policy_schema.ts";
-import type { Rules } from "./rules.ts";
+import type { SettingTypes } from "./setting_types.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 
 const KEYS: ReadonlySet<string> = new Set([
@@ -32,9 +32,9 @@ export function policyFromData(data: JsonObject, options: { label?: string; loca
 function readPolicy(data: JsonObject, findings: Findings): Policy {
   const policy = defaultPolicy();
   checkKeys(data, KEYS, [], findings, "error");
-  Object.assign(policy, readRules(SINGLES, data, [], findings, data));
-  for (const [name, rules] of Object.entries<Rules>(SECTIONS)) {
-    const section = readSection(rules, data, [name], findings, data);
+  Object.assign(policy, readFields(SINGLES, data, [], findings, data));
+  for (const [name, types] of Object.entries<SettingTypes>(SECTIONS)) {
+    const section = readSection(types, data, [name], findings, data);
     Object.assign(policy[name as keyof typeof SECTIONS], section); // Object.entries loses the key type
   }
   if (Object.hasOwn(data, "policies")) policy.policies = readOverlays(data, findings);
@@ -45,7 +45,7 @@ function readPolicy(data: JsonObject, findings: Findings): Policy {
  * Reads the last key of `path` in `data` as a section of settings. Invalid keys are reported and left out.
  */
 function readSection(
-  rules: Rules,
+  types: SettingTypes,
   data: JsonObject,
   path: Path,
   findings: Findings,
@@ -53,23 +53,23 @@ function readSection(
 ): Record<string, unknown> | undefined {
   const name = String(path.at(-1));
   if (!Object.hasOwn(data, name)) return undefined;
-  const fields = object(data[name], path, findings, `write ${name}: {${Object.keys(rules)[0]}: …}`);
+  const fields = object(data[name], path, findings, `write ${name}: {${Object.keys(types)[0]}: …}`);
   if (!fields) return undefined;
-  checkKeys(fields, new Set(Object.keys(rules)), path, findings, "error");
-  return readRules(rules, fields, path, findings, document);
+  checkKeys(fields, new Set(Object.keys(types)), path, findings, "error");
+  return readFields(types, fields, path, findings, document);
 }
 
-function readRules(
-  rules: Rules,
+function readFields(
+  types: SettingTypes,
   fields: JsonObject,
   path: Path,
   findings: Findings,
   document: JsonObject,
 ): Record<string, unknown> {
   const read: Record<string, unknown> = {};
-  for (const [key, rule] of Object.entries(rules)) {
+  for (const [key, type] of Object.entries(types)) {
     if (!Object.hasOwn(fields, key)) continue;
-    const value = rule.read(fields[key], [...path, key], findings, document);
+    const value = type.read(fields[key], [...path, key], findings, document);
     if (value !== undefined) read[key] = value;
   }
   return read;
@@ -85,22 +85,27 @@ function readOverlays(document: JsonObject, findings: Findings): Record<string, 
     checkKeys(sections, new Set(OVERLAY_SECTIONS), path, findings, "error");
     const overlay: Record<string, unknown> = {};
     for (const section of OVERLAY_SECTIONS) {
-      const rules: Rules = SECTIONS[section];
-      const read = readSection(rules, sections, [...path, section], findings, document);
+      const types: SettingTypes = SECTIONS[section];
+      const read = readSection(types, sections, [...path, section], findings, document);
       if (!read) continue;
-      refuseOfServer(rules, read, [...path, section], findings);
+      refuseOfServer(types, read, [...path, section], findings);
       overlay[section] = read;
     }
     narrowPermissions(overlay, sections);
-    overlays[name] = overlay; // each section was read by the rules of its own type
+    overlays[name] = overlay; // each section was read by its own types
   }
   return overlays;
 }
 
 /** Reports settings of the whole server in the policy of a key. */
-function refuseOfServer(rules: Rules, read: Record<string, unknown>, path: Path, findings: Findings): void {
+function refuseOfServer(
+  types: SettingTypes,
+  read: Record<string, unknown>,
+  path: Path,
+  findings: Findings,
+): void {
   for (const key of Object.keys(read)) {
-    const hint = rules[key]?.for_keys;
+    const hint = types[key]?.for_keys;
     if (hint === undefined) continue;
     const message = `Cannot set ${describe(key)} for one key: it applies to the whole server`;
     findings.error([...path, key], "value", message, hint);
@@ -108,7 +113,7 @@ function refuseOfServer(rules: Rules, read: Record<string, unknown>, path: Path,
 }
 
 /**
- * Removes the names that an overlay's `permissions.max` does not set; the rule fills them in for the
+ * Removes the names that an overlay's `permissions.max` does not set; reading fills them in for the
  * server's own.
  */
 function narrowPermissions(overlay: Record<string, unknown>, written: JsonObject): void {

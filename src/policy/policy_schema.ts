@@ -19,15 +19,15 @@ import {
   modelName,
   names,
   origins,
-  type Rule,
-  type Rules,
   seconds,
+  type SettingType,
+  type SettingTypes,
   storeName,
   trustedPrefixes,
   urlPrefixes,
   whole,
   words,
-} from "./rules.ts";
+} from "./setting_types.ts";
 
 /** Top-level keys that are settings. */
 export type SingleName = "plans" | "model" | "store";
@@ -36,7 +36,7 @@ export type SingleName = "plans" | "model" | "store";
 export type SectionName = Exclude<keyof Policy, SingleName | "policies">;
 
 /** Top-level keys that are settings. */
-export const SINGLES: { readonly [Name in SingleName]: Rule<Policy[Name]> } = {
+export const SINGLES: { readonly [Name in SingleName]: SettingType<Policy[Name]> } = {
   plans: words("plans/", "Folder of the operator's named plans", "a folder, relative to preamp.yaml"),
   model: modelName("Model of the demo agent, which runs when a request names no plan"),
   store: storeName(
@@ -46,7 +46,7 @@ export const SINGLES: { readonly [Name in SingleName]: Rule<Policy[Name]> } = {
 
 /** Sections of settings. */
 export const SECTIONS: {
-  readonly [Name in SectionName]: { readonly [Key in keyof Policy[Name]]: Rule<Policy[Name][Key]> };
+  readonly [Name in SectionName]: { readonly [Key in keyof Policy[Name]]: SettingType<Policy[Name][Key]> };
 } = {
   listen: {
     host: words(
@@ -181,17 +181,17 @@ export const OVERLAY_SECTIONS = ["limits", "permissions", "modules", "env", "iso
 /** Returns the policy of a server without `preamp.yaml`, as a new copy. Its defaults are safe. */
 export function defaultPolicy(): Policy {
   const defaults: Record<string, unknown> = { policies: {}, ...defaultsOf(SINGLES) };
-  for (const [name, rules] of Object.entries<Rules>(SECTIONS)) defaults[name] = defaultsOf(rules);
-  return defaults as unknown as Policy; // the table has a rule of the right type for each key
+  for (const [name, types] of Object.entries<SettingTypes>(SECTIONS)) defaults[name] = defaultsOf(types);
+  return defaults as unknown as Policy; // the table has a default of the right type for each key
 }
 
-function defaultsOf(rules: Rules): Record<string, unknown> {
-  const entries = Object.entries<Rule>(rules);
-  return Object.fromEntries(entries.map(([key, rule]) => [key, structuredClone(rule.default)]));
+function defaultsOf(types: SettingTypes): Record<string, unknown> {
+  const entries = Object.entries<SettingType>(types);
+  return Object.fromEntries(entries.map(([key, type]) => [key, structuredClone(type.default)]));
 }
 
 /** One setting of `preamp.yaml`. */
-export interface Setting extends Omit<Rule, "read"> {
+export interface Setting extends Omit<SettingType, "read"> {
   /** Dotted name, also the name of its flag: `limits.max_cost_usd`. */
   readonly path: string;
 }
@@ -199,7 +199,7 @@ export interface Setting extends Omit<Rule, "read"> {
 /** A setting that a flag or a variable can set. */
 export interface OutsideSetting extends Setting {
   /** Form of its text. Lists are comma-separated. */
-  readonly form: Exclude<Rule["form"], "data">;
+  readonly form: Exclude<SettingType["form"], "data">;
   /** Name of the environment variable. */
   readonly variable: string;
 }
@@ -207,7 +207,7 @@ export interface OutsideSetting extends Setting {
 /** Every setting but `policies`, in the order of the table. */
 export const ALL_SETTINGS: readonly Setting[] = [
   ...settingsOf("", SINGLES),
-  ...Object.entries<Rules>(SECTIONS).flatMap(([section, rules]) => settingsOf(`${section}.`, rules)),
+  ...Object.entries<SettingTypes>(SECTIONS).flatMap(([section, types]) => settingsOf(`${section}.`, types)),
 ];
 
 /** Every setting that a flag or a variable can set. The others need a document. */
@@ -217,8 +217,8 @@ export const OUTSIDE_SETTINGS: readonly OutsideSetting[] = ALL_SETTINGS.flatMap(
   return form === "data" ? [] : [{ ...setting, form, variable }];
 });
 
-function settingsOf(prefix: string, rules: Rules): Setting[] {
-  return Object.entries(rules).map(([key, { read: _, ...facts }]) => ({ path: `${prefix}${key}`, ...facts }));
+function settingsOf(prefix: string, types: SettingTypes): Setting[] {
+  return Object.entries(types).map(([key, { read: _, ...facts }]) => ({ path: `${prefix}${key}`, ...facts }));
 }
 
 /** Returns the valid values of a setting for display: `bytes, a whole number, at least 1`. */

@@ -3,7 +3,7 @@
  * since a page sends its key itself. `*` is not supported, because any page could then use a server without
  * keys.
  */
-import { originIn } from "../../policy/rules.ts";
+import { originIn } from "../../policy/setting_types.ts";
 import type { Middleware } from "../context.ts";
 import { respond } from "../respond.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Rules for the values of settings. Each function returns a rule of one kind, which validates a value and
- * describes its meaning, default and range.
+ * The types of settings, such as a whole number, a duration or a list of hosts. Each validates a value, and describes
+ * the meaning, default and range of a setting.
  */
 import {
   fitting,
@@ -19,7 +19,7 @@ import type { JsonObject } from "../sdk/json.ts";
 import { describe, formatPath, type Path } from "../sdk/value_path.ts";
 
 /** Description and validation of one setting. */
-export interface Rule<T = unknown> {
+export interface SettingType<T = unknown> {
   /** Conversion of the text of a flag or variable. `data` can be set in the document only. */
   readonly form: "text" | "number" | "boolean" | "list" | "data";
   readonly default: T;
@@ -38,19 +38,19 @@ export interface Rule<T = unknown> {
   read(value: unknown, path: Path, findings: Findings, document: JsonObject): T | undefined;
 }
 
-/** Rules by key. */
-export type Rules = Readonly<Record<string, Rule>>;
+/** SettingTypes by key. */
+export type SettingTypes = Readonly<Record<string, SettingType>>;
 
-/** Optional fields of a rule. */
-type More = Pick<Rule, "unit" | "for_keys"> & { min?: number; max?: number };
+/** Optional fields of a type. */
+type More = Pick<SettingType, "unit" | "for_keys"> & { min?: number; max?: number };
 
-/** Returns the `read` of a rule whose values fit a JSON Schema. */
-function reading<T>(schema: JsonObject): Rule<T>["read"] {
+/** Returns the `read` of a setting whose values fit a JSON Schema. */
+function reading<T>(schema: JsonObject): SettingType<T>["read"] {
   return (value, path, findings) => fitting<T>(value, schema, path, findings);
 }
 
-/** Returns the rule of a whole number, at least 1 unless `min` is set. */
-export function whole(default_value: number, meaning: string, more: More = {}): Rule<number> {
+/** Returns the type of a setting: a whole number, at least 1 unless `min` is set. */
+export function whole(default_value: number, meaning: string, more: More = {}): SettingType<number> {
   const { min = 1, max, ...facts } = more;
   return {
     form: "number",
@@ -62,13 +62,13 @@ export function whole(default_value: number, meaning: string, more: More = {}): 
   };
 }
 
-/** Returns the rule of a number of bytes. */
-export function bytes(default_value: number, meaning: string): Rule<number> {
+/** Returns the type of a setting: a number of bytes. */
+export function bytes(default_value: number, meaning: string): SettingType<number> {
   return whole(default_value, meaning, { unit: "bytes" });
 }
 
-/** Returns the rule of a duration in seconds, which may have a fraction. */
-export function seconds(default_value: number, meaning: string): Rule<number> {
+/** Returns the type of a setting: a duration in seconds, which may have a fraction. */
+export function seconds(default_value: number, meaning: string): SettingType<number> {
   return {
     form: "number",
     default: default_value,
@@ -79,8 +79,8 @@ export function seconds(default_value: number, meaning: string): Rule<number> {
   };
 }
 
-/** Returns the rule of an amount of US dollars. */
-export function dollars(default_value: string, meaning: string): Rule<string> {
+/** Returns the type of a setting: an amount of US dollars. */
+export function dollars(default_value: string, meaning: string): SettingType<string> {
   return {
     form: "text",
     default: default_value,
@@ -91,20 +91,24 @@ export function dollars(default_value: string, meaning: string): Rule<string> {
   };
 }
 
-/** Returns the rule of a boolean. */
-export function flag(default_value: boolean, meaning: string): Rule<boolean> {
+/** Returns the type of a setting: a boolean. */
+export function flag(default_value: boolean, meaning: string): SettingType<boolean> {
   const read = reading<boolean>({ type: "boolean" });
   return { form: "boolean", default: default_value, meaning, range: "true or false", read };
 }
 
-/** Returns the rule of one of several words. */
-export function choice<T extends string>(default_value: T, choices: readonly T[], meaning: string): Rule<T> {
+/** Returns the type of a setting: one of several words. */
+export function choice<T extends string>(
+  default_value: T,
+  choices: readonly T[],
+  meaning: string,
+): SettingType<T> {
   const read = reading<T>({ enum: choices });
   return { form: "text", default: default_value, meaning, range: choices.join(" or "), read };
 }
 
-/** Returns the rule of a text that is not blank. */
-export function words(default_value: string, meaning: string, range: string): Rule<string> {
+/** Returns the type of a setting: a text that is not blank. */
+export function words(default_value: string, meaning: string, range: string): SettingType<string> {
   return {
     form: "text",
     default: default_value,
@@ -114,8 +118,8 @@ export function words(default_value: string, meaning: string, range: string): Ru
   };
 }
 
-/** Returns the rule of a model, which may be empty. */
-export function modelName(meaning: string): Rule<string> {
+/** Returns the type of a setting: a model, which may be empty. */
+export function modelName(meaning: string): SettingType<string> {
   return {
     ...words("", meaning, MODEL_FORM),
     read(value, path, findings) {
@@ -133,8 +137,8 @@ const STORE = /^(sqlite:.|postgres(ql)?:\/\/[^/]|kv$|kv:.)/;
 const STORE_RANGE =
   "auto, memory, sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, kv, kv:PATH or kv:URL";
 
-/** Returns the rule of the store. */
-export function storeName(meaning: string): Rule<string> {
+/** Returns the type of a setting: the store. */
+export function storeName(meaning: string): SettingType<string> {
   return {
     ...words("auto", meaning, STORE_RANGE),
     read(value, path, findings) {
@@ -149,8 +153,8 @@ export function storeName(meaning: string): Rule<string> {
   };
 }
 
-/** Returns the rule of the server of npm and JSR packages as ES modules. */
-export function esmHost(meaning: string): Rule<string> {
+/** Returns the type of a setting: the server of npm and JSR packages as ES modules. */
+export function esmHost(meaning: string): SettingType<string> {
   return {
     ...words(
       DEFAULT_ESM_HOST,
@@ -199,8 +203,8 @@ interface EntryRule {
   advice?(entry: string): string;
 }
 
-/** Returns the rule of a list of texts. */
-function list(meaning: string, range: string, entries?: EntryRule): Rule<string[]> {
+/** Returns the type of a setting: a list of texts. */
+function list(meaning: string, range: string, entries?: EntryRule): SettingType<string[]> {
   return {
     form: "list",
     default: [],
@@ -219,13 +223,13 @@ function list(meaning: string, range: string, entries?: EntryRule): Rule<string[
   };
 }
 
-/** Returns the rule of a list of variable names. */
-export function names(meaning: string): Rule<string[]> {
+/** Returns the type of a setting: a list of variable names. */
+export function names(meaning: string): SettingType<string[]> {
   return list(meaning, "a list of names");
 }
 
-/** Returns the rule of a list of IP addresses and blocks of them. */
-export function addressBlocks(meaning: string): Rule<string[]> {
+/** Returns the type of a setting: a list of IP addresses and blocks of them. */
+export function addressBlocks(meaning: string): SettingType<string[]> {
   return list(meaning, "a list of addresses and blocks, such as 127.0.0.1 and 10.0.0.0/8", {
     hint: 'write addresses, such as ["127.0.0.1", "10.0.0.0/8"]',
     name: "an address",
@@ -234,8 +238,8 @@ export function addressBlocks(meaning: string): Rule<string[]> {
   });
 }
 
-/** Returns the rule of a list of hosts. */
-export function hosts(meaning: string): Rule<string[]> {
+/** Returns the type of a setting: a list of hosts. */
+export function hosts(meaning: string): SettingType<string[]> {
   return list(meaning, "a list of host or host:port", {
     hint: 'write hosts, such as ["127.0.0.1:9000"]',
     name: "a host",
@@ -244,8 +248,8 @@ export function hosts(meaning: string): Rule<string[]> {
   });
 }
 
-/** Returns the rule of a list of web origins. */
-export function origins(meaning: string): Rule<string[]> {
+/** Returns the type of a setting: a list of web origins. */
+export function origins(meaning: string): SettingType<string[]> {
   return list(meaning, "a list of origins such as https://app.example.com; * is not allowed", {
     hint: 'write origins of web pages, such as ["https://app.example.com"]',
     name: "an origin",
@@ -265,13 +269,13 @@ const PREFIX: EntryRule = {
   accepts: (entry) => entry === "data:" || isBaseUrl(entry) || URL.parse(entry)?.protocol === "file:",
 };
 
-/** Returns the rule of a list of URL prefixes. */
-export function urlPrefixes(meaning: string): Rule<string[]> {
+/** Returns the type of a setting: a list of URL prefixes. */
+export function urlPrefixes(meaning: string): SettingType<string[]> {
   return list(meaning, 'a list of https:// or http:// URLs without a query, or "data:"', PREFIX);
 }
 
-/** Returns the rule of a list of URL prefixes and folders of this machine. */
-export function trustedPrefixes(meaning: string): Rule<string[]> {
+/** Returns the type of a setting: a list of URL prefixes and folders of this machine. */
+export function trustedPrefixes(meaning: string): SettingType<string[]> {
   const range =
     'a list of https://, http:// or file:// URLs without a query, folders such as ./vendor/, or "data:"';
   return list(meaning, range, {
@@ -286,10 +290,10 @@ export function isFolderPath(entry: string): boolean {
 }
 
 /**
- * Returns the rule of what callers may be granted. Permissions that it does not name are not granted. Callers never
+ * Returns the type of a setting: what callers may be granted. Permissions that it does not name are not granted. Callers never
  * get `run` and `ffi`, which bypass every other permission.
  */
-export function callerPermissions(meaning: string): Rule<FullPermissions> {
+export function callerPermissions(meaning: string): SettingType<FullPermissions> {
   return {
     form: "data",
     default: noPermissions(),
