@@ -1,6 +1,5 @@
 /** Options of a run, and what it needs from the scheduler. */
 import type { RunnablePlan, RunsDeps } from "../ports.ts";
-import type { AdmissionSlot } from "../scheduler/admission.ts";
 import type { OrphanedRun } from "./restored_run.ts";
 import type { FinishedRun, SavedSession } from "../storage/session_store.ts";
 import type { Change, Fence } from "../../store/store.ts";
@@ -10,6 +9,14 @@ import type { Caller, CreateOptions, RunRequest } from "../types.ts";
 export interface ResumeOptions {
   /** Completed iterations of the turn. */
   iteration: number;
+}
+
+/** Counts a run against the limits of concurrent runs; released when the run has ended. */
+export interface AdmissionSlot {
+  readonly caller: Caller;
+  readonly session_id: string;
+  /** The slot of the caller in the store; null while it has none, and in a store of one process. */
+  taken: string | null;
 }
 
 /** Options of a run that depend on the request. */
@@ -26,7 +33,6 @@ export interface NewRun {
   session_id: string;
   /** The session before this run; null for a new one. */
   saved: SavedSession | null;
-  /** Counts the run against the limits of concurrent runs; released when it has ended. */
   slot: AdmissionSlot;
 }
 

@@ -4,22 +4,13 @@
  */
 import { PreampError } from "../../sdk/errors.ts";
 import type { Clock } from "../../sdk/types.ts";
+import type { ServiceLimits } from "../ports.ts";
+import type { AdmissionSlot } from "../run/run_options.ts";
 import type { Caller, RunRequest } from "../types.ts";
-import type { HeldLeases } from "./held_leases.ts";
+import type { HeldLeases } from "./leases.ts";
 
 /** Limits of concurrent runs. */
-export interface AdmissionLimits {
-  max_concurrent_runs: number;
-  max_runs_per_key: number;
-}
-
-/** A slot of a run; released when the run has ended. */
-export interface AdmissionSlot {
-  readonly caller: Caller;
-  readonly session_id: string;
-  /** The slot of the caller in the store; null while it has none, and in a store of one process. */
-  taken: string | null;
-}
+type AdmissionLimits = Pick<ServiceLimits, "max_concurrent_runs" | "max_runs_per_key">;
 
 /** Milliseconds between two attempts to count a run that was admitted although its caller had no slot. */
 const TAKE_EVERY_MS = 1_000;

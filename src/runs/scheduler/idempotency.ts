@@ -1,15 +1,12 @@
 /** Idempotency keys: the same key and body give the same run; another body is a conflict. */
 import { PreampError } from "../../sdk/errors.ts";
 import { type Change, ConflictError, type Store } from "../../store/store.ts";
-import type { Caller } from "../types.ts";
+import type { Caller, CreateOptions } from "../types.ts";
 
 const KIND = "idempotency";
 
 /** The idempotency key of a request. */
-export interface IdempotencyKey {
-  key: string;
-  body_hash: string;
-}
+type IdempotencyKey = NonNullable<CreateOptions["idempotency"]>;
 
 /** Tracks the keys of requests in progress and of existing runs. */
 export class Idempotency {

@@ -7,7 +7,7 @@ import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
-import type { RunnablePlan, RunsDeps } from "../ports.ts";
+import type { RunnablePlan } from "../ports.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { OrphanedRun } from "../run/restored_run.ts";
 import type { NewRun } from "../run/run_options.ts";
@@ -19,36 +19,14 @@ import {
   type StoredInput,
 } from "../storage/run_input.ts";
 import { DAY_MS, runChange } from "../run/run_records.ts";
-import {
-  initialState,
-  lastRunOf,
-  type SavedSession,
-  sessionChange,
-  type SessionStore,
-} from "../storage/session_store.ts";
+import { initialState, lastRunOf, type SavedSession, sessionChange } from "../storage/session_store.ts";
 import type { Run } from "../types.ts";
 import { projectRun } from "./remote_runs.ts";
-import type { SessionLeases } from "./session_leases.ts";
+import type { SchedulerContext } from "./scheduler_context.ts";
 import type { SessionQueue } from "./session_queue.ts";
 
 /** Milliseconds between two searches for orphaned runs: half the duration of a lease. */
 const RECOVER_EVERY_MS = 2_500;
-
-/** Collaborators of {@link Recovery}. */
-export interface RecoveryDeps {
-  readonly deps: RunsDeps;
-  readonly sessions: SessionStore;
-  readonly leases: SessionLeases;
-  readonly queue: SessionQueue;
-  /** Returns whether a run is active in this process. */
-  isActive(run_id: string): boolean;
-  /** Creates a run and counts it against the limits of concurrent runs, without checking them. */
-  newRun(options: Omit<NewRun, "slot">): ActiveRun;
-  /** Executes a run that has begun, until its end. */
-  execute(run: ActiveRun): void;
-  /** Waits with a run until its session is free. */
-  wait(run: ActiveRun): void;
-}
 
 /** A run whose process is gone, and the lease that was acquired for it. */
 interface Claim extends OrphanedRun {
@@ -57,11 +35,20 @@ interface Claim extends OrphanedRun {
 
 /** Finds orphaned runs and continues them in this process. */
 export class Recovery {
-  readonly #deps: RecoveryDeps;
+  readonly #scheduler: SchedulerContext;
+  readonly #queue: SessionQueue;
+  readonly #newRun: (options: Omit<NewRun, "slot">) => ActiveRun;
   readonly #stopped = new AbortController();
 
-  constructor(deps: RecoveryDeps) {
-    this.#deps = deps;
+  /** @param newRun Creates a run and counts it against the limits of concurrent runs, without checking them. */
+  constructor(
+    scheduler: SchedulerContext,
+    queue: SessionQueue,
+    newRun: (options: Omit<NewRun, "slot">) => ActiveRun,
+  ) {
+    this.#scheduler = scheduler;
+    this.#queue = queue;
+    this.#newRun = newRun;
   }
 
   /**
@@ -70,8 +57,8 @@ export class Recovery {
    * continued.
    */
   async recover(): Promise<string[]> {
-    const { deps: { store, log }, isActive } = this.#deps;
-    const inputs = (await openInputs(store)).filter(({ run_id }) => !isActive(run_id));
+    const { deps: { store, log }, runs } = this.#scheduler;
+    const inputs = (await openInputs(store)).filter(({ run_id }) => !runs.has(run_id));
     const failed = (run_id: string) => (error: unknown) => {
       log("error", "run_not_recovered", { run_id, message: errorMessage(error) });
       return null;
@@ -89,7 +76,7 @@ export class Recovery {
 
   /** Calls {@link recover} now and every 2.5 s, until {@link stop}. */
   start(): void {
-    const { clock, log } = this.#deps.deps;
+    const { clock, log } = this.#scheduler.deps;
     const { signal } = this.#stopped;
     const repeat = async () => {
       while (!signal.aborted) {
@@ -112,11 +99,11 @@ export class Recovery {
    * process is alive, or the run has ended.
    */
   async #claim({ run_id, session_id, surface }: StoredInput): Promise<Claim | null> {
-    const { leases, queue } = this.#deps;
+    const { leases } = this.#scheduler;
     if (this.#stopped.signal.aborted) return null;
     if (surface === null) { // its session was not initialised: it waits, or was about to begin
-      if (!await queue.claim(run_id)) return null;
-      const claim = await this.#read(run_id, () => queue.disclaim(run_id));
+      if (!await this.#queue.claim(run_id)) return null;
+      const claim = await this.#read(run_id, () => this.#queue.disclaim(run_id));
       if (claim === null || isWaiting(claim.entries)) return claim;
       await claim.release();
     }
@@ -126,7 +113,7 @@ export class Recovery {
 
   /** Reads a run whose lease was acquired; releases it and resolves to null when the run has ended. */
   async #read(run_id: string, release: () => Promise<void> | void): Promise<Claim | null> {
-    const { store } = this.#deps.deps;
+    const { store } = this.#scheduler.deps;
     try {
       const input = await loadOpenInput(store, run_id);
       if (input !== null) {
@@ -144,7 +131,7 @@ export class Recovery {
 
   /** Continues a run, or ends it; resolves to false when it is left to other processes, because this one stops. */
   async #recoverRun(claim: Claim): Promise<boolean> {
-    const { deps: { log }, leases, execute, wait } = this.#deps;
+    const { deps: { log }, leases } = this.#scheduler;
     const { input: { session_id }, entries, release } = claim;
     const { signal } = this.#stopped;
     let run: ActiveRun | null = null;
@@ -159,7 +146,8 @@ export class Recovery {
       return !signal.aborted;
     }
     if (isWaiting(entries)) {
-      wait(run);
+      this.#queue.wait(run);
+      this.#scheduler.register(run);
       return true;
     }
     leases.assign(session_id, run);
@@ -171,13 +159,13 @@ export class Recovery {
       return true;
     }
     log("info", "run_continued", { run_id: run.id });
-    execute(run);
+    this.#scheduler.execute(run);
     return true;
   }
 
   /** Creates the run of a crashed process in this one; ends it and resolves to null when its plan is not allowed any more. */
   async #restore({ input: stored, entries }: Claim): Promise<ActiveRun | null> {
-    const { deps, sessions, newRun } = this.#deps;
+    const { deps, sessions } = this.#scheduler;
     const { run_id, session_id, caller } = stored;
     // the session of a waiting run may be deleted
     const saved = await sessions.load(caller, session_id).catch(() => null);
@@ -196,7 +184,7 @@ export class Recovery {
       await this.#end({ input, entries }, saved, error);
       return null;
     }
-    return newRun({
+    return this.#newRun({
       request: input.own_plan ? { ...input.request, plan: input.plan } : input.request,
       caller: input.own_plan ? { ...caller, origin } : caller,
       createOptions: {},
@@ -213,7 +201,7 @@ export class Recovery {
 
   /** Ends a run that cannot be restored. */
   async #end({ input, entries }: OrphanedRun, saved: SavedSession | null, error: Error): Promise<void> {
-    const { store, clock, limitsOf } = this.#deps.deps;
+    const { store, clock, limitsOf } = this.#scheduler.deps;
     const { run_id, session_id, caller } = input;
     const record = await store.get("run", run_id);
     if (record === null) return;

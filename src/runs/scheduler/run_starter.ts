@@ -2,39 +2,10 @@
  * Begins runs in their sessions: supersedes or cancels the run that has the session, lets the new one wait, or refuses it.
  */
 import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
-import type { JsonObject } from "../../sdk/types.ts";
 import type { ActiveRun } from "../run/run.ts";
-import type { SessionStore } from "../storage/session_store.ts";
-import { busyError, type SessionLeases } from "./session_leases.ts";
+import { busyError } from "./leases.ts";
+import type { SchedulerContext } from "./scheduler_context.ts";
 import type { SessionQueue } from "./session_queue.ts";
-
-/** The runs of other processes that share the store. */
-export interface RunsElsewhere {
-  /** Resolves to whether a stored run, which has not ended, waits for an approval. */
-  awaitsApproval(stored: JsonObject): Promise<boolean>;
-  /** Cancels a run in any process. Resolves when the cancellation was requested, or the run has ended. */
-  cancel(run_id: string, reason: string): Promise<void>;
-}
-
-/** Collaborators of {@link RunStarter}. */
-export interface RunStarterDeps {
-  readonly sessions: SessionStore;
-  readonly leases: SessionLeases;
-  readonly queue: SessionQueue;
-  readonly elsewhere: RunsElsewhere;
-  /** Whether other processes may share the store. */
-  readonly is_shared: boolean;
-  /** Whether a run of this process has ended, although its end may not be stored. */
-  hasEnded(run_id: string): boolean;
-  /** Whether no run may start any more. */
-  isDraining(): boolean;
-  /** Executes a run that has begun, in the background, and releases its session; one that has ended is only released. */
-  execute(run: ActiveRun): void;
-  /** Resolves after `ms` milliseconds. */
-  pause(ms: number): Promise<void>;
-  /** Keeps a run that waits for its session. */
-  wait(run: ActiveRun): void;
-}
 
 /** Attempts to acquire a session that another server has without a run that has not ended. */
 const TRIES = 20;
@@ -42,10 +13,12 @@ const TRY_EVERY_MS = 50;
 
 /** Starts runs of this process. */
 export class RunStarter {
-  readonly #deps: RunStarterDeps;
+  readonly #scheduler: SchedulerContext;
+  readonly #queue: SessionQueue;
 
-  constructor(deps: RunStarterDeps) {
-    this.#deps = deps;
+  constructor(scheduler: SchedulerContext, queue: SessionQueue) {
+    this.#scheduler = scheduler;
+    this.#queue = queue;
   }
 
   /**
@@ -56,16 +29,16 @@ export class RunStarter {
     const { session_id, options: { request: { if_busy }, saved } } = run;
     if (if_busy === "queue" && await this.#mustQueue(run)) return await this.#wait(run, false);
     if (await this.#beginInSession(run)) return;
-    let { active } = await this.#deps.queue.openRuns(run.options);
+    let { active } = await this.#queue.openRuns(run.options);
     const is_agent = active === undefined && saved?.spawned !== undefined; // an agent of another server's run
     const is_decided = if_busy === "queue" || if_busy === "cancel" || is_agent;
     for (let tries = 1; active === undefined && !is_decided && tries < TRIES; tries++) {
-      await this.#deps.pause(TRY_EVERY_MS); // the run of another server has ended, and releases the session now
+      await this.#scheduler.deps.clock.after(TRY_EVERY_MS); // the run of another server has ended, and releases the session now
       if (await this.#beginInSession(run)) return;
-      ({ active } = await this.#deps.queue.openRuns(run.options));
+      ({ active } = await this.#queue.openRuns(run.options));
     }
     // such a run is superseded, whatever `if_busy` says
-    const supersedes = active !== undefined && await this.#deps.elsewhere.awaitsApproval(active.value);
+    const supersedes = active !== undefined && await this.#scheduler.elsewhere.awaitsApproval(active.value);
     const cancels = supersedes || if_busy === "cancel" && !is_agent;
     if (!cancels && if_busy !== "queue") throw busyError(session_id, "another server has an active run");
     await this.#wait(run, cancels);
@@ -73,17 +46,17 @@ export class RunStarter {
 
   async #mustQueue(run: ActiveRun): Promise<boolean> {
     const { session_id, options: { saved } } = run;
-    const active = this.#deps.leases.runIn(session_id);
+    const active = this.#scheduler.leases.runIn(session_id);
     // such a run is superseded, whatever `if_busy` says
     if (active) return active.current().status !== "awaiting_approval";
-    if (this.#deps.queue.has(session_id)) return true;
-    if (!this.#deps.is_shared || saved === null) return false;
-    return (await this.#deps.queue.openRuns(run.options)).waiting.length > 0;
+    if (this.#queue.has(session_id)) return true;
+    if (!this.#scheduler.is_shared || saved === null) return false;
+    return (await this.#queue.openRuns(run.options)).waiting.length > 0;
   }
 
   /** Resolves when the session may be free. Supersedes a run that awaits approval; cancels or rejects for any other. */
   async #whenFree({ id, session_id, options: { request } }: ActiveRun): Promise<void> {
-    const active = this.#deps.leases.runIn(session_id);
+    const active = this.#scheduler.leases.runIn(session_id);
     if (active && active.session_id !== session_id) {
       throw busyError(session_id, `run "${active.id}" uses it as a sub-agent`);
     }
@@ -94,7 +67,7 @@ export class RunStarter {
       }
       await active.cancel("graceful", awaits_approval ? `superseded by ${id}` : "cancelled");
     }
-    await this.#deps.leases.whenReleased(session_id);
+    await this.#scheduler.leases.whenReleased(session_id);
   }
 
   /**
@@ -102,7 +75,7 @@ export class RunStarter {
    * the session is created with the run and need not be reloaded.
    */
   async #beginInSession(run: ActiveRun, is_new = false): Promise<boolean> {
-    const { leases } = this.#deps;
+    const { leases } = this.#scheduler;
     const { session_id, options: { caller, request, saved } } = run;
     while (leases.has(session_id)) await this.#whenFree(run);
     // no await since the check: other waiting runs will find this one
@@ -113,7 +86,7 @@ export class RunStarter {
           await leases.release(session_id);
           return false;
         }
-        const now = await this.#deps.sessions.reload(caller, request, saved);
+        const now = await this.#scheduler.sessions.reload(caller, request, saved);
         if (now !== saved) run.continueFrom(now);
       }
       await run.begin();
@@ -124,15 +97,15 @@ export class RunStarter {
       }
       await run.finish(failedOutcome(error));
     }
-    this.#deps.execute(run);
+    this.#scheduler.execute(run);
     return true;
   }
 
   /** Resolves to whether a crashed process has left a run in the session, which is to be recovered first. */
   async #hasOrphan(run: ActiveRun): Promise<boolean> {
-    if (!this.#deps.is_shared) return false;
-    const { active } = await this.#deps.queue.openRuns(run.options);
-    return active !== undefined && !this.#deps.hasEnded(active.key);
+    if (!this.#scheduler.is_shared) return false;
+    const { active } = await this.#queue.openRuns(run.options);
+    return active !== undefined && !this.#scheduler.hasEnded(active.key);
   }
 
   /** Begins a run in a new session. `run.options.saved` is its first state. */
@@ -141,24 +114,24 @@ export class RunStarter {
   }
 
   async #wait(run: ActiveRun, ahead: boolean): Promise<void> {
-    await this.#deps.queue.add(run, ahead);
-    this.#deps.wait(run);
+    await this.#queue.add(run, ahead);
+    this.#scheduler.register(run);
   }
 
   /** Begins a run that has waited; its session was acquired. */
   async startWaiting(run: ActiveRun): Promise<void> {
     const { session_id } = run;
-    if (this.#deps.isDraining()) {
-      if (this.#deps.is_shared) run.handOver();
+    if (this.#scheduler.is_draining) {
+      if (this.#scheduler.is_shared) run.handOver();
       else await run.finish(cancelledOutcome());
-      return await this.#deps.leases.release(session_id);
+      return await this.#scheduler.leases.release(session_id);
     }
     try {
-      run.continueFrom(await this.#deps.sessions.load(run.options.caller, session_id));
+      run.continueFrom(await this.#scheduler.sessions.load(run.options.caller, session_id));
       if (!run.ended) await run.begin();
     } catch (error) {
       await run.finish(failedOutcome(error));
     }
-    this.#deps.execute(run);
+    this.#scheduler.execute(run);
   }
 }

@@ -4,17 +4,16 @@
  */
 import { printableId } from "../../sdk/ids.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import { Admission, type AdmissionSlot, CallerSlots } from "./admission.ts";
+import { Admission, CallerSlots } from "./admission.ts";
 import type { RunnablePlan, RunsDeps } from "../ports.ts";
-import { type RunsElsewhere, RunStarter } from "./run_starter.ts";
-import { HeldLeases } from "./held_leases.ts";
-import { busyError, SessionLeases } from "./session_leases.ts";
+import { RunStarter } from "./run_starter.ts";
+import { busyError } from "./leases.ts";
+import { type RunsElsewhere, SchedulerContext } from "./scheduler_context.ts";
 import { SessionQueue } from "./session_queue.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Recovery } from "./recovery.ts";
-import { ReleasingMap } from "./releasing_map.ts";
 import { ActiveRun } from "../run/run.ts";
-import type { NewRun, ResumeOptions, RunOwner } from "../run/run_options.ts";
+import type { AdmissionSlot, NewRun, ResumeOptions, RunOwner } from "../run/run_options.ts";
 import {
   callerOfPlan,
   type SavedSession,
@@ -32,72 +31,38 @@ export class RunScheduler implements RunOwner {
   readonly #deps: RunsDeps;
   readonly #sessions: SessionStore;
   readonly #idempotency: Idempotency;
-  readonly #runs = new ReleasingMap<ActiveRun>();
-  readonly #held: HeldLeases;
-  readonly #leases: SessionLeases;
+  readonly #context: SchedulerContext;
   readonly #queue: SessionQueue;
   readonly #starter: RunStarter;
   readonly #admission: Admission;
   readonly #recovery: Recovery;
-  #draining = false;
 
   constructor(deps: RunsDeps, sessions: SessionStore, elsewhere: RunsElsewhere) {
     this.#deps = deps;
     this.#sessions = sessions;
     this.#idempotency = new Idempotency(deps.store);
-    this.#held = new HeldLeases(deps.store, deps.newId("proc"), deps.log);
-    this.#leases = new SessionLeases(this.#held, (session_id) => this.#queue.check(session_id));
-    this.#queue = new SessionQueue({
-      deps,
-      held: this.#held,
-      leases: this.#leases,
-      start: (run) => this.#starter.startWaiting(run),
-      hasEnded: (run_id) => this.#hasEnded(run_id),
-      interrupt: (run_id, by) => elsewhere.cancel(run_id, `superseded by ${by.id}`),
-    });
-    const { clock } = deps;
-    this.#starter = new RunStarter({
-      sessions,
-      leases: this.#leases,
-      queue: this.#queue,
-      elsewhere,
-      is_shared: this.#is_shared,
-      hasEnded: (run_id) => this.#hasEnded(run_id),
-      isDraining: () => this.#draining,
-      execute: (run) => this.#execute(run),
-      wait: (run) => this.#register(run),
-      pause: (ms) => clock.after(ms),
-    });
-    const slots = this.#is_shared ? new CallerSlots(this.#held) : null;
-    this.#admission = new Admission((caller) => deps.limitsOf(caller), slots, clock);
-    this.#recovery = new Recovery({
-      deps,
-      sessions,
-      leases: this.#leases,
-      queue: this.#queue,
-      isActive: (run_id) => this.#runs.has(run_id),
-      newRun: (options) => this.#newAdmittedRun(options),
-      execute: (run) => this.#execute(run),
-      wait: (run) => {
-        this.#queue.wait(run);
-        this.#register(run);
-      },
-    });
+    const context = new SchedulerContext(deps, sessions, elsewhere, (id) => this.#queue.check(id));
+    this.#context = context;
+    this.#queue = new SessionQueue(context, (run) => this.#starter.startWaiting(run));
+    this.#starter = new RunStarter(context, this.#queue);
+    const slots = context.is_shared ? new CallerSlots(context.held) : null;
+    this.#admission = new Admission((caller) => deps.limitsOf(caller), slots, deps.clock);
+    this.#recovery = new Recovery(context, this.#queue, (options) => this.#newAdmittedRun(options));
   }
 
   /** Returns a run that has not ended, or whose end could not be stored. */
   activeRun(run_id: string): ActiveRun | undefined {
-    return this.#runs.get(run_id);
+    return this.#context.runs.get(run_id);
   }
 
   /** Removes a deleted run. */
   forget(run_id: string): void {
-    this.#runs.delete(run_id);
+    this.#context.runs.delete(run_id);
   }
 
   /** Returns the active run of a session. */
   runIn(session_id: string): ActiveRun | undefined {
-    return this.#leases.runIn(session_id);
+    return this.#context.leases.runIn(session_id);
   }
 
   /** Starts a run. When the idempotency key already has a run, returns that run by `find`. */
@@ -148,7 +113,9 @@ export class RunScheduler implements RunOwner {
     load: () => Awaitable<SavedSession | null>,
     begin: (run: ActiveRun) => Promise<void>,
   ): Promise<ActiveRun> {
-    if (this.#draining) throw new PreampError("draining", "Cannot start a run: the server is stopping");
+    if (this.#context.is_draining) {
+      throw new PreampError("draining", "Cannot start a run: the server is stopping");
+    }
     const { request, caller, createOptions, session_id, resume } = options;
     const slot = this.#admission.reserve(caller, session_id, request.if_busy);
     try {
@@ -193,16 +160,13 @@ export class RunScheduler implements RunOwner {
       callerOfPlan(slot.caller, request, saved),
       options.base_url ?? saved?.plan_base_url ?? undefined,
     );
-    if (!this.#is_shared) return ready;
+    if (!this.#context.is_shared) return ready;
     const replaces = async () => {
       if (saved === null || request.if_busy === "queue") return false;
-      return this.#leases.has(slot.session_id) || (await this.#queue.openRuns(slot)).active !== undefined;
+      return this.#context.leases.has(slot.session_id) ||
+        (await this.#queue.openRuns(slot)).active !== undefined;
     };
     return Promise.all([ready, this.#admission.count(slot, replaces)]).then(([plan]) => plan);
-  }
-
-  #hasEnded(run_id: string): boolean {
-    return this.#runs.get(run_id)?.ended ?? false;
   }
 
   /** Continues the runs of crashed processes; resolves to the ids of those it recovered. */
@@ -213,27 +177,6 @@ export class RunScheduler implements RunOwner {
   /** Calls {@link recover} periodically until the scheduler is drained. */
   keepRecovering(): void {
     this.#recovery.start();
-  }
-
-  #execute(run: ActiveRun): void {
-    this.#register(run);
-    const { request, createOptions: { signal } } = run.options;
-    if (signal && request.on_disconnect === "cancel") {
-      // it ended meanwhile
-      const cancel = () => void run.cancel("immediate", "client disconnected").catch(() => {});
-      if (signal.aborted) cancel();
-      else signal.addEventListener("abort", cancel, { once: true });
-    }
-    void this.#executeAndRelease(run);
-  }
-
-  async #executeAndRelease(run: ActiveRun): Promise<void> {
-    try {
-      if (!run.ended) await run.run(run.options.request.prompt);
-    } catch (error) {
-      this.#deps.log("error", "run_lost", { message: String(error) });
-    }
-    void this.#leases.release(run.session_id); // never rejects
   }
 
   #newAdmittedRun(options: Omit<NewRun, "slot">): ActiveRun {
@@ -254,12 +197,8 @@ export class RunScheduler implements RunOwner {
     return [this.#idempotency.put(caller, idempotency, run_id, expires_ms)];
   }
 
-  #register(run: ActiveRun): void {
-    if (!run.log.closed || run.end_is_unstored) this.#runs.set(run.id, run);
-  }
-
   fence({ id, session_id }: ActiveRun): Fence | undefined {
-    return this.#queue.fence(id) ?? this.#leases.fence(session_id);
+    return this.#queue.fence(id) ?? this.#context.leases.fence(session_id);
   }
 
   async acquireChild(run: ActiveRun, session_id: string, parent_id: string): Promise<SavedSession> {
@@ -271,24 +210,24 @@ export class RunScheduler implements RunOwner {
         `Cannot find session "${printableId(session_id)}" among this session's agents`,
       );
     }
-    if (!await this.#leases.acquire(session_id, run)) {
+    if (!await this.#context.leases.acquire(session_id, run)) {
       throw busyError(session_id, "another server has an active run");
     }
     try {
       // another run may have changed it since it was read
       return await this.#sessions.load(caller, session_id);
     } catch (error) {
-      await this.#leases.release(session_id);
+      await this.#context.leases.release(session_id);
       throw error;
     }
   }
 
   releaseChild(session_id: string): Promise<void> | void {
-    return this.#leases.release(session_id);
+    return this.#context.leases.release(session_id);
   }
 
   ended(run: ActiveRun): void {
-    if (!run.end_is_unstored) this.#runs.delete(run.id);
+    if (!run.end_is_unstored) this.#context.runs.delete(run.id);
     void this.#admission.release(run.options.slot); // never rejects
   }
 
@@ -297,42 +236,37 @@ export class RunScheduler implements RunOwner {
     void this.#queue.checkAll();
   }
 
-  /** Whether other processes may share the store. */
-  get #is_shared(): boolean {
-    return this.#deps.store.changed !== undefined;
-  }
-
   /**
    * Stops accepting runs and lets running ones end for 60 % of `grace_ms`. Then leaves the others to the processes that share
    * the store, or to the next start; cancels them if the store ends with this process.
    */
   async drain(grace_ms: number): Promise<void> {
     await this.#stopStarting();
-    if (!this.#is_shared) return await this.#cancelAll(grace_ms);
+    if (!this.#context.is_shared) return await this.#cancelAll(grace_ms);
     if (await this.idle(grace_ms * 0.6)) return;
-    await this.#handOver(this.#leases.runs);
+    await this.#handOver(this.#context.leases.runs);
     await this.idle(grace_ms * 0.4);
     await this.#admission.close();
   }
 
   async #stopStarting(): Promise<void> {
-    this.#draining = true;
+    this.#context.is_draining = true;
     this.#recovery.stop();
-    await this.#queue.stop(this.#is_shared);
+    await this.#queue.stop(this.#context.is_shared);
   }
 
   /** Stops executing runs and leaves them to other processes, or to the next start. */
   async #handOver(runs: readonly ActiveRun[]): Promise<void> {
     await Promise.all(runs.map((run) => {
-      this.#runs.delete(run.id); // its commands are for the process that continues it
+      this.#context.runs.delete(run.id); // its commands are for the process that continues it
       return run.suspend();
     }));
   }
 
   async #cancelAll(grace_ms: number): Promise<void> {
-    for (const run of this.#leases.runs) await run.cancel("graceful", "the server is stopping");
+    for (const run of this.#context.leases.runs) await run.cancel("graceful", "the server is stopping");
     if (await this.idle(grace_ms * 0.6)) return;
-    for (const run of this.#leases.runs) await run.cancel("immediate", "the server is stopping");
+    for (const run of this.#context.leases.runs) await run.cancel("immediate", "the server is stopping");
     await this.idle(grace_ms * 0.4);
   }
 
@@ -340,8 +274,8 @@ export class RunScheduler implements RunOwner {
   async idle(timeout_ms: number): Promise<boolean> {
     const timer = new AbortController();
     const idle = Promise.all([
-      ...this.#runs.items.map((run) => run.settled("end")),
-      ...this.#leases.runs.map(({ session_id }) => this.#leases.whenReleased(session_id)),
+      ...this.#context.runs.items.map((run) => run.settled("end")),
+      ...this.#context.leases.runs.map(({ session_id }) => this.#context.leases.whenReleased(session_id)),
     ]).then(() => true);
     const timeout = this.#deps.clock.after(timeout_ms, timer.signal).then(() => false, () => true);
     try {
@@ -352,7 +286,7 @@ export class RunScheduler implements RunOwner {
   }
 
   get draining(): boolean {
-    return this.#draining;
+    return this.#context.is_draining;
   }
 
   /**
@@ -360,13 +294,13 @@ export class RunScheduler implements RunOwner {
    * a second until this is stored.
    */
   async close(): Promise<void> {
-    if (!this.#draining) {
+    if (!this.#context.is_draining) {
       await this.#stopStarting();
-      await this.#handOver(this.#leases.runs.filter(({ options }) => options.orphan));
+      await this.#handOver(this.#context.leases.runs.filter(({ options }) => options.orphan));
       await this.#cancelAll(0);
       await this.idle(CLOSE_MS);
       await this.#admission.close();
     }
-    this.#held.close();
+    this.#context.held.close();
   }
 }

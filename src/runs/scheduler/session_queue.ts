@@ -6,24 +6,9 @@
 import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { allRecords, type Fence, type VersionedRecord } from "../../store/store.ts";
-import type { RunsDeps } from "../ports.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { Caller } from "../types.ts";
-import type { HeldLeases } from "./held_leases.ts";
-import type { SessionLeases } from "./session_leases.ts";
-
-/** Collaborators of {@link SessionQueue}. */
-export interface SessionQueueDeps {
-  readonly deps: RunsDeps;
-  readonly held: HeldLeases;
-  readonly leases: SessionLeases;
-  /** Begins a run whose session was acquired. Resolves when it has begun or ended; never rejects. */
-  start(run: ActiveRun): Promise<void>;
-  /** Whether a run of this process has ended, although its end may not be stored. */
-  hasEnded(run_id: string): boolean;
-  /** Cancels the run that has the session, in any process. */
-  interrupt(run_id: string, by: ActiveRun): Promise<void>;
-}
+import type { SchedulerContext } from "./scheduler_context.ts";
 
 /** The open runs of a session, in all processes. */
 export interface OpenRuns {
@@ -40,7 +25,8 @@ const INTERRUPT_EVERY_MS = 5_000;
 
 /** The waiting runs of this process. */
 export class SessionQueue {
-  readonly #deps: SessionQueueDeps;
+  readonly #scheduler: SchedulerContext;
+  readonly #start: (run: ActiveRun) => Promise<void>;
   /** Session id → run id → run. */
   readonly #sessions = new Map<string, Map<string, ActiveRun>>();
   /** Ids of the runs that wait, are being stored as waiting, or are claimed. */
@@ -56,8 +42,10 @@ export class SessionQueue {
   #looking = false;
   #look_again = false;
 
-  constructor(deps: SessionQueueDeps) {
-    this.#deps = deps;
+  /** @param start Begins a run whose session was acquired. Resolves when it has begun or ended; never rejects. */
+  constructor(scheduler: SchedulerContext, start: (run: ActiveRun) => Promise<void>) {
+    this.#scheduler = scheduler;
+    this.#start = start;
   }
 
   /** Returns whether runs of this process wait for a session. */
@@ -67,13 +55,13 @@ export class SessionQueue {
 
   /** Returns the fence of a waiting run; undefined for other runs. */
   fence(run_id: string): Fence | undefined {
-    return this.#waiting.has(run_id) ? this.#deps.held.fence(leaseOf(run_id)) : undefined;
+    return this.#waiting.has(run_id) ? this.#scheduler.held.fence(leaseOf(run_id)) : undefined;
   }
 
   /** Reads the open runs of a session. */
   async openRuns({ session_id, caller }: { session_id: string; caller: Caller }): Promise<OpenRuns> {
     const options = { namespace: caller.namespace, where: { session_id, open: "true" } };
-    const records = await Array.fromAsync(allRecords(this.#deps.deps.store, "run", options));
+    const records = await Array.fromAsync(allRecords(this.#scheduler.deps.store, "run", options));
     const is_waiting = ({ index }: VersionedRecord) => index?.status === "queued";
     return {
       active: records.findLast((record) => !is_waiting(record)),
@@ -89,7 +77,7 @@ export class SessionQueue {
     const { session_id } = run;
     this.#waiting.add(run.id);
     try {
-      await this.#deps.held.acquire(leaseOf(run.id));
+      await this.#scheduler.held.acquire(leaseOf(run.id));
       const { waiting } = await this.openRuns(run.options);
       const numbers = waiting.map(({ index }) => numberOf(index?.place));
       const number = Math.max(0, this.#last_place.get(session_id) ?? 0, ...numbers) + 1;
@@ -109,7 +97,7 @@ export class SessionQueue {
     this.#waiting.add(run_id);
     let claimed = false;
     try {
-      claimed = await this.#deps.held.acquire(leaseOf(run_id));
+      claimed = await this.#scheduler.held.acquire(leaseOf(run_id));
     } finally {
       if (!claimed) this.#waiting.delete(run_id);
     }
@@ -119,7 +107,7 @@ export class SessionQueue {
   /** Gives up a run that was claimed. */
   async disclaim(run_id: string): Promise<void> {
     this.#waiting.delete(run_id);
-    await this.#deps.held.release(leaseOf(run_id));
+    await this.#scheduler.held.release(leaseOf(run_id));
   }
 
   /** Waits with a run that was stored, or claimed. */
@@ -163,7 +151,7 @@ export class SessionQueue {
     if (this.#checking.has(session_id)) return void this.#checking.set(session_id, true);
     this.#checking.set(session_id, false);
     this.#check(session_id).catch((error) => {
-      this.#deps.deps.log("error", "queue_not_read", { session_id, message: errorMessage(error) });
+      this.#scheduler.deps.log("error", "queue_not_read", { session_id, message: errorMessage(error) });
     }).finally(() => {
       const again = this.#checking.get(session_id);
       this.#checking.delete(session_id);
@@ -172,7 +160,7 @@ export class SessionQueue {
   }
 
   async #check(session_id: string): Promise<void> {
-    const { leases, start, hasEnded } = this.#deps;
+    const { leases } = this.#scheduler;
     const runs = this.#sessions.get(session_id);
     const [any] = runs?.values() ?? [];
     if (!runs || !any) return;
@@ -182,7 +170,7 @@ export class SessionQueue {
     const [first] = waiting;
     const run = first && runs.get(first.key);
     if (!run || run.ended) return; // the turn of another process
-    const is_busy = active !== undefined && !hasEnded(active.key);
+    const is_busy = active !== undefined && !this.#scheduler.hasEnded(active.key);
     if (is_busy || leases.has(session_id)) {
       const blocking = is_busy ? active.key : leases.runIn(session_id)?.id;
       if (isAhead(first.index?.place) && blocking !== undefined) this.#interrupt(blocking, run);
@@ -190,7 +178,7 @@ export class SessionQueue {
     }
     if (this.#stopped.signal.aborted || !await leases.acquire(session_id, run)) return;
     this.#remove(run);
-    await start(run);
+    await this.#start(run);
     await this.disclaim(run.id);
   }
 
@@ -208,8 +196,8 @@ export class SessionQueue {
   #interrupt(run_id: string, by: ActiveRun): void {
     if (this.#interrupted.has(run_id)) return;
     this.#interrupted.add(run_id);
-    this.#deps.interrupt(run_id, by).catch((error) => {
-      this.#deps.deps.log("error", "run_not_cancelled", { run_id, message: errorMessage(error) });
+    this.#scheduler.elsewhere.cancel(run_id, `superseded by ${by.id}`).catch((error) => {
+      this.#scheduler.deps.log("error", "run_not_cancelled", { run_id, message: errorMessage(error) });
     }).then(() => this.#pause(INTERRUPT_EVERY_MS)).then(() => {
       this.#interrupted.delete(run_id);
       this.check(by.session_id);
@@ -218,7 +206,7 @@ export class SessionQueue {
 
   /** Resolves after `ms` milliseconds, or when the queue is stopped. */
   #pause(ms: number): Promise<void> {
-    return this.#deps.deps.clock.after(ms, this.#stopped.signal).catch(() => {}); // stopped
+    return this.#scheduler.deps.clock.after(ms, this.#stopped.signal).catch(() => {}); // stopped
   }
 
   /**

@@ -1,5 +1,6 @@
-import { Admission, type AdmissionSlot, CallerSlots } from "../../../src/runs/scheduler/admission.ts";
-import { HeldLeases } from "../../../src/runs/scheduler/held_leases.ts";
+import type { AdmissionSlot } from "../../../src/runs/run/run_options.ts";
+import { Admission, CallerSlots } from "../../../src/runs/scheduler/admission.ts";
+import { HeldLeases } from "../../../src/runs/scheduler/leases.ts";
 import type { PreampError } from "../../../src/sdk/errors.ts";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { MemoryStore } from "../../../src/store/memory.ts";

@@ -1,4 +1,4 @@
-import { HeldLeases } from "../../../src/runs/scheduler/held_leases.ts";
+import { HeldLeases } from "../../../src/runs/scheduler/leases.ts";
 import type { JsonObject } from "../../../src/sdk/types.ts";
 import { MemoryStore } from "../../../src/store/memory.ts";
 import type { Store } from "../../../src/store/store.ts";
