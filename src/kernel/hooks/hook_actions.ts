@@ -88,8 +88,9 @@ export class HookActions {
     for (const violation of violations) await hooks.emit("policy:violation", violation);
     if (refusal) throw refusal;
     const now = host.clock.now();
+    const context = this.#mounts.turn_context ?? this.#mounts.context;
     for (const injection of admitted) {
-      if (!injection.ephemeral) await this.#mounts.context?.inject(injectedMessage(injection, event, now));
+      if (!injection.ephemeral) await context?.inject(injectedMessage(injection, event, now));
     }
     return admitted;
   }

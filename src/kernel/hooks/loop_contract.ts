@@ -59,7 +59,7 @@ export class LoopContract implements LoopSteps {
   async settleAnswer(turn: Turn): Promise<void> {
     await this.emitResponse();
     for (const call of turn.calls) if (isUnreported(call)) await this.#emitResult(call);
-    await this.#mounts.context?.closeCalls();
+    await this.#mounts.turn_context?.closeCalls();
   }
 
   /** Emits `provider:response` for the last answer if the loop did not. */
@@ -108,7 +108,7 @@ export class LoopContract implements LoopSteps {
    */
   beforeCall(turn: Turn, provider: string): Promise<void> | void {
     const is_ready = turn.unreported_response === null && !turn.calls.some(isUnreported) &&
-      this.#mounts.context?.has_open_calls !== true &&
+      this.#mounts.turn_context?.has_open_calls !== true &&
       turn.started && turn.prompt_submitted && turn.prompt_gate?.processed !== false &&
       turn.request_gate?.processed === true && !turn.requests_by_kernel;
     if (!is_ready) return this.#completeSteps(turn, provider);

@@ -81,6 +81,8 @@ export function resolvePoint(point: string): MountPoint {
 export class Mounts {
   orchestrator: Orchestrator | null = null;
   context: ContextGuard | null = null;
+  /** The context manager of the running turn: one that is mounted meanwhile serves later turns. */
+  turn_context: ContextGuard | null = null;
   readonly tools = new LiveMap<Tool>();
   /** Provider handles for modules. */
   readonly providers = new LiveMap<Provider>();

@@ -129,7 +129,7 @@ async function finishTurn(turn: Turn, parts: TurnDeps, returned: Returned): Prom
 }
 
 function contextOf({ mounts }: TurnDeps): ContextGuard {
-  return mounts.context!; // a session without one is not initialised
+  return mounts.turn_context!; // a session without one is not initialised
 }
 
 /** Status of an outcome that is neither completed nor incomplete. */

@@ -263,11 +263,13 @@ export class Session {
     try {
       if (!this.#announced) await this.#announce();
       session.turn = createTurn(session, prompt, options);
+      this.mounts.turn_context = this.#context;
       // a session without an orchestrator is not initialised
       const { coordinator } = this.#modules.find((module) => module.spec.type === "orchestrator")!;
       return await runTurn(session.turn, { ...this.#parts, coordinator }, options);
     } finally {
       session.turn = null;
+      this.mounts.turn_context = null;
       disarm();
       session.run_limits.stop();
     }

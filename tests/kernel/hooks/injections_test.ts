@@ -1,7 +1,17 @@
 /** Injections of hooks: limits, budgets, sanitising and storage. */
 import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
+import { MockContextManager } from "../../../src/sdk/testing/mocks.ts";
+import type { ContextManager, Tool, ToolCallContext } from "../../../src/sdk/types.ts";
 import { assert, assertEquals } from "../../assert.ts";
-import { hook, kit, type KitOptions } from "../../support/sessions.ts";
+import {
+  calls,
+  contents,
+  hook,
+  kit,
+  type KitOptions,
+  type TestModule,
+  tool,
+} from "../../support/sessions.ts";
 
 Deno.test("an injection longer than the limit in code points is refused", async () => {
   for (const text of ["x".repeat(11), "🙂".repeat(11)]) {
@@ -123,4 +133,74 @@ Deno.test("an ephemeral injection counts for the budget", async () => {
   await run();
   assertEquals(data("policy:violation").length, 1);
   assertEquals(messages().length, 2);
+});
+
+/** A tool that mounts another context manager while its call runs, and then does `end`. */
+const replacesContext = (end: () => string): TestModule => async (coordinator) => {
+  await coordinator.mount(
+    "tools",
+    tool("replace", async () => {
+      await coordinator.mount("context", new MockContextManager());
+      return end();
+    }),
+  );
+};
+const injects = (event: string) =>
+  hook(event, () => ({ action: "inject_context", context_injection: `from ${event}` }), { name: event });
+
+Deno.test("injections during a call that mounts another context manager follow its result, and the model sees them", async () => {
+  const provider = new MockProvider({ responses: [calls(["replace"]), "done"] });
+  const { run, messages } = kit({
+    providers: [provider],
+    tools: [replacesContext(() => "ok")],
+    hooks: [injects("tool:pre"), injects("tool:post")],
+  });
+  assertEquals((await run()).status, "completed");
+  const history = [
+    ["user", "hello"],
+    ["assistant", "tool_call"],
+    ["tool", "ok"],
+    ["system", "from tool:pre"],
+    ["system", "from tool:post"],
+  ];
+  assertEquals(contents(messages()), [...history, ["assistant", "done"]]);
+  assertEquals(contents(provider.requests[1]!.messages), history);
+});
+
+Deno.test("a loop that fails after another context manager was mounted leaves no open call and no lost injection", async () => {
+  const { run, messages } = kit({
+    tools: [replacesContext(() => "ok")],
+    hooks: [injects("tool:pre")],
+    orchestrator: {
+      async mount(coordinator) {
+        await coordinator.mount("orchestrator", {
+          async execute(
+            _prompt: string,
+            context: ContextManager,
+            _providers: unknown,
+            tools: Record<string, Tool>,
+          ) {
+            await context.addMessage({ role: "user", content: "hello" });
+            const tool_calls = [{ id: "c1", name: "replace", tool: "replace", arguments: {} }];
+            await context.addMessage({ role: "assistant", content: "", tool_calls });
+            const emission = await coordinator.hooks.emit("tool:pre", {
+              tool_name: "replace",
+              tool_call_id: "c1",
+              tool_input: {},
+            });
+            await coordinator.processHookResult(emission, "tool:pre");
+            await tools.replace!.execute({}, { id: "c1" } as ToolCallContext);
+            throw new Error("broken");
+          },
+        });
+      },
+    },
+  });
+  await run();
+  assertEquals(contents(messages()), [
+    ["user", "hello"],
+    ["assistant", ""],
+    ["tool", "ok"],
+    ["system", "from tool:pre"],
+  ]);
 });
