@@ -12,6 +12,8 @@ interface Registration extends ChainHandler {
   readonly id: number;
   readonly event: string;
   readonly priority: number;
+  /** Registry through which it was registered, if several share the list. */
+  readonly owner: object | undefined;
   /** Whether a matching event was emitted. */
   heard: boolean;
 }
@@ -53,8 +55,9 @@ export class HandlerList {
    * Registers a handler and returns a function that removes it.
    *
    * @param module_id Id of the module that registers it.
+   * @param owner Registry of the module, if several share the list.
    */
-  add({ event, handler, options }: HandlerRegistration, module_id?: string): Disposer {
+  add({ event, handler, options }: HandlerRegistration, module_id?: string, owner?: object): Disposer {
     const id = this.#next_id++;
     const wanted_ms = finite(options.timeout_ms, 0);
     this.#registrations.push({
@@ -67,15 +70,18 @@ export class HandlerList {
       fail_closed: options.fail_closed ?? GATES.has(event),
       timeout_ms: wanted_ms > 0 ? Math.min(wanted_ms, this.#timeout_ms) : this.#timeout_ms,
       module_id,
+      owner,
       heard: false,
     });
     this.#matches = null;
     return disposer(() => this.#remove((registration) => registration.id === id));
   }
 
-  /** Removes every handler with this name. */
-  remove(name: string): void {
-    this.#remove((registration) => registration.name === name);
+  /** Removes every handler with this name; with an owner, only its own. */
+  remove(name: string, owner?: object): void {
+    this.#remove((registration) =>
+      registration.name === name && (owner === undefined || registration.owner === owner)
+    );
   }
 
   #remove(matches: (registration: Registration) => boolean): void {

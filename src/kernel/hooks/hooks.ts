@@ -52,9 +52,12 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     return this.add(readRegistration(event, handler, options, name));
   }
 
-  /** @param module_id Id of the module that registers the handler. */
-  add(registration: HandlerRegistration, module_id?: string): Disposer {
-    return this.#handlers.add(registration, module_id);
+  /**
+   * @param module_id Id of the module that registers the handler.
+   * @param owner Registry of the module.
+   */
+  add(registration: HandlerRegistration, module_id?: string, owner?: object): Disposer {
+    return this.#handlers.add(registration, module_id, owner);
   }
 
   /**
@@ -71,8 +74,9 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     );
   }
 
-  unregister(name: string): void {
-    this.#handlers.remove(name);
+  /** @param owner Registry of the module whose handlers are removed. Default: those of all modules. */
+  unregister(name: string, owner?: object): void {
+    this.#handlers.remove(name, owner);
   }
 
   /**

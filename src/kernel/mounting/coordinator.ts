@@ -270,15 +270,13 @@ export class ModuleCoordinator implements Coordinator {
   get drafted_events(): string[] {
     const handlers = this.#draft?.handlers ?? [];
     if (handlers.length === 0) return [];
-    return [...new Set(handlers.filter(({ removed }) => !removed).map(({ event }) => event))];
+    return [...new Set(handlers.map(({ event }) => event))];
   }
 
   /** Whether the draft has a handler of a gate that denies when it fails. */
   get drafted_gate(): boolean {
     const handlers = this.#draft?.handlers ?? [];
-    return handlers.some(({ removed, event, options }) =>
-      !removed && GATES.has(event) && options.fail_closed !== false
-    );
+    return handlers.some(({ event, options }) => GATES.has(event) && options.fail_closed !== false);
   }
 
   /** Adds an object to the draft, as `mount` does. */
@@ -299,10 +297,7 @@ export class ModuleCoordinator implements Coordinator {
     );
     this.#draft = null;
     for (const publishOne of publish) publishOne();
-    for (const entry of draft.handlers) {
-      if (entry.removed) continue;
-      entry.dispose = hooks.add(entry, this.module_id);
-    }
+    for (const entry of draft.handlers) entry.dispose = hooks.add(entry, this.module_id, this.hooks);
     for (const cleanup of draft.cleanups) this.registerCleanup(cleanup);
     for (const effect of draft.effects) effect();
   }

@@ -14,7 +14,6 @@ import type { Mounted } from "./mounts.ts";
 
 interface DraftHandler extends HandlerRegistration {
   dispose: (() => void) | null;
-  removed: boolean;
 }
 
 /** Everything that a module mounted and registered before it is committed. */
@@ -34,8 +33,6 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
   readonly #module_id: string;
   readonly #draft: () => Draft | null;
   readonly #onRefused: (event: string) => void;
-  /** Name → disposers of the module's own handlers with that name. */
-  #own: Map<string, Disposer[]> | null = null;
 
   /** @param onRefused Called for an event that only the runtime may emit. */
   constructor(
@@ -51,34 +48,29 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
     this.#onRefused = onRefused;
   }
 
+  /** @throws {PreampError} when the session has the maximum number of handlers. */
   register(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer {
     const registration = readRegistration(event, handler, options, name);
-    const dispose = this.#add(registration);
-    const known = String(registration.options.name ?? handler.name);
-    this.#own ??= new Map();
-    const own = this.#own.get(known);
-    if (own) own.push(dispose);
-    else this.#own.set(known, [dispose]);
-    return dispose;
-  }
-
-  /** @throws {PreampError} when the session has the maximum number of handlers. */
-  #add(registration: HandlerRegistration): Disposer {
     const draft = this.#draft();
     this.#hooks.checkRoom(draft?.handlers.length ?? 0);
-    if (!draft) return this.#hooks.add(registration, this.#module_id);
-    const entry: DraftHandler = { ...registration, dispose: null, removed: false };
+    if (!draft) return this.#hooks.add(registration, this.#module_id, this);
+    const entry: DraftHandler = { ...registration, dispose: null };
     draft.handlers.push(entry);
     return disposer(() => {
-      entry.removed = true;
-      entry.dispose?.();
+      if (entry.dispose) entry.dispose();
+      else draft.handlers = draft.handlers.filter((other) => other !== entry);
     });
   }
 
   /** Removes only the module's own handlers, so that a module cannot remove a gate of another module. */
   unregister(name: string): void {
-    for (const dispose of this.#own?.get(name) ?? []) dispose();
-    this.#own?.delete(name);
+    const draft = this.#draft();
+    if (!draft) this.#hooks.unregister(name, this);
+    else {
+      draft.handlers = draft.handlers.filter(({ handler, options }) =>
+        (options.name ?? handler.name) !== name
+      );
+    }
   }
 
   emit(event: string, data?: JsonObject | null): Promise<Emission> {

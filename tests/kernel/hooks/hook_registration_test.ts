@@ -1,6 +1,7 @@
 /** Registration of handlers, their timeouts, and the defaults of their payload. */
 import type { HookResult, JsonObject } from "../../../src/sdk/types.ts";
 import { assertEquals, assertThrows } from "../../assert.ts";
+import { kit, tool } from "../../support/sessions.ts";
 import { registry } from "./registry.ts";
 
 Deno.test("register() returns a disposer of this registration only, whatever its name", async () => {
@@ -29,6 +30,18 @@ Deno.test("unregister() removes every handler of a name", async () => {
   await hooks.emit("a", {});
   await hooks.emit("b", {});
   assertEquals(ran, 0);
+});
+
+Deno.test("a module that disposes of its handlers may register any number of them, also while it is mounted", async () => {
+  const { session, data } = kit({
+    kernel: { max_hooks: 4 },
+    tools: [async (coordinator) => {
+      for (let count = 0; count < 100; count++) coordinator.hooks.register("tool:pre", () => null)();
+      await coordinator.mount("tools", tool("t"));
+    }],
+  });
+  await session.initialize();
+  assertEquals(data("module:skipped"), []);
 });
 
 Deno.test("register() during an emit takes effect at the next one", async () => {
