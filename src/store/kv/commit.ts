@@ -134,12 +134,23 @@ class Attempt {
   #apply(change: Prepared): void {
     if ("append" in change) this.#append(change);
     else if ("put" in change) this.#put(change);
-    else if ("delete" in change) this.#record(change.delete.kind, change.delete.key).after = null;
+    else if ("delete" in change) this.#replace(this.#record(change.delete.kind, change.delete.key), null);
     else {
       const log = this.#logs.get(logOf(change)!)!; // every other change names a log, and all were read
-      if ("deleteLog" in change) log.after = null;
-      else if (log.after) log.after = { ...log.after, expires_ms: change.at_ms };
+      if (!log.after) return;
+      if ("expireLog" in change) log.after = { ...log.after, expires_ms: change.at_ms };
+      else {
+        const garbage: GarbageValue = { what: "log", at_ms: this.#now_ms };
+        this.#atomic.set(keys.garbage(log.after.id), garbage);
+        log.after = null;
+      }
     }
+  }
+
+  /** Sets what a record is after the changes so far, and deletes the blob of what it was. */
+  #replace(target: Target<RecordValue>, after: RecordValue | null): void {
+    if (target.after) dropContent(this.#atomic, target.after.content, this.#now_ms);
+    target.after = after;
   }
 
   #record(kind: string, key: string): Target<RecordValue> {
@@ -167,7 +178,7 @@ class Attempt {
     const current = target.after && !isExpired(target.after, this.#now_ms) ? target.after : null;
     const version = current?.version ?? 0;
     if (expect !== undefined && expect !== version) throw notAtVersion(change, version);
-    target.after = {
+    this.#replace(target, {
       key,
       namespace,
       index_json,
@@ -176,7 +187,7 @@ class Attempt {
       expires_ms,
       version: version + 1,
       content: content!, // prepared
-    };
+    });
   }
 
   #writeRecord(
@@ -186,7 +197,6 @@ class Attempt {
     this.#atomic.check({ key, versionstamp });
     if (after) this.#atomic.set(key, after);
     else this.#atomic.delete(key);
-    if (before) dropContent(this.#atomic, before.content, this.#now_ms);
     const old = new Map(before ? indexKeys(kind, before).map((one) => [JSON.stringify(one), one]) : []);
     for (const index of after ? indexKeys(kind, after) : []) {
       if (!old.delete(JSON.stringify(index))) this.#atomic.set(index, [kind, after!.key]);
@@ -199,10 +209,6 @@ class Attempt {
     this.#atomic.check({ key, versionstamp });
     if (after) this.#atomic.set(key, after);
     else this.#atomic.delete(key);
-    if (before && before.id !== after?.id) {
-      const garbage: GarbageValue = { what: "log", at_ms: this.#now_ms };
-      this.#atomic.set(keys.garbage(before.id), garbage);
-    }
     if (before?.expires_ms === after?.expires_ms) return;
     if (before && before.expires_ms !== null) {
       this.#atomic.delete(keys.expiry(before.expires_ms, "log", before.id));

@@ -96,6 +96,26 @@ Deno.test("a commit beyond the size of an atomic operation is atomic, and what i
     assertEquals(counts, { blob: 14, by: 2, list: 2, record: 2, version: 1 });
   }));
 
+Deno.test("what a later change of the same commit replaces or deletes is deleted by vacuum", () =>
+  withFile(async (path) => {
+    const entries = [{ seq: 1, text: big }];
+    await using(path, async (store) => {
+      await store.commit([put("a", big), put("a", "x"), put("a", big)]);
+      await store.commit([put("a", big), { delete: { kind: "run", key: "a" } }]);
+      await store.commit([{ append: "log", after: 0, entries }, { deleteLog: "log" }]);
+      await store.commit([{ append: "log", after: 0, entries }, { deleteLog: "log" }, {
+        append: "log",
+        after: 0,
+        entries: [{ seq: 1 }],
+      }]);
+    });
+    const maintenance = await openKvMaintenance(path);
+    await maintenance.vacuum(Date.now());
+    await maintenance.close();
+    const { changed: _, ...counts } = await keysOf(path);
+    assertEquals(counts, { log: 1, segment: 1, version: 1 });
+  }));
+
 Deno.test("vacuum deletes expired records and logs, their index, and nothing else", () =>
   withFile(async (path) => {
     await using(path, async (store) => {
