@@ -35,7 +35,7 @@ export interface AgentsKitOptions {
 /** A run service and its observers. */
 export interface AgentsKit {
   readonly runs: RunService;
-  readonly clock: FakeClock;
+  readonly clock: PlanClock;
   readonly memory: MemoryStore;
   start(plan: JsonObject, more?: JsonObject): Promise<RunHandle>;
   /** Runs a plan to its end. */
@@ -45,9 +45,29 @@ export interface AgentsKit {
   until(run_id: string, holds: (entry: Entry) => boolean): Promise<Entry>;
 }
 
+/** A clock that stands still while a plan is prepared: its hash is computed in another thread, in real time. */
+class PlanClock extends FakeClock {
+  readonly #preparing = new Set<Promise<unknown>>();
+
+  /** Resolves to the result of `work`; the clock does not advance before. */
+  async standStill<T>(work: Promise<T>): Promise<T> {
+    this.#preparing.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#preparing.delete(work);
+    }
+  }
+
+  override async advance(ms: number): Promise<void> {
+    await Promise.allSettled(this.#preparing);
+    await super.advance(ms);
+  }
+}
+
 /** Creates a run service over an in-memory store. */
 export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
-  const clock = options.beside?.clock ?? new FakeClock();
+  const clock = options.beside?.clock ?? new PlanClock();
   const memory = options.beside?.memory ?? new MemoryStore({ now: () => clock.now() });
   const suffix = options.beside ? "b" : "";
   const policy = defaultPolicy();
@@ -73,7 +93,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
       return `${prefix}_${count}${suffix}`;
     },
     ready: async (request, caller, base_url) =>
-      withModules(await plans.ready(request, caller, base_url), options),
+      withModules(await clock.standStill(plans.ready(request, caller, base_url)), clock, options),
     secrets: () => new Redactor(),
     log() {},
   });
@@ -101,7 +121,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
   };
 }
 
-function withModules(ready: RunnablePlan, options: AgentsKitOptions): RunnablePlan {
+function withModules(ready: RunnablePlan, clock: PlanClock, options: AgentsKitOptions): RunnablePlan {
   const { modules = {}, fetching } = options;
   const { agents } = ready;
   return {
@@ -118,7 +138,7 @@ function withModules(ready: RunnablePlan, options: AgentsKitOptions): RunnablePl
           ...agents,
           async child(written) {
             await fetching;
-            return withModules(await agents.child(written), options);
+            return withModules(await clock.standStill(agents.child(written)), clock, options);
           },
         },
       }
