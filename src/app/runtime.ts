@@ -6,6 +6,7 @@ import type { TierAnswer } from "../policy/authorise.ts";
 import type { Policy } from "../policy/policy.ts";
 import { defaultPolicy } from "../policy/policy_schema.ts";
 import type { Redactor } from "../policy/redact.ts";
+import { readVariable } from "../process/environment.ts";
 import { systemClock } from "../process/system_clock.ts";
 import type { Runs } from "../runs/types.ts";
 import type { HostClock } from "../kernel/host.ts";
@@ -68,7 +69,8 @@ export interface RuntimeConfig {
 export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const policy = config.policy ?? defaultPolicy();
   const clock = config.clock ?? systemClock();
-  const { plans = null, home = null, sources = [], env = readEnv, secrets = [], log = () => {} } = config;
+  const { plans = null, home = null, sources = [], env = readVariable, secrets = [], log = () => {} } =
+    config;
   const { basePath = "", metrics = null } = config;
   const { tracing = new OpenTelemetry(policy.tracing) } = config;
   const opened = config.store ?? memoryStore(policy, clock, log);
@@ -214,12 +216,4 @@ function lazyRuns(open: () => Promise<Runs>): Runs {
       messages: async (...args) => (await open()).sessions.messages(...args),
     },
   };
-}
-
-function readEnv(name: string): string | undefined {
-  try {
-    return Deno.env.get(name);
-  } catch {
-    return undefined; // this process may not read the variable: as if it were not set
-  }
 }

@@ -1,5 +1,6 @@
 /** Paths of the command line as URLs, the files they name, and the folders of settings. */
 import { didYouMean } from "../sdk/findings.ts";
+import { readVariable } from "../process/environment.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import { UsageError } from "./arguments.ts";
 import type { SourcesFile } from "../app/source_overrides.ts";
@@ -18,7 +19,7 @@ export function fileUrl(path: string): URL {
 
 /** Returns the URL of a path relative to a base; `~/` is the home folder, as in `--plan=~/plan.yaml`. */
 export function locate(path: string, base: URL): URL {
-  const home = path.startsWith("~/") ? Deno.env.get("HOME") : undefined;
+  const home = path.startsWith("~/") ? readVariable("HOME") : undefined;
   if (home !== undefined) return fileUrl(`${home}${path.slice(1)}`);
   if (isAbsolute(path)) return fileUrl(path);
   return new URL(encodeURIComponent(path).replaceAll("%2F", "/").replaceAll("%5C", "\\"), base);

@@ -145,7 +145,7 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
     return [`--${short}`, args.value(short) || undefined]; // without a value, it is a flag of its own
   });
   const candidates = preampVariables(io);
-  const variables = candidates.length === 0 ? {} : readLayer(({ path, variable }) => {
+  const variables = candidates?.length === 0 ? {} : readLayer(({ path, variable }) => {
     const short = SHORT_VARIABLES[path];
     const name = short && io.env(short) ? short : variable;
     return [name, io.env(name) || undefined];
@@ -170,7 +170,7 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
     home: homeOf(io),
     sources: Object.values(sourceFilesOf(io)).filter((file) => file !== undefined),
     api_keys,
-    warnings: unknownVariables(candidates),
+    warnings: unknownVariables(candidates ?? []),
   };
 }
 
@@ -250,11 +250,14 @@ async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; 
   }
 }
 
-/** Returns the variables that begin with `PREAMP_`, in any case because Windows ignores case. */
-function preampVariables(io: Io): string[] {
-  return io.variables().filter((name) =>
-    name.toUpperCase().startsWith("PREAMP_") && !OWN_VARIABLES.includes(name)
-  );
+/**
+ * Returns the variables that begin with `PREAMP_`, in any case because Windows ignores case; null if this process
+ * may not list its variables.
+ */
+function preampVariables(io: Io): string[] | null {
+  const names = io.variables();
+  return names &&
+    names.filter((name) => name.toUpperCase().startsWith("PREAMP_") && !OWN_VARIABLES.includes(name));
 }
 
 function unknownVariables(names: readonly string[]): string[] {

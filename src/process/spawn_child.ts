@@ -3,6 +3,7 @@
  * sandboxed modules. A child has no environment variables except the given ones, and is killed together
  * with its process group.
  */
+import { readVariable } from "./environment.ts";
 import { type Frame, FrameReader } from "./frames.ts";
 import { type Program, type SystemLimits, withLimits } from "./system_limits.ts";
 import { within } from "./system_clock.ts";
@@ -190,12 +191,8 @@ export function ownEnv(): Record<string, string> {
   const env: Record<string, string> = {};
   if (Deno.build.standalone) return env;
   for (const name of CACHE_VARIABLES) {
-    try {
-      const value = Deno.env.get(name);
-      if (value !== undefined) env[name] = value;
-    } catch {
-      // not readable: not passed on
-    }
+    const value = readVariable(name);
+    if (value !== undefined) env[name] = value;
   }
   return env;
 }

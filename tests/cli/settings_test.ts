@@ -2,6 +2,7 @@ import { readArguments, UsageError } from "../../src/cli/arguments.ts";
 import { OUTSIDE_SETTINGS } from "../../src/policy/policy_schema.ts";
 import { readSettings, withSettings } from "../../src/cli/settings.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
+import { systemIo } from "../../src/cli/terminal/io.ts";
 import { fakeIo } from "../support/io.ts";
 import { temporaryFolder } from "../support/folder.ts";
 
@@ -126,3 +127,20 @@ for (
     assertStringIncludes(error.message, name);
   });
 }
+
+Deno.test("readSettings() reads the variables of settings where the process may not list its variables", async () => {
+  const io = { ...fakeIo({ env: { PREAMP_LIMITS_MAX_COST_USD: "2" }, cwd: EMPTY }), variables: () => null };
+  const { policy, warnings } = await readSettings(readArguments([], FLAGS), io);
+  assertEquals([policy.limits.max_cost_usd, warnings], ["2", []]);
+});
+
+Deno.test(
+  "a variable that the process may not read counts as not set",
+  { permissions: { env: ["PREAMP_API_KEYS"], read: true } },
+  async () => {
+    const { env, variables } = systemIo();
+    assertEquals([env("HOME"), env("PREAMP_API_KEYS"), variables()], [undefined, undefined, null]);
+    const io = { ...fakeIo({ cwd: EMPTY }), env, variables };
+    assertEquals((await readSettings(readArguments([], FLAGS), io)).policy.listen.port, 8484);
+  },
+);

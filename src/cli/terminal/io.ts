@@ -1,4 +1,5 @@
 /** The environment of a command: streams, variables, signals. Tests pass their own; `systemIo` is the process's. */
+import { readVariable, variableNames } from "../../process/environment.ts";
 import { type Environment, fileUrl } from "../paths.ts";
 
 /** An output stream. */
@@ -27,8 +28,8 @@ export interface Io extends Environment {
   readonly out: Output;
   readonly err: Output;
   readonly in: Input;
-  /** Returns the names of the variables that are set. */
-  variables(): string[];
+  /** Returns the names of the variables that are set; null if this process may not list them. */
+  variables(): string[] | null;
   /** Returns monotonic milliseconds. */
   monotonic(): number;
   /** Calls `handler` on SIGINT and SIGTERM until the returned function is called. */
@@ -44,8 +45,8 @@ export function systemIo(): Io {
     err: systemOutput(Deno.stderr),
     in: systemInput(),
     cwd: fileUrl(`${Deno.cwd()}/`),
-    env: (name) => Deno.env.get(name),
-    variables: () => Object.keys(Deno.env.toObject()),
+    env: readVariable,
+    variables: variableNames,
     monotonic: () => performance.now(),
     onStop,
     exit: (code) => Deno.exit(code),
@@ -66,7 +67,7 @@ function systemOutput(stream: typeof Deno.stdout): Output {
   const terminal = stream.isTerminal();
   return {
     terminal,
-    color: terminal && !Deno.noColor && Deno.env.get("TERM") !== "dumb",
+    color: terminal && !Deno.noColor && readVariable("TERM") !== "dumb",
     columns() {
       try {
         return terminal ? Deno.consoleSize().columns || 80 : 80;
