@@ -275,3 +275,20 @@ for (
     assertEquals(made.warnings.map(({ code }) => code), warned ? ["tool_name_refused"] : []);
   });
 }
+
+Deno.test("initialize() fails when a module unmounts the context manager or the orchestrator once all are mounted", async () => {
+  for (const [point, label] of [["context", "context manager"], ["orchestrator", "orchestrator"]] as const) {
+    const { session, names } = kit({
+      system: "Be brief.",
+      options: { history: [{ role: "user", content: "before" }] },
+      tools: [{
+        mount: async (coordinator) => await coordinator.mount("tools", tool("t")),
+        onSessionReady: (coordinator) => coordinator.unmount(point),
+      }],
+    });
+    const error = await assertRejects(() => session.initialize());
+    assertEquals(error.message, `Cannot initialize without ${label}: a module unmounted it`);
+    assertEquals((error as unknown as { code: string }).code, "module_load_failed");
+    assertEquals(names().includes("session:start"), false);
+  }
+});

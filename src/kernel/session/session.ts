@@ -215,7 +215,9 @@ export class Session {
           await this.#session.hooks.emit("module:on_session_ready_failed", failure);
         }
       }
-      if (history && history.length > 0) await this.#context.load(history);
+      const { context, orchestrator } = this.#parts.mounts;
+      if (!context || !orchestrator) throw unmounted(context ? "orchestrator" : "context manager");
+      if (history && history.length > 0) await context.load(history);
       if (parent_id && !continued) {
         await this.#session.hooks.emit("session:fork", {
           parent: parent_id,
@@ -354,6 +356,11 @@ export class Session {
 
 function systemMessage(text: string): Message {
   return { role: "system", content: text, metadata: { source: "plan" } };
+}
+
+/** Creates the error for a session whose modules unmounted what it requires. */
+function unmounted(label: string): PreampError {
+  return new PreampError("module_load_failed", `Cannot initialize without ${label}: a module unmounted it`);
 }
 
 /** Creates the error for a session without a mounted provider; the run is refused before it starts. */
