@@ -3,7 +3,7 @@ import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { withAnswers } from "../../src/runs/storage/fork.ts";
 import type { Recording } from "../../src/runs/types.ts";
 import type { ContextManager, JsonObject, Prompt } from "../../src/sdk/types.ts";
-import { tool } from "../support/sessions.ts";
+import { hook, tool } from "../support/sessions.ts";
 import { CALLER, replayed, type Service, service, type TestPlan } from "../support/runs.ts";
 import { mock, play, runToEnd, type Scenario } from "./play.ts";
 import { SCENARIOS } from "./scenarios.ts";
@@ -252,6 +252,18 @@ Deno.test("fork() cuts the history at a turn, answers open calls, and records it
     const error = await sessions.fork(CALLER, session_id, { turn }).then(() => null, (error) => error);
     assertEquals(error.code, "request_invalid");
   }
+});
+
+Deno.test("fork() of a session whose only prompt was denied has its whole history", async () => {
+  const deny = hook("prompt:submit", () => ({ action: "deny", reason: "no" }));
+  const { runs, finish } = service({ plans: { plan: { system: "Be brief.", hooks: [deny] } } });
+  const { session_id } = await finish("plan");
+  const fork = await runs.sessions.fork(CALLER, session_id);
+  assertEquals(
+    await runs.sessions.messages(CALLER, fork.id),
+    await runs.sessions.messages(CALLER, session_id),
+  );
+  await assertRejects(() => runs.sessions.fork(CALLER, session_id, { turn: 1 }), Error, "it has 0 turns");
 });
 
 Deno.test("withAnswers() adds a result for each open call directly after its message", () => {

@@ -25,20 +25,21 @@ export interface ForkPoint {
 }
 
 /**
- * Returns the messages up to the end of a turn; the first turn is 1.
+ * Returns the messages up to the end of a turn; the first turn is 1. Without a turn: all messages.
  *
  * @throws {PreampError} `request_invalid` when there is no such turn.
  */
 export function messagesOfTurns(messages: readonly Message[], turn: number | undefined): Message[] {
+  if (turn === undefined) return withAnswers(messages);
   const starts = messages.flatMap((message, index) => isOfUser(message) ? [index] : []);
-  const last = turn ?? starts.length;
-  if (last < 1 || last > starts.length) {
+  if (turn < 1 || turn > starts.length) {
+    const count = starts.length === 1 ? "1 turn" : `${starts.length} turns`;
     throw new PreampError(
       "request_invalid",
-      `Cannot fork the session: it has ${starts.length} turns: received turn ${last}`,
+      `Cannot fork the session: it has ${count}: received turn ${turn}`,
     );
   }
-  return withAnswers(messages.slice(0, starts[last]));
+  return withAnswers(messages.slice(0, starts[turn]));
 }
 
 function isOfUser({ role, metadata }: Message): boolean {

@@ -72,7 +72,7 @@ export const SESSION_ROUTES: readonly Route[] = [
     method: "DELETE",
     path: "/v1/sessions/{id}",
     id: "deleteSession",
-    summary: "Delete a session with its runs",
+    summary: "Delete a session and the sessions of its sub-agents; its runs remain",
     answers: { 204: { description: "deleted" } },
     codes: ["session_busy", "storage_full"],
     handle: removeSession,
