@@ -230,10 +230,25 @@ async function readRunRequest(
 ): Promise<{ request: RunRequest; background: boolean }> {
   const query = await checkQuery("CreateRunQuery", context.request.url);
   const document = await readDocument(context);
+  if (document.kind === "plan" && query.prompt === undefined) {
+    throw await missingPrompt(context, document.text);
+  }
   const fields = fieldsOf(document, query);
   const { background = false, ...request } = validateCommonRequest(fields) ??
     await checkBody("RunRequest", fields);
   return { request, background };
+}
+
+/**
+ * Returns the error for a plan without a prompt.
+ *
+ * @throws {PreampError} as `parsePlanText`, for text that is no plan but cannot be read.
+ */
+async function missingPrompt({ body }: RequestContext, text: string): Promise<PreampError> {
+  const { parseDocument } = await import("../../plan/parse/parse.ts");
+  await parseDocument(text, { label: "the request body", limits: body.plan });
+  const message = "Cannot start a run: the body is a plan, so the URL needs ?prompt=: received none";
+  return documentError("request_invalid", "the request", [{ path: "prompt", message }]);
 }
 
 /** Returns the fields of a request: those of the query, and those of the body. */
@@ -241,13 +256,7 @@ function fieldsOf(
   document: Awaited<ReturnType<typeof readDocument>>,
   query: Query<"CreateRunQuery">,
 ): unknown {
-  if (document.kind === "plan") {
-    if (query.prompt === undefined) {
-      const message = "Cannot start a run: the body is a plan, so the URL needs ?prompt=: received none";
-      throw documentError("request_invalid", "the request", [{ path: "prompt", message }]);
-    }
-    return { ...query, plan: document.text };
-  }
+  if (document.kind === "plan") return { ...query, plan: document.text };
   const { data } = document;
   if (!isObject(data)) return data;
   const twice = Object.keys(query).filter((key) => Object.hasOwn(data, key));

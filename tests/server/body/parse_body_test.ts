@@ -92,6 +92,19 @@ Deno.test("POST /v1/runs forwards invalid YAML to the plan's reader", async () =
   assertEquals(created[0]?.request.plan, body);
 });
 
+Deno.test("POST /v1/runs answers invalid YAML without a prompt with the place of the error, and a plan with what is missing", async () => {
+  const { send } = testApp();
+  const headers = { "content-type": "application/yaml" };
+  const answerTo = async (body: string) => {
+    const response = await send("POST /v1/runs", { body, headers });
+    const { error: { code, details: [detail] } } = await response.json();
+    return [response.status, code, detail.line ?? detail.path];
+  };
+  assertEquals(await answerTo("prompt: hi\nplan_ref: [\n"), [400, "plan_invalid", 3]);
+  assertEquals(await answerTo(""), [400, "plan_invalid", 1]);
+  assertEquals(await answerTo(PLAN_TEXT), [400, "request_invalid", "prompt"]);
+});
+
 Deno.test("POST /v1/runs reads the prompt from the query if the body has none, and refuses both", async () => {
   const { send, created } = testApp();
   assertEquals((await send("POST /v1/runs?prompt=answer", { body: { plan: PLAN } })).status, 200);
