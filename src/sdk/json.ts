@@ -207,10 +207,9 @@ function copyInstance(value: object, depth: number, parents: Parents | null, fro
   if (value instanceof Error) {
     return copyFields({ name: value.name, message: value.message }, depth, here, frozen);
   }
-  if (value instanceof Uint8Array) return toBase64(value);
-  if (value instanceof ArrayBuffer) return toBase64(new Uint8Array(value));
+  if (value instanceof ArrayBuffer) return new Uint8Array(value).toBase64();
   if (ArrayBuffer.isView(value)) {
-    return toBase64(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+    return new Uint8Array(value.buffer, value.byteOffset, value.byteLength).toBase64();
   }
   if (value instanceof String || value instanceof Number || value instanceof Boolean) {
     return scalar(value.valueOf());
@@ -234,14 +233,6 @@ function copyOwn(
   const fields: JsonObject = {};
   for (const key of Object.keys(value)) if (!isDropped(key)) fields[key] = read(value, key);
   return copyFields(fields, depth, here, frozen);
-}
-
-function toBase64(bytes: Uint8Array): string {
-  let binary = "";
-  for (let start = 0; start < bytes.length; start += 0x8000) {
-    binary += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
-  }
-  return btoa(binary);
 }
 
 /**

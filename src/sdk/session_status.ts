@@ -121,44 +121,33 @@ function time(field: string, value: string | Date): string {
   return date.toISOString();
 }
 
-/** Counters of a log; `runs/run/run_projection.ts` extends them to the run object. */
-export interface Counters {
-  total_messages: number;
+/** The counters of an empty log. */
+const NO_COUNTS = {
+  total_messages: 0,
   /** Answered provider calls. */
-  turn_count: number;
+  turn_count: 0,
   /** Executed calls, without denied, unknown, invalid and refused ones. */
-  tool_invocations: number;
-  tool_successes: number;
-  tool_failures: number;
-  total_input_tokens: number;
-  total_output_tokens: number;
-  total_tokens: number;
-  cache_read_tokens: number;
-  cache_write_tokens: number;
+  tool_invocations: 0,
+  tool_successes: 0,
+  tool_failures: 0,
+  total_input_tokens: 0,
+  total_output_tokens: 0,
+  total_tokens: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
   /** Decimal string; null = unknown. */
-  cost_usd: string | null;
-  compactions: number;
+  cost_usd: null as string | null,
+  compactions: 0,
   /** Level of the last compaction, from 1; 0 = none yet. */
-  compaction_level: number;
-}
+  compaction_level: 0,
+};
+
+/** Counters of a log; `runs/run/run_projection.ts` extends them to the run object. */
+export type Counters = typeof NO_COUNTS;
 
 /** Returns the counters of an empty log. */
 export function emptyCounters(): Counters {
-  return {
-    total_messages: 0,
-    turn_count: 0,
-    tool_invocations: 0,
-    tool_successes: 0,
-    tool_failures: 0,
-    total_input_tokens: 0,
-    total_output_tokens: 0,
-    total_tokens: 0,
-    cache_read_tokens: 0,
-    cache_write_tokens: 0,
-    cost_usd: null,
-    compactions: 0,
-    compaction_level: 0,
-  };
+  return { ...NO_COUNTS };
 }
 
 /** Types of `tool:error` for calls that were not executed. */

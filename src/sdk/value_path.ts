@@ -6,12 +6,15 @@
 /** Path of a value from the document's root. */
 export type Path = readonly (string | number)[];
 
+/** A key that needs no quotes. */
+const PLAIN_KEY = /^[\w+$-]{1,60}$/;
+
 /** Returns a path for display: `tools[0].config["a.b"]`; empty for the root. */
 export function formatPath(path: Path): string {
   let text = "";
   for (const step of path) {
     if (typeof step === "number") text += `[${step}]`;
-    else if (isPlainKey(step)) text += text === "" ? step : `.${step}`;
+    else if (PLAIN_KEY.test(step)) text += text === "" ? step : `.${step}`;
     else text += `[${JSON.stringify(shorten(step, 60))}]`;
   }
   return text;
@@ -69,15 +72,4 @@ export function describeKind(value: unknown): string {
 
 function shorten(text: string, max: number): string {
   return text.length <= max ? text : `${text.slice(0, max - 1)}…`;
-}
-
-function isPlainKey(key: string): boolean {
-  if (key === "" || key.length > 60) return false;
-  for (let index = 0; index < key.length; index++) {
-    const code = key.charCodeAt(index);
-    const plain = code >= 97 && code <= 122 || code >= 65 && code <= 90 || code >= 48 && code <= 57 ||
-      code === 95 || code === 45 || code === 43 || code === 36;
-    if (!plain) return false;
-  }
-  return true;
 }

@@ -3,7 +3,7 @@ import type { Clock } from "../contracts.ts";
 import { LLMError } from "../llm_errors.ts";
 import { isBrokenStream, isPassing } from "../loop/provider_errors.ts";
 import type { StreamDelta } from "../messages.ts";
-import { RetryConfig, retryDelay, type RetryNotice, withRetry } from "../retry.ts";
+import { RetryConfig, retryDelay, type RetryNotice } from "../retry.ts";
 import { type CallIo, withWatchedBody } from "./backend.ts";
 import type { ProviderSettings } from "./settings.ts";
 
@@ -160,38 +160,31 @@ export interface RetryDeps extends AttemptOptions {
  *
  * @param run Runs an attempt; rejects with an LLMError.
  */
-export function tryUntilAnswered<T>(run: (attempt: Attempt) => Promise<T>, deps: RetryDeps): Promise<T> {
+export async function tryUntilAnswered<T>(
+  run: (attempt: Attempt) => Promise<T>,
+  deps: RetryDeps,
+): Promise<T> {
   const { clock, settings, signal, leftMs, onRetry } = deps;
-  const config = RetryConfig({ max_retries: settings.max_retries });
-  let attempt: Attempt;
-  let failed: LLMError;
-  let attempts = 0;
+  const { max_retries } = settings;
+  const config = RetryConfig({ max_retries });
   let broken_off = 0;
-  let fraction = 0;
-  const tryOnce = async (count: number) => {
-    attempts = count;
-    attempt = new Attempt(deps);
+  for (let count = 1;; count++) {
+    const attempt = new Attempt(deps);
     try {
       return await run(attempt);
-    } catch (error) {
-      throw failed = error as LLMError; // `run` rejects with nothing else
-    }
-  };
-  const random = () => fraction;
-  return withRetry(tryOnce, {
-    clock,
-    config,
-    ...(signal ? { signal } : {}),
-    random,
-    isRetryable: (error) => {
-      if (!(error instanceof LLMError) || attempt.emitted || !isPassing(error)) return false;
-      if (hasBrokenOff(error, attempt) && broken_off++ > 0) return false;
+    } catch (thrown) {
+      const error = thrown as LLMError; // `run` rejects with nothing else
+      if (count > max_retries || signal?.aborted || attempt.emitted || !isPassing(error)) throw error;
+      if (hasBrokenOff(error, attempt) && broken_off++ > 0) throw error;
       // jitter is a factor of 0.5 to 1.5; from 1 on the wait is as long as the server asked for
-      fraction = error.retry_after === null ? Math.random() : 0.5 + Math.random() / 2;
-      return retryDelay(attempts, error, config, random) * 1000 <= leftMs();
-    },
-    onRetry: (notice) => onRetry(notice, failed),
-  });
+      const fraction = error.retry_after === null ? Math.random() : 0.5 + Math.random() / 2;
+      const delay = retryDelay(count, error, config, () => fraction);
+      if (delay * 1000 > leftMs()) throw error;
+      const { type: error_type, message: error_message } = error;
+      await onRetry({ attempt: count, max_retries, delay, error_type, error_message }, error);
+      await clock.after(delay * 1000, signal);
+    }
+  }
 }
 
 function hasBrokenOff(error: LLMError, { received }: Attempt): boolean {

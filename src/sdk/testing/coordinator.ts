@@ -1,17 +1,25 @@
 /** A coordinator for tests of one module, complete but without a session, a log and guards. */
 import { CancellationToken } from "../cancellation.ts";
 import type { Cleanup, Clock, ContextManager, Coordinator, Orchestrator, RunLimits } from "../contracts.ts";
-import type { InjectionLimits } from "../hook_actions.ts";
-import type { Emission, UserMessage } from "../hooks.ts";
+import { errorName } from "../errors.ts";
+import {
+  admitInjections,
+  afterApproval,
+  approvalOutcome,
+  injectedMessage,
+  type InjectionLimits,
+} from "../hook_actions.ts";
+import { runChain } from "../hook_chain.ts";
+import type { ApprovalQuestion, Emission, UserMessage } from "../hooks.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { Provider } from "../providers.ts";
 import { count, emptyCounters, SessionStatus } from "../session_status.ts";
 import { registerHook } from "../handler_list.ts";
 import { resolvePoint, type SingleSlot, withSnakeCase } from "../snake_case_aliases.ts";
 import { type Tool, ToolResult } from "../tools.ts";
-import { EventRecorder, HookActions } from "./hooks.ts";
-import { FakeApproval, MockContextManager, MockTool } from "./mocks.ts";
-import { FakeClock } from "./clocks.ts";
+import { EventRecorder } from "./hooks.ts";
+import { ApprovalTimeoutError, FakeApproval, MockContextManager, MockTool } from "./mocks.ts";
+import { FakeClock, withinTime } from "./clocks.ts";
 
 /** Options of a {@link TestCoordinator}; all are optional. */
 export interface TestCoordinatorOptions extends InjectionLimits {
@@ -92,7 +100,8 @@ export class TestCoordinator implements Coordinator {
   readonly #slots = new Map<SingleSlot, object>();
   readonly #capabilities = new Map<string, unknown>();
   readonly #contributors: { channel: string; name: string; callback: () => unknown }[] = [];
-  readonly #hook_actions = new HookActions();
+  /** Tokens of the turn's injections. */
+  #injected_tokens = 0;
   #cleanups: Cleanup[] = [];
   #ids = 0;
 
@@ -231,22 +240,60 @@ export class TestCoordinator implements Coordinator {
   }
 
   /**
-   * Executes an emission: stores injections in the mounted context, records messages, asks {@link approval}.
+   * Executes an emission or a plain hook result: stores injections in the mounted context, records messages, asks
+   * {@link approval}.
    *
-   * @throws {PreampError} `denied`: `Context injection exceeds N characters`.
+   * @throws {PreampError} `denied` for an injection over a limit; then nothing is injected.
    */
-  processHookResult(result: Emission | JsonObject, event: string, hook_name = "hook"): Promise<Emission> {
-    const { injection_size_limit, injection_budget_per_turn, injection_budget_mode } = this.#options;
-    return this.#hook_actions.process(result, event, hook_name, {
-      hooks: this.hooks,
-      context: this.context,
-      approval: this.approval,
-      shown: this.shown,
-      clock: this.clock,
-      injection_size_limit,
-      injection_budget_per_turn,
-      injection_budget_mode,
-    });
+  async processHookResult(
+    result: Emission | JsonObject,
+    event: string,
+    hook_name = "hook",
+  ): Promise<Emission> {
+    const emission = isEmission(result) ? result : await emissionOf(result, event, hook_name);
+    const { admitted, tokens, violations, refusal } = admitInjections(
+      emission,
+      this.#injected_tokens,
+      this.#options,
+    );
+    this.#injected_tokens = tokens;
+    for (const violation of violations) await this.hooks.emit("policy:violation", violation);
+    if (refusal) throw refusal;
+    for (const injection of admitted) {
+      if (injection.ephemeral) continue;
+      await this.context?.addMessage(injectedMessage(injection, event, this.clock.now()));
+    }
+    this.shown.push(...emission.user_messages);
+    const settled: Emission = { ...emission, injections: admitted };
+    return emission.action === "ask_user" && emission.approval
+      ? await this.#ask(emission.approval, settled, event)
+      : settled;
+  }
+
+  async #ask(question: ApprovalQuestion, emission: Emission, event: string): Promise<Emission> {
+    const { tool_name, tool_call_id, tool_input } = emission.data;
+    const call = tool_name === undefined ? {} : { tool_name, tool_call_id, tool_input };
+    const { prompt, hook_name, options } = question;
+    const facts = { ...call, event, prompt, hook_name };
+    await this.hooks.emit("approval:required", { ...facts, options, default: question.default });
+    const outcome = approvalOutcome(await this.#decide(question), question);
+    const { allowed, reason } = outcome;
+    await this.hooks.emit(allowed ? "approval:granted" : "approval:denied", { ...facts, reason });
+    return afterApproval(emission, outcome);
+  }
+
+  /** Resolves to the answer; `timeout` if it is late, `deny` if the approval system fails, null without one. */
+  async #decide(question: ApprovalQuestion): Promise<string | null> {
+    if (!this.approval) return null;
+    const LATE = "no answer in time";
+    const wait_ms = (question.timeout ?? 300) * 1000; // the server's default timeout
+    try {
+      return await withinTime(this.approval.requestApproval(question), wait_ms, LATE, this.clock);
+    } catch (error) {
+      const late = errorName(error) === ApprovalTimeoutError.name ||
+        (error instanceof Error && error.message === LATE);
+      return late ? "timeout" : "deny";
+    }
   }
 
   /**
@@ -278,7 +325,7 @@ export class TestCoordinator implements Coordinator {
   }
 
   resetTurn(): void {
-    this.#hook_actions.resetTurn();
+    this.#injected_tokens = 0;
   }
 
   toDict(): JsonObject {
@@ -295,6 +342,17 @@ export class TestCoordinator implements Coordinator {
 }
 
 withSnakeCase(TestCoordinator);
+
+function isEmission(value: Emission | JsonObject): value is Emission {
+  return Array.isArray(value.injections) && Array.isArray(value.user_messages);
+}
+
+/** Returns the emission of a plain hook result. */
+async function emissionOf(result: JsonObject, event: string, hook_name: string): Promise<Emission> {
+  const handler = () => Object.keys(result).length === 0 ? null : result;
+  const registered = { name: hook_name, handler, observes: false, fail_closed: true, timeout_ms: 0 };
+  return await runChain([registered], event, {});
+}
 
 /** Returns a coordinator with the tools `echo` and `fail` and a {@link MockContextManager}. */
 export function createTestCoordinator(options: TestCoordinatorOptions = {}): TestCoordinator {
