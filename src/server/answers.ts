@@ -36,13 +36,13 @@ export function jsonAnswer(body: unknown, status = 200, headers?: Record<string,
 }
 
 /** Returns the answer of a list that has one page. */
-export function listAnswer(data: readonly unknown[], headers?: Record<string, string>): Answer {
-  return jsonAnswer({ data, next_cursor: null }, 200, headers);
+export function listAnswer(data: readonly unknown[]): Answer {
+  return jsonAnswer({ data, next_cursor: null });
 }
 
 /** Returns an empty answer with status 204. */
-export function noContent(headers?: Record<string, string>): Answer {
-  return { status: 204, headers: { "cache-control": "no-store", ...headers }, body: null };
+export function noContent(): Answer {
+  return { status: 204, headers: { "cache-control": "no-store" }, body: null };
 }
 
 /** Adds a name to the `Vary` header. */

@@ -138,7 +138,12 @@ export function createApp(options: AppOptions): App {
     app.on("ALL", paths, setRoute(path), ...(open ? [] : keyed));
     for (const { method, starts_run, handle } of routes) {
       if (starts_run) app.on(method, paths, ...starting);
-      app.on(method, paths, async (c) => respond(c, await handle(c.env, c.env.caller ?? ANONYMOUS)));
+      app.on(method, paths, async (c) => {
+        const { env } = c;
+        const answer = await handle(env, env.caller ?? ANONYMOUS);
+        if (env.run_id !== undefined) answer.headers["preamp-run-id"] ??= env.run_id;
+        return respond(c, answer);
+      });
     }
     app.on("ALL", paths, ({ req }) => {
       throw methodNotAllowed(routes, req.method);

@@ -93,6 +93,11 @@ export class RequestContext {
     return this.#parameters?.param(name) ?? "";
   }
 
+  /** Id of the run that the path names; undefined for other paths. */
+  get run_id(): string | undefined {
+    return this.route?.startsWith("/v1/runs/{id}") ? this.param("id") : undefined;
+  }
+
   /** Scheme and host of the server as the client sees them, such as `https://agents.example.com`. */
   get origin(): string {
     const { protocol, host } = new URL(this.request.url);

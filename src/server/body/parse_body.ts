@@ -62,17 +62,18 @@ export async function readDocument({ request, body: limits, server }: BodySource
 }
 
 /**
- * Parses a JSON body; returns undefined for an empty one.
+ * Parses a JSON body; returns `empty` for an empty one.
  *
  * @throws {PreampError} as {@link readBody}; `unsupported_media_type`, `request_invalid`.
  */
 export async function readJsonBody(
   { request, body: limits, server }: BodySource,
+  empty?: JsonValue,
 ): Promise<JsonValue | undefined> {
   const header = request.headers.get("content-type");
   if (header !== null) checkedType(header, false);
   const bytes = await readBody(request, limits, server.clock);
-  if (bytes.byteLength === 0) return undefined;
+  if (bytes.byteLength === 0) return empty;
   if (header === null) checkedType(header, false);
   const text = decodeUtf8(bytes, LABEL);
   return parsePlainJson(text, limits.plan) ??

@@ -48,26 +48,15 @@ function requestRecord(c: HonoContext): LogRecord {
   const { env } = c;
   const { status, headers } = c.get("answer");
   const record = recordOf(env, status, env.server.clock.monotonic() - env.started);
-  const { "preamp-run-id": run_id = runOfPath(env), "preamp-run-status": run_status } = headers;
-  if (run_id !== undefined) record.run_id = run_id;
+  const { "preamp-run-id": run_id, "preamp-run-status": run_status } = headers;
+  if (run_id !== undefined) record.run_id = run_id; // of another run than that of the path
   if (run_status !== undefined) record.run_status = run_status;
   return Object.assign(record, env.failure);
 }
 
-/** Returns the id of the run that the path names, such as for a refused request. */
-function runOfPath(context: RequestContext): string | undefined {
-  return context.route?.startsWith("/v1/runs/{id}") ? context.param("id").slice(0, 80) : undefined;
-}
-
 /** Creates the record of an error after the response started, such as a broken stream. */
 export function errorRecord(context: RequestContext, error: unknown): LogRecord {
-  const run_id = runOfPath(context);
-  return {
-    ...recordOf(context, 200, 0),
-    level: "error",
-    ...(run_id === undefined ? {} : { run_id }),
-    error: describeError(error),
-  };
+  return { ...recordOf(context, 200, 0), level: "error", error: describeError(error) };
 }
 
 /** Receives log events of a runtime. */
@@ -102,7 +91,7 @@ export function formatLogRecord(record: LogRecord): string {
 }
 
 function recordOf(context: RequestContext, status: number, ms: number): LogRecord {
-  const { request_id, method, path, client, caller, server } = context;
+  const { request_id, method, path, client, caller, run_id, server } = context;
   return {
     level: status >= 500 ? "error" : "info",
     ts: timestamp(server.clock.now()),
@@ -114,5 +103,6 @@ function recordOf(context: RequestContext, status: number, ms: number): LogRecor
     ms: Math.round(ms * 1000) / 1000,
     ...(client.address === null ? {} : { client: client.address }),
     caller: caller?.name ?? null,
+    ...(run_id === undefined ? {} : { run_id: run_id.slice(0, 80) }),
   };
 }

@@ -1,33 +1,58 @@
-/** Handlers of the documentation: Markdown for programs, HTML for browsers. */
+/** Routes of the documentation: Markdown for programs, HTML for browsers. */
 import { linkedPage, pageIndex, readPage } from "../../docs/pages.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import type { Handler, RequestContext } from "../context.ts";
+import type { RequestContext } from "../context.ts";
 import { type Answer, textAnswer } from "../answers.ts";
 import { preferredType } from "../negotiation.ts";
+import type { Route } from "./route.ts";
 
-/** Handles `GET /docs`: the index of the pages. */
-export const docsIndex: Handler = async (context) =>
-  respond(context, await indexOf(context, "docs/"), "docs/");
+const CONTENT = { "text/markdown": null, "text/html": null };
 
-/** Handles `GET /docs/{page}`. */
-export const docsPage: Handler = async (context) => {
-  const name = context.param("page").replace(/\.md$/, "");
-  const page = await readPage(name);
-  if (page === undefined) {
-    throw new PreampError("not_found", `Cannot find page ${JSON.stringify(name)}: see /docs for all pages`);
-  }
-  return respond(context, page, "");
-};
+/** The routes. */
+export const DOC_ROUTES: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/docs",
+    id: "docsIndex",
+    summary: "The index of the documentation",
+    open: true,
+    answers: { 200: { description: "the index", content: CONTENT } },
+    handle: async (context) => respond(context, await indexOf(context), "docs/"),
+  },
+  {
+    method: "GET",
+    path: "/docs/{page}",
+    id: "docsPage",
+    summary: "A page of the documentation",
+    open: true,
+    answers: { 200: { description: "the page", content: CONTENT } },
+    codes: ["not_found"],
+    async handle(context) {
+      const name = context.param("page").replace(/\.md$/, "");
+      const page = await readPage(name);
+      if (page !== undefined) return respond(context, page, "");
+      const message = `Cannot find page ${JSON.stringify(name)}: see /docs for all pages`;
+      throw new PreampError("not_found", message);
+    },
+  },
+  {
+    method: "GET",
+    path: "/llms.txt",
+    id: "llmsText",
+    summary: "The index of the documentation for language models (llmstxt.org)",
+    open: true,
+    answers: { 200: { description: "the index", content: { "text/plain": null } } },
+    handle: async (context) =>
+      textAnswer(await indexOf(context), 200, headersFor("text/plain; charset=utf-8")),
+  },
+];
 
-/** Handles `GET /llms.txt`: the index in the form of https://llmstxt.org. */
-export const llmsText: Handler = async (context) =>
-  textAnswer(await indexOf(context, "docs/"), 200, headersFor("text/plain; charset=utf-8"));
-
-async function indexOf(context: RequestContext, prefix: string): Promise<string> {
-  const modules = await context.server.runtime.modules.list();
+/** Returns the index of the pages, which is also in the form of https://llmstxt.org. */
+async function indexOf({ server }: RequestContext): Promise<string> {
+  const modules = await server.runtime.modules.list();
   return pageIndex(
     modules.map(({ id, description }) => ({ name: id, summary: description })),
-    (name) => prefix + name,
+    (name) => `docs/${name}`,
   );
 }
 

@@ -36,9 +36,7 @@ async function listEvents(
   const data = await context.server.runtime.runs.events(caller, run_id, { after: cursor, limit });
   const last = data.at(-1);
   const more = last !== undefined && data.length === limit && last.event !== "run:end";
-  return jsonAnswer({ data, next_cursor: more ? String(last.seq) : null }, 200, {
-    "preamp-run-id": run_id,
-  });
+  return jsonAnswer({ data, next_cursor: more ? String(last.seq) : null });
 }
 
 async function streamEvents(
@@ -53,6 +51,6 @@ async function streamEvents(
   const [next] = await runs.events(caller, run_id, { after, limit: 1 });
   const complete = next === undefined && (await runs.get(caller, run_id)).ended_at !== null;
   // 204 stops an EventSource from reconnecting after the end (WHATWG HTML §9.2.2).
-  if (complete && type === "text/event-stream") return noContent({ "preamp-run-id": run_id });
+  if (complete && type === "text/event-stream") return noContent();
   return eventStream(context, caller, { run_id, type, after });
 }

@@ -1,65 +1,19 @@
-/** Handlers of `/`, `/healthz`, `/readyz`, `/openapi.json` and the schema of events. */
+/** Routes of the server itself: `/`, health, metrics, the OpenAPI document and the schema of events. */
 import type { Handler } from "../context.ts";
 import { METRICS_TYPE } from "../../telemetry/metrics.ts";
 import { jsonAnswer, textAnswer } from "../answers.ts";
 import { preferredType } from "../negotiation.ts";
 import { escapeHtml } from "../../text/escape.ts";
-import { docsIndex, docsPage, llmsText } from "./docs.ts";
+import { DOC_ROUTES } from "./docs.ts";
 import { ok, type Route } from "./route.ts";
-
-/** Handles `GET /healthz`: the process is up. Reads no other state. */
-export const health: Handler = () => jsonAnswer({ status: "ok" });
-
-/**
- * Handles `GET /readyz`: 200 if the store answers and the server is not stopping, else 503 with reasons.
- * Lists available tiers.
- */
-export const readiness: Handler = async (context) => {
-  const { ok, reasons, isolation, bundler } = await context.server.runtime.ready();
-  const body = { ok, reasons, isolation, bundler };
-  return ok ? jsonAnswer(body) : jsonAnswer(body, 503, { "retry-after": "1" });
-};
-
-/** Handles `GET /v1/system`: what this process and its host support. */
-export const system: Handler = async (context) => jsonAnswer(await context.server.runtime.system());
 
 /** Path of the metrics. */
 export const METRICS_PATH = "/metrics";
 
-/** Handles `GET /metrics`: values for Prometheus. */
-export const metrics: Handler = ({ server }) =>
-  textAnswer(server.metrics.text(), 200, {
-    "content-type": METRICS_TYPE,
-    "cache-control": "no-store",
-  });
-
-/** Handles `GET /openapi.json`. */
-export const openApi: Handler = async (context) => {
-  const { openApiText } = await import("../openapi.ts");
-  return textAnswer(await openApiText(context.server.basePath), 200, {
-    "content-type": "application/json",
-    "x-content-type-options": "nosniff",
-  });
-};
-
-let events_schema: Promise<string> | undefined;
-
-/** Handles `GET /v1/events/schema`: the JSON Schema of every event. */
-export const eventsSchema: Handler = async () => {
-  events_schema ??= import("../../sdk/schemas/events.ts").then(({ eventsJsonSchema }) =>
-    JSON.stringify(eventsJsonSchema())
-  );
-  return textAnswer(await events_schema, 200, {
-    "content-type": "application/schema+json",
-    "x-content-type-options": "nosniff",
-  });
-};
-
-/** Handles `GET /`: a short introduction as text or HTML. */
-export const landing: Handler = (context) => {
-  const base = context.origin + context.server.basePath;
-  const html =
-    preferredType(context.request.headers.get("accept"), ["text/plain", "text/html"]) === "text/html";
+/** Answers a short introduction as text or HTML. */
+const landing: Handler = ({ request, origin, server }) => {
+  const base = origin + server.basePath;
+  const html = preferredType(request.headers.get("accept"), ["text/plain", "text/html"]) === "text/html";
   return textAnswer(html ? landingPage(base) : landingText(base), 200, {
     "content-type": html ? "text/html; charset=utf-8" : "text/plain; charset=utf-8",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
@@ -106,7 +60,9 @@ function landingPage(base: string): string {
   ].join("\n");
 }
 
-/** Routes of the server itself. */
+let events_schema: Promise<string> | undefined;
+
+/** The routes. */
 export const META_ROUTES: readonly Route[] = [
   {
     method: "GET",
@@ -119,7 +75,15 @@ export const META_ROUTES: readonly Route[] = [
         content: { "application/schema+json": "JsonSchema" },
       },
     },
-    handle: eventsSchema,
+    async handle() {
+      events_schema ??= import("../../sdk/schemas/events.ts").then(({ eventsJsonSchema }) =>
+        JSON.stringify(eventsJsonSchema())
+      );
+      return textAnswer(await events_schema, 200, {
+        "content-type": "application/schema+json",
+        "x-content-type-options": "nosniff",
+      });
+    },
   },
   {
     method: "GET",
@@ -127,7 +91,7 @@ export const META_ROUTES: readonly Route[] = [
     id: "system",
     summary: "Describe the server: versions, store, isolation tiers, permissions, memory",
     answers: ok("the server", "System"),
-    handle: system,
+    handle: async ({ server }) => jsonAnswer(await server.runtime.system()),
   },
   {
     method: "GET",
@@ -136,7 +100,7 @@ export const META_ROUTES: readonly Route[] = [
     summary: "Check that the process is up",
     open: true,
     answers: ok("the process is up", "Health"),
-    handle: health,
+    handle: () => jsonAnswer({ status: "ok" }), // reads no other state
   },
   {
     method: "GET",
@@ -148,7 +112,10 @@ export const META_ROUTES: readonly Route[] = [
       ...ok("ready", "Readiness"),
       503: { description: "not ready", content: { "application/json": "Readiness" } },
     },
-    handle: readiness,
+    async handle({ server }) {
+      const readiness = await server.runtime.ready();
+      return readiness.ok ? jsonAnswer(readiness) : jsonAnswer(readiness, 503, { "retry-after": "1" });
+    },
   },
   {
     method: "GET",
@@ -156,7 +123,8 @@ export const META_ROUTES: readonly Route[] = [
     id: "metrics",
     summary: "Metrics in the text format of Prometheus; without a key if the setting metrics.open is true",
     answers: { 200: { description: "the metrics", content: { "text/plain": null } } },
-    handle: metrics,
+    handle: ({ server }) =>
+      textAnswer(server.metrics.text(), 200, { "content-type": METRICS_TYPE, "cache-control": "no-store" }),
   },
   {
     method: "GET",
@@ -165,36 +133,15 @@ export const META_ROUTES: readonly Route[] = [
     summary: "The OpenAPI document",
     open: true,
     answers: { 200: { description: "OpenAPI 3.1" } },
-    handle: openApi,
+    async handle({ server }) {
+      const { openApiText } = await import("../openapi.ts");
+      return textAnswer(openApiText(server.basePath), 200, {
+        "content-type": "application/json",
+        "x-content-type-options": "nosniff",
+      });
+    },
   },
-  {
-    method: "GET",
-    path: "/docs",
-    id: "docsIndex",
-    summary: "The index of the documentation",
-    open: true,
-    answers: { 200: { description: "the index", content: { "text/markdown": null, "text/html": null } } },
-    handle: docsIndex,
-  },
-  {
-    method: "GET",
-    path: "/docs/{page}",
-    id: "docsPage",
-    summary: "A page of the documentation",
-    open: true,
-    answers: { 200: { description: "the page", content: { "text/markdown": null, "text/html": null } } },
-    codes: ["not_found"],
-    handle: docsPage,
-  },
-  {
-    method: "GET",
-    path: "/llms.txt",
-    id: "llmsText",
-    summary: "The index of the documentation for language models (llmstxt.org)",
-    open: true,
-    answers: { 200: { description: "the index", content: { "text/plain": null } } },
-    handle: llmsText,
-  },
+  ...DOC_ROUTES,
   {
     method: "GET",
     path: "/",

@@ -1,29 +1,11 @@
-/** Handlers of plans and modules. */
+/** Routes of plans and modules. */
 import type { LockedInput, PlanInput } from "../../app/types.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { readDocument, readJsonBody } from "../body/parse_body.ts";
-import type { Handler, RequestContext } from "../context.ts";
+import type { RequestContext } from "../context.ts";
 import { jsonAnswer, listAnswer } from "../answers.ts";
 import { checkBody } from "../body/validation.ts";
 import { LOAD_CODES, ok, type Route } from "./route.ts";
-
-/** Handles `POST /v1/plans/check`: answers 200 for an invalid plan too. */
-export const checkPlan: Handler = async (context, caller) =>
-  jsonAnswer(await context.server.runtime.plans.check(await readInput(context), caller));
-
-/** Handles `POST /v1/plans/explain`: fetches the plan's modules and executes none. */
-export const explainPlan: Handler = async (context, caller) =>
-  jsonAnswer(await context.server.runtime.plans.explain(await readInput(context), caller));
-
-/** Handles `POST /v1/plans/lock`: fetches the plan's modules and returns `plan.lock.json`. */
-export const lockPlan: Handler = async (context, caller) =>
-  jsonAnswer(await context.server.runtime.plans.lock(await readInput(context), caller));
-
-/** Handles `POST /v1/plans/diff`. */
-export const diffPlans: Handler = async (context, caller) => {
-  const { from, to } = await checkBody("PlanDiffRequest", await readJsonBody(context));
-  return jsonAnswer(await context.server.runtime.plans.diff(comparedInput(from), comparedInput(to), caller));
-};
 
 /** Returns the input for a plan or `{plan_ref}`; a plan has no key of that name. */
 function comparedInput(value: JsonObject | string): PlanInput {
@@ -40,18 +22,7 @@ async function readInput(context: RequestContext): Promise<LockedInput> {
     : await checkBody("PlanRequest", document.data) as LockedInput;
 }
 
-/** Handles `GET /v1/plans`. */
-export const listPlans: Handler = async (context) => listAnswer(await context.server.runtime.plans.list());
-
-/** Handles `GET /v1/modules`: the built-in modules. */
-export const listModules: Handler = async (context) =>
-  listAnswer(await context.server.runtime.modules.list());
-
-/** Handles `GET /v1/modules/{id}`. */
-export const getModule: Handler = async (context) =>
-  jsonAnswer(await context.server.runtime.modules.get(context.param("id")));
-
-/** Routes of plans and modules. */
+/** The routes. */
 export const PLAN_ROUTES: readonly Route[] = [
   {
     method: "POST",
@@ -62,7 +33,8 @@ export const PLAN_ROUTES: readonly Route[] = [
     accepts_plans: true,
     answers: ok("the findings, also for an invalid plan", "PlanCheck"),
     codes: ["plan_invalid", "plan_limit_exceeded"],
-    handle: checkPlan,
+    handle: async (context, caller) =>
+      jsonAnswer(await context.server.runtime.plans.check(await readInput(context), caller)),
   },
   {
     method: "POST",
@@ -73,7 +45,8 @@ export const PLAN_ROUTES: readonly Route[] = [
     accepts_plans: true,
     answers: ok("what the plan may access", "Explanation"),
     codes: LOAD_CODES,
-    handle: explainPlan,
+    handle: async (context, caller) =>
+      jsonAnswer(await context.server.runtime.plans.explain(await readInput(context), caller)),
   },
   {
     method: "POST",
@@ -84,7 +57,8 @@ export const PLAN_ROUTES: readonly Route[] = [
     accepts_plans: true,
     answers: ok("plan.lock.json", "Lock"),
     codes: LOAD_CODES,
-    handle: lockPlan,
+    handle: async (context, caller) =>
+      jsonAnswer(await context.server.runtime.plans.lock(await readInput(context), caller)),
   },
   {
     method: "POST",
@@ -94,7 +68,11 @@ export const PLAN_ROUTES: readonly Route[] = [
     body: "PlanDiffRequest",
     answers: ok("the changes", "PlanDiff"),
     codes: ["plan_invalid", "plan_limit_exceeded"],
-    handle: diffPlans,
+    async handle(context, caller) {
+      const { from, to } = await checkBody("PlanDiffRequest", await readJsonBody(context));
+      const { plans } = context.server.runtime;
+      return jsonAnswer(await plans.diff(comparedInput(from), comparedInput(to), caller));
+    },
   },
   {
     method: "GET",
@@ -102,7 +80,7 @@ export const PLAN_ROUTES: readonly Route[] = [
     id: "listPlans",
     summary: "List the named plans of this server",
     answers: ok("all plans", "PlanList"),
-    handle: listPlans,
+    handle: async ({ server }) => listAnswer(await server.runtime.plans.list()),
   },
   {
     method: "GET",
@@ -110,7 +88,7 @@ export const PLAN_ROUTES: readonly Route[] = [
     id: "listModules",
     summary: "List the built-in modules",
     answers: ok("all modules", "ModuleList"),
-    handle: listModules,
+    handle: async ({ server }) => listAnswer(await server.runtime.modules.list()),
   },
   {
     method: "GET",
@@ -118,6 +96,6 @@ export const PLAN_ROUTES: readonly Route[] = [
     id: "getModule",
     summary: "Read a built-in module",
     answers: ok("the module", "Module"),
-    handle: getModule,
+    handle: async (context) => jsonAnswer(await context.server.runtime.modules.get(context.param("id"))),
   },
 ];

@@ -1,85 +1,12 @@
-/** Handlers of runs and their approvals. */
-import type { Handler } from "../context.ts";
+/** Routes of runs and their approvals. */
 import { jsonAnswer, listAnswer, noContent } from "../answers.ts";
-import { answerNewRun } from "./create_run.ts";
 import { readJsonBody } from "../body/parse_body.ts";
 import { checkBody, checkListQuery } from "../body/validation.ts";
-import { createRun } from "./create_run.ts";
+import { answerNewRun, createRun } from "./create_run.ts";
 import { runEvents } from "./events.ts";
 import { ok, type Route, RUN, RUN_CODES } from "./route.ts";
 
-/** Handles `GET /v1/runs`: newest first. */
-export const listRuns: Handler = async (context, caller) => {
-  const filter = await checkListQuery("ListRunsQuery", context);
-  return jsonAnswer(await context.server.runtime.runs.list(caller, filter));
-};
-
-/** Handles `GET /v1/runs/{id}`. */
-export const getRun: Handler = async (context, caller) => {
-  const run_id = context.param("id");
-  return jsonAnswer(await context.server.runtime.runs.get(caller, run_id), 200, {
-    "preamp-run-id": run_id,
-  });
-};
-
-/** Handles `DELETE /v1/runs/{id}`: removes the run and its log. */
-export const removeRun: Handler = async (context, caller) => {
-  const run_id = context.param("id");
-  await context.server.runtime.runs.remove(caller, run_id);
-  return noContent({ "preamp-run-id": run_id });
-};
-
-/** Handles `POST /v1/runs/{id}/cancel`; without a body the mode is `graceful`. */
-export const cancelRun: Handler = async (context, caller) => {
-  const { runtime } = context.server;
-  const run_id = context.param("id");
-  const input = await readJsonBody(context);
-  const { mode = "graceful" } = await checkBody("CancelRequest", input === undefined ? {} : input);
-  return jsonAnswer(await runtime.runs.cancel(caller, run_id, mode), 200, { "preamp-run-id": run_id });
-};
-
-/** Handles `POST /v1/runs/{id}/steer`. */
-export const steerRun: Handler = async (context, caller) => {
-  const { runtime } = context.server;
-  const run_id = context.param("id");
-  const { text } = await checkBody("SteerRequest", await readJsonBody(context));
-  return jsonAnswer(await runtime.runs.steer(caller, run_id, text), 200, { "preamp-run-id": run_id });
-};
-
-/**
- * Handles `POST /v1/runs/{id}/replay`: reports the first difference between the replay and the log. With
- * `from_event`, starts a new run after that entry and answers like `POST /v1/runs`.
- */
-export const replayRun: Handler = async (context, caller) => {
-  const { runs } = context.server.runtime;
-  const run_id = context.param("id");
-  const input = await readJsonBody(context);
-  const { from_event, plan } = await checkBody("ReplayRequest", input === undefined ? {} : input);
-  if (from_event === undefined) {
-    return jsonAnswer(await runs.replay(caller, run_id), 200, { "preamp-run-id": run_id });
-  }
-  const options = plan === undefined ? { from_event } : { from_event, plan };
-  return await answerNewRun(context, caller, () => runs.rerun(caller, run_id, options));
-};
-
-/** Handles `GET /v1/runs/{id}/approvals`: pending and decided approvals. */
-export const listApprovals: Handler = async (context, caller) => {
-  const run_id = context.param("id");
-  const approvals = await context.server.runtime.runs.approvals(caller, run_id);
-  return listAnswer(approvals, { "preamp-run-id": run_id });
-};
-
-/** Handles `POST /v1/runs/{id}/approvals/{approval_id}`. The first decision counts. */
-export const decideApproval: Handler = async (context, caller) => {
-  const { runtime } = context.server;
-  const decision = await checkBody("ApprovalAnswer", await readJsonBody(context));
-  const approval_id = context.param("approval_id");
-  const run_id = context.param("id");
-  const approval = await runtime.runs.decide(caller, run_id, approval_id, decision);
-  return jsonAnswer(approval, 200, { "preamp-run-id": run_id });
-};
-
-/** Routes of runs and their approvals. */
+/** Routes of runs and their approvals; the answers of `/v1/runs/{id}` get the header `Preamp-Run-Id` in `app.ts`. */
 export const RUN_ROUTES: readonly Route[] = [
   {
     method: "POST",
@@ -120,7 +47,10 @@ export const RUN_ROUTES: readonly Route[] = [
     summary: "List runs, newest first",
     query: "ListRunsQuery",
     answers: ok("a page of runs", "RunList"),
-    handle: listRuns,
+    async handle(context, caller) {
+      const filter = await checkListQuery("ListRunsQuery", context);
+      return jsonAnswer(await context.server.runtime.runs.list(caller, filter));
+    },
   },
   {
     method: "GET",
@@ -128,7 +58,8 @@ export const RUN_ROUTES: readonly Route[] = [
     id: "getRun",
     summary: "Read a run",
     answers: { 200: RUN },
-    handle: getRun,
+    handle: async (context, caller) =>
+      jsonAnswer(await context.server.runtime.runs.get(caller, context.param("id"))),
   },
   {
     method: "DELETE",
@@ -137,7 +68,10 @@ export const RUN_ROUTES: readonly Route[] = [
     summary: "Delete a run and its log; its messages remain in the session",
     answers: { 204: { description: "deleted" } },
     codes: ["session_busy", "storage_full"],
-    handle: removeRun,
+    async handle(context, caller) {
+      await context.server.runtime.runs.remove(caller, context.param("id"));
+      return noContent();
+    },
   },
   {
     method: "GET",
@@ -168,7 +102,10 @@ export const RUN_ROUTES: readonly Route[] = [
     body: "CancelRequest",
     body_optional: true,
     answers: { 200: RUN },
-    handle: cancelRun,
+    async handle(context, caller) {
+      const { mode = "graceful" } = await checkBody("CancelRequest", await readJsonBody(context, {}));
+      return jsonAnswer(await context.server.runtime.runs.cancel(caller, context.param("id"), mode));
+    },
   },
   {
     method: "POST",
@@ -178,7 +115,10 @@ export const RUN_ROUTES: readonly Route[] = [
     body: "SteerRequest",
     answers: { 200: RUN },
     codes: ["run_ended", "not_steerable"],
-    handle: steerRun,
+    async handle(context, caller) {
+      const { text } = await checkBody("SteerRequest", await readJsonBody(context));
+      return jsonAnswer(await context.server.runtime.runs.steer(caller, context.param("id"), text));
+    },
   },
   {
     method: "POST",
@@ -209,7 +149,14 @@ export const RUN_ROUTES: readonly Route[] = [
       },
     },
     codes: ["not_replayable", "log_expired", ...RUN_CODES],
-    handle: replayRun,
+    async handle(context, caller) {
+      const { runs } = context.server.runtime;
+      const run_id = context.param("id");
+      const { from_event, plan } = await checkBody("ReplayRequest", await readJsonBody(context, {}));
+      if (from_event === undefined) return jsonAnswer(await runs.replay(caller, run_id));
+      const options = plan === undefined ? { from_event } : { from_event, plan };
+      return await answerNewRun(context, caller, () => runs.rerun(caller, run_id, options));
+    },
   },
   {
     method: "GET",
@@ -217,7 +164,8 @@ export const RUN_ROUTES: readonly Route[] = [
     id: "listApprovals",
     summary: "List the approvals of a run, pending and decided",
     answers: ok("all approvals", "ApprovalList"),
-    handle: listApprovals,
+    handle: async (context, caller) =>
+      listAnswer(await context.server.runtime.runs.approvals(caller, context.param("id"))),
   },
   {
     method: "POST",
@@ -227,6 +175,10 @@ export const RUN_ROUTES: readonly Route[] = [
     body: "ApprovalAnswer",
     answers: ok("the approval", "Approval"),
     codes: ["approval_already_resolved", "approval_expired", "approval_args_mismatch", "storage_full"],
-    handle: decideApproval,
+    async handle(context, caller) {
+      const decision = await checkBody("ApprovalAnswer", await readJsonBody(context));
+      const [run_id, approval_id] = [context.param("id"), context.param("approval_id")];
+      return jsonAnswer(await context.server.runtime.runs.decide(caller, run_id, approval_id, decision));
+    },
   },
 ];

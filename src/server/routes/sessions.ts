@@ -1,55 +1,10 @@
-/** Handlers of sessions. */
+/** Routes of sessions. */
 import { readJsonBody } from "../body/parse_body.ts";
-import type { Handler } from "../context.ts";
 import { jsonAnswer, noContent } from "../answers.ts";
 import { checkBody, checkListQuery } from "../body/validation.ts";
 import { ok, type Route } from "./route.ts";
 
-/** Handles `GET /v1/sessions`. */
-export const listSessions: Handler = async (context, caller) => {
-  const page = await checkListQuery("PageQuery", context);
-  return jsonAnswer(await context.server.runtime.runs.sessions.list(caller, page));
-};
-
-/** Handles `GET /v1/sessions/{id}`. */
-export const getSession: Handler = async (context, caller) =>
-  jsonAnswer(await context.server.runtime.runs.sessions.get(caller, context.param("id")));
-
-/** Handles `DELETE /v1/sessions/{id}`. */
-export const removeSession: Handler = async (context, caller) => {
-  await context.server.runtime.runs.sessions.remove(caller, context.param("id"));
-  return noContent();
-};
-
-/** Handles `POST /v1/sessions/{id}/fork`; without a body the fork has the whole history. */
-export const forkSession: Handler = async (context, caller) => {
-  const { runtime, basePath } = context.server;
-  const input = await readJsonBody(context);
-  const options = await checkBody("ForkRequest", input === undefined ? {} : input);
-  const fork = await runtime.runs.sessions.fork(caller, context.param("id"), options);
-  return jsonAnswer(fork, 201, { location: `${basePath}/v1/sessions/${encodeURIComponent(fork.id)}` });
-};
-
-/** Handles `GET /v1/sessions/{id}/runs`: newest first. */
-export const listSessionRuns: Handler = async (context, caller) => {
-  const { runs } = context.server.runtime;
-  const page = await checkListQuery("PageQuery", context);
-  const { id } = await runs.sessions.get(caller, context.param("id")); // throws for an unknown session
-  return jsonAnswer(await runs.list(caller, { ...page, session_id: id }));
-};
-
-/** Handles `GET /v1/sessions/{id}/messages`: the full history, never compacted. Paged only with `limit`. */
-export const listMessages: Handler = async (context, caller) => {
-  const { cursor = 0, limit } = await checkListQuery("MessagesQuery", context);
-  const messages = await context.server.runtime.runs.sessions.messages(caller, context.param("id"));
-  const end = limit === undefined ? messages.length : cursor + limit;
-  return jsonAnswer({
-    data: messages.slice(cursor, end),
-    next_cursor: end < messages.length ? String(end) : null,
-  });
-};
-
-/** Routes of sessions. */
+/** The routes. */
 export const SESSION_ROUTES: readonly Route[] = [
   {
     method: "GET",
@@ -58,7 +13,10 @@ export const SESSION_ROUTES: readonly Route[] = [
     summary: "List sessions",
     query: "PageQuery",
     answers: ok("a page of sessions", "SessionList"),
-    handle: listSessions,
+    async handle(context, caller) {
+      const page = await checkListQuery("PageQuery", context);
+      return jsonAnswer(await context.server.runtime.runs.sessions.list(caller, page));
+    },
   },
   {
     method: "GET",
@@ -66,7 +24,8 @@ export const SESSION_ROUTES: readonly Route[] = [
     id: "getSession",
     summary: "Read a session",
     answers: ok("the session", "Session"),
-    handle: getSession,
+    handle: async (context, caller) =>
+      jsonAnswer(await context.server.runtime.runs.sessions.get(caller, context.param("id"))),
   },
   {
     method: "DELETE",
@@ -75,7 +34,10 @@ export const SESSION_ROUTES: readonly Route[] = [
     summary: "Delete a session and the sessions of its sub-agents; its runs remain",
     answers: { 204: { description: "deleted" } },
     codes: ["session_busy", "storage_full"],
-    handle: removeSession,
+    async handle(context, caller) {
+      await context.server.runtime.runs.sessions.remove(caller, context.param("id"));
+      return noContent();
+    },
   },
   {
     method: "POST",
@@ -91,7 +53,12 @@ export const SESSION_ROUTES: readonly Route[] = [
       },
     },
     codes: ["storage_full"],
-    handle: forkSession,
+    async handle(context, caller) {
+      const { runtime, basePath } = context.server;
+      const options = await checkBody("ForkRequest", await readJsonBody(context, {}));
+      const fork = await runtime.runs.sessions.fork(caller, context.param("id"), options);
+      return jsonAnswer(fork, 201, { location: `${basePath}/v1/sessions/${encodeURIComponent(fork.id)}` });
+    },
   },
   {
     method: "GET",
@@ -100,7 +67,12 @@ export const SESSION_ROUTES: readonly Route[] = [
     summary: "List the runs of a session, newest first",
     query: "PageQuery",
     answers: ok("a page of runs", "RunList"),
-    handle: listSessionRuns,
+    async handle(context, caller) {
+      const { runs } = context.server.runtime;
+      const page = await checkListQuery("PageQuery", context);
+      const { id } = await runs.sessions.get(caller, context.param("id")); // throws for an unknown session
+      return jsonAnswer(await runs.list(caller, { ...page, session_id: id }));
+    },
   },
   {
     method: "GET",
@@ -109,6 +81,14 @@ export const SESSION_ROUTES: readonly Route[] = [
     summary: "Read the full history of a session, never compacted",
     query: "MessagesQuery",
     answers: ok("the messages", "MessageList"),
-    handle: listMessages,
+    async handle(context, caller) {
+      const { cursor = 0, limit } = await checkListQuery("MessagesQuery", context);
+      const messages = await context.server.runtime.runs.sessions.messages(caller, context.param("id"));
+      const end = limit === undefined ? messages.length : cursor + limit; // paged only with `limit`
+      return jsonAnswer({
+        data: messages.slice(cursor, end),
+        next_cursor: end < messages.length ? String(end) : null,
+      });
+    },
   },
 ];
