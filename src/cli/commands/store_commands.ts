@@ -1,5 +1,5 @@
 /** `preamp store check`, `store migrate` and `store vacuum`: maintenance of the store that the settings name. */
-import { type Maintenance, openMaintenance } from "../../store/store.ts";
+import { describeStore, type Maintenance, openMaintenance } from "../../store/store.ts";
 import { formatFlags, UsageError } from "../arguments.ts";
 import type { Answer, Command, Commands } from "../commands.ts";
 import { EXIT } from "../errors.ts";
@@ -9,6 +9,7 @@ export const commands: Commands = {
   "store check": command("check", {
     summary: "Checks a store for damage and counts its rows. Exits 1 on damage.",
     json: "{problems, version, records, logs, entries, bytes}",
+    creates: false,
     async work(store) {
       const state = await store.state();
       const { problems, version, records, logs, entries, bytes } = state;
@@ -22,6 +23,7 @@ export const commands: Commands = {
   "store migrate": command("migrate", {
     summary: "Creates the tables of a store, or updates those of an older version.",
     json: "{from, to}",
+    creates: true,
     async work(store) {
       const from = store.opened_version;
       const { version: to } = await store.state();
@@ -32,6 +34,7 @@ export const commands: Commands = {
   "store vacuum": command("vacuum", {
     summary: "Deletes expired rows and returns their space. Servers may run meanwhile.",
     json: "{before_bytes, after_bytes}",
+    creates: false,
     async work(store) {
       const { bytes: before_bytes } = await store.state();
       await store.vacuum(Date.now());
@@ -46,10 +49,12 @@ interface Work {
   summary: string;
   /** Form of the JSON output, for the help. */
   json: string;
+  /** Whether a file that does not exist is created. */
+  creates: boolean;
   work(store: Maintenance): Promise<Answer>;
 }
 
-function command(name: string, { summary, json, work }: Work): Command {
+function command(name: string, { summary, json, creates, work }: Work): Command {
   return {
     usage: `store ${name} [flags]`,
     summary,
@@ -61,6 +66,13 @@ function command(name: string, { summary, json, work }: Work): Command {
         throw new UsageError(`Cannot use ${JSON.stringify(extra)}: write --store ${extra}`);
       }
       const name = lastingStore(await readSettings(args, io));
+      if (!creates && name.kind === "sqlite" && !await exists(name.path)) {
+        throw new UsageError(
+          `Cannot find the store ${
+            describeStore(name)
+          }: there is no such file; preamp store migrate creates it`,
+        );
+      }
       let store: Maintenance | undefined;
       try {
         store = await openMaintenance(name);
@@ -72,4 +84,14 @@ function command(name: string, { summary, json, work }: Work): Command {
       }
     },
   };
+}
+
+/** Resolves to whether there is a file; true if that cannot be found out. */
+async function exists(path: string): Promise<boolean> {
+  try {
+    await Deno.stat(path);
+    return true;
+  } catch (error) {
+    return !(error instanceof Deno.errors.NotFound);
+  }
 }

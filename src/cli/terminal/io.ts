@@ -10,7 +10,7 @@ export interface Output {
   readonly color: boolean;
   /** Returns the width in columns; 80 if it is unknown. */
   columns(): number;
-  /** Writes text unchanged. A closed pipe is not an error. */
+  /** Writes text unchanged. A closed pipe is not an error, and neither is any failure of stderr. */
   write(text: string): void;
 }
 
@@ -62,6 +62,9 @@ export function isHosted({ env }: Pick<Io, "env">): boolean {
 }
 
 const encoder = new TextEncoder();
+/** Milliseconds between two attempts to write to a full pipe. */
+const RETRY_MS = 5;
+const WAITING = new Int32Array(new SharedArrayBuffer(4));
 
 function systemOutput(stream: typeof Deno.stdout): Output {
   const terminal = stream.isTerminal();
@@ -77,10 +80,15 @@ function systemOutput(stream: typeof Deno.stdout): Output {
     },
     write(text) {
       const bytes = encoder.encode(text);
-      try {
-        for (let written = 0; written < bytes.length;) written += stream.writeSync(bytes.subarray(written));
-      } catch (error) {
-        if (!(error instanceof Deno.errors.BrokenPipe)) throw error; // `preamp … | head`
+      for (let written = 0; written < bytes.length;) {
+        try {
+          written += stream.writeSync(bytes.subarray(written));
+        } catch (error) {
+          if (error instanceof Deno.errors.BrokenPipe) return; // `preamp … | head`
+          if (stream === Deno.stderr) return; // there is no other output for this error
+          if (!(error instanceof Deno.errors.WouldBlock)) throw error;
+          Atomics.wait(WAITING, 0, 0, RETRY_MS); // a pipe that another process made non-blocking is full
+        }
       }
     },
   };

@@ -27,6 +27,11 @@ async function inHome(
 
 Deno.test("store migrate creates the default store; store check and store vacuum report on it", () =>
   inHome(async (preamp) => {
+    for (const command of ["check", "vacuum"]) { // the second one too: the first creates no file
+      const { code, err } = await preamp("store", command);
+      assertEquals(code, EXIT.usage);
+      assertStringIncludes(err, "there is no such file; preamp store migrate creates it");
+    }
     const created = await preamp("store", "migrate");
     assertEquals(created, { code: EXIT.done, out: "from version 0 to 1\n", err: "" });
     const again = await preamp("store", "migrate", "--json");
