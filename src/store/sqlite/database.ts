@@ -90,14 +90,15 @@ export class SqliteDatabase {
     }
   }
 
+  /** Not with `exec`: the errors of statements have the code of SQLite, such as that of a full disk. */
   #transaction<T>(body: () => T): T {
-    this.#database.exec("BEGIN IMMEDIATE");
+    this.#statement("BEGIN IMMEDIATE").run();
     try {
       const result = body();
-      this.#database.exec("COMMIT");
+      this.#statement("COMMIT").run();
       return result;
     } catch (error) {
-      if (this.#database.isTransaction) this.#database.exec("ROLLBACK"); // SQLite rolls back by itself when the disk is full
+      if (this.#database.isTransaction) this.#statement("ROLLBACK").run(); // SQLite rolls back by itself when the disk is full
       throw error;
     }
   }

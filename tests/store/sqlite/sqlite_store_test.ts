@@ -165,6 +165,32 @@ Deno.test("SqliteStore reports a full disk as storage_full, loses nothing, and w
     database.close();
   }));
 
+Deno.test("a transaction that cannot begin or be committed fails with the code of SQLite, and the next one succeeds", () =>
+  withFile(async (path) => {
+    await Deno.mkdir(path.replace("/store.db", ""));
+    const database = new SqliteDatabase(path);
+    const codeOfAppend = () => {
+      try {
+        const append = { append: "log", after: 0, entries: ['{"seq":1}'] };
+        database.run([{ method: "commit", args: [[append], undefined] }], 0);
+      } catch (error) {
+        return (error as { errcode?: number }).errcode;
+      }
+    };
+    database.query("PRAGMA busy_timeout = 0");
+    using other = new DatabaseSync(path);
+    other.exec("BEGIN IMMEDIATE");
+    assertEquals(codeOfAppend(), 5); // SQLITE_BUSY
+    other.exec("COMMIT");
+    // checked at the commit, where a full disk is noticed too
+    other.exec("CREATE TABLE parts (log REFERENCES logs (name) DEFERRABLE INITIALLY DEFERRED)");
+    other.exec("CREATE TRIGGER part AFTER INSERT ON logs BEGIN INSERT INTO parts VALUES ('none'); END");
+    assertEquals(codeOfAppend(), 787); // SQLITE_CONSTRAINT_FOREIGNKEY
+    other.exec("DROP TRIGGER part");
+    assertEquals(codeOfAppend(), undefined);
+    database.close();
+  }));
+
 Deno.test("purge() deletes expired records and logs, in parts, and nothing else", () =>
   withFile(async (path) => {
     await Deno.mkdir(path.replace("/store.db", ""));
