@@ -13,8 +13,7 @@ import type { Clock, Emission } from "../../sdk/types.ts";
 import type { SecretSink } from "../ports.ts";
 import type { Difference } from "../types.ts";
 import { comparableEntry, firstDifference, isSame } from "./compare.ts";
-import { callOf, type RecordedEvents } from "./recorded_events.ts";
-import { RecordedIds } from "./recorded_ids.ts";
+import { callOf, type RecordedEvents, RecordedIds } from "./recorded_events.ts";
 import { emissionOf, steeringTexts } from "./recorded_results.ts";
 import type { VirtualClock } from "./virtual_clock.ts";
 

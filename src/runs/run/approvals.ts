@@ -9,13 +9,6 @@ import type { SecretSink } from "../ports.ts";
 import type { ApprovalOption, JsonObject } from "../../sdk/types.ts";
 import { type Change, ConflictError, type Store } from "../../store/store.ts";
 
-/** An answer to a question. */
-export interface Answer {
-  decision: string;
-  reason: string | null;
-  decided_by: string | null;
-}
-
 interface Waiting {
   request: ApprovalRequest;
   resolve(decision: ApprovalDecision): void;
@@ -125,7 +118,7 @@ export class ApprovalQueue {
 
   async #close(request: ApprovalRequest, reason: unknown): Promise<void> {
     const expired = reason === "timeout";
-    const answer: Answer = {
+    const answer: ApprovalDecision = {
       decision: expired ? "timeout" : "deny",
       reason: expired ? null : String(reason),
       decided_by: null,
@@ -150,7 +143,7 @@ export class ApprovalQueue {
     }
   }
 
-  async #settle(request: ApprovalRequest, answer: Answer, status: string): Promise<void> {
+  async #settle(request: ApprovalRequest, answer: ApprovalDecision, status: string): Promise<void> {
     await this.#store.commit([{ put: this.#record(request, { status, ...answer }), expect: 1 }]);
     this.#waiting.get(request.approval_id)?.resolve(answer);
   }
@@ -161,7 +154,7 @@ export class ApprovalQueue {
    * `approval_args_mismatch`, or
    * `request_invalid` for a decision that is not offered.
    */
-  async decide(approval_id: string, answer: Answer, args_hash?: string): Promise<void> {
+  async decide(approval_id: string, answer: ApprovalDecision, args_hash?: string): Promise<void> {
     await this.#expected.get(approval_id)?.promise;
     const record = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
     if (!record) throw new PreampError("not_found", "Cannot find this approval");

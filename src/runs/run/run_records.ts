@@ -80,9 +80,7 @@ export class RunRecords {
     const run = this.#run;
     const { ready, request, caller, saved, resume } = run.options;
     const { plan: _, plan_ref: __, model: ___, ...rest } = request; // the stored plan has the model
-    const { plan_origin, plan_base_url, plan_lock } = planToStore(run.options);
-    const { continued, history, session_state, usages, remembered } = initialState(saved);
-    const input: StoredInput = {
+    return {
       version: 1,
       run_id: run.id,
       session_id: run.session_id,
@@ -90,20 +88,13 @@ export class RunRecords {
       request: run.withoutSecrets(rest),
       created_at: run.created_at,
       own_plan: saved === null || hasOwnPlan(request),
-      plan: ready.compiled.written,
-      plan_origin,
-      plan_base_url,
+      ...planToStore(run.options),
+      plan: ready.compiled.written, // on the model of the request
       cost_is_asked_for: ready.cost_is_asked_for,
-      continued,
-      history,
-      session_state,
-      usages,
+      ...initialState(saved),
       surface: surface && run.withoutSecrets(surface),
+      ...(resume ? { resume: { prompt: request.prompt, iteration: resume.iteration } } : {}),
     };
-    if (plan_lock) input.plan_lock = plan_lock;
-    if (remembered) input.remembered = remembered;
-    if (resume) input.resume = { prompt: request.prompt, iteration: resume.iteration };
-    return input;
   }
 
   /** Stores input, state and session of a run that has waited, once its modules are mounted and described. */

@@ -2,7 +2,7 @@
  * Runs that another process executes: their state is computed from the stored log, and commands reach their process as
  * records of the store. Each process carries out the commands of its own runs.
  */
-import type { Entry } from "../../kernel/host.ts";
+import type { ApprovalDecision, Entry } from "../../kernel/host.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { ErrorCode, JsonObject } from "../../sdk/types.ts";
 import type { RunsDeps } from "../ports.ts";
@@ -13,14 +13,7 @@ import type { Run } from "../types.ts";
 export type RunCommand =
   | { readonly kind: "cancel"; readonly mode: "graceful" | "immediate"; readonly reason?: string }
   | { readonly kind: "steer"; readonly text: string }
-  | {
-    readonly kind: "decide";
-    readonly approval_id: string;
-    readonly decision: string;
-    readonly reason: string | null;
-    readonly decided_by: string;
-    readonly args_hash: string | null;
-  };
+  | ApprovalDecision & { kind: "decide"; approval_id: string; args_hash: string | null };
 
 /** Carries out a command in the process that executes the run. */
 export type CommandHandler = (run_id: string, command: RunCommand) => Promise<void>;

@@ -68,23 +68,9 @@ function keyOf(run_id: string): string {
 }
 
 /** Returns the part of a stored input that belongs to a recording. */
-export function recordedInput(input: StoredInput): RunInput {
-  const { plan, plan_origin, plan_base_url, plan_lock, cost_is_asked_for, continued } = input;
-  const { history, session_state, usages, remembered, surface, resume, agents } = input;
-  return {
-    version: 1,
-    plan,
-    plan_origin,
-    plan_base_url,
-    ...(plan_lock ? { plan_lock } : {}),
-    cost_is_asked_for,
-    continued,
-    history,
-    session_state,
-    usages,
-    ...(remembered ? { remembered } : {}),
-    surface,
-    ...(resume ? { resume } : {}),
-    ...(agents ? { agents } : {}),
-  };
+export function recordedInput(
+  { run_id: _, session_id: __, caller: ___, request: ____, created_at: _____, own_plan: ______, ...input }:
+    StoredInput,
+): RunInput {
+  return input;
 }

@@ -75,16 +75,20 @@ export interface FinishedRun {
   withoutSecrets<T extends object>(data: T): T;
 }
 
-/** State of a sub-agent's session after a turn. */
-export interface EndedChild {
+/** A sub-agent that is ready to run. */
+export interface PlannedChild {
   readonly session_id: string;
-  readonly parent_id: string;
   readonly agent: string;
   readonly ready: RunnablePlan;
   /** Whether its overlay sets limits of its own. */
   readonly limited: boolean;
   /** The session before the turn; null for a new one. */
   readonly saved: SavedSession | null;
+}
+
+/** State of a sub-agent's session after a turn. */
+export interface EndedChild extends PlannedChild {
+  readonly parent_id: string;
   readonly session_state: JsonObject;
   /** Outcome of the turn. */
   readonly last_run: LastRun;
@@ -303,7 +307,7 @@ function sessionAfter(
   { projection }: FinishedRun,
   object: SavedSession["object"],
   session_state: JsonObject,
-  { plan, plan_origin, plan_base_url, plan_lock }: StoredPlan,
+  plan: StoredPlan,
 ): SavedSession {
   const { id } = object;
   const session: SavedSession = {
@@ -312,13 +316,10 @@ function sessionAfter(
     session_state,
     usages: [...projection.usagesOf(id)],
     counters: { ...projection.countersOf(id) },
-    plan,
-    plan_origin,
-    plan_base_url,
+    ...plan,
   };
   const remembered = projection.rememberedOf(id);
   if (remembered.length > 0) session.remembered = remembered;
-  if (plan_lock) session.plan_lock = plan_lock;
   return session;
 }
 

@@ -10,7 +10,7 @@ import { type Counters, emptyCounters } from "../../sdk/session_status.ts";
 import type { ModelRoleResolver, ProviderPreference, SpawnRequest } from "../../sdk/types.ts";
 import { describe } from "../../sdk/value_path.ts";
 import type { AgentPlans, RunnablePlan } from "../ports.ts";
-import type { SavedSession } from "../storage/session_store.ts";
+import type { PlannedChild, SavedSession } from "../storage/session_store.ts";
 
 /** Sessions of earlier sub-agents. */
 export interface ChildSessions {
@@ -41,23 +41,13 @@ export interface Parent {
   readonly children: Map<string, Usage>;
 }
 
-/** A sub-agent that is ready to run. */
-export interface Planned {
-  readonly session_id: string;
-  readonly agent: string;
-  readonly ready: RunnablePlan;
-  /** Whether its overlay sets limits of its own. */
-  readonly limited: boolean;
-  readonly saved: SavedSession | null;
-}
-
 /** Merges, compiles and authorises the plan; for an existing session, authorises its plan again. */
 export async function planSubAgent(
   parent: Parent,
   request: SpawnRequest,
   session_id: string,
   sessions: ChildSessions,
-): Promise<Planned> {
+): Promise<PlannedChild> {
   if (request.session_id !== undefined) return await planAgain(parent, request, session_id, sessions);
   const { agent = SELF, exclude_tools, inherit_tools, provider_preferences = [] } = request;
   const child = childPlan(parent.ready.compiled.written, agent, {
@@ -70,12 +60,7 @@ export async function planSubAgent(
     ...child.preferences,
     ...await preferencesOfRoles(parent.session, child.model_roles),
   ];
-  const preferred = await preferProvider(
-    child.written,
-    preferences,
-    (names) => parent.session.modelsOf(names),
-  );
-  const ready = await loadedPlan(parent.agents, preferred ?? child.written);
+  const ready = await loadedPlan(parent, child.written, preferences);
   return { session_id, agent, ready, limited: Object.keys(child.limits).length > 0, saved: null };
 }
 
@@ -84,16 +69,10 @@ async function planAgain(
   request: SpawnRequest,
   session_id: string,
   sessions: ChildSessions,
-): Promise<Planned> {
+): Promise<PlannedChild> {
   const saved = await sessions.acquireSession(session_id, parent.session.session_id);
   try {
-    const { provider_preferences = [] } = request;
-    const preferred = await preferProvider(
-      saved.plan,
-      provider_preferences,
-      (names) => parent.session.modelsOf(names),
-    );
-    const ready = await loadedPlan(parent.agents, preferred ?? saved.plan);
+    const ready = await loadedPlan(parent, saved.plan, request.provider_preferences ?? []);
     const { agent = SELF, limited = false } = saved.spawned ?? {};
     return { session_id, agent, ready, limited, saved };
   } catch (error) {
@@ -102,9 +81,14 @@ async function planAgain(
   }
 }
 
-/** Compiles and authorises a plan, and fetches its modules. */
-async function loadedPlan(agents: AgentPlans, written: JsonObject): Promise<RunnablePlan> {
-  const ready = await agents.child(written);
+/** Compiles and authorises a plan with the first of these providers that it can have, and fetches its modules. */
+async function loadedPlan(
+  { session, agents }: Parent,
+  written: JsonObject,
+  preferences: readonly ProviderPreference[],
+): Promise<RunnablePlan> {
+  const preferred = await preferProvider(written, preferences, (names) => session.modelsOf(names));
+  const ready = await agents.child(preferred ?? written);
   await ready.load?.();
   return ready;
 }

@@ -18,11 +18,10 @@ import { checkTokenBudget, limitReached, runChildTurn } from "./turn.ts";
 import type { AgentPlans, RunnablePlan } from "../ports.ts";
 import { type HostedRun, SessionHost } from "../run/session_host.ts";
 import type { AgentInput } from "../types.ts";
-import { type EndedChild, initialState, lastRunOf } from "../storage/session_store.ts";
+import { type EndedChild, initialState, lastRunOf, type PlannedChild } from "../storage/session_store.ts";
 import {
   type ChildSessions,
   type Parent,
-  type Planned,
   planSubAgent,
   readResumeRequest,
   readSpawnRequest,
@@ -146,7 +145,7 @@ export class Spawner {
   }
 
   /** Plans a sub-agent. Stops waiting, for example for a download, when the run must end. */
-  async #planUntilStopped(parent: Parent, request: SpawnRequest, session_id: string): Promise<Planned> {
+  async #planUntilStopped(parent: Parent, request: SpawnRequest, session_id: string): Promise<PlannedChild> {
     const planning = planSubAgent(parent, request, session_id, this.#run);
     const stop = AbortSignal.any([parent.session.cancellation.any_signal, parent.limitGuard.signal]);
     try {
@@ -165,12 +164,12 @@ export class Spawner {
   /** Runs a sub-agent's turn between the parent's two events, and stores its session. */
   async #runChild(
     parent: Parent,
-    planned: Planned,
+    planned: PlannedChild,
     instruction: string,
     call: JsonObject,
   ): Promise<SpawnResult> {
     this.#checkMayStart(parent); // checked again: planning is asynchronous
-    const { session_id, agent, ready, limited, saved } = planned;
+    const { session_id, agent, saved } = planned;
     const { session } = parent;
     const event_data = { agent, sub_session_id: session_id, parent_session_id: session.session_id, ...call };
     const usage = usageOf(session, parent.children, session_id);
@@ -189,12 +188,8 @@ export class Spawner {
       );
       if (was_initialised) {
         await this.#run.saveSession({
-          session_id,
+          ...planned,
           parent_id: session.session_id,
-          agent,
-          ready,
-          limited,
-          saved,
           session_state: child.session_state,
           last_run: lastRunOf(outcome),
           input: inputOf(planned, started),
@@ -211,7 +206,7 @@ export class Spawner {
   }
 
   #makeHost(
-    { ready, session_id }: Planned,
+    { ready, session_id }: PlannedChild,
     usage: Usage,
     started: StartedTurn,
     child: () => Session,
@@ -230,7 +225,7 @@ export class Spawner {
 
   #makeChild(
     parent: Parent,
-    { session_id, ready, limited, saved }: Planned,
+    { session_id, ready, limited, saved }: PlannedChild,
     usage: Usage,
     host: SessionHost,
   ): Session {
@@ -262,7 +257,7 @@ export class Spawner {
 
 /** Returns the stored input of a sub-agent's turn. */
 function inputOf(
-  { session_id, ready, limited, saved }: Planned,
+  { session_id, ready, limited, saved }: PlannedChild,
   { surface, turn_id }: StartedTurn,
 ): AgentInput | null {
   if (surface === null || turn_id === null) return null;
