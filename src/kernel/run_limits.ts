@@ -94,7 +94,7 @@ export class RunLimitGuard {
 
   /** @param outer The reservation of the parent, which is settled with the own one. */
   #reserveOwn(input_tokens: number, max_output_tokens: number, outer?: Reservation): Reservation {
-    this.#checkTime();
+    if (this.over !== null) throw this.over;
     const { limits } = this;
     if (this.#answered + this.#pending >= limits.max_iterations) {
       throw reached("max_iterations", `${limits.max_iterations} model calls were answered`);
@@ -154,7 +154,7 @@ export class RunLimitGuard {
 
   /** Counts one tool call. @throws {PreampError} `limit_reached` after `max_tool_calls` calls. */
   countToolCall(): void {
-    this.#checkTime();
+    if (this.over !== null) throw this.over;
     if (this.#tool_calls >= this.limits.max_tool_calls) {
       throw reached("max_tool_calls", `${this.limits.max_tool_calls} tool calls were made`);
     }
@@ -166,11 +166,6 @@ export class RunLimitGuard {
   get tokens_left(): number {
     const own = this.limits.max_total_tokens - this.#tokens - this.#reserved_tokens;
     return Math.max(0, Math.min(own, this.#options.parent?.tokens_left ?? own));
-  }
-
-  #checkTime(): void {
-    const { over } = this;
-    if (over !== null) throw over;
   }
 
   /** Abort reason of {@link signal}; null before. perf: reading `signal.aborted` takes ten times as long. */

@@ -34,7 +34,6 @@ import type {
 /** Entries of one page of an event stream. */
 const PAGE_ENTRIES = 256;
 
-/** The runs of one process. */
 export class RunService implements Runs {
   readonly #deps: RunsDeps;
   readonly sessions: SessionService;
@@ -204,7 +203,7 @@ export class RunService implements Runs {
     if (active) return active.projection.approvals.map((approval) => ({ ...approval }));
     const run = await this.get(caller, run_id);
     const entries = await this.events(caller, run.id, { after: 0, limit: Number.MAX_SAFE_INTEGER });
-    return approvalsIn(run, entries);
+    return projectRun(run, entries.filter(({ event }) => event.startsWith("approval:"))).approvals;
   }
 
   async decide(
@@ -332,7 +331,7 @@ export class RunService implements Runs {
 
   /** Continues the runs of crashed processes; resolves to their ids. */
   recover(): Promise<string[]> {
-    return this.#scheduler.recover();
+    return this.#scheduler.recovery.recover();
   }
 
   /** Resolves to true when the runs that are active now have ended, to false after `timeout_ms`. */
@@ -345,7 +344,7 @@ export class RunService implements Runs {
    * closed.
    */
   shareStore(): void {
-    this.#scheduler.keepRecovering();
+    this.#scheduler.recovery.start();
     if (this.#remote.possible) this.#remote.start(() => this.#scheduler.checkQueues());
   }
 
@@ -364,8 +363,4 @@ export class RunService implements Runs {
     await this.#scheduler.close();
     this.#remote.stop();
   }
-}
-
-function approvalsIn(run: Run, entries: readonly Entry[]): Approval[] {
-  return projectRun(run, entries.filter(({ event }) => event.startsWith("approval:"))).approvals;
 }

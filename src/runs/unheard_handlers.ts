@@ -11,7 +11,6 @@ import type { ModuleReporter } from "./ports.ts";
 /** Events that are only logged, without calling handlers. */
 const LOG_ONLY = eventsWith("log_only");
 
-/** Receives warnings. */
 type Reporter = Pick<ModuleReporter, "warn">;
 
 /** First words of the canonical events. */

@@ -19,7 +19,6 @@ export interface DeadlineSession {
   };
 }
 
-/** The deadline of one call. */
 export class CallDeadline {
   readonly #session: DeadlineSession;
   readonly #tool: string;

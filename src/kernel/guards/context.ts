@@ -1,6 +1,7 @@
 /** The guard around a context manager: logs every write, and keeps each tool call followed by its result. */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toFrozenObject, toPlain } from "../../sdk/json.ts";
+import { isCallBlock } from "../../sdk/loop/assistant_message.ts";
 import { methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type { ContextManager, Message, RequestOptions } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";
@@ -38,12 +39,10 @@ class PendingCalls {
     return this.#next < this.#calls.length;
   }
 
-  /** Returns whether this call is pending. */
   has(id: string): boolean {
     return this.#by_id.has(id) && !this.isAnswered(id);
   }
 
-  /** Returns whether this call has a result. */
   isAnswered(id: string): boolean {
     const call = this.#by_id.get(id);
     return call !== undefined && call.result !== null;
@@ -87,10 +86,6 @@ function callsOf({ tool_calls, content }: Message): ReadonlyMap<string, PendingC
     calls.set(id, { id, name: String(call.name ?? call.tool), result: null });
   }
   return calls;
-}
-
-function isCallBlock(block: unknown): boolean {
-  return isObject(block) && (block.type === "tool_call" || block.type === "tool_use");
 }
 
 /** The guard of a context manager; modules and the loop receive its handles only. */

@@ -5,6 +5,7 @@
  */
 import { checkAnswerBounds } from "../../sdk/checks.ts";
 import { isObject, jsonEqual, toFrozen, toFrozenObject, toFrozenOwn } from "../../sdk/json.ts";
+import { isCallBlock } from "../../sdk/loop/assistant_message.ts";
 import { toChatResponse, Usage } from "../../sdk/messages.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
@@ -60,10 +61,6 @@ function freezeCalls(calls: ToolCall[], blocks: ContentBlock[], frozen: ContentB
     index++;
   }
   return calls;
-}
-
-function isCallBlock({ type }: ContentBlock): boolean {
-  return type === "tool_call" || type === "tool_use";
 }
 
 /** Returns whether content has exactly one `tool_call` block for each call, in order. */

@@ -45,7 +45,6 @@ export class ToolGuard implements Tool {
   readonly #key: string;
   readonly #module_id: string;
 
-  /** Wraps `tool`. */
   constructor(session: SessionContext, tool: Tool, { key, name, module_id }: ToolMount) {
     this.#session = session;
     this.#tool = tool;

@@ -60,18 +60,12 @@ export async function askForApproval(
   const request: ApprovalRequest = deepFreeze(
     known?.request ?? {
       approval_id: host.newId("apr"),
-      tool_name: subject.tool_name,
-      tool_call_id: subject.tool_call_id,
+      ...match,
       tool_input: subject.tool_input,
-      args_hash,
-      action,
       risk_level: question.risk_level ?? subject.risk_level,
-      prompt: question.prompt,
       options: toPlain(question.options) as ApprovalOption[], // a copy
       default: question.default,
       expires_at: new Date(host.clock.now() + timeout_ms).toISOString(),
-      hook_name: question.hook_name,
-      ...pattern,
     },
   );
   if (!known) await hooks.emit("approval:required", { ...request });

@@ -34,7 +34,6 @@ import type { SessionParts } from "../session/session_parts.ts";
 import { problemsOf } from "./module_checks.ts";
 import { isMany, type Mounted, resolveMount, resolvePoint } from "./mounts.ts";
 
-/** The coordinator of one module. */
 export class ModuleCoordinator implements Coordinator {
   readonly module_id: string;
   #hooks: HookRegistry | null = null;

@@ -8,7 +8,6 @@ import type { Mounted, MountPoint } from "./mounts.ts";
 /** Version of the module contract that this runtime implements. */
 export const CONTRACT = 1;
 
-/** Result of one check. */
 export interface Check {
   name: string;
   passed: boolean;
@@ -16,12 +15,10 @@ export interface Check {
   severity: "error" | "warning" | "info";
 }
 
-/** Returns a check that passed. */
 export function passed(name: string, message: string): Check {
   return { name, passed: true, severity: "info", message };
 }
 
-/** Returns a check that failed. */
 export function failed(name: string, message: string, severity: "error" | "warning" = "error"): Check {
   return { name, passed: false, severity, message };
 }

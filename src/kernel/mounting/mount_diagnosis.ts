@@ -74,7 +74,6 @@ export interface MountDiagnosis {
   message: string;
 }
 
-/** A module that mounted nothing. */
 export interface EmptyMount {
   /** Id in the plan, used in messages. */
   id: string;

@@ -18,7 +18,6 @@ import { CONTRACT, missingProvides, problemsOf } from "./module_checks.ts";
 import { type Mounted, resolveMount } from "./mounts.ts";
 import { runCleanup, type SessionParts } from "../session/session_parts.ts";
 
-/** A mounted module. */
 export interface MountedModule {
   readonly spec: ModuleSpec;
   readonly module: Module;

@@ -106,7 +106,6 @@ export class Mounts {
     return undefined;
   }
 
-  /** Removes a provider. */
   takeProvider(name: string): void {
     this.loop_providers.take(name);
     this.providers.take(name);
@@ -118,7 +117,6 @@ export class LiveMap<T extends object> {
   readonly #items: Record<string, T> = Object.create(null);
   #view: Record<string, T> | null = null;
 
-  /** Read-only live view of the items. */
   get view(): Record<string, T> {
     return this.#view ??= liveViewOf(this.#items);
   }
@@ -170,7 +168,6 @@ export interface MountedDescriptors {
   providers: ProviderDescriptor[];
 }
 
-/** Returns the descriptions of the mounted tools and providers. */
 export function describeMounted(mounts: Mounts): MountedDescriptors {
   const tools = mounts.tools.names.map((key) => {
     const tool = mounts.tools.get(key)!; // it is mounted under that name

@@ -11,7 +11,6 @@ import type { SessionContext } from "./session_context.ts";
 import { limitOf } from "../guards/tool.ts";
 import type { Turn } from "./turn_state.ts";
 
-/** Outcome of a turn. */
 export interface Outcome {
   status: "completed" | "incomplete" | "denied" | "cancelled" | "failed";
   stop_reason: string;
@@ -47,7 +46,6 @@ const CUT_BY: ReadonlyMap<string | undefined, string> = new Map([
 /** Result of the orchestrator's `execute`: the text that it returned, or its error. */
 export type Returned = { text: string } | { error: unknown };
 
-/** Returns the outcome of a turn. */
 export function outcomeOf(session: SessionContext, turn: Turn, returned: Returned): Outcome {
   const text = "text" in returned ? returned.text : "";
   const ended = (

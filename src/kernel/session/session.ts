@@ -48,7 +48,6 @@ export interface PausedCall {
   release(): void;
 }
 
-/** One session of a run. */
 export class Session {
   readonly cancellation: CancellationToken;
   readonly #options: SessionOptions;
@@ -78,7 +77,6 @@ export class Session {
     this.#parts = new SessionParts(this.#session, options);
   }
 
-  /** Id of the session. */
   get session_id(): string {
     return this.#session.session_id;
   }
@@ -348,7 +346,6 @@ export class Session {
     return this.#parts.mounts.context!; // a session without one is not initialised
   }
 
-  /** Mount points of the session. */
   get mounts(): Mounts {
     return this.#parts.mounts;
   }

@@ -85,25 +85,30 @@ export class Capabilities {
   /** Returns a capability, or null. */
   get(name: string): unknown {
     if (this.#registered.has(name)) return this.#registered.get(name) ?? null;
-    const { capabilities = {}, usages = [] } = this.#options;
-    const session = this.#session;
-    const { host } = session;
-    if (Object.hasOwn(capabilities, name)) return capabilities[name];
-    if (name === "session.usages") return () => usages;
-    if (name === "session.last_usage") return () => session.last_usage;
-    if (name !== "session.redact" || !host.redactEvent) return null;
-    return (event: unknown, data: unknown) => host.redactEvent?.(String(event), toPlainObject(data));
+    const given = this.#given();
+    return Object.hasOwn(given, name) ? given[name] : null;
   }
 
-  /** The names of all capabilities. */
   get names(): string[] {
-    const own = [
-      "session.usages",
-      "session.last_usage",
-      ...this.#session.host.redactEvent ? ["session.redact"] : [],
-    ];
-    const given = Object.keys(this.#options.capabilities ?? {});
-    return [...new Set([...own, ...given, ...this.#registered.keys()])];
+    return [...new Set([...Object.keys(this.#given()), ...this.#registered.keys()])];
+  }
+
+  /** Returns the capabilities that exist before the first module is mounted. */
+  #given(): Readonly<Record<string, unknown>> {
+    const { capabilities, usages = [] } = this.#options;
+    const session = this.#session;
+    const { host } = session;
+    return {
+      "session.usages": () => usages,
+      "session.last_usage": () => session.last_usage,
+      ...(host.redactEvent
+        ? {
+          "session.redact": (event: unknown, data: unknown) =>
+            host.redactEvent?.(String(event), toPlainObject(data)),
+        }
+        : {}),
+      ...capabilities,
+    };
   }
 }
 

@@ -67,7 +67,6 @@ export interface LoopSteps {
   resultTextFor(id: string, name: string): string;
 }
 
-/** The running turn. */
 export class Turn {
   iteration = 0;
   /** Whether `execution:start` was emitted. */
@@ -130,7 +129,6 @@ export class Turn {
     this.recovered = null; // a model may give the calls of each answer the same ids
   }
 
-  /** Adds a call. */
   add(id: string, name: string, input: JsonObject): CallRecord {
     const call = createCall(id, name, input);
     this.calls.push(call);

@@ -80,7 +80,6 @@ export class RecordedEvents {
     this.#lost_from = segment.is_cut ? lost_from : Infinity;
   }
 
-  /** Returns whether the segment contains an entry. */
   contains({ session_id, seq }: Entry): boolean {
     return session_id === this.session_id && seq > this.#segment.from && seq <= this.to;
   }
@@ -93,7 +92,6 @@ export class RecordedEvents {
     }
   }
 
-  /** Returns the origin of an entry. */
   sourceOf(entry: Entry): Source {
     const { event, data } = entry;
     if (this.#openings.has(entry)) return "agent";

@@ -101,7 +101,6 @@ export function withRecordedCleanups(report: JsonObject, recorded: RecordedEvent
   return { ...report, ran: Math.max(Number(report.ran), Number(in_log.ran)), failed: [...failed, ...own] };
 }
 
-/** Returns the recorded decisions of hooks on a tool call. */
 export function answersOf(recorded: RecordedEvents, from: number, data: JsonObject): JsonObject[] {
   const decided = recorded.find(
     from,

@@ -8,7 +8,8 @@ import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import type { InterruptedTurn } from "../../kernel/session/interrupted_turn.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import { isObject, toPlainObject } from "../../sdk/json.ts";
+import { toPlainObject } from "../../sdk/json.ts";
+import { callsOf } from "../../sdk/loop/assistant_message.ts";
 import type { Clock, Message, Prompt, RunLimits } from "../../sdk/types.ts";
 import type { RunnablePlan, SecretSink } from "../ports.ts";
 import { hasStarted, stateAfter, turnStateOf, usedBefore } from "../run/restored_run.ts";
@@ -234,8 +235,8 @@ class Replay {
 
 /** Returns the ids of the tool calls in the last assistant message of a history. */
 function openCallsOf(history: readonly Message[]): string[] {
-  const calls = history.findLast(({ role }) => role === "assistant")?.tool_calls;
-  return Array.isArray(calls) ? calls.filter(isObject).map(({ id }) => String(id)) : [];
+  const last = history.findLast(({ role }) => role === "assistant");
+  return last ? callsOf(last).map(({ id }) => id) : [];
 }
 
 /** Returns the recorded prompt of a session; an earlier process may have recorded it. */

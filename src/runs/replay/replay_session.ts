@@ -59,11 +59,11 @@ export class ReplaySession implements ReplayedSession, EventReader {
   readonly surface: MountedDescriptors;
   readonly limit: string | null;
   ended = false;
+  closed = false;
   readonly #parts: ReplayParts;
   readonly #options: ReplaySessionOptions;
   /** Entries of the recorded modules that were not mounted yet. */
   readonly #mounted: Entry[];
-  #closed = false;
 
   constructor(parts: ReplayParts, options: ReplaySessionOptions) {
     const { recorded, ready, surface, limitGuard, stop_reason, initial, parent } = options;
@@ -92,13 +92,8 @@ export class ReplaySession implements ReplayedSession, EventReader {
 
   /** Closes the session: what it still emits is ignored. */
   close(): void {
-    this.#closed = true;
+    this.closed = true;
     this.session.cancellation.requestImmediate();
-  }
-
-  /** Whether the session was closed. */
-  get closed(): boolean {
-    return this.#closed;
   }
 
   #host(): Host {
@@ -107,10 +102,10 @@ export class ReplaySession implements ReplayedSession, EventReader {
     return {
       clock,
       newId: (prefix) =>
-        this.#closed ? `${prefix}_gone` : sequencer.ids.newId(prefix, recorded, this.position),
+        this.closed ? `${prefix}_gone` : sequencer.ids.newId(prefix, recorded, this.position),
       open: (spec) => this.#open(spec),
       record: (entry) => {
-        if (this.#closed) return;
+        if (this.closed) return;
         if (entry.event === "session:cleanup") entry.data = withRecordedCleanups(entry.data, recorded);
         return sequencer.record(entry);
       },
@@ -122,8 +117,8 @@ export class ReplaySession implements ReplayedSession, EventReader {
       rememberedApproval: (question, id) => projection.answerTo(question, id),
       accept() {}, // the run exists
       recall: (event, data) =>
-        this.#closed ? noopEmission(data) : sequencer.emissionFor(event, data, recorded),
-      recallAnswers: (_event, data) => this.#closed ? [] : answersOf(recorded, this.position, data),
+        this.closed ? noopEmission(data) : sequencer.emissionFor(event, data, recorded),
+      recallAnswers: (_event, data) => this.closed ? [] : answersOf(recorded, this.position, data),
       redactEvent: (event, data) => secrets.redactEvent(event, data),
       warn() {},
     };
@@ -155,7 +150,7 @@ export class ReplaySession implements ReplayedSession, EventReader {
   /** The log records cancellation and timeouts; any other end of a call was a limit. */
   endWithoutOutcome(): void {
     const { recorded, limit } = this;
-    if (recorded.is_cut || this.#closed) return; // its process ended
+    if (recorded.is_cut || this.closed) return; // its process ended
     if (limit !== null && limit !== "max_duration_s") {
       // the log is the run's
       const { limitGuard } = limit.startsWith("max_log_") && this.#options.parent || this;

@@ -121,7 +121,6 @@ export class Sequencer {
     for (const { resolve } of this.#waiting.splice(0)) resolve();
   }
 
-  /** Starts the replay. */
   start(): void {
     this.#advance();
   }

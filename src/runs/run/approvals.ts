@@ -92,12 +92,9 @@ export class ApprovalQueue {
    * Closes a question of an interrupted session. Resolves to its answer: the stored one, otherwise a denial.
    */
   async drop(request: ApprovalRequest, reason: string): Promise<ApprovalDecision> {
-    const known = await this.#store.get(KIND, `${this.#run_id}/${request.approval_id}`);
-    const answered = known !== null && known.value.status !== "pending";
-    const answer = answered ? answerOf(known.value) : { decision: "deny", reason, decided_by: null };
-    if (!answered) {
-      await this.#store.commit([{ put: this.#record(request, { status: "denied", ...answer }) }]);
-    }
+    const stored = await this.#storedAnswer(request);
+    const answer = stored ?? { decision: "deny", reason, decided_by: null };
+    if (!stored) await this.#store.commit([{ put: this.#record(request, { status: "denied", ...answer }) }]);
     this.#resolveExpected(request.approval_id);
     return answer;
   }
@@ -128,19 +125,17 @@ export class ApprovalQueue {
       await this.#settle(request, answer, expired ? "expired" : "denied");
     } catch (error) {
       // the stored answer came first and counts
-      if (error instanceof ConflictError) return await this.#deliverStoredAnswer(request);
+      const stored = error instanceof ConflictError ? await this.#storedAnswer(request) : null;
       // fail closed
       const lost = { decision: "deny", reason: "The answer could not be stored", decided_by: null };
-      this.#waiting.get(request.approval_id)?.resolve(lost);
+      this.#waiting.get(request.approval_id)?.resolve(stored ?? lost);
     }
   }
 
-  /** Delivers a stored answer, which may come from another process. */
-  async #deliverStoredAnswer({ approval_id }: ApprovalRequest): Promise<void> {
+  /** Resolves to the stored answer, which may come from another process; to null while there is none. */
+  async #storedAnswer({ approval_id }: ApprovalRequest): Promise<ApprovalDecision | null> {
     const record = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
-    if (record && record.value.status !== "pending") {
-      this.#waiting.get(approval_id)?.resolve(answerOf(record.value));
-    }
+    return record && record.value.status !== "pending" ? answerOf(record.value) : null;
   }
 
   async #settle(request: ApprovalRequest, answer: ApprovalDecision, status: string): Promise<void> {

@@ -54,12 +54,12 @@ export class RunRecords {
   /** Returns the changes of a run that begins. */
   begun(): Change[] {
     this.#input = this.#inputWith(this.#run.session.descriptors);
-    return [this.object(), inputChange(this.#input, true), this.#session()];
+    return [this.object(), inputChange(this.#input), this.#session()];
   }
 
   /** Returns the changes of a run that waits. It must not change the session, which another run uses. */
   queued(place: string): Change[] {
-    return [this.object(place), inputChange(this.#inputWith(null), true)];
+    return [this.object(place), inputChange(this.#inputWith(null))];
   }
 
   /**
@@ -108,7 +108,7 @@ export class RunRecords {
     const changes = [sessionChange(caller, savedChild(this.#run, child, deps.clock.now()))];
     if (this.#input !== null && child.input) {
       this.#input = { ...this.#input, agents: [...this.#input.agents ?? [], child.input] };
-      changes.push(inputChange(this.#input, true));
+      changes.push(inputChange(this.#input));
     }
     await this.#store(changes);
   }
@@ -122,7 +122,7 @@ export class RunRecords {
    * @param has_begun Whether the session was initialised; only then it is stored.
    */
   ended(at_ms: number, has_begun: boolean): Change[] {
-    const input = inputChange(this.#input ?? this.#inputWith(null), false, at_ms);
+    const input = inputChange(this.#input ?? this.#inputWith(null), at_ms);
     const changes = [this.object(), input, { expireLog: this.#run.id, at_ms }];
     if (has_begun) changes.push(this.#session());
     return changes;

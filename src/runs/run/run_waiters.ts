@@ -1,4 +1,5 @@
 /** Waits of clients for a state of a run: that it needs attention, or that a question was answered. */
+import { Waiters } from "../../store/waiters.ts";
 import type { Approval, Run } from "../types.ts";
 import type { RunProjection } from "./run_projection.ts";
 
@@ -6,7 +7,7 @@ import type { RunProjection } from "./run_projection.ts";
 export class RunWaiters {
   readonly #projection: RunProjection;
   /** Null until there is a wait. */
-  #checks: Set<() => void> | null = null;
+  #waiters: Waiters | null = null;
 
   constructor(projection: RunProjection) {
     this.#projection = projection;
@@ -14,7 +15,7 @@ export class RunWaiters {
 
   /** Checks all waits: the run's status or its approvals may have changed. */
   notify(): void {
-    this.#checks?.forEach((check) => check());
+    this.#waiters?.wakeAll();
   }
 
   /** Resolves to the run when it awaits an approval, or has ended. */
@@ -30,16 +31,8 @@ export class RunWaiters {
     return { ...find()! };
   }
 
-  #until(holds: () => boolean): Promise<void> {
-    const checks = this.#checks ??= new Set();
-    return new Promise((resolve) => {
-      const check = () => {
-        if (!holds() && this.#projection.run.ended_at === null) return;
-        checks.delete(check);
-        resolve();
-      };
-      checks.add(check);
-      check();
-    });
+  async #until(holds: () => boolean): Promise<void> {
+    this.#waiters ??= new Waiters();
+    while (!holds() && this.#projection.run.ended_at === null) await this.#waiters.wait();
   }
 }

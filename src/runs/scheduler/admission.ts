@@ -9,7 +9,6 @@ import type { AdmissionSlot } from "../run/run_options.ts";
 import type { Caller, RunRequest } from "../types.ts";
 import type { HeldLeases } from "./leases.ts";
 
-/** Limits of concurrent runs. */
 type AdmissionLimits = Pick<ServiceLimits, "max_concurrent_runs" | "max_runs_per_key">;
 
 /** Milliseconds between two attempts to count a run that was admitted although its caller had no slot. */
@@ -162,7 +161,6 @@ export class CallerSlots {
     return null;
   }
 
-  /** Frees a slot. */
   async release(slot: string): Promise<void> {
     const released = this.#held.release(slot); // never rejects
     this.#releasing.set(slot, released);

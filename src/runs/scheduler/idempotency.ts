@@ -5,7 +5,6 @@ import type { Caller, CreateOptions } from "../types.ts";
 
 const KIND = "idempotency";
 
-/** The idempotency key of a request. */
 type IdempotencyKey = NonNullable<CreateOptions["idempotency"]>;
 
 /** Tracks the keys of requests in progress and of existing runs. */

@@ -160,7 +160,6 @@ export class SessionLeases {
     if (lease) lease.run = run;
   }
 
-  /** Releases a session's lease. */
   release(session_id: string): Promise<void> | void {
     const lease = this.#leases.get(session_id);
     if (!lease) return;

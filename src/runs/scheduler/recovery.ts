@@ -214,7 +214,7 @@ export class Recovery {
     await store.commit([
       { append: run_id, after: entries.length, entries: [entry] },
       runChange(run, caller.namespace),
-      inputChange(input, false, expires_ms),
+      inputChange(input, expires_ms),
       { expireLog: run_id, at_ms: expires_ms },
       ...(saved && !isWaiting(entries)
         ? [sessionChange(caller, { ...saved, last_run: lastRunOf(outcome) })]

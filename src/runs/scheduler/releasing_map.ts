@@ -6,24 +6,20 @@ export class ReleasingMap<T extends object> {
   /** An old backing store retains only the slot, which is empty after `delete`. */
   readonly #slots = new Map<string, { item: T | undefined }>();
 
-  /** Returns the value of a key. */
   get(name: string): T | undefined {
     return this.#slots.get(name)?.item;
   }
 
-  /** Returns whether the key has a value. */
   has(name: string): boolean {
     return this.#slots.has(name);
   }
 
-  /** Sets the value of a key. */
   set(name: string, item: T): void {
     const slot = this.#slots.get(name);
     if (slot) slot.item = item;
     else this.#slots.set(name, { item });
   }
 
-  /** Deletes a key. */
   delete(name: string): void {
     const slot = this.#slots.get(name);
     if (!slot) return;
@@ -31,7 +27,6 @@ export class ReleasingMap<T extends object> {
     this.#slots.delete(name);
   }
 
-  /** Number of keys. */
   get size(): number {
     return this.#slots.size;
   }

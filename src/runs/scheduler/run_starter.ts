@@ -11,7 +11,6 @@ import type { SessionQueue } from "./session_queue.ts";
 const TRIES = 20;
 const TRY_EVERY_MS = 50;
 
-/** Starts runs of this process. */
 export class RunStarter {
   readonly #scheduler: SchedulerContext;
   readonly #queue: SessionQueue;

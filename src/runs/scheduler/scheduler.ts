@@ -30,12 +30,13 @@ const CLOSE_MS = 1_000;
 export class RunScheduler implements RunOwner {
   readonly #deps: RunsDeps;
   readonly #sessions: SessionStore;
+  /** Continues the runs of crashed processes. */
+  readonly recovery: Recovery;
   readonly #idempotency: Idempotency;
   readonly #context: SchedulerContext;
   readonly #queue: SessionQueue;
   readonly #starter: RunStarter;
   readonly #admission: Admission;
-  readonly #recovery: Recovery;
 
   constructor(deps: RunsDeps, sessions: SessionStore, elsewhere: RunsElsewhere) {
     this.#deps = deps;
@@ -47,7 +48,7 @@ export class RunScheduler implements RunOwner {
     this.#starter = new RunStarter(context, this.#queue);
     const slots = context.is_shared ? new CallerSlots(context.held) : null;
     this.#admission = new Admission((caller) => deps.limitsOf(caller), slots, deps.clock);
-    this.#recovery = new Recovery(context, this.#queue, (options) => this.#newAdmittedRun(options));
+    this.recovery = new Recovery(context, this.#queue, (options) => this.#newAdmittedRun(options));
   }
 
   /** Returns a run that has not ended, or whose end could not be stored. */
@@ -55,12 +56,10 @@ export class RunScheduler implements RunOwner {
     return this.#context.runs.get(run_id);
   }
 
-  /** Removes a deleted run. */
   forget(run_id: string): void {
     this.#context.runs.delete(run_id);
   }
 
-  /** Returns the active run of a session. */
   runIn(session_id: string): ActiveRun | undefined {
     return this.#context.leases.runIn(session_id);
   }
@@ -169,16 +168,6 @@ export class RunScheduler implements RunOwner {
     return Promise.all([ready, this.#admission.count(slot, replaces)]).then(([plan]) => plan);
   }
 
-  /** Continues the runs of crashed processes; resolves to the ids of those it recovered. */
-  recover(): Promise<string[]> {
-    return this.#recovery.recover();
-  }
-
-  /** Calls {@link recover} periodically until the scheduler is drained. */
-  keepRecovering(): void {
-    this.#recovery.start();
-  }
-
   #newAdmittedRun(options: Omit<NewRun, "slot">): ActiveRun {
     const slot = this.#admission.reserveAdmitted(options.caller, options.session_id);
     try {
@@ -251,8 +240,8 @@ export class RunScheduler implements RunOwner {
 
   async #stopStarting(): Promise<void> {
     this.#context.is_draining = true;
-    this.#recovery.stop();
-    await this.#queue.stop(this.#context.is_shared);
+    this.recovery.stop();
+    await this.#queue.stop();
   }
 
   /** Stops executing runs and leaves them to other processes, or to the next start. */

@@ -14,7 +14,6 @@ export interface RunsElsewhere {
   cancel(run_id: string, reason: string): Promise<void>;
 }
 
-/** Shared state of one scheduler. */
 export class SchedulerContext {
   readonly held: HeldLeases;
   readonly leases: SessionLeases;

@@ -23,7 +23,6 @@ const LOOK_EVERY_MS = 100;
 /** Milliseconds after which a run that still has the session is cancelled again: its server may have died. */
 const INTERRUPT_EVERY_MS = 5_000;
 
-/** The waiting runs of this process. */
 export class SessionQueue {
   readonly #scheduler: SchedulerContext;
   readonly #start: (run: ActiveRun) => Promise<void>;
@@ -38,7 +37,6 @@ export class SessionQueue {
   /** Ids of runs that were cancelled for a run that takes their session. */
   readonly #interrupted = new Set<string>();
   readonly #stopped = new AbortController();
-  #hands_over = false;
   #looking = false;
   #look_again = false;
 
@@ -210,18 +208,17 @@ export class SessionQueue {
   }
 
   /**
-   * Stops starting runs. `hand_over`: leaves the waiting ones to other processes, or to the next start of this one;
-   * otherwise cancels them.
+   * Stops starting runs. Leaves the waiting ones to the processes that share the store, or to the next start of this one;
+   * cancels them if the store ends with this process.
    */
-  async stop(hand_over: boolean): Promise<void> {
-    this.#hands_over = hand_over;
+  async stop(): Promise<void> {
     this.#stopped.abort();
     const runs = [...this.#sessions.values()].flatMap((waiting) => [...waiting.values()]);
     await Promise.all(runs.map((run) => this.#leave(run)));
   }
 
   async #leave(run: ActiveRun): Promise<void> {
-    if (this.#hands_over) run.handOver();
+    if (this.#scheduler.is_shared) run.handOver();
     else await run.finish(cancelledOutcome());
     await this.disclaim(run.id);
   }

@@ -5,7 +5,7 @@
 import { isPrompt } from "../../kernel/session/interrupted_turn.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import { assistantMessage } from "../../sdk/loop/assistant_message.ts";
+import { assistantMessage, callsOf } from "../../sdk/loop/assistant_message.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
 import type { Message, Prompt } from "../../sdk/types.ts";
@@ -67,14 +67,6 @@ export function withAnswers(messages: readonly Message[]): Message[] {
 function notExecuted({ id, name }: { id: string; name: string }): Message {
   const content = `Error: Tool '${name}' was not executed: the session was forked here`;
   return { role: "tool", tool_call_id: id, name, content };
-}
-
-function callsOf({ tool_calls }: Message): { id: string; name: string }[] {
-  if (!Array.isArray(tool_calls)) return [];
-  return tool_calls.filter(isObject).map((call) => ({
-    id: String(call.id),
-    name: String(call.name ?? call.tool),
-  }));
 }
 
 /** A session or run that a fork begins from. */

@@ -23,23 +23,21 @@ const NAMESPACE = "";
 
 /**
  * Returns the change that stores a run's input.
- * @param open Whether the run has not ended.
- * @param expires_ms Expiry in milliseconds since the epoch. Default: never.
+ * @param expires_ms Expiry of an ended run's input, in milliseconds since the epoch. Default: the run has not ended.
  */
-export function inputChange(input: StoredInput, open: boolean, expires_ms?: number): Change {
+export function inputChange(input: StoredInput, expires_ms?: number): Change {
   return {
     put: {
       kind: KIND,
       key: keyOf(input.run_id),
       namespace: NAMESPACE,
       value: input as unknown as JsonObject,
-      index: { open: String(open) },
+      index: { open: String(expires_ms === undefined) },
       ...(expires_ms === undefined ? {} : { expires_ms }),
     },
   };
 }
 
-/** Returns the change that deletes a run's input. */
 export function inputDeletion(run_id: string): Change {
   return { delete: { kind: KIND, key: keyOf(run_id) } };
 }

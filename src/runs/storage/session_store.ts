@@ -5,7 +5,12 @@ import { deepFreeze, type JsonObject } from "../../sdk/json.ts";
 import type { Message } from "../../sdk/types.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
-import { type Counters, type SessionState, SessionStatus } from "../../sdk/session_status.ts";
+import {
+  type Counters,
+  type SessionState,
+  SessionStatus,
+  type SessionStatusFields,
+} from "../../sdk/session_status.ts";
 import { allRecords, type Change, type Store } from "../../store/store.ts";
 import { printableId } from "../../sdk/ids.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
@@ -21,7 +26,6 @@ import type {
   SessionObject,
 } from "../types.ts";
 
-/** Kind of the records of sessions. */
 export const SESSION_KIND = "session";
 
 /** Outcome of a session's last run. */
@@ -30,7 +34,6 @@ export interface LastRun {
   readonly error: JsonObject | null;
 }
 
-/** A session as stored. */
 export interface SavedSession {
   object: Omit<SessionObject, "status">;
   messages: readonly Message[];
@@ -54,10 +57,7 @@ export interface SavedSession {
 }
 
 /** A session with an active run. */
-export interface LiveSession {
-  countersOf(session_id: string): Counters;
-  historyOf(session_id: string): readonly Message[];
-}
+export type LiveSession = Pick<RunProjection, "countersOf" | "historyOf">;
 
 /** The members of a run that its session is saved from. */
 export interface FinishedRun {
@@ -96,7 +96,6 @@ export interface EndedChild extends PlannedChild {
   readonly input: AgentInput | null;
 }
 
-/** Loads, lists and deletes sessions. */
 export class SessionStore {
   readonly #store: Store;
 
@@ -146,7 +145,6 @@ export class SessionStore {
   }
 }
 
-/** Returns the change that stores a session. */
 export function sessionChange(caller: Caller, saved: SavedSession): Change {
   const { spawned, object: { id: key, parent_id } } = saved;
   const { namespace } = caller;
@@ -336,12 +334,7 @@ export function statusFrom(
   session: { id: string; created_at: string },
   counters: Counters | undefined,
   total_messages: number,
-  rest: {
-    status?: SessionState;
-    ended_at?: string | null;
-    last_activity?: string;
-    last_error?: JsonObject | null;
-  },
+  rest: Pick<SessionStatusFields, "status" | "ended_at" | "last_activity" | "last_error">,
 ): SessionStatus {
   const { tool_invocations = 0, tool_successes = 0, total_input_tokens = 0, total_output_tokens = 0 } =
     counters ?? {};

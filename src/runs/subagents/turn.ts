@@ -8,7 +8,6 @@ import { messageTokens } from "../../sdk/token_estimate.ts";
 /** Maximum share of the context window for a sub-agent's prompt, which cannot be compacted. */
 const PROMPT_SHARE = 0.5;
 
-/** Outcome of a sub-agent's turn. */
 export interface ChildTurn {
   readonly outcome: Outcome;
   /** Whether its modules were mounted; otherwise there is nothing to store. */

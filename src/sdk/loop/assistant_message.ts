@@ -12,8 +12,12 @@ export function isCut(response: ChatResponse): boolean {
 
 /** Returns an answer without its tool calls. */
 export function withoutCalls({ tool_calls: _, ...response }: ChatResponse): ChatResponse {
-  const content = response.content.filter((block) => block.type !== "tool_call" && block.type !== "tool_use");
-  return { ...response, content };
+  return { ...response, content: response.content.filter((block) => !isCallBlock(block)) };
+}
+
+/** Returns whether a content block is a tool call. */
+export function isCallBlock(block: unknown): boolean {
+  return isObject(block) && (block.type === "tool_call" || block.type === "tool_use");
 }
 
 /** Returns the `response` of `provider:response`: all that resuming and replaying need. */
@@ -100,10 +104,9 @@ export function standingOf(messages: readonly Message[]): Standing {
   return { open_calls: [], answer: null };
 }
 
-function callsOf(message: Message): ToolCall[] {
+/** Returns the calls of an assistant message: from `tool_calls`, else from its content blocks. */
+export function callsOf(message: Message): ToolCall[] {
   if (Array.isArray(message.tool_calls)) return message.tool_calls.filter(isObject).map(parseToolCall);
   if (!Array.isArray(message.content)) return [];
-  return message.content.filter((block) => block.type === "tool_call" || block.type === "tool_use").map(
-    parseToolCall,
-  );
+  return message.content.filter(isCallBlock).map(parseToolCall);
 }

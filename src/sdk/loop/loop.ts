@@ -15,7 +15,13 @@ import { CallThrottle } from "./call_throttle.ts";
 import { unfitError } from "./provider_errors.ts";
 import { chooseProvider, type ChosenProvider, nextProvider } from "./provider_selection.ts";
 import { buildRequest, injectionMessage, ToolListBuilder } from "./chat_request.ts";
-import { formatInstruction, formatProblems, MAX_REPAIRS, repairRequest } from "./response_format.ts";
+import {
+  formatInstruction,
+  formatProblems,
+  MAX_REPAIRS,
+  reminder,
+  repairRequest,
+} from "./response_format.ts";
 import { SteeringQueue } from "./steering.ts";
 import { runToolCalls, selectTool, type ToolBatch } from "./tool_calls.ts";
 import type { LoopConfig } from "./loop_config.ts";
@@ -27,13 +33,12 @@ const DEFAULT_MAX_RETRIES = 2;
 const MAX_EMPTY_RESPONSES = 3;
 
 /** Message to the model when the loop's own limit is reached. */
-const WRAP_UP: Message = {
-  role: "user",
-  content:
-    '<system-reminder source="orchestrator-loop-limit">\nNo further tool calls are possible in this turn. ' +
-    "Answer now with what you have; say what is done and what is left. Do not mention this reminder.\n</system-reminder>",
-  metadata: { source: "orchestrator", ephemeral: true },
-};
+const WRAP_UP = reminder(
+  "loop-limit",
+  "No further tool calls are possible in this turn. Answer now with what you have; say what is done and what is left. " +
+    "Do not mention this reminder.",
+  { ephemeral: true },
+);
 
 const CANCELLED_NOTE = "The previous operation was cancelled. The results of completed tools are preserved.";
 

@@ -54,6 +54,7 @@ export function formatInstruction(format: ResponseFormat | undefined, provider: 
     return null;
   }
   return reminder(
+    "response-format",
     `When you give your final answer, answer with JSON alone: no other text, no code fence.${
       format.type === "json_schema" ? ` It must match this JSON Schema:\n${schemaText(format.schema)}` : ""
     }`,
@@ -66,20 +67,19 @@ export function repairRequest(format: ResponseFormat, problems: readonly string[
   const form = format.type === "json_schema"
     ? `JSON that matches this JSON Schema:\n${schemaText(format.schema)}`
     : "JSON";
-  return reminder(
-    `Your answer cannot be used: ${problems.join("; ")}.\nAnswer again, with nothing but ${form}`,
-    {},
-  );
+  const problem = `Your answer cannot be used: ${problems.join("; ")}`;
+  return reminder("response-format", `${problem}.\nAnswer again, with nothing but ${form}`);
 }
 
 function schemaText(schema: JsonSchema): string {
   return JSON.stringify(schema);
 }
 
-function reminder(text: string, metadata: JsonObject): Message {
+/** Returns a message of the loop to the model. `source`: what the reminder is about. */
+export function reminder(source: string, text: string, metadata: JsonObject = {}): Message {
   return {
     role: "user",
-    content: `<system-reminder source="orchestrator-response-format">\n${text}\n</system-reminder>`,
+    content: `<system-reminder source="orchestrator-${source}">\n${text}\n</system-reminder>`,
     metadata: { source: "orchestrator", ...metadata },
   };
 }
