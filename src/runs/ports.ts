@@ -2,6 +2,7 @@
 import type { KernelLimits } from "../kernel/session/session_context.ts";
 import type { Entry, HostClock, OpenedModule } from "../kernel/host.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
+import type { Redactor } from "../policy/redact.ts";
 import type { ConsoleLevel } from "../sdk/console.ts";
 import type { JsonObject, ModuleSpec, RunLimits } from "../sdk/types.ts";
 import type { Store } from "../store/store.ts";
@@ -61,27 +62,10 @@ export interface AgentPlans {
 }
 
 /** Registers secret values and redacts them from data. */
-export interface SecretSink {
-  /** Number of registered values. */
-  readonly size: number;
-  register(secret: string): void;
-  /**
-   * Returns the estimated JSON size of an event's data in bytes, or NaN when the data contain a secret and
-   * must be redacted.
-   */
-  weighEvent(event: string, data: JsonObject): number;
-  /** Returns an event's data without secrets; the same object when they hold none. */
-  redactEvent(event: string, data: JsonObject): JsonObject;
-  /** Returns data without the values of known secrets; the same object when they hold none. */
-  redactValues(data: JsonObject): JsonObject;
-  /** Returns an error without the values of known secrets; the same one when it holds none. */
-  redactError(error: unknown): unknown;
-  /**
-   * Returns how many characters at the end of a text may be the beginning of a secret and must wait for the
-   * next delta.
-   */
-  held(text: string): number;
-}
+export type SecretSink = Pick<
+  Redactor,
+  "size" | "register" | "weighEvent" | "redactEvent" | "redactValues" | "redactError" | "held"
+>;
 
 /**
  * Limits of one event log, deltas not counted. Deltas have the same limits again: beyond `max_log_entries`

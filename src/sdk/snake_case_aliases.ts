@@ -102,6 +102,8 @@ export function resolvePoint(
   if (single) return { single };
   const many = point !== "session" && Object.hasOwn(MANY, point) ? MANY[point] : undefined;
   if (many) return { many };
-  const place = point === "session" ? `session with the name "${slot}"` : point;
-  throw new TypeError(`Unknown mount point "${place}": must be orchestrator, context, providers or tools`);
+  const must = point === "session"
+    ? `name must be "orchestrator" or "context": received "${slot}"`
+    : "must be orchestrator, context, providers or tools";
+  throw new TypeError(`Unknown mount point "${point}": ${must}`);
 }

@@ -11,7 +11,7 @@ import { SessionStatus } from "../../sdk/session_status.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import { TOOL_NAME } from "../../sdk/tools.ts";
 import { describe } from "../../sdk/value_path.ts";
-import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
+import { resolvePoint, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type {
   CancellationToken,
   Cleanup,
@@ -32,7 +32,7 @@ import { ToolGuard } from "../guards/tool.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { SessionParts } from "../session/session_parts.ts";
 import { problemsOf } from "./module_checks.ts";
-import { isMany, type Mounted, resolveMount, resolvePoint } from "./mounts.ts";
+import { type Mounted, resolveMount } from "./mounts.ts";
 
 export class ModuleCoordinator implements Coordinator {
   readonly module_id: string;
@@ -142,20 +142,18 @@ export class ModuleCoordinator implements Coordinator {
 
   unmount(point: string, name?: string): Promise<void> {
     try {
-      const canonical = resolvePoint(point);
-      if (isMany(canonical) && name === undefined) {
-        throw new TypeError(`Name required to unmount from ${canonical}`);
-      }
+      const { single, many } = resolvePoint(point, name);
+      if (many && name === undefined) throw new TypeError(`Name required to unmount from ${many}`);
       if (this.#draft) {
         this.#draft.mounted = this.#draft.mounted.filter((mounted) =>
-          mounted.point !== canonical || (isMany(canonical) && mounted.name !== name)
+          mounted.point !== (single ?? many) || (many && mounted.name !== name)
         );
         return Promise.resolve();
       }
       const { mounts } = this.#shared;
-      if (canonical === "tools") mounts.tools.take(name!); // checked above
-      else if (canonical === "providers") mounts.takeProvider(name!);
-      else mounts[canonical] = null;
+      if (single) mounts[single] = null;
+      else if (many === "tools") mounts.tools.take(name!); // checked above
+      else mounts.takeProvider(name!);
       return Promise.resolve();
     } catch (error) {
       return Promise.reject(error);
@@ -164,17 +162,9 @@ export class ModuleCoordinator implements Coordinator {
 
   get(point: string, name?: string): unknown {
     if (point === "hooks") return this.hooks;
-    if (point === "session" && name !== undefined) return this.get(name);
-    switch (resolvePoint(point)) {
-      case "tools":
-        return name === undefined ? this.tools : this.tools[name] ?? null;
-      case "providers":
-        return name === undefined ? this.providers : this.providers[name] ?? null;
-      case "orchestrator":
-        return this.orchestrator;
-      case "context":
-        return this.context;
-    }
+    const { single, many } = resolvePoint(point, name);
+    if (single) return this[single];
+    return name === undefined ? this[many] : this[many][name] ?? null;
   }
 
   newId(prefix: string): string {

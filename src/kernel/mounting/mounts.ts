@@ -4,13 +4,13 @@
  */
 import { isObject, toPlainObject } from "../../sdk/json.ts";
 import { countChange, liveViewOf } from "../../sdk/live_view.ts";
-import { methodOf } from "../../sdk/snake_case_aliases.ts";
+import { type ManySlot, methodOf, resolvePoint, type SingleSlot } from "../../sdk/snake_case_aliases.ts";
 import type { JsonObject, Orchestrator, Provider, ProviderInfo, Tool } from "../../sdk/types.ts";
 import type { ContextGuard } from "../guards/context.ts";
 import type { ProviderGuard } from "../guards/provider.ts";
 
 /** A canonical mount point. */
-export type MountPoint = "orchestrator" | "context" | "providers" | "tools";
+export type MountPoint = SingleSlot | ManySlot;
 
 /** An object that a module mounted, before it is guarded. */
 export interface Mounted {
@@ -18,22 +18,6 @@ export interface Mounted {
   /** Name at a point with many modules; else the point itself. */
   readonly name: string;
   readonly module: object;
-}
-
-const ALIASES: Readonly<Record<string, MountPoint>> = {
-  orchestrator: "orchestrator",
-  orchestrators: "orchestrator",
-  context: "context",
-  contexts: "context",
-  providers: "providers",
-  provider: "providers",
-  tools: "tools",
-  tool: "tools",
-};
-
-/** Returns whether a mount point has many modules by name. */
-export function isMany(point: MountPoint): boolean {
-  return point === "providers" || point === "tools";
 }
 
 /**
@@ -47,31 +31,12 @@ export function resolveMount(point: string, module: unknown, name?: string | { n
       `Cannot mount at "${point}": must be an object: received ${module === null ? "null" : typeof module}`,
     );
   }
-  if (point === "session") {
-    if (given_name === "orchestrator" || given_name === "context") {
-      return { point: given_name, name: given_name, module };
-    }
-    throw new TypeError(
-      `Cannot mount at "session": name must be "orchestrator" or "context": received ${
-        JSON.stringify(given_name)
-      }`,
-    );
-  }
-  const canonical = resolvePoint(point);
-  if (!isMany(canonical)) return { point: canonical, name: canonical, module };
+  const { single, many } = resolvePoint(point, given_name);
+  if (single) return { point: single, name: single, module };
   const own = (module as { name?: unknown }).name;
   const key = given_name ?? (typeof own === "string" && own ? own : undefined);
-  if (key === undefined || key === "") throw new TypeError(`Name required for ${canonical}`);
-  return { point: canonical, name: key, module };
-}
-
-/** Returns the canonical mount point of an alias. @throws {TypeError} "Unknown mount point …". */
-export function resolvePoint(point: string): MountPoint {
-  const canonical = Object.hasOwn(ALIASES, point) ? ALIASES[point] : undefined;
-  if (!canonical) {
-    throw new TypeError(`Unknown mount point "${point}": must be orchestrator, context, providers or tools`);
-  }
-  return canonical;
+  if (key === undefined || key === "") throw new TypeError(`Name required for ${many}`);
+  return { point: many, name: key, module };
 }
 
 /**

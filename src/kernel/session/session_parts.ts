@@ -1,6 +1,6 @@
 /** The parts of a session, which its modules share through their coordinators, and the end of the session. */
 import { errorMessage } from "../../sdk/errors.ts";
-import { deepFreeze, isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
+import { deepFreeze, isThenable, type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import type { Cleanup } from "../../sdk/types.ts";
 import { HookActions } from "../hooks/hook_actions.ts";
 import { Hooks } from "../hooks/hooks.ts";
@@ -147,9 +147,9 @@ export async function endGuests(shared: SessionParts): Promise<void> {
 export async function runCleanup(shared: SessionParts, cleanup: Cleanup): Promise<void> {
   const { host, limits } = shared.session;
   const returned = cleanup();
-  if (!isObject(returned) || typeof returned.then !== "function") return;
+  if (!isThenable(returned)) return;
   await withDeadline(
-    Promise.resolve(returned as unknown as PromiseLike<unknown>), // it has a `then`
+    returned,
     limits.cleanup_timeout_s * 1000,
     host.clock,
     () => new Error(`not finished within ${limits.cleanup_timeout_s} s`),

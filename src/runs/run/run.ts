@@ -337,7 +337,7 @@ export class ActiveRun implements RunHandle {
 
   /** Returns data without secrets. */
   withoutSecrets<T extends object>(data: T): T {
-    return this.secrets.redactValues(data as JsonObject) as T; // redaction keeps the shape
+    return this.secrets.redactValues(data);
   }
 
   settled(until: "end" | "attention"): Promise<Run> {

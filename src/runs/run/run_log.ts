@@ -3,7 +3,7 @@
  * is accepted entries are only buffered. A reader never sees an entry before it is stored.
  */
 import { setImmediate } from "node:timers";
-import { type DraftEntry, type Entry, isBarrier, type Verdict } from "../../kernel/host.ts";
+import { type DraftEntry, type Entry, isBarrier } from "../../kernel/host.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Clock } from "../../sdk/types.ts";
@@ -173,7 +173,7 @@ export class RunLog {
     entry.ts = timestamp(this.#clock.now());
     entry.run_id = this.#run.id;
     if (entry.verdict !== undefined) {
-      entry.verdict = this.#run.secrets.redactValues({ ...entry.verdict }) as unknown as Verdict;
+      entry.verdict = this.#run.secrets.redactValues(entry.verdict);
     }
     return entry;
   }

@@ -196,10 +196,10 @@ export class SessionHost implements Host, ModuleReporter {
 
   /** Logs a warning for the operator, and adds it to the run object when the client can act on it. */
   warn(code: string, message: string, facts: JsonObject = {}): void {
-    const { id, session_id, projection, secrets, options: { deps } } = this.#run;
+    const { id, projection, secrets, options: { deps } } = this.#run;
     const redacted = secrets.redactValues({ message, session_id: this.#session_id, ...facts });
     if (RUN_WARNINGS.has(code)) projection.warn({ code, message: String(redacted.message) });
-    deps.log("warning", code, { run_id: id, session_id, ...redacted });
+    deps.log("warning", code, { run_id: id, ...redacted });
   }
 
   console(level: ConsoleLevel, text: string, module: string): void {
