@@ -47,14 +47,23 @@ function planOf(server: FileServer, more: JsonObject = {}, tool: JsonObject = {}
   };
 }
 
+// the files of every test have one URL, so that one home has the bundles of all of them
+const SERVER = serveFiles({});
+const HOME = new URL(`file://${await Deno.makeTempDir()}/`);
+Deno.test.afterAll(async () => {
+  await SERVER[Symbol.asyncDispose]();
+  await Deno.remove(HOME, { recursive: true });
+});
+
 async function withServer(
   use: (server: FileServer, runtime: Runtime, policy: Policy) => Promise<void>,
 ): Promise<void> {
-  await using server = serveFiles({ ...FILES });
+  SERVER.files = { ...FILES };
+  SERVER.requests.length = 0;
   const policy = defaultPolicy();
-  const runtime = createRuntime({ policy, env: () => undefined });
+  const runtime = createRuntime({ policy, home: HOME, env: () => undefined });
   try {
-    await use(server, runtime, policy);
+    await use(SERVER, runtime, policy);
     assert(!Object.hasOwn(globalThis, "preampTestRan"));
   } finally {
     await runtime.close();

@@ -29,6 +29,10 @@ export interface SettingServer extends AsyncDisposable {
 
 const KEY = "pk_of_the_settings_test";
 
+/** Keeps the bundles of all servers, so that a module is not bundled by each of them. Removed at the end of the test file. */
+const HOME = new URL(`file://${await Deno.makeTempDir()}/`);
+Deno.test.afterAll(() => Deno.remove(HOME, { recursive: true }));
+
 /** Starts a server with a setting, given by its dotted name, beside others. */
 export function serverWith(
   path: string,
@@ -49,6 +53,7 @@ export function serverWith(
   const preamp = createPreamp({
     policy: policyFromData(data),
     modules: MODULES,
+    home: HOME,
     plans,
     clock,
     env: (variable) => variable === "SETTINGS_TEST" ? "expanded" : undefined,

@@ -2,12 +2,13 @@
 import type { JsonObject } from "../../../src/sdk/types.ts";
 import { cli } from "../../../src/cli/mod.ts";
 import { assertEquals } from "../../assert.ts";
-import { runProgram, startProgram, startServer } from "../../e2e/program.ts";
+import { runProgram, startProgram } from "../../e2e/program.ts";
 import { until } from "../../support/clock.ts";
+import { temporaryFolder } from "../../support/folder.ts";
 import { fakeIo } from "../../support/io.ts";
 import { receiveSpans } from "../../support/otlp_receiver.ts";
 import type { Effects } from "./effect.ts";
-import { dataUrl, planOf, toolModule } from "./kit.ts";
+import { dataUrl, type Json, planOf, toolModule } from "./kit.ts";
 
 const DATA_TOOL = { module: "tool-t", source: dataUrl(toolModule("t", "return 'ok';")) };
 
@@ -20,32 +21,35 @@ await Deno.writeTextFile(new URL("own.yaml", OWN_PLANS), JSON.stringify(own));
 export const PROGRAM: Effects = {
   plans: {
     async look_at_program() {
-      await using server = await startServer(["--plans", OWN_PLANS.pathname]);
-      assertEquals((await server.get("/v1/plans")).body.data.map(({ name }: JsonObject) => name), ["own"]);
+      await using server = await serveHere(["--plans", OWN_PLANS.pathname]);
+      assertEquals((await server.get("/v1/plans")).data.map(({ name }: JsonObject) => name), ["own"]);
     },
   },
   model: {
     async look_at_program() {
-      await using server = await startServer(["--model", "mock/x"], { env: { PREAMP_MODEL: "mocc/y" } });
-      assertEquals((await server.post("/v1/runs", { prompt: "hi" })).status, 200);
-      await using other = await startServer([], { env: { PREAMP_MODEL: "mocc/y" } });
-      assertEquals((await other.post("/v1/runs", { prompt: "hi" })).body.error.code, "request_invalid");
+      const env = { PREAMP_MODEL: "mocc/y" };
+      await using server = await serveHere(["--model", "mock/x"], env);
+      assertEquals((await server.post("/v1/runs", { prompt: "hi" })).status, "completed");
+      await using other = await serveHere([], env);
+      assertEquals((await other.post("/v1/runs", { prompt: "hi" })).error.code, "request_invalid");
     },
   },
   store: {
     async look_at_program() {
-      const flags = ["--store", `sqlite:${await Deno.makeTempDir()}/runs.db`];
+      await using folder = await temporaryFolder();
+      const flags = ["--store", `sqlite:${folder.path}/runs.db`];
       let id = "";
       {
-        await using server = await startServer(flags);
-        id = (await server.post("/v1/runs", { prompt: "hi", plan: planOf(["done"]) })).body.id;
+        await using server = await serveHere(flags);
+        id = (await server.post("/v1/runs", { prompt: "hi", plan: planOf(["done"]) })).id;
       }
-      await using server = await startServer(flags);
-      assertEquals((await server.get(`/v1/runs/${id}`)).body.output_text, "done");
+      await using server = await serveHere(flags);
+      assertEquals((await server.get(`/v1/runs/${id}`)).output_text, "done");
     },
   },
   "listen.host": {
     async look_at_program() {
+      // a process: the tests may use no other address than 127.0.0.1
       await using program = await startProgram(["serve", "--port", "0", "--listen.host", "127.0.0.2"]);
       const text = await program.stdout.until((text) => text.includes("\n"));
       assertEquals(new URL(text.split("\n")[0] ?? "").hostname, "127.0.0.2");
@@ -54,9 +58,10 @@ export const PROGRAM: Effects = {
   "listen.port": {
     async look_at_program() {
       using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-      const { port } = listener.addr as Deno.NetAddr;
-      const { code, stderr } = await runProgram(["serve", "--listen.port", String(port)]);
-      assertEquals([code, stderr.includes(`127.0.0.1:${port}: the port is already in use`)], [1, true]);
+      const { port } = listener.addr;
+      const io = fakeIo();
+      const code = await cli(["serve", "--listen.port", String(port)], io);
+      assertEquals([code, io.stderr.includes(`127.0.0.1:${port}: the port is already in use`)], [1, true]);
     },
   },
   "listen.behind_proxy": {
@@ -69,11 +74,10 @@ export const PROGRAM: Effects = {
     async look_at_program() {
       const clients = [];
       for (const flags of [[], ["--listen.trusted_proxies", "127.0.0.1"]]) {
-        await using server = await startServer(flags);
-        await (await server.fetch("/healthz", { headers: { "x-forwarded-for": "192.0.2.1" } })).body
-          ?.cancel();
-        const log = await server.stderr.until((text) => text.includes('"/healthz"'));
-        clients.push(/"client":"([^"]*)"/.exec(log)?.[1]);
+        await using server = await serveHere(flags);
+        await server.get("/healthz", { "x-forwarded-for": "192.0.2.1" });
+        await until(() => server.io.stderr.includes('"/healthz"'));
+        clients.push(/"client":"([^"]*)"/.exec(server.io.stderr)?.[1]);
       }
       assertEquals(clients, ["127.0.0.1", "192.0.2.1"]);
     },
@@ -83,7 +87,7 @@ export const PROGRAM: Effects = {
       for (const content of ["true", "false"]) {
         await using receiver = receiveSpans();
         const env = { ...receiver.env, PREAMP_TRACING_CONTENT: content };
-        await runProgram(["run", "What is 6 x 7?"], { env });
+        await runProgram(["run", "What is 6 x 7?"], { env }); // in a process: tracing is of a whole process
         const agents = receiver.spans.filter(({ name }) => name === "invoke_agent");
         assertEquals(
           agents.map(({ attributes }) => "gen_ai.input.messages" in attributes),
@@ -95,6 +99,33 @@ export const PROGRAM: Effects = {
   },
 };
 
+/** Serves in this process until the end of the scope. */
+async function serveHere(flags: readonly string[], env: Record<string, string> = {}) {
+  const io = fakeIo({ env });
+  const done = cli(["serve", "--port", "0", "--no-auth", ...flags], io);
+  let ended = false;
+  done.finally(() => ended = true);
+  await until(() => ended || io.stdout.includes("\n"));
+  const url = io.stdout.split("\n", 1)[0]!;
+  const ask = async (path: string, init: RequestInit): Promise<Json> =>
+    await (await fetch(url + path, init)).json();
+  return {
+    io,
+    url,
+    get: (path: string, headers: Record<string, string> = {}) => ask(path, { headers }),
+    post: (path: string, body: unknown) =>
+      ask(path, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      }),
+    async [Symbol.asyncDispose]() {
+      io.stop();
+      await done;
+    },
+  };
+}
+
 /** Serves for a moment; resolves to how many listeners were opened beside the HTTP server's. */
 async function listenersOf(flags: readonly string[]): Promise<number> {
   const { listen } = Deno;
@@ -105,12 +136,8 @@ async function listenersOf(flags: readonly string[]): Promise<number> {
       return listen(options);
     },
   });
-  const io = fakeIo();
   try {
-    const done = cli(["serve", "--port", "0", ...flags], io);
-    await until(() => io.stdout.includes("http://"));
-    io.stop();
-    await done;
+    await using _server = await serveHere(flags);
   } finally {
     Object.assign(Deno, { listen });
   }

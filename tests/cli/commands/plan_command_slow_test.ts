@@ -4,7 +4,6 @@ import { wrapText } from "../../../src/cli/terminal/format.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
 import { testWithUnitPermissions } from "../../support/permissions.ts";
 import { type FakeIo, fakeIo, type FakeIoOptions } from "../../support/io.ts";
-import { temporaryFolder } from "../../support/folder.ts";
 
 const TOOL = `import { help } from "./help.ts";
 throw new Error("it ran");
@@ -28,24 +27,32 @@ interface Workspace {
   read(name: string): Promise<string>;
 }
 
+// the folder of every test has one path, so that one home has the bundles of all of them
+const ROOT = await Deno.realPath(await Deno.makeTempDir());
+const FOLDER = `${ROOT}/plans/`;
+Deno.test.afterAll(() => Deno.remove(ROOT, { recursive: true }));
+
 async function inFolder(use: (folder: Workspace) => Promise<void>): Promise<void> {
-  await using temporary = await temporaryFolder();
-  const path = temporary.path;
-  const url = new URL(`file://${path}/`);
+  await Deno.mkdir(FOLDER);
+  const url = new URL(`file://${FOLDER}`);
   const write = (name: string, text: string) => Deno.writeTextFile(new URL(name, url), text);
   await write("tool.ts", TOOL);
   await write("help.ts", "export const help = 1;\n");
   await write("plan.yaml", PLAN);
-  await use({
-    url,
-    write,
-    read: (name) => Deno.readTextFile(new URL(name, url)),
-    async run(args, options = {}) {
-      const io = fakeIo({ cwd: url, ...options });
-      const code = await cli(args, io);
-      return Object.defineProperties(io, { code: { value: code } }) as FakeIo & { code: number }; // just defined
-    },
-  });
+  try {
+    await use({
+      url,
+      write,
+      read: (name) => Deno.readTextFile(new URL(name, url)),
+      async run(args, options = {}) {
+        const io = fakeIo({ cwd: url, env: { PREAMP_HOME: `${ROOT}/home` }, ...options });
+        const code = await cli(args, io);
+        return Object.defineProperties(io, { code: { value: code } }) as FakeIo & { code: number }; // just defined
+      },
+    });
+  } finally {
+    await Deno.remove(FOLDER, { recursive: true });
+  }
 }
 
 testWithUnitPermissions(
