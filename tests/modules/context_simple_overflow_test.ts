@@ -119,3 +119,17 @@ Deno.test("the estimate learns the size of a refused request", async () => {
   });
   assert(Math.abs(status().tokens / (tokensOf(view) * 1.5) - 1) < 0.05, `${status().tokens} tokens`);
 });
+
+Deno.test("a provider whose getInfo() fails gets views before and after a refusal", async () => {
+  const failing = {
+    name: "fake",
+    getInfo: () => {
+      throw new Error("no info");
+    },
+  } as unknown as Provider;
+  const { opened: { context }, history } = await filled();
+  assertEquals(await context.getMessagesForRequest({ provider: failing }), history);
+  const view = await context.getMessagesForRequest({ provider: failing, overflow: UNKNOWN });
+  assertView(view, history, 10_000);
+  assertEquals(await context.getMessagesForRequest({ provider: failing }), view);
+});

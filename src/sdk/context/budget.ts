@@ -7,7 +7,6 @@ import {
   isObject,
   type JsonObject,
   type Message,
-  methodOf,
   PreampError,
   type Provider,
   type RequestOptions,
@@ -16,6 +15,7 @@ import { isThenable } from "../json.ts";
 import type { Config } from "./config.ts";
 import type { Calibration, TokenCounter } from "./token_counter.ts";
 import { type CompactionCandidate, planCompaction, type SizeTarget } from "./compaction_plan.ts";
+import { infoOf } from "./request_message.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** Share of the window kept free for errors of the estimate. */
@@ -46,8 +46,8 @@ export function requestBudget(
   corrected: boolean,
 ): number | Promise<number> {
   if (typeof explicit === "number" && explicit > 0 && Number.isFinite(explicit)) return Math.floor(explicit);
-  const model = infoOf(provider, "getModelInfo");
-  const own = infoOf(provider, "getInfo", "defaults");
+  const model = sizesOf(infoOf(provider, "getModelInfo"));
+  const own = sizesOf(infoOf(provider, "getInfo"), "defaults");
   // perf: most providers answer synchronously, without a promise per request
   if (!isThenable(model) && !isThenable(own)) return inputTokens([model, own], config, corrected) - extras;
   return Promise.all([model, own]).then((infos) => inputTokens(infos, config, corrected) - extras);
@@ -76,18 +76,14 @@ function inputTokens(infos: readonly Info[], config: Config, corrected: boolean)
   return max_tokens;
 }
 
-function infoOf(provider: unknown, method: string, field?: string): Info | Promise<Info> {
+/** Returns an info, or a field of it; a promise for the info of a sandboxed provider. */
+function sizesOf(info: unknown, field?: string): Info | Promise<Info> {
   const read = (info: unknown) => {
     const found = field && isObject(info) ? info[field] : info;
     return isObject(found) ? found : null;
   };
-  try {
-    const info = methodOf(provider, method)?.();
-    // a provider that fails is skipped
-    return isThenable(info) ? Promise.resolve(info).then(read).catch(() => null) : read(info);
-  } catch {
-    return null; // a provider that fails is skipped
-  }
+  // a provider that fails is skipped
+  return isThenable(info) ? Promise.resolve(info).then(read).catch(() => null) : read(info);
 }
 
 function tokensOf(value: unknown): number | null {
@@ -153,7 +149,7 @@ function isCount(value: unknown): value is number {
 
 /** Returns the provider's name with its model and window: another model has another limit. */
 function keyOf(provider: Provider | undefined): string {
-  const info: unknown = methodOf(provider, "getInfo")?.();
+  const info = infoOf(provider, "getInfo");
   const { model = "", context_window = "" } = isObject(info) && isObject(info.defaults) ? info.defaults : {};
   return `${provider?.name ?? ""} ${model} ${context_window}`;
 }

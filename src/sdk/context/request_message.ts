@@ -147,12 +147,17 @@ const CAPABILITIES: readonly string[] = ["cache_control", "prompt_caching"];
 const with_breakpoint = new WeakMap<Message, Message>();
 
 export function takesBreakpoints(provider: unknown): boolean {
+  const info = infoOf(provider, "getInfo");
+  const capabilities = isObject(info) && Array.isArray(info.capabilities) ? info.capabilities : [];
+  return capabilities.some((name) => CAPABILITIES.includes(name));
+}
+
+/** Returns what a method of a provider returns; null when it fails, and without such a method. */
+export function infoOf(provider: unknown, method: "getInfo" | "getModelInfo"): unknown {
   try {
-    const info = methodOf(provider, "getInfo")?.();
-    const capabilities = isObject(info) && Array.isArray(info.capabilities) ? info.capabilities : [];
-    return capabilities.some((name) => CAPABILITIES.includes(name));
+    return methodOf(provider, method)?.() ?? null;
   } catch {
-    return false; // a provider whose `getInfo` fails gets no breakpoints
+    return null;
   }
 }
 

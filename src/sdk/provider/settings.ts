@@ -202,12 +202,13 @@ export function readSettings(config: JsonObject, definition: ProviderDefinition)
     if (base_url === undefined || isAddress(base_url)) return;
     refuse(["base_url"], "must be an http or https URL without a user name");
   });
-  const { base_url, api_key, models = [] } = settings;
+  const { base_url, api_key, models = [], ...rest } = settings;
+  const key = api_key?.trim(); // a key from a file ends with a line break
   return {
-    ...settings,
+    ...rest,
     models,
     ...(base_url === undefined ? {} : { base_url: base_url.replace(/\/+$/, "") }),
-    ...(api_key === undefined ? {} : { api_key: api_key.trim() }), // a key from a file ends with a line break
+    ...(key ? { api_key: key } : {}),
     config: settings as unknown as JsonObject,
   };
 }

@@ -19,11 +19,13 @@ Deno.test("mountProvider() without a key is skipped, unless the key is optional"
   const mount = (fields: object, config: JsonObject = { base_url: "http://127.0.0.1" }) =>
     mountProvider(new TestCoordinator(), config, definitionOf(() => textAnswer(""), fields));
   const credential = { env_vars: ["FAKE_KEY", "FAKE_TOKEN"], url: "https://example.com/keys" };
-  assertEquals(await mount({}, {}), {
-    skipped:
-      "Cannot use provider-fake without a key: set the variable FAKE_KEY or FAKE_TOKEN, or api_key in its " +
-      "config; keys are created at https://example.com/keys",
-  });
+  for (const config of [{}, { api_key: " \n" }]) {
+    assertEquals(await mount({}, config), {
+      skipped:
+        "Cannot use provider-fake without a key: set the variable FAKE_KEY or FAKE_TOKEN, or api_key in its " +
+        "config; keys are created at https://example.com/keys",
+    });
+  }
   assertEquals(await mount({}), {
     skipped:
       "Cannot use provider-fake without a key: with base_url, state the key of that server as api_key in its " +
@@ -232,6 +234,16 @@ Deno.test("blocks with fields of their own are marked with the provider and its 
     undefined,
     host,
   ]);
+});
+
+Deno.test("an error of the backend keeps the numbers that only its fields have", async () => {
+  const { provider } = await mountFake(() => {
+    const numbers = { limit_tokens: 4000, requested_tokens: 5000, status_code: 400, retry_after: 2 };
+    throw new LLMError("ContextLengthError", "too long", numbers);
+  });
+  const error = await assertRejects(() => provider.complete(HELLO), LLMError) as LLMError;
+  const { limit_tokens, requested_tokens, status_code, retry_after } = error;
+  assertEquals([limit_tokens, requested_tokens, status_code, retry_after], [4000, 5000, 400, 2]);
 });
 
 Deno.test("an abort ends the call at once, even when the backend ignores it", async () => {
