@@ -1,6 +1,5 @@
 /** `hooks-timing`: measures the duration of tool calls and provider calls. */
 import {
-  type Clock,
   type Coordinator,
   type HookResult,
   type JsonObject,
@@ -24,6 +23,9 @@ export const module: ModuleInfo = {
   config_schema: CONFIG_SCHEMA,
 };
 
+/** Maximum number of calls that are measured at once; the oldest is dropped first. Denied calls have no end. */
+const MAX_RUNNING = 1_000;
+
 /** Emitted after each measured call: `{kind, name, tool_call_id?, duration_ms}`. */
 const MEASURED = "hooks-timing:measured";
 
@@ -36,15 +38,24 @@ const MEASURED = "hooks-timing:measured";
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
   const { debug } = readConfig<{ debug: boolean | null }>(CONFIG_SCHEMA, config);
   coordinator.registerContributor("observability.events", module.id, () => [MEASURED]);
-  const timers = new Stopwatches(coordinator.clock);
+  /** Start of each running call on the session's monotonic clock, which changes of the system time do not affect. */
+  const started = new Map<string, number>();
+
+  function start(key: string): void {
+    started.delete(key); // the newest is the last of the map
+    started.set(key, coordinator.clock.monotonic());
+    if (started.size > MAX_RUNNING) started.delete(started.keys().next().value!); // the map is not empty
+  }
 
   async function report(
     kind: "tool" | "provider",
     key: string,
     data: JsonObject,
   ): Promise<HookResult | null> {
-    const duration_ms = timers.stop(key);
-    if (duration_ms === undefined) return null;
+    const started_ms = started.get(key);
+    if (started_ms === undefined) return null;
+    started.delete(key);
+    const duration_ms = Math.max(0, coordinator.clock.monotonic() - started_ms);
     const name = kind === "tool" ? toolName(data) : String(data.provider);
     const call = typeof data.tool_call_id === "string" ? { tool_call_id: data.tool_call_id } : {};
     await coordinator.hooks.emit(MEASURED, { kind, name, ...call, duration_ms });
@@ -64,16 +75,18 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
       name: module.id,
       fail_closed: false,
     });
-  on("tool:pre", (data) => timers.start(toolKey(data)));
+  on("tool:pre", (data) => start(toolKey(data)));
   // The time that a person needs to decide does not count.
-  on("approval:granted", (data) => timers.restart(toolKey(data)));
-  on("approval:denied", (data) => timers.drop(toolKey(data)));
+  on("approval:granted", (data) => {
+    if (started.has(toolKey(data))) start(toolKey(data));
+  });
+  on("approval:denied", (data) => void started.delete(toolKey(data)));
   on("tool:post", (data) => report("tool", toolKey(data), data));
   on("tool:error", (data) => report("tool", toolKey(data), data));
-  on("provider:request", (data) => timers.start(providerKey(data)));
+  on("provider:request", (data) => start(providerKey(data)));
   on("provider:response", (data) => report("provider", providerKey(data), data));
   on("provider:error", (data) => report("provider", providerKey(data), data));
-  on("orchestrator:complete", () => timers.clear());
+  on("orchestrator:complete", () => started.clear());
 }
 
 function toolName(data: JsonObject): string {
@@ -87,48 +100,4 @@ function toolKey(data: JsonObject): string {
 
 function providerKey(data: JsonObject): string {
   return `provider ${data.provider}`;
-}
-
-/** Maximum number of running stopwatches; the oldest is dropped first. Those of denied calls are never stopped. */
-const MAX_RUNNING = 1_000;
-
-/** Measures with the session's monotonic clock, which changes of the system time do not affect. */
-class Stopwatches {
-  readonly #clock: Clock;
-  readonly #started = new Map<string, number>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** Starts the stopwatch of a key, from zero if it is running. */
-  start(key: string): void {
-    this.#started.delete(key);
-    this.#started.set(key, this.#clock.monotonic());
-    if (this.#started.size > MAX_RUNNING) {
-      const oldest = this.#started.keys().next();
-      if (!oldest.done) this.#started.delete(oldest.value);
-    }
-  }
-
-  /** Restarts the stopwatch of a key from zero if it is running. */
-  restart(key: string): void {
-    if (this.#started.has(key)) this.start(key);
-  }
-
-  /** Stops the stopwatch of a key and returns its milliseconds; undefined when it was not running. */
-  stop(key: string): number | undefined {
-    const started = this.#started.get(key);
-    if (started === undefined) return undefined;
-    this.#started.delete(key);
-    return Math.max(0, this.#clock.monotonic() - started);
-  }
-
-  drop(key: string): void {
-    this.#started.delete(key);
-  }
-
-  clear(): void {
-    this.#started.clear();
-  }
 }

@@ -181,11 +181,7 @@ function toError(error: unknown): LLMError {
   const { message, details } = readBody(error);
   const retry_after = retryDelayOf(details, message) ?? retryAfterOf(error);
   const type = typeOf(status, message, details, retry_after !== null);
-  const options = {
-    cause: error,
-    status_code: status,
-    ...(retry_after === null ? {} : { retry_after }),
-  };
+  const options = { cause: error, status_code: status, retry_after };
   return new LLMError(type, message.slice(0, MAX_MESSAGE_CHARS), options);
 }
 

@@ -66,13 +66,11 @@ export function toError(error: unknown): LLMError {
   const type = typeOf(error, facts);
   if (type === undefined) return transportError(error);
   const { status, message } = facts;
-  const retry_after = retryAfterOf(error);
-  const retryable = shouldRetry(error, status);
   return new LLMError(type, message, {
     cause: error,
-    ...(status === null ? {} : { status_code: status }),
-    ...(retry_after === null ? {} : { retry_after }),
-    ...(retryable === undefined ? {} : { retryable }),
+    status_code: status,
+    retry_after: retryAfterOf(error),
+    retryable: shouldRetry(error, status),
   });
 }
 

@@ -12,6 +12,7 @@ import {
   type JsonObject,
   type JsonSchema,
   LLMError,
+  type LLMErrorOptions,
   type LLMErrorType,
   type ModuleInfo,
   normalizePath,
@@ -22,9 +23,7 @@ import {
   toChatResponse,
 } from "preamp/base";
 import { beginRecording, openRecording, recordingProvider, redactorOf } from "./recorder.ts";
-import { type Attempt, readAttempts, Recording, type ReplayConfig, shapeOf } from "./recording.ts";
-
-const NAME = "replay";
+import { type Attempt, NAME, readAttempts, Recording, type ReplayConfig, shapeOf } from "./recording.ts";
 
 const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
@@ -77,7 +76,7 @@ export async function mount(coordinator: Coordinator, config: JsonObject = {}): 
 
 function replay(coordinator: Coordinator, config: ReplayConfig): Provider {
   const attempts = readAttempts(config);
-  if (attempts.length > 0) return createProvider(NAME, attempts, coordinator, config);
+  if (attempts.length > 0) return createProvider(attempts, coordinator, config);
   throw new PreampError(
     "module_invalid",
     "Cannot mount provider-replay: the log in its config has no model answer",
@@ -96,11 +95,11 @@ async function recordOrPlay(
   const known = text === null ? null : Recording.fromText(text, record);
   // sub-agents, and later runs of the session, continue the recording
   const is_recording = openRecording(path) !== undefined || wasRecording(coordinator);
-  if (known !== null && !is_recording) return playingProvider(NAME, known, coordinator, record);
+  if (known !== null && !is_recording) return playingProvider(known, coordinator, record);
   await requireGrant(coordinator, ["write"], path, `record to ${JSON.stringify(record)}`);
   const inner = innerProvider(coordinator, config.provider, record);
   coordinator.session_state[STATE_KEY] = { recording: true };
-  return recordingProvider(NAME, inner, coordinator, beginRecording(coordinator, path, known));
+  return recordingProvider(inner, coordinator, beginRecording(coordinator, path, known));
 }
 
 const STATE_KEY = "provider-replay";
@@ -160,50 +159,44 @@ async function requireGrant(
 
 /** Returns a provider that replays attempts in order; the session's state has the position. */
 function createProvider(
-  name: string,
   attempts: readonly Attempt[],
   coordinator: Coordinator,
   { context_window, max_output_tokens }: ReplayConfig,
 ): Provider {
   const info = ProviderInfo({
-    id: name,
+    id: NAME,
     display_name: "Replay provider",
     capabilities: ["streaming", "tools", "structured_output"],
     defaults: { context_window, max_output_tokens },
   });
-  return providerOf(name, info, async (_request, options = {}) => {
-    throwIfAborted(name, options.signal);
+  return providerOf(info, async (_request, options = {}) => {
+    throwIfAborted(options.signal);
     const state = coordinator.session_state[STATE_KEY] as { calls?: unknown } | undefined; // only this module writes it
     const calls = typeof state?.calls === "number" ? state.calls : 0;
     const attempt = attempts[calls];
     if (!attempt) {
       const message = `Cannot answer call ${calls + 1}: the recording has ${attempts.length} answers`;
-      throw new LLMError("InvalidRequestError", message, { provider: name });
+      throw new LLMError("InvalidRequestError", message, { provider: NAME });
     }
     coordinator.session_state[STATE_KEY] = { calls: calls + 1 }; // a continued session continues with the next one
-    return await answerWith(name, attempt, options);
+    return await answerWith(attempt, options);
   });
 }
 
 /** Returns a provider that plays a recording; `label` is its name in messages. */
-function playingProvider(
-  name: string,
-  recording: Recording,
-  coordinator: Coordinator,
-  label: string,
-): Provider {
-  const info = recording.info ?? ProviderInfo({ id: name, display_name: "Replay provider" });
-  const provider = providerOf(name, info, async (request, options = {}) => {
+function playingProvider(recording: Recording, coordinator: Coordinator, label: string): Provider {
+  const info = recording.info ?? ProviderInfo({ id: NAME, display_name: "Replay provider" });
+  const provider = providerOf(info, async (request, options = {}) => {
     const shape = await redactorOf(coordinator)(shapeOf(request));
     const used = usedOf(coordinator);
     const index = recording.find(shape, used);
     if (index === null) {
       const message = `Cannot play ${JSON.stringify(label)}: ${recording.explain(shape, used)}; ` +
         "delete the file, and run once with the provider's key, to record again";
-      throw new LLMError("InvalidRequestError", message, { provider: name });
+      throw new LLMError("InvalidRequestError", message, { provider: NAME });
     }
     coordinator.session_state[STATE_KEY] = { played: [...used, index].sort((a, b) => a - b) };
-    return await answerWith(name, recording.calls[index]!, options); // find() returns an index of it
+    return await answerWith(recording.calls[index]!, options); // find() returns an index of it
   });
   return { ...provider, priority: 0 };
 }
@@ -215,13 +208,9 @@ function usedOf({ session_state }: Coordinator): ReadonlySet<number> {
 }
 
 /** Returns a provider with this info and these answers. */
-function providerOf(
-  name: string,
-  info: ProviderInfo,
-  complete: Provider["complete"],
-): Provider {
+function providerOf(info: ProviderInfo, complete: Provider["complete"]): Provider {
   return {
-    name,
+    name: NAME,
     getInfo: () => info,
     listModels: () => Promise.resolve([]),
     complete,
@@ -231,36 +220,35 @@ function providerOf(
 
 /** Resolves to a recorded answer after its deltas. @throws {LLMError} a recorded failure. */
 async function answerWith(
-  name: string,
   { deltas, outcome }: Attempt,
   { signal, onDelta }: CompleteOptions,
 ): Promise<ChatResponse> {
-  throwIfAborted(name, signal);
+  throwIfAborted(signal);
   for (const delta of deltas) {
     onDelta?.(delta);
     await null; // lets other code run, as between the deltas of a model
-    throwIfAborted(name, signal);
+    throwIfAborted(signal);
   }
-  if ("failure" in outcome) throw failureOf(name, outcome.failure);
+  if ("failure" in outcome) throw failureOf(outcome.failure);
   return toChatResponse(structuredClone(outcome.response));
 }
 
-function throwIfAborted(provider: string, signal: AbortSignal | undefined): void {
+function throwIfAborted(signal: AbortSignal | undefined): void {
   if (!signal?.aborted) return;
   throw new LLMError("AbortError", "Cannot finish the answer: the call was aborted", {
-    provider,
+    provider: NAME,
     cause: signal.reason,
   });
 }
 
-function failureOf(provider: string, failure: JsonObject): LLMError {
-  const { status_code, retry_after, retryable, limit_tokens, requested_tokens } = failure;
-  return new LLMError(String(failure.type ?? "LLMError") as LLMErrorType, String(failure.message ?? ""), {
-    provider,
+function failureOf({ type = "LLMError", message = "", retryable, ...facts }: JsonObject): LLMError {
+  const { status_code, retry_after, limit_tokens, requested_tokens } = facts as LLMErrorOptions; // written by a loop
+  return new LLMError(String(type) as LLMErrorType, String(message), {
+    provider: NAME,
     retryable: retryable === true,
-    ...(typeof status_code === "number" ? { status_code } : {}),
-    ...(typeof retry_after === "number" ? { retry_after } : {}),
-    ...(typeof limit_tokens === "number" ? { limit_tokens } : {}),
-    ...(typeof requested_tokens === "number" ? { requested_tokens } : {}),
+    status_code,
+    retry_after,
+    limit_tokens,
+    requested_tokens,
   });
 }

@@ -16,7 +16,7 @@ import {
   toLLMError,
   toPlainObject,
 } from "preamp/base";
-import { Recording, shapeOf } from "./recording.ts";
+import { NAME, Recording, shapeOf } from "./recording.ts";
 
 /** A file that sessions of this process are recording to. */
 export interface OpenRecording {
@@ -58,12 +58,11 @@ export function beginRecording(
 
 /** Returns a provider that calls `inner` and records its answers and failures, without secrets. */
 export function recordingProvider(
-  name: string,
   inner: Provider,
   coordinator: Coordinator,
   open: OpenRecording,
 ): Provider {
-  const info = infoOf(inner, name);
+  const info = infoOf(inner);
 
   async function complete(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
     const deltas: StreamDelta[] = [];
@@ -105,12 +104,12 @@ export function recordingProvider(
       await writing;
     } catch (cause) {
       const message = `Cannot write the recording ${JSON.stringify(open.path)}: ${String(cause)}`;
-      throw new LLMError("ConfigurationError", message, { provider: name, cause });
+      throw new LLMError("ConfigurationError", message, { provider: NAME, cause });
     }
   }
 
   return {
-    name,
+    name: NAME,
     priority: 0,
     getInfo: () => info,
     listModels: () => inner.listModels(),
@@ -120,10 +119,10 @@ export function recordingProvider(
 }
 
 /** Returns the facts of a provider, with the sizes of its model. */
-function infoOf(provider: Provider, name: string): ProviderInfo {
+function infoOf(provider: Provider): ProviderInfo {
   const model: unknown = (provider as { getModelInfo?: () => unknown }).getModelInfo?.();
   const { context_window, max_output_tokens } = isObject(model) ? model : {};
-  const info = ProviderInfo({ id: name, display_name: name, ...toPlainObject(provider.getInfo()) });
+  const info = ProviderInfo({ id: NAME, display_name: NAME, ...toPlainObject(provider.getInfo()) });
   const sizes = {
     ...(typeof context_window === "number" ? { context_window } : {}),
     ...(typeof max_output_tokens === "number" ? { max_output_tokens } : {}),

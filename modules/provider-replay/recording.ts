@@ -11,6 +11,9 @@ import {
   type StreamDelta,
 } from "preamp/base";
 
+/** The name of the provider. */
+export const NAME = "replay";
+
 /** The config with its defaults; `record` is a file, or `events` or `recording` has a log. */
 export interface ReplayConfig {
   readonly record?: string;

@@ -69,13 +69,16 @@ export function checkKeys(
   }
 }
 
+/** Maximum edits between a misspelt name and the one that is suggested. */
+const MAX_DISTANCE = 2;
+
 /**
- * Returns the known name nearest to a misspelt `name`, with an edit distance of at most `max_distance`, or
+ * Returns the known name nearest to a misspelt `name`, with an edit distance of at most {@link MAX_DISTANCE}, or
  * undefined. An edit inserts, deletes or replaces a letter, or swaps two neighbours.
  */
-export function didYouMean(name: string, known: Iterable<string>, max_distance = 2): string | undefined {
+export function didYouMean(name: string, known: Iterable<string>): string | undefined {
   let best: string | undefined;
-  let bestDistance = max_distance + 1;
+  let bestDistance = MAX_DISTANCE + 1;
   for (const candidate of known) {
     if (Math.abs(candidate.length - name.length) >= bestDistance) continue;
     const distance = editDistance(name, candidate);

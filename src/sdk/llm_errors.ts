@@ -25,31 +25,31 @@ export const LLM_ERROR_TYPES = [
 /** One of {@link LLM_ERROR_TYPES}. */
 export type LLMErrorType = (typeof LLM_ERROR_TYPES)[number];
 
-/** Facts about a provider failure. */
+/** Facts about a provider failure; null and undefined: unknown. */
 export interface LLMErrorOptions {
   /** The error that caused this one. */
   cause?: unknown;
   /** Name of the provider. */
-  provider?: string;
+  provider?: string | null | undefined;
   /** Name of the model. */
-  model?: string;
+  model?: string | null | undefined;
   /** HTTP status the backend answered with. */
-  status_code?: number;
+  status_code?: number | null | undefined;
   /**
    * Whether the same call may succeed later. Default: true for rate limits, unavailable providers, network
    * errors, timeouts and broken streams.
    */
-  retryable?: boolean;
+  retryable?: boolean | null | undefined;
   /** Seconds the backend asked us to wait. */
-  retry_after?: number;
+  retry_after?: number | null | undefined;
   /** Factor on the computed delay; may exceed the cap. Default 1. */
-  delay_multiplier?: number;
+  delay_multiplier?: number | null | undefined;
   /**
    * Of a `ContextLengthError`: maximum input tokens of such a request. Default: the number in the message.
    */
-  limit_tokens?: number;
+  limit_tokens?: number | null | undefined;
   /** Of a `ContextLengthError`: input tokens of the request. Default: the number in the message. */
-  requested_tokens?: number;
+  requested_tokens?: number | null | undefined;
 }
 
 const RETRYABLE: ReadonlySet<string> = new Set([
@@ -166,33 +166,22 @@ const VENDOR_NAMES: Readonly<Record<string, LLMErrorType>> = {
  */
 export function toLLMError(error: unknown, options: LLMErrorOptions = {}): LLMError {
   if (error instanceof LLMError) return error;
-  const [provider, model, retryable] = ["provider", "model", "retryable"].map((key) => readField(error, key));
   const name = errorName(error);
   const message = errorMessage(error);
-  const status = numberOr(options.status_code, null) ?? statusOf(error);
-  const type = typeOf(error, name, status, message);
-  const retry_after = numberOr(options.retry_after, null) ?? retryAfterOf(error);
-  return new LLMError(type, message, {
+  const status_code = numberOf(options.status_code) ?? statusOf(error);
+  const retryable = readField(error, "retryable");
+  return new LLMError(typeOf(error, name, status_code, message), message, {
     cause: error,
-    ...(typeof provider === "string" ? { provider } : {}),
-    ...(typeof model === "string" ? { model } : {}),
-    ...(typeof retryable === "boolean" ? { retryable } : {}),
-    delay_multiplier: numberOr(readField(error, "delay_multiplier"), 1),
-    ...overflowFields(error),
+    provider: readText(error, "provider"),
+    model: readText(error, "model"),
+    retryable: typeof retryable === "boolean" ? retryable : null,
+    delay_multiplier: numberOf(readField(error, "delay_multiplier")),
+    limit_tokens: countOf(readField(error, "limit_tokens")),
+    requested_tokens: countOf(readField(error, "requested_tokens")),
     ...options,
-    ...(status === null ? {} : { status_code: status }),
-    ...(retry_after === null ? {} : { retry_after }),
+    status_code,
+    retry_after: numberOf(options.retry_after) ?? retryAfterOf(error),
   });
-}
-
-/** Returns the token counts that an error states in fields of its own. */
-function overflowFields(error: unknown): Partial<Pick<LLMErrorOptions, "limit_tokens" | "requested_tokens">> {
-  const limit_tokens = countOf(readField(error, "limit_tokens"));
-  const requested_tokens = countOf(readField(error, "requested_tokens"));
-  return {
-    ...(limit_tokens === null ? {} : { limit_tokens }),
-    ...(requested_tokens === null ? {} : { requested_tokens }),
-  };
 }
 
 /** Returns a number of tokens; null for any other value. */
@@ -245,7 +234,7 @@ const STATUS_FIELDS = [
  * headers `retry-after-ms` and `retry-after` (seconds or a date) of a `Headers` object or a record.
  */
 export function retryAfterOf(error: unknown): number | null {
-  const own = numberOr(readField(error, "retry_after"), null);
+  const own = numberOf(readField(error, "retry_after"));
   if (own !== null) return own;
   for (
     const headers of [
@@ -254,11 +243,11 @@ export function retryAfterOf(error: unknown): number | null {
       readField(readField(error, "response"), "headers"),
     ]
   ) {
-    const ms = numberOr(numeric(headerOf(headers, "retry-after-ms")), null);
-    if (ms !== null) return ms / 1000;
+    const ms = numeric(headerOf(headers, "retry-after-ms"));
+    if (ms !== undefined) return ms / 1000;
     const header = headerOf(headers, "retry-after");
-    const seconds = numberOr(numeric(header), null);
-    if (seconds !== null) return seconds;
+    const seconds = numeric(header);
+    if (seconds !== undefined) return seconds;
     const date = header !== null && /[a-z]/i.test(header) ? Date.parse(header) : NaN;
     if (Number.isFinite(date)) return Math.max(0, Math.ceil((date - Date.now()) / 1000));
   }
@@ -280,8 +269,8 @@ function numeric(text: string | null): number | undefined {
   return text !== null && /^\s*\d+(\.\d+)?\s*$/.test(text) ? Number(text) : undefined;
 }
 
-function numberOr<T>(value: unknown, fallback: T): number | T {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : fallback;
+function numberOf(value: unknown): number | null {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : null;
 }
 
 /** Returns the `error.code` of a run for the type of a provider failure; see src/docs/http.md#errors. */

@@ -158,16 +158,14 @@ export function connectionError(error: unknown, fact: string): LLMError {
 /** Returns a response whose body calls `onChunk` with each chunk before it is read; an error in it ends the body. */
 export function withWatchedBody(response: Response, onChunk: (chunk: Uint8Array) => void): Response {
   if (response.body === null) return response;
-  const reader = response.body.getReader();
-  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    pull: async (controller) => {
-      const { done, value } = await reader.read();
-      if (done) return controller.close();
-      onChunk(value);
-      controller.enqueue(value);
-    },
-    cancel: (reason) => reader.cancel(reason),
-  }, { highWaterMark: 0 });
+  const body = response.body.pipeThrough(
+    new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+      transform(chunk, controller) {
+        onChunk(chunk);
+        controller.enqueue(chunk);
+      },
+    }),
+  );
   const { status, statusText, headers } = response;
   return new Response(body, { status, statusText, headers });
 }

@@ -290,6 +290,7 @@ class BackendProvider implements Provider {
   #toError(error: unknown, attempt: Attempt, backend: Backend, model: string): LLMError {
     const known = attempt.failure ?? (error instanceof LLMError ? error : backend.toError(error));
     const { message, cause = error, retryable, delay_multiplier, status_code, retry_after } = known;
+    const { limit_tokens, requested_tokens } = known;
     // a connection that broke after the response began is a stream that broke
     const type = known.type === "NetworkError" && attempt.received ? "StreamError" : known.type;
     return this.#error(type, message, {
@@ -297,8 +298,10 @@ class BackendProvider implements Provider {
       cause: this.#withoutKeyIn(cause),
       retryable,
       delay_multiplier,
-      ...(status_code === null ? {} : { status_code }),
-      ...(retry_after === null ? {} : { retry_after }),
+      status_code,
+      retry_after,
+      limit_tokens,
+      requested_tokens,
     });
   }
 
