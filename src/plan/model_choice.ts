@@ -65,7 +65,7 @@ export function providerNames(modules: Iterable<string>): string[] {
 export function modelRefused(label: string): PreampError {
   return new PreampError(
     "policy_refused",
-    `Cannot choose the model of ${label}: it is the operator's, who chose its model: leave model out, or send a plan`,
+    `Cannot use "model" with ${label}: only the operator chooses the model of a plan on the server: leave "model" out, or send a plan of your own`,
   );
 }
 

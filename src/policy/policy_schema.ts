@@ -57,10 +57,10 @@ export const SECTIONS: {
     port: whole(8484, "Port to listen on; 0 picks a free one", { min: 0, max: 65_535 }),
     behind_proxy: flag(
       false,
-      "For a server behind a reverse proxy: no own timeouts of headers and idle connections",
+      "Turns off the server's own header and idle timeouts, because a reverse proxy in front has them",
     ),
     trusted_proxies: addressBlocks(
-      "Reverse proxies whose Forwarded and X-Forwarded-* headers name the client, its scheme and host",
+      "Reverse proxies whose Forwarded and X-Forwarded-* headers are trusted: client, scheme and host",
     ),
   },
   cors: {

@@ -263,8 +263,8 @@ function checkFields(fields: JsonObject, schema: JsonObject, path: Path, report:
   for (const name of Array.isArray(schema.required) ? schema.required : []) {
     if (typeof name !== "string" || has(name)) continue;
     const variables = variablesAt([...path, name], report);
-    const received = variables.length > 0 ? `${valueOf(variables)}, which is not set` : "none";
-    const message = `Cannot read ${formatPath(path)}: it must have ${describe(name)}: received ${received}`;
+    const received = variables.length > 0 ? `: received ${valueOf(variables)}, which is not set` : "";
+    const message = `Cannot read ${formatPath(path)}: it must have ${describe(name)}${received}`;
     report.findings.error(path, "type", message, hintFor(variables) ?? `add ${name}`);
   }
   for (const [name, rule] of rules?.list ?? []) {

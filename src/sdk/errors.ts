@@ -16,7 +16,7 @@ export interface ErrorDetail {
   line?: number;
   /** Column in the text, from 1. */
   column?: number;
-  /** `Cannot <verb> <thing>: <fact>: received <value>`. */
+  /** `Cannot <verb> <thing>: <fact>: received <value>`, without the last part where there is no value. */
   message: string;
   /** What to write instead. */
   hint?: string;
@@ -105,7 +105,7 @@ export class PreampError extends Error {
 
   /**
    * Creates an error with a stable code and a message of the form `Cannot <verb> <thing>: <fact>: received
-   * <value>`.
+   * <value>`. The last part is left out where there is no value to name.
    */
   constructor(code: ErrorCode, message: string, options: PreampErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });

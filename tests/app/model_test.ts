@@ -90,7 +90,7 @@ Deno.test("the operator chooses the model of any plan, a caller only of its own 
   const refused = await refusal(() => kit.run(named));
   assertEquals([refused.code, refused.message], [
     "policy_refused",
-    'Cannot choose the model of plan "support": it is the operator\'s, who chose its model: leave model out, or send a plan',
+    'Cannot use "model" with plan "support": only the operator chooses the model of a plan on the server: leave "model" out, or send a plan of your own',
   ]);
   const { session_id } = await kit.run({ plan_ref: "support" });
   const continued = await refusal(() => kit.run({ session_id, model: "acme/new" }));

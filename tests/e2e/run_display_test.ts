@@ -114,7 +114,7 @@ Deno.test("run shows where a tool failed, what one that is not written yet says,
 
 Deno.test("run reports a skipped module once and whole; with --strict it does not start", async () => {
   const skipped =
-    'warning: Module "tool-bad" was skipped: Cannot mount module "tool-bad": tool_execute: execute must be a function: received none\n';
+    'warning: Module "tool-bad" was skipped: Cannot mount module "tool-bad": tool_execute: execute must be a function\n';
   const lenient = await run("-p", "skipped.yaml", "go");
   assertEquals([lenient.code, lenient.stdout], [0, "Hello\n"]);
   assertEquals(lenient.stderr.split("tool-bad").length, 3, lenient.stderr);

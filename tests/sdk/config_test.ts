@@ -80,7 +80,7 @@ Deno.test("readConfig() reports every problem with its path, and the nearest kno
       message: 'Cannot use key "retrys": config has no such key',
       hint: 'did you mean "retries"?',
     },
-    { path: "config", message: 'Cannot read config: it must have "url": received none', hint: "add url" },
+    { path: "config", message: 'Cannot read config: it must have "url"', hint: "add url" },
     {
       path: "config.mode",
       message: 'Cannot read config.mode: must be one of fast, slow: received "fsat"',
@@ -92,7 +92,7 @@ Deno.test("readConfig() reports every problem with its path, and the nearest kno
     },
     {
       path: "config.steps[0]",
-      message: 'Cannot read config.steps[0]: it must have "name": received none',
+      message: 'Cannot read config.steps[0]: it must have "name"',
       hint: "add name",
     },
     {

@@ -185,7 +185,7 @@ function checkReturned(
       return type === "tool" && (module as { module?: unknown }).module === undefined
         ? failed(
           name,
-          "mount() should return metadata, {name, version, provides}: received nothing",
+          "mount() should return metadata, {name, version, provides}, and returned nothing",
           "warning",
         )
         : passed(name, "mount() returned nothing");

@@ -330,7 +330,7 @@ function requireMethod(context: ContextManager, name: string): Method {
   if (!method) {
     throw new PreampError(
       "module_invalid",
-      `Cannot use the context manager: it must have ${name}(): received none`,
+      `Cannot use the context manager: it must have ${name}()`,
     );
   }
   return method;

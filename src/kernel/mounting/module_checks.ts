@@ -107,7 +107,7 @@ function schema(instance: unknown): Check {
 function providerInfo(instance: unknown): Check {
   const name = "provider_get_info";
   const getInfo = methodOf(instance, "getInfo");
-  if (!getInfo) return failed(name, "getInfo must be a function: received none");
+  if (!getInfo) return failed(name, "getInfo must be a function");
   let info: unknown;
   try {
     info = getInfo();
@@ -122,7 +122,7 @@ function providerInfo(instance: unknown): Check {
 function method(name: string, instance: unknown, key: string): Check {
   return unboundMethodOf(instance, key)
     ? passed(name, `${key} is callable`)
-    : failed(name, `${key} must be a function: received none`);
+    : failed(name, `${key} must be a function`);
 }
 
 /** Returns the names that the metadata of a module lists in `provides` and that are not mounted. */

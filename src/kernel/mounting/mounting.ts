@@ -80,7 +80,7 @@ export async function mountModule(
     if (!mount) {
       throw new PreampError(
         "module_invalid",
-        `Cannot mount module "${spec.module}": it must export mount(coordinator, config): received none`,
+        `Cannot mount module "${spec.module}": it must export mount(coordinator, config)`,
       );
     }
     const mounted = mount(coordinator, config);

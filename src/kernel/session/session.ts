@@ -370,11 +370,15 @@ function noProvider(skipped: readonly ErrorDetail[]): PreampError {
       `Cannot initialize without provider: none of the plan's providers could be mounted: ${first.message}`,
       { details },
     )
-    : new PreampError("module_load_failed", "Cannot initialize without provider: No providers mounted", {
-      details: [{
-        path: "providers",
-        message: "Cannot answer without provider: the plan must name at least one: received none",
-        hint: "add providers: [provider-mock]",
-      }],
-    });
+    : new PreampError(
+      "module_load_failed",
+      "Cannot initialize without provider: No providers mounted: the plan has none",
+      {
+        details: [{
+          path: "providers",
+          message: "Cannot answer without provider: the plan must have at least one",
+          hint: "add one, such as providers: [provider-mock]",
+        }],
+      },
+    );
 }

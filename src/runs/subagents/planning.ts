@@ -184,7 +184,7 @@ export function readSpawnRequest(input: unknown): SpawnRequest {
 export function readResumeRequest(input: unknown): SpawnRequest {
   const request = readSpawnRequest(input);
   if (request.session_id !== undefined) return request;
-  throw invalid("session_id must be the id of an agent's session: received none");
+  throw invalid("session_id must be the id of an agent's session");
 }
 
 function invalid(fact: string): PreampError {

@@ -58,7 +58,7 @@ function checkParts(text: string, contentType: string): void {
     if (++parts > MAX_PARTS) {
       throw new PreampError(
         "request_invalid",
-        `Cannot read the request body: a form may have ${MAX_PARTS} parts: received more`,
+        `Cannot read the request body: a form may have at most ${MAX_PARTS} parts`,
       );
     }
   }

@@ -247,7 +247,7 @@ async function readRunRequest(
 async function missingPrompt({ body }: RequestContext, text: string): Promise<PreampError> {
   const { parseDocument } = await import("../../plan/parse/parse.ts");
   await parseDocument(text, { label: "the request body", limits: body.plan });
-  const message = "Cannot start a run: the body is a plan, so the URL needs ?prompt=: received none";
+  const message = "Cannot start a run: the body is a plan; put the prompt into the URL, as ?prompt=…";
   return documentError("request_invalid", "the request", [{ path: "prompt", message }]);
 }
 

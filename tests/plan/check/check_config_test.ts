@@ -75,7 +75,7 @@ for (
     [{ items: [] }, ["tools[0].config.items: Cannot read items: must have at least 1 entries: received 0"]],
     [{ items: [5, { size: 0 }] }, [
       "tools[0].config.items[0]: Cannot read entry 0: must be text or an object: received 5",
-      'tools[0].config.items[1]: Cannot read tools[0].config.items[1]: it must have "name": received none (add name)',
+      'tools[0].config.items[1]: Cannot read tools[0].config.items[1]: it must have "name" (add name)',
       "tools[0].config.items[1].size: Cannot read size: must be a whole number of at least 1: received 0",
     ]],
     [{ retrys: 1 }, [
