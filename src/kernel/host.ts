@@ -161,9 +161,9 @@ export interface Host {
    * Replay only: returns the recorded hook result of this event. Handlers are called too, so that executed
    * modules see the event, but their results are ignored.
    */
-  recall?(event: string, data: JsonObject): Promise<Emission> | Emission;
+  recordedResult?(event: string, data: JsonObject): Promise<Emission> | Emission;
   /** Replay only: returns the recorded results of `emitAndCollect`. */
-  recallAnswers?(event: string, data: JsonObject): JsonObject[];
+  recordedAnswers?(event: string, data: JsonObject): JsonObject[];
   /**
    * Returns an event's data without secrets, as the log stores it. Modules that write elsewhere call it as
    * the capability `session.redact`. Absent: no secrets are known.

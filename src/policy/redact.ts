@@ -90,7 +90,7 @@ class SearchedValues {
     this.search = this.needles.length === 0 ? 0 : ++last_search;
   }
 
-  held(text: string): number {
+  partialSecretLength(text: string): number {
     return (this.#cut ??= createPartialSecretFilter(this.needles))(text);
   }
 }
@@ -156,8 +156,8 @@ export class Redactor {
    * Returns the number of characters at the end of a text that may be the beginning of a secret and must
    * wait for more text.
    */
-  held(text: string): number {
-    return this.#values.held(text);
+  partialSecretLength(text: string): number {
+    return this.#values.partialSecretLength(text);
   }
 
   /** Number of registered values. */
@@ -203,7 +203,7 @@ export class Redactor {
     if (this.#values.needles.length === 0 || !isObject(data)) return data;
     const { response_preview: preview, length } = data;
     if (typeof preview !== "string" || [...preview].length >= Number(length)) return data;
-    const partial = this.held(preview);
+    const partial = this.partialSecretLength(preview);
     return partial === 0 ? data : { ...data, response_preview: preview.slice(0, -partial) };
   }
 
@@ -228,29 +228,29 @@ export class Redactor {
    * Returns the estimated size of an event's data, or NaN if it contains a secret. perf: one walk for both,
    * because every log entry needs it.
    */
-  weighEvent(event: string, data: unknown): number {
+  estimateEventBytes(event: string, data: unknown): number {
     if (event === "prompt:complete" && this.#withWholePreview(data) !== data) return NaN;
-    return this.#weigh(data, OWN_FIELDS.has(event) ? isNoSecretField : isSecretField);
+    return this.#estimateBytes(data, OWN_FIELDS.has(event) ? isNoSecretField : isSecretField);
   }
 
-  #weigh(value: unknown, isSecret: FieldTest): number {
+  #estimateBytes(value: unknown, isSecret: FieldTest): number {
     if (typeof value === "string") return this.#holds(value) ? NaN : value.length + MARKS_BYTES;
     if (typeof value !== "object" || value === null) return SCALAR_BYTES;
-    if (isSecret !== isNoSecretField) return this.#weighParts(value, isSecret);
+    if (isSecret !== isNoSecretField) return this.#estimatePartBytes(value, isSecret);
     const known = markedBytes(value);
     if (known >= 0 && (this.#values.needles.length === 0 || isClean(value, this.#values.search))) {
       return known;
     }
-    const bytes = this.#weighParts(value, isSecret);
+    const bytes = this.#estimatePartBytes(value, isSecret);
     if (!Number.isNaN(bytes)) setClean(value, this.#values.search);
     return bytes;
   }
 
-  #weighParts(value: object, isSecret: FieldTest): number {
+  #estimatePartBytes(value: object, isSecret: FieldTest): number {
     let bytes = MARKS_BYTES;
     if (Array.isArray(value)) {
       for (let index = 0; index < value.length; index++) {
-        bytes += ITEM_BYTES + this.#weigh(value[index], isSecret);
+        bytes += ITEM_BYTES + this.#estimateBytes(value[index], isSecret);
       }
       return bytes;
     }
@@ -258,7 +258,7 @@ export class Redactor {
     for (const key in fields) {
       const item = fields[key];
       if (isSecret(key, item) || this.#holds(key)) return NaN;
-      bytes += key.length + KEY_BYTES + this.#weigh(item, isSecret);
+      bytes += key.length + KEY_BYTES + this.#estimateBytes(item, isSecret);
     }
     return bytes;
   }

@@ -64,7 +64,13 @@ export interface AgentPlans {
 /** Registers secret values and redacts them from data. */
 export type SecretSink = Pick<
   Redactor,
-  "size" | "register" | "weighEvent" | "redactEvent" | "redactValues" | "redactError" | "held"
+  | "size"
+  | "register"
+  | "estimateEventBytes"
+  | "redactEvent"
+  | "redactValues"
+  | "redactError"
+  | "partialSecretLength"
 >;
 
 /**

@@ -120,32 +120,36 @@ Deno.test("redact() leaves no encoding of a registered secret in any data", () =
   );
 });
 
-Deno.test("Redactor.held() counts the characters that may begin a secret, and never splits one", () => {
+Deno.test("Redactor.partialSecretLength() counts the characters that may begin a secret, and never splits one", () => {
   const redactor = new Redactor(["abcdef", "defxyz", "abcdefghi"]);
-  assertEquals(redactor.held("nothing here!"), 0);
-  assertEquals(redactor.held("x abc"), 3);
-  assertEquals(redactor.held("x abcdef"), 6, "it may be the longer one");
-  assertEquals(redactor.held("x abcdefghi"), 0);
-  assertEquals(redactor.held("x abcdefxy"), 8, "a whole secret lies across the beginning of another");
-  assertEquals(new Redactor().held("abc"), 0);
-  assert(new Redactor(["aaaaaa"]).held("a".repeat(10_000)) < 100, "however long the text is");
+  assertEquals(redactor.partialSecretLength("nothing here!"), 0);
+  assertEquals(redactor.partialSecretLength("x abc"), 3);
+  assertEquals(redactor.partialSecretLength("x abcdef"), 6, "it may be the longer one");
+  assertEquals(redactor.partialSecretLength("x abcdefghi"), 0);
+  assertEquals(
+    redactor.partialSecretLength("x abcdefxy"),
+    8,
+    "a whole secret lies across the beginning of another",
+  );
+  assertEquals(new Redactor().partialSecretLength("abc"), 0);
+  assert(new Redactor(["aaaaaa"]).partialSecretLength("a".repeat(10_000)) < 100, "however long the text is");
 });
 
-Deno.test("weighEvent() finds a secret in frozen data that was clean before the secret was registered", () => {
+Deno.test("estimateEventBytes() finds a secret in frozen data that was clean before the secret was registered", () => {
   const text = toFrozenObject({ text: `a ${SECRET} b` });
   const data = toFrozenObject({ message: text });
   const bytes = estimateJsonBytes(data);
   const other = new Redactor(["another secret"]);
   const redactor = other.child();
-  assertEquals(redactor.weighEvent("context:message", data), bytes);
+  assertEquals(redactor.estimateEventBytes("context:message", data), bytes);
   redactor.register(SECRET);
-  assertEquals(redactor.weighEvent("context:message", data), NaN);
-  assertEquals(redactor.weighEvent("context:message", toFrozenObject({ again: [text] })), NaN);
-  assertEquals(other.weighEvent("context:message", data), NaN); // a child's secrets reach its parent
-  assertEquals(new Redactor(["another secret"]).weighEvent("context:message", data), bytes);
+  assertEquals(redactor.estimateEventBytes("context:message", data), NaN);
+  assertEquals(redactor.estimateEventBytes("context:message", toFrozenObject({ again: [text] })), NaN);
+  assertEquals(other.estimateEventBytes("context:message", data), NaN); // a child's secrets reach its parent
+  assertEquals(new Redactor(["another secret"]).estimateEventBytes("context:message", data), bytes);
 });
 
-Deno.test("weighEvent() is weigh() for what redactEvent() does not change, else NaN", () => {
+Deno.test("estimateEventBytes() is estimateJsonBytes() for what redactEvent() does not change, else NaN", () => {
   const redactor = new Redactor(["s3cret-value"]);
   const json = fc.jsonValue();
   const holding = fc.constantFrom<unknown>(
@@ -160,7 +164,7 @@ Deno.test("weighEvent() is weigh() for what redactEvent() does not change, else 
   fc.assert(fc.property(event, value, (event, value) => {
     const data = { value };
     const clean = redactor.redactEvent(event, data) === data;
-    assertEquals(redactor.weighEvent(event, data), clean ? estimateJsonBytes(data) : NaN);
+    assertEquals(redactor.estimateEventBytes(event, data), clean ? estimateJsonBytes(data) : NaN);
   }));
 });
 
@@ -183,7 +187,7 @@ Deno.test("redactEvent() leaves no beginning of a secret at the end of a truncat
   const redactor = new Redactor(["s3cret-value"]);
   const cut = { response_preview: "it is s3cret-v", length: 300 };
   assertEquals(redactor.redactEvent("prompt:complete", cut), { response_preview: "it is ", length: 300 });
-  assertEquals(redactor.weighEvent("prompt:complete", cut), NaN);
+  assertEquals(redactor.estimateEventBytes("prompt:complete", cut), NaN);
   const whole = { response_preview: "it is s3cret-v", length: 14 };
   assertStrictEquals(redactor.redactEvent("prompt:complete", whole), whole);
 });

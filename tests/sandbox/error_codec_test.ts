@@ -73,7 +73,7 @@ Deno.test("a refused permission names the line of the plan that grants it, not D
   );
 });
 
-Deno.test("encodeThrown() never throws, and what it says is JSON, bounded", () => {
+Deno.test("encodeError() never throws, and returns bounded JSON", () => {
   const odd: unknown[] = [
     ...[undefined, null, 5, "text", Symbol("s"), 5n, () => {}, [], {}],
     new Proxy({}, {

@@ -97,7 +97,7 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     const data = this.#tracker.prepare(event, payload);
     if (data === null) return Promise.resolve(noopEmission(payload));
     const handlers = this.#handlers.of(event);
-    if (handlers.length > 0 || this.#session.host.recall !== undefined) {
+    if (handlers.length > 0 || this.#session.host.recordedResult !== undefined) {
       return this.#handle(handlers, event, data).then((emission) => this.#append(event, emission, data));
     }
     return this.#append(event, noopEmission(data), data);
@@ -111,10 +111,10 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
 
   /** Runs the handlers of an event. In a replay, their recorded result replaces what they return. */
   async #handle(handlers: readonly ChainHandler[], event: string, data: JsonObject): Promise<Emission> {
-    const { recall } = this.#session.host;
+    const { recordedResult } = this.#session.host;
     const emission = handlers.length > 0 ? await this.#runHandlers(handlers, event, data) : null;
     if (emission && RUNTIME_EVENTS.has(event)) return noopEmission(data); // they only observe
-    return recall ? await recall(event, data) : emission ?? noopEmission(data);
+    return recordedResult ? await recordedResult(event, data) : emission ?? noopEmission(data);
   }
 
   #runHandlers(handlers: readonly ChainHandler[], event: string, data: JsonObject): Promise<Emission> {
@@ -163,9 +163,9 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     const collected: JsonObject[] = [];
     const data = toFrozenObject(payload);
     const { host } = this.#session;
-    if (host.recallAnswers) {
+    if (host.recordedAnswers) {
       await this.#session.write(event, toOwnObject(data));
-      return host.recallAnswers(event, data);
+      return host.recordedAnswers(event, data);
     }
     for (const handler of this.#handlers.of(event)) {
       try {

@@ -116,9 +116,9 @@ export class ReplaySession implements ReplayedSession, EventReader {
       knownApproval: (question, id) => knownApproval(projection.approvals, question, id),
       rememberedApproval: (question, id) => projection.answerTo(question, id),
       accept() {}, // the run exists
-      recall: (event, data) =>
+      recordedResult: (event, data) =>
         this.closed ? noopEmission(data) : sequencer.emissionFor(event, data, recorded),
-      recallAnswers: (_event, data) => this.closed ? [] : answersOf(recorded, this.position, data),
+      recordedAnswers: (_event, data) => this.closed ? [] : answersOf(recorded, this.position, data),
       redactEvent: (event, data) => secrets.redactEvent(event, data),
       warn() {},
     };

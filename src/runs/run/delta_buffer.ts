@@ -74,7 +74,7 @@ export class DeltaBuffer {
       blocks.set(key, block = { text: "", sequence: Number(delta.data.sequence) - 1, last: delta });
     }
     const whole = block.text + text;
-    const ready = whole.length - (this.#secrets.size === 0 ? 0 : this.#secrets.held(whole));
+    const ready = whole.length - (this.#secrets.size === 0 ? 0 : this.#secrets.partialSecretLength(whole));
     block.last = delta;
     if (ready === 0 || joins && ready < JOINED_CHARS) {
       block.text = whole;

@@ -181,7 +181,7 @@ export class RunLog {
   /** Redacts a draft's data; returns its estimated size. */
   #redact(draft: DraftEntry): number {
     const { secrets } = this.#run;
-    const bytes = secrets.weighEvent(draft.event, draft.data);
+    const bytes = secrets.estimateEventBytes(draft.event, draft.data);
     if (!Number.isNaN(bytes)) return bytes;
     draft.data = secrets.redactEvent(draft.event, draft.data);
     return estimateJsonBytes(draft.data);

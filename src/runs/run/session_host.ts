@@ -205,7 +205,9 @@ export class SessionHost implements Host, ModuleReporter {
   console(level: ConsoleLevel, text: string, module: string): void {
     const { id: run_id, secrets, options: { deps } } = this.#run;
     // a truncated line can end in the middle of a secret
-    const whole = text.length < MAX_CONSOLE_CHARS ? text : text.slice(0, text.length - secrets.held(text));
+    const whole = text.length < MAX_CONSOLE_CHARS
+      ? text
+      : text.slice(0, text.length - secrets.partialSecretLength(text));
     const line = secrets.redactValues({ module, text: whole });
     deps.log(level, "module_console", { run_id, session_id: this.#session_id, ...line });
   }

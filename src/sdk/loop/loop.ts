@@ -356,6 +356,7 @@ class TurnRun {
     for (const injection of injections) if (injection.ephemeral) this.#pending.push(injection);
   }
 
+  /** Callers on the way of each iteration test `isNoop` themselves, which saves a promise. */
   async #process(emission: Emission, event: string): Promise<Emission> {
     if (isNoop(emission)) return emission;
     if (this.#coordinator) return await this.#coordinator.processHookResult(emission, event);

@@ -61,7 +61,7 @@ Deno.test("what a guest's mount returns is read as inline", async () => {
   }
 });
 
-Deno.test("objectStandIn() is nothing that can be waited for, whatever the guest says of it", () => {
+Deno.test("objectProxy() has no method then, whatever the guest says", () => {
   const shape = { data: { kept: 1 }, methods: ["then", "cleanup"] };
   const made = objectProxy(shape, () => Promise.resolve(), ROOMY);
   assertEquals(Object.keys(made), ["kept", "cleanup"]);
