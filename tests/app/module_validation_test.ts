@@ -5,15 +5,15 @@ import { casesOf, REQUIRED_CASES } from "../../src/app/validation/suites.ts";
 import { validateModule, type ValidateOptions } from "../../src/app/validation/child.ts";
 import type { Coordinator, JsonObject, Module, ModuleType, Tool } from "../../src/sdk/types.ts";
 import { MockContextManager, MockProvider, MockTool } from "preamp/testing";
-import * as r0_calculator from "../fixtures/r0/calculator_tool.ts";
-import * as r0_context from "../fixtures/r0/simple_context.ts";
-import * as r0_loop from "../fixtures/r0/simple_orchestrator.ts";
-import * as r0_provider from "../fixtures/r0/mock_provider.ts";
-import * as r0_timing from "../fixtures/r0/timing_hook.ts";
-import * as r1_tool from "../fixtures/r1/myname_tool.ts";
-import * as r2_placeholder from "../fixtures/r2/placeholder.ts";
-import * as r2_tool from "../fixtures/r2/my_tool.ts";
-import * as r3_tool from "../fixtures/r3/my_tool.ts";
+import * as calculator_tool from "../fixtures/amplifier/calculator_tool.ts";
+import * as simple_context from "../fixtures/amplifier/simple_context.ts";
+import * as simple_orchestrator from "../fixtures/amplifier/simple_orchestrator.ts";
+import * as mock_provider from "../fixtures/amplifier/mock_provider.ts";
+import * as timing_hook from "../fixtures/amplifier/timing_hook.ts";
+import * as quick_start_tool from "../fixtures/amplifier/quick_start_tool.ts";
+import * as placeholder_tool from "../fixtures/amplifier/placeholder_tool.ts";
+import * as complete_tool from "../fixtures/amplifier/complete_tool.ts";
+import * as schema_method_tool from "../fixtures/amplifier/schema_method_tool.ts";
 import { configOn, fakeVendor, VENDORS } from "../modules/providers/fake_vendor.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 
@@ -42,17 +42,17 @@ const complete = (fields: object = {}) =>
     return provides;
   });
 
-Deno.test("validateModule() reports a tool module that mounts no tool, in R2's words", async () => {
+Deno.test("validateModule() reports a tool module that mounts no tool, in Amplifier's words", async () => {
   assertEquals(await findings(of(() => null)), [
     "error protocol_compliance: No tool was mounted and mount() did not return a Tool instance",
   ]);
 });
 
 Deno.test("validateModule() only warns of a provider that is not configured", async () => {
-  const [finding, ...more] = await findings(r0_provider, { id: "provider-mock" });
+  const [finding, ...more] = await findings(mock_provider, { id: "provider-mock" });
   assertMatch(finding ?? "", /^warning protocol_compliance: Provider "provider-mock" is not configured/);
   assertEquals(more, []);
-  const { checks } = await validate(r0_provider, { id: "provider-mock" });
+  const { checks } = await validate(mock_provider, { id: "provider-mock" });
   assertEquals(countFindings(checks, false).errors, 0);
   assert(countFindings(checks, true).errors > 0);
 });
@@ -69,7 +69,7 @@ Deno.test("validateModule() warns of a module that declines to mount, of any typ
 });
 
 Deno.test("validateModule() passes a placeholder", async () => {
-  assertEquals(await findings(r2_placeholder, { structure_only: false }), []);
+  assertEquals(await findings(placeholder_tool, { structure_only: false }), []);
 });
 
 Deno.test("validateModule() requires an async mount, with any number of parameters", async () => {
@@ -268,15 +268,15 @@ Deno.test("every case that counts as an error is a case of its suite", () => {
 
 Deno.test("the requirements' own modules have no error", async () => {
   const modules: [object, string, JsonObject?][] = [
-    [r0_calculator, "tool-calculator"],
-    [r0_provider, "provider-mock", { api_key: "k" }],
-    [r0_timing, "hooks-timing"],
-    [r0_loop, "loop-simple"],
-    [r0_context, "context-simple"],
-    [r1_tool, "tool-myname"],
-    [r2_tool, "tool-my-tool"],
-    [r2_placeholder, "tool-placeholder"],
-    [r3_tool, "tool-my-tool"],
+    [calculator_tool, "tool-calculator"],
+    [mock_provider, "provider-mock", { api_key: "k" }],
+    [timing_hook, "hooks-timing"],
+    [simple_orchestrator, "loop-simple"],
+    [simple_context, "context-simple"],
+    [quick_start_tool, "tool-myname"],
+    [complete_tool, "tool-my-tool"],
+    [placeholder_tool, "tool-placeholder"],
+    [schema_method_tool, "tool-my-tool"],
   ];
   for (const [module, id, config = {}] of modules) {
     const found = await findings(module, { id, config, structure_only: false });

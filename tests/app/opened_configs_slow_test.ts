@@ -111,14 +111,17 @@ for (const tier of TIERS) {
     const files = {
       "own.js": `export const module = { id: "tool-own", type: "tool", name: "Own", version: "1.2.3" };
         export const mount = (coordinator) => coordinator.mount("tools", { name: "own", description: "d", execute() {} });`,
-      "r2.js": `export async function mount(coordinator) {
-        await coordinator.mount("tools", { name: "r2", description: "d", execute() {} });
-        return { name: "tool-r2", version: "0.1.0", provides: ["r2"] };
+      "metadata.js": `export async function mount(coordinator) {
+        await coordinator.mount("tools", { name: "metadata", description: "d", execute() {} });
+        return { name: "tool-metadata", version: "0.1.0", provides: ["metadata"] };
       }`,
       "mute.js":
         `export const mount = (coordinator) => coordinator.mount("tools", { name: "m", description: "d", execute() {} });`,
     };
-    const tools = ["own", "r2", "mute"].map((name) => ({ module: `tool-${name}`, source: `./${name}.js` }));
+    const tools = ["own", "metadata", "mute"].map((name) => ({
+      module: `tool-${name}`,
+      source: `./${name}.js`,
+    }));
     const { entries } = await runWithFiles(tier, files, { tools });
     const result = entries.filter(({ event }) => event === "module:mounted").map(({ data }) => {
       const { module_id, name = null, version = null, provides = null } = data;
@@ -129,7 +132,7 @@ for (const tier of TIERS) {
       ["context-simple", null, null, null],
       ["provider-mock", null, null, null],
       ["tool-own", "Own", "1.2.3", null],
-      ["tool-r2", "tool-r2", "0.1.0", ["r2"]],
+      ["tool-metadata", "tool-metadata", "0.1.0", ["metadata"]],
       ["tool-mute", null, null, null],
     ]);
   });

@@ -7,7 +7,7 @@ import { fakeIo } from "../support/io.ts";
 import { temporaryFolder } from "../support/folder.ts";
 
 const FLAGS = withSettings([], ["host", "port", "plans", "store", "frozen", "behind-proxy"]);
-const EMPTY = new URL("../fixtures/r0/", import.meta.url);
+const EMPTY = new URL("../fixtures/amplifier/", import.meta.url);
 
 function read(words: readonly string[], env: Record<string, string> = {}) {
   return readSettings(readArguments(words, FLAGS), fakeIo({ env, cwd: EMPTY }));

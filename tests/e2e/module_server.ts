@@ -5,10 +5,7 @@ import { ROOT } from "./program.ts";
 /** Folder → name it is served under. */
 const FIXTURES: Readonly<Record<string, string>> = {
   "tests/fixtures/modules/": "modules/",
-  "tests/fixtures/r0/": "r0/",
-  "tests/fixtures/r1/": "r1/",
-  "tests/fixtures/r2/": "r2/",
-  "tests/fixtures/r3/": "r3/",
+  "tests/fixtures/amplifier/": "amplifier/",
 };
 
 /** Starts a server of all fixtures; `files` may be changed while it runs. */

@@ -165,7 +165,7 @@ async function openSite(): Promise<typeof site> {
   await using opened = new AsyncDisposableStack();
   const server = opened.use(await serveModules());
   const at = opened.use(await place());
-  const inline = ["modules/", "r0/", "r1/", "r2/", "r3/", "wrong/"].map((path) => server.url + path);
+  const inline = ["modules/", "amplifier/", "wrong/"].map((path) => server.url + path);
   const program = opened.use(
     await startServer([
       "--modules.allow",
@@ -351,28 +351,44 @@ Deno.test("over HTTP: a lock in the request applies, and the run has its hash", 
     assertEquals(partial.body.warnings.map(({ code }: Json) => code), ["module_not_locked"]);
   }));
 
-Deno.test("the requirements' own examples run when they come from URLs", () =>
+Deno.test("Amplifier's example modules run when they come from URLs", () =>
   onSite(async ({ server, post }) => {
     const by = (module: string, path: string, config = {}) => ({ module, source: server.url + path, config });
-    const r0 = await post({
+    const examples = await post({
       session: {
-        orchestrator: by("loop-simple", "r0/simple_orchestrator.ts"),
-        context: by("context-r0", "r0/simple_context.ts"),
+        orchestrator: by("loop-simple", "amplifier/simple_orchestrator.ts"),
+        context: by("context-example", "amplifier/simple_context.ts"),
       },
-      providers: [by("provider-r0", "r0/mock_provider.ts", { api_key: "k", response: "Hello from R0." })],
-      tools: [
-        by("tool-r0", "r0/calculator_tool.ts"),
-        by("tool-r1", "r1/myname_tool.ts"),
-        by("tool-r2", "r2/my_tool.ts"),
+      providers: [
+        by("provider-example", "amplifier/mock_provider.ts", {
+          api_key: "k",
+          response: "Hello from the example.",
+        }),
       ],
-      hooks: [by("hooks-r0", "r0/timing_hook.ts")],
+      tools: [
+        by("tool-example", "amplifier/calculator_tool.ts"),
+        by("tool-quick-start", "amplifier/quick_start_tool.ts"),
+        by("tool-complete", "amplifier/complete_tool.ts"),
+      ],
+      hooks: [by("hooks-example", "amplifier/timing_hook.ts")],
     });
-    assertEquals([r0.status, r0.body.status, r0.body.output_text], [200, "completed", "Hello from R0."]);
-    assertEquals(r0.body.warnings, []);
-    assertEquals(Object.keys(r0.body.isolation).length, 7);
-    const r3 = await post({
+    assertEquals([examples.status, examples.body.status, examples.body.output_text], [
+      200,
+      "completed",
+      "Hello from the example.",
+    ]);
+    assertEquals(examples.body.warnings, []);
+    assertEquals(Object.keys(examples.body.isolation).length, 7);
+    const others = await post({
       ...BUILT_IN,
-      tools: [by("tool-r3", "r3/my_tool.ts"), by("tool-r2", "r2/placeholder.ts")],
+      tools: [
+        by("tool-schema-method", "amplifier/schema_method_tool.ts"),
+        by("tool-complete", "amplifier/placeholder_tool.ts"),
+      ],
     });
-    assertEquals([r3.status, r3.body.status, Object.keys(r3.body.isolation).length], [200, "completed", 5]);
+    assertEquals([others.status, others.body.status, Object.keys(others.body.isolation).length], [
+      200,
+      "completed",
+      5,
+    ]);
   }));

@@ -251,7 +251,7 @@ Deno.test("a stored answer contains its calls in both spellings", async () => {
   assertEquals(messages()[2], { role: "tool", tool_call_id: "c1", name: "t", content: "ok" });
 });
 
-Deno.test("a plain response of R0 is normalised to text, usage and calls", async () => {
+Deno.test("an answer with plain text is normalised to text, usage and calls", async () => {
   const provider = new MockProvider();
   provider.complete = () =>
     Promise.resolve({

@@ -319,7 +319,7 @@ Deno.test("the model gets an error for arguments that are not a JSON object", as
   assertToolPairs(messages());
 });
 
-Deno.test("a plain tool result of R1 is stored as its output", async () => {
+Deno.test("a tool result that is a plain value is stored as its output", async () => {
   const { run, messages } = kit({
     providers: [[calls(["t"]), "done"]],
     tools: [tool("t", () => Promise.resolve({ success: true, output: "Hello!" }))],

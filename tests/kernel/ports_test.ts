@@ -1,16 +1,16 @@
 /**
- * Ported example modules of the requirements (R0 to R3) run in the kernel: together, and each with built-in
+ * Ported example modules of Amplifier run in the kernel: together, and each with built-in
  * modules.
  */
-import * as r0Calculator from "../fixtures/r0/calculator_tool.ts";
-import * as r0Provider from "../fixtures/r0/mock_provider.ts";
-import * as r0Context from "../fixtures/r0/simple_context.ts";
-import * as r0Orchestrator from "../fixtures/r0/simple_orchestrator.ts";
-import * as r0Timing from "../fixtures/r0/timing_hook.ts";
-import * as r1Tool from "../fixtures/r1/myname_tool.ts";
-import * as r2Tool from "../fixtures/r2/my_tool.ts";
-import * as r2Placeholder from "../fixtures/r2/placeholder.ts";
-import * as r3Tool from "../fixtures/r3/my_tool.ts";
+import * as calculatorTool from "../fixtures/amplifier/calculator_tool.ts";
+import * as mockProvider from "../fixtures/amplifier/mock_provider.ts";
+import * as simpleContext from "../fixtures/amplifier/simple_context.ts";
+import * as simpleOrchestrator from "../fixtures/amplifier/simple_orchestrator.ts";
+import * as timingHook from "../fixtures/amplifier/timing_hook.ts";
+import * as quickStartTool from "../fixtures/amplifier/quick_start_tool.ts";
+import * as completeTool from "../fixtures/amplifier/complete_tool.ts";
+import * as placeholderTool from "../fixtures/amplifier/placeholder_tool.ts";
+import * as schemaMethodTool from "../fixtures/amplifier/schema_method_tool.ts";
 import * as contextSimple from "../../modules/context-simple/mod.ts";
 import * as hooksApproval from "../../modules/hooks-approval/mod.ts";
 import * as loopBasic from "../../modules/loop-basic/mod.ts";
@@ -30,25 +30,25 @@ function port(module: { mount: unknown }, id: string, config: JsonObject = {}): 
   return { ...module as Module, id, config };
 }
 
-const orchestrator = (config: JsonObject = {}) => port(r0Orchestrator, "simple-orchestrator", config);
-const context = port(r0Context, "simple-context");
-const provider = port(r0Provider, "mock-provider", { api_key: "k", response: "It is 4." });
-const calculator = port(r0Calculator, "calculator-tool");
-const timing = port(r0Timing, "timing-hook", { debug: true });
+const orchestrator = (config: JsonObject = {}) => port(simpleOrchestrator, "simple-orchestrator", config);
+const context = port(simpleContext, "simple-context");
+const provider = port(mockProvider, "mock-provider", { api_key: "k", response: "It is 4." });
+const calculator = port(calculatorTool, "calculator-tool");
+const timing = port(timingHook, "timing-hook", { debug: true });
 
 const answers = (messages: readonly Message[]) =>
   messages.filter((message) => message.role === "tool").map((message) => message.content);
 
 /**
- * Entries of R0's loop in a turn with one call: it emits no execution:start, prompt:submit or execution:end.
+ * Entries of Amplifier's example loop in a turn with one call: it emits no execution:start, prompt:submit or execution:end.
  */
-const R0_CALL = [
+const EXAMPLE_CALL = [
   ...["execution:start", "context:message", "prompt:submit"],
   ...["provider:request", "provider:response", "context:message", "tool:pre", "tool:post", "context:message"],
   ...["provider:request", "provider:response", "context:message", "orchestrator:complete", "execution:end"],
 ];
 
-Deno.test("R0's five examples run together", async () => {
+Deno.test("Amplifier's five example modules run together", async () => {
   const { session, run, turn, data, messages, warnings } = kit({
     orchestrator: orchestrator(),
     context,
@@ -80,13 +80,13 @@ Deno.test("R0's five examples run together", async () => {
   assertEquals(warnings, []);
 });
 
-Deno.test("R0's provider without its key is skipped, and the session fails without a provider", async () => {
-  const { session, data } = kit({ providers: [port(r0Provider, "mock-provider"), ["ours"]] });
+Deno.test("Amplifier's example provider without its key is skipped, and the session fails without a provider", async () => {
+  const { session, data } = kit({ providers: [port(mockProvider, "mock-provider"), ["ours"]] });
   await session.initialize();
   assertEquals(data("module:skipped")[0]?.reason, "not_configured");
 });
 
-Deno.test("R0's loop with calls: hooks see input and id, and each answer and result is emitted once", async () => {
+Deno.test("Amplifier's example loop with calls: hooks see input and id, and each answer and result is emitted once", async () => {
   const seen: JsonObject[] = [];
   const { run, turn, data, messages } = kit({
     orchestrator: orchestrator(),
@@ -96,7 +96,7 @@ Deno.test("R0's loop with calls: hooks see input and id, and each answer and res
     hooks: [timing, hook("tool:pre", (_event, payload) => void seen.push(payload))],
   });
   assertEquals((await run()).status, "completed");
-  assertEquals(turn(), R0_CALL);
+  assertEquals(turn(), EXAMPLE_CALL);
   assertEquals(
     seen.map(({ tool_name, tool_call_id, tool_input, iteration }) => ({
       tool_name,
@@ -119,7 +119,7 @@ Deno.test("R0's loop with calls: hooks see input and id, and each answer and res
   assertToolPairs(messages());
 });
 
-Deno.test("a denied tool does not run although R0's loop ignores the denial", async () => {
+Deno.test("a denied tool does not run although Amplifier's example loop ignores the denial", async () => {
   let ran = 0;
   const { run, turn, data, messages, of } = kit({
     orchestrator: orchestrator(),
@@ -146,7 +146,7 @@ Deno.test("a denied tool does not run although R0's loop ignores the denial", as
   assertToolPairs(messages());
 });
 
-Deno.test("a person is asked, and the answer applies, although R0's loop ignores ask_user", async () => {
+Deno.test("a person is asked, and the answer applies, although Amplifier's example loop ignores ask_user", async () => {
   for (const answer of ["allow", "deny"]) {
     const { run, data, turn, asked } = kit({
       orchestrator: orchestrator(),
@@ -166,7 +166,7 @@ Deno.test("a person is asked, and the answer applies, although R0's loop ignores
   }
 });
 
-Deno.test("no model is called for a denied prompt or request although R0's loop ignores the denial", async () => {
+Deno.test("no model is called for a denied prompt or request although Amplifier's example loop ignores the denial", async () => {
   for (const event of ["prompt:submit", "provider:request"]) {
     const mock = new MockProvider();
     const { run, data } = kit({
@@ -184,7 +184,7 @@ Deno.test("no model is called for a denied prompt or request although R0's loop 
   }
 });
 
-Deno.test("a limit stops R0's loop and leaves a valid history", async () => {
+Deno.test("a limit stops Amplifier's example loop and leaves a valid history", async () => {
   const cases = [
     [{ max_tool_calls: 1 }, "limit:max_tool_calls"],
     [{ max_iterations: 1 }, "limit:max_iterations"],
@@ -206,7 +206,7 @@ Deno.test("a limit stops R0's loop and leaves a valid history", async () => {
   }
 });
 
-Deno.test("the own limit of R0's loop ends the turn as incomplete", async () => {
+Deno.test("the own limit of Amplifier's example loop ends the turn as incomplete", async () => {
   const { run, data } = kit({
     orchestrator: orchestrator({ max_iterations: 2 }),
     providers: [[calls(["t"])]],
@@ -225,7 +225,7 @@ Deno.test("the own limit of R0's loop ends the turn as incomplete", async () => 
   }]);
 });
 
-Deno.test("calls of unknown tools, which R0's loop drops, get results before the next request and at the end", async () => {
+Deno.test("calls of unknown tools, which Amplifier's example loop drops, get results before the next request and at the end", async () => {
   const mock = new MockProvider({ responses: [calls(["gone"], ["t"]), calls(["gone"]), "done"] });
   const { run, messages } = kit({
     orchestrator: orchestrator(),
@@ -246,7 +246,7 @@ Deno.test("calls of unknown tools, which R0's loop drops, get results before the
   assertEquals(answers(limited.messages()), ["Error: Tool 'gone' was not executed"]);
 });
 
-Deno.test("a tool that throws ends R0's loop; the error is emitted and the call gets a result", async () => {
+Deno.test("a tool that throws ends Amplifier's example loop; the error is emitted and the call gets a result", async () => {
   const { run, data, messages, turn } = kit({
     orchestrator: orchestrator(),
     providers: [[calls(["t"], ["t"]), "never"]],
@@ -266,7 +266,7 @@ Deno.test("a tool that throws ends R0's loop; the error is emitted and the call 
   assertToolPairs(messages());
 });
 
-Deno.test("a provider that fails ends R0's loop", async () => {
+Deno.test("a provider that fails ends Amplifier's example loop", async () => {
   const { run, data, turn } = kit({
     orchestrator: orchestrator(),
     providers: [[{ error: { type: "AuthenticationError", message: "bad key" } }]],
@@ -277,7 +277,7 @@ Deno.test("a provider that fails ends R0's loop", async () => {
   assertEquals(turn().slice(-2), ["execution:end", "orchestrator:complete"]);
 });
 
-Deno.test("a graceful cancel ends R0's loop after the tool, an immediate cancel at once", async () => {
+Deno.test("a graceful cancel ends Amplifier's example loop after the tool, an immediate cancel at once", async () => {
   for (const mode of ["graceful", "immediate"] as const) {
     const { run, session, data, messages } = kit({
       orchestrator: orchestrator(),
@@ -296,7 +296,7 @@ Deno.test("a graceful cancel ends R0's loop after the tool, an immediate cancel 
   }
 });
 
-Deno.test("R0's loop runs with our context, provider and tools", async () => {
+Deno.test("Amplifier's example loop runs with our context, provider and tools", async () => {
   const { run, messages } = kit({
     orchestrator: orchestrator(),
     context: port(contextSimple, "context-simple"),
@@ -311,12 +311,12 @@ Deno.test("R0's loop runs with our context, provider and tools", async () => {
   assertToolPairs(messages());
 });
 
-Deno.test("R0's context, provider, tool and hook run with our loops", async () => {
+Deno.test("Amplifier's example context, provider, tool and hook run with our loops", async () => {
   for (const loop of [port(loopBasic, "loop-basic"), undefined]) {
     const { run, data, messages, session } = kit({
       ...(loop ? { orchestrator: loop } : {}),
       context,
-      providers: [port(r0Provider, "mock-provider", { api_key: "k", response: "hello" })],
+      providers: [port(mockProvider, "mock-provider", { api_key: "k", response: "hello" })],
       tools: [calculator],
       hooks: [timing],
     });
@@ -328,7 +328,7 @@ Deno.test("R0's context, provider, tool and hook run with our loops", async () =
   }
 });
 
-Deno.test("R0's timing hook runs in our loop, with its message for the user", async () => {
+Deno.test("Amplifier's example timing hook runs in our loop, with its message for the user", async () => {
   const { run, data } = kit({
     providers: [[calls(["calculator", { expression: "1/0" }]), "done"]],
     tools: [calculator],
@@ -341,7 +341,7 @@ Deno.test("R0's timing hook runs in our loop, with its message for the user", as
   assertMatch(String(data("user:notification")[0]?.message), /^Tool calculator took \d+\.\d\ds$/);
 });
 
-Deno.test("R0's calculator returns its error as a result", async () => {
+Deno.test("Amplifier's example calculator returns its error as a result", async () => {
   const { run, data } = kit({
     providers: [[calls(["calculator", { expression: "1/0" }]), "done"]],
     tools: [calculator],
@@ -354,10 +354,10 @@ Deno.test("R0's calculator returns its error as a result", async () => {
   });
 });
 
-Deno.test("the tools of R1, R2 and R3 run under their own names", async () => {
+Deno.test("Amplifier's example tools run under their own names", async () => {
   const { run, session, messages, warnings, coordinator } = kit({
     providers: [[calls(["myname"], ["my_tool", { param: "x" }], ["my_tool"]), "done"]],
-    tools: [port(r1Tool, "tool-myname"), port(r2Tool, "tool-my-tool")],
+    tools: [port(quickStartTool, "tool-myname"), port(completeTool, "tool-my-tool")],
   });
   await run();
   assertEquals(session.mounts.tools.names, ["myname", "my_tool"]);
@@ -366,7 +366,7 @@ Deno.test("the tools of R1, R2 and R3 run under their own names", async () => {
   assertEquals(warnings, []);
   const third = kit({
     providers: [[calls(["my_tool", { required_param: "y" }]), "done"]],
-    tools: [port(r3Tool, "tool-my-tool")],
+    tools: [port(schemaMethodTool, "tool-my-tool")],
   });
   await third.run();
   assertEquals(third.session.mounts.tools.names, ["my-tool"]);
@@ -377,10 +377,10 @@ Deno.test("the tools of R1, R2 and R3 run under their own names", async () => {
   assert(coordinator().tools.my_tool);
 });
 
-Deno.test("R2's placeholder tool returns that it is not implemented", async () => {
+Deno.test("Amplifier's placeholder tool returns that it is not implemented", async () => {
   const { run, data, messages } = kit({
     providers: [[calls(["my_tool", { operation: "x" }]), "done"]],
-    tools: [port(r2Placeholder, "tool-my-tool")],
+    tools: [port(placeholderTool, "tool-my-tool")],
   });
   await run();
   assertEquals(data("module:skipped"), []);

@@ -79,31 +79,35 @@ const SUBJECTS: readonly (readonly [path: string, run: SuiteRun])[] = [
     tiers: BOTH,
   }],
   ["modules/hooks-timing", { type: "hook", tiers: WORKER }],
-  ["tests/fixtures/r0/calculator_tool.ts", {
+  ["tests/fixtures/amplifier/calculator_tool.ts", {
     type: "tool",
     options: { input: { expression: "2+2" } },
     tiers: WORKER,
   }],
-  ["tests/fixtures/r0/mock_provider.ts", {
+  ["tests/fixtures/amplifier/mock_provider.ts", {
     type: "provider",
     config: { api_key: "k" },
     tiers: WORKER,
     fails: true,
   }],
-  ["tests/fixtures/r0/timing_hook.ts", { type: "hook", tiers: WORKER }],
-  // ported with their bugs: R0's context gives out its own list and parts calls from results; its loop ignores hooks, and falls
+  ["tests/fixtures/amplifier/timing_hook.ts", { type: "hook", tiers: WORKER }],
+  // ported with their bugs: Amplifier's example context gives out its own list and parts calls from results; its loop ignores hooks, and falls
   // over what a bare tool returns, which elsewhere is a result
-  ["tests/fixtures/r0/simple_context.ts", { type: "context", tiers: WORKER, fails: true }],
-  ["tests/fixtures/r0/simple_orchestrator.ts", {
+  ["tests/fixtures/amplifier/simple_context.ts", { type: "context", tiers: WORKER, fails: true }],
+  ["tests/fixtures/amplifier/simple_orchestrator.ts", {
     type: "orchestrator",
     tiers: WORKER,
     fails: true,
     other_words: true,
   }],
-  ["tests/fixtures/r1/myname_tool.ts", { type: "tool", tiers: WORKER }],
-  ["tests/fixtures/r2/my_tool.ts", { type: "tool", options: { input: { param: "x" } }, tiers: WORKER }],
-  ["tests/fixtures/r2/placeholder.ts", { type: "tool", tiers: WORKER }],
-  ["tests/fixtures/r3/my_tool.ts", { type: "tool", tiers: WORKER }],
+  ["tests/fixtures/amplifier/quick_start_tool.ts", { type: "tool", tiers: WORKER }],
+  ["tests/fixtures/amplifier/complete_tool.ts", {
+    type: "tool",
+    options: { input: { param: "x" } },
+    tiers: WORKER,
+  }],
+  ["tests/fixtures/amplifier/placeholder_tool.ts", { type: "tool", tiers: WORKER }],
+  ["tests/fixtures/amplifier/schema_method_tool.ts", { type: "tool", tiers: WORKER }],
 ];
 
 /** Modules that break their contract, and how. */

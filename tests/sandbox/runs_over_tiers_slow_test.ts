@@ -262,16 +262,19 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     prompts: ["one", "two"],
     shows: "session:state",
   },
-  "R0's five examples": {
-    orchestrator: { of: "tests/fixtures/r0/simple_orchestrator.ts" },
-    context: { of: "tests/fixtures/r0/simple_context.ts" },
+  "Amplifier's five example modules": {
+    orchestrator: { of: "tests/fixtures/amplifier/simple_orchestrator.ts" },
+    context: { of: "tests/fixtures/amplifier/simple_context.ts" },
     provider: mock(calling(SUM), calling(["calculator", { expression: "1/0" }]), "Done."),
-    tools: [{ of: "tests/fixtures/r0/calculator_tool.ts" }],
-    hooks: [{ of: "tests/fixtures/r0/timing_hook.ts" }],
+    tools: [{ of: "tests/fixtures/amplifier/calculator_tool.ts" }],
+    hooks: [{ of: "tests/fixtures/amplifier/timing_hook.ts" }],
     shows: "tool:post",
   },
-  "R0's provider with our loop": {
-    provider: { of: "tests/fixtures/r0/mock_provider.ts", config: { api_key: "k", response: "hello" } },
+  "Amplifier's example provider with our loop": {
+    provider: {
+      of: "tests/fixtures/amplifier/mock_provider.ts",
+      config: { api_key: "k", response: "hello" },
+    },
     shows: "content_block:delta",
   },
   "modules that are skipped": {
@@ -286,7 +289,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { of: `export const mount = (c) => c.mount("nowhere", {});` },
       { of: `export const mount = (c) => c.mount("tools", 5);` },
       { of: `export const nothing = 1;` },
-      { of: "tests/fixtures/r0/mock_provider.ts", config: { api_key: "k" } },
+      { of: "tests/fixtures/amplifier/mock_provider.ts", config: { api_key: "k" } },
     ],
     shows: "module:skipped",
   },

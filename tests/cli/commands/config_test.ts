@@ -4,7 +4,7 @@ import { exampleDocument, referencePage } from "../../../src/policy/reference.ts
 import { fakeIo } from "../../support/io.ts";
 
 async function run(command: string, words: readonly string[], stdin = "") {
-  const io = fakeIo({ stdin, cwd: new URL("../../fixtures/r0/", import.meta.url) });
+  const io = fakeIo({ stdin, cwd: new URL("../../fixtures/amplifier/", import.meta.url) });
   const code = await cli(["config", command, ...words], io);
   return { code, stdout: io.stdout, stderr: io.stderr };
 }

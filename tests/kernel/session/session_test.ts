@@ -262,7 +262,7 @@ Deno.test("modules find each other's capabilities, and a child token follows its
   assertEquals(outcome.status, "cancelled");
 });
 
-Deno.test("a context with R0's spelling is guarded like any other", async () => {
+Deno.test("a context with Amplifier's spelling is guarded like any other", async () => {
   const inner = new MockContextManager();
   const old = {
     add_message: (message: Message) => inner.addMessage(message),
