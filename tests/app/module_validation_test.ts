@@ -266,7 +266,7 @@ Deno.test("every case that counts as an error is a case of its suite", () => {
   }
 });
 
-Deno.test("the requirements' own modules have no error", async () => {
+Deno.test("Amplifier's example modules have no error", async () => {
   const modules: [object, string, JsonObject?][] = [
     [calculator_tool, "tool-calculator"],
     [mock_provider, "provider-mock", { api_key: "k" }],

@@ -21,7 +21,7 @@ Deno.test("testTool() passes a good tool, as a tool, a module, and one that is r
   }
 });
 
-Deno.test("testTool() passes the requirements' plain and placeholder tools", async () => {
+Deno.test("testTool() passes Amplifier's plain and placeholder tools", async () => {
   const plain = {
     name: "myname",
     description: "My custom tool",

@@ -59,6 +59,13 @@ Deno.test({
   ignore: POSTGRES === null,
   async fn() {
     await using database = await startPostgres();
+    const readOnlyOfNew = async () => {
+      const client = new pg.Client({ connectionString: database.url });
+      await client.connect();
+      const { rows } = await client.query("SHOW default_transaction_read_only");
+      await client.end();
+      return rows[0].default_transaction_read_only;
+    };
     const setReadOnly = async (value: "on" | "off") => {
       const client = new pg.Client({ connectionString: database.url });
       await client.connect();
@@ -66,7 +73,7 @@ Deno.test({
       await client.query(`ALTER SYSTEM SET default_transaction_read_only = ${value}`);
       await client.query("SELECT pg_reload_conf()");
       await client.end();
-      await new Promise((resolve) => setTimeout(resolve, 500)); // the backends read the file
+      while (await readOnlyOfNew() !== value); // then the postmaster has signalled the older backends too
     };
     await using server = await startServer(["--store", database.url], { env: KEYS });
     const before = (await call(server, "/v1/runs", REQUEST)).body;

@@ -1,5 +1,5 @@
 /**
- * The contract suites ask the same of a module wherever it runs: our own modules and the requirements' examples pass inline, in
+ * The contract suites ask the same of a module wherever it runs: our own modules and Amplifier's examples pass inline, in
  * a worker and in a process, and modules that are broken fail the same checks with the same words.
  */
 import {
@@ -211,7 +211,7 @@ async function compare(lab: Lab, code: Code, run: SuiteRun, inline: () => Promis
   }
 }
 
-Deno.test("contract suites pass in every tier, for our own modules and the requirements' examples", async (t) => {
+Deno.test("contract suites pass in every tier, for our own modules and Amplifier's examples", async (t) => {
   await using lab = new Lab();
   for (const [path, run] of someOf(SUBJECTS, 2)) {
     await t.step(`${path}: inline, ${run.tiers.join(", ")}`, async () => {

@@ -129,7 +129,7 @@ Deno.test("capabilities overwrite silently and are null when missing", () => {
   assertEquals(coordinator.getCapability("x"), 2);
 });
 
-Deno.test("the coordinator answers in the requirements' spelling too", async () => {
+Deno.test("the coordinator answers in Amplifier's spelling too", async () => {
   const ported = new TestCoordinator() as unknown as {
     register_capability(name: string, value: unknown): void;
     get_capability(name: string): unknown;

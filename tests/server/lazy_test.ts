@@ -42,6 +42,26 @@ Deno.test("imports are literal: Deno finds every file and package from main.ts a
   assertEquals(packages.filter((name) => !packagesIn([...found]).includes(name)), []);
 });
 
+Deno.test("only modules of plans and the WebAssembly of esbuild are imported by a computed name", () => {
+  const computed = [...sourceFiles("src/"), ...sourceFiles("modules/"), "main.ts"].flatMap((path) => {
+    const found: string[] = [];
+    const visitor: Deno.lint.LintVisitor = {
+      ImportExpression: ({ source }) => {
+        if (source.type !== "Literal") found.push(path);
+      },
+    };
+    const text = Deno.readTextFileSync(new URL(path, ROOT));
+    Deno.lint.runPlugin({ name: "imports", rules: { visit: { create: () => visitor } } }, path, text);
+    return found;
+  });
+  assertEquals(computed.sort(), [
+    "src/loader/bundler/bundler_in_process.ts", // wasm_source.js
+    "src/loader/link.ts", // the code of a module, as a data: URL
+    "src/loader/link.ts",
+    "src/sandbox/worker_runtime/main.ts", // the same in a sandbox
+  ]);
+});
+
 const ROOT = new URL("../../", import.meta.url);
 
 /** First files of child processes and workers. */

@@ -3,6 +3,7 @@ import { type ChatRequest, type JsonObject, LLMError } from "preamp";
 import { mountProvider } from "preamp/provider";
 import { TestCoordinator, testProvider, turn } from "preamp/testing";
 import { assertEquals, assertRejects } from "../../assert.ts";
+import { until } from "../../support/clock.ts";
 import { definitionOf, type Mounted, mountFake, textAnswer } from "./fake_backend.ts";
 
 const HELLO: ChatRequest = { messages: [{ role: "user", content: "Hello" }] };
@@ -248,9 +249,13 @@ Deno.test("an error of the backend keeps the numbers that only its fields have",
 
 Deno.test("an abort ends the call at once, even when the backend ignores it", async () => {
   const abort = new AbortController();
-  const { provider, coordinator } = await mountFake(() => new Promise(() => {}));
+  let sent = false;
+  const { provider, coordinator } = await mountFake(() => {
+    sent = true;
+    return new Promise(() => {});
+  });
   const call = provider.complete(HELLO, { signal: abort.signal });
-  setTimeout(() => abort.abort(new Error("stop")), 5);
+  until(() => sent).then(() => abort.abort(new Error("stop")));
   const error = await assertRejects(() => call, LLMError) as LLMError;
   assertEquals([error.type, error.retryable], ["AbortError", false]);
   assertEquals(coordinator.hooks.getEvents("provider:retry"), []);
@@ -262,7 +267,7 @@ Deno.test("an abort ends the wait before a retry", async () => {
     throw new LLMError("RateLimitError", "slow down");
   });
   coordinator.hooks.register("provider:retry", () => {
-    setTimeout(() => abort.abort(), 5);
+    setTimeout(() => abort.abort(), 0); // the wait begins after this event
     return null;
   });
   const error = await assertRejects(
@@ -324,9 +329,11 @@ Deno.test("max_concurrent calls run at once, across sessions with the same key, 
   const other = await mountFake(send("other"), { ...config, api_key: "sk-concurrent-2" });
   const abort = new AbortController();
   const calls: Promise<unknown>[] = [];
+  const waiting = () =>
+    [one, two].flatMap(({ coordinator }) => coordinator.hooks.getEvents("provider:concurrency")).length;
   const call = async (mounted: Mounted, signal?: AbortSignal) => {
     calls.push(mounted.provider.complete(HELLO, signal ? { signal } : {}));
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    await until(() => order.length + waiting() === calls.length);
   };
   await call(one);
   await call(two);
@@ -348,7 +355,7 @@ Deno.test("max_concurrent calls run at once, across sessions with the same key, 
   await gone;
   release[0]!();
   await calls[0];
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => order.length > 3);
   assertEquals(order, ["one", "two", "other", "two"]);
   for (const end of release) end();
   await Promise.all([calls[1], calls[3], calls[4]]);
