@@ -8,6 +8,7 @@ import { consoleMethods, type ConsoleWriter } from "../sdk/console.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { installSdk } from "../sdk/sdk_global.ts";
+import { splitMap } from "./bundler/source_map.ts";
 import { displayUrl } from "./module_errors.ts";
 import type { ModuleBundle } from "./types.ts";
 
@@ -101,13 +102,13 @@ export function withModuleConsole<T>(write: ModuleConsoleWriter, body: () => T):
   return current.run(write, body);
 }
 
-/** Returns the code of a bundle with a `console` of its own, appended so that no line moves. */
-function withOwnConsole(code: string, module: string): string {
+/** Returns a bundle with a `console` of its own, appended so that no line moves. */
+function withOwnConsole(bundle: string, module: string): string {
   Reflect.set(globalThis, KEY, consoleOf);
   const source = `export const console=globalThis[Symbol.for("preamp.console")](${JSON.stringify(module)})`;
   const statement = `\nimport{console}from"data:text/javascript,${encodeURIComponent(source)}";\n`;
-  const map = code.lastIndexOf("\n//# sourceMappingURL=");
-  return map < 0 ? code + statement : code.slice(0, map) + statement + code.slice(map);
+  const { code, comment } = splitMap(bundle);
+  return code + statement + comment;
 }
 
 /** Returns whether linking failed because the bundle already declares `console`. */

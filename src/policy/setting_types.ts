@@ -38,7 +38,7 @@ export interface SettingType<T = unknown> {
   read(value: unknown, path: Path, findings: Findings, document: JsonObject): T | undefined;
 }
 
-/** SettingTypes by key. */
+/** Types of settings by key. */
 export type SettingTypes = Readonly<Record<string, SettingType>>;
 
 /** Optional fields of a type. */

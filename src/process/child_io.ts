@@ -1,4 +1,4 @@
-/** The child's side of `spawn_child.ts`: frames on stdin and stdout, a console that does not disturb them, no permissions. */
+/** The child's side of `child_process.ts`: frames on stdin and stdout, a console that does not disturb them, no permissions. */
 import { PERMISSION_KINDS, type PermissionKind } from "../sdk/plan.ts";
 import { encodeFrame, FrameReader } from "./frames.ts";
 

@@ -4,7 +4,7 @@
  */
 import { type Check, failed } from "../../kernel/mounting/module_checks.ts";
 import { encodeFrame, type Frame } from "../../process/frames.ts";
-import { type Child, ownEnv, ownProgram, spawnChild } from "../../process/spawn_child.ts";
+import { Child, ownEnv, ownProgram } from "../../process/child_process.ts";
 import { LateError, within } from "../../process/system_clock.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
@@ -79,7 +79,7 @@ export async function validateInProcess(
 
 function startChild(allow: readonly PermissionKind[], env: () => Record<string, string>): Child {
   try {
-    return spawnChild({
+    return new Child({
       ...ownProgram({ name: "validate", entry: new URL("./child.ts", import.meta.url).href, allow }),
       // the variables of Deno's cache are not visible to the module, which has no env permission
       env: allow.includes("env") ? env() : ownEnv(),

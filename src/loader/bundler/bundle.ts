@@ -7,7 +7,7 @@ import type * as Esbuild from "esbuild-wasm/esm/browser.js";
 import { type Sealed, sealImports } from "./imports.ts";
 import { type Declared, NOTHING_DECLARED, readDeclared } from "./static_manifest.ts";
 import { kindOfAttribute, kindOfUrl, mayImport, mediaTypeOf, resolveSpecifier } from "../fetch/specifiers.ts";
-import { originalPlaces, type SourceMap } from "./source_map.ts";
+import { originalPlaces, type SourceMap, withMap } from "./source_map.ts";
 import type { BundleAnswer, BundleProblem, BundleRequest, GraphFile, RefusedImport } from "../types.ts";
 
 /**
@@ -140,11 +140,6 @@ function declaredBy({ code, exports }: Sealed): Declared | null {
   if (!exports.includes("module")) return NOTHING_DECLARED;
   const declared = readDeclared(code);
   return declared && JSON.stringify(declared).length <= MAX_DECLARED ? declared : null;
-}
-
-function withMap(code: string, map: SourceMap): string {
-  const bytes = new TextEncoder().encode(JSON.stringify(map));
-  return `${code}\n//# sourceMappingURL=data:application/json;base64,${bytes.toBase64()}\n`;
 }
 
 function placesOf(

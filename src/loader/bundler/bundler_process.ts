@@ -4,7 +4,7 @@
  * that source is then refused for a while.
  */
 import { encodeFrame } from "../../process/frames.ts";
-import { type Child, ownEnv, ownProgram, spawnChild } from "../../process/spawn_child.ts";
+import { Child, ownEnv, ownProgram } from "../../process/child_process.ts";
 import { LateError, within } from "../../process/system_clock.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { type BundlerFailure, BundlerQueue, FailedSources, problemOfFailure } from "./bundler_queue.ts";
@@ -61,7 +61,7 @@ const LIMITS = { memory_mb: 1_024, cpu_s: 30 };
 
 /** Starts the bundler's child. It has no permissions, and no environment except the location of Deno's cache. */
 export function startBundlerChild(): Child {
-  return spawnChild({
+  return new Child({
     ...ownProgram({ name: "bundle", entry: new URL("./bundler_source.js", import.meta.url).href }),
     env: ownEnv(),
     limits: LIMITS,

@@ -1,28 +1,22 @@
 /** Converts a bundle to a file for others: it imports the parts of the SDK, and its source map names no local folder. */
-import type { SourceMap } from "./source_map.ts";
+import { readMap, splitMap, withMap } from "./source_map.ts";
 import type { ModuleBundle } from "../types.ts";
-
-const MAP_COMMENT = "\n//# sourceMappingURL=data:application/json;base64,";
 
 /**
  * Returns a bundle as a self-contained file. Its first line imports the parts of the SDK and publishes them where the code reads
  * them, unless the host already did.
  */
-export function publishable({ code, uses, url }: ModuleBundle): string {
-  const at = code.lastIndexOf(MAP_COMMENT);
-  const text = at === -1 ? code : code.slice(0, at);
+export function publishable({ code: bundle, uses, url }: ModuleBundle): string {
+  const { code, comment } = splitMap(bundle);
   const lines = uses.length === 0 ? 0 : 1;
   const head = lines === 0 ? "" : `${headOf(uses)}\n`;
-  if (at === -1) return head + text;
-  const encoded = code.slice(at + MAP_COMMENT.length).trim();
-  const map = JSON.parse(new TextDecoder().decode(Uint8Array.fromBase64(encoded))) as SourceMap; // written by bundle.ts
-  const shifted = {
+  if (comment === "") return head + code;
+  const map = readMap(comment);
+  return withMap(head + code, {
     ...map,
     mappings: ";".repeat(lines) + map.mappings,
     sources: map.sources.map((source) => relativeTo(source, url)),
-  };
-  const bytes = new TextEncoder().encode(JSON.stringify(shifted));
-  return `${head}${text}${MAP_COMMENT}${bytes.toBase64()}\n`;
+  });
 }
 
 /** Reads a text of {@link publishable}; returns the parts of the SDK that it uses, and its code with unchanged lines. */

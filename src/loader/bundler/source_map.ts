@@ -1,4 +1,4 @@
-/** Reads source maps (ECMA-426): finds the position in the author's file for a position in a bundle. */
+/** Source maps (ECMA-426): a bundle ends with its map, which gives the position in the author's file for one in the bundle. */
 
 /** Used fields of a source map. */
 export interface SourceMap {
@@ -6,6 +6,28 @@ export interface SourceMap {
   sources: string[];
   names: string[];
   mappings: string;
+}
+
+/** Starts the comment that ends a bundle; the map in base64 follows. */
+const COMMENT = "\n//# sourceMappingURL=data:application/json;base64,";
+
+/** Returns the code with its map as the last line. */
+export function withMap(code: string, map: SourceMap): string {
+  return `${code}${COMMENT}${new TextEncoder().encode(JSON.stringify(map)).toBase64()}\n`;
+}
+
+/** Splits a bundle into its code and the comment with its map; the comment is empty if the bundle has no map. */
+export function splitMap(bundle: string): { code: string; comment: string } {
+  const end = bundle.lastIndexOf(COMMENT);
+  return end === -1
+    ? { code: bundle, comment: "" }
+    : { code: bundle.slice(0, end), comment: bundle.slice(end) };
+}
+
+/** Reads a comment of {@link splitMap}. */
+export function readMap(comment: string): SourceMap {
+  const encoded = comment.slice(COMMENT.length).trim();
+  return JSON.parse(new TextDecoder().decode(Uint8Array.fromBase64(encoded))) as SourceMap; // written by withMap
 }
 
 /** A position in an author's file; line and column count from 1. */

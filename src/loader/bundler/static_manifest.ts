@@ -5,6 +5,7 @@
  */
 import { type AnyNode, type Expression, Parser, type Pattern, type Program, type Property } from "acorn";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { splitMap } from "./source_map.ts";
 
 /** Most characters of a bundle whose declaration is read. A hostile one of this length takes five seconds. */
 const MAX_CHARS = 1024 * 1024;
@@ -28,8 +29,7 @@ export const NOTHING_DECLARED: Declared = { fields: {}, unread: [] };
 
 /** Returns the module's declaration; null if it is not a literal, or the code is too long or cannot be parsed. */
 export function readDeclared(code: string, max_chars = MAX_CHARS): Declared | null {
-  const end = code.lastIndexOf("\n//# sourceMappingURL=");
-  const text = end === -1 ? code : code.slice(0, end);
+  const text = splitMap(code).code;
   const program = text.length > max_chars ? undefined : parseModule(text);
   const name = program && localName(program);
   if (program === undefined || name === undefined) return null;

@@ -3,7 +3,7 @@
  * its own, reads its output within limits, and kills it as a group.
  */
 import { concat, encodeFrame, FrameTooLarge } from "../../process/frames.ts";
-import { type Child, ownEnv, ownProgram, spawnChild } from "../../process/spawn_child.ts";
+import { Child, ownEnv, ownProgram } from "../../process/child_process.ts";
 import type { SystemLimits } from "../../process/system_limits.ts";
 import { PERMISSION_KINDS } from "../../sdk/plan.ts";
 import type { Channel, ChannelListener, GuestExit } from "../protocol.ts";
@@ -29,7 +29,7 @@ export class GuestProcess implements Channel {
   constructor(limits: SystemLimits) {
     this.#folder = Deno.makeTempDirSync({ prefix: "preamp-guest-" });
     try {
-      this.#child = spawnChild({
+      this.#child = new Child({
         ...ownProgram({
           name: "guest",
           entry: new URL("../child/child.ts", import.meta.url).href,

@@ -5,7 +5,7 @@ import {
   MAX_ANSWER_BYTES,
   startBundlerChild,
 } from "../../../src/loader/bundler/bundler_process.ts";
-import { type Child, ownEnv, spawnChild } from "../../../src/process/spawn_child.ts";
+import { Child, ownEnv } from "../../../src/process/child_process.ts";
 import type { BundlerClient, BundleRequest } from "../../../src/loader/types.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { refusal } from "../../support/plans.ts";
@@ -31,7 +31,7 @@ function startOf(body: string): () => Child {
     output.write(JSON.stringify({ id: 0, answer: { kind: "ready" } }));
     for (let frame = await frames.next(), turn = 1; frame; frame = await frames.next(), turn++) { const { id, request: { entry } } = JSON.parse(frame.text); ${body} }`;
   return () =>
-    spawnChild({
+    new Child({
       command: Deno.execPath(),
       args: [
         ...["run", "--no-prompt", "--no-check", "--cached-only", "--config"],
@@ -114,7 +114,7 @@ Deno.test("an idle child is stopped after a while, and started again when it is 
 
 Deno.test("bundle() says what to do where no process may be started", async () => {
   const bundler = createBundlerProcess({
-    start: () => spawnChild({ command: "/nowhere/at/all", args: [], env: {}, limit: () => 0 }),
+    start: () => new Child({ command: "/nowhere/at/all", args: [], env: {}, limit: () => 0 }),
   });
   const error = await refusal(() => bundler.bundle(requestOf(""), clientOf("a")));
   assertMatch(error.message, /pass --allow-run/);

@@ -1,5 +1,5 @@
 import { waitFor } from "preamp/testing";
-import { type ChildOptions, spawnChild } from "../../src/process/spawn_child.ts";
+import { Child, type ChildOptions } from "../../src/process/child_process.ts";
 import { withLimits } from "../../src/process/system_limits.ts";
 import { LateError, within } from "../../src/process/system_clock.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
@@ -9,7 +9,7 @@ const WAIT = { timeout_ms: 30_000 };
 
 /** Starts a shell script; `$$` is its process id. */
 function script(text: string, more: Partial<ChildOptions> = {}) {
-  return spawnChild({ command: "/bin/sh", args: ["-c", text], env: {}, limit: () => 1_000, ...more });
+  return new Child({ command: "/bin/sh", args: ["-c", text], env: {}, limit: () => 1_000, ...more });
 }
 
 function isAlive(pid: number): boolean {

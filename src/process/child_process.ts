@@ -9,7 +9,7 @@ import { type Program, type SystemLimits, withLimits } from "./system_limits.ts"
 import { within } from "./system_clock.ts";
 import type { PermissionKind } from "../sdk/plan.ts";
 
-/** Options of {@link spawnChild}. */
+/** Options of a {@link Child}. */
 export interface ChildOptions extends Program {
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string;
@@ -28,12 +28,7 @@ const MAX_STDERR = 64 * 1024;
 /** Milliseconds to wait for the last output of a child that has exited: a process that it started may keep its pipes open. */
 const DRAIN_MS = 200;
 
-/** Starts a child. @throws {Error} if this host cannot start it. */
-export function spawnChild(options: ChildOptions): Child {
-  return new Child(options);
-}
-
-/** A started child process. */
+/** A child process, started by the constructor. @throws {Error} if this host cannot start it. */
 export class Child {
   /** Resolves when it has exited. */
   readonly status: Promise<Deno.CommandStatus>;
