@@ -47,7 +47,7 @@ export class RunService implements Runs {
     this.#scheduler = new RunScheduler(deps, this.#sessions, {
       awaitsApproval: async (stored) =>
         (await this.#remote.currentRun(stored as unknown as Run)).status === "awaiting_approval",
-      cancel: (run_id, reason) => this.#cancelAnywhere(run_id, reason),
+      cancel: (run_id, reason) => this.#cancel(run_id, { kind: "cancel", mode: "graceful", reason }),
     });
     this.#remote = new RemoteRuns(
       deps,
@@ -148,24 +148,20 @@ export class RunService implements Runs {
   async cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run> {
     const run = await this.get(caller, run_id);
     if (run.ended_at !== null) return run;
-    await this.#command(caller, run_id, { kind: "cancel", mode }).catch((error) => {
-      if (!hasCode(error, "run_ended")) throw error; // it ended first, which is as good
-    });
+    await this.#cancel(run_id, { kind: "cancel", mode });
     return await this.get(caller, run_id);
   }
 
   async steer(caller: Caller, run_id: string, text: string): Promise<Run> {
     const run = await this.get(caller, run_id);
     if (run.ended_at !== null) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
-    await this.#command(caller, run_id, { kind: "steer", text });
+    await this.#command(run_id, { kind: "steer", text });
     return await this.get(caller, run_id);
   }
 
   /** Cancels a run of any process. */
-  async #cancelAnywhere(run_id: string, reason: string): Promise<void> {
-    const command: RunCommand = { kind: "cancel", mode: "graceful", reason };
-    const is_here = this.#scheduler.activeRun(run_id) !== undefined;
-    await (is_here ? this.#carryOut(run_id, command) : this.#remote.send(run_id, command)).catch((error) => {
+  async #cancel(run_id: string, command: RunCommand): Promise<void> {
+    await this.#command(run_id, command).catch((error) => {
       if (!hasCode(error, "run_ended")) throw error; // it ended first, which is as good
     });
   }
@@ -174,9 +170,9 @@ export class RunService implements Runs {
    * Carries out a command for a run that has not ended, here or in the process that executes it.
    * @throws {PreampError} the error of the command, or `overloaded` when no process executes the run.
    */
-  async #command(caller: Caller, run_id: string, command: RunCommand): Promise<void> {
-    if (this.#activeRun(caller, run_id) || !this.#remote.possible) await this.#carryOut(run_id, command);
-    else await this.#remote.send(run_id, command);
+  async #command(run_id: string, command: RunCommand): Promise<void> {
+    const is_here = this.#scheduler.activeRun(run_id) !== undefined || !this.#remote.possible;
+    await (is_here ? this.#carryOut(run_id, command) : this.#remote.send(run_id, command));
   }
 
   /** Carries out a command for a run of this process. */
@@ -221,7 +217,7 @@ export class RunService implements Runs {
     const now = async () =>
       (await this.approvals(caller, run_id)).find(({ id }) => id === approval_id) ?? approval;
     try {
-      await this.#command(caller, run_id, {
+      await this.#command(run_id, {
         kind: "decide",
         approval_id,
         decision: answer.decision,

@@ -76,6 +76,8 @@ export class Sequencer {
   readonly #used = new Set<Entry>();
   readonly #begun_agents = new Set<Entry>();
   readonly #finished = Promise.withResolvers<Difference | null>();
+  /** Resolves to null at the end of the recording, or to the first difference. */
+  readonly finished = this.#finished.promise;
   #is_finished = false;
   #position = 0;
   /** Aborted when an entry comes. */
@@ -86,11 +88,6 @@ export class Sequencer {
   constructor(options: SequencerOptions) {
     this.#options = options;
     this.#is_redacted = JSON.stringify(options.entries).includes(REDACTED);
-  }
-
-  /** Resolves to null at the end of the recording, or to the first difference. */
-  get finished(): Promise<Difference | null> {
-    return this.#finished.promise;
   }
 
   /** Index of the next entry. */

@@ -108,7 +108,9 @@ export class SessionStore {
    */
   async load(caller: Caller, id: string): Promise<SavedSession> {
     const record = await this.#store.get(SESSION_KIND, id);
-    if (!record || record.namespace !== caller.namespace) throw notFound(id);
+    if (!record || record.namespace !== caller.namespace) {
+      throw new PreampError("not_found", `Cannot find session "${printableId(id)}"`);
+    }
     return record.value as unknown as SavedSession;
   }
 
@@ -164,10 +166,6 @@ export function listOptions(
     limit,
     ...(options.cursor === undefined ? {} : { cursor: options.cursor }),
   };
-}
-
-function notFound(id: string): PreampError {
-  return new PreampError("not_found", `Cannot find session "${printableId(id)}"`);
 }
 
 /** Returns the session resource. `live`: the session's active run. */
