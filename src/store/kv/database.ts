@@ -75,7 +75,7 @@ export const keys = {
 } satisfies Record<string, (...args: never[]) => Deno.KvKey>;
 
 /** Keys of one `getMany`. */
-const READS = 10;
+export const READS = 10;
 
 /** Reads any number of keys. */
 export async function getAll<Value>(

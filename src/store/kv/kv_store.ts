@@ -13,6 +13,7 @@ import {
   type LogValue,
   openKv,
   readContent,
+  READS,
   type RecordValue,
   repeat,
   type SegmentValue,
@@ -32,8 +33,6 @@ export interface KvStoreOptions {
 /** As `poll_ms`: files of other processes have no notifications. */
 const POLL_MS = 500;
 const PURGE_EVERY_MS = 60_000;
-/** Index keys whose records are read together. */
-const READS = 10;
 /** Attempts to read a text that was replaced while it was read. */
 const ATTEMPTS = 5;
 

@@ -223,32 +223,25 @@ class PostgresStore implements Store {
     return this.#now === null ? null : this.#now();
   }
 
-  async #query(text: string, values: Value[]): Promise<Row[]> {
-    for (let attempt = 1;; attempt++) {
-      try {
-        return (await this.#pool.query(text, values)).rows;
-      } catch (error) {
-        if (attempt === ATTEMPTS || !RETRIED.has(codeOf(error))) throw toStoreError(error);
-      }
-    }
+  #query(text: string, values: Value[]): Promise<Row[]> {
+    return retried(async () => (await this.#pool.query(text, values)).rows);
   }
 
-  async #transaction(body: (client: Queryable) => Promise<void>): Promise<void> {
-    for (let attempt = 1;; attempt++) {
+  #transaction(body: (client: Queryable) => Promise<void>): Promise<void> {
+    return retried(async () => {
       const client = await this.#pool.connect();
       let broken = false;
       try {
         await client.query("BEGIN");
         await body(client);
         await client.query("COMMIT");
-        return;
       } catch (error) {
         broken = await client.query("ROLLBACK").then(() => false, () => true);
-        if (attempt === ATTEMPTS || !RETRIED.has(codeOf(error))) throw toStoreError(error);
+        throw error;
       } finally {
         client.release(broken);
       }
-    }
+    });
   }
 
   /** Deletes expired records and logs in parts. Every process does it; the rows are the same for all. */
@@ -273,6 +266,17 @@ class PostgresStore implements Store {
 const RETRIED: ReadonlySet<string> = new Set(["40001", "40P01"]);
 /** Codes of Postgres that mean that nothing can be written: disk full, out of memory, read-only database. */
 const FULL: ReadonlySet<string> = new Set(["53100", "53200", "25006"]);
+
+/** Resolves to the result of a transaction; repeats it when the database ended it because another one was in its way. */
+async function retried<T>(transaction: () => Promise<T>): Promise<T> {
+  for (let attempt = 1;; attempt++) {
+    try {
+      return await transaction();
+    } catch (error) {
+      if (attempt === ATTEMPTS || !RETRIED.has(codeOf(error))) throw toStoreError(error);
+    }
+  }
+}
 
 function codeOf(error: unknown): string {
   const { code } = error as { code?: unknown };
