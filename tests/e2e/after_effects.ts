@@ -65,7 +65,7 @@ export type Result = Pick<Ended, "code" | "stdout" | "stderr">;
  */
 export async function assertCommandReplays(
   args: readonly string[],
-  { code, stdout }: Ended,
+  { code, stdout }: Result,
   run: (args: readonly string[], stdin?: string) => Promise<Result>,
 ): Promise<void> {
   if (args[0] !== "run" || code > 1 || args.includes("-h") || args.includes("--help")) return;

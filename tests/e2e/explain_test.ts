@@ -1,7 +1,7 @@
 /** The tools on plans in the real process: all five types from five URLs, nothing of them executed. */
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { planOfFive, serveModules } from "./module_server.ts";
-import { runProgram, startServer } from "./program.ts";
+import { runCommand, startServer } from "./program.ts";
 import { inFolder } from "../support/folder.ts";
 
 /** Every file throws at its top level: it can be looked at, and cannot be run. */
@@ -20,7 +20,7 @@ Deno.test("plan explain and plan lock tell all of five modules from five URLs, a
     await using server = await servePoisoned();
     await Deno.writeTextFile(`${folder}/plan.yaml`, JSON.stringify(planOfFive(server.url)));
     const program = (...args: string[]) =>
-      runProgram(args, { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } });
+      runCommand(args, { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } });
 
     const explained = await program("plan", "explain", "plan.yaml", "--output-format", "json");
     assertEquals(explained.code, 0, explained.stderr);
@@ -58,7 +58,7 @@ Deno.test("plan explain and plan lock tell all of five modules from five URLs, a
     );
     server.files[path] = `${server.files[path]} `;
     const elsewhere = { cwd: folder, env: { PREAMP_HOME: `${folder}/other` } };
-    const refused = await runProgram(["plan", "explain", "plan.yaml"], elsewhere);
+    const refused = await runCommand(["plan", "explain", "plan.yaml"], elsewhere);
     assertEquals(refused.code, 1);
     assertStringIncludes(refused.stderr, `${server.url}${path}`);
     assertEquals((await program("plan", "lock", "--check", "plan.yaml")).code, 1);

@@ -1,7 +1,7 @@
 /** `preamp module validate | bundle | hash` as a process, on files and URLs: hostile modules cost their author an error alone. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { serveFiles } from "../support/loader.ts";
-import { type Json, ROOT, runProgram } from "./program.ts";
+import { type Json, ROOT, runCommand, runProgram } from "./program.ts";
 import { temporaryFolder } from "../support/folder.ts";
 
 const TOOL = `export const module = { id: "tool-x", type: "tool", version: "1.0.0" };
@@ -26,8 +26,9 @@ async function withFiles(files: Record<string, string>, use: (cwd: string) => Pr
 async function validate(
   args: readonly string[],
   cwd: string,
+  run: typeof runCommand = runCommand,
 ): Promise<{ code: number; report: Json; stderr: string }> {
-  const { code, stdout, stderr } = await runProgram([
+  const { code, stdout, stderr } = await run([
     "module",
     "validate",
     "--output-format",
@@ -45,7 +46,7 @@ Deno.test("module validate prints the message of Amplifier's validator and exits
   withFiles(
     { "tool-none/mod.ts": "export async function mount(coordinator, config) { return null; }" },
     async (cwd) => {
-      const { code, stdout } = await runProgram(["module", "validate", "tool-none"], { cwd });
+      const { code, stdout } = await runCommand(["module", "validate", "tool-none"], { cwd });
       assertEquals(code, 1);
       assert(
         stdout.includes(
@@ -174,13 +175,13 @@ Deno.test("module validate survives a module that ends the process or floods its
     ),
   }, async (cwd) => {
     const options = ["-t", "tool"];
-    const exits = await validate([...options, "exits.ts"], cwd);
+    const exits = await validate([...options, "exits.ts"], cwd, runProgram);
     assertEquals(exits.code, 1);
     assertMatch(errorsOf(exits.report).join(), /execute crashed .*: TypeError: Deno\.exit is not available/);
-    const rejects = await validate([...options, "rejects.ts"], cwd);
+    const rejects = await validate([...options, "rejects.ts"], cwd, runProgram);
     assertEquals(rejects.code, 1);
     assertMatch(errorsOf(rejects.report).join(), /its process exited with code \d+ during execute\(\)/);
-    const talks = await validate([...options, "talks.ts"], cwd);
+    const talks = await validate([...options, "talks.ts"], cwd, runProgram);
     assertEquals(talks.code, 0);
     assertMatch(talks.stderr, /Console output of the module:\n {2}\| x{100}\n/);
   }));
@@ -216,7 +217,7 @@ Deno.test("module validate says what is wrong with its words", async () => {
     [["git+ssh://host/x"], /git\+ssh: is not supported/],
   ];
   for (const [args, text] of wrong) {
-    const { code, stderr } = await runProgram(["module", "validate", ...args]);
+    const { code, stderr } = await runCommand(["module", "validate", ...args]);
     assertEquals(code, 2, args.join(" "));
     assertMatch(stderr, text);
   }
@@ -224,16 +225,16 @@ Deno.test("module validate says what is wrong with its words", async () => {
 
 Deno.test("module hash prints the digest for `integrity`, and every file", async () => {
   await using server = serveFiles({ "mod.ts": `export { mount } from "./a.ts";`, "a.ts": tool() });
-  const { code, stdout } = await runProgram(["module", "hash", "--json", `${server.url}mod.ts`]);
+  const { code, stdout } = await runCommand(["module", "hash", "--json", `${server.url}mod.ts`]);
   assertEquals(code, 0);
   const { integrity, files, exports } = JSON.parse(stdout);
   assertMatch(integrity, /^sha256-[\w+/]{43}=$/);
   assertEquals(files.map(({ url }: Json) => url.slice(server.url.length)).sort(), ["a.ts", "mod.ts"]);
   assertEquals(exports, ["mount"]);
-  const text = await runProgram(["module", "hash", `${server.url}mod.ts`]);
+  const text = await runCommand(["module", "hash", `${server.url}mod.ts`]);
   assertEquals(text.stdout.split("\n")[0], integrity);
   server.files["a.ts"] = `${tool()} `;
-  const changed = await runProgram(["module", "hash", `${server.url}mod.ts`]);
+  const changed = await runCommand(["module", "hash", `${server.url}mod.ts`]);
   assert(changed.stdout.split("\n")[0] !== integrity);
 });
 
@@ -250,11 +251,11 @@ Deno.test("module hash takes a folder for what its deno.json exports, or for its
       "/b/tool.ts",
     ]];
     for (const [name, entry] of entries) {
-      const { stdout, stderr } = await runProgram(["module", "hash", "--json", name], { cwd });
+      const { stdout, stderr } = await runCommand(["module", "hash", "--json", name], { cwd });
       assert(JSON.parse(stdout || stderr).url.endsWith(entry));
     }
     assertMatch(
-      (await runProgram(["module", "hash", "c"], { cwd })).stderr,
+      (await runCommand(["module", "hash", "c"], { cwd })).stderr,
       /Cannot read \.\/c\/deno\.json: it is not valid JSON/,
     );
   }));
@@ -268,7 +269,7 @@ Deno.test("module bundle writes one file that is the same module, and names no f
     "run.ts":
       `import { ToolResult } from "preamp";\nexport async function run(): Promise<unknown> {\n  throw new RangeError("here");\n  return ToolResult({});\n}`,
   }, async (cwd) => {
-    const made = await runProgram(["module", "bundle", "-o", "out.js", "mod.ts"], { cwd });
+    const made = await runCommand(["module", "bundle", "-o", "out.js", "mod.ts"], { cwd });
     assertEquals(made.code, 0, made.stderr);
     const code = await Deno.readTextFile(`${cwd}/out.js`);
     assertMatch(code, /^import \* as preamp_0 from "preamp";/);
@@ -278,6 +279,6 @@ Deno.test("module bundle writes one file that is the same module, and names no f
     const { report, stderr } = await validate(["-t", "tool", "out.js"], cwd);
     assertEquals([report.checks[0].name, report.suite.length], ["module_importable", 10], stderr);
     assertEquals(errorsOf(report), []);
-    const again = await runProgram(["module", "bundle", "-o", "mod.ts", "mod.ts"], { cwd });
+    const again = await runCommand(["module", "bundle", "-o", "mod.ts", "mod.ts"], { cwd });
     assertMatch(again.stderr, /it is a file of the module; choose another name/);
   }));

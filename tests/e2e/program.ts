@@ -122,13 +122,32 @@ export async function runProgram(args: readonly string[], options: ProgramOption
   const ended = await runToEnd(args, options);
   // modules read variables of the process, which are those of all test files: a command that sets some has a process
   const is_here = Object.keys(options.env ?? {}).every((name) => name.startsWith("PREAMP_"));
-  const again = is_here ? runHere : runToEnd;
+  await assertReplays(args, ended, options, is_here ? runHere : runToEnd);
+  return ended;
+}
+
+/**
+ * As {@link runProgram}, in this process unless an executable is tested: for commands whose start, signals and
+ * permissions are tested elsewhere. Variables are those of Preamp only.
+ */
+export async function runCommand(args: readonly string[], options: ProgramOptions = {}): Promise<Result> {
+  if (Deno.env.has("PREAMP_BIN")) return await runProgram(args, options);
+  const ended = await runHere(args, options);
+  await assertReplays(args, ended, options, runHere);
+  return ended;
+}
+
+async function assertReplays(
+  args: readonly string[],
+  ended: Result,
+  options: ProgramOptions,
+  again: (args: readonly string[], options: ProgramOptions) => Promise<Result>,
+): Promise<void> {
   await assertCommandReplays(
     args,
     ended,
     (args, stdin) => again(args, stdin === undefined ? options : { ...options, stdin }),
   );
-  return ended;
 }
 
 /** Runs a command in this process. */

@@ -1,7 +1,8 @@
 /** `preamp source …`: where a module comes from, over what an operator's plan says. */
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import type { Result } from "./after_effects.ts";
 import { serveModules } from "./module_server.ts";
-import { type Ended, runProgram, startServer } from "./program.ts";
+import { runCommand, startServer } from "./program.ts";
 
 const TOOL = (output: string) =>
   `export const mount = () => ({ name: "calculator", description: "d", input_schema: { type: "object" }, execute: () => "${output}" });`;
@@ -14,7 +15,7 @@ tools: [{module: tool-x, source: ./theirs.ts}]
 interface Place extends AsyncDisposable {
   folder: string;
   write(name: string, text: string): Promise<void>;
-  run(...args: string[]): Promise<Ended>;
+  run(...args: string[]): Promise<Result>;
 }
 
 async function place(): Promise<Place> {
@@ -25,7 +26,7 @@ async function place(): Promise<Place> {
   return {
     folder,
     write,
-    run: (...args) => runProgram(args, { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } }),
+    run: (...args) => runCommand(args, { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } }),
     [Symbol.asyncDispose]: () => Deno.remove(folder, { recursive: true }),
   };
 }
