@@ -6,15 +6,15 @@ import { KEYS, testOnStores } from "./shared_store.ts";
 /** The bench does more: tests/bench/races_bench.ts. */
 const ROUNDS = 100;
 
-for (const [name, race] of Object.entries(RACES)) {
-  testOnStores(`exactly one winner: ${name}`, async (flags) => {
-    const start = () => startServer([...flags, ...RACE_FLAGS], { env: KEYS });
-    const servers = await Promise.all([start(), start()]);
-    try {
-      await runRounds(race, servers, ROUNDS);
-    } finally {
-      for (const server of servers) server.kill("SIGKILL"); // without a replay of each run
-      for (const server of servers) await server.ended;
+testOnStores("exactly one winner in every race", async (flags, t) => {
+  const start = () => startServer([...flags, ...RACE_FLAGS], { env: KEYS });
+  const servers = await Promise.all([start(), start()]);
+  try {
+    for (const [name, race] of Object.entries(RACES)) {
+      await t.step(name, () => runRounds(race, servers, ROUNDS));
     }
-  });
-}
+  } finally {
+    for (const server of servers) server.kill("SIGKILL"); // without a replay of each run
+    for (const server of servers) await server.ended;
+  }
+});

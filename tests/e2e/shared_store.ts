@@ -79,15 +79,18 @@ export async function eventsOf(
 }
 
 /** Registers a test for SQLite and one for Postgres. `body` receives the flags that name an empty store. */
-export function testOnStores(title: string, body: (flags: string[]) => Promise<void>): void {
-  Deno.test(`two servers on one SQLite file: ${title}`, () =>
-    inFolder((folder) => body(["--store", `sqlite:${folder}/runs.db`])));
+export function testOnStores(
+  title: string,
+  body: (flags: string[], t: Deno.TestContext) => Promise<void>,
+): void {
+  Deno.test(`two servers on one SQLite file: ${title}`, (t) =>
+    inFolder((folder) => body(["--store", `sqlite:${folder}/runs.db`], t)));
   Deno.test({
     name: `two servers on one Postgres: ${title}`,
     ignore: POSTGRES === null,
-    async fn() {
+    async fn(t) {
       await using database = await startPostgres();
-      await body(["--store", database.url]);
+      await body(["--store", database.url], t);
     },
   });
 }
