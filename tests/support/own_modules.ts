@@ -40,6 +40,7 @@ function runtimeOf(tier: Tier): Runtime {
   if (opened) return opened;
   const { isolation, modules, ...base } = defaultPolicy();
   const runtime = createRuntime({
+    home: new URL(`file://${root}/home/`), // of all tiers: a module is bundled once
     env: (name) => variables[name],
     log: (level, event, facts) => void logged.push({ level, event, facts }),
     policy: {
@@ -56,6 +57,19 @@ function runtimeOf(tier: Tier): Runtime {
   return runtime;
 }
 
+/** Folders by their files: the same files have the same URLs in every run, and are bundled once. */
+const folders = new Map<string, string>();
+
+async function folderOf(files: Readonly<Record<string, string>>): Promise<string> {
+  const key = JSON.stringify(files);
+  const known = folders.get(key);
+  if (known) return known;
+  const folder = await Deno.makeTempDir({ dir: root });
+  for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(`${folder}/${name}`, text);
+  folders.set(key, folder);
+  return folder;
+}
+
 /**
  * Runs a plan with files of these names, in a tier, and replays the run, which must be equal. Rejects like `runs.create`.
  * @param env Variables that the plan may name.
@@ -66,12 +80,10 @@ export async function runWithFiles(
   parts: JsonObject,
   env: Readonly<Record<string, string>> = {},
 ): Promise<RunResult> {
-  const folder = await Deno.makeTempDir({ dir: root });
-  const base_url = `file://${folder}/`;
+  const base_url = `file://${await folderOf(files)}/`;
   const runtime = runtimeOf(tier);
   logged = [];
   variables = env;
-  for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(`${folder}/${name}`, text);
   const session = { orchestrator: "loop-basic", context: "context-simple" };
   const plan = { session, providers: ["provider-mock"], ...parts };
   const handle = await runtime.runs.create({ prompt: "go", plan }, OPERATOR, { base_url });
