@@ -1,6 +1,6 @@
 /** src/docs/modules.md as an author would follow it: every file saved, every command run, in order; every example validated. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { ROOT, runProgram } from "./program.ts";
+import { ROOT, runCommand, runProgram } from "./program.ts";
 import { shell } from "./shell.ts";
 import { inFolder } from "../support/folder.ts";
 
@@ -24,6 +24,9 @@ function blocks(): Block[] {
 function idOf({ text }: Block): string | undefined {
   return /^\/\*\* `([a-z-]+)`:/.exec(text)?.[1];
 }
+
+/** Modules of the guide, each as it would be a `mod.ts`. */
+const EXAMPLES = blocks().filter(({ language, text }) => language === "ts" && text.startsWith("/**"));
 
 /**
  * Puts a `preamp` and this Deno where the shell finds them. Beside the executable Deno starts with nothing: an empty cache, and no
@@ -53,7 +56,7 @@ function serveFolder(folder: string): { url: string; stop(): Promise<void> } {
   return { url: `http://127.0.0.1:${server.addr.port}/`, stop: () => server.shutdown() };
 }
 
-Deno.test("src/docs/modules.md leads from an empty folder to a locked module at a URL", () =>
+Deno.test("src/docs/modules.md leads from an empty folder to a locked module at a URL; all its modules type-check", () =>
   inFolder(async (folder) => {
     const [module, test] = blocks().filter(({ language }) => language === "ts");
     const [plan, url_plan] = blocks().filter(({ language }) => language === "yaml");
@@ -76,7 +79,12 @@ Deno.test("src/docs/modules.md leads from an empty folder to a locked module at 
       assertMatch(await run(0), /tool-dice is ready/);
       await Deno.writeTextFile(`${work}/tool-dice/mod.ts`, `${module.text}\n`);
       await Deno.writeTextFile(`${work}/tool-dice/mod_test.ts`, `${test.text}\n`);
+      // `deno test` checks types: those of the examples too
+      for (const block of EXAMPLES) {
+        await Deno.writeTextFile(`${work}/tool-dice/example_${idOf(block)}_test.ts`, `${block.text}\n`);
+      }
       const tested = await run(1);
+      for (const block of EXAMPLES) await Deno.remove(`${work}/tool-dice/example_${idOf(block)}_test.ts`);
       assertMatch(tested, /12 passed \| 0 failed/);
       assertMatch(tested, /^tool-dice: ok {2}sha256-/m);
       await Deno.writeTextFile(`${work}/plan.yaml`, plan.text);
@@ -101,8 +109,6 @@ Deno.test("src/docs/modules.md leads from an empty folder to a locked module at 
     }
   }));
 
-const EXAMPLES = blocks().filter(({ language, text }) => language === "ts" && text.startsWith("/**"));
-
 for (const block of EXAMPLES) {
   const id = idOf(block);
   Deno.test(`src/docs/modules.md shows a ${id} that validates`, () =>
@@ -112,7 +118,7 @@ for (const block of EXAMPLES) {
       await Deno.writeTextFile(`${folder}/${id}/mod.ts`, `${block.text}\n`);
       const config = JSON.stringify(id === "provider-plain" ? { url: "https://llm.example.com/" } : {});
       const args = ["module", "validate", "-o", "json", "--module-config", config, id];
-      const { code, stdout, stderr } = await runProgram(args, { cwd: folder });
+      const { code, stdout, stderr } = await runCommand(args, { cwd: folder });
       const report = JSON.parse(stdout);
       assertEquals([code, report.id], [0, id], stdout + stderr);
       const found = [...report.checks, ...report.suite].filter(({ passed }: { passed: boolean }) => !passed);
@@ -120,14 +126,3 @@ for (const block of EXAMPLES) {
       assert(report.suite.length >= 8);
     }));
 }
-
-Deno.test("src/docs/modules.md shows modules that type-check", () =>
-  inFolder(async (folder) => {
-    const files = EXAMPLES.map((block) => `${folder}/${idOf(block)}.ts`);
-    for (const [at, { text }] of EXAMPLES.entries()) await Deno.writeTextFile(files[at]!, `${text}\n`);
-    const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-      args: ["check", "--config", `${ROOT}deno.json`, ...files],
-      env: { NO_COLOR: "1" },
-    }).output();
-    assert(success, new TextDecoder().decode(stderr));
-  }));
