@@ -1,7 +1,7 @@
 /** What `preamp module new` writes: it passes `module validate --strict` and its own tests, for each type. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { inFolder } from "../support/folder.ts";
-import { ROOT, runProgram } from "./program.ts";
+import { ROOT, runCommand } from "./program.ts";
 
 const SDK = new URL("src/sdk/mod.ts", `file://${ROOT}`).href;
 /** The executable writes what Deno needs beside the module: Deno gets an empty cache and no network then. */
@@ -39,12 +39,12 @@ const types: [type: string, id: string][] = [
 for (const [type, id] of types) {
   Deno.test(`module new ${type} writes what passes validate --strict and its own tests`, () =>
     inFolder(async (cwd) => {
-      const made = await runProgram(["module", "new", type, "city-clock"], { cwd });
+      const made = await runCommand(["module", "new", type, "city-clock"], { cwd });
       assertEquals([made.code, made.stderr], [0, ""]);
       const files = await namesIn(`${cwd}/${id}`);
       const own = EXECUTABLE ? [".preamp"] : [];
       assertEquals(files, [...own, "README.md", "deno.json", "mod.ts", "mod_test.ts"]);
-      const { code, stdout, stderr } = await runProgram(
+      const { code, stdout, stderr } = await runCommand(
         ["module", "validate", "--strict", "-o", "json", id],
         { cwd },
       );
@@ -60,7 +60,7 @@ for (const [type, id] of types) {
 Deno.test("module new writes what type-checks, is formatted and has nothing for the linter, of every type", () =>
   inFolder(async (cwd) => {
     for (const [type] of types) {
-      assertEquals((await runProgram(["module", "new", type, "city-clock"], { cwd })).code, 0);
+      assertEquals((await runCommand(["module", "new", type, "city-clock"], { cwd })).code, 0);
     }
     const config = `--config=${types[0]![1]}/deno.json`; // all are the same but for the name
     await deno(["check", "--no-lock", config, ...types.map(([, id]) => `${id}/mod_test.ts`)], cwd);
@@ -72,7 +72,7 @@ Deno.test("module new never overwrites a file, and names it", () =>
   inFolder(async (cwd) => {
     await Deno.mkdir(`${cwd}/mine`);
     await Deno.writeTextFile(`${cwd}/mine/README.md`, "mine");
-    const { code, stderr } = await runProgram(["module", "new", "tool", "clock", "--dir", "mine"], { cwd });
+    const { code, stderr } = await runCommand(["module", "new", "tool", "clock", "--dir", "mine"], { cwd });
     assertEquals(code, 2);
     assertMatch(stderr, /Cannot write mine\/README.md: it already exists, and nothing was written/);
     assertEquals(await namesIn(`${cwd}/mine`), ["README.md"]);
@@ -82,10 +82,10 @@ Deno.test("module new never overwrites a file, and names it", () =>
 Deno.test("module new leaves deno.json away where one says what preamp is", () =>
   inFolder(async (cwd) => {
     await Deno.writeTextFile(`${cwd}/deno.json`, JSON.stringify({ imports: { preamp: SDK } }));
-    assertEquals((await runProgram(["module", "new", "hook", "a"], { cwd })).code, 0);
+    assertEquals((await runCommand(["module", "new", "hook", "a"], { cwd })).code, 0);
     await Deno.mkdir(`${cwd}/other`);
     await Deno.writeTextFile(`${cwd}/other/deno.json`, `{ "name": "preamp" }`);
-    assertEquals((await runProgram(["module", "new", "hook", "b", "--dir", "other/b"], { cwd })).code, 0);
+    assertEquals((await runCommand(["module", "new", "hook", "b", "--dir", "other/b"], { cwd })).code, 0);
     assert((await namesIn(`${cwd}/other/b`)).includes("deno.json"));
     const files = await namesIn(`${cwd}/hooks-a`);
     assertEquals(files, ["README.md", "mod.ts", "mod_test.ts"]);
@@ -94,7 +94,7 @@ Deno.test("module new leaves deno.json away where one says what preamp is", () =
 Deno.test("module types writes the SDK again where it is missing, and says what deno.json lacks", () =>
   inFolder(async (cwd) => {
     const types = async (...args: string[]) => {
-      const { code, stdout, stderr } = await runProgram(["module", "types", ...args], { cwd });
+      const { code, stdout, stderr } = await runCommand(["module", "types", ...args], { cwd });
       assertEquals([code, stderr], [0, ""], stdout);
       return stdout;
     };
@@ -141,7 +141,7 @@ const wrong: [args: string[], text: RegExp][] = [
 Deno.test("module new reports a wrong type or name", () =>
   inFolder(async (cwd) => {
     for (const [args, text] of wrong) {
-      const { code, stderr } = await runProgram(["module", "new", ...args], { cwd });
+      const { code, stderr } = await runCommand(["module", "new", ...args], { cwd });
       assertEquals(code, 2, args.join(" "));
       assertMatch(stderr, text);
     }

@@ -2,13 +2,14 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import type { FileServer } from "../support/loader.ts";
 import { planOfFive, serveModules } from "./module_server.ts";
-import { type Ended, type Json, runProgram, type ServerProgram, startServer } from "./program.ts";
+import type { Result } from "./after_effects.ts";
+import { type Json, runCommand, type ServerProgram, startServer } from "./program.ts";
 
 /** A folder with a plan, and a home of its own. */
 interface Place extends AsyncDisposable {
   folder: string;
   write(name: string, data: unknown): Promise<void>;
-  run(...args: string[]): Promise<Ended>;
+  run(...args: string[]): Promise<Result>;
 }
 
 async function place(): Promise<Place> {
@@ -17,7 +18,7 @@ async function place(): Promise<Place> {
     folder,
     write: (name, data) =>
       Deno.writeTextFile(`${folder}/${name}`, typeof data === "string" ? data : JSON.stringify(data)),
-    run: (...args) => runProgram(args, { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } }),
+    run: (...args) => runCommand(args, { cwd: folder, env: { PREAMP_HOME: `${folder}/home` } }),
     [Symbol.asyncDispose]: () => Deno.remove(folder, { recursive: true }),
   };
 }
@@ -26,7 +27,7 @@ const RUN = ["run", "-p", "plan.yaml", "--output-format", "json-trace"] as const
 const PROMPT = "How long are 3 km?";
 
 /** Returns what a run writes with `json-trace`. */
-function traceOf({ code, stdout, stderr }: Ended): { run: Json; events: Json[] } {
+function traceOf({ code, stdout, stderr }: Result): { run: Json; events: Json[] } {
   assertEquals(code, 0, stderr);
   return JSON.parse(stdout);
 }
@@ -53,7 +54,7 @@ async function lockOf(server: FileServer, mounted: Json[]): Promise<Json> {
   return { version: 1, modules, files };
 }
 
-Deno.test("a plan whose five modules come from five URLs runs, and says what it loaded", async () => {
+Deno.test("a plan whose five modules come from five URLs says what it loaded; locked, it runs without a request, and refuses a byte that changed", async () => {
   await using server = await serveModules();
   await using at = await place();
   await at.write("plan.yaml", planOfFive(server.url));
@@ -71,19 +72,12 @@ Deno.test("a plan whose five modules come from five URLs runs, and says what it 
   for (const { integrity } of mounted) assertMatch(integrity, /^sha256-[A-Za-z0-9+/]{43}=$/);
   assertEquals(eventsOf(events, "session:state"), [{ set: { "hooks-count": 1 } }]);
   assertEquals(run.lock_hash, null);
-});
 
-Deno.test("a locked plan runs without a request once its modules were loaded, and refuses a byte that changed", async () => {
-  await using server = await serveModules();
-  await using at = await place();
-  await at.write("plan.yaml", planOfFive(server.url));
-  const { events } = traceOf(await at.run(...RUN, PROMPT));
-  const lock = await lockOf(server, eventsOf(events, "module:mounted"));
-  await at.write("plan.lock.json", lock);
+  await at.write("plan.lock.json", await lockOf(server, mounted));
   server.requests.length = 0;
-  const { run } = traceOf(await at.run(...RUN, "--frozen", PROMPT));
-  assertEquals([run.status, run.output_text], ["completed", "3 km are 3000 m."]);
-  assertMatch(run.lock_hash, /^sha256-/);
+  const { run: locked } = traceOf(await at.run(...RUN, "--frozen", PROMPT));
+  assertEquals([locked.status, locked.output_text], ["completed", "3 km are 3000 m."]);
+  assertMatch(locked.lock_hash, /^sha256-/);
   assertEquals(server.requests, []);
 
   const path = "modules/tool-units/lib/convert.ts";

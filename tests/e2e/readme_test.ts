@@ -1,7 +1,7 @@
 /** Runs the commands of README.md, except `deno task test` and `deno task compile`. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { fakeVendor } from "../modules/providers/fake_vendor.ts";
-import { ROOT, runProgram, startServer } from "./program.ts";
+import { ROOT, runCommand, runProgram, startServer } from "./program.ts";
 import { WIRES } from "./provider_wires.ts";
 import { shell } from "./shell.ts";
 import { temporaryFolder } from "../support/folder.ts";
@@ -56,7 +56,7 @@ Deno.test("README.md runs on a real model, here on a server with its API", async
 
 Deno.test("README.md checks the plan and runs it without a server", () =>
   withPlan(async (folder) => {
-    const checked = await runProgram(argumentsOf(commandWith("plan check")), { cwd: folder });
+    const checked = await runCommand(argumentsOf(commandWith("plan check")), { cwd: folder });
     assertEquals(checked.code, 0, checked.stderr);
     const ran = await runProgram(argumentsOf(commandWith(" run -p ")), { cwd: folder });
     assertEquals(ran.code, 0, ran.stderr);
@@ -93,12 +93,12 @@ Deno.test("README.md runs a tool from its source, locks it, and refuses it when 
   ).map(argumentsOf);
   await Deno.writeTextFile(`${folder}/shout.ts`, `${blocks("ts ignore")[0]}\n`);
   await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
-  const valid = await runProgram(["module", "validate", "--strict", "shout.ts"], here);
+  const valid = await runCommand(["module", "validate", "--strict", "shout.ts"], here);
   assertEquals([valid.code, valid.stderr], [0, ""], valid.stdout);
   const ran = await runProgram(plain!, here);
   assertEquals([ran.code, ran.stdout], [0, "Done.\n"], ran.stderr);
   assert(ran.stderr.includes("= HELLO!"), ran.stderr);
-  const locked = await runProgram(argumentsOf(commandWith("plan lock")), here);
+  const locked = await runCommand(argumentsOf(commandWith("plan lock")), here);
   assertEquals(locked.code, 0, locked.stderr);
   const again = await runProgram(frozen!, here);
   assertEquals([again.code, again.stdout], [0, "Done.\n"], again.stderr);
@@ -118,12 +118,12 @@ Deno.test("README.md explains a plan before it runs, and prints what another one
   );
   await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
   await Deno.writeTextFile(`${folder}/wider.yaml`, `${blocks("yaml")[4]}\n`);
-  const explained = await runProgram(argumentsOf(commandWith("plan explain")), here);
+  const explained = await runCommand(argumentsOf(commandWith("plan explain")), here);
   assertEquals([explained.code, explained.stderr], [0, ""]);
   for (const text of ["./shout.ts", "sha256-", "--allow-read=./shout.ts", "process"]) {
     assert(explained.stdout.includes(text), text);
   }
-  const widened = await runProgram(argumentsOf(commandWith("plan diff")), here);
+  const widened = await runCommand(argumentsOf(commandWith("plan diff")), here);
   assertEquals([widened.code, widened.stderr], [1, ""]);
   assertMatch(widened.stdout, /^1 widen\n\+ tools\[0\]\.permissions\.net$/m);
 });
@@ -137,7 +137,7 @@ Deno.test("README.md shows a policy that the server takes", async () => {
 });
 
 Deno.test("README.md lists the flags of serve", async () => {
-  const { code, stdout } = await runProgram(argumentsOf(commandWith("help serve")));
+  const { code, stdout } = await runCommand(argumentsOf(commandWith("help serve")));
   assertEquals(code, 0);
   for (const flag of ["--port", "--no-auth", "--store", "--config", "--limits.max_cost_usd"]) {
     assert(stdout.includes(flag), flag);
@@ -161,7 +161,7 @@ Deno.test("README.md explains and runs the plan that is locked down", async () =
   const folder = temporary.path;
   await shell(make!.replaceAll("/tmp/", `${folder}/`), { cwd: folder });
   assertMatch(await Deno.readTextFile(`${folder}/preamp-notes/garden.txt`), /ferns/);
-  const explained = await runProgram(argumentsOf(explain!));
+  const explained = await runCommand(argumentsOf(explain!));
   assertEquals(explained.code, 0, explained.stderr);
   assertMatch(explained.stdout, /^ +net +127\.0\.0\.1:8484/m);
   const ran = await runProgram(argumentsOf(run!), { env: { PREAMP_HOME: `${folder}/home` } });
