@@ -153,8 +153,9 @@ export function withoutNotice(view: readonly Message[]): Message[] {
 
 /** Fails unless the view keeps the guarantees of src/docs/context.md#guarantees. */
 export function assertView(view: readonly Message[], history: readonly Message[], budget: number): void {
-  assert(tokensOf(view) <= budget, `budget exceeded: ${tokensOf(view)} tokens, the budget is ${budget}`);
-  assertEquals(new RequestMeter().count(view), tokensOf(view), "the tokens that the context noted");
+  const tokens = tokensOf(view);
+  assert(tokens <= budget, `budget exceeded: ${tokens} tokens, the budget is ${budget}`);
+  assertEquals(new RequestMeter().count(view), tokens, "the tokens that the context noted");
   const systems = (messages: readonly Message[]) => messages.filter((message) => message?.role === "system");
   const contentOf = (messages: readonly Message[]) => messages.map((message) => message.content);
   const count = systems(history).length;
