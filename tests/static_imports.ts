@@ -1,9 +1,10 @@
-/** Returns the import graph of a file, as Deno resolves it. */
+/** Returns the import graph of a file, as Deno resolves it, and where its packages are. */
 import { assert } from "./assert.ts";
 
 interface Graph {
   roots: string[];
   redirects: Record<string, string>;
+  npmPackages: Record<string, { localPath: string }>;
   modules: {
     specifier: string;
     dependencies?: { code?: { specifier: string }; isDynamic?: boolean; specifier: string }[];
@@ -18,6 +19,15 @@ export function staticImports(path: string): Promise<string[]> {
 /** Resolves to all files and packages in a file's graph, with dynamic imports and types. */
 export async function wholeGraph(path: string): Promise<string[]> {
   return (await graphOf(path)).modules.map(({ specifier }) => specifier);
+}
+
+/** Resolves to the folders in Deno's cache of the npm packages in a file's graph. */
+export async function npmPackages(path: string): Promise<{ cached_at: string; path: string }[]> {
+  const { npmPackages } = await graphOf(path);
+  return Object.values(npmPackages).map(({ localPath }) => ({
+    cached_at: localPath,
+    path: localPath.replace(/^.*\/npm\//, ""),
+  }));
 }
 
 async function reachable(path: string): Promise<string[]> {
