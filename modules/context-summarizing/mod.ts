@@ -3,7 +3,6 @@
  * Without a model, or when it fails, views are those of `context-simple`.
  */
 import {
-  type ChatResponse,
   type Coordinator,
   deepFreeze,
   errorMessage,
@@ -127,16 +126,15 @@ async function summaryOf(
   }
   const chunks = chunksOf(dropped, chunkTokens(provider, config)).slice(-config.summary_max_calls);
   let summary = previous ? textOf(previous.content).replace(HEADING, "") : "";
-  using deadline = deadlineOf(coordinator, config.summary_timeout_s);
-  for (const chunk of chunks) {
-    const response = await settleOrAbort(
-      provider.complete(requestOf(summary, chunk, config), deadline),
-      deadline.signal,
-    );
-    const text = textOf(response.content).trim();
-    if (text === "") throw new Error("the model returned no text");
-    summary = truncateToTokens(text, config.summary_max_tokens);
-  }
+  await withinTime(coordinator, config.summary_timeout_s, async (signal) => {
+    for (const chunk of chunks) {
+      signal.throwIfAborted();
+      const response = await provider.complete(requestOf(summary, chunk, config), { signal });
+      const text = textOf(response.content).trim();
+      if (text === "") throw new Error("the model returned no text");
+      summary = truncateToTokens(text, config.summary_max_tokens);
+    }
+  });
   return summary === "" ? null : summary;
 }
 
@@ -162,28 +160,25 @@ function requestOf(summary: string, chunk: string, config: SummaryConfig) {
   };
 }
 
-/** Returns a signal that aborts at the deadline or when the session is cancelled. */
-function deadlineOf({ clock, cancellation }: SummaryCoordinator, seconds: number) {
-  const expired = new AbortController();
-  const done = new AbortController();
-  clock.after(seconds * 1000, done.signal).then(
-    () => expired.abort(new Error(`timed out after ${seconds} s`)),
-    () => {}, // the timer was cancelled: the summary is complete
-  );
-  return {
-    signal: AbortSignal.any([expired.signal, cancellation.signal]),
-    [Symbol.dispose]: () => done.abort(),
-  };
-}
-
-/** Settles with the call, or rejects on abort: a provider may ignore its signal. */
-function settleOrAbort(call: Promise<ChatResponse>, signal: AbortSignal): Promise<ChatResponse> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason);
-    if (signal.aborted) stop();
-    signal.addEventListener("abort", stop, { once: true });
-    call.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
+/**
+ * Settles as `run` does, or rejects when the time is over or the session is cancelled: a provider may ignore the signal,
+ * which then aborts.
+ */
+async function withinTime(
+  { clock, cancellation }: SummaryCoordinator,
+  seconds: number,
+  run: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const ended = new AbortController();
+  const signal = AbortSignal.any([ended.signal, cancellation.signal]);
+  const late = clock.after(seconds * 1000, signal).then(() => {
+    throw new Error(`timed out after ${seconds} s`);
   });
+  try {
+    await Promise.race([run(signal), late]);
+  } finally {
+    ended.abort();
+  }
 }
 
 /** Returns the messages as chunks of text of at most `max_tokens` estimated tokens each, in order. */

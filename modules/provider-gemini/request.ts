@@ -97,23 +97,20 @@ function toToolConfig(
   choice: CallSettings["tool_choice"],
   with_server_tools: boolean,
 ): { toolConfig?: ToolConfig } {
-  const toolConfig: ToolConfig = {
-    ...(with_server_tools ? { includeServerSideToolInvocations: true } : {}),
-    ...toFunctionCalling(choice),
+  if (choice === undefined && !with_server_tools) return {};
+  return {
+    toolConfig: {
+      ...(with_server_tools ? { includeServerSideToolInvocations: true } : {}),
+      ...(typeof choice === "string" ? { functionCallingConfig: callingOf(choice) } : choice), // or the API's own form
+    },
   };
-  return Object.keys(toolConfig).length === 0 ? {} : { toolConfig };
 }
 
-const MODES: ReadonlyMap<string, string> = new Map([["auto", "AUTO"], ["none", "NONE"], ["required", "ANY"], [
-  "any",
-  "ANY",
-]]);
-
-function toFunctionCalling(choice: CallSettings["tool_choice"]): ToolConfig {
-  if (choice === undefined) return {};
-  if (typeof choice === "object") return choice as ToolConfig; // the API's own form
-  const mode = MODES.get(choice);
-  return { functionCallingConfig: mode ? { mode } : { mode: "ANY", allowedFunctionNames: [choice] } };
+function callingOf(choice: string): ToolConfig["functionCallingConfig"] & object {
+  if (choice === "auto" || choice === "none") return { mode: choice.toUpperCase() };
+  return choice === "required" || choice === "any"
+    ? { mode: "ANY" }
+    : { mode: "ANY", allowedFunctionNames: [choice] };
 }
 
 function toResponseFormat(

@@ -177,12 +177,8 @@ async function* readText(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGe
 }
 
 function parseLine(line: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(line);
-    if (isObject(value)) return value;
-  } catch {
-    // reported below
-  }
+  const object = parse(line.trim());
+  if (object) return object;
   throw new LLMError(
     "StreamError",
     `Cannot read the response of Ollama: a line is not a JSON object: ${line.slice(0, 80)}`,
@@ -255,13 +251,14 @@ function readMessage(body: string): string {
   return message || "the server answered with an error that has no message";
 }
 
+/** Returns the object in a text; undefined for any other text. */
 function parse(text: string): JsonObject | undefined {
   if (!text.startsWith("{")) return undefined;
   try {
     const value: unknown = JSON.parse(text);
     return isObject(value) ? value : undefined;
   } catch {
-    return undefined; // plain text
+    return undefined; // not JSON
   }
 }
 

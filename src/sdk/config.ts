@@ -322,32 +322,22 @@ function wordsOf(schemas: readonly JsonObject[]): string {
   return [...new Set(words)].join(" or ");
 }
 
-/** Returns whether a value has one of the types of a schema; a schema without types accepts any. */
+/** Returns whether a value has one of the types of a schema; one without types, or with an unknown type, accepts any. */
 function fitsType(value: unknown, schema: JsonObject): boolean {
   const types = typesOf(schema);
-  return types.length === 0 || types.some((type) => isOfType(value, type));
+  return types.length === 0 ||
+    types.some((type) => !Object.hasOwn(IS_OF_TYPE, type) || IS_OF_TYPE[type]!(value));
 }
 
-function isOfType(value: unknown, type: string): boolean {
-  switch (type) {
-    case "null":
-      return value === null;
-    case "array":
-      return Array.isArray(value);
-    case "object":
-      return isObject(value);
-    case "integer":
-      return Number.isSafeInteger(value);
-    case "number":
-      return typeof value === "number" && Number.isFinite(value);
-    case "string":
-      return typeof value === "string";
-    case "boolean":
-      return typeof value === "boolean";
-    default:
-      return true; // a type that JSON Schema does not have
-  }
-}
+const IS_OF_TYPE: Readonly<Record<string, (value: unknown) => boolean>> = {
+  null: (value) => value === null,
+  array: Array.isArray,
+  object: isObject,
+  integer: Number.isSafeInteger,
+  number: Number.isFinite,
+  string: (value) => typeof value === "string",
+  boolean: (value) => typeof value === "boolean",
+};
 
 /** Returns ` of at least 1`, ` from 0 to 1`, ` above 0`, … or empty text. */
 function rangeOf({ minimum, maximum, exclusiveMinimum }: JsonObject): string {

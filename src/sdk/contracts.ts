@@ -10,6 +10,7 @@ import type { JsonObject, JsonSchema } from "./json.ts";
 import type { Message, Prompt, ToolSpec } from "./messages.ts";
 import type { Provider } from "./providers.ts";
 import type { SessionStatus } from "./session_status.ts";
+import { POINT } from "./snake_case_aliases.ts";
 import type { RiskLevel, Tool } from "./tools.ts";
 
 /** The kinds of module. */
@@ -66,14 +67,6 @@ export interface ModuleInfo {
   gates?: boolean;
 }
 
-const MOUNT_POINTS: Readonly<Record<string, string>> = {
-  orchestrator: "orchestrator",
-  context: "context",
-  provider: "providers",
-  tool: "tools",
-  hook: "hooks",
-};
-
 /**
  * Returns a ModuleInfo with every default filled in. `mount_point` is derived from `type`; an unknown type is
  * kept.
@@ -82,7 +75,7 @@ const MOUNT_POINTS: Readonly<Record<string, string>> = {
  */
 export function ModuleInfo(fields: ModuleInfo): ModuleInfo {
   requireText("ModuleInfo", "id", fields.id);
-  const mount_point = fields.type === undefined ? undefined : MOUNT_POINTS[fields.type];
+  const mount_point = fields.type && POINT[fields.type];
   const info: ModuleInfo = {
     name: fields.id,
     version: "0.0.0",

@@ -273,24 +273,19 @@ function numberOf(value: unknown): number | null {
   return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : null;
 }
 
+const CODES: ReadonlyMap<string, ErrorCode> = new Map([
+  ["RateLimitError", "provider_rate_limited"],
+  ["QuotaExceededError", "provider_rate_limited"],
+  ["ProviderUnavailableError", "provider_overloaded"],
+  ["NetworkError", "provider_overloaded"],
+  ["LLMTimeoutError", "provider_timeout"],
+  ["AuthenticationError", "provider_auth"],
+  ["AccessDeniedError", "provider_auth"],
+  ["ConfigurationError", "provider_auth"],
+  ["ContextLengthError", "context_overflow"],
+]);
+
 /** Returns the `error.code` of a run for the type of a provider failure; see src/docs/http.md#errors. */
 export function providerErrorCode(type: string): ErrorCode {
-  switch (type) {
-    case "RateLimitError":
-    case "QuotaExceededError":
-      return "provider_rate_limited";
-    case "ProviderUnavailableError":
-    case "NetworkError":
-      return "provider_overloaded";
-    case "LLMTimeoutError":
-      return "provider_timeout";
-    case "AuthenticationError":
-    case "AccessDeniedError":
-    case "ConfigurationError":
-      return "provider_auth";
-    case "ContextLengthError":
-      return "context_overflow";
-    default:
-      return "provider_bad_response";
-  }
+  return CODES.get(type) ?? "provider_bad_response";
 }

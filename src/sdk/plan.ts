@@ -4,14 +4,7 @@
 import type { ModuleType, Permissions, RunLimits } from "./contracts.ts";
 import type { JsonObject } from "./json.ts";
 
-/** Mount point of a module, by its type. */
-export const POINT: Readonly<Record<ModuleType, string>> = {
-  orchestrator: "orchestrator",
-  context: "context",
-  provider: "providers",
-  tool: "tools",
-  hook: "hooks",
-};
+export { POINT } from "./snake_case_aliases.ts";
 
 /** Kinds of Deno permissions, in the order of Deno's documentation. */
 export const PERMISSION_KINDS = ["net", "read", "write", "env", "run", "sys", "ffi", "import"] as const;

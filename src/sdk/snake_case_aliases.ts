@@ -69,23 +69,33 @@ export function inputSchemaOf(tool: unknown): JsonObject {
   return isObject(schema) && Object.keys(schema).length > 0 ? schema : { type: "object", properties: {} };
 }
 
+/** Mount point of a module, by its type. */
+export const POINT = {
+  orchestrator: "orchestrator",
+  context: "context",
+  provider: "providers",
+  tool: "tools",
+  hook: "hooks",
+} as const;
+
 /** A mount point for one module. */
 export type SingleSlot = "orchestrator" | "context";
 
 /** A mount point for modules by name. */
 export type ManySlot = "providers" | "tools";
 
-const SINGLES: Readonly<Record<string, SingleSlot>> = {
-  orchestrator: "orchestrator",
-  orchestrators: "orchestrator",
-  context: "context",
-  contexts: "context",
-};
-const MANY: Readonly<Record<string, ManySlot>> = {
-  providers: "providers",
-  provider: "providers",
-  tools: "tools",
-  tool: "tools",
+/** A resolved mount point. */
+type Slot = { single: SingleSlot; many?: never } | { single?: never; many: ManySlot };
+
+const SLOTS: Readonly<Record<string, Slot>> = {
+  orchestrator: { single: "orchestrator" },
+  orchestrators: { single: "orchestrator" },
+  context: { single: "context" },
+  contexts: { single: "context" },
+  providers: { many: "providers" },
+  provider: { many: "providers" },
+  tools: { many: "tools" },
+  tool: { many: "tools" },
 };
 
 /**
@@ -93,17 +103,12 @@ const MANY: Readonly<Record<string, ManySlot>> = {
  *
  * @throws {TypeError} `Unknown mount point …`.
  */
-export function resolvePoint(
-  point: string,
-  name?: string,
-): { single: SingleSlot; many?: never } | { single?: never; many: ManySlot } {
-  const slot = point === "session" ? name ?? "" : point;
-  const single = Object.hasOwn(SINGLES, slot) ? SINGLES[slot] : undefined;
-  if (single) return { single };
-  const many = point !== "session" && Object.hasOwn(MANY, point) ? MANY[point] : undefined;
-  if (many) return { many };
+export function resolvePoint(point: string, name?: string): Slot {
+  const key = point === "session" ? name ?? "" : point;
+  const slot = Object.hasOwn(SLOTS, key) ? SLOTS[key] : undefined;
+  if (slot && (slot.single || point !== "session")) return slot;
   const must = point === "session"
-    ? `name must be "orchestrator" or "context": received "${slot}"`
+    ? `name must be "orchestrator" or "context": received "${key}"`
     : "must be orchestrator, context, providers or tools";
   throw new TypeError(`Unknown mount point "${point}": ${must}`);
 }

@@ -113,13 +113,11 @@ export class LearnedLimits {
     { limit_tokens, requested_tokens }: ContextOverflow,
     size: number,
   ): void {
-    const stated = !isCount(limit_tokens)
-      ? Infinity
-      : limit_tokens - Math.min(SAFETY_MARGIN_TOKENS, Math.floor(limit_tokens * SAFETY_SHARE));
+    const limit = tokensOf(limit_tokens) ?? Infinity; // a loop may pass on what a module threw
+    const requested = tokensOf(requested_tokens) ?? 0;
+    const stated = limit - Math.min(SAFETY_MARGIN_TOKENS, Math.floor(limit * SAFETY_SHARE));
     // the provider's count of this request may differ from the estimate: both numbers give the share to keep
-    const share = isCount(requested_tokens) && stated < requested_tokens
-      ? stated / requested_tokens
-      : UNSTATED_SHARE;
+    const share = stated < requested ? stated / requested : UNSTATED_SHARE;
     this.#limits.set(keyOf(provider), Math.floor(Math.min(stated, size * share)));
   }
 
@@ -140,11 +138,6 @@ export class LearnedLimits {
       if (typeof key === "string" && Number.isSafeInteger(limit)) this.#limits.set(key, limit);
     }
   }
-}
-
-/** Returns whether a value is a number of tokens; a loop may pass on what a module threw. */
-function isCount(value: unknown): value is number {
-  return typeof value === "number" && value > 0 && Number.isFinite(value);
 }
 
 /** Returns the provider's name with its model and window: another model has another limit. */

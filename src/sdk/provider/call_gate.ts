@@ -42,7 +42,7 @@ class CallGate {
   }
 
   /**
-   * Resolves when the call may start, to a function that must be called at its end. Rejects with the
+   * Resolves when the call may start, to a function that must be called once, at its end. Rejects with the
    * signal's reason when it aborts first.
    */
   async enter(
@@ -56,10 +56,7 @@ class CallGate {
     if (this.#waiting.length > 0 || max_concurrent > 0 && this.#active >= max_concurrent) {
       await this.#wait(max_concurrent, signal, events);
     } else this.#active++;
-    let left = false;
     const leave = () => {
-      if (left) return;
-      left = true;
       this.#active--;
       this.#startNext();
     };
