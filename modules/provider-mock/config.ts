@@ -89,26 +89,25 @@ const ENTRY_SCHEMA: JsonSchema = {
   },
 };
 
-/** The answer after the last entry of the script: the last text again, an error, or the prompt. */
-export type After = "repeat" | "error" | "echo";
-
-/** The source of the answers: a script or the default rule. */
-export type Answers =
-  | { kind: "default" }
-  | { kind: "script"; entries: readonly ScriptEntry[]; after: After };
-
-export interface MockConfig {
-  answers: Answers;
+/** The settings of a config, with defaults. */
+interface Settings {
   /** Maximum code points of one text delta. */
   chunk_chars: number;
   /** Maximum tokens of request and answer together. */
   context_window: number;
   /** Maximum tokens of an answer; reported, but not enforced. */
   max_output_tokens: number;
-  models: ModelInfo[];
+  /** The answer after the last entry: the last text again, an error, or the prompt. */
+  after: "repeat" | "error" | "echo";
   /** Prices; without them the cost of a call is unknown unless its entry has one. */
   prices?: Prices;
   priority?: number;
+}
+
+export interface MockConfig extends Settings {
+  /** The answers in order; null: those of the default rule. */
+  script: readonly ScriptEntry[] | null;
+  models: ModelInfo[];
 }
 
 /** The answer after a script without text. */
@@ -157,13 +156,11 @@ export const CONFIG_SCHEMA: JsonSchema = {
 };
 
 /** A config that fits {@link CONFIG_SCHEMA}, with its defaults. */
-interface FittingConfig extends Pick<MockConfig, "chunk_chars" | "context_window" | "max_output_tokens"> {
+interface FittingConfig extends Omit<Settings, "after"> {
   response?: string;
   responses?: (string | ScriptEntry)[];
-  after?: After;
+  after?: Settings["after"];
   models?: (string | Partial<ModelInfo> & { id: string })[];
-  prices?: Prices;
-  priority?: number;
   model?: string;
   default_model: string;
 }
@@ -174,40 +171,24 @@ interface FittingConfig extends Pick<MockConfig, "chunk_chars" | "context_window
  * @throws {PreampError} `module_invalid` with all problems and their paths, such as `config.responses[1].text`.
  */
 export function readMockConfig(config: JsonObject): MockConfig {
-  const settings = readConfig<FittingConfig>(CONFIG_SCHEMA, config, (fitting, refuse) => {
-    const { response, responses, after } = fitting;
-    if (responses && response !== undefined) refuse(["response"], "give response or responses, not both");
-    if (!responses && after) refuse(["after"], "needs responses, which may be an empty list");
-  });
-  const { chunk_chars, context_window, max_output_tokens, model, default_model, prices, priority } = settings;
-  const { models = [model || default_model || "mock-model"] } = settings;
+  const { response, responses, model, default_model, ...settings } = readConfig<FittingConfig>(
+    CONFIG_SCHEMA,
+    config,
+    ({ response, responses, after }, refuse) => {
+      if (responses && response !== undefined) refuse(["response"], "give response or responses, not both");
+      if (!responses && after) refuse(["after"], "needs responses, which may be an empty list");
+    },
+  );
+  const { context_window, max_output_tokens, models = [model || default_model || "mock-model"] } = settings;
+  const script = responses ?? (response === undefined ? null : [response]);
   return {
-    answers: answersOf(settings),
-    chunk_chars,
-    context_window,
-    max_output_tokens,
+    ...settings,
+    after: settings.after ?? "repeat",
+    script: script && script.map((entry) => typeof entry === "string" ? { text: entry } : entry),
     models: models.map((model) => {
       const fields = typeof model === "string" ? { id: model } : model;
       const capabilities = ["tools", "streaming"];
-      return ModelInfo({
-        context_window,
-        max_output_tokens,
-        capabilities,
-        display_name: fields.id,
-        ...fields,
-      });
+      return ModelInfo({ context_window, max_output_tokens, capabilities, ...fields });
     }),
-    ...(prices ? { prices } : {}),
-    ...(priority === undefined ? {} : { priority }),
   };
-}
-
-function answersOf({ response, responses, after = "repeat" }: FittingConfig): Answers {
-  if (responses) {
-    const entries = responses.map((entry) => typeof entry === "string" ? { text: entry } : entry);
-    return { kind: "script", entries, after };
-  }
-  return response === undefined
-    ? { kind: "default" }
-    : { kind: "script", entries: [{ text: response }], after };
 }

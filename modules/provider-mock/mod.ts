@@ -14,14 +14,7 @@ import {
   RequestMeter,
   type ToolCall,
 } from "preamp/base";
-import {
-  type Answers,
-  CONFIG_SCHEMA,
-  DEFAULT_TEXT,
-  type MockConfig,
-  readMockConfig,
-  type ScriptEntry,
-} from "./config.ts";
+import { CONFIG_SCHEMA, DEFAULT_TEXT, type MockConfig, readMockConfig, type ScriptEntry } from "./config.ts";
 import { composeReply, defaultAnswer, promptOf, streamBlocks, usageOf } from "./reply.ts";
 
 export const module: ModuleInfo = {
@@ -41,8 +34,11 @@ export const module: ModuleInfo = {
  */
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
   const settings = readMockConfig(config);
-  const script = settings.answers.kind === "script" ? settings.answers.entries : [];
-  const position = new Position(() => coordinator.session_state, claimStateKey(coordinator), script);
+  const position = new Position(
+    () => coordinator.session_state,
+    claimStateKey(coordinator),
+    settings.script ?? [],
+  );
   const provider = createProvider(settings, { clock: coordinator.clock, position });
   await coordinator.mount("providers", provider, { name: "mock" });
 }
@@ -54,14 +50,14 @@ interface ProviderDeps {
 
 /** Returns a provider that answers from its script, or by {@link defaultAnswer}. */
 function createProvider(config: MockConfig, deps: ProviderDeps): Provider {
-  const { answers, chunk_chars, context_window, max_output_tokens, models, prices, priority } = config;
+  const { chunk_chars, context_window, max_output_tokens, models, prices, priority } = config;
   const meter = new RequestMeter();
 
   async function complete(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
     const { signal, onDelta } = options;
     const check = () => throwIfAborted(signal);
     check();
-    const { entry, firstId } = deps.position.take(request, (index) => answerTo(answers, index, request));
+    const { entry, firstId } = deps.position.take(request, (index) => answerTo(config, index, request));
     if (entry.delay_ms) await wait(deps.clock, entry.delay_ms, signal);
     const reply = composeReply(entry, firstId);
     if (onDelta) await streamBlocks(reply.content, { onDelta, chunk_chars, check });
@@ -91,16 +87,14 @@ function createProvider(config: MockConfig, deps: ProviderDeps): Provider {
 }
 
 /** Returns the answer to call number `index` (from 0) of the session. */
-function answerTo(answers: Answers, index: number, request: ChatRequest): ScriptEntry {
-  if (answers.kind === "default") return defaultAnswer(request);
-  const { entries, after } = answers;
-  const entry = entries[index];
+function answerTo({ script, after }: MockConfig, index: number, request: ChatRequest): ScriptEntry {
+  if (!script) return defaultAnswer(request);
+  const entry = script[index];
   if (entry) return entry;
   if (after === "echo") return { text: promptOf(request.messages) };
-  if (after === "repeat") return { text: entries.findLast(({ text }) => text)?.text ?? DEFAULT_TEXT };
-  const message = `Cannot answer call ${
-    index + 1
-  }: the script has ${entries.length} entries and after is "error"`;
+  if (after === "repeat") return { text: script.findLast(({ text }) => text)?.text ?? DEFAULT_TEXT };
+  const fact = `the script has ${script.length} entries and after is "error"`;
+  const message = `Cannot answer call ${index + 1}: ${fact}`;
   return { error: { type: "InvalidRequestError", message } };
 }
 

@@ -29,32 +29,32 @@ class Mark extends Argument {
     this.#size = bytes * LEVELS + levels;
   }
 
-  static isIn(value: object): value is Mark {
+  static isIn(value: object): boolean {
     return #size in value;
   }
 
-  static bytesOf(mark: Mark): number {
-    return (mark.#size - Mark.levelsOf(mark)) / LEVELS;
+  static bytesOf(value: object): number {
+    return #size in value ? (value.#size - (value.#size & (LEVELS - 1))) / LEVELS : -1;
   }
 
-  static levelsOf(mark: Mark): number {
-    return mark.#size & (LEVELS - 1);
+  static levelsOf(value: object): number {
+    return #size in value ? value.#size & (LEVELS - 1) : 0;
   }
 
-  static isCleanIn(mark: Mark, search: number): boolean {
-    return mark.#clean_in === search;
+  static isCleanIn(value: object, search: number): boolean {
+    return #size in value && value.#clean_in === search;
   }
 
-  static setCleanIn(mark: Mark, search: number): void {
-    mark.#clean_in = search;
+  static setCleanIn(value: object, search: number): void {
+    if (#size in value) value.#clean_in = search;
   }
 
-  static tokensOf(mark: Mark): number {
-    return mark.#tokens;
+  static tokensOf(value: object): number {
+    return #size in value ? value.#tokens : -1;
   }
 
-  static setTokensOf(mark: Mark, tokens: number): void {
-    mark.#tokens = tokens;
+  static setTokensOf(value: object, tokens: number): void {
+    if (#size in value) value.#tokens = tokens;
   }
 }
 
@@ -70,36 +70,22 @@ export function freezeMarked<T extends object>(value: T, bytes: number, levels: 
 }
 
 /** Returns whether `toFrozenObject` created this data. */
-export function isMarked(value: object): boolean {
-  return Mark.isIn(value);
-}
+export const isMarked: (value: object) => boolean = Mark.isIn;
 
 /** Returns the estimated size of marked data as JSON in bytes; -1 for data without a mark. */
-export function markedBytes(value: object): number {
-  return Mark.isIn(value) ? Mark.bytesOf(value) : -1;
-}
+export const markedBytes: (value: object) => number = Mark.bytesOf;
 
 /** Returns how many objects and lists of marked data are within each other, itself included; 0 without a mark. */
-export function markedLevels(value: object): number {
-  return Mark.isIn(value) ? Mark.levelsOf(value) : 0;
-}
+export const markedLevels: (value: object) => number = Mark.levelsOf;
 
 /** Returns whether {@link setClean} was the last search of this data. */
-export function isClean(value: object, search: number): boolean {
-  return Mark.isIn(value) && Mark.isCleanIn(value, search);
-}
+export const isClean: (value: object, search: number) => boolean = Mark.isCleanIn;
 
 /** Notes that a search found no secret in marked data; does nothing for other data. */
-export function setClean(value: object, search: number): void {
-  if (Mark.isIn(value)) Mark.setCleanIn(value, search);
-}
+export const setClean: (value: object, search: number) => void = Mark.setCleanIn;
 
 /** Returns the number of {@link setTokens}; -1 without one. */
-export function knownTokens(value: object): number {
-  return Mark.isIn(value) ? Mark.tokensOf(value) : -1;
-}
+export const knownTokens: (value: object) => number = Mark.tokensOf;
 
 /** Notes the estimated tokens of a marked message; does nothing for other data. */
-export function setTokens(value: object, tokens: number): void {
-  if (Mark.isIn(value)) Mark.setTokensOf(value, tokens);
-}
+export const setTokens: (value: object, tokens: number) => void = Mark.setTokensOf;

@@ -37,11 +37,7 @@ export function liveViewOf<T extends object>(record: T): T {
 }
 
 /** Notes a change of the viewed record. */
-export function countChange(view: object): void {
-  View.countChange(view);
-}
+export const countChange: (view: object) => void = View.countChange;
 
 /** Returns the number of changes of a view; null for any other object. */
-export function versionOf(view: object): number | null {
-  return View.versionOf(view);
-}
+export const versionOf: (view: object) => number | null = View.versionOf;
