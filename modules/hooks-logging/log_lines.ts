@@ -249,7 +249,8 @@ export function fileSink(path: string, max_bytes: number): Sink {
 
 /** Appends bytes. Resolves to false when the file was rotated and must be opened again. */
 async function append(path: string, bytes: Uint8Array, max_bytes: number): Promise<boolean> {
-  await refuseLink(path);
+  // a symbolic link could lead to a place where the plan may not write
+  if ((await statLink(path))?.isSymlink) throw new Error("Cannot write log file: it is a symbolic link");
   using file = await Deno.open(path, { append: true, create: true, mode: 0o600 });
   await file.lock(true); // released when the file is closed
   const opened = await file.stat();
@@ -258,13 +259,15 @@ async function append(path: string, bytes: Uint8Array, max_bytes: number): Promi
     await Deno.rename(path, `${path}.1`);
     return false;
   }
-  for (let written = 0; written < bytes.length;) written += await file.write(bytes.subarray(written));
+  await writeAll(file, bytes);
   return true;
 }
 
-/** Throws for a symbolic link: it could lead to a place where the plan may not write. */
-async function refuseLink(path: string): Promise<void> {
-  if ((await statLink(path))?.isSymlink) throw new Error("Cannot write log file: it is a symbolic link");
+async function writeAll(
+  file: { write(bytes: Uint8Array): Promise<number> },
+  bytes: Uint8Array,
+): Promise<void> {
+  for (let written = 0; written < bytes.length;) written += await file.write(bytes.subarray(written));
 }
 
 async function isSameFile(path: string, opened: Deno.FileInfo): Promise<boolean> {
@@ -288,8 +291,5 @@ export async function writeStderr(text: string): Promise<void> {
     for (const line of text.split("\n")) if (line !== "") console.error(line);
     return;
   }
-  const bytes = new TextEncoder().encode(text);
-  for (let written = 0; written < bytes.length;) {
-    written += await stderr.write(bytes.subarray(written));
-  }
+  await writeAll(stderr, new TextEncoder().encode(text));
 }

@@ -45,7 +45,8 @@ interface LogSettings {
   path: string | null;
   /** Maximum bytes of the file before it is rotated. */
   max_bytes: number;
-  stderr: boolean;
+  /** Whether lines go to stderr; default: without a path. */
+  stderr?: boolean;
   /** Whether deltas of answers are logged. */
   deltas: boolean;
   additional_events: string[];
@@ -73,24 +74,19 @@ export const CONFIG_SCHEMA: JsonSchema = {
 };
 
 /**
- * Returns the settings of a config. Without `path` and `stderr` the log goes to stderr.
+ * Returns the settings of a config.
  *
  * @throws {PreampError} `module_invalid` with all problems and their paths.
  */
 function readLogSettings(config: JsonObject): LogSettings {
-  const settings = readConfig<Omit<LogSettings, "stderr"> & { stderr?: boolean }>(
-    CONFIG_SCHEMA,
-    config,
-    ({ path, additional_events }, refuse) => {
-      if (path !== null && (!isAbsolutePath(path) || path.includes("\0"))) {
-        refuse(["path"], "must be an absolute path");
-      }
-      for (const [index, event] of additional_events.entries()) {
-        if (!isEventName(event)) refuse(["additional_events", index], 'must be an event name without "*"');
-      }
-    },
-  );
-  return { ...settings, stderr: settings.stderr ?? settings.path === null };
+  return readConfig<LogSettings>(CONFIG_SCHEMA, config, ({ path, additional_events }, refuse) => {
+    if (path !== null && (!isAbsolutePath(path) || path.includes("\0"))) {
+      refuse(["path"], "must be an absolute path");
+    }
+    for (const [index, event] of additional_events.entries()) {
+      if (!isEventName(event)) refuse(["additional_events", index], 'must be an event name without "*"');
+    }
+  });
 }
 
 /** Returns the valid event names in lists of contributors; other values are ignored. */
@@ -214,7 +210,7 @@ async function openSinks(coordinator: Coordinator, settings: LogSettings): Promi
     await sink(""); // fails now if the file cannot be opened
     sinks.push(sink);
   }
-  if (settings.stderr) sinks.push(writeStderr);
+  if (settings.stderr ?? path === null) sinks.push(writeStderr);
   return sinks;
 }
 

@@ -39,17 +39,12 @@ export async function mount(coordinator: Coordinator, config: JsonObject = {}): 
     claimStateKey(coordinator),
     settings.script ?? [],
   );
-  const provider = createProvider(settings, { clock: coordinator.clock, position });
+  const provider = createProvider(settings, coordinator.clock, position);
   await coordinator.mount("providers", provider, { name: "mock" });
 }
 
-interface ProviderDeps {
-  clock: Clock;
-  position: Position;
-}
-
 /** Returns a provider that answers from its script, or by {@link defaultAnswer}. */
-function createProvider(config: MockConfig, deps: ProviderDeps): Provider {
+function createProvider(config: MockConfig, clock: Clock, position: Position): Provider {
   const { chunk_chars, context_window, max_output_tokens, models, prices, priority } = config;
   const meter = new RequestMeter();
 
@@ -57,8 +52,8 @@ function createProvider(config: MockConfig, deps: ProviderDeps): Provider {
     const { signal, onDelta } = options;
     const check = () => throwIfAborted(signal);
     check();
-    const { entry, firstId } = deps.position.take(request, (index) => answerTo(config, index, request));
-    if (entry.delay_ms) await wait(deps.clock, entry.delay_ms, signal);
+    const { entry, firstId } = position.take(request, (index) => answerTo(config, index, request));
+    if (entry.delay_ms) await wait(clock, entry.delay_ms, signal);
     const reply = composeReply(entry, firstId);
     if (onDelta) await streamBlocks(reply.content, { onDelta, chunk_chars, check });
     if (entry.error) {

@@ -212,28 +212,28 @@ export function formatOf(
   const wanted = call.response_format;
   if (wanted === undefined || wanted.type === "text") return {};
   if (options.refused.has("response_format")) {
-    degradations.add(`response_format ${wanted.type}`, "the server refused it for this model", "instruction");
+    degradations.add(`response_format ${wanted.type}`, REFUSED, "instruction");
     return { instruction: instructionOf(wanted) };
   }
   if (wanted.type === "json") {
     // OpenAI refuses JSON mode when no message contains the word
-    return mentionsJson(call)
-      ? { format: { type: "json_object" } }
-      : { format: { type: "json_object" }, instruction: instructionOf(wanted) };
+    const instruction = mentionsJson(call) ? {} : { instruction: instructionOf(wanted) };
+    return { format: { type: "json_object" }, ...instruction };
   }
   const schema = wanted.schema as JsonObject;
   if (schema.type !== "object") {
     degradations.add("response_format json_schema", "the schema must be that of an object", "instruction");
     return { instruction: instructionOf(wanted) };
   }
-  const name = nameOf(schema);
-  if (wanted.strict === false) return { format: { type: "json_schema", name, schema, strict: false } };
-  const strict = strictSchema(schema);
-  if ("schema" in strict) {
-    return { format: { type: "json_schema", name, schema: strict.schema, strict: true } };
+  const strict = wanted.strict === false ? undefined : strictSchema(schema);
+  if (strict && "problem" in strict) {
+    degradations.add("response_format json_schema, strict", strict.problem, "not strict");
   }
-  degradations.add("response_format json_schema, strict", strict.problem, "not strict");
-  return { format: { type: "json_schema", name, schema, strict: false } };
+  const enforced = strict && "schema" in strict ? strict.schema : undefined;
+  const is_strict = enforced !== undefined;
+  return {
+    format: { type: "json_schema", name: nameOf(schema), schema: enforced ?? schema, strict: is_strict },
+  };
 }
 
 function instructionOf(format: ResponseFormat): string {

@@ -94,7 +94,7 @@ async function recordOrPlay(
   const text = await readText(path);
   const known = text === null ? null : Recording.fromText(text, record);
   // sub-agents, and later runs of the session, continue the recording
-  const is_recording = openRecording(path) !== undefined || wasRecording(coordinator);
+  const is_recording = openRecording(path) !== undefined || stateOf(coordinator).recording === true;
   if (known !== null && !is_recording) return playingProvider(known, coordinator, record);
   await requireGrant(coordinator, ["write"], path, `record to ${JSON.stringify(record)}`);
   const inner = innerProvider(coordinator, config.provider, record);
@@ -104,9 +104,9 @@ async function recordOrPlay(
 
 const STATE_KEY = "provider-replay";
 
-function wasRecording({ session_state }: Coordinator): boolean {
-  const state = session_state[STATE_KEY];
-  return isObject(state) && state.recording === true;
+/** Returns what this module has saved in the session. */
+function stateOf({ session_state }: Coordinator): { recording?: true; calls?: number; played?: number[] } {
+  return session_state[STATE_KEY] ?? {}; // only this module writes it
 }
 
 /** Returns the provider to record. @throws {PreampError} `module_invalid` */
@@ -171,8 +171,7 @@ function createProvider(
   });
   return providerOf(info, async (_request, options = {}) => {
     throwIfAborted(options.signal);
-    const state = coordinator.session_state[STATE_KEY] as { calls?: unknown } | undefined; // only this module writes it
-    const calls = typeof state?.calls === "number" ? state.calls : 0;
+    const { calls = 0 } = stateOf(coordinator);
     const attempt = attempts[calls];
     if (!attempt) {
       const message = `Cannot answer call ${calls + 1}: the recording has ${attempts.length} answers`;
@@ -188,23 +187,18 @@ function playingProvider(recording: Recording, coordinator: Coordinator, label: 
   const info = recording.info ?? ProviderInfo({ id: NAME, display_name: "Replay provider" });
   const provider = providerOf(info, async (request, options = {}) => {
     const shape = await redactorOf(coordinator)(shapeOf(request));
-    const used = usedOf(coordinator);
+    const { played = [] } = stateOf(coordinator); // also by earlier runs of the session
+    const used = new Set(played);
     const index = recording.find(shape, used);
     if (index === null) {
       const message = `Cannot play ${JSON.stringify(label)}: ${recording.explain(shape, used)}; ` +
         "delete the file, and run once with the provider's key, to record again";
       throw new LLMError("InvalidRequestError", message, { provider: NAME });
     }
-    coordinator.session_state[STATE_KEY] = { played: [...used, index].sort((a, b) => a - b) };
+    coordinator.session_state[STATE_KEY] = { played: [...used.add(index)].sort((a, b) => a - b) };
     return await answerWith(recording.calls[index]!, options); // find() returns an index of it
   });
   return { ...provider, priority: 0 };
-}
-
-/** Returns the calls that this session has played; another run of the session continues behind them. */
-function usedOf({ session_state }: Coordinator): ReadonlySet<number> {
-  const state = session_state[STATE_KEY] as { played?: unknown } | undefined; // only this module writes it
-  return new Set(Array.isArray(state?.played) ? state.played.filter(Number.isSafeInteger) : []);
 }
 
 /** Returns a provider with this info and these answers. */

@@ -75,19 +75,21 @@ const MAX_DESCRIPTION = 300;
 
 /** Returns the names and descriptions of a plan's agents, one on each line. */
 function describeAgents(plan: JsonObject): string {
-  const agents = isObject(plan.agents) ? plan.agents : {};
-  const lines = Object.entries(agents).map(([name, overlay]) => {
-    const description = isObject(overlay) && typeof overlay.description === "string"
-      ? overlay.description
-      : "";
-    return description === "" ? `- ${name}` : `- ${name}: ${description.slice(0, MAX_DESCRIPTION)}`;
+  const lines = Object.entries(agentsOf(plan)).map(([name, overlay]) => {
+    const { description } = isObject(overlay) ? overlay : {};
+    const is_described = typeof description === "string" && description !== "";
+    return is_described ? `- ${name}: ${description.slice(0, MAX_DESCRIPTION)}` : `- ${name}`;
   });
   return [...lines, "- self: the same agent as you, with an empty conversation (the default)"].join("\n");
 }
 
+function agentsOf({ agents }: JsonObject): JsonObject {
+  return isObject(agents) ? agents : {};
+}
+
 /** Returns the schema of the tool's input for a plan. */
 export function inputSchema(plan: JsonObject): JsonSchema {
-  const names = [...Object.keys(isObject(plan.agents) ? plan.agents : {}), "self"];
+  const names = [...Object.keys(agentsOf(plan)), "self"];
   return {
     type: "object",
     properties: {
@@ -211,9 +213,7 @@ function toResult({ output, session_id, status, turn_count, metadata }: SpawnRes
   const answer = { response: output, session_id, agent: metadata.agent, status, turn_count };
   if (status === "completed") return { success: true, output: answer };
   const { error, stop_reason } = metadata;
-  const message = typeof error === "object" && error !== null
-    ? String((error as JsonObject).message)
-    : `The agent stopped: ${stop_reason}`;
+  const message = isObject(error) ? String(error.message) : `The agent stopped: ${stop_reason}`;
   return {
     success: false,
     output: { ...answer, stop_reason, error: message },
