@@ -16,7 +16,7 @@ import {
 import { ChatAnswer } from "./chat_answer.ts";
 import { chatRequest } from "./chat_request.ts";
 import { refusedParameter, refusesReasoning, statedOutputLimit, toError } from "./errors.ts";
-import type { RequestOptions } from "./request_options.ts";
+import { optionsOf, type PlanOptions } from "./request_options.ts";
 import { ResponsesAnswer } from "./responses_answer.ts";
 import { responsesRequest } from "./responses_request.ts";
 
@@ -38,7 +38,7 @@ const REASONING_ITEMS = "reasoning items";
 /** The backend with the settings of a plan. Imported on first use, because the client is large. */
 export class OpenAIBackend implements Backend {
   readonly #settings: ProviderSettings;
-  readonly #options: Omit<RequestOptions, "refused">;
+  readonly #options: PlanOptions;
   readonly #uses_chat: boolean;
   /** Model → parameters that the server refused for it. */
   readonly #refused = new Map<string, Set<string>>();
@@ -58,7 +58,7 @@ export class OpenAIBackend implements Backend {
 
   toRequest(call: CallSettings): WireRequest {
     const refused = this.#refusedOf(call.model);
-    const options = { ...this.#options, refused };
+    const options = optionsOf(this.#options, call.model, refused);
     const { conversation } = call;
     if (this.#uses_chat) return chatRequest(call, options);
     return responsesRequest(

@@ -4,7 +4,6 @@ import type { JsonObject, ToolSpec } from "preamp/base";
 import {
   type AssistantPart,
   type CallSettings,
-  Degradations,
   type MediaPart,
   type TextPart,
   type ToolResultPart,
@@ -25,7 +24,6 @@ import {
   samplingOf,
   type ToolChoice,
   toolFields,
-  traitsOf,
 } from "./request_options.ts";
 
 type Body = OpenAI.Chat.ChatCompletionCreateParams;
@@ -36,31 +34,28 @@ type Content = OpenAI.Chat.ChatCompletionContentPart;
 const MAX_STOPS = 4;
 
 export function chatRequest(call: CallSettings, options: RequestOptions): WireRequest {
-  const degradations = new Degradations();
-  const { format, instruction } = formatOf(call, options, degradations);
-  const effort = effortOf(call, options, degradations);
+  const { format, instruction } = formatOf(call, options);
+  const effort = effortOf(call, options);
   const body: Body = {
     model: call.model,
-    messages: messagesOf(call, instruction, options, degradations),
+    messages: messagesOf(call, instruction, options),
     ...outputLimitOf(call, options),
-    ...samplingOf(call, options, degradations),
-    ...stopOf(call, options, degradations),
+    ...samplingOf(call, options),
+    ...stopOf(call, options),
     ...(effort === undefined ? {} : { reasoning_effort: effort as NonNullable<Body["reasoning_effort"]> }),
-    ...toolsOf(call, options, degradations),
+    ...toolsOf(call, options),
     ...formatField(format),
     ...cacheKeyOf(options),
     ...streamOf(call, options),
   };
-  return { body: body as unknown as JsonObject, degradation: degradations.merged(), context: call };
+  return { body: body as unknown as JsonObject, degradation: options.degradations.merged(), context: call };
 }
 
 function messagesOf(
-  { model, conversation }: CallSettings,
+  { conversation }: CallSettings,
   instruction: string | undefined,
-  { own_host }: RequestOptions,
-  degradations: Degradations,
+  options: RequestOptions,
 ): ChatMessage[] {
-  const marks = own_host && traitsOf(model).breakpoints;
   const { turns } = conversation;
   const system: TextPart[] = instruction
     ? [...conversation.system, { type: "text", text: instruction }]
@@ -69,18 +64,18 @@ function messagesOf(
     turn.role === "user" && turn.parts.some(({ type }) => type !== "tool_result")
   );
   return [
-    ...(system.length === 0 ? [] : [systemMessage(system, own_host && traitsOf(model).reasoning, marks)]),
+    ...(system.length === 0 ? [] : [systemMessage(system, options)]),
     ...turns.flatMap((turn, index) =>
       turn.role === "user"
-        ? userMessages(turn.parts, marks, degradations)
+        ? userMessages(turn.parts, options)
         : [assistantMessage(turn.parts, index > question)]
     ),
   ];
 }
 
 /** Other servers know the role `system` only. */
-function systemMessage(system: TextPart[], isDeveloper: boolean, marks: boolean): ChatMessage {
-  const role = isDeveloper ? "developer" : "system";
+function systemMessage(system: TextPart[], { own_host, traits, marks }: RequestOptions): ChatMessage {
+  const role = own_host && traits.reasoning ? "developer" : "system";
   const marked = marks && system.some(({ cache }) => cache);
   const content = marked
     ? system.map((part) => textContent(part, marks))
@@ -89,12 +84,12 @@ function systemMessage(system: TextPart[], isDeveloper: boolean, marks: boolean)
 }
 
 /** Results must be the first messages after the calls, and contain text only: their images follow them. */
-function userMessages(parts: readonly UserPart[], marks: boolean, degradations: Degradations): ChatMessage[] {
+function userMessages(parts: readonly UserPart[], options: RequestOptions): ChatMessage[] {
   const messages: ChatMessage[] = [];
   const content: Content[] = [];
   for (const part of parts) {
-    if (part.type === "tool_result") messages.push(resultMessage(part, marks, content, degradations));
-    else content.push(contentOf(part, marks, degradations));
+    if (part.type === "tool_result") messages.push(resultMessage(part, content, options));
+    else content.push(contentOf(part, options));
   }
   if (content.length > 0) messages.push({ role: "user", content: plainText(content) ?? content });
   return messages;
@@ -110,16 +105,15 @@ function plainText(content: readonly Content[]): string | undefined {
 
 function resultMessage(
   { tool_call_id, name, content, cache }: ToolResultPart,
-  marks: boolean,
   after: Content[],
-  degradations: Degradations,
+  options: RequestOptions,
 ): ChatMessage {
   if (typeof content === "string") {
-    const marked = marks && cache && content !== "";
+    const marked = options.marks && cache && content !== "";
     return {
       role: "tool",
       tool_call_id,
-      content: marked ? [textContent({ type: "text", text: content, cache }, marks)] : content,
+      content: marked ? [textContent({ type: "text", text: content, cache }, true)] : content,
     };
   }
   const texts = content.filter((part) => part.type === "text").map((part) => part.text);
@@ -127,7 +121,7 @@ function resultMessage(
   if (media.length > 0) {
     texts.push("(The images and files of this result follow.)");
     after.push({ type: "text", text: `Images and files of the result of ${name} (${tool_call_id}):` });
-    after.push(...media.map((part) => contentOf(part, marks, degradations)));
+    after.push(...media.map((part) => contentOf(part, options)));
   }
   return { role: "tool", tool_call_id, content: texts.join("\n\n") };
 }
@@ -140,7 +134,7 @@ function markOf({ cache }: TextPart | MediaPart, marks: boolean) {
   return marks && cache ? { prompt_cache_breakpoint: { mode: "explicit" as const } } : {};
 }
 
-function contentOf(part: TextPart | MediaPart, marks: boolean, degradations: Degradations): Content {
+function contentOf(part: TextPart | MediaPart, { marks, degradations }: RequestOptions): Content {
   if (part.type === "text") return textContent(part, marks);
   const { type, media_type, data, url, file_id, name } = part;
   const content = namedText(part);
@@ -215,18 +209,15 @@ function outputLimitOf(
   return name === undefined ? {} : { [name]: max_output_tokens };
 }
 
-function stopOf(
-  { stop, model }: CallSettings,
-  options: RequestOptions,
-  degradations: Degradations,
-): Pick<Body, "stop"> {
-  if (!stop || stop.length === 0 || !accepts("stop", stop, options, degradations)) return {};
-  if (options.own_host && traitsOf(model).reasoning) {
+function stopOf({ stop, model }: CallSettings, options: RequestOptions): Pick<Body, "stop"> {
+  if (!stop || stop.length === 0 || !accepts("stop", stop, options)) return {};
+  const { own_host, traits, degradations } = options;
+  if (own_host && traits.reasoning) {
     degradations.add(`stop ${JSON.stringify(stop)}`, `${model} does not accept stop texts`);
     return {};
   }
   const left_out = stop.slice(MAX_STOPS);
-  if (options.own_host && left_out.length > 0) {
+  if (own_host && left_out.length > 0) {
     degradations.add(`stop ${JSON.stringify(left_out)}`, `the API accepts at most ${MAX_STOPS} stop texts`);
     return { stop: stop.slice(0, MAX_STOPS) };
   }
@@ -236,17 +227,16 @@ function stopOf(
 function toolsOf(
   call: CallSettings,
   options: RequestOptions,
-  degradations: Degradations,
 ): Pick<Body, "tools" | "tool_choice" | "parallel_tool_calls"> {
   if (call.tools.length === 0) return {};
   return {
-    tools: call.tools.map((spec) => toolOf(spec, degradations)),
+    tools: call.tools.map((spec) => toolOf(spec, options)),
     ...toolFields(call, options, choiceOf),
   };
 }
 
 /** Chat Completions has no native tools: they are offered as functions. */
-function toolOf(spec: ToolSpec, degradations: Degradations): OpenAI.Chat.ChatCompletionTool {
+function toolOf(spec: ToolSpec, { degradations }: RequestOptions): OpenAI.Chat.ChatCompletionTool {
   const { name, description, parameters, strict } = spec;
   const native = nativeType(spec);
   if (native !== undefined) {

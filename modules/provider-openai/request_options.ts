@@ -4,20 +4,36 @@
  * none.
  */
 import { isObject, type JsonObject, type JsonSchema, type ResponseFormat, type ToolSpec } from "preamp/base";
-import { type CallSettings, type Degradations, type MediaPart, textOfFile } from "preamp/provider";
+import { type CallSettings, Degradations, type MediaPart, textOfFile } from "preamp/provider";
 
 /** Settings of the plan that change requests. */
-export interface RequestOptions {
+export interface PlanOptions {
   /** Whether requests go to OpenAI itself, not to another server with the same API. */
   readonly own_host: boolean;
-  /** Parameters that the server refused for the model; they are left out. */
-  readonly refused: ReadonlySet<string>;
   /** Key that directs the requests of one session to the same prompt cache. */
   readonly prompt_cache_key?: string;
   /** Whether the model may make several calls at once; absent: the API's default. */
   readonly parallel_tool_calls?: boolean;
   /** Detail of reasoning summaries; `none` requests none. */
   readonly reasoning_summary: string;
+}
+
+/** What decides about the request of one call, besides the call itself. */
+export interface RequestOptions extends PlanOptions {
+  /** Parameters that the server refused for the model; they are left out. */
+  readonly refused: ReadonlySet<string>;
+  readonly traits: ModelTraits;
+  /** Whether parts mark where the prompt cache may end. */
+  readonly marks: boolean;
+  /** Receives what the request leaves out. */
+  readonly degradations: Degradations;
+}
+
+/** Returns the options of a request to a model. */
+export function optionsOf(plan: PlanOptions, model: string, refused: ReadonlySet<string>): RequestOptions {
+  const traits = traitsOf(model);
+  const marks = plan.own_host && traits.breakpoints;
+  return { ...plan, refused, traits, marks, degradations: new Degradations() };
 }
 
 /** What a model accepts. */
@@ -29,7 +45,7 @@ interface ModelTraits {
 }
 
 /** Returns what a model accepts, by its name; a vendor before the name (`openai/gpt-5`) is ignored. */
-export function traitsOf(model: string): ModelTraits {
+function traitsOf(model: string): ModelTraits {
   const name = model.slice(model.lastIndexOf("/") + 1);
   const version = /^gpt-(\d+)(?:\.(\d+))?(?:-|$)/.exec(name);
   const major = Number(version?.[1] ?? 0);
@@ -49,8 +65,7 @@ const REFUSED = "the server refused it for this model";
 export function accepts(
   name: string,
   requested: unknown,
-  { refused }: RequestOptions,
-  degradations: Degradations,
+  { refused, degradations }: RequestOptions,
 ): boolean {
   if (requested === undefined) return false;
   if (!refused.has(name)) return true;
@@ -62,14 +77,13 @@ export function accepts(
 export function samplingOf(
   call: CallSettings,
   options: RequestOptions,
-  degradations: Degradations,
 ): { temperature?: number; top_p?: number } {
-  const { sampling } = traitsOf(call.model);
+  const { traits: { sampling }, degradations } = options;
   const takes = sampling === "always" || sampling === "effort_none" && call.reasoning_effort === "none";
   const parameters: { temperature?: number; top_p?: number } = {};
   for (const name of ["temperature", "top_p"] as const) {
     const value = call[name];
-    if (!accepts(name, value, options, degradations)) continue;
+    if (!accepts(name, value, options)) continue;
     if (takes) parameters[name] = value!; // `accepts` checked it
     else {
       const only = sampling === "never" ? "" : ' except with reasoning_effort "none"';
@@ -80,20 +94,17 @@ export function samplingOf(
 }
 
 /** Returns the reasoning effort of a call, if its model reasons; reports what is left out. */
-export function effortOf(
-  call: CallSettings,
-  options: RequestOptions,
-  degradations: Degradations,
-): string | undefined {
+export function effortOf(call: CallSettings, options: RequestOptions): string | undefined {
   const { reasoning_effort, thinking_budget, model } = call;
+  const { degradations } = options;
   if (thinking_budget !== undefined) {
     degradations.add(
       `thinking_budget ${thinking_budget}`,
       "OpenAI's API has no budget for thinking; use reasoning_effort",
     );
   }
-  if (!accepts("reasoning_effort", reasoning_effort, options, degradations)) return undefined;
-  if (traitsOf(model).reasoning || !options.own_host) return reasoning_effort;
+  if (!accepts("reasoning_effort", reasoning_effort, options)) return undefined;
+  if (options.traits.reasoning || !options.own_host) return reasoning_effort;
   degradations.add(`reasoning_effort ${reasoning_effort}`, `${model} does not reason`);
   return undefined;
 }
@@ -204,14 +215,10 @@ export interface FormatRequest {
 }
 
 /** Returns the response format of a call; reports what the API does not enforce. */
-export function formatOf(
-  call: CallSettings,
-  options: RequestOptions,
-  degradations: Degradations,
-): FormatRequest {
+export function formatOf(call: CallSettings, { refused, degradations }: RequestOptions): FormatRequest {
   const wanted = call.response_format;
   if (wanted === undefined || wanted.type === "text") return {};
-  if (options.refused.has("response_format")) {
+  if (refused.has("response_format")) {
     degradations.add(`response_format ${wanted.type}`, REFUSED, "instruction");
     return { instruction: instructionOf(wanted) };
   }

@@ -4,7 +4,6 @@ import { isObject, type JsonObject, type ToolSpec } from "preamp/base";
 import {
   type AssistantPart,
   type CallSettings,
-  Degradations,
   type MediaPart,
   type TextPart,
   type ToolResultPart,
@@ -23,7 +22,6 @@ import {
   samplingOf,
   type ToolChoice,
   toolFields,
-  traitsOf,
 } from "./request_options.ts";
 
 type Body = OpenAI.Responses.ResponseCreateParams;
@@ -35,10 +33,9 @@ const MIN_OUTPUT_TOKENS = 16;
 
 /** Returns the request of a call. Nothing is stored at OpenAI: every request contains the whole history. */
 export function responsesRequest(call: CallSettings, options: RequestOptions): WireRequest {
-  const degradations = new Degradations();
   const { model, conversation, stop } = call;
-  const marks = options.own_host && traitsOf(model).breakpoints;
-  const { format, instruction } = formatOf(call, options, degradations);
+  const { marks, degradations } = options;
+  const { format, instruction } = formatOf(call, options);
   const system = instruction ? [...conversation.system, text(instruction)] : conversation.system;
   if (stop && stop.length > 0) {
     degradations.add(`stop ${JSON.stringify(stop)}`, "the Responses API has no stop texts; use api: chat");
@@ -55,8 +52,8 @@ export function responsesRequest(call: CallSettings, options: RequestOptions): W
     ],
     max_output_tokens: Math.max(call.max_output_tokens, MIN_OUTPUT_TOKENS),
     store: false,
-    ...samplingOf(call, options, degradations),
-    ...reasoningOf(call, options, degradations),
+    ...samplingOf(call, options),
+    ...reasoningOf(call, options),
     ...toolsOf(call, options),
     ...(format ? { text: { format } } : {}),
     ...cacheKeyOf(options),
@@ -153,14 +150,9 @@ function assistantItem(part: AssistantPart): Item | undefined {
   };
 }
 
-function reasoningOf(
-  call: CallSettings,
-  options: RequestOptions,
-  degradations: Degradations,
-): Pick<Body, "include" | "reasoning"> {
-  const { refused, reasoning_summary: summary, own_host } = options;
-  const effort = effortOf(call, options, degradations);
-  const { reasoning: reasons } = traitsOf(call.model);
+function reasoningOf(call: CallSettings, options: RequestOptions): Pick<Body, "include" | "reasoning"> {
+  const { refused, reasoning_summary: summary, own_host, traits: { reasoning: reasons } } = options;
+  const effort = effortOf(call, options);
   if (!reasons && own_host) return {};
   const reasoning: JsonObject = {};
   if (effort !== undefined) reasoning.effort = effort;
