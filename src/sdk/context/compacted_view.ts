@@ -5,7 +5,7 @@
  */
 import { isObject, type JsonObject, type Message } from "../base.ts";
 import { Calibration, type SavedCalibration } from "./token_counter.ts";
-import type { Config, NoticeVerbosity } from "./config.ts";
+import type { Config } from "./config.ts";
 import { type Limits, type Proposal, proposeCompaction } from "./budget.ts";
 import { type Capped, handlesOf, type MessageVariants } from "./shorten.ts";
 import { frozenMessage, toRequestMessage } from "./request_message.ts";
@@ -96,14 +96,12 @@ export class CompactedView {
     this.#removed = withPlaces(this.#removed, stored);
     this.#fresh.push(...stored);
     this.transcript.apply(decisions);
-    const { compaction_notice_verbosity, recall } = this.#config;
-    const handles = recall && this.#removed.length > 0 ? handlesOf(this.#removed) : null;
-    this.#notice = compactionNotice(
-      this.transcript.totals,
-      this.level,
-      compaction_notice_verbosity,
-      handles,
-    );
+    const handles = this.#config.recall && this.#removed.length > 0 ? handlesOf(this.#removed) : null;
+    this.#notice = frozenMessage({
+      role: "user",
+      content: noticeText(this.transcript.totals, this.level, this.#config, handles),
+      metadata: { source: "context-compaction", ephemeral: true },
+    });
   }
 
   /** Returns the indexes left out since the last call, in order. */
@@ -170,23 +168,10 @@ export class CompactedView {
  *
  * @param handles Names of what was left out; null without the recall tool.
  */
-function compactionNotice(
-  totals: Readonly<TokenTotals>,
-  level: number,
-  verbosity: NoticeVerbosity,
-  handles: string | null,
-): Message {
-  return frozenMessage({
-    role: "user",
-    content: noticeText(totals, level, verbosity, handles),
-    metadata: { source: "context-compaction", ephemeral: true },
-  });
-}
-
 function noticeText(
   totals: Readonly<TokenTotals>,
   level: number,
-  verbosity: NoticeVerbosity,
+  { compaction_notice_verbosity: verbosity }: Config,
   handles: string | null,
 ): string {
   const recall = handles === null ? "" : ` context_recall reads back what was left out: ${handles}.`;

@@ -191,15 +191,11 @@ class BackendProvider implements Provider {
 
   /** Loads the backend once; a failed import is tried again at the next call. */
   #load(): Promise<Backend> {
-    return this.#backend ??= this.#import().catch((cause) => {
+    return this.#backend ??= Promise.try(() => this.#definition.load(this.#settings)).catch((cause) => {
       this.#backend = null;
       const message = `Cannot load the client of ${this.#definition.display_name}: ${errorMessage(cause)}`;
       throw this.#error("LLMError", message, { cause });
     });
-  }
-
-  async #import(): Promise<Backend> {
-    return await this.#definition.load(this.#settings);
   }
 
   #callSettings(
