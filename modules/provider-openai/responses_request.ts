@@ -1,14 +1,14 @@
 /** Converts a call to a request body of the Responses API. */
 import type OpenAI from "openai";
 import { isObject, type JsonObject, type ToolSpec } from "preamp/base";
-import {
-  type AssistantPart,
-  type CallSettings,
-  type MediaPart,
-  type TextPart,
-  type ToolResultPart,
-  type UserPart,
-  type WireRequest,
+import type {
+  AssistantPart,
+  CallSettings,
+  MediaPart,
+  TextPart,
+  ToolResultPart,
+  UserPart,
+  WireRequest,
 } from "preamp/provider";
 import {
   cacheKeyOf,
