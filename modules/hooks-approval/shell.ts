@@ -66,8 +66,10 @@ class PendingWord {
 class Frame {
   words: Word[] = [];
   word: PendingWord | null = null;
-  /** The next word is the target of a redirection, not an argument. */
-  skipNext = false;
+  /** Use of the next word: an argument, the target of a redirection, or text that the command reads (`<<<`). */
+  next: "argument" | "target" | "input" = "argument";
+  /** The text that the command reads; a shell executes it. */
+  input: Word | null = null;
   /** Words before an `&>`. In bash the command continues after it, in POSIX another begins; both readings are kept. */
   before: Word[] | null = null;
 
@@ -79,13 +81,12 @@ class Frame {
     const word = this.word;
     this.word = null;
     if (!word) return;
-    if (this.skipNext) {
-      this.skipNext = false;
-      return;
-    }
     const patterns = word.patterns && !LONE.has(word.text);
     const known = !word.expands && !patterns;
-    this.words.push({ text: known ? word.text : null, splits: !known && word.splits, assigns: word.assigns });
+    const read = { text: known ? word.text : null, splits: !known && word.splits, assigns: word.assigns };
+    if (this.next === "argument") this.words.push(read);
+    else if (this.next === "input") this.input = read;
+    this.next = "argument";
   }
 }
 
@@ -134,12 +135,14 @@ class ShellReader {
 
   #endCommand(frame: Frame, inside: boolean): void {
     frame.endWord();
-    frame.skipNext = false;
+    frame.next = "argument";
     // The ")" of a case pattern would end the substitution too early, and quotes after it would be misread.
     if (inside && frame.words.some((word) => word.text === "case")) this.#markUncertain();
     if (frame.words.length > 0) this.commands.push(frame.words);
     if (frame.before) this.commands.push([...frame.before, ...frame.words]);
+    if (frame.input) this.commands.push([...frame.before ?? [], ...frame.words, frame.input]);
     frame.before = null;
+    frame.input = null;
     frame.words = [];
   }
 
@@ -315,8 +318,12 @@ class ShellReader {
     const next = this.#text.charAt(this.#at);
     if (sign === "<" && next === "<") {
       this.#at++;
-      if (this.#text.charAt(this.#at) === "<") this.#at++;
-      else this.#markUncertain(); // the body of a here-document may contain quotes that the shell ignores
+      if (this.#text.charAt(this.#at) === "<") {
+        this.#at++;
+        frame.next = "input";
+        return;
+      }
+      this.#markUncertain(); // the body of a here-document may contain quotes that the shell ignores
     } else if (next !== "" && (sign === "<" ? ">&" : ">|&").includes(next)) {
       this.#at++;
       if (next === "&" && this.#text.charAt(this.#at) === "-") {
@@ -324,7 +331,7 @@ class ShellReader {
         return;
       }
     }
-    frame.skipNext = true;
+    frame.next = "target";
   }
 
   /** Reads the `&` of `&>`. */
