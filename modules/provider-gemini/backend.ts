@@ -171,7 +171,6 @@ const VAGUE_LIMIT = /resource (has been )?exhausted/i;
 
 /** Returns an error of the vendor's client as an LLMError. */
 function toError(error: unknown): LLMError {
-  if (error instanceof LLMError) return error;
   const status = statusOf(error);
   if (status === null) {
     const failure = toLLMError(error);

@@ -1,5 +1,5 @@
 /** Reads errors of OpenAI's client, and of servers with its API: as LLMErrors, and for what a server refused. */
-import { APIConnectionError, APIConnectionTimeoutError, APIUserAbortError } from "openai";
+import { APIConnectionError } from "openai";
 import {
   classifyLLMError,
   errorMessage,
@@ -59,9 +59,8 @@ const BY_MESSAGE: readonly (readonly [RegExp, LLMErrorType])[] = [
 /** Statuses that are retried besides 429 and 5xx. */
 const CONFLICT = 409;
 
-/** Returns an error as an LLMError. The header `x-should-retry` decides whether a failure is retried. */
+/** Returns an error of the client as an LLMError. Timeouts and aborts are those of the provider layer. The header `x-should-retry` decides whether a failure is retried. */
 export function toError(error: unknown): LLMError {
-  if (error instanceof LLMError) return error;
   const facts = factsOf(error);
   const type = typeOf(error, facts);
   if (type === undefined) return transportError(error);
@@ -142,12 +141,6 @@ function typeOf(error: unknown, { status, codes, message }: ErrorFacts): LLMErro
 
 /** Returns an error of the connection or of the stream's format. */
 function transportError(error: unknown): LLMError {
-  if (error instanceof APIUserAbortError) {
-    return new LLMError("AbortError", "The request was aborted", { cause: error });
-  }
-  if (error instanceof APIConnectionTimeoutError) {
-    return new LLMError("LLMTimeoutError", "The server did not answer in time", { cause: error });
-  }
   if (error instanceof APIConnectionError) return connectionError(error, "Cannot connect to the server");
   if (error instanceof SyntaxError) {
     return new LLMError("StreamError", "The server's answer is not valid JSON", { cause: error });

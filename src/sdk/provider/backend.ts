@@ -20,7 +20,7 @@ export interface Backend {
    */
   send(request: WireRequest, io: CallIo): Promise<BackendAnswer>;
   /**
-   * Returns an error of {@link Backend.send} or {@link Backend.listModels} as an LLMError. A request that is
+   * Returns an error of {@link Backend.send} or {@link Backend.listModels} that is no LLMError as one. A request that is
    * too long is a `ContextLengthError` with the vendor's message.
    */
   toError(error: unknown): LLMError;
