@@ -13,8 +13,9 @@ const AT_ONCE = 5;
 /** Milliseconds after which an attack that has not ended hangs; those that grow are given longer to do so. */
 const HANGS_MS = 700;
 const GROWS_MS = 30_000;
-/** Milliseconds that a door is given on a busy machine. */
-const PATIENCE_MS = 3_000;
+/** Milliseconds that a door is given: one that opens has as long as a busy machine needs, one that may stay shut has not. */
+const OPENS_MS = 25_000;
+const STAYS_SHUT_MS = 3_000;
 /** Bytes of resident memory beyond which an attack grows. A process that did nothing has about 70 MB. */
 const GROWN_BYTES = 400_000_000;
 /** What counts as speaking: more than this often, or this much. */
@@ -29,7 +30,8 @@ interface Outcome {
 /** Runs an attack with every permission and returns its effect. */
 async function runBare(kind: EscapeKind, site: EscapeSite): Promise<Outcome> {
   const url = new URL(`../fixtures/hostile/${kind.file}.ts`, import.meta.url).href;
-  const target = { ...targetOf(site, kind), patience_ms: PATIENCE_MS };
+  const patience_ms = kind.bare_shut ? STAYS_SHUT_MS : OPENS_MS;
+  const target = { ...targetOf(site, kind), patience_ms };
   const inputs = kind.inputs ?? [{}];
   const child = new Deno.Command(Deno.execPath(), {
     args: [
