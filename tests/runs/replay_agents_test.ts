@@ -156,6 +156,13 @@ const FAMILIES: Record<string, Family> = {
     plan: planOf([tasks({ agent: "slow", instruction: "x" }), "never"], { slow: SLOW }),
     react: cancel("immediate"),
   },
+  "graceful, then immediate cancellation during a sub-agent": {
+    plan: planOf([tasks({ agent: "slow", instruction: "x" }), "never"], { slow: SLOW }),
+    react: async (entry, outside) => {
+      await cancel("graceful")(entry, outside);
+      await cancel("immediate")(entry, outside);
+    },
+  },
   "the timeout of the run during a sub-agent": {
     plan: planOf([tasks({ agent: "slow", instruction: "x" }), "never"], {
       slow: { providers: [script({ delay_ms: 60_000, text: "late" })] },

@@ -33,7 +33,7 @@ const sixTimesSeven = mock(
 );
 
 /** A slow tool that ends early when its call is aborted. */
-function slow(name: string, ms: number): TestModule {
+export function slow(name: string, ms: number): TestModule {
   return async (coordinator) =>
     await coordinator.mount(
       "tools",

@@ -220,3 +220,32 @@ function idsOf({ turn_id, data }: Entry): string[] {
   const others = [turn_id, data.approval_id, data.tool_call_id].filter((id) => typeof id === "string");
   return [...of_loop, ...others, ...seeds];
 }
+
+/** Events that a turn, or its sub-agents' turns, may still emit after an immediate cancellation. */
+const ENDINGS: ReadonlySet<string> = new Set([
+  "cancel:completed",
+  "execution:end",
+  "orchestrator:complete",
+  "context:message",
+  "session:state",
+  "session:end",
+  "session:cleanup",
+  "run:status",
+]);
+
+/**
+ * Returns the index of the first entry after a run was cancelled immediately that had been cancelled gracefully
+ * before; Infinity for any other run. The log has no entry for the second request.
+ */
+export function secondCancelOf(entries: readonly Entry[]): number {
+  const root_id = entries[0]?.session_id;
+  const own = entries.filter(({ event, session_id }) =>
+    session_id === root_id && event.startsWith("cancel:")
+  );
+  const requested = own.find(({ event }) => event === "cancel:requested");
+  const completed = own.find(({ event }) => event === "cancel:completed");
+  if (requested?.data.state !== "graceful" || completed?.data.was_immediate !== true) return Infinity;
+  return entries.slice(0, completed.seq - 1).findLastIndex(({ event, data }) =>
+    !ENDINGS.has(event) && !(event === "task:agent_completed" && data.status === "cancelled")
+  ) + 1;
+}

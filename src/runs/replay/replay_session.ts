@@ -147,18 +147,14 @@ export class ReplaySession implements ReplayedSession, EventReader {
     return this.#parts.sequencer.reached(entry);
   }
 
-  /** The log records cancellation and timeouts; any other end of a call was a limit. */
+  /** The replay repeats cancellation and timeouts; any other end of a call was a limit. */
   endWithoutOutcome(): void {
     const { recorded, limit } = this;
     if (recorded.is_cut || this.closed) return; // its process ended
-    if (limit !== null && limit !== "max_duration_s") {
-      // the log is the run's
-      const { limitGuard } = limit.startsWith("max_log_") && this.#options.parent || this;
-      limitGuard.stopFor(limit, "as recorded");
-    } else if (
-      recorded.find(0, ({ event, data }) => event === "cancel:completed" && data.was_immediate === true) &&
-      this.session.cancellation.is_cancelled
-    ) void this.session.cancel("immediate");
+    if (limit === null || limit === "max_duration_s") return;
+    // the log is the run's
+    const { limitGuard } = limit.startsWith("max_log_") && this.#options.parent || this;
+    limitGuard.stopFor(limit, "as recorded");
   }
 }
 

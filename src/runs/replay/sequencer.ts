@@ -13,7 +13,7 @@ import type { Clock, Emission } from "../../sdk/types.ts";
 import type { SecretSink } from "../ports.ts";
 import type { Difference } from "../types.ts";
 import { comparableEntry, firstDifference, isSame } from "./compare.ts";
-import { callOf, type RecordedEvents, RecordedIds } from "./recorded_events.ts";
+import { callOf, type RecordedEvents, RecordedIds, secondCancelOf } from "./recorded_events.ts";
 import { emissionOf, steeringTexts } from "./recorded_results.ts";
 import type { VirtualClock } from "./virtual_clock.ts";
 
@@ -55,7 +55,7 @@ const PARALLEL_EVENTS = eventsWith("parallel");
 /** Milliseconds of real time to wait for an entry that the session may or may not emit, and for sleeps of uncertain end. */
 const SETTLE_MS = 20;
 
-/** Milliseconds of real time without progress after which the replay reports a difference. */
+/** Milliseconds without progress after which the replay reports a difference. */
 const NO_PROGRESS_MS = 2_000;
 
 /** Orders the entries of one replay. */
@@ -80,6 +80,7 @@ export class Sequencer {
   readonly finished = this.#finished.promise;
   #is_finished = false;
   #position = 0;
+  #second_cancel: number;
   /** Aborted when an entry comes. */
   #idle = new AbortController();
   /** The next entry, after no session has emitted anything for a short time: it is not expected any more. */
@@ -87,6 +88,7 @@ export class Sequencer {
 
   constructor(options: SequencerOptions) {
     this.#options = options;
+    this.#second_cancel = secondCancelOf(options.entries);
     this.#is_redacted = JSON.stringify(options.entries).includes(REDACTED);
   }
 
@@ -203,6 +205,10 @@ export class Sequencer {
 
   #advance(): void {
     for (let next = this.#next; next && !this.#is_finished; next = this.#next) {
+      if (this.#position >= this.#second_cancel) {
+        this.#second_cancel = Infinity;
+        void this.#sessions.values().next().value?.session.cancel("immediate"); // the run's own session
+      }
       if (!this.#step(next)) break;
     }
     this.#idle.abort();
