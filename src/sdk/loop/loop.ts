@@ -200,7 +200,8 @@ class TurnRun {
     const { queue, config, context } = this.#inputs;
     if (text === "" && !is_cut) return ++this.#empty >= MAX_EMPTY_RESPONSES;
     this.#text = text;
-    if (queue.size > 0 && this.#iteration < this.#max_iterations) return false; // a steering text arrived during the answer
+    // a steering text that arrived during the answer is read by the next request, if there is one
+    if (queue.size > 0 && !this.#cancelled && this.#iteration < this.#max_iterations) return false;
     const format = config.response_format;
     const problems = format && !is_cut ? await formatProblems(format, text) : [];
     if (format && problems.length > 0) {
