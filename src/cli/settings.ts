@@ -38,7 +38,10 @@ export interface Settings {
   store: StoreName | "auto" | "memory";
   /** The keys of `PREAMP_API_KEYS`. They are secrets. */
   api_keys: readonly string[];
-  /** Warnings about variables that begin with `PREAMP_` and are not settings, so that a typo does not disable a limit. */
+  /**
+   * Warnings about variables that begin with `PREAMP_` and are not settings, or that may not be read, so that neither
+   * disables a limit unnoticed.
+   */
   warnings: readonly string[];
 }
 
@@ -170,7 +173,7 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
     home: homeOf(io),
     sources: Object.values(sourceFilesOf(io)).filter((file) => file !== undefined),
     api_keys,
-    warnings: unknownVariables(candidates ?? []),
+    warnings: candidates ? unknownVariables(candidates) : [SOME_UNREADABLE],
   };
 }
 
@@ -259,6 +262,9 @@ function preampVariables(io: Io): string[] | null {
   return names &&
     names.filter((name) => name.toUpperCase().startsWith("PREAMP_") && !OWN_VARIABLES.includes(name));
 }
+
+const SOME_UNREADABLE =
+  "This process may not list its variables: settings in variables that --allow-env does not name are ignored";
 
 function unknownVariables(names: readonly string[]): string[] {
   const known = [
