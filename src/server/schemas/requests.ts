@@ -69,7 +69,10 @@ const model = z.string().refine((name) => readModelName(name) !== null, { error:
     examples: ["anthropic/claude-sonnet-5-5"],
   });
 
-const comparedPlan = z.union([z.strictObject({ plan_ref: planRef }), plan], {
+/** A plan without the key `plan_ref`, so that `{plan_ref}` with a misspelt field beside it is refused. */
+const unnamedPlan = plan.refine((value) => typeof value === "string" || !Object.hasOwn(value, "plan_ref"));
+
+const comparedPlan = z.union([z.strictObject({ plan_ref: planRef }), unnamedPlan], {
   error: "must be a plan (an object, or YAML or JSON text), or {plan_ref}",
 });
 
@@ -128,7 +131,7 @@ export const BODIES = {
     lock: data("contents of plan.lock.json").exactOptional(),
   }).refine((value) => (value.plan === undefined) !== (value.plan_ref === undefined), {
     path: ["plan"],
-    error: "must be given, or plan_ref instead",
+    error: "must be given if plan_ref is not, and only then",
   }).meta({ id: "PlanRequest" }),
 
   PlanDiffRequest: z.strictObject({ from: comparedPlan, to: comparedPlan }).meta({ id: "PlanDiffRequest" }),

@@ -26,6 +26,17 @@ Deno.test("POST /v1/plans/check accepts a plan, a name, or a plan as the whole b
   }
 });
 
+Deno.test("POST /v1/plans/diff compares plans and names, and refuses a name with another field beside it", async () => {
+  const { send } = testApp();
+  const named = { plan_ref: "default" };
+  const compared = await send("POST /v1/plans/diff", { body: { from: named, to: PLAN } });
+  assertEquals([compared.status, Object.keys(await compared.json())], [200, ["widens", "narrows", "other"]]);
+  for (const to of [{ ...named, lock: {} }, { ...PLAN, ...named }]) {
+    const refused = await send("POST /v1/plans/diff", { body: { from: named, to } });
+    assertEquals(await problemOf(refused), "400 request_invalid");
+  }
+});
+
 Deno.test("plans and modules are listed", async () => {
   const { send } = testApp();
   assertEquals((await bodyOf(await send("GET /v1/plans"), "PlanList")).data[0].name, "default");
