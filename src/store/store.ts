@@ -132,7 +132,7 @@ export interface StoreState {
   problems: string[];
   /** Version of the tables. */
   version: number;
-  /** Numbers of rows, expired ones included. */
+  /** Numbers of rows, expired ones included; 0 where damage prevents counting. */
   records: number;
   logs: number;
   entries: number;

@@ -259,13 +259,23 @@ export async function openSqliteMaintenance(path: string): Promise<Maintenance> 
   return {
     opened_version: database.opened_version,
     state() {
-      const problems = database.query("PRAGMA integrity_check(20)").map((row) => String(row.integrity_check));
+      const problems = database.query("PRAGMA integrity_check(20)")
+        .flatMap((row) => String(row.integrity_check).split("\n"))
+        .filter((line) => line !== "ok" && !line.startsWith("***")); // a headline
+      const countOf = (table: string) => {
+        try {
+          return numberOf(`SELECT count(*) FROM ${table}`);
+        } catch (error) {
+          problems.push(`${table} cannot be counted: ${errorMessage(error)}`);
+          return 0;
+        }
+      };
       return Promise.resolve({
-        problems: problems.filter((problem) => problem !== "ok"),
+        problems,
         version: SCHEMA_VERSION,
-        records: numberOf("SELECT count(*) FROM records"),
-        logs: numberOf("SELECT count(*) FROM logs"),
-        entries: numberOf("SELECT count(*) FROM entries"),
+        records: countOf("records"),
+        logs: countOf("logs"),
+        entries: countOf("entries"),
         bytes: numberOf("PRAGMA page_count") * numberOf("PRAGMA page_size"),
       });
     },

@@ -237,6 +237,25 @@ Deno.test("purge() deletes expired records and logs, in parts, and nothing else"
     await maintenance.close();
   }));
 
+Deno.test("state() of a damaged file lists the damage and what cannot be counted", () =>
+  withFile(async (path) => {
+    await using(path, async (store) => {
+      const many = Array.from({ length: 2_000 }, (_, index) => ({ seq: index + 1, text: "x".repeat(1_000) }));
+      await store.commit([put("x"), { append: "log", after: 0, entries: many }]);
+    });
+    using file = await Deno.open(path, { write: true });
+    for (let page = 50; page < 400; page += 3) {
+      await file.seek(page * 4096, Deno.SeekMode.Start);
+      await file.write(new Uint8Array(512).fill(0xab));
+    }
+    const maintenance = await openSqliteMaintenance(path);
+    const { problems, records, logs, entries } = await maintenance.state();
+    assertEquals([records, logs, entries], [1, 1, 0]);
+    assert(problems.length > 1 && problems.every((problem) => !problem.includes("\n")));
+    assertEquals(problems.at(-1), "entries cannot be counted: database disk image is malformed");
+    await maintenance.close();
+  }));
+
 Deno.test("a store whose worker failed rejects the calls that wait and all later ones, and can be closed", async () => {
   const { Worker } = globalThis;
   const workers: FailingWorker[] = [];
