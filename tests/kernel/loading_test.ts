@@ -25,6 +25,20 @@ Deno.test("mount may return metadata; a name in provides that is not mounted is 
   assertEquals(data("session:cleanup"), [{ ran: 0, failed: [] }]);
 });
 
+Deno.test("a module that is mounted under its instance_id provides what it lists", async () => {
+  const { session, warnings, data } = kit({
+    tools: [{
+      instance_id: "mine",
+      mount: async (coordinator) => {
+        await coordinator.mount("tools", tool("my_tool"));
+        return { name: "tool-my-tool", version: "0.1.0", provides: ["my_tool"] };
+      },
+    }],
+  });
+  await session.initialize();
+  assertEquals([data("module:mounted").at(-1)?.names, warnings], [["mine"], []]);
+});
+
 Deno.test("mount may return an instance: it is mounted under its name, and closed", async () => {
   let closed = 0;
   const { session } = kit({

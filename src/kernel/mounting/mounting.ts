@@ -74,7 +74,7 @@ export async function mountModule(
   if (config instanceof Skip) return await skip(shared, spec, config, { gates: declares_gates });
   const coordinator = new ModuleCoordinator(shared, idOf(spec), spec.type === "orchestrator");
   let outcome: MountOutcome = { kind: "nothing" };
-  let names: string[];
+  let names: MountedNames;
   try {
     const mount = methodOf(opened.module, "mount");
     if (!mount) {
@@ -160,14 +160,21 @@ function isFetchFailure(error: unknown): boolean {
       ["policy_refused", "isolation_unavailable", "lock_invalid", "overloaded"].includes(error.code));
 }
 
-/** Publishes the draft of a module; returns its names, or the events that a hook listens to. */
-function commit(coordinator: ModuleCoordinator, spec: ModuleSpec): string[] {
-  const rename = renameFor(spec, coordinator.drafted);
-  const names = spec.type === "hook"
-    ? coordinator.drafted_events
-    : coordinator.drafted.map((mounted) => rename(mounted).name);
+/** Names of what a module mounted, or the events that a hook listens to. */
+interface MountedNames {
+  /** As the module chose them. */
+  readonly own: string[];
+  /** With the `instance_id` of the spec. */
+  readonly names: string[];
+}
+
+/** Publishes the draft of a module. */
+function commit(coordinator: ModuleCoordinator, spec: ModuleSpec): MountedNames {
+  const { drafted, drafted_events } = coordinator;
+  const rename = renameFor(spec, drafted);
   coordinator.commit(rename);
-  return names;
+  if (spec.type === "hook") return { own: drafted_events, names: drafted_events };
+  return { own: drafted.map(({ name }) => name), names: drafted.map((mounted) => rename(mounted).name) };
 }
 
 function announceMounted(
@@ -175,7 +182,7 @@ function announceMounted(
   spec: ModuleSpec,
   opened: OpenedModule,
   outcome: MountOutcome,
-  names: string[],
+  { own, names }: MountedNames,
 ): Promise<unknown> {
   const { session } = shared;
   if (outcome.kind === "unknown") {
@@ -184,7 +191,7 @@ function announceMounted(
       `Module "${spec.module}" returned ${outcome.received} from mount(): it was ignored`,
     );
   }
-  const missing = outcome.kind === "metadata" ? missingProvides(outcome.metadata, names) : [];
+  const missing = outcome.kind === "metadata" ? missingProvides(outcome.metadata, own) : [];
   if (missing.length > 0) {
     session.host.warn(
       "module_provides_missing",

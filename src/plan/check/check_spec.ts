@@ -204,7 +204,10 @@ function checkInstance(fields: JsonObject, spec: ModuleSpec, path: Path, finding
     if (value === undefined) continue;
     const at = [...path, key];
     if (typeof value !== "string" || value === "" || value.length > MAX_ID || hasSpace(value)) {
-      const message = `Cannot read ${key}: must be a name without spaces: received ${describe(value)}`;
+      const message =
+        `Cannot read ${key}: must be a name without spaces, at most ${MAX_ID} characters: received ${
+          describe(value)
+        }`;
       findings.error(at, "instance_id_type", message);
     } else if (spec.instance_id !== undefined && spec.instance_id !== value) {
       const message = `Cannot read instance_id: it differs from id: received ${describe(value)}`;
