@@ -299,11 +299,16 @@ export async function openSettingsStore(settings: Settings, lasting: boolean): P
   try {
     return { store: await openStore(name), warning: null };
   } catch (error) {
-    const { NotCapable, PermissionDenied } = Deno.errors;
-    const is_refused = error instanceof NotCapable || error instanceof PermissionDenied;
-    if (store === "auto" && is_refused) return inMemory(errorMessage(error));
+    if (store === "auto" && isRefused(error)) return inMemory(errorMessage(error));
     throw storeFailure(name, error);
   }
+}
+
+/** Returns whether this process may not write a file: no permission, or a file system that is mounted read-only. */
+function isRefused(error: unknown): boolean {
+  const { NotCapable, PermissionDenied } = Deno.errors;
+  return error instanceof NotCapable || error instanceof PermissionDenied ||
+    isObject(error) && error.code === "EROFS";
 }
 
 /** Returns the lasting store of the settings. @throws {UsageError} for memory, and without a home folder. */

@@ -1,6 +1,6 @@
 import { readArguments, UsageError } from "../../src/cli/arguments.ts";
 import { OUTSIDE_SETTINGS } from "../../src/policy/policy_schema.ts";
-import { readSettings, withSettings } from "../../src/cli/settings.ts";
+import { openSettingsStore, readSettings, withSettings } from "../../src/cli/settings.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { systemIo } from "../../src/cli/terminal/io.ts";
 import { fakeIo } from "../support/io.ts";
@@ -145,3 +145,17 @@ Deno.test(
     assertEquals((await readSettings(readArguments([], FLAGS), io)).policy.listen.port, 8484);
   },
 );
+
+Deno.test("openSettingsStore() keeps runs in memory, with a warning, where the home folder is on a read-only file system", async () => {
+  const settings = await read([], { PREAMP_HOME: "/somewhere/" });
+  const { mkdir } = Deno;
+  Deno.mkdir = () =>
+    Promise.reject(Object.assign(new Error("Read-only file system (os error 30)"), { code: "EROFS" }));
+  try {
+    const { store, warning } = await openSettingsStore(settings, true);
+    assertEquals(store, undefined);
+    assertStringIncludes(String(warning), "Read-only file system");
+  } finally {
+    Deno.mkdir = mkdir;
+  }
+});
