@@ -21,7 +21,7 @@ function* textFiles(folder: string): Generator<TextFile> {
     if (name === "node_modules" || name === "dist" || name === ".git") continue;
     const path = `${folder}${name}`;
     if (isDirectory) yield* textFiles(`${path}/`);
-    else if (/\.(ts|tsx|md|yaml)$/.test(name)) {
+    else if (/\.(ts|tsx|js|md|yaml)$/.test(name) || path === ".ci/run") {
       yield { path, text: Deno.readTextFileSync(new URL(path, ROOT)) };
     }
   }
@@ -57,13 +57,14 @@ Deno.test("every link of a page leads to a file, and its anchor to a heading", (
   assertEquals(wrong, []);
 });
 
-Deno.test("every page that a comment names is in the repository, with the section that it names", () => {
+Deno.test("every page that a comment or a text names is in the repository, with the section that it names", () => {
   const wrong: string[] = [];
   for (const { path, text } of FILES) {
-    if (!path.endsWith(".ts") || NOT_OURS.test(path)) continue;
+    if (path.endsWith(".md") || NOT_OURS.test(path)) continue;
     for (const [index, line] of text.split("\n").entries()) {
-      if (!/^\s*(\/?\*|\/\/)|\/\/ /.test(line)) continue;
-      for (const [, name = "", anchor] of line.matchAll(/([\w./-]+\.md)(?:#([\w-]+))?/g)) {
+      const names = /([\w./-]+\.md)(?:#([\w-]+))?/g;
+      const texts = line.match(/src\/docs\/[\w-]+\.md(#[\w-]+)?/g) ?? [];
+      for (const [, name = "", anchor] of `${commentOf(path, line)} ${texts.join(" ")}`.matchAll(names)) {
         const target = [name, `src/docs/${name}`, `${path.replace(/[^/]*$/, "")}${name}`].find((one) =>
           PATHS.has(one)
         );
@@ -75,6 +76,49 @@ Deno.test("every page that a comment names is in the repository, with the sectio
   }
   assertEquals(wrong, []);
 });
+
+Deno.test("every page that a text names as `preamp docs NAME` is there", () => {
+  const wrong: string[] = [];
+  for (const { path, text } of FILES) {
+    if (NOT_OURS.test(path)) continue;
+    for (const [, name = ""] of text.matchAll(/preamp docs (?!lists\b)([a-z][a-z-]*)/g)) {
+      if (!PATHS.has(`src/docs/${name}.md`) && !PATHS.has(`modules/${name}/README.md`)) {
+        wrong.push(`${path} ${name}`);
+      }
+    }
+  }
+  assertEquals(wrong, []);
+});
+
+/** Files that comments and pages name as examples. */
+const EXAMPLES =
+  /(^|\/)tool-\w+\/|(^|\/)(mod_test|clock_test|tool|shout|mine|x|y|y_test|y_slow_test|a|b|no)\.ts$|(^|\/)(ID|tool-clock)\.js$/;
+
+Deno.test("every source file that a comment or a page names is in the repository", () => {
+  const wrong: string[] = [];
+  const paths = [...PATHS];
+  for (const { path, text } of FILES) {
+    if (NOT_OURS.test(path)) continue;
+    const lines = path.endsWith(".md") ? withoutBlocks(text) : text;
+    for (const line of lines.split("\n")) {
+      const part = path.endsWith(".md") ? line : commentOf(path, line);
+      for (const [name] of part.matchAll(/(?<![\w@:/.*{<-])(?:[\w.-]+\/)*[\w.-]+\.(?:ts|js)\b(?![\w(])/g)) {
+        const end = name.replace(/^(\.\.?\/)+/, "");
+        const known = PATHS.has(end) || paths.some((one) => one.endsWith(`/${end}`)) || EXAMPLES.test(end);
+        if (!known) wrong.push(`${path} ${name}`);
+      }
+    }
+  }
+  assertEquals(wrong, []);
+});
+
+/** Returns the text of the comment in a line of code; empty without one. */
+function commentOf(path: string, line: string): string {
+  const comment = /\.[jt]sx?$/.test(path)
+    ? /^\s*(?:\/?\*+|\/\/)(.*)|\s\/\/ (.*)/.exec(line)
+    : /(?:^|\s)#(.*)/.exec(line);
+  return comment?.[1] ?? comment?.[2] ?? "";
+}
 
 function exists(path: string): boolean {
   try {
