@@ -143,7 +143,7 @@ export class ReplaySession implements ReplayedSession, EventReader {
     return this.#parts.sequencer.position;
   }
 
-  reached(entry: Entry): Promise<void> | void {
+  reached(entry: Entry): Promise<void> {
     return this.#parts.sequencer.reached(entry);
   }
 

@@ -124,14 +124,14 @@ export class Sequencer {
     this.#advance();
   }
 
-  /** Resolves when an entry comes next, at its recorded time. Returns undefined when it has been reached. */
-  reached({ seq }: Entry): Promise<void> | void {
+  /** Resolves when an entry comes next, at its recorded time; at once when it has been reached. */
+  async reached({ seq }: Entry): Promise<void> {
     const index = seq - 1;
     if (this.#position > index) return;
-    if (this.#position === index) return this.#options.clock.catchUp();
+    if (this.#position === index) return await this.#options.clock.catchUp();
     let reaching = this.#reaching.get(index);
     if (!reaching) this.#reaching.set(index, reaching = Promise.withResolvers());
-    return reaching.promise;
+    await reaching.promise;
   }
 
   #sessionOf(entry: Entry): ReplayedSession | undefined {

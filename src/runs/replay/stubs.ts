@@ -30,8 +30,8 @@ export interface EventReader {
   readonly position: number;
   /** Name of the limit that ended the turn, or null. */
   readonly limit: string | null;
-  /** Resolves when an entry comes next, at its recorded time. Returns undefined when it has been reached. */
-  reached(entry: Entry): Promise<void> | void;
+  /** Resolves when an entry comes next, at its recorded time; at once when it has been reached. */
+  reached(entry: Entry): Promise<void>;
   /** Repeats what ended a call without a recorded outcome, such as a limit. */
   endWithoutOutcome(): void;
 }

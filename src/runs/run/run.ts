@@ -163,7 +163,7 @@ export class ActiveRun implements RunHandle {
     return this.options.scheduler.acquireChild(this, session_id, parent_id);
   }
 
-  releaseSession(session_id: string): Promise<void> | void {
+  releaseSession(session_id: string): Promise<void> {
     return this.options.scheduler.releaseChild(session_id);
   }
 

@@ -53,7 +53,7 @@ export interface RunOwner {
    * @throws {PreampError} `not_found`, `session_busy`.
    */
   acquireChild(run: FinishedRun, session_id: string, parent_id: string): Promise<SavedSession>;
-  releaseChild(session_id: string): Promise<void> | void;
+  releaseChild(session_id: string): Promise<void>;
   /** Called once when a run has ended, before anyone who waits for it continues. */
   ended(run: FinishedRun): void;
 }

@@ -30,7 +30,7 @@ const RECOVER_EVERY_MS = 2_500;
 
 /** A run whose process is gone, and the lease that was acquired for it. */
 interface Claim extends OrphanedRun {
-  release(): Promise<void> | void;
+  release(): Promise<void>;
 }
 
 /** Finds orphaned runs and continues them in this process. */
@@ -108,11 +108,11 @@ export class Recovery {
       await claim.release();
     }
     if (leases.has(session_id) || !await leases.acquire(session_id, null)) return null;
-    return await this.#read(run_id, () => leases.release(session_id));
+    return await this.#read(run_id, async () => await leases.release(session_id));
   }
 
   /** Reads a run whose lease was acquired; releases it and resolves to null when the run has ended. */
-  async #read(run_id: string, release: () => Promise<void> | void): Promise<Claim | null> {
+  async #read(run_id: string, release: () => Promise<void>): Promise<Claim | null> {
     const { store } = this.#scheduler.deps;
     try {
       const input = await loadOpenInput(store, run_id);

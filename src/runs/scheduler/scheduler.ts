@@ -211,8 +211,8 @@ export class RunScheduler implements RunOwner {
     }
   }
 
-  releaseChild(session_id: string): Promise<void> | void {
-    return this.#context.leases.release(session_id);
+  async releaseChild(session_id: string): Promise<void> {
+    await this.#context.leases.release(session_id);
   }
 
   ended(run: ActiveRun): void {

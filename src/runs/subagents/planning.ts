@@ -20,7 +20,7 @@ export interface ChildSessions {
    */
   acquireSession(session_id: string, parent_id: string): Promise<SavedSession>;
   /** Releases an acquired session. */
-  releaseSession(session_id: string): Promise<void> | void;
+  releaseSession(session_id: string): Promise<void>;
 }
 
 /** Usage of a sub-agent over all of its turns in this run, and that of its own sub-agents. */
