@@ -2,7 +2,7 @@
  * Entry point: a command line, or a module for `deno serve` and Deno Deploy.
  *
  *   deno run … main.ts serve        the same as `preamp serve`
- *   deno serve … main.ts            the HTTP API on the address of `deno serve`; keys come from PREAMP_API_KEYS
+ *   deno serve … main.ts            the HTTP API on the address of `deno serve`; keys: PREAMP_API_KEYS
  */
 import type { EmbeddedServer } from "./src/cli/deno_serve.ts";
 import { cli } from "./src/cli/mod.ts";

@@ -3,7 +3,11 @@
  * modules and files in it. The loader compares fetched files with it.
  *
  * ```json
- * {"version": 1, "modules": {"<source>": {"url", "integrity"}}, "files": {"<url>": {"sha256": "<hex>", "bytes": n}}}
+ * {
+ *   "version": 1,
+ *   "modules": {"<source>": {"url", "integrity"}},
+ *   "files": {"<url>": {"sha256": "<hex>", "bytes": n}}
+ * }
  * ```
  */
 import { type ErrorDetail, PreampError } from "../sdk/errors.ts";

@@ -6,9 +6,9 @@
  * ```ts
  * import { MockTool, TestCoordinator, testTool } from "preamp/testing";
  *
- * const mount = async (coordinator: TestCoordinator) => await coordinator.mount("tools", new MockTool("clock", "12:00"));
+ * const clock = new MockTool("clock", "12:00");
  * const coordinator = new TestCoordinator();
- * await mount(coordinator);
+ * await coordinator.mount("tools", clock);
  * console.log(coordinator.tools.clock?.name); // "clock"
  *
  * testTool("clock", () => new MockTool("clock", "12:00"), { test: (_name, run) => void run() });

@@ -79,7 +79,7 @@ class WindowContext implements ContextManager {
     return Promise.resolve(structuredClone(view(this.#messages, this.#budget(options))));
   }
 
-  /** Returns the budget of the request, else the room in the provider's window, at most the configured maximum. */
+  /** Returns the request's budget, else the room in the provider's window; at most the configured maximum. */
   #budget({ token_budget, provider }: RequestOptions): number {
     if (token_budget !== undefined && token_budget > 0) return token_budget;
     const { context_window, max_output_tokens = 4096 } = provider?.getInfo().defaults ?? {};

@@ -63,7 +63,7 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
   return { name: module.id, version: module.version, provides: [provider.name] };
 }
 
-/** Calls the backend. Replace it with \`fetch(url, { signal })\`; throw an LLMError of the type that fits a failure. */
+/** Calls the backend. Replace it with \`fetch(url, { signal })\`; throw an LLMError of a fitting type. */
 function ask({ messages }: ChatRequest, signal?: AbortSignal): Promise<string> {
   if (signal?.aborted) {
     throw new LLMError("AbortError", "The call was cancelled", { cause: signal.reason });

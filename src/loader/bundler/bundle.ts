@@ -326,7 +326,7 @@ async function decodeData(url: string): Promise<Uint8Array | undefined> {
   }
 }
 
-/** Returns the entry of a data: URL, whose URL is shortened: it may have megabytes and is part of the importing file. */
+/** Returns the entry of a data: URL. The URL is shortened, because it may have megabytes. */
 function inlineFile(url: string, bytes: Uint8Array): GraphFile {
   const sha256 = createHash("sha256").update(bytes).digest("hex");
   return { url: `data:${mediaTypeOf(url)},${sha256}`, sha256, bytes: bytes.length };
@@ -353,7 +353,7 @@ function offsetOf(text: string, line: number, column: number): number {
   return start + column - 1;
 }
 
-/** Returns code to append to a file, where it moves no line: imports are hoisted, and pragmas apply anywhere. */
+/** Returns code to append to a file: imports are hoisted and pragmas apply anywhere, so no line moves. */
 function appendedCode(text: string): string {
   let ending = "";
   if (text.includes("import") && text.includes("meta")) {

@@ -55,7 +55,8 @@ class Impossible extends Error {}
  * ```ts
  * import { exampleInput } from "preamp/testing";
  *
- * const schema = { type: "object", properties: { count: { type: "integer", minimum: 2 } }, required: ["count"] };
+ * const properties = { count: { type: "integer", minimum: 2 } };
+ * const schema = { type: "object", properties, required: ["count"] };
  * console.log(await exampleInput(schema)); // { input: { count: 2 } }
  * ```
  */
