@@ -10,6 +10,7 @@ import type {
   Provider,
 } from "../../src/sdk/types.ts";
 import { assert, assertEquals } from "../assert.ts";
+import { until } from "../support/clock.ts";
 import { kit, type TestModule } from "../support/sessions.ts";
 
 type Step = (provider: Provider, context: ContextManager) => Promise<unknown>;
@@ -111,7 +112,7 @@ Deno.test("a call ends with its caller's own signal, and the turn continues", as
   let reason: unknown;
   const { run } = kit({
     orchestrator: loopOf(async (provider) => {
-      setTimeout(() => own.abort(new Error("enough")), 1);
+      until(() => seen !== undefined).then(() => own.abort(new Error("enough")));
       reason = await provider.complete(REQUEST, { signal: own.signal }).catch((error: Error) =>
         error.message
       );
