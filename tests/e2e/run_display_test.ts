@@ -1,6 +1,7 @@
 /** What `preamp run` displays while it runs: the answer in pieces, notifications, warnings, failures; plans by their name. */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { type Ended, runProgram, startProgram } from "./program.ts";
+import type { Result } from "./after_effects.ts";
+import { runCommand, startProgram } from "./program.ts";
 
 /** Streams the first half of its answer, then waits for the end of the run. */
 const HALF = `
@@ -75,8 +76,8 @@ for (const [name, text] of Object.entries(FILES)) {
 globalThis.addEventListener("unload", () => Deno.removeSync(folder, { recursive: true }));
 
 const ENV = { PREAMP_HOME: `${folder}/home` };
-const run = (...args: string[]): Promise<Ended> =>
-  runProgram(["run", ...args], { cwd: folder, env: ENV, stdin: "" });
+const run = (...args: string[]): Promise<Result> =>
+  runCommand(["run", ...args], { cwd: folder, env: ENV, stdin: "" });
 
 for (
   const [plan, streamed] of [["half.yaml", "Once upon a time"], ["half_tools.yaml", ""]] as const

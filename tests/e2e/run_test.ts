@@ -1,6 +1,6 @@
 /** `preamp run` and the commands around it: what they write where, and the code they end with. */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { runProgram, startProgram } from "./program.ts";
+import { runCommand, runProgram, startProgram } from "./program.ts";
 import { temporaryFolder } from "../support/folder.ts";
 
 const SESSION = "session: {orchestrator: loop-streaming, context: context-simple}\n";
@@ -26,10 +26,10 @@ Deno.test("run reads the prompt from stdin without an argument, and the plan wit
 });
 
 Deno.test("run gives the run object, or run and events, as JSON", async () => {
-  const json = await runProgram(["run", "-p", "plans/minimal.yaml", "--output-format", "json", "Hello"]);
+  const json = await runCommand(["run", "-p", "plans/minimal.yaml", "--output-format", "json", "Hello"]);
   const run = JSON.parse(json.stdout);
   assertEquals([json.code, run.object, run.status], [0, "run", "completed"]);
-  const trace = await runProgram(["run", "-p", "plans/minimal.yaml", "--output-format=json-trace", "Hello"]);
+  const trace = await runCommand(["run", "-p", "plans/minimal.yaml", "--output-format=json-trace", "Hello"]);
   const { run: traced, events } = JSON.parse(trace.stdout);
   assertEquals(events.at(-1).data.run, traced);
   assertEquals(
@@ -41,17 +41,17 @@ Deno.test("run gives the run object, or run and events, as JSON", async () => {
 Deno.test("run without a plan is the plan named default, else the demo", async () => {
   await using temporary = await temporaryFolder();
   const folder = temporary.path;
-  const demo = await runProgram(["run", "hi", "--output-format", "json"], { cwd: folder });
+  const demo = await runCommand(["run", "hi", "--output-format", "json"], { cwd: folder });
   assertStringIncludes(JSON.stringify(JSON.parse(demo.stdout).isolation), "tool-todo");
   await Deno.mkdir(`${folder}/plans`);
   await Deno.copyFile("plans/minimal.yaml", `${folder}/plans/default.yaml`);
-  const named = await runProgram(["run", "hi"], { cwd: folder });
+  const named = await runCommand(["run", "hi"], { cwd: folder });
   assertEquals(named.stdout, "Hello from the smallest plan.\n");
 });
 
 Deno.test("run lays plans over one another, as plan hash does", async () => {
   const files = ["plans/calculator.yaml", "plans/minimal.yaml"];
-  const merged = await runProgram([
+  const merged = await runCommand([
     "run",
     "-p",
     files[0]!,
@@ -61,14 +61,14 @@ Deno.test("run lays plans over one another, as plan hash does", async () => {
     "json",
     "Hello",
   ]);
-  const hash = await runProgram(["plan", "hash", ...files]);
+  const hash = await runCommand(["plan", "hash", ...files]);
   const run = JSON.parse(merged.stdout);
   assertEquals([run.output_text, run.plan_hash], ["Hello from the smallest plan.", hash.stdout.trim()]);
   assertEquals(Object.keys(run.isolation).includes("tool-calculator"), true);
 });
 
 Deno.test("run applies an approval's default at once when there is no terminal", async () => {
-  const { code, stdout, stderr } = await runProgram(["run", "-p", "-", "compute 6*7"], { stdin: ASKING });
+  const { code, stdout, stderr } = await runCommand(["run", "-p", "-", "compute 6*7"], { stdin: ASKING });
   assertEquals(code, 0);
   assertStringIncludes(stdout, "denied");
   assertStringIncludes(stderr, "denied calculator: no answer in time, the default applies");
@@ -94,7 +94,7 @@ Deno.test("run exits with the code of its status", async () => {
     [["-p", "-", "hi"], broken, 1, "provider_auth"],
   ];
   for (const [args, stdin, expected, message] of cases) {
-    const { code, stderr } = await runProgram(["run", ...args], { stdin });
+    const { code, stderr } = await runCommand(["run", ...args], { stdin });
     assertEquals([args, code], [args, expected], stderr);
     assertStringIncludes(stderr, message);
   }
@@ -138,17 +138,17 @@ Deno.test("wrong usage exits 2, writes nothing to stdout and suggests a correcti
     [["run", "--limit", "cost=1", "hi"], "the limits are max_iterations, "],
   ];
   for (const [args, message] of cases) {
-    const { code, stdout, stderr } = await runProgram(args, { stdin: "" });
+    const { code, stdout, stderr } = await runCommand(args, { stdin: "" });
     assertEquals([args, code, stdout], [args, 2, ""], stderr);
     assertStringIncludes(stderr, message);
   }
 });
 
 Deno.test("plan check lists every finding with its place and hint, and accepts valid plans", async () => {
-  const good = await runProgram(["plan", "check", "plans/minimal.yaml", "plans/todo.yaml"]);
+  const good = await runCommand(["plan", "check", "plans/minimal.yaml", "plans/todo.yaml"]);
   assertEquals(good.code, 0);
   assertMatch(good.stdout, /^plans\/minimal\.yaml: ok {2}sha256-\S+\nplans\/todo\.yaml: ok {2}sha256-\S+\n$/);
-  const bad = await runProgram(["plan", "check", "-"], {
+  const bad = await runCommand(["plan", "check", "-"], {
     stdin: `${CALCULATOR}tols: []\nlimits: {max_tool_calls: many}\n`,
   });
   assertEquals(bad.code, 3);
@@ -158,7 +158,7 @@ Deno.test("plan check lists every finding with its place and hint, and accepts v
 });
 
 Deno.test("plan check exits 4 for a plan that the policy refuses, and prints JSON", async () => {
-  const { code, stdout } = await runProgram(["plan", "check", "--json", "-"], {
+  const { code, stdout } = await runCommand(["plan", "check", "--json", "-"], {
     stdin: `${CALCULATOR}limits: {max_iterations: 51}\n`,
   });
   const [found] = JSON.parse(stdout).data;
@@ -166,10 +166,10 @@ Deno.test("plan check exits 4 for a plan that the policy refuses, and prints JSO
 });
 
 Deno.test("module list, help and --version write to stdout and exit 0", async () => {
-  const modules = await runProgram(["module", "list", "--json"]);
+  const modules = await runCommand(["module", "list", "--json"]);
   const ids = JSON.parse(modules.stdout).data.map((one: { id: string }) => one.id);
   assertEquals([modules.code, ids.includes("tool-calculator")], [0, true]);
-  const table = await runProgram(["module", "list"]);
+  const table = await runCommand(["module", "list"]);
   assertMatch(table.stdout, /^tool-calculator +tool +\d+\.\d+\.\d+ /m);
   for (
     const args of [["help"], ["--help"], ["-h"], ["help", "serve"], ["serve", "--help"], ["run", "-h"], [
@@ -177,10 +177,10 @@ Deno.test("module list, help and --version write to stdout and exit 0", async ()
       "plan",
     ]]
   ) {
-    const { code, stdout } = await runProgram(args);
+    const { code, stdout } = await runCommand(args);
     assertEquals([args, code], [args, 0]);
     assertStringIncludes(stdout, "preamp ");
   }
-  const version = await runProgram(["--version"]);
+  const version = await runCommand(["--version"]);
   assertMatch(version.stdout, /^preamp \d+\.\d+\.\d+ \(deno /);
 });

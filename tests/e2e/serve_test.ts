@@ -1,6 +1,6 @@
 /** `preamp serve` as a user meets it. */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { runProgram, startServer } from "./program.ts";
+import { runCommand, type ServerProgram, startServer } from "./program.ts";
 import { shell } from "./shell.ts";
 import { readSse } from "../support/sse.ts";
 import { temporaryFolder } from "../support/folder.ts";
@@ -11,8 +11,14 @@ providers: [provider-mock]
 tools: [tool-calculator]
 `;
 
+/** The server of all tests that need no flags and do not end it. */
+let server: ServerProgram;
+Deno.test.beforeAll(async () => {
+  server = await startServer();
+});
+Deno.test.afterAll(async () => await server[Symbol.asyncDispose]());
+
 Deno.test("serve prints its address, then a curl with the key it made", async () => {
-  await using server = await startServer();
   const [first = ""] = server.stdout.text.split("\n");
   assertMatch(first, /^http:\/\/127\.0\.0\.1:\d+$/);
   assertMatch(server.key, /^pk_[\w-]{43}$/);
@@ -22,7 +28,6 @@ Deno.test("serve prints its address, then a curl with the key it made", async ()
 });
 
 Deno.test("serve runs what it printed when it is pasted into two shells", async () => {
-  await using server = await startServer();
   const [, ask = "", answer = ""] = server.stdout.text.split(/^# .*\n/m);
   const asking = shell(ask);
   // the second shell's commands need a run that waits
@@ -35,7 +40,6 @@ Deno.test("serve runs what it printed when it is pasted into two shells", async 
 });
 
 Deno.test("serve streams a run that waits for an approval, which another request gives", async () => {
-  await using server = await startServer();
   const stream = await server.fetch("/v1/runs", {
     method: "POST",
     headers: { accept: "text/event-stream", "content-type": "application/json" },
@@ -61,7 +65,6 @@ Deno.test("serve streams a run that waits for an approval, which another request
 });
 
 Deno.test("serve takes a YAML plan as the body, as curl --data-binary sends it", async () => {
-  await using server = await startServer();
   const response = await server.fetch(`/v1/runs?prompt=${encodeURIComponent("compute 6*7")}`, {
     method: "POST",
     headers: { "content-type": "application/yaml" },
@@ -73,7 +76,6 @@ Deno.test("serve takes a YAML plan as the body, as curl --data-binary sends it",
 });
 
 Deno.test("serve answers 401 without its key, and nothing but open routes", async () => {
-  await using server = await startServer();
   const refused = await fetch(`${server.url}/v1/runs`);
   assertEquals(refused.status, 401);
   await refused.body?.cancel();
@@ -122,7 +124,7 @@ Deno.test("serve refuses an open door, an unknown flag, a bad value and a store 
     [["somewhere"], "somewhere"],
   ];
   for (const [args, message] of refusals) {
-    const { code, stdout, stderr } = await runProgram(["serve", ...args]);
+    const { code, stdout, stderr } = await runCommand(["serve", ...args]);
     assertEquals([args, code, stdout], [args, 2, ""]);
     assertStringIncludes(stderr, message);
   }
@@ -142,21 +144,20 @@ Deno.test("serve names the wrong flag, variable or line of preamp.yaml, and appl
     const { max_iterations, max_tool_calls, max_duration_s } = body.limits;
     assertEquals([max_iterations, max_tool_calls, max_duration_s], [7, 18, 29]);
   }
-  const variable = await runProgram(["serve"], {
+  const variable = await runCommand(["serve"], {
     cwd: folder,
     env: { PREAMP_LIMITS_MAX_TOOL_CALLS: "many" },
   });
   assertEquals(variable.code, 2);
   assertStringIncludes(variable.stderr, "PREAMP_LIMITS_MAX_TOOL_CALLS");
   await Deno.writeTextFile(`${folder}/preamp.yaml`, "limits:\n  max_iteration: 7\n");
-  const document = await runProgram(["serve"], { cwd: folder });
+  const document = await runCommand(["serve"], { cwd: folder });
   assertEquals(document.code, 3);
   assertStringIncludes(document.stderr, "preamp.yaml:2:");
 });
 
 Deno.test("serve exits 1 and says so when its port is in use", async () => {
-  await using server = await startServer();
-  const { code, stderr } = await runProgram(["serve", "--port", new URL(server.url).port]);
+  const { code, stderr } = await runCommand(["serve", "--port", new URL(server.url).port]);
   assertEquals(code, 1);
   assertStringIncludes(stderr, "the port is already in use");
 });
@@ -188,7 +189,6 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
 }
 
 Deno.test("serve logs one line of JSON for each request, with its id", async () => {
-  await using server = await startServer();
   const response = await server.fetch("/v1/sessions/none");
   await response.body?.cancel();
   const id = response.headers.get("preamp-request-id") ?? "";

@@ -36,12 +36,12 @@ async function statusesOf(server: ServerProgram, ids: readonly string[]): Promis
   return runs.map(({ status }) => status);
 }
 
-testOnStores(
-  "queued runs of both start one after the other, in the order of their creation",
-  async (flags) => {
-    const [one, two] = await startTwo(flags);
-    await using _one = one;
-    await using _two = two;
+testOnStores("one run at a time in a session", async (flags, t) => {
+  const [one, two] = await startTwo(flags);
+  await using _one = one;
+  await using _two = two;
+
+  await t.step("queued runs of both start one after the other, in the order of their creation", async () => {
     const { id, session_id } = await occupy(one, 4_000);
     const ids = [id];
     for (
@@ -62,38 +62,36 @@ testOnStores(
     ]);
     assertEquals(await promptsOf(two, session_id), ["first", "second", "third", "fifth"]);
     assertEquals((await call(one, "/v1/runs?status=queued")).body.data, []);
-  },
-);
-
-testOnStores("if_busy: cancel ends the run of the other, and starts before queued runs", async (flags) => {
-  const [one, two] = await startTwo(flags);
-  await using _one = one;
-  await using _two = two;
-  const { id, session_id } = await occupy(one, 1_500, 6); // it ends after one of them
-  const queued = await begin(one, planOf(0), { prompt: "later", session_id, if_busy: "queue" });
-  const replacing = await call(two, "/v1/runs", {
-    prompt: "now",
-    plan: planOf(0),
-    session_id,
-    if_busy: "cancel",
   });
-  assertEquals([replacing.status, replacing.body.status], [200, "completed"], JSON.stringify(replacing.body));
-  assertEquals(await statusesOf(two, [id, queued]), ["cancelled", "completed"]);
-  assertEquals(await promptsOf(one, session_id), ["first", "now", "later"]);
-});
 
-testOnStores("a run that waits for an approval on the other is superseded", async (flags) => {
-  const [one, two] = await startTwo(flags);
-  await using _one = one;
-  await using _two = two;
-  const id = await begin(one, ASKING, { prompt: "first" });
-  const { session_id } = await until(two, id, ({ status }) => status === "awaiting_approval");
-  const next = await call(two, "/v1/runs", { prompt: "next", plan: planOf(0), session_id });
-  assertEquals([next.status, next.body.status], [200, "completed"], JSON.stringify(next.body));
-  assertEquals(await statusesOf(two, [id]), ["cancelled"]);
-  const log = await call(two, `/v1/runs/${id}/events`);
-  const denied = log.body.data.filter(({ event }: Json) => event === "approval:denied");
-  assertEquals(denied.map(({ data }: Json) => data.reason), [`superseded by ${next.body.id}`]);
+  await t.step("if_busy: cancel ends the run of the other, and starts before queued runs", async () => {
+    const { id, session_id } = await occupy(one, 1_500, 6); // it ends after one of them
+    const queued = await begin(one, planOf(0), { prompt: "later", session_id, if_busy: "queue" });
+    const replacing = await call(two, "/v1/runs", {
+      prompt: "now",
+      plan: planOf(0),
+      session_id,
+      if_busy: "cancel",
+    });
+    assertEquals(
+      [replacing.status, replacing.body.status],
+      [200, "completed"],
+      JSON.stringify(replacing.body),
+    );
+    assertEquals(await statusesOf(two, [id, queued]), ["cancelled", "completed"]);
+    assertEquals(await promptsOf(one, session_id), ["first", "now", "later"]);
+  });
+
+  await t.step("a run that waits for an approval on the other is superseded", async () => {
+    const id = await begin(one, ASKING, { prompt: "first" });
+    const { session_id } = await until(two, id, ({ status }) => status === "awaiting_approval");
+    const next = await call(two, "/v1/runs", { prompt: "next", plan: planOf(0), session_id });
+    assertEquals([next.status, next.body.status], [200, "completed"], JSON.stringify(next.body));
+    assertEquals(await statusesOf(two, [id]), ["cancelled"]);
+    const log = await call(two, `/v1/runs/${id}/events`);
+    const denied = log.body.data.filter(({ event }: Json) => event === "approval:denied");
+    assertEquals(denied.map(({ data }: Json) => data.reason), [`superseded by ${next.body.id}`]);
+  });
 });
 
 testOnStores("a queued run survives the death of the server that accepted it", async (flags) => {

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { inFolder } from "../support/folder.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
-import { type Json, runProgram, type ServerProgram, startServer } from "./program.ts";
+import { type Json, runCommand, runProgram, type ServerProgram, startServer } from "./program.ts";
 import {
   ASKING,
   AUTHORIZED,
@@ -65,7 +65,7 @@ Deno.test("preamp serve refuses a store that it cannot open, with the reason and
       ["redis:x", "must be auto, memory, sqlite:PATH, postgres://"],
     ] as const
   ) {
-    const { code, stderr } = await runProgram(["serve", "--store", store]);
+    const { code, stderr } = await runCommand(["serve", "--store", store]);
     assertEquals(code, 2, store);
     assertStringIncludes(stderr, reason);
     assert(!stderr.includes("hunter2"), stderr);
