@@ -2,8 +2,8 @@
 import { assertEquals, assertStringIncludes } from "../assert.ts";
 import { serveFiles } from "../support/loader.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
-import { ROOT, runProgram, Tail } from "./program.ts";
-import { temporaryFolder } from "../support/folder.ts";
+import { ROOT, runCommand, Tail } from "./program.ts";
+import { inFolder, temporaryFolder } from "../support/folder.ts";
 
 const PERMISSIONS = ["--no-prompt", "--allow-net", "--allow-read", "--allow-env"];
 
@@ -170,44 +170,36 @@ const SHOUT = `export function mount(coordinator) {
   coordinator.mount("tools", { name: "shout", description: "Shouts", input_schema, execute });
 }`;
 
-/**
- * Calls `body` with a program that was started as Deno Deploy starts it, by DENO_AUTO_SERVE and without unstable features, whose
- * named plan \`default\` is vendored from a server that has ended.
- */
-async function withHosted(
-  env: Record<string, string>,
-  body: (served: Served, folder: string) => Promise<void>,
-  flags: readonly string[] = [],
-): Promise<void> {
-  await using temporary = await temporaryFolder();
-  const folder = temporary.path;
-  {
-    await using server = serveFiles({ "shout.js": SHOUT });
-    const plan = JSON.stringify(slowPlan(7_000, `${server.url}shout.js`));
-    await Deno.writeTextFile(`${folder}/default.json`, plan);
-    const vendored = await runProgram(["plan", "vendor", "default.json", "-o", "plans"], { cwd: folder });
-    assertEquals(vendored.code, 0, vendored.stderr);
-  }
+/** Folder with a named plan `default`, which was vendored from a server that has ended. */
+const HOSTED = await Deno.realPath(await Deno.makeTempDir());
+Deno.test.beforeAll(async () => {
+  await using server = serveFiles({ "shout.js": SHOUT });
+  const plan = JSON.stringify(slowPlan(7_000, `${server.url}shout.js`));
+  await Deno.writeTextFile(`${HOSTED}/default.json`, plan);
+  const vendored = await runCommand(["plan", "vendor", "default.json", "-o", "plans"], { cwd: HOSTED });
+  assertEquals(vendored.code, 0, vendored.stderr);
   const manifest = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
   const own = Object.entries<string>(manifest.imports)
     .map(([name, target]) => [name, target.replace(/^\.\//, `file://${ROOT}`)]);
   const config = { imports: Object.fromEntries(own), compilerOptions: manifest.compilerOptions };
-  await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(config));
+  await Deno.writeTextFile(`${HOSTED}/deno.json`, JSON.stringify(config));
+});
+Deno.test.afterAll(() => Deno.remove(HOSTED, { recursive: true }));
+
+/** Calls `body` with a program that was started as Deno Deploy starts it, by DENO_AUTO_SERVE and without unstable features. */
+async function withHosted(
+  env: Record<string, string>,
+  body: (served: Served) => Promise<void>,
+  flags: readonly string[] = [],
+): Promise<void> {
+  await using home = await temporaryFolder();
   const host = { DENO_AUTO_SERVE: "1", DENO_SERVE_ADDRESS: "tcp:127.0.0.1:0", PREAMP_API_KEYS: "a-key" };
-  const settings = { PREAMP_PLANS: `${folder}/plans`, PREAMP_MODULES_INLINE: `${folder}/plans/modules/` };
-  const command = [
-    "run",
-    "--no-prompt",
-    "--allow-all",
-    "--no-lock",
-    "--config",
-    `${folder}/deno.json`,
-    ...flags,
-  ];
+  const settings = { PREAMP_PLANS: `${HOSTED}/plans`, PREAMP_MODULES_INLINE: `${HOSTED}/plans/modules/` };
+  const options = ["--no-prompt", "--allow-all", "--no-lock", "--config", `${HOSTED}/deno.json`];
   await withServed(
-    { PREAMP_HOME: folder, ...host, ...settings, ...env },
-    (served) => body(served, folder),
-    command,
+    { PREAMP_HOME: home.path, ...host, ...settings, ...env },
+    body,
+    ["run", ...options, ...flags],
   );
 }
 
@@ -250,7 +242,7 @@ Deno.test("as on Deno Deploy: a vendored plan answers, and no response is silent
   }));
 
 Deno.test("as on Deno Deploy: with a database, runs continue in the background", () =>
-  withHosted({}, async (_, folder) => {
+  inFolder(async (folder) => {
     await withHosted({ PREAMP_STORE: `kv:${folder}/kv.db` }, async ({ url }) => {
       const response = await fetch(`${url}/v1/runs`, {
         method: "POST",
