@@ -93,6 +93,9 @@ export type ApprovalMatch = Pick<
   "action" | "tool_name" | "tool_call_id" | "args_hash" | "prompt" | "hook_name" | "pattern"
 >;
 
+/** Fields by which a question about a call is found again after its process has ended. */
+export type QuestionKey = Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">;
+
 /** An earlier answer that applies to a question. */
 export interface RememberedAnswer {
   /** Id of the approval that was answered. */
@@ -145,10 +148,7 @@ export interface Host {
    * Returns the question that was asked about this call before the process ended, or null. The same question
    * is continued. Called only until the interrupted turn receives another answer.
    */
-  knownApproval?(
-    key: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
-    session_id: string,
-  ): KnownApproval | null;
+  knownApproval?(question: QuestionKey, session_id: string): KnownApproval | null;
   /**
    * Returns an earlier answer of this session that applies to the question, or null: then a person is asked.
    */

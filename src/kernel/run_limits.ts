@@ -6,6 +6,7 @@ import { PreampError } from "../sdk/errors.ts";
 import { parseDecimal } from "../sdk/money.ts";
 import type { RunLimits, Usage } from "../sdk/types.ts";
 import type { HostClock } from "./host.ts";
+import type { StepAbort } from "./timeouts.ts";
 
 /** Fewest output tokens that a lowered reservation may have. */
 const MIN_OUTPUT_TOKENS = 256;
@@ -39,17 +40,12 @@ export interface UsedLimits {
   duration_ms: number;
 }
 
-/** Something that the end of the run aborts. */
-interface Abortable {
-  abort(reason: unknown): void;
-}
-
 /** Counts usage of a run and throws when a limit is reached. */
 export class RunLimitGuard {
   readonly limits: RunLimits;
   readonly #options: RunLimitOptions;
   /** What the end of the run aborts: few at a time. */
-  #steps: Abortable[] = [];
+  #steps: StepAbort[] = [];
   #expiry: AbortController | null = null;
   #signal: AbortSignal | null = null;
   readonly #max_cost: bigint;
@@ -191,13 +187,13 @@ export class RunLimitGuard {
   }
 
   /** Aborts `step` as soon as a limit ends the run, until {@link removeStep}. */
-  addStep(step: Abortable): void {
+  addStep(step: StepAbort): void {
     this.#options.parent?.addStep(step);
     this.#steps.push(step);
     if (this.#over) step.abort(this.#over);
   }
 
-  removeStep(step: Abortable): void {
+  removeStep(step: StepAbort): void {
     this.#options.parent?.removeStep(step);
     this.#steps = this.#steps.filter((other) => other !== step);
   }

@@ -208,14 +208,12 @@ export class RunService implements Runs {
     approval_id: string,
     answer: { decision: string; reason?: string; args_hash?: string },
   ): Promise<Approval> {
-    const approvals = await this.approvals(caller, run_id);
-    const approval = approvals.find((known) => known.id === approval_id);
+    const find = async () => (await this.approvals(caller, run_id)).find(({ id }) => id === approval_id);
+    const approval = await find();
     if (!approval) throw new PreampError("not_found", `Cannot find approval "${printableId(approval_id)}"`);
     const active = this.#activeRun(caller, run_id);
     const ended = active ? active.ended : (await this.get(caller, run_id)).ended_at !== null;
     if (ended || !active && !this.#remote.possible) throw closedApprovalError(approval);
-    const now = async () =>
-      (await this.approvals(caller, run_id)).find(({ id }) => id === approval_id) ?? approval;
     try {
       await this.#command(run_id, {
         kind: "decide",
@@ -226,9 +224,9 @@ export class RunService implements Runs {
         args_hash: answer.args_hash ?? null,
       });
     } catch (error) {
-      throw hasCode(error, "run_ended") ? closedApprovalError(await now()) : error;
+      throw hasCode(error, "run_ended") ? closedApprovalError(await find() ?? approval) : error;
     }
-    return await now();
+    return await find() ?? approval;
   }
 
   async events(
@@ -243,14 +241,9 @@ export class RunService implements Runs {
   async #page(caller: Caller, run_id: string, after: number, limit: number): Promise<Entry[]> {
     const entries = await this.#deps.store.entries(run_id, after, limit);
     if (entries === null) {
-      const run = await this.get(caller, run_id);
-      throw new PreampError(
-        "log_expired",
-        `Cannot read the events of run "${run_id}": they are no longer stored`,
-        {
-          facts: { run: toPlain(run) },
-        },
-      );
+      const facts = { run: toPlain(await this.get(caller, run_id)) };
+      const message = `Cannot read the events of run "${run_id}": they are no longer stored`;
+      throw new PreampError("log_expired", message, { facts });
     }
     return entries as Entry[];
   }

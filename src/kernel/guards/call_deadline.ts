@@ -3,20 +3,14 @@
  * sub-agent has limits of its own and may wait for a person.
  */
 import { PreampError } from "../../sdk/errors.ts";
-import type { HostClock } from "../host.ts";
+import type { Host } from "../host.ts";
+import type { KernelLimits, SessionContext } from "../session/session_context.ts";
 import type { StepAbort } from "../timeouts.ts";
 
-/** Session of a call. */
-export interface DeadlineSession {
-  readonly host: { readonly clock: HostClock };
-  /** Aborts the call on immediate cancellation and when the run reaches `max_duration_s`. */
-  readonly step: StepAbort;
-  readonly limits: {
-    /** 0 = no deadline. */
-    readonly tool_timeout_s: number;
-    /** Time that an aborted call with a running sub-agent has to end; any other is abandoned at once. */
-    readonly cleanup_timeout_s: number;
-  };
+/** Session of a call. Its step aborts the call on immediate cancellation and when the run reaches `max_duration_s`. */
+interface DeadlineSession extends Pick<SessionContext, "step"> {
+  readonly host: Pick<Host, "clock">;
+  readonly limits: Pick<KernelLimits, "tool_timeout_s" | "cleanup_timeout_s">;
 }
 
 export class CallDeadline {

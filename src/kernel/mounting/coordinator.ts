@@ -152,8 +152,8 @@ export class ModuleCoordinator implements Coordinator {
       }
       const { mounts } = this.#shared;
       if (single) mounts[single] = null;
-      else if (many === "tools") mounts.tools.take(name!); // checked above
-      else mounts.takeProvider(name!);
+      else if (many === "tools") mounts.tools.remove(name!); // checked above
+      else mounts.removeProvider(name!);
       return Promise.resolve();
     } catch (error) {
       return Promise.reject(error);

@@ -87,23 +87,24 @@ export interface EmptyMount {
 
 /** Returns why a module mounted nothing, with a message. */
 export function diagnoseEmptyMount({ id, type, module, config, outcome }: EmptyMount): MountDiagnosis {
-  if (outcome.kind === "skipped") return { reason: "not_configured", message: outcome.reason };
+  if (outcome.kind === "skipped") return declined(outcome.reason);
   if (type === "provider" && outcome.kind === "nothing") {
-    const message = `Provider "${id}" is not configured: its mount() returned nothing`;
-    return { reason: "not_configured", message };
+    return declined(`Provider "${id}" is not configured: its mount() returned nothing`);
   }
   if (type !== "orchestrator" && type !== "context") {
     if (outcome.kind === "cleanup") {
-      const message = `Module "${id}" mounted nothing and returned a cleanup: it may be conditional`;
-      return { reason: "not_configured", message };
+      return declined(`Module "${id}" mounted nothing and returned a cleanup: it may be conditional`);
     }
     const unmet = outcome.kind === "nothing" ? unmetRequirements(module, config) : [];
     if (unmet.length > 0) {
-      const message = `Module "${id}" is not configured: its config lacks ${unmet.join(", ")}`;
-      return { reason: "not_configured", message };
+      return declined(`Module "${id}" is not configured: its config lacks ${unmet.join(", ")}`);
     }
   }
   return { reason: "protocol_compliance", message: nothingMounted(type) };
+}
+
+function declined(message: string): MountDiagnosis {
+  return { reason: "not_configured", message };
 }
 
 /**

@@ -257,22 +257,17 @@ function check(
   outcome: MountOutcome,
 ): void {
   const { drafted } = coordinator;
-  const is_empty = spec.type === "hook"
+  const { module: id, type } = spec;
+  const is_empty = type === "hook"
     ? coordinator.drafted_events.length === 0 && drafted.length === 0
-    : !drafted.some(({ point }) => point === POINT[spec.type]);
+    : !drafted.some(({ point }) => point === POINT[type]);
   if (is_empty) {
-    const { reason, message } = diagnoseEmptyMount({
-      id: spec.module,
-      type: spec.type,
-      module,
-      config,
-      outcome,
-    });
+    const { reason, message } = diagnoseEmptyMount({ id, type, module, config, outcome });
     throw new Skip(reason, message, outcome.kind === "skipped");
   }
   const facts = drafted.flatMap((mounted) => problemsOf(mounted) ?? []);
   if (facts.length > 0) {
-    throw new Skip("protocol_compliance", `Cannot mount module "${spec.module}": ${facts.join("; ")}`);
+    throw new Skip("protocol_compliance", `Cannot mount module "${id}": ${facts.join("; ")}`);
   }
 }
 

@@ -71,9 +71,9 @@ export class Mounts {
     return undefined;
   }
 
-  takeProvider(name: string): void {
-    this.loop_providers.take(name);
-    this.providers.take(name);
+  removeProvider(name: string): void {
+    this.loop_providers.remove(name);
+    this.providers.remove(name);
   }
 }
 
@@ -94,12 +94,9 @@ export class LiveMap<T extends object> {
     return before;
   }
 
-  /** Removes an item and returns it. */
-  take(name: string): T | undefined {
-    const before = this.#items[name];
+  remove(name: string): void {
     delete this.#items[name];
     if (this.#view) countChange(this.#view);
-    return before;
   }
 
   get(name: string): T | undefined {

@@ -40,14 +40,6 @@ export interface SessionOptions extends PartsOptions {
   cancellation?: CancellationToken;
 }
 
-/** A paused tool call, from which a sub-agent is spawned. */
-export interface PausedCall {
-  /** Fields of the call for events: `tool_call_id`, `parallel_group_id`. */
-  readonly event_fields: JsonObject;
-  /** Resumes the deadline of the call. */
-  release(): void;
-}
-
 export class Session {
   readonly cancellation: CancellationToken;
   readonly #options: SessionOptions;
@@ -148,10 +140,10 @@ export class Session {
   }
 
   /**
-   * Pauses the deadline of a running tool call while its sub-agent runs. Does nothing if there is no such
-   * call.
+   * Pauses the deadline of a running tool call while its sub-agent runs, until `release`. Does nothing if there
+   * is no such call. `event_fields`: `tool_call_id` and `parallel_group_id` of the call, for events.
    */
-  pauseCall(tool_call_id: string | undefined): PausedCall {
+  pauseCall(tool_call_id: string | undefined): { event_fields: JsonObject; release(): void } {
     const call = tool_call_id === undefined
       ? undefined
       : this.#session.turn?.calls.find((record) => record.id === tool_call_id && record.deadline !== null);
@@ -331,8 +323,7 @@ export class Session {
     if (this.#initialized === null) return; // never initialised
     const { hooks } = this.#session;
     await hooks.emit("session:end", { session_id: this.session_id, status });
-    const { ran, failed } = await runCleanups(this.#parts);
-    await hooks.emit("session:cleanup", { ran, failed });
+    await hooks.emit("session:cleanup", await runCleanups(this.#parts));
     const written = this.#session.writeState();
     if (written) await written;
   }

@@ -112,14 +112,11 @@ export class Capabilities {
   }
 }
 
-/** Result of a session's cleanups: the data of `session:cleanup`. */
-export interface CleanupReport {
-  readonly ran: number;
-  readonly failed: readonly { module_id: string; error: string }[];
-}
-
-/** Runs all cleanups in reverse order, each with a timeout; then stops the guests. */
-export async function runCleanups(shared: SessionParts): Promise<CleanupReport> {
+/**
+ * Runs all cleanups in reverse order, each with a timeout; then stops the guests. Resolves to the data of
+ * `session:cleanup`.
+ */
+export async function runCleanups(shared: SessionParts): Promise<JsonObject> {
   const failed: { module_id: string; error: string }[] = [];
   const cleanups = shared.cleanups.splice(0).reverse();
   for (const { module_id, cleanup } of cleanups) {

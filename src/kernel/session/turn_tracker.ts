@@ -5,7 +5,7 @@
  */
 import { eventsWith } from "../../sdk/events.ts";
 import { isNoop } from "../../sdk/hook_chain.ts";
-import { toFrozenObject, toPlain } from "../../sdk/json.ts";
+import { isObject, toFrozenObject, toPlain } from "../../sdk/json.ts";
 import type { ApprovalQuestion, Emission, JsonObject, Tool } from "../../sdk/types.ts";
 import type { SessionContext } from "./session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
@@ -110,7 +110,7 @@ export class TurnTracker {
     const { tool_call_id: id, tool_name: name } = data;
     const existing = turn.find(id, name, isUngated) ??
       (typeof id === "string" ? turn.find(id, name, isUnstarted) : undefined); // emitted again
-    const input = isInput(data.tool_input) ? data.tool_input : undefined;
+    const input = isObject(data.tool_input) ? data.tool_input : undefined;
     const call = existing ??
       turn.add(typeof id === "string" ? id : this.#session.host.newId("call"), String(name), input ?? {});
     call.gate = "pending";
@@ -165,7 +165,7 @@ export class TurnTracker {
     call.payload = null;
     call.pre = emission;
     const input = emission.data.tool_input;
-    call.input = isInput(input) ? toFrozenObject(input) : call.requested_input; // so that no module changes it after the gate
+    call.input = isObject(input) ? toFrozenObject(input) : call.requested_input; // so that no module changes it after the gate
     if (reason !== null) {
       call.gate = "denied";
       call.reason = reason;
@@ -193,10 +193,6 @@ function snapshot(emission: Emission): Emission {
     injections: injections.map((injection) => ({ ...injection })),
     user_messages: user_messages.map((message) => ({ ...message })),
   };
-}
-
-function isInput(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function nextIteration(turn: Turn, data: JsonObject): number {
@@ -235,7 +231,7 @@ function completeResult(turn: Turn, data: JsonObject): JsonObject | null {
   if (call === undefined) return turn.find(id, name, isReported) ? null : data;
   call.reported = true;
   if (call.gate === "denied") return null;
-  const located = call.error_location !== undefined && isInput(data.error)
+  const located = call.error_location !== undefined && isObject(data.error)
     ? { ...data, error: { ...data.error, at: call.error_location } }
     : data;
   if (id !== undefined && name !== undefined) return located;

@@ -3,7 +3,7 @@
  * of an approval): they are stored with the session as a projection of its log, and do not hold in other sessions,
  * sub-agents or forks. Known ones are those of an interrupted run to the same question.
  */
-import type { ApprovalMatch, ApprovalRequest, Entry, KnownApproval } from "../../kernel/host.ts";
+import type { ApprovalMatch, ApprovalRequest, Entry, KnownApproval, QuestionKey } from "../../kernel/host.ts";
 import { REDACTED } from "../../policy/redact.ts";
 import type { Approval, RememberedApproval } from "../types.ts";
 
@@ -65,7 +65,7 @@ function keyOf(
  */
 export function knownApproval(
   approvals: readonly Approval[],
-  { tool_call_id, args_hash, action }: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
+  { tool_call_id, args_hash, action }: QuestionKey,
   session_id: string,
 ): KnownApproval | null {
   const found = approvals.findLast((approval) =>

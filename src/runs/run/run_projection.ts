@@ -113,7 +113,7 @@ export class RunProjection {
         this.#isolation[String(data.module_id)] = String(data.isolation);
         break;
       case "module:skipped":
-        this.#warnOfSkipped(data);
+        this.warn({ code: `module_${data.reason}`, message: skippedText(data) });
         break;
       case "approval:required":
         this.#approvals.push(approvalOf(entry));
@@ -136,10 +136,6 @@ export class RunProjection {
         recordUsage(session, data);
         break;
     }
-  }
-
-  #warnOfSkipped(data: JsonObject): void {
-    this.warn({ code: `module_${data.reason}`, message: skippedText(data) });
   }
 
   #startRun(data: JsonObject): void {

@@ -12,6 +12,7 @@ import {
   type HostClock,
   type KnownApproval,
   type OpenedModule,
+  type QuestionKey,
   type RememberedAnswer,
 } from "../../kernel/host.ts";
 import type { Session } from "../../kernel/session/session.ts";
@@ -172,10 +173,7 @@ export class SessionHost implements Host, ModuleReporter {
     }
   }
 
-  knownApproval(
-    question: Pick<ApprovalRequest, "tool_call_id" | "args_hash" | "action">,
-    session_id: string,
-  ): KnownApproval | null {
+  knownApproval(question: QuestionKey, session_id: string): KnownApproval | null {
     return knownApproval(this.#run.projection.approvals, question, session_id);
   }
 

@@ -51,16 +51,12 @@ export class FailedCall {
 export class ModelCalls {
   readonly #deps: ModelCallDeps;
   readonly #started_ms: number;
-  #aborted: unknown = undefined;
+  /** The AbortError that a provider threw; the turn then counts as cancelled. */
+  aborted: unknown = undefined;
 
   constructor(deps: ModelCallDeps) {
     this.#deps = deps;
     this.#started_ms = deps.coordinator?.clock.monotonic() ?? 0;
-  }
-
-  /** The AbortError that a provider threw; the turn then counts as cancelled. */
-  get aborted(): unknown {
-    return this.#aborted;
   }
 
   /**
@@ -117,8 +113,8 @@ export class ModelCalls {
     try {
       return await this.#tryAgain(failed, attempts);
     } catch (error) {
-      if (errorName(error) === "AbortError") this.#aborted = error;
-      const failure = error === this.#aborted ? null : providerFailure(name, error);
+      if (errorName(error) === "AbortError") this.aborted = error;
+      const failure = error === this.aborted ? null : providerFailure(name, error);
       if (failure === null || coordinator?.cancellation.is_cancelled) throw error;
       const overflow = attempts.emitted ? null : overflowOf(error);
       if (overflow !== null && !is_shortened) {

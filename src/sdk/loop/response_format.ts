@@ -2,7 +2,7 @@
  * Structured output: checks the form of an answer, even if the provider promises it, and asks the model for
  * corrections.
  */
-import { isObject, type JsonObject, type JsonSchema } from "../json.ts";
+import { isObject, type JsonObject } from "../json.ts";
 import type { Message, ResponseFormat } from "../messages.ts";
 import type { Provider } from "../providers.ts";
 import { capabilitiesOf } from "./provider_errors.ts";
@@ -56,7 +56,9 @@ export function formatInstruction(format: ResponseFormat | undefined, provider: 
   return reminder(
     "response-format",
     `When you give your final answer, answer with JSON alone: no other text, no code fence.${
-      format.type === "json_schema" ? ` It must match this JSON Schema:\n${schemaText(format.schema)}` : ""
+      format.type === "json_schema"
+        ? ` It must match this JSON Schema:\n${JSON.stringify(format.schema)}`
+        : ""
     }`,
     { ephemeral: true },
   );
@@ -65,14 +67,10 @@ export function formatInstruction(format: ResponseFormat | undefined, provider: 
 /** Returns the message that asks for a corrected answer. */
 export function repairRequest(format: ResponseFormat, problems: readonly string[]): Message {
   const form = format.type === "json_schema"
-    ? `JSON that matches this JSON Schema:\n${schemaText(format.schema)}`
+    ? `JSON that matches this JSON Schema:\n${JSON.stringify(format.schema)}`
     : "JSON";
   const problem = `Your answer cannot be used: ${problems.join("; ")}`;
   return reminder("response-format", `${problem}.\nAnswer again, with nothing but ${form}`);
-}
-
-function schemaText(schema: JsonSchema): string {
-  return JSON.stringify(schema);
 }
 
 /** Returns a message of the loop to the model. `source`: what the reminder is about. */
