@@ -8,15 +8,20 @@
  * A trait of an event:
  * - `gate`: handlers can deny it, and one that fails denies unless it registered with `fail_closed: false`
  * - `durable`: its entry is stored before the next step
- * - `runtime`: only the runtime emits it, and handlers observe. State, history, approvals and the run object
- *   are computed from these entries: a module that emitted one could answer its own approval
+ * - `runtime`: only the runtime emits it, and handlers observe. State, history, approvals, the run object and
+ *   its recovery are computed from these entries: a module that emitted one could answer its own approval
  * - `log_only`: an entry of the log; no handler is called
  * - `turn`: dropped while no turn runs
+ * - `once`: a turn has it once: `TurnTracker` drops a repeated one. A repeated `prompt:submit` is a gate, and
+ *   passes its handlers again
  * - `parallel`: several can be in progress at once, so that their order differs between a recorded run and
  *   its replay
+ * - `ends_turn`: one of the two events that end a turn, in either order
+ * - `ends_call`: reports the end of a provider call
  * - `ends_deltas`: no delta of the session's current answer follows
  * - `after_cancel`: may follow directly after `cancel:requested` in a turn that stops
- * - `replayed`: a replayed session emits it itself; every other event comes from the recording
+ * - `replayed`: only the runtime, the orchestrator and the context manager emit it; these run in a replay too,
+ *   and what they emit is compared with the recording. Events of other modules are played back from it
  * - `own_fields`: the fields of its data are the runtime's, so that a field is not redacted for its name.
  *   Replay and recovery read these events: a field named `token` in a tool's input must be in all of them or
  *   in none
@@ -27,7 +32,10 @@ export type EventTrait =
   | "runtime"
   | "log_only"
   | "turn"
+  | "once"
   | "parallel"
+  | "ends_turn"
+  | "ends_call"
   | "ends_deltas"
   | "after_cancel"
   | "replayed"
@@ -41,28 +49,28 @@ const EVENTS: Readonly<Record<string, readonly EventTrait[]>> = {
   "module:mounted": ["runtime", "replayed", "own_fields"],
   "module:skipped": ["runtime", "own_fields"],
   "module:on_session_ready_failed": ["runtime", "own_fields"],
-  "session:start": ["replayed"], // it may contain the plan, as the next two
-  "session:resume": ["replayed"],
-  "session:fork": ["replayed"],
+  "session:start": ["runtime", "replayed"], // it may contain the plan, as the next two
+  "session:resume": ["runtime", "replayed"],
+  "session:fork": ["runtime", "replayed"],
   "session:state": ["runtime", "log_only", "own_fields"],
-  "session:end": ["replayed", "ends_deltas", "own_fields"],
-  "session:cleanup": ["replayed", "own_fields"],
-  "execution:start": ["turn", "replayed", "own_fields"],
-  "execution:end": ["turn", "replayed", "ends_deltas", "after_cancel", "own_fields"],
+  "session:end": ["runtime", "replayed", "ends_deltas", "own_fields"],
+  "session:cleanup": ["runtime", "replayed", "own_fields"],
+  "execution:start": ["turn", "once", "replayed", "own_fields"],
+  "execution:end": ["turn", "once", "replayed", "ends_turn", "ends_deltas", "after_cancel", "own_fields"],
   "prompt:submit": ["gate", "replayed", "own_fields"],
-  "prompt:complete": ["replayed", "own_fields"],
+  "prompt:complete": ["once", "replayed", "own_fields"],
   "plan:start": [],
   "plan:end": [],
-  "orchestrator:complete": ["turn", "replayed", "after_cancel", "own_fields"],
+  "orchestrator:complete": ["turn", "once", "replayed", "ends_turn", "after_cancel", "own_fields"],
   "orchestrator:steering_injected": ["replayed", "own_fields"],
   "orchestrator:rate_limit_delay": ["replayed", "own_fields"],
   "orchestrator:goal_progress": ["own_fields"],
-  "cancel:requested": ["own_fields"],
-  "cancel:completed": ["turn", "replayed", "after_cancel", "own_fields"],
+  "cancel:requested": ["once", "replayed", "own_fields"],
+  "cancel:completed": ["turn", "once", "replayed", "after_cancel", "own_fields"],
   "provider:request": ["gate", "replayed", "own_fields"],
-  "provider:response": ["durable", "ends_deltas", "own_fields"],
-  "provider:error": ["replayed", "ends_deltas", "own_fields"],
-  "provider:retry": ["ends_deltas", "own_fields"],
+  "provider:response": ["durable", "ends_call", "ends_deltas", "own_fields"],
+  "provider:error": ["replayed", "ends_call", "ends_deltas", "own_fields"],
+  "provider:retry": ["ends_call", "ends_deltas", "own_fields"],
   "provider:throttle": ["own_fields"],
   "provider:resolve": ["own_fields"],
   "provider:tool_sequence_repaired": ["own_fields"],
@@ -91,7 +99,8 @@ const EVENTS: Readonly<Record<string, readonly EventTrait[]>> = {
   "context:compaction-skipped": ["replayed"],
   "context:tool_result_ingress_truncated": ["replayed"],
   "context:token_meter": ["replayed"],
-  "context:include": ["replayed"],
+  "context:summary": ["replayed"],
+  "context:include": [],
   "user:notification": [],
   "artifact:write": [],
   "artifact:read": [],
@@ -117,3 +126,6 @@ export const GATES: ReadonlySet<string> = eventsWith("gate");
 
 /** Events that only the runtime emits, and whose handlers observe. */
 export const RUNTIME_EVENTS: ReadonlySet<string> = eventsWith("runtime");
+
+/** Events that providers, tools and hooks cannot emit. */
+export const RESERVED_EVENTS: ReadonlySet<string> = RUNTIME_EVENTS.union(eventsWith("replayed"));

@@ -28,6 +28,7 @@ const NOT_SEEN: ReadonlySet<string> = new Set([
   "context:compaction-skipped",
   "context:tool_result_ingress_truncated",
   "context:token_meter",
+  "context:summary",
   "context:include",
   "artifact:write",
   "artifact:read",

@@ -6,7 +6,8 @@ import * as providerMock from "../../modules/provider-mock/mod.ts";
 import * as toolCalculator from "../../modules/tool-calculator/mod.ts";
 import * as toolTodo from "../../modules/tool-todo/mod.ts";
 import { createLoop } from "../../src/sdk/loop/loop.ts";
-import type { JsonObject } from "../../src/sdk/types.ts";
+import { RESERVED_EVENTS } from "../../src/sdk/events.ts";
+import type { Coordinator, JsonObject } from "../../src/sdk/types.ts";
 import { hook, type TestModule, tool } from "../support/sessions.ts";
 import { CALLER } from "../support/runs.ts";
 import { builtin, mock, type Scenario } from "./play.ts";
@@ -67,6 +68,16 @@ const keepsState: TestModule = async (coordinator) => {
   coordinator.registerCleanup(() => void (session_state["loop-test:ended"] = true));
   await coordinator.mount("orchestrator", STREAMING);
 };
+
+/** Emits events that only the emitting module knows, at each tool call. */
+function emitsOwn({ hooks }: Coordinator, by: string): void {
+  hooks.register("tool:pre", async () => {
+    await hooks.emit("suite:step", { by });
+    await hooks.emitAndCollect("suite:step", { by });
+    await hooks.emit("user:notification", { message: "a step", level: "info" });
+    return null;
+  });
+}
 
 /** All scenarios. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
@@ -405,6 +416,39 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
           const { content } = await judge.complete({ messages: [{ role: "user", content: "well?" }] });
           await coordinator.hooks.emit("judge:verdict", { content });
           coordinator.session_state.judged = true;
+          return null;
+        });
+      }],
+    },
+  },
+  "events of the loop's and the context's own, which a tool emits too": {
+    plan: {
+      async orchestrator(coordinator) {
+        emitsOwn(coordinator, "loop");
+        await coordinator.mount("orchestrator", STREAMING);
+      },
+      async context(coordinator) {
+        emitsOwn(coordinator, "context");
+        await contextSimple.mount(coordinator, {});
+      },
+      providers: [mock({ tool_calls: [call("emits")] }, "done")],
+      tools: [async (coordinator) => {
+        const emits = tool("emits", async () => await coordinator.hooks.emit("suite:step", { by: "tool" }));
+        await coordinator.mount("tools", emits);
+      }],
+    },
+  },
+  "events that a hook may not emit": {
+    plan: {
+      context: SIMPLE,
+      providers: [mock({ tool_calls: [call("t")] }, "done")],
+      tools: [tool("t")],
+      hooks: [({ hooks }) => {
+        hooks.register("tool:pre", async () => {
+          for (const event of RESERVED_EVENTS) {
+            await hooks.emit(event, {});
+            await hooks.emitAndCollect(event, {});
+          }
           return null;
         });
       }],

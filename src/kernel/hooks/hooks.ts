@@ -7,7 +7,7 @@ import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { finite, HandlerList, type HandlerRegistration, readRegistration } from "../../sdk/handler_list.ts";
 import { RUNTIME_EVENTS } from "../../sdk/events.ts";
 import { type ChainHandler, noopEmission, runChain } from "../../sdk/hook_chain.ts";
-import { toFrozenObject, toOwnObject, toPlainObject } from "../../sdk/json.ts";
+import { toFrozenObject, toPlainObject } from "../../sdk/json.ts";
 import { HookRegistryBase } from "../../sdk/hooks.ts";
 import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
@@ -23,6 +23,12 @@ import { withDeadline } from "../timeouts.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { TurnTracker } from "../session/turn_tracker.ts";
 import type { LoopContract } from "./loop_contract.ts";
+
+/** Answers of the handlers of one `emitAndCollect`. */
+interface Collection {
+  readonly timeout_s: number;
+  readonly answers: JsonObject[];
+}
 
 /** The registry. One per session. */
 export class Hooks extends HookRegistryBase implements HookRegistry {
@@ -84,21 +90,38 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
    * see src/docs/performance.md#promises-on-the-hot-path.
    */
   emit(event: string, payload: JsonObject | null = null): Promise<Emission> {
+    return this.#emit(event, payload ?? {}, null);
+  }
+
+  async emitAndCollect(
+    event: string,
+    payload: JsonObject | null = null,
+    timeout_s = 1,
+  ): Promise<JsonObject[]> {
+    const collection: Collection = { timeout_s, answers: [] };
+    await this.#emit(event, toFrozenObject(payload), collection);
+    return collection.answers;
+  }
+
+  #emit(event: string, data: JsonObject, collection: Collection | null): Promise<Emission> {
     try {
-      const data = payload ?? {};
       const preceding = this.#contract.before(event, data);
-      return preceding ? preceding.then(() => this.#pass(event, data)) : this.#pass(event, data);
+      if (preceding) return preceding.then(() => this.#pass(event, data, collection));
+      return this.#pass(event, data, collection);
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  #pass(event: string, payload: JsonObject): Promise<Emission> {
+  #pass(event: string, payload: JsonObject, collection: Collection | null): Promise<Emission> {
     const data = this.#tracker.prepare(event, payload);
     if (data === null) return Promise.resolve(noopEmission(payload));
     const handlers = this.#handlers.of(event);
     if (handlers.length > 0 || this.#session.host.recordedResult !== undefined) {
-      return this.#handle(handlers, event, data).then((emission) => this.#append(event, emission, data));
+      const handled = collection === null
+        ? this.#handle(handlers, event, data)
+        : this.#collect(handlers, event, data, collection);
+      return handled.then((emission) => this.#append(event, emission, data));
     }
     return this.#append(event, noopEmission(data), data);
   }
@@ -155,19 +178,19 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     );
   }
 
-  async emitAndCollect(
+  /** Adds the answers of the handlers to a collection. In a replay, the recorded answers. */
+  async #collect(
+    handlers: readonly ChainHandler[],
     event: string,
-    payload: JsonObject | null = null,
-    timeout_s = 1,
-  ): Promise<JsonObject[]> {
-    const collected: JsonObject[] = [];
-    const data = toFrozenObject(payload);
+    data: JsonObject,
+    { answers, timeout_s }: Collection,
+  ): Promise<Emission> {
     const { host } = this.#session;
     if (host.recordedAnswers) {
-      await this.#session.write(event, toOwnObject(data));
-      return host.recordedAnswers(event, data);
+      answers.push(...host.recordedAnswers(event, data));
+      return noopEmission(data);
     }
-    for (const handler of this.#handlers.of(event)) {
+    for (const handler of handlers) {
       try {
         const result = await withDeadline(
           Promise.resolve(handler.handler(event, toPlainObject(data))),
@@ -176,13 +199,12 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
           () => new Error(`no answer within ${timeout_s} s`),
         );
         const answer = (result as { data?: unknown } | null | undefined)?.data;
-        if (answer !== null && answer !== undefined) collected.push(toPlainObject(answer));
+        if (answer !== null && answer !== undefined) answers.push(toPlainObject(answer));
       } catch (error) {
         this.#warnFailed(handler, event, error);
       }
     }
-    await this.#session.write(event, toOwnObject(data));
-    return collected;
+    return noopEmission(data);
   }
 
   setDefaultFields(fields: JsonObject): void {

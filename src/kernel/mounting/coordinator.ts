@@ -20,6 +20,7 @@ import type {
   Coordinator,
   Emission,
   HookRegistry,
+  ModuleType,
   Orchestrator,
   Provider,
   RunLimits,
@@ -38,14 +39,13 @@ export class ModuleCoordinator implements Coordinator {
   readonly module_id: string;
   #hooks: HookRegistry | null = null;
   readonly #shared: SessionParts;
-  readonly #is_loop: boolean;
+  readonly #type: ModuleType;
   #draft: Draft | null = { mounted: [], handlers: [], cleanups: [], effects: [] };
 
-  /** @param is_loop Whether the module is the orchestrator, whose model calls belong to the turn. */
-  constructor(shared: SessionParts, module_id: string, is_loop = false) {
+  constructor(shared: SessionParts, module_id: string, type: ModuleType) {
     this.#shared = shared;
     this.module_id = module_id;
-    this.#is_loop = is_loop;
+    this.#type = type;
   }
 
   /** The module's hook registry; created on first use, because many modules register no handler. */
@@ -53,11 +53,12 @@ export class ModuleCoordinator implements Coordinator {
     return this.#hooks ??= new DraftHooks(
       this.#shared.hooks,
       this.module_id,
+      this.#type === "orchestrator" || this.#type === "context",
       () => this.#draft,
-      (event) =>
+      (event, reason) =>
         this.#shared.session.host.warn(
           "event_reserved",
-          `Module "${this.module_id}" cannot emit "${event}": only the runtime emits this event`,
+          `Module "${this.module_id}" cannot emit "${event}": ${reason}`,
         ),
     );
   }
@@ -94,7 +95,8 @@ export class ModuleCoordinator implements Coordinator {
   }
   get providers(): Record<string, Provider> {
     const { providers, loop_providers } = this.#shared.mounts;
-    return this.#many("providers", (this.#is_loop ? loop_providers : providers).view);
+    // model calls of the orchestrator belong to the turn
+    return this.#many("providers", (this.#type === "orchestrator" ? loop_providers : providers).view);
   }
   get orchestrator(): Orchestrator | null {
     return this.#single("orchestrator", this.#shared.mounts.orchestrator);

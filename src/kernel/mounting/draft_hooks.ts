@@ -2,7 +2,7 @@
  * The hook registry that one module sees, and the draft of what the module mounts and registers before it is
  * committed.
  */
-import { RUNTIME_EVENTS } from "../../sdk/events.ts";
+import { GATES, RESERVED_EVENTS, RUNTIME_EVENTS } from "../../sdk/events.ts";
 import { disposer, type HandlerRegistration, readRegistration } from "../../sdk/handler_list.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
 import { HookRegistryBase } from "../../sdk/hooks.ts";
@@ -32,19 +32,28 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
   readonly #hooks: Hooks;
   readonly #module_id: string;
   readonly #draft: () => Draft | null;
-  readonly #onRefused: (event: string) => void;
+  /** Events that the module may not emit. */
+  readonly #reserved: ReadonlySet<string>;
+  readonly #onRefused: (event: string, reason: string) => void;
+  /** Refused events that were reported. */
+  #refused: Set<string> | null = null;
 
-  /** @param onRefused Called for an event that only the runtime may emit. */
+  /**
+   * @param runs_turn Whether the module is the orchestrator or the context manager.
+   * @param onRefused Called once for each event that the module may not emit and did.
+   */
   constructor(
     hooks: Hooks,
     module_id: string,
+    runs_turn: boolean,
     draft: () => Draft | null,
-    onRefused: (event: string) => void,
+    onRefused: (event: string, reason: string) => void,
   ) {
     super();
     this.#hooks = hooks;
     this.#module_id = module_id;
     this.#draft = draft;
+    this.#reserved = runs_turn ? RUNTIME_EVENTS : RESERVED_EVENTS;
     this.#onRefused = onRefused;
   }
 
@@ -74,15 +83,28 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
   }
 
   emit(event: string, data?: JsonObject | null): Promise<Emission> {
-    if (!RUNTIME_EVENTS.has(event)) return this.#hooks.emit(event, data);
-    this.#onRefused(event);
+    if (!this.#reserved.has(event)) return this.#hooks.emit(event, data);
+    this.#refuse(event);
     return Promise.resolve(noopEmission(data ?? {}));
   }
 
   emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]> {
-    if (!RUNTIME_EVENTS.has(event)) return this.#hooks.emitAndCollect(event, data, timeout_s);
-    this.#onRefused(event);
+    if (!this.#reserved.has(event) && !GATES.has(event)) {
+      return this.#hooks.emitAndCollect(event, data, timeout_s);
+    }
+    this.#refuse(event);
     return Promise.resolve([]);
+  }
+
+  #refuse(event: string): void {
+    this.#refused ??= new Set();
+    if (this.#refused.has(event)) return;
+    this.#refused.add(event);
+    const emitter = RUNTIME_EVENTS.has(event) ? "the runtime" : "the orchestrator and the context manager";
+    const reason = this.#reserved.has(event)
+      ? `only ${emitter} may emit this event`
+      : "emitAndCollect() does not decide a gate: use emit()";
+    this.#onRefused(event, reason);
   }
 
   setDefaultFields(fields: JsonObject): void {

@@ -72,7 +72,7 @@ export async function mountModule(
   let config: JsonObject | Skip | null = checkContract(opened.module);
   if (config === null) config = opened.checkConfig ? await checkedConfig(opened) : opened.config;
   if (config instanceof Skip) return await skip(shared, spec, config, { gates: declares_gates });
-  const coordinator = new ModuleCoordinator(shared, idOf(spec), spec.type === "orchestrator");
+  const coordinator = new ModuleCoordinator(shared, idOf(spec), spec.type);
   let outcome: MountOutcome = { kind: "nothing" };
   let names: MountedNames;
   try {

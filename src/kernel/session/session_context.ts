@@ -3,6 +3,7 @@
  * turn.
  */
 import { errorMessage } from "../../sdk/errors.ts";
+import { eventsWith } from "../../sdk/events.ts";
 import { type JsonObject, toOwnObject } from "../../sdk/json.ts";
 import type { CancellationToken, Emission, HookRegistry, MountPlan } from "../../sdk/types.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
@@ -151,7 +152,7 @@ export class SessionContext {
 }
 
 /** The two events that end a turn, in either order. */
-const LAST_EVENTS: ReadonlySet<string> = new Set(["execution:end", "orchestrator:complete"]);
+const LAST_EVENTS = eventsWith("ends_turn");
 
 /** Fields that are in the payload for handlers, and in the envelope of the entry. */
 const ENVELOPE_FIELDS: ReadonlySet<string> = new Set([

@@ -2,7 +2,7 @@
  * Reads one session's part of a recorded log: which entries the replayed session emits itself, and which are
  * played back, and which ids it generated.
  */
-import type { Entry } from "../../kernel/host.ts";
+import type { DraftEntry, Entry } from "../../kernel/host.ts";
 import { eventsWith } from "../../sdk/events.ts";
 import { LOOP_SEED, seedOf } from "../../sdk/ids.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
@@ -24,7 +24,10 @@ const REPLAYED_EVENTS = eventsWith("replayed");
 const AFTER_CANCEL = eventsWith("after_cancel");
 
 /** Events that report the end of a provider call. */
-const ANSWERS: ReadonlySet<string> = new Set(["provider:response", "provider:error", "provider:retry"]);
+const ANSWERS = eventsWith("ends_call");
+
+/** Events whose order differs between a recorded run and its replay: the entry of a call may come early. */
+const PARALLEL_EVENTS = eventsWith("parallel");
 
 /** Options of {@link RecordedEvents}. */
 export interface RecordedEventsOptions {
@@ -99,11 +102,23 @@ export class RecordedEvents {
     if (event === "cancel:requested") return "cancel";
     if (event === "provider:response" && data.inner === true) return "inner";
     if (event.startsWith("content_block:") && entry.seq >= this.#lost_from) return "recording";
-    return this.#isOfSession(entry) ? "session" : "recording";
+    // the loop selects another provider after a failure
+    const is_of_session = event === "provider:resolve"
+      ? this.#before(entry)?.event === "provider:error"
+      : this.#isOfSession(entry);
+    return is_of_session ? "session" : "recording";
   }
 
-  #isOfSession(entry: Entry): boolean {
-    const { event, data } = entry;
+  /**
+   * Returns whether the recording supplies an event that the replayed session emits too, so that it is not
+   * compared: an event of the loop's or the context's own, which other modules may emit as well.
+   */
+  supplies(entry: DraftEntry): boolean {
+    const { event } = entry;
+    return event !== "provider:resolve" && !PARALLEL_EVENTS.has(event) && !this.#isOfSession(entry);
+  }
+
+  #isOfSession({ event, data }: DraftEntry): boolean {
     switch (event) {
       case "tool:pre":
       case "tool:post":
@@ -117,8 +132,6 @@ export class RecordedEvents {
         return true;
       case "provider:retry": // the loop's retries name the attempt
         return data.request_id !== undefined;
-      case "provider:resolve": // the loop selects another provider after a failure
-        return this.#before(entry)?.event === "provider:error";
       case "llm:stream_aborted":
         return this.#streams.has(data.request_id);
       case "policy:violation":
@@ -128,7 +141,7 @@ export class RecordedEvents {
       case "module:on_session_ready_failed":
         return this.isOwnModule(data.module_id);
       default:
-        return REPLAYED_EVENTS.has(event) || event.startsWith("context:");
+        return REPLAYED_EVENTS.has(event);
     }
   }
 

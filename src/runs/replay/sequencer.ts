@@ -146,6 +146,7 @@ export class Sequencer {
     if (entry.event === "session:state") {
       return void this.#assigned.set(entry.session_id, entry.data.set as JsonObject); // written by the kernel
     }
+    if (this.#sessions.get(entry.session_id)?.recorded.supplies(entry)) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiting: Waiting = {
       entry,

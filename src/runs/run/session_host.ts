@@ -223,6 +223,7 @@ const RUN_WARNINGS: ReadonlySet<string> = new Set([
   "tool_name_mismatch",
   "module_provides_missing",
   "hook_answer_ignored",
+  "event_reserved",
   "event_unknown",
   "tool_name_refused",
   "unknown_key",

@@ -362,6 +362,10 @@ const TOOLS = {
     tool_call_id: text,
   }),
   "context:token_meter": payload("How a context counts tokens.", {}),
+  "context:summary": payload("Messages that were left out were summarised.", {
+    messages: count,
+    length: count,
+  }),
   "context:include": payload("A file joined the context.", { path: text, size: count.optional() }),
   "user:notification": payload("A text for the user.", {
     message: text,

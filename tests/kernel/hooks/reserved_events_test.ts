@@ -1,0 +1,107 @@
+/** Which module may emit which event, and how often a turn has it. */
+import { CANONICAL_EVENTS, eventsWith, GATES, RESERVED_EVENTS } from "../../../src/sdk/events.ts";
+import type { Coordinator, HookRegistry } from "../../../src/sdk/types.ts";
+import { assertEquals } from "../../assert.ts";
+import { calls, kit, listContext, type TestModule, tool } from "../../support/sessions.ts";
+
+/** A loop that only does this, with its hook registry. */
+function loopOf(act: (hooks: HookRegistry) => Promise<unknown>): TestModule {
+  return async (coordinator: Coordinator) =>
+    await coordinator.mount("orchestrator", {
+      async execute(_p: unknown, _c: unknown, _v: unknown, _t: unknown, hooks: HookRegistry) {
+        await act(hooks);
+        return "done";
+      },
+    });
+}
+
+Deno.test("providers, tools and hooks cannot emit events of the runtime, the loop and the context", async () => {
+  const plan = { providers: [[calls(["t"]), "done"]], tools: [tool("t")] };
+  const honest = kit({ ...plan, hooks: [({ hooks }) => void hooks.register("tool:pre", () => null)] });
+  await honest.run();
+  const forging = kit({
+    ...plan,
+    hooks: [({ hooks }) => {
+      hooks.register("tool:pre", async () => {
+        for (const event of RESERVED_EVENTS) {
+          await hooks.emit(event, {});
+          assertEquals(await hooks.emitAndCollect(event, {}), []);
+        }
+        return null;
+      });
+    }],
+  });
+  await forging.run();
+  assertEquals(forging.names(), honest.names());
+  const refused = forging.warnings.filter(({ code }) => code === "event_reserved");
+  assertEquals(refused.length, RESERVED_EVENTS.size);
+  assertEquals(
+    ["session:end", "execution:end"].map((event) =>
+      refused.find(({ message }) => message.includes(`"${event}"`))?.message.split(": ")[1]
+    ),
+    [
+      "only the runtime may emit this event",
+      "only the orchestrator and the context manager may emit this event",
+    ],
+  );
+});
+
+Deno.test("a loop and a context cannot emit the session's events", async () => {
+  const events = [...CANONICAL_EVENTS].filter((event) => event.startsWith("session:"));
+  const emitAll = async (hooks: HookRegistry) => {
+    for (const event of events) await hooks.emit(event, {});
+  };
+  const { session, run, names, warnings } = kit({
+    orchestrator: loopOf(emitAll),
+    async context(coordinator) {
+      await listContext(coordinator);
+      coordinator.hooks.register("execution:start", async () => await emitAll(coordinator.hooks) ?? null);
+    },
+  });
+  await run();
+  await session.cleanup("completed");
+  assertEquals(names().filter((event) => event.startsWith("session:")), [
+    ...["session:start", "session:end", "session:cleanup"],
+  ]);
+  assertEquals(warnings.filter(({ code }) => code === "event_reserved").length, 2 * events.length);
+});
+
+Deno.test("emitAndCollect() takes the way of emit(): an event that a turn has once is in the log once", async () => {
+  const { run, turn, warnings } = kit({
+    orchestrator: loopOf(async (hooks) => {
+      for (const event of ["execution:end", "orchestrator:complete", "execution:end"]) {
+        await hooks.emitAndCollect(event, { status: "completed" });
+      }
+    }),
+  });
+  await run();
+  assertEquals(turn(), ["execution:start", "execution:end", "orchestrator:complete"]);
+  assertEquals(warnings, []);
+});
+
+Deno.test("emitAndCollect() refuses gates, because it does not decide them", async () => {
+  const { run, turn, warnings } = kit({
+    orchestrator: loopOf(async (hooks) => {
+      for (const event of GATES) assertEquals(await hooks.emitAndCollect(event, {}), []);
+    }),
+    hooks: [({ hooks }) => {
+      for (const event of GATES) hooks.register(event, () => ({ action: "continue", data: { asked: true } }));
+    }],
+  });
+  await run();
+  assertEquals(turn(), ["execution:start", "execution:end", "orchestrator:complete"]);
+  assertEquals(warnings.map(({ code }) => code), [...GATES].map(() => "event_reserved"));
+});
+
+Deno.test("a turn has exactly the events with the trait once at most once", async () => {
+  const repeatable = [...CANONICAL_EVENTS].filter((event) => !eventsWith("runtime").has(event));
+  for (const event of repeatable) {
+    const { run, data } = kit({
+      orchestrator: loopOf(async (hooks) => {
+        for (let round = 0; round < 3; round++) await hooks.emit(event, { status: "success" });
+      }),
+    });
+    await run();
+    assertEquals([event, data(event).length], [event, eventsWith("once").has(event) ? 1 : 3]);
+  }
+});
