@@ -1,10 +1,10 @@
 /**
- * Building blocks of loops: choose a provider, place injections, emit the blocks of an answer, run tool
+ * Building blocks of loops: choose a provider, place injections, call a model, run tool
  * calls; and the loop of the built-in orchestrators.
  *
  * @module
  */
-export { ContentBlockEmitter } from "./loop/model_call.ts";
+export { callModel, type CallModelOptions, ContentBlockEmitter } from "./loop/model_call.ts";
 export { assistantMessage, responseData, type Standing, standingOf } from "./loop/assistant_message.ts";
 export { isPassing, providerFailure, retriesItself } from "./loop/provider_errors.ts";
 export {

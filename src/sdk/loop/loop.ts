@@ -10,7 +10,7 @@ import { type ChatResponse, type Message, type Prompt, textOf } from "../message
 import type { Provider } from "../providers.ts";
 import type { Tool, ToolCall } from "../tools.ts";
 import { assistantMessage, isCut, previewOf, standingOf, withoutCalls } from "./assistant_message.ts";
-import { FailedCall, isCancellation, ModelCalls } from "./model_call.ts";
+import { DEFAULT_MAX_RETRIES, FailedCall, isCancellation, ModelCalls } from "./model_call.ts";
 import { CallThrottle } from "./call_throttle.ts";
 import { unfitError } from "./provider_errors.ts";
 import { chooseProvider, type ChosenProvider, nextProvider } from "./provider_selection.ts";
@@ -25,9 +25,6 @@ import {
 import { SteeringQueue } from "./steering.ts";
 import { runToolCalls, selectTool, type ToolBatch } from "./tool_calls.ts";
 import type { LoopConfig } from "./loop_config.ts";
-
-/** Default number of attempts after the first one. */
-const DEFAULT_MAX_RETRIES = 2;
 
 /** Consecutive answers without text and calls that end the turn. */
 const MAX_EMPTY_RESPONSES = 3;

@@ -19,8 +19,44 @@ import {
   providerFailure,
   retriesItself,
 } from "./provider_errors.ts";
-import type { CallThrottle } from "./call_throttle.ts";
+import { CallThrottle } from "./call_throttle.ts";
 import type { ChosenProvider } from "./provider_selection.ts";
+
+/** Attempts of a call after the first one, unless the loop's configuration states another number. */
+export const DEFAULT_MAX_RETRIES = 2;
+
+/** Options of {@link callModel}. */
+export interface CallModelOptions {
+  /** Where the events of the call are emitted: the hooks that `execute` received. */
+  hooks: HookRegistry;
+  /** The module's coordinator; provides ids, clock, cancellation and limits. */
+  coordinator: Coordinator;
+  /** Number of the request in the turn, from 1. */
+  iteration: number;
+  /** Attempts after the first one, for a provider that does not retry itself. Default: 2. */
+  max_retries?: number;
+}
+
+/**
+ * Makes one model call of a loop and resolves to the answer, after its `content_block:*` events and
+ * `provider:response`. A passing failure is repeated while no delta was emitted, each time with
+ * `provider:retry`. Emit and process `provider:request` before it.
+ *
+ * @throws the last failure, after `provider:error`; without this event, an error of the run, such as
+ * `cancelled` or `limit_reached`.
+ */
+export async function callModel(
+  chosen: ChosenProvider,
+  request: ChatRequest,
+  options: CallModelOptions,
+): Promise<ChatResponse> {
+  const { hooks, coordinator, iteration, max_retries = DEFAULT_MAX_RETRIES } = options;
+  const newId = (prefix: string) => coordinator.newId(prefix);
+  const calls = new ModelCalls({ hooks, coordinator, max_retries, throttle: new CallThrottle(0), newId });
+  const answer = await calls.call(chosen, request, iteration, true); // the caller has no smaller view
+  if (answer instanceof FailedCall) throw answer.error;
+  return answer;
+}
 
 /** Dependencies of model calls. */
 export interface ModelCallDeps {
