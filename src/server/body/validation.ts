@@ -54,7 +54,9 @@ export async function checkQuery<Name extends QueryName>(name: Name, url: string
   for (const [key, value] of new URLSearchParams(url.slice(start + 1))) {
     if (key in parameters) throw duplicateParameter(key);
     const numeric = NUMERIC.has(key) || (key === "cursor" && NUMERIC_CURSOR.has(name));
-    parameters[key] = numeric ? wholeNumber(value) : value;
+    const parameter = numeric ? wholeNumber(value) : value;
+    if (numeric && typeof parameter === "string") throw notWhole(key, value);
+    parameters[key] = parameter;
   }
   const { QUERIES } = await loadSchemas();
   return check(QUERIES[name] as unknown as z.ZodType<Query<Name>>, { ...parameters }, "the query"); // as above
@@ -87,6 +89,13 @@ export async function checkListQuery<Name extends ListQuery>(
  */
 export function wholeNumber(text: string): number | string {
   return /^[0-9]{1,15}$/.test(text) ? Number(text) : text;
+}
+
+function notWhole(key: string, text: string): PreampError {
+  const message = `Cannot read ${key}: must be a whole number of at most 15 digits: received ${
+    describe(text)
+  }`;
+  return documentError("request_invalid", "the query", [{ path: key, message }]);
 }
 
 function duplicateParameter(key: string): PreampError {

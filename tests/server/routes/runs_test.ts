@@ -32,6 +32,11 @@ Deno.test("GET /v1/runs lists newest first, filters and pages", async () => {
   const [page, cursor] = await ids("?limit=2");
   assertEquals(page, [third.id, second.id]);
   assertEquals(await ids(`?limit=2&cursor=${encodeURIComponent(String(cursor))}`), [[first.id], null]);
+  const { error: { message } } = await (await send("GET /v1/runs?limit=-1")).json();
+  assertEquals(message.split(": ").slice(-2), [
+    "must be a whole number of at most 15 digits",
+    'received "-1"',
+  ]);
   for (const query of ["?limit=0", "?limit=1001", "?limit=x", "?status=done", "?stat=failed", "?cursor="]) {
     assertEquals(await problemOf(await send(`GET /v1/runs${query}`)), "400 request_invalid");
   }
