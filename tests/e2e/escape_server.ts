@@ -20,8 +20,8 @@ export interface EscapeServer extends AsyncDisposable {
   readonly server: ServerProgram;
   /** Value of the innocent's variable. */
   readonly bystander_secret: string;
-  /** Asks `/healthz` all the time until the returned function is called. */
-  probe(): Probe;
+  /** Asks `/healthz` every so many milliseconds until the returned function is called. */
+  probe(every_ms: number): Probe;
 }
 
 /** Ends the asking; resolves to what the answers took, and beside them those of an idle server. */
@@ -66,8 +66,8 @@ export async function startEscapeServer(): Promise<EscapeServer> {
     modules,
     server,
     bystander_secret,
-    probe() {
-      const probe = startProbe([`${server.url}/healthz`, server.pid], [site.open_url, Deno.pid]);
+    probe(every_ms) {
+      const probe = startProbe(every_ms, [`${server.url}/healthz`, server.pid], [site.open_url, Deno.pid]);
       probes.push(probe);
       return probe;
     },
@@ -105,7 +105,7 @@ function policyOf(site: EscapeSite, modules: FileServer): Json {
 }
 
 /** @param targets URLs, and who answers them. */
-function startProbe(...targets: (readonly [url: string, pid: number])[]): Probe {
+function startProbe(every_ms: number, ...targets: (readonly [url: string, pid: number])[]): Probe {
   const child = new Deno.Command(Deno.execPath(), {
     args: [
       "run",
@@ -113,7 +113,7 @@ function startProbe(...targets: (readonly [url: string, pid: number])[]): Probe 
       "--no-check",
       "-A", // Deno gives nothing below /proc for less
       new URL("health_probe.ts", import.meta.url).pathname,
-      ...targets.flat().map(String),
+      ...[every_ms, ...targets.flat()].map(String),
     ],
     stdin: "piped",
     stdout: "piped",

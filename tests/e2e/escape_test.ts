@@ -28,7 +28,7 @@ Deno.test("hostile modules: no kind gets anything it was not granted in a proces
   const descriptors = await openFiles(server.pid);
   const memory = await residentBytes(server.pid) ?? 0;
 
-  const calmly = suite.probe();
+  const calmly = suite.probe(8);
 
   await t.step("tier process: every kind", async () => {
     assertEquals(await attackAll(suite, rowsOf("process"), AT_ONCE), []);

@@ -22,7 +22,7 @@ Deno.test("hostile modules: no kind gets anything it was not granted in a worker
   const descriptors = await openFiles(suite.server.pid);
 
   await t.step("tier worker: every kind", async () => {
-    const probe = suite.probe();
+    const probe = suite.probe(50);
     assertEquals(await attackAll(suite, rowsOf("worker"), AT_ONCE), []);
     assertEquals((await probe()).server.failed, 0);
   });

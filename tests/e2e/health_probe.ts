@@ -1,10 +1,7 @@
 /**
  * Asks URLs again and again from a process of its own, and says at the end how long the answers took: one JSON line. Arguments:
- * pairs of a URL and the number of the process that answers it. Ends with its stdin.
+ * the milliseconds between two questions, then pairs of a URL and the number of the process that answers it. Ends with its stdin.
  */
-
-/** Milliseconds between two questions. */
-const EVERY_MS = 8;
 
 /** What the answers of one URL took, in milliseconds. */
 export interface ProbeReport {
@@ -18,7 +15,7 @@ export interface ProbeReport {
   own_p99: number;
 }
 
-async function probe(url: string, pid: string, signal: AbortSignal): Promise<ProbeReport> {
+async function probe(url: string, pid: string, every_ms: number, signal: AbortSignal): Promise<ProbeReport> {
   const times: number[] = [];
   const own: number[] = [];
   let failed = 0;
@@ -37,7 +34,7 @@ async function probe(url: string, pid: string, signal: AbortSignal): Promise<Pro
     // the longer of the two: when both wait at once, the time counts once
     const wait = Math.max(waitedFor(pid) - waited[0]!, waitedFor("self") - waited[1]!);
     own.push(Math.max(0, took - wait));
-    await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+    await new Promise((resolve) => setTimeout(resolve, every_ms));
   }
   const [of_all, of_own] = [percentiles(times), percentiles(own)];
   return {
@@ -70,8 +67,10 @@ function waitedFor(pid: string): number {
 
 if (import.meta.main) {
   const stop = new AbortController();
-  const { args } = Deno;
-  const reports = args.flatMap((url, index) => index % 2 ? [] : [probe(url, args[index + 1]!, stop.signal)]);
+  const [every_ms, ...args] = Deno.args;
+  const reports = args.flatMap((url, index) =>
+    index % 2 ? [] : [probe(url, args[index + 1]!, Number(every_ms), stop.signal)]
+  );
   for await (const _ of Deno.stdin.readable); // until the parent process closes stdin
   stop.abort();
   Deno.stdout.writeSync(new TextEncoder().encode(`${JSON.stringify(await Promise.all(reports))}\n`));
