@@ -4,6 +4,11 @@ import { serveFiles } from "../support/loader.ts";
 import { type Json, ROOT, runCommand, runProgram } from "./program.ts";
 import { temporaryFolder } from "../support/folder.ts";
 
+/** Keeps the bundles of all commands: what was bundled once needs no bundler. */
+const home = await Deno.makeTempDir();
+const env = { PREAMP_HOME: home };
+Deno.test.afterAll(() => Deno.remove(home, { recursive: true }));
+
 const TOOL = `export const module = { id: "tool-x", type: "tool", version: "1.0.0" };
 export async function mount(coordinator, config) {
   const tool = { name: "x", description: "d", input_schema: { type: "object", properties: {} }, execute: EXECUTE };
@@ -34,7 +39,7 @@ async function validate(
     "--output-format",
     "json",
     ...args,
-  ], { cwd });
+  ], { cwd, env });
   return { code, report: JSON.parse(stdout || "null"), stderr };
 }
 
@@ -225,16 +230,16 @@ Deno.test("module validate says what is wrong with its words", async () => {
 
 Deno.test("module hash prints the digest for `integrity`, and every file", async () => {
   await using server = serveFiles({ "mod.ts": `export { mount } from "./a.ts";`, "a.ts": tool() });
-  const { code, stdout } = await runCommand(["module", "hash", "--json", `${server.url}mod.ts`]);
+  const { code, stdout } = await runCommand(["module", "hash", "--json", `${server.url}mod.ts`], { env });
   assertEquals(code, 0);
   const { integrity, files, exports } = JSON.parse(stdout);
   assertMatch(integrity, /^sha256-[\w+/]{43}=$/);
   assertEquals(files.map(({ url }: Json) => url.slice(server.url.length)).sort(), ["a.ts", "mod.ts"]);
   assertEquals(exports, ["mount"]);
-  const text = await runCommand(["module", "hash", `${server.url}mod.ts`]);
+  const text = await runCommand(["module", "hash", `${server.url}mod.ts`], { env });
   assertEquals(text.stdout.split("\n")[0], integrity);
   server.files["a.ts"] = `${tool()} `;
-  const changed = await runCommand(["module", "hash", `${server.url}mod.ts`]);
+  const changed = await runCommand(["module", "hash", `${server.url}mod.ts`], { env });
   assert(changed.stdout.split("\n")[0] !== integrity);
 });
 
@@ -251,7 +256,7 @@ Deno.test("module hash takes a folder for what its deno.json exports, or for its
       "/b/tool.ts",
     ]];
     for (const [name, entry] of entries) {
-      const { stdout, stderr } = await runCommand(["module", "hash", "--json", name], { cwd });
+      const { stdout, stderr } = await runCommand(["module", "hash", "--json", name], { cwd, env });
       assert(JSON.parse(stdout || stderr).url.endsWith(entry));
     }
     assertMatch(
