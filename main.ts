@@ -18,7 +18,8 @@ if (major < OLDEST[0] || major === OLDEST[0] && minor < OLDEST[1]) {
   );
 }
 
-// The compiled program starts itself for its child processes, which end themselves. Under `deno run` each has an entry file.
+// The compiled program starts itself for its child processes, which end themselves. Under `deno run` each has
+// an entry file.
 if (Deno.build.standalone && Deno.args[0] === "child") {
   switch (Deno.args[1]) {
     case "guest": // a sandboxed module (src/sandbox/tiers/process_tier.ts)

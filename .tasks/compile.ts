@@ -1,8 +1,8 @@
 /**
  * `deno task compile`: `main.ts` → `dist/preamp`, one executable with the permissions of `deno task start`
  * (src/docs/architecture.md#one-executable). Further arguments go to `deno compile`, such as
- * `--target aarch64-apple-darwin`. Without access to Deno's download host, `COMPILE_DENO` names another Deno to
- * compile with, and `DENORT_BIN` its base runtime.
+ * `--target aarch64-apple-darwin`. Without access to Deno's download host, `COMPILE_DENO` names another Deno
+ * to compile with, and `DENORT_BIN` its base runtime.
  */
 
 import { writeSdkFiles } from "./sdk_files.ts";
@@ -18,12 +18,15 @@ const DOCS = new URL("docs/", BUNDLE);
 const OUTPUT = new URL("dist/preamp", ROOT);
 
 /**
- * Code generation from strings is off: with the loader's rewriting of imports this keeps a guest from loading more code.
- * Liftoff only: bundling at run time starts sooner.
+ * Code generation from strings is off: with the loader's rewriting of imports this keeps a guest from loading
+ * more code. Liftoff only: bundling at run time starts sooner.
  */
 const V8_FLAGS = "--disallow-code-generation-from-strings,--liftoff-only";
 
-/** First files of workers: the bundler does not follow `new Worker(…)`; the files that start them name them too. */
+/**
+ * First files of workers: the bundler does not follow `new Worker(…)`; the files that start them name them
+ * too.
+ */
 const ROOTS = ["src/sandbox/worker_runtime/main.ts", "src/store/sqlite/worker.ts"];
 
 interface Manifest {

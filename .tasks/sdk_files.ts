@@ -1,6 +1,7 @@
 /**
- * Collects the SDK as self-contained files, which `preamp module types` writes into an author's folder, so that editors,
- * `deno check` and `deno test` need no network: its sources, and each imported package as one file with its types.
+ * Collects the SDK as self-contained files, which `preamp module types` writes into an author's folder, so
+ * that editors, `deno check` and `deno test` need no network: its sources, and each imported package as one
+ * file with its types.
  */
 
 const ROOT = new URL("../", import.meta.url);
@@ -49,7 +50,10 @@ async function sdkFiles(): Promise<string[]> {
   return [...found].sort();
 }
 
-/** Returns a source with its imports of packages as relative ones; `depth`: folders up to where the packages are. */
+/**
+ * Returns a source with its imports of packages as relative ones; `depth`: folders up to where the packages
+ * are.
+ */
 function withoutPackages(text: string, depth: number): string {
   let result = text;
   for (const [name, file] of Object.entries(PACKAGES)) {

@@ -1,7 +1,7 @@
 /**
- * `deno task unit:slow` and `deno task e2e`: runs the slow unit tests, or the tests of the program but the escape suite,
- * which measures times and so runs alone. The files that take longest come first, so that none of them runs at the end
- * while a processor is idle.
+ * `deno task unit:slow` and `deno task e2e`: runs the slow unit tests, or the tests of the program but the
+ * escape suite, which measures times and so runs alone. The files that take longest come first, so that none
+ * of them runs at the end while a processor is idle.
  */
 import { PERMISSIONS, runTests, testFilesIn } from "./test_files.ts";
 

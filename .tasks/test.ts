@@ -1,7 +1,7 @@
 /**
- * `deno task test`: runs every gate and every test, and prints one line with the total. `quick` (`deno task ok`)
- * leaves out `*_slow_test.ts` and the e2e tests, tries few of the cases of large tests, and stops at the first gate or
- * suite that fails.
+ * `deno task test`: runs every gate and every test, and prints one line with the total. `quick`
+ * (`deno task ok`) leaves out `*_slow_test.ts` and the e2e tests, tries few of the cases of large tests, and
+ * stops at the first gate or suite that fails.
  */
 
 const SOURCES = ["main.ts", "src", "modules", "plans", "tests", ".tasks"];
@@ -21,10 +21,16 @@ const GATES: readonly (readonly string[])[] = [
     "src/sdk/testing.ts",
   ],
 ];
-/** Checks the types of all files and of the examples in the docs; it uses one core, so that all else runs meanwhile. */
+/**
+ * Checks the types of all files and of the examples in the docs; it uses one core, so that all else runs
+ * meanwhile.
+ */
 const TYPES: readonly string[] = ["check", "--doc", "--quiet", ...SOURCES, "README.md"];
 const QUICK_SUITES = ["unit:kernel", "unit:rest", "unit:docs"];
-/** Suites that `quick` leaves out. They run at once: while the tests of one wait, those of the other have the processors. */
+/**
+ * Suites that `quick` leaves out. They run at once: while the tests of one wait, those of the other have the
+ * processors.
+ */
 const SLOW_SUITES = ["unit:slow", "e2e"];
 /** Measures times, so it runs alone, and last. */
 const MEASURED_SUITE = "e2e:escape";

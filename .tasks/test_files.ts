@@ -7,7 +7,10 @@ export const PERMISSIONS: readonly string[] = ["net=127.0.0.1", "read", "write",
   `--allow-${name}`
 );
 
-/** Resolves to the sorted paths of the test files of a folder (`tests/`, …) and, with `deep`, of those below it. */
+/**
+ * Resolves to the sorted paths of the test files of a folder (`tests/`, …) and, with `deep`, of those below
+ * it.
+ */
 export async function testFilesIn(folder: string, deep = true): Promise<string[]> {
   const files: string[] = [];
   for await (const { name, isDirectory } of Deno.readDir(new URL(folder, ROOT))) {

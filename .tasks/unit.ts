@@ -1,6 +1,7 @@
 /**
- * `deno task unit:kernel` and `unit:rest`: runs the unit tests of the kernel, without permissions, or all others. The
- * tests of a folder share an isolate: loading the program once for each file would take as long as the tests themselves.
+ * `deno task unit:kernel` and `unit:rest`: runs the unit tests of the kernel, without permissions, or all
+ * others. The tests of a folder share an isolate: loading the program once for each file would take as long
+ * as the tests themselves.
  */
 import { PERMISSIONS, runTests, testFilesIn } from "./test_files.ts";
 

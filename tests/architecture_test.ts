@@ -1,6 +1,6 @@
 /**
- * Rules of design that the compiler does not check: directions of imports, globals of the kernel, places of package
- * specifiers. They are checked on the syntax tree of Deno's linter.
+ * Rules of design that the compiler does not check: directions of imports, globals of the kernel, places of
+ * package specifiers. They are checked on the syntax tree of Deno's linter.
  */
 import { assert, assertEquals } from "./assert.ts";
 
@@ -61,8 +61,8 @@ const TYPES_ONLY: Readonly<Record<string, readonly string[]>> = {
 const COMPOSES: ReadonlySet<string> = new Set(["src/server/mod.ts"]);
 
 /**
- * Entry points that modules may import, besides their own files and packages of the import map. `preamp` would load zod
- * with the first session.
+ * Entry points that modules may import, besides their own files and packages of the import map. `preamp`
+ * would load zod with the first session.
  */
 const MODULE_IMPORTS: ReadonlySet<string> = new Set([
   "preamp/base",

@@ -1,4 +1,7 @@
-/** `@std/assert`'s names over `node:assert/strict`, so that tests read the same wherever that package can be had. */
+/**
+ * `@std/assert`'s names over `node:assert/strict`, so that tests read the same wherever that package can be
+ * had.
+ */
 import assertStrict from "node:assert/strict";
 
 /** Fails when `value` is not truthy. */
@@ -34,7 +37,10 @@ export function assertStringIncludes(text: string, part: string, message?: strin
   );
 }
 
-/** Fails when `run` returns; else returns what it threw, of class `kind` and with `text` in its message where these are given. */
+/**
+ * Fails when `run` returns; else returns what it threw, of class `kind` and with `text` in its message where
+ * these are given.
+ */
 export function assertThrows(run: () => unknown, kind?: ErrorClass, text?: string): Error {
   try {
     run();

@@ -26,7 +26,10 @@ const ANSWERS: Record<string, string> = {
   url_tool: "2026 is MMXXVI.",
 };
 
-/** Plans that differ from calculator.yaml only in their provider, a vendor's; they run on a server of the test. */
+/**
+ * Plans that differ from calculator.yaml only in their provider, a vendor's; they run on a server of the
+ * test.
+ */
 const VENDOR_PLANS = ["anthropic", "gemini", "ollama", "openai"];
 
 /** Stop reasons of plans that do not complete. */

@@ -112,6 +112,18 @@ Deno.test("every source file that a comment or a page names is in the repository
   assertEquals(wrong, []);
 });
 
+Deno.test("lines of comments end at 110 columns like code, but for tables and URLs", () => {
+  const long: string[] = [];
+  for (const { path, text } of FILES) {
+    if (!/\.[jt]s$/.test(path) || path.startsWith("tests/bench/peers/")) continue;
+    for (const [index, line] of text.split("\n").entries()) {
+      if (!/^\s*(\/\*\*|\*|\/\/)/.test(line) || /^\s*\* \||https?:\/\//.test(line)) continue;
+      if ([...line].length > 110) long.push(`${path}:${index + 1}`);
+    }
+  }
+  assertEquals(long, []);
+});
+
 /** Returns the text of the comment in a line of code; empty without one. */
 function commentOf(path: string, line: string): string {
   const comment = /\.[jt]sx?$/.test(path)

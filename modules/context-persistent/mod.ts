@@ -1,6 +1,7 @@
 /**
- * `context-persistent`: `context-simple` with memory files, texts at the start of every request. The session restores the
- * history and the compaction decisions (src/docs/architecture.md#the-log-is-the-state): there is no second store.
+ * `context-persistent`: `context-simple` with memory files, texts at the start of every request. The session
+ * restores the history and the compaction decisions (src/docs/architecture.md#the-log-is-the-state): there is
+ * no second store.
  */
 import {
   baseName,
@@ -22,7 +23,10 @@ import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/conte
 
 const ID = "context-persistent";
 
-/** Default share of the messages that is never left out; Amplifier's value, lower than that of `context-simple`. */
+/**
+ * Default share of the messages that is never left out; Amplifier's value, lower than that of
+ * `context-simple`.
+ */
 const PROTECTED_RECENT = 0.1;
 
 const SCHEMA: JsonSchema = {
@@ -50,9 +54,9 @@ export const module: ModuleInfo = {
 /**
  * Reads the memory files and mounts the context manager.
  *
- * @throws {PreampError} `module_invalid` when the config is wrong, a path is not absolute, or a file cannot be read, is not
- * valid UTF-8, or is larger than 1 MiB; `tool_permission_denied` when the plan does not grant read access; `context_overflow`
- * when the files alone are larger than `max_tokens`.
+ * @throws {PreampError} `module_invalid` when the config is wrong, a path is not absolute, or a file cannot
+ * be read, is not valid UTF-8, or is larger than 1 MiB; `tool_permission_denied` when the plan does not grant
+ * read access; `context_overflow` when the files alone are larger than `max_tokens`.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
   const settings = parseConfig<{ memory_files: string[] }>(config, SCHEMA);
@@ -100,8 +104,8 @@ function cannotRead(file: string, fact: string, cause?: unknown): PreampError {
 }
 
 /**
- * Throws unless the plan grants this module read access to a file. A built-in module runs inline, without a sandbox, so it
- * enforces the permissions of its own plan entry (src/docs/security.md#permissions).
+ * Throws unless the plan grants this module read access to a file. A built-in module runs inline, without a
+ * sandbox, so it enforces the permissions of its own plan entry (src/docs/security.md#permissions).
  */
 async function checkGrant({ config }: Pick<Coordinator, "config">, file: string): Promise<void> {
   const session = isObject(config.session) ? config.session : {};

@@ -1,6 +1,6 @@
 /**
- * `context-simple`: keeps the conversation in memory. Each request gets a view of the history that fits its token budget; the
- * history itself is never changed. It needs no model and no disk.
+ * `context-simple`: keeps the conversation in memory. Each request gets a view of the history that fits its
+ * token budget; the history itself is never changed. It needs no model and no disk.
  */
 import type { Coordinator, JsonObject, ModuleInfo } from "preamp/base";
 import { CONFIG_SCHEMA, parseConfig, publish, SimpleContext } from "preamp/context";

@@ -1,6 +1,6 @@
 /**
- * `context-summarizing`: `context-simple` with a summary, written by a model, of the messages that compactions left out.
- * Without a model, or when it fails, views are those of `context-simple`.
+ * `context-summarizing`: `context-simple` with a summary, written by a model, of the messages that
+ * compactions left out. Without a model, or when it fails, views are those of `context-simple`.
  */
 import {
   type Coordinator,
@@ -88,9 +88,9 @@ const HEADING =
 type SummaryCoordinator = Pick<Coordinator, "hooks" | "providers" | "clock" | "cancellation">;
 
 /**
- * Returns a function that asks a model for a summary of messages, chunk by chunk. Each call contains the summary so far and one
- * chunk, so that the request always fits. Calls, tokens and time are limited. It returns null after a failure and warns the user
- * once; it never throws.
+ * Returns a function that asks a model for a summary of messages, chunk by chunk. Each call contains the
+ * summary so far and one chunk, so that the request always fits. Calls, tokens and time are limited. It
+ * returns null after a failure and warns the user once; it never throws.
  */
 function summariser(coordinator: SummaryCoordinator, config: SummaryConfig, source: string) {
   let warned = false;
@@ -116,7 +116,8 @@ async function summaryOf(
   dropped: readonly Message[],
   { previous, provider: requestProvider }: SummaryFacts,
 ): Promise<string | null> {
-  // Looked up by name: the request's provider object belongs to the loop, and its calls are counted as calls of the loop.
+  // Looked up by name: the request's provider object belongs to the loop, and its calls are counted as calls
+  // of the loop.
   const name = config.summary_provider ?? requestProvider?.name;
   const provider = name === undefined ? undefined : coordinator.providers[name];
   if (!provider) {
@@ -161,8 +162,8 @@ function requestOf(summary: string, chunk: string, config: SummaryConfig) {
 }
 
 /**
- * Settles as `run` does, or rejects when the time is over or the session is cancelled: a provider may ignore the signal,
- * which then aborts.
+ * Settles as `run` does, or rejects when the time is over or the session is cancelled: a provider may ignore
+ * the signal, which then aborts.
  */
 async function withinTime(
   { clock, cancellation }: SummaryCoordinator,

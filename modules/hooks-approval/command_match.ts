@@ -19,8 +19,8 @@ export interface Invocation {
 }
 
 /**
- * Programs that execute their arguments: each of their arguments may start a command (`sudo rm`, `find . -exec rm`). The list
- * cannot be complete, because any interpreter can start programs.
+ * Programs that execute their arguments: each of their arguments may start a command (`sudo rm`,
+ * `find . -exec rm`). The list cannot be complete, because any interpreter can start programs.
  */
 const RUN_WORDS: ReadonlySet<string> = new Set(
   ("builtin chroot command coproc doas env exec fakeroot find flock ionice ltrace nice nohup nsenter pkexec setarch setsid " +
@@ -80,7 +80,9 @@ function ofWords(value: unknown): Invocation {
   return { argv: value, commands: [value.map(literal)], certain: true };
 }
 
-/** Adds `args` to an invocation, as in `{command: "ls", args: ["-la"]}`. They may belong to the last command. */
+/**
+ * Adds `args` to an invocation, as in `{command: "ls", args: ["-la"]}`. They may belong to the last command.
+ */
 function withArguments(invocation: Invocation, args: unknown): Invocation {
   if (args === undefined || args === null || (Array.isArray(args) && args.length === 0)) return invocation;
   const added = ofWords(args);
@@ -131,7 +133,10 @@ function textCouldRun(pattern: ArgvPattern, text: string, texts: number): boolea
   return reading.commands.some((command) => commandCouldBe(pattern, command, texts - 1));
 }
 
-/** Returns 1 for each word from which the pattern may match up to the end. Takes globs × words steps, backwards. */
+/**
+ * Returns 1 for each word from which the pattern may match up to the end. Takes globs × words steps,
+ * backwards.
+ */
 function startsOf({ globs, rest }: ArgvPattern, words: readonly Word[]): Uint8Array {
   const count = words.length;
   let next = new Uint8Array(count + 1); // the row after the last glob

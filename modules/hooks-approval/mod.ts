@@ -39,7 +39,10 @@ interface Rule extends Omit<WrittenRule, "tool" | "argv"> {
 /** The last glob of an `argv` that matches any further words. */
 const REST = "**";
 
-/** Maximum rules, globs in all rules, characters of one glob and of all globs. They limit the time for one call. */
+/**
+ * Maximum rules, globs in all rules, characters of one glob and of all globs. They limit the time for one
+ * call.
+ */
 const MAX_RULES = 500;
 const MAX_GLOBS = 1_000;
 const MAX_GLOB_CHARS = 256;
@@ -143,8 +146,9 @@ const FOR_THE_SESSION = "Allow for this session";
 const CHANGING: ReadonlySet<string> = new Set(["write_file", "edit_file", "apply_patch", "bash"]);
 
 /**
- * Registers the gate on `tool:pre`, before handlers of default priority. A hook that fails to mount is skipped, and its tools
- * would run without a question. So with an invalid config the gate is mounted and denies every call with the reason.
+ * Registers the gate on `tool:pre`, before handlers of default priority. A hook that fails to mount is
+ * skipped, and its tools would run without a question. So with an invalid config the gate is mounted and
+ * denies every call with the reason.
  */
 // deno-lint-ignore require-await -- the contract: mount returns a promise
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
@@ -196,7 +200,10 @@ function isRisky(tool: Tool): boolean {
   return tool.requires_approval === true || tool.risk === "high" || tool.risk === "critical";
 }
 
-/** Returns whether a rule's `argv` matches. To allow or ask, every invocation must match; to deny, one possible match is enough. */
+/**
+ * Returns whether a rule's `argv` matches. To allow or ask, every invocation must match; to deny, one
+ * possible match is enough.
+ */
 function matches(rule: Rule, invocations: readonly Invocation[]): boolean {
   const pattern = rule.argv;
   if (!pattern) return true;

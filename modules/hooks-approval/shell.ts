@@ -1,10 +1,10 @@
 /**
- * Parses shell text into its simple commands, as far as possible without running it (POSIX Shell Command Language, §2.2
- * Quoting to §2.9 Shell Commands, and bash's additions).
+ * Parses shell text into its simple commands, as far as possible without running it (POSIX Shell Command
+ * Language, §2.2 Quoting to §2.9 Shell Commands, and bash's additions).
  *
- * Rules that allow use `plain`: the text is one simple command of literal words. Rules that deny use all commands, also those
- * in substitutions. For them, a word that is computed at run time may be any word, and a text that is not `certain` may
- * contain any command.
+ * Rules that allow use `plain`: the text is one simple command of literal words. Rules that deny use all
+ * commands, also those in substitutions. For them, a word that is computed at run time may be any word, and a
+ * text that is not `certain` may contain any command.
  */
 
 /** One word of a command. */
@@ -21,7 +21,10 @@ export interface Word {
 export interface ShellReading {
   /** All simple commands that were found, also inside `$(…)`, backticks and `<(…)`. */
   commands: Word[][];
-  /** True for one simple command of literal words, without separator, redirection, expansion, assignment, comment or group. */
+  /**
+   * True for one simple command of literal words, without separator, redirection, expansion, assignment,
+   * comment or group.
+   */
   plain: boolean;
   /** False when commands may be missing: open quotes, here-documents, comments, or too deep nesting. */
   certain: boolean;
@@ -66,11 +69,16 @@ class PendingWord {
 class Frame {
   words: Word[] = [];
   word: PendingWord | null = null;
-  /** Use of the next word: an argument, the target of a redirection, or text that the command reads (`<<<`). */
+  /**
+   * Use of the next word: an argument, the target of a redirection, or text that the command reads (`<<<`).
+   */
   next: "argument" | "target" | "input" = "argument";
   /** The text that the command reads; a shell executes it. */
   input: Word | null = null;
-  /** Words before an `&>`. In bash the command continues after it, in POSIX another begins; both readings are kept. */
+  /**
+   * Words before an `&>`. In bash the command continues after it, in POSIX another begins; both readings are
+   * kept.
+   */
   before: Word[] | null = null;
 
   currentWord(): PendingWord {
@@ -261,7 +269,10 @@ class ShellReader {
     }
   }
 
-  /** Reads the text after `${` up to its end. Quotes inside have other rules, so they make the result uncertain. */
+  /**
+   * Reads the text after `${` up to its end. Quotes inside have other rules, so they make the result
+   * uncertain.
+   */
   #braces(quoted: boolean): void {
     const word = new PendingWord();
     if (" \t\n|".includes(this.#text.charAt(this.#at))) this.#markUncertain(); // ${ command; } of ksh and bash 5.3

@@ -29,7 +29,10 @@ interface Bounds {
 
 const MAX_DEPTH = 32;
 
-/** Bounds to try in order until the line fits. A character has at most six bytes (`\u001b`), so the last always fits. */
+/**
+ * Bounds to try in order until the line fits. A character has at most six bytes (`\u001b`), so the last
+ * always fits.
+ */
 const BOUNDS: readonly Bounds[] = [
   { text: 6_000, total: 6_000 },
   { text: 180, total: 3_000 },
@@ -40,9 +43,9 @@ const BOUNDS: readonly Bounds[] = [
 const ENVELOPE = ["session_id", "parent_id", "turn_id", "iteration"] as const;
 
 /**
- * Returns the line of an event as JSON with a line feed: `ts, lvl, schema, event, session_id, …, data`. The line has no control
- * characters. Longer data is truncated, and the line has `"truncated": true`. Secrets must be redacted before, because
- * truncation could cut one in half.
+ * Returns the line of an event as JSON with a line feed: `ts, lvl, schema, event, session_id, …, data`. The
+ * line has no control characters. Longer data is truncated, and the line has `"truncated": true`. Secrets
+ * must be redacted before, because truncation could cut one in half.
  *
  * @param now Milliseconds since the epoch, used when the payload has no timestamp.
  */
@@ -74,8 +77,9 @@ export function formatLine(event: string, payload: JsonObject, now: number): str
 }
 
 /**
- * Escapes characters that JSON permits unescaped: DEL, C1 controls (which can start terminal sequences), line separators and
- * marks that change the direction of text. They only occur in strings, where an escape has the same meaning.
+ * Escapes characters that JSON permits unescaped: DEL, C1 controls (which can start terminal sequences), line
+ * separators and marks that change the direction of text. They only occur in strings, where an escape has the
+ * same meaning.
  */
 function escapeInvisible(json: string): string {
   return json.replace(
@@ -103,7 +107,10 @@ function levelOf(event: string, userLevel: unknown): Level {
   return isDelta(event) ? "DEBUG" : "INFO";
 }
 
-/** Returns a copy within bounds, and whether anything was cut. Takes time in proportion to the copy, not to the data. */
+/**
+ * Returns a copy within bounds, and whether anything was cut. Takes time in proportion to the copy, not to
+ * the data.
+ */
 function shorten(data: unknown, bounds: Bounds): { value: unknown; cut: boolean } {
   let cut = false;
   let left = bounds.total;
@@ -158,7 +165,10 @@ function shorten(data: unknown, bounds: Bounds): { value: unknown; cut: boolean 
 /** Writes a text; called for one text at a time. Rejects when the write fails. */
 export type Sink = (text: string) => Promise<void>;
 
-/** Maximum characters that wait for a slow sink. Further lines are dropped and counted, so that a log never stops a run. */
+/**
+ * Maximum characters that wait for a slow sink. Further lines are dropped and counted, so that a log never
+ * stops a run.
+ */
 const MAX_WAITING_CHARS = 1_048_576;
 
 /** Accepts lines without waiting and writes them in order. */
@@ -232,8 +242,9 @@ export class LineQueue {
 const MAX_ATTEMPTS = 10;
 
 /**
- * Returns a sink that appends to `path`, a file that only its owner can read. Before the file would exceed `max_bytes`, it is
- * renamed to `<path>.1`, which replaces the previous one. A file lock prevents that two writers rotate it twice.
+ * Returns a sink that appends to `path`, a file that only its owner can read. Before the file would exceed
+ * `max_bytes`, it is renamed to `<path>.1`, which replaces the previous one. A file lock prevents that two
+ * writers rotate it twice.
  */
 export function fileSink(path: string, max_bytes: number): Sink {
   return async (text) => {

@@ -111,7 +111,10 @@ export const module: ModuleInfo = {
   config_schema: CONFIG_SCHEMA,
 };
 
-/** Capability with the function that `onSessionReady` calls; it belongs to one session, so there is no global state. */
+/**
+ * Capability with the function that `onSessionReady` calls; it belongs to one session, so there is no global
+ * state.
+ */
 const DISCOVER = "hooks-logging.discover";
 
 /** The capability `session.redact`; it returns a promise when this module runs in a sandbox. */
@@ -120,11 +123,11 @@ type Redact = (event: string, data: JsonObject) => JsonObject | Promise<JsonObje
 type Discover = (events: readonly string[]) => void;
 
 /**
- * Registers handlers after those of default priority. They never deny or change anything. Resolves to a cleanup that waits
- * until all lines are written.
+ * Registers handlers after those of default priority. They never deny or change anything. Resolves to a
+ * cleanup that waits until all lines are written.
  *
- * @throws {PreampError} `module_invalid` when the config is wrong; `tool_permission_denied` when the plan does not grant write
- * access to `path`.
+ * @throws {PreampError} `module_invalid` when the config is wrong; `tool_permission_denied` when the plan
+ * does not grant write access to `path`.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
   const settings = readLogSettings(config);
@@ -215,8 +218,9 @@ async function openSinks(coordinator: Coordinator, settings: LogSettings): Promi
 }
 
 /**
- * Resolves to whether the plan lets this module, configured with `path`, write to `file`. A built-in module runs inline,
- * without a sandbox, so it enforces the permissions of its own plan entries (src/docs/security.md#permissions).
+ * Resolves to whether the plan lets this module, configured with `path`, write to `file`. A built-in module
+ * runs inline, without a sandbox, so it enforces the permissions of its own plan entries
+ * (src/docs/security.md#permissions).
  */
 async function mayWrite({ config: plan }: Coordinator, path: string, file: string): Promise<boolean> {
   for (const spec of Array.isArray(plan.hooks) ? plan.hooks : []) {

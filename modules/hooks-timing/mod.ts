@@ -23,7 +23,9 @@ export const module: ModuleInfo = {
   config_schema: CONFIG_SCHEMA,
 };
 
-/** Maximum number of calls that are measured at once; the oldest is dropped first. Denied calls have no end. */
+/**
+ * Maximum number of calls that are measured at once; the oldest is dropped first. Denied calls have no end.
+ */
 const MAX_RUNNING = 1_000;
 
 /** Emitted after each measured call: `{kind, name, tool_call_id?, duration_ms}`. */
@@ -38,7 +40,10 @@ const MEASURED = "hooks-timing:measured";
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
   const { debug } = readConfig<{ debug: boolean | null }>(CONFIG_SCHEMA, config);
   coordinator.registerContributor("observability.events", module.id, () => [MEASURED]);
-  /** Start of each running call on the session's monotonic clock, which changes of the system time do not affect. */
+  /**
+   * Start of each running call on the session's monotonic clock, which changes of the system time do not
+   * affect.
+   */
   const started = new Map<string, number>();
 
   function start(key: string): void {
@@ -93,7 +98,10 @@ function toolName(data: JsonObject): string {
   return typeof data.tool_name === "string" ? data.tool_name : "unknown";
 }
 
-/** Returns the key of a tool call: its id, else the tool's name. Loops without call ids run one call at a time. */
+/**
+ * Returns the key of a tool call: its id, else the tool's name. Loops without call ids run one call at a
+ * time.
+ */
 function toolKey(data: JsonObject): string {
   return typeof data.tool_call_id === "string" ? `call ${data.tool_call_id}` : `tool ${toolName(data)}`;
 }

@@ -1,4 +1,7 @@
-/** The Messages API through Anthropic's own client. Only two of its resources are imported, a third of its size. */
+/**
+ * The Messages API through Anthropic's own client. Only two of its resources are imported, a third of its
+ * size.
+ */
 import type { Anthropic } from "@anthropic-ai/sdk";
 import { BaseAnthropic } from "@anthropic-ai/sdk/client";
 import { Messages } from "@anthropic-ai/sdk/resources/messages/messages";
@@ -51,8 +54,8 @@ function clientOf(
 }
 
 /**
- * Returns headers that remove those of the variable `ANTHROPIC_CUSTOM_HEADERS`, which the client adds to every
- * request: they may be secrets for another server than the plan's.
+ * Returns headers that remove those of the variable `ANTHROPIC_CUSTOM_HEADERS`, which the client adds to
+ * every request: they may be secrets for another server than the plan's.
  */
 function withoutCustomHeaders(api_key: string | undefined): Record<string, string | null> {
   const custom = Deno.env.get("ANTHROPIC_CUSTOM_HEADERS");

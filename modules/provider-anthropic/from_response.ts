@@ -65,8 +65,8 @@ function toBlock(block: JsonObject, calls: ToolCall[]): ContentBlock {
 }
 
 /**
- * Returns the sum of the messages' tokens; undefined when the server reports none. The API's `input_tokens` has
- * neither cache reads nor writes.
+ * Returns the sum of the messages' tokens; undefined when the server reports none. The API's `input_tokens`
+ * has neither cache reads nor writes.
  */
 function usageOf(messages: readonly WireMessage[]): AnswerUsage | undefined {
   if (messages.every(({ usage }) => usage.input_tokens === undefined)) return undefined;

@@ -8,8 +8,8 @@ import {
 } from "preamp/provider";
 
 /**
- * Known models, as of 2026-11-20. Prices: input, output, cache write (5 minutes) and cache read, in US dollars
- * per million tokens.
+ * Known models, as of 2026-11-20. Prices: input, output, cache write (5 minutes) and cache read, in US
+ * dollars per million tokens.
  */
 export const MODELS: readonly KnownModel[] = [
   { id: "claude-fable-5-2", ...large() },
@@ -64,7 +64,9 @@ interface ModelTraits {
   readonly structured_outputs: boolean;
 }
 
-/** Returns what a model accepts, by the version in its id. Ids without a version are those of newer models. */
+/**
+ * Returns what a model accepts, by the version in its id. Ids without a version are those of newer models.
+ */
 export function traitsOf(id: string): ModelTraits {
   const version = versionOf(id);
   const adaptive_only = version >= 4.7 || id.includes("mythos");
@@ -77,7 +79,10 @@ export function traitsOf(id: string): ModelTraits {
   };
 }
 
-/** Returns `4.5` for `claude-sonnet-4-5-20250929`, `3.7` for `claude-3-7-sonnet-latest`; infinity without a version. */
+/**
+ * Returns `4.5` for `claude-sonnet-4-5-20250929`, `3.7` for `claude-3-7-sonnet-latest`; infinity without a
+ * version.
+ */
 function versionOf(id: string): number {
   const [, major, minor = "0"] = /-(\d{1,2})(?:[-.](\d{1,2}))?(?=$|[-@.:])/.exec(id) ?? [];
   return major === undefined ? Infinity : Number(`${major}.${minor}`);

@@ -137,7 +137,9 @@ function messageIn(tail: string): string {
   return text === undefined ? "" : String(JSON.parse(text));
 }
 
-/** Returns the function that is named in the message of an unreadable call, such as `print(default_api.add(`. */
+/**
+ * Returns the function that is named in the message of an unreadable call, such as `print(default_api.add(`.
+ */
 function calledTool(message: string, tools: readonly string[]): string | undefined {
   const [, call = ""] = /^(?:Malformed function call:)?(.*)/is.exec(message) ?? [];
   return call.match(/[\w-]+/g)?.find((word) => tools.includes(word));

@@ -1,4 +1,7 @@
-/** The Gemini API (`generateContent`) through the vendor's client, without the client's own retries and loops; maps its errors. */
+/**
+ * The Gemini API (`generateContent`) through the vendor's client, without the client's own retries and loops;
+ * maps its errors.
+ */
 import {
   classifyLLMError,
   type Degradation,
@@ -78,7 +81,9 @@ async function send(client: Client, { body }: WireRequest, io: CallIo): Promise<
   });
 }
 
-/** Returns that another model answered, such as the successor of a retired one. An alias may mean any model. */
+/**
+ * Returns that another model answered, such as the successor of a retired one. An alias may mean any model.
+ */
 function otherModel(requested: string, actual: string | undefined): Degradation | undefined {
   if (actual === undefined || !/^gemini-\d/.test(requested)) return undefined;
   if (actual.startsWith(requested) || requested.startsWith(actual)) return undefined;
@@ -130,8 +135,8 @@ class Connection {
   }
 
   /**
-   * Runs a request. The client's errors have no headers and do not say whether a response had begun: a failure
-   * after its begin is rejected as a `StreamError`, and the headers are added to errors of the API.
+   * Runs a request. The client's errors have no headers and do not say whether a response had begun: a
+   * failure after its begin is rejected as a `StreamError`, and the headers are added to errors of the API.
    */
   async run<T>(request: () => Promise<T>): Promise<T> {
     try {

@@ -92,7 +92,9 @@ function toTools(
   };
 }
 
-/** Returns the `toolConfig` for a choice. With tools of the server it also asks for their calls and results. */
+/**
+ * Returns the `toolConfig` for a choice. With tools of the server it also asks for their calls and results.
+ */
 function toToolConfig(
   choice: CallSettings["tool_choice"],
   with_server_tools: boolean,

@@ -168,7 +168,8 @@ interface FittingConfig extends Omit<Settings, "after"> {
 /**
  * Returns the settings of a config.
  *
- * @throws {PreampError} `module_invalid` with all problems and their paths, such as `config.responses[1].text`.
+ * @throws {PreampError} `module_invalid` with all problems and their paths, such as
+ * `config.responses[1].text`.
  */
 export function readMockConfig(config: JsonObject): MockConfig {
   const { response, responses, model, default_model, ...settings } = readConfig<FittingConfig>(

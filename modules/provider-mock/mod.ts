@@ -119,9 +119,9 @@ function parseToolCalls(response: ChatResponse): ToolCall[] {
 const INSTANCES = "provider-mock.instances";
 
 /**
- * Counts the instance that is being mounted and returns its state key: `provider-mock`, and for the second instance in mount order
- * `provider-mock:2`, and so on. Mount order is the order of the plan, which is the same in every run of a session. An instance does
- * not know its `instance_id`.
+ * Counts the instance that is being mounted and returns its state key: `provider-mock`, and for the second
+ * instance in mount order `provider-mock:2`, and so on. Mount order is the order of the plan, which is the
+ * same in every run of a session. An instance does not know its `instance_id`.
  */
 function claimStateKey(coordinator: Coordinator): string {
   const before = coordinator.getCapability(INSTANCES);
@@ -131,8 +131,9 @@ function claimStateKey(coordinator: Coordinator): string {
 }
 
 /**
- * The position of one instance in the script: how many calls it has answered and how many tool calls it has made. It is saved in
- * `coordinator.session_state`, so that a continued or resumed session continues at the same entry.
+ * The position of one instance in the script: how many calls it has answered and how many tool calls it has
+ * made. It is saved in `coordinator.session_state`, so that a continued or resumed session continues at the
+ * same entry.
  */
 class Position {
   readonly #state: () => JsonObject;
@@ -151,8 +152,8 @@ class Position {
   }
 
   /**
-   * Returns the entry of the next call and saves the new position. It is synchronous, so overlapping calls get different
-   * entries.
+   * Returns the entry of the next call and saves the new position. It is synchronous, so overlapping calls
+   * get different entries.
    *
    * @param answer Returns the entry of call number `index`, counted from 0.
    * @returns The entry, and the number of its first `call_N`.
@@ -188,7 +189,10 @@ function count(value: unknown): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** Returns the highest N of the ids `call_N` in a history, or 0. Ids stay unique when the plan changes in mid-session. */
+/**
+ * Returns the highest N of the ids `call_N` in a history, or 0. Ids stay unique when the plan changes in
+ * mid-session.
+ */
 function highestCallId(request: ChatRequest): number {
   let highest = 0;
   for (const message of request.messages) {

@@ -50,8 +50,8 @@ function toCall(call: ScriptedCall, number: number): ToolCall {
 }
 
 /**
- * Returns the usage of an answer. Token counts that the entry does not have are estimated. A missing cost is computed from the
- * prices; without prices it is null.
+ * Returns the usage of an answer. Token counts that the entry does not have are estimated. A missing cost is
+ * computed from the prices; without prices it is null.
  */
 export function usageOf(
   entry: ScriptEntry,
@@ -84,8 +84,8 @@ interface StreamOptions {
 }
 
 /**
- * Streams blocks in order. A tool call is one delta with its id and name; its arguments are not streamed. Other code runs
- * between deltas: each is followed by a microtask, which is cheaper than a timer.
+ * Streams blocks in order. A tool call is one delta with its id and name; its arguments are not streamed.
+ * Other code runs between deltas: each is followed by a microtask, which is cheaper than a timer.
  */
 export async function streamBlocks(content: readonly ContentBlock[], options: StreamOptions): Promise<void> {
   const { onDelta, check, chunk_chars } = options;
@@ -166,7 +166,9 @@ function promptIndex(messages: readonly Message[]): number {
   return messages.findLastIndex((message) => message.role === "user" && !isReminder(message));
 }
 
-/** Returns whether a hook or a loop wrote a user message: a hook's message has a source, a loop's has a tag. */
+/**
+ * Returns whether a hook or a loop wrote a user message: a hook's message has a source, a loop's has a tag.
+ */
 function isReminder({ metadata, content }: Message): boolean {
   return metadata?.source === "hook" || textOf(content).trimStart().startsWith("<system-reminder");
 }

@@ -71,8 +71,8 @@ export function mount(coordinator: Coordinator, config: JsonObject = {}): Promis
 }
 
 /**
- * Returns the URL of a server. `OLLAMA_HOST` may be a host alone, have no port, or be the address on which the
- * server listens, such as `0.0.0.0`; a URL may end with the path of an API.
+ * Returns the URL of a server. `OLLAMA_HOST` may be a host alone, have no port, or be the address on which
+ * the server listens, such as `0.0.0.0`; a URL may end with the path of an API.
  */
 function urlOf(host: string): string {
   const has_scheme = host.includes("://");

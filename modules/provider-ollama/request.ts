@@ -69,7 +69,10 @@ export function toRequest(call: CallSettings, settings: RequestSettings): WireRe
   return { body, context, degradation: degradations.merged() };
 }
 
-/** The API offers tools but cannot require one: only the choices `none` and of one tool change what is offered. */
+/**
+ * The API offers tools but cannot require one: only the choices `none` and of one tool change what is
+ * offered.
+ */
 function offered(
   { tools, tool_choice: choice }: CallSettings,
   degradations: Degradations,

@@ -158,8 +158,8 @@ export class ChatAnswer {
 
   /**
    * Returns whether a delta belongs to another call than the open one with the same index, or without an
-   * index: some servers send every call with index 0 or none. Such a delta has a name, and another id or, without ids,
-   * follows complete arguments.
+   * index: some servers send every call with index 0 or none. Such a delta has a name, and another id or,
+   * without ids, follows complete arguments.
    */
   #isNew(open: OpenCall, id: string | undefined, name: string | undefined): boolean {
     if (name === undefined || !open.named) return false;

@@ -1,4 +1,6 @@
-/** Reads errors of OpenAI's client, and of servers with its API: as LLMErrors, and for what a server refused. */
+/**
+ * Reads errors of OpenAI's client, and of servers with its API: as LLMErrors, and for what a server refused.
+ */
 import { APIConnectionError } from "openai";
 import {
   classifyLLMError,
@@ -59,7 +61,10 @@ const BY_MESSAGE: readonly (readonly [RegExp, LLMErrorType])[] = [
 /** Statuses that are retried besides 429 and 5xx. */
 const CONFLICT = 409;
 
-/** Returns an error of the client as an LLMError. Timeouts and aborts are those of the provider layer. The header `x-should-retry` decides whether a failure is retried. */
+/**
+ * Returns an error of the client as an LLMError. Timeouts and aborts are those of the provider layer. The
+ * header `x-should-retry` decides whether a failure is retried.
+ */
 export function toError(error: unknown): LLMError {
   const facts = factsOf(error);
   const type = typeOf(error, facts);
@@ -223,7 +228,9 @@ export function refusesReasoning(error: unknown, { input }: JsonObject): boolean
   return isRefusal && input.some((item) => isObject(item) && item.type === "reasoning");
 }
 
-/** Messages about an answer that may not be as long as requested: its maximum, or window and request (vLLM). */
+/**
+ * Messages about an answer that may not be as long as requested: its maximum, or window and request (vLLM).
+ */
 const OUTPUT_LIMITS: readonly RegExp[] = [
   /supports at most (\d+) completion tokens/i, // OpenAI
   /max(?:_completion)?_tokens\W.{0,60}less than or equal to \W?(\d+)/i, // Groq

@@ -109,7 +109,9 @@ export function effortOf(call: CallSettings, options: RequestOptions): string | 
   return undefined;
 }
 
-/** Returns a file of text as text, with its name; undefined for other files, which both APIs take as they are. */
+/**
+ * Returns a file of text as text, with its name; undefined for other files, which both APIs take as they are.
+ */
 export function namedText(part: MediaPart): string | undefined {
   const text = textOfFile(part);
   const name = part.name === undefined ? "" : ` name=${JSON.stringify(part.name)}`;
@@ -161,8 +163,8 @@ function textsOf(value: unknown): string[] {
 export type ToolChoice = { mode: "auto" | "none" | "required" } | { name: string } | { own: JsonObject };
 
 /**
- * Returns the fields of a request with tools besides these: the choice among them, from the forms that vendors
- * use, and whether several calls may be made at once.
+ * Returns the fields of a request with tools besides these: the choice among them, from the forms that
+ * vendors use, and whether several calls may be made at once.
  */
 export function toolFields<Choice>(
   { tool_choice }: CallSettings,

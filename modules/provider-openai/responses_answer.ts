@@ -142,7 +142,9 @@ export class ResponsesAnswer {
     });
   }
 
-  /** Keeps the item: it is sent back with the next request. The API takes it only with its encrypted content. */
+  /**
+   * Keeps the item: it is sent back with the next request. The API takes it only with its encrypted content.
+   */
   #finishReasoning(key: string, item: OpenAI.Responses.ResponseReasoningItem): void {
     const texts = item.summary?.length ? item.summary : item.content ?? [];
     this.#blocks.complete(key, "thinking", texts.map((part) => part.text).join("\n\n"));

@@ -1,6 +1,6 @@
 /**
- * `provider-replay`: a provider for tests. It returns the recorded answers of a run in order, or records another
- * provider's answers to a file and plays them when the file is there; without a model or key.
+ * `provider-replay`: a provider for tests. It returns the recorded answers of a run in order, or records
+ * another provider's answers to a file and plays them when the file is there; without a model or key.
  */
 import {
   type ChatResponse,
@@ -63,8 +63,8 @@ export const module: ModuleInfo = {
 /**
  * Mounts the provider as `replay`.
  *
- * @throws {PreampError} `module_invalid` when the config has no recording, or the provider to record is not mounted;
- * `tool_permission_denied` when the plan does not grant access to the file.
+ * @throws {PreampError} `module_invalid` when the config has no recording, or the provider to record is not
+ * mounted; `tool_permission_denied` when the plan does not grant access to the file.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
   const settings = readConfig<ReplayConfig>(CONFIG_SCHEMA, config);
@@ -132,8 +132,9 @@ async function readText(path: string): Promise<string | null> {
 }
 
 /**
- * Checks that the plan's entries of this module grant one of the permissions for a file. A built-in module runs inline,
- * without a sandbox, so it enforces the permissions of its own plan entry (src/docs/security.md#permissions).
+ * Checks that the plan's entries of this module grant one of the permissions for a file. A built-in module
+ * runs inline, without a sandbox, so it enforces the permissions of its own plan entry
+ * (src/docs/security.md#permissions).
  *
  * @throws {PreampError} `tool_permission_denied`
  */

@@ -140,7 +140,10 @@ export function redactorOf(coordinator: Pick<Coordinator, "getCapability">): Red
     typeof redact === "function" ? await redact("context:message", data) as T : data; // the same data with other texts
 }
 
-/** Returns deltas without secrets. Those of a block that contains one are joined, because it may be in several. */
+/**
+ * Returns deltas without secrets. Those of a block that contains one are joined, because it may be in
+ * several.
+ */
 async function withoutSecrets(deltas: readonly StreamDelta[], redact: Redact): Promise<StreamDelta[]> {
   const texts = new Map<number, string>();
   for (const { block_index, delta } of deltas) texts.set(block_index, (texts.get(block_index) ?? "") + delta);

@@ -240,7 +240,10 @@ export function shapeOf(request: ChatRequest): RequestShape {
 /** Ids that the runtime creates for each run; results of tools may contain them. */
 const IDS = /\b(ses|run|turn|grp|req|apr)_[0-9A-Za-z]{12,}/g;
 
-/** Returns JSON data with the keys of all objects sorted and ids of the run left out, so that equal data have equal text. */
+/**
+ * Returns JSON data with the keys of all objects sorted and ids of the run left out, so that equal data have
+ * equal text.
+ */
 function sorted(value: unknown): unknown {
   if (typeof value === "string") return value.replace(IDS, "$1_…");
   if (Array.isArray(value)) return value.map(sorted);

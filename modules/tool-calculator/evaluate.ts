@@ -1,5 +1,6 @@
 /**
- * Reads and evaluates arithmetic expressions, and formats their values. A precedence parser, without `eval` and without a syntax tree.
+ * Reads and evaluates arithmetic expressions, and formats their values. A precedence parser, without `eval`
+ * and without a syntax tree.
  *
  * | binds     | operators       | groups       |
  * |-----------|-----------------|--------------|
@@ -172,8 +173,9 @@ function finite(value: number, operation: string): number {
 }
 
 /**
- * Returns a finite number as text. Whole numbers that a double represents exactly are printed in full. Others are rounded to 15
- * significant digits, the most that survive decimal → double → decimal: 0.1 + 0.2 is "0.3", 2^64 is "1.84467440737096e+19".
+ * Returns a finite number as text. Whole numbers that a double represents exactly are printed in full. Others
+ * are rounded to 15 significant digits, the most that survive decimal → double → decimal: 0.1 + 0.2 is "0.3",
+ * 2^64 is "1.84467440737096e+19".
  */
 export function formatNumber(value: number): string {
   if (Number.isSafeInteger(value)) return String(value + 0); // + 0 turns -0 into 0

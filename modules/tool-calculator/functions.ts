@@ -1,4 +1,7 @@
-/** The constants and functions of expressions, with their numbers of arguments, and the failure of a calculation. */
+/**
+ * The constants and functions of expressions, with their numbers of arguments, and the failure of a
+ * calculation.
+ */
 
 /** Kinds of failures, the `type` of a failed result. */
 type FailureKind =
@@ -109,7 +112,9 @@ function positive(apply: (value: number) => number): (value: number) => number {
   };
 }
 
-/** Rounds halves away from zero, in decimal: `round(1.005, 2)` is 1.01 although the double is slightly less. */
+/**
+ * Rounds halves away from zero, in decimal: `round(1.005, 2)` is 1.01 although the double is slightly less.
+ */
 function round(value: number, digits = 0): number {
   if (!Number.isInteger(digits) || Math.abs(digits) > 15) {
     throw new CalculationError("domain_error", `round takes whole digits from -15 to 15, not ${digits}`);
@@ -124,8 +129,8 @@ function shift(value: number, digits: number): number {
 }
 
 /**
- * Wraps a function so that a result below the rounding error of its argument is 0: `sin(pi)` would be 1.2e-16, because the
- * double `pi` differs from π by that much.
+ * Wraps a function so that a result below the rounding error of its argument is 0: `sin(pi)` would be
+ * 1.2e-16, because the double `pi` differs from π by that much.
  */
 function withoutNoise(apply: (value: number) => number): (value: number) => number {
   return (value) => {

@@ -208,7 +208,10 @@ async function requestOf(
   };
 }
 
-/** Returns the tool's result. That of an incomplete agent fails, with its text and session id, so that the model can continue it. */
+/**
+ * Returns the tool's result. That of an incomplete agent fails, with its text and session id, so that the
+ * model can continue it.
+ */
 function toResult({ output, session_id, status, turn_count, metadata }: SpawnResult): JsonObject {
   const answer = { response: output, session_id, agent: metadata.agent, status, turn_count };
   if (status === "completed") return { success: true, output: answer };
@@ -226,8 +229,8 @@ function failure(type: string, message: string): JsonObject {
 }
 
 /**
- * Returns the prompt of an agent: inherited messages of people and the model, without calls and results, then its
- * instruction.
+ * Returns the prompt of an agent: inherited messages of people and the model, without calls and results, then
+ * its instruction.
  */
 function promptOf(instruction: string, inherited: readonly Message[]): string {
   const texts = textsOf(inherited);

@@ -35,7 +35,10 @@ const MAX_LIST_BYTES = 32_768;
 /** Maximum characters of each text. */
 const MAX_TEXT_CHARS = 2_000;
 
-/** Mounts the tool `todo`. Its list is saved in `session_state["tool-todo"]` as `{todos: […]}`. It has no config. */
+/**
+ * Mounts the tool `todo`. Its list is saved in `session_state["tool-todo"]` as `{todos: […]}`. It has no
+ * config.
+ */
 export async function mount(coordinator: Coordinator, _config: JsonObject = {}): Promise<MountReturn> {
   const tool = todoTool(coordinator.session_state);
   await coordinator.mount("tools", tool, tool.name);
@@ -104,7 +107,10 @@ function save(state: JsonObject, action: "create" | "update", input: Todo[] | un
     : { success: true, output: { status: "updated", ...counts(todos) } };
 }
 
-/** Returns the saved list; state of an unknown form, such as that of an older version, is treated as an empty list. */
+/**
+ * Returns the saved list; state of an unknown form, such as that of an older version, is treated as an empty
+ * list.
+ */
 function readSaved(state: JsonObject): Todo[] {
   const saved = state[module.id];
   const todos: unknown = isObject(saved) ? saved.todos : undefined;

@@ -1,4 +1,6 @@
-/** A tool without permissions that tries to break out of its sandbox and returns the outcome of each attempt. */
+/**
+ * A tool without permissions that tries to break out of its sandbox and returns the outcome of each attempt.
+ */
 import { type Coordinator, defineTool, type ModuleInfo, z } from "preamp";
 
 export const module: ModuleInfo = {

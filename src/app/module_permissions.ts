@@ -147,9 +147,10 @@ const FIELD = {
 } as const;
 
 /**
- * Returns true if this process has an entry, or all of a permission, entirely. Entries that cannot be queried exactly count as
- * not granted: a wildcard host or a network without all of `net`, and with a `--deny-…` flag any entry that may include a denied
- * part. Limitation: `--deny-net=host:port` and `--deny-env` inside an allowed range are not detected.
+ * Returns true if this process has an entry, or all of a permission, entirely. Entries that cannot be queried
+ * exactly count as not granted: a wildcard host or a network without all of `net`, and with a `--deny-…` flag
+ * any entry that may include a denied part. Limitation: `--deny-net=host:port` and `--deny-env` inside an
+ * allowed range are not detected.
  */
 export function grantedToProcess(permission: PermissionKind, entry: Entry | "all"): boolean {
   const all = stateOf({ name: permission });

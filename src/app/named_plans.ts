@@ -1,4 +1,7 @@
-/** The demo plan, and the operator's plans: files of one folder, by name. A file is read again when it changed. */
+/**
+ * The demo plan, and the operator's plans: files of one folder, by name. A file is read again when it
+ * changed.
+ */
 import { printableId } from "../sdk/ids.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/types.ts";

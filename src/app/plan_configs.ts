@@ -19,8 +19,8 @@ import type { SecretSink } from "../runs/ports.ts";
 import type { Warning } from "../runs/types.ts";
 
 /**
- * Resolves to findings about the configs of a plan's built-in modules as written; loads those modules. Modules
- * from URLs are checked when their code runs: see {@link checkOpened}.
+ * Resolves to findings about the configs of a plan's built-in modules as written; loads those modules.
+ * Modules from URLs are checked when their code runs: see {@link checkOpened}.
  */
 export async function checkConfigs(compiled: CompiledPlan, modules: ModuleTable): Promise<Findings> {
   const findings = new Findings();
@@ -176,7 +176,9 @@ export function expandConfig(
   return config;
 }
 
-/** Returns the settings that a config does not state: each has the value of its first variable that is set. */
+/**
+ * Returns the settings that a config does not state: each has the value of its first variable that is set.
+ */
 function defaultsOf(config: JsonObject, schema: JsonObject, keys: LookUp): JsonObject | undefined {
   let defaults: JsonObject | undefined;
   for (const [setting, names] of defaultVariables(config, schema)) {
@@ -187,9 +189,10 @@ function defaultsOf(config: JsonObject, schema: JsonObject, keys: LookUp): JsonO
 }
 
 /**
- * Returns the settings of a built-in provider whose default is in a variable, with their variables: `env_vars`
- * in its schema, such as those of `api_key`. Settings that the config states are left out; all of them, when it
- * states `base_url`: the key of a vendor is sent to the vendor only, and another address has a key of its own.
+ * Returns the settings of a built-in provider whose default is in a variable, with their variables:
+ * `env_vars` in its schema, such as those of `api_key`. Settings that the config states are left out; all of
+ * them, when it states `base_url`: the key of a vendor is sent to the vendor only, and another address has a
+ * key of its own.
  */
 export function defaultVariables(config: JsonObject, { properties }: JsonObject): [string, string[]][] {
   if (!isObject(properties) || Object.hasOwn(config, "base_url")) return [];

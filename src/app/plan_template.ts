@@ -1,6 +1,7 @@
 /**
- * What all runs of a compiled plan share, worked out once: modules, findings about their configs, and the configs
- * that are the same in each run. The values of variables may change between runs and are never part of it.
+ * What all runs of a compiled plan share, worked out once: modules, findings about their configs, and the
+ * configs that are the same in each run. The values of variables may change between runs and are never part
+ * of it.
  */
 import { checkConfigs, defaultVariables, expandConfig, type LookUps, schemaOf } from "./plan_configs.ts";
 import type { ModuleTable } from "./module_table.ts";

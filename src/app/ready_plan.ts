@@ -47,8 +47,8 @@ export class ReadyPlan implements RunnablePlan {
   readonly #lookups: LookUps;
   #url_modules: UrlModules | undefined;
   /**
-   * Configs that were expanded to register their secrets. The first caller of {@link open} receives the config
-   * itself.
+   * Configs that were expanded to register their secrets. The first caller of {@link open} receives the
+   * config itself.
    */
   readonly #expanded = new Map<ModuleSpec, JsonObject>();
 

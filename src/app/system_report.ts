@@ -1,4 +1,7 @@
-/** Describes this process and its host for operators: `preamp doctor` and `GET /v1/system`. Never contains a value of a variable. */
+/**
+ * Describes this process and its host for operators: `preamp doctor` and `GET /v1/system`. Never contains a
+ * value of a variable.
+ */
 import manifest from "../../deno.json" with { type: "json" };
 import type { Readiness, SystemReport } from "./types.ts";
 

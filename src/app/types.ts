@@ -140,8 +140,8 @@ export interface Runtime {
     /** Returns the lock of the plan's modules as they are now, merged over `input.lock`. Executes nothing. */
     lock(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<Lock>;
     /**
-     * Returns the plan with its modules as bundles for a file in another folder. Fetches its modules, executes nothing.
-     * Throws like a run before it starts.
+     * Returns the plan with its modules as bundles for a file in another folder. Fetches its modules,
+     * executes nothing. Throws like a run before it starts.
      */
     vendor(input: LockedInput, caller: Caller, files: VendorFiles): Promise<Vendored>;
     /** Returns what `to` widens and narrows. Fetches nothing. */
@@ -160,8 +160,8 @@ export interface Runtime {
   /** Returns what this process and its host support. */
   system(): Promise<SystemReport>;
   /**
-   * Continues the runs of processes that ended, if the store outlives them, and resolves when no run is active here, after
-   * `max_ms` milliseconds at the latest.
+   * Continues the runs of processes that ended, if the store outlives them, and resolves when no run is
+   * active here, after `max_ms` milliseconds at the latest.
    */
   resume(max_ms: number): Promise<void>;
   /** Stops accepting runs, ends the streams, and waits up to `grace_ms` for runs to reach a durable state. */

@@ -20,8 +20,9 @@ export interface OpenLine {
 /**
  * Writes the text deltas of the run's own session; not its thinking, and not the text of sub-agents.
  *
- * On a terminal every text is written, also text before a tool call. Elsewhere stdout carries only the answer:
- * when the plan has tools, text is buffered until its response ends, because a tool call may follow it.
+ * On a terminal every text is written, also text before a tool call. Elsewhere stdout carries only the
+ * answer: when the plan has tools, text is buffered until its response ends, because a tool call may follow
+ * it.
  */
 export class AnswerWriter implements OpenLine {
   readonly #output: Output;

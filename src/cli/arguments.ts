@@ -19,7 +19,10 @@ export interface Flag {
   readonly help: string;
 }
 
-/** Returns the value of a flag in the usage, such as `FILE` or `text|json`; undefined for a flag without a value. */
+/**
+ * Returns the value of a flag in the usage, such as `FILE` or `text|json`; undefined for a flag without a
+ * value.
+ */
 export function valueName({ value, choices }: Flag): string | undefined {
   return value ?? choices?.join("|");
 }
@@ -80,8 +83,8 @@ export function readArguments(args: readonly string[], flags: readonly Flag[]): 
 }
 
 /**
- * Splits `--name`, `--name=value`, `-n` and `-nvalue`; letters are not combined. The parser of `node:util` is not
- * used because loading it takes as long as starting a server.
+ * Splits `--name`, `--name=value`, `-n` and `-nvalue`; letters are not combined. The parser of `node:util` is
+ * not used because loading it takes as long as starting a server.
  */
 function split(
   word: string,
@@ -139,7 +142,10 @@ export class UsageError extends Error {
   command?: string;
 }
 
-/** Returns the flags `--output-format` and `--json`, which are the same for every command that prints an answer. */
+/**
+ * Returns the flags `--output-format` and `--json`, which are the same for every command that prints an
+ * answer.
+ */
 export function formatFlags(
   { help, short, more = [] }: {
     /** Description of the output in each format. */

@@ -1,4 +1,6 @@
-/** The interface of a command, and the table of all. The file of a command is loaded when the command runs. */
+/**
+ * The interface of a command, and the table of all. The file of a command is loaded when the command runs.
+ */
 import type { Caller } from "../runs/types.ts";
 import type { Arguments, Flag } from "./arguments.ts";
 import type { Io } from "./terminal/io.ts";
@@ -15,8 +17,8 @@ export interface Command {
   /** Maximum number of arguments that are not flags. Default: any number. */
   readonly max_arguments?: number;
   /**
-   * Runs the command. Resolves to its answer, or to the exit code of a command that wrote its output itself. Throws
-   * `UsageError` or `PreampError` for the user's mistakes.
+   * Runs the command. Resolves to its answer, or to the exit code of a command that wrote its output itself.
+   * Throws `UsageError` or `PreampError` for the user's mistakes.
    */
   run(args: Arguments, io: Io): Promise<Answer | number>;
 }
@@ -36,7 +38,10 @@ export interface Answer {
 /** Commands by their names. */
 export type Commands = Readonly<Record<string, Command>>;
 
-/** The caller of a command: plans named on the command line are an operator's (src/docs/security.md#who-is-trusted). */
+/**
+ * The caller of a command: plans named on the command line are an operator's
+ * (src/docs/security.md#who-is-trusted).
+ */
 export const TERMINAL: Caller = { name: "terminal", namespace: "local", origin: "operator" };
 
 /** A command before it is loaded. */

@@ -1,10 +1,10 @@
 /**
- * The server under `deno serve main.ts` and Deno Deploy, which choose the address. Settings come from variables and
- * `preamp.yaml`. Without configured keys every route that needs a key answers 401.
+ * The server under `deno serve main.ts` and Deno Deploy, which choose the address. Settings come from
+ * variables and `preamp.yaml`. Without configured keys every route that needs a key answers 401.
  *
- * A host that starts the program as Deno Deploy does may stop it whenever its responses are silent, and its disk does not
- * last: there, waiting responses send a byte every few seconds, runs are kept in the database of the host, and the log goes
- * to the console. See src/docs/deploy.md#deno-deploy.
+ * A host that starts the program as Deno Deploy does may stop it whenever its responses are silent, and its
+ * disk does not last: there, waiting responses send a byte every few seconds, runs are kept in the database
+ * of the host, and the log goes to the console. See src/docs/deploy.md#deno-deploy.
  */
 import { processRedactor } from "../policy/redact.ts";
 import { errorMessage } from "../sdk/errors.ts";
@@ -20,9 +20,14 @@ import { type Io, isHosted, type Output, systemIo } from "./terminal/io.ts";
 /** Milliseconds that runs have to stop on a shutdown signal. Deno Deploy allows 5 s for the whole process. */
 const GRACE_MS = 3_000;
 
-/** Milliseconds between the bytes of a waiting response on a host that stops silent processes; Deno Deploy waits for 5 s. */
+/**
+ * Milliseconds between the bytes of a waiting response on a host that stops silent processes; Deno Deploy
+ * waits for 5 s.
+ */
 const HEARTBEAT_MS = 3_000;
-/** Milliseconds that {@link EmbeddedServer.resume} waits for the runs that it continued: until the next call. */
+/**
+ * Milliseconds that {@link EmbeddedServer.resume} waits for the runs that it continued: until the next call.
+ */
 const RESUME_MS = 58_000;
 
 /** A server whose requests come from `deno serve` or Deno Deploy. */
@@ -34,7 +39,9 @@ export interface EmbeddedServer {
   stop(): Promise<void>;
 }
 
-/** Creates the server. It logs JSON lines to stderr. With invalid settings it answers 500 and logs the reason. */
+/**
+ * Creates the server. It logs JSON lines to stderr. With invalid settings it answers 500 and logs the reason.
+ */
 export async function openEmbedded(): Promise<EmbeddedServer> {
   const io = systemIo();
   const hosted = isHosted(io);
@@ -87,8 +94,8 @@ function unusable(output: Output, error: unknown): EmbeddedServer {
 const KV_VARIABLES = ["DENO_KV_DEFAULT_PATH", "DENO_KV_REQUIRES_DISTRIBUTED_DATABASE"];
 
 /**
- * Returns the store of a hosted server. `auto` is the database of `DATABASE_URL`, else an attached Deno KV, else memory: the
- * disk of the host does not last.
+ * Returns the store of a hosted server. `auto` is the database of `DATABASE_URL`, else an attached Deno KV,
+ * else memory: the disk of the host does not last.
  *
  * @throws {UsageError} for a `DATABASE_URL` that is no URL of Postgres.
  */
@@ -108,8 +115,8 @@ export function hostedStore(
 }
 
 /**
- * Returns the console as an output of lines: Deno Deploy keeps what is written to the console. The methods are those of now, so
- * that a log which receives the console's output later does not receive its own lines.
+ * Returns the console as an output of lines: Deno Deploy keeps what is written to the console. The methods
+ * are those of now, so that a log which receives the console's output later does not receive its own lines.
  */
 function consoleOutput(): Output {
   const write = console.log.bind(console);

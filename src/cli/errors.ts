@@ -54,7 +54,10 @@ export class DocumentFailure extends Error {
   }
 }
 
-/** Resolves to the result of work on a document. @throws {DocumentFailure} for its error; `file` is the document. */
+/**
+ * Resolves to the result of work on a document. @throws {DocumentFailure} for its error; `file` is the
+ * document.
+ */
 export async function inDocument<T>(file: string, result: Promise<T>): Promise<T> {
   try {
     return await result;
@@ -63,7 +66,10 @@ export async function inDocument<T>(file: string, result: Promise<T>): Promise<T
   }
 }
 
-/** Prints an error and returns the exit code. Errors other than PreampError and UsageError are bugs: their stack is printed. */
+/**
+ * Prints an error and returns the exit code. Errors other than PreampError and UsageError are bugs: their
+ * stack is printed.
+ */
 export function reportError(error: unknown, io: Io): number {
   const style = styleOf(io.err);
   const print = (text: string) => io.err.write(`${style.red("error:")} ${escapeUnprintable(text)}\n`);

@@ -1,6 +1,6 @@
 /**
- * The process log of `serve` on stderr: one line of JSON for each record, or a short line for a person. Output that would
- * otherwise bypass it is logged too.
+ * The process log of `serve` on stderr: one line of JSON for each record, or a short line for a person.
+ * Output that would otherwise bypass it is logged too.
  */
 import { Redactor } from "../policy/redact.ts";
 import { describeError, formatLogLine } from "../server/log_line.ts";
@@ -35,9 +35,9 @@ export interface Log {
 const MAX_PRETTY_LINE = 8_192;
 
 /**
- * Returns a log that writes one line for each record and redacts the values in `secrets`. A request without an error
- * contains no text of a run: to keep it cheap, only the values that `secrets` was created with are redacted in it, and only in
- * what the client wrote.
+ * Returns a log that writes one line for each record and redacts the values in `secrets`. A request without
+ * an error contains no text of a run: to keep it cheap, only the values that `secrets` was created with are
+ * redacted in it, and only in what the client wrote.
  */
 export function createLog(
   format: LogFormat,
@@ -105,7 +105,10 @@ function prettyLines(output: Output): LineFormat {
 /** Characters after which the buffer is written at once. */
 const MAX_BUFFERED = 64 * 1024;
 
-/** Buffers the text of one output and writes it once for each turn of the event loop, so that many lines need one write. */
+/**
+ * Buffers the text of one output and writes it once for each turn of the event loop, so that many lines need
+ * one write.
+ */
 class BufferedOutput {
   readonly #output: Pick<Output, "write">;
   #buffer = "";
@@ -123,8 +126,8 @@ class BufferedOutput {
   }
 
   /**
-   * Writes the buffer. Call it before the process ends. Text that cannot be written, for example to a full disk or a
-   * full pipe, is lost: a log must not end the work that it reports.
+   * Writes the buffer. Call it before the process ends. Text that cannot be written, for example to a full
+   * disk or a full pipe, is lost: a log must not end the work that it reports.
    */
   flush(): void {
     const text = this.#buffer;
@@ -138,12 +141,14 @@ class BufferedOutput {
   }
 }
 
-/** Milliseconds after the start: loading `node:process` takes 10 ms, which the first run need not wait for. */
+/**
+ * Milliseconds after the start: loading `node:process` takes 10 ms, which the first run need not wait for.
+ */
 const NODE_WARNINGS_AFTER_MS = 1_000;
 
 /**
- * Logs unhandled errors and console output, and, after a delay, warnings of Node's libraries. An unhandled error in one
- * module must not end other runs.
+ * Logs unhandled errors and console output, and, after a delay, warnings of Node's libraries. An unhandled
+ * error in one module must not end other runs.
  */
 export function logStrayOutput(log: Log, node_warnings_after_ms = NODE_WARNINGS_AFTER_MS): void {
   globalThis.addEventListener("unhandledrejection", (event) => {

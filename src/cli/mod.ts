@@ -1,4 +1,7 @@
-/** Runs a command line of `preamp`: finds the command, parses its arguments, and prints its answer or its error. */
+/**
+ * Runs a command line of `preamp`: finds the command, parses its arguments, and prints its answer or its
+ * error.
+ */
 import { formatOf, readArguments, UsageError } from "./arguments.ts";
 import { type CommandEntry, findCommand } from "./commands.ts";
 import { type Io, systemIo } from "./terminal/io.ts";

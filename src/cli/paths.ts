@@ -30,7 +30,10 @@ export function filePath(url: URL): string {
   return Deno.build.os === "windows" ? path.replace(/^\/(?=[A-Za-z]:)/, "") : path;
 }
 
-/** Resolves to the text of a file, or undefined if it does not exist. @throws {UsageError} when it cannot be read. */
+/**
+ * Resolves to the text of a file, or undefined if it does not exist. @throws {UsageError} when it cannot be
+ * read.
+ */
 export async function readOptional(url: URL, name: string): Promise<string | undefined> {
   try {
     const bytes = await Deno.readFile(url);
@@ -61,7 +64,10 @@ export interface InputText {
   text: string;
 }
 
-/** Resolves to the text of a file; `-` is stdin. @throws {UsageError} when it does not exist or cannot be read. */
+/**
+ * Resolves to the text of a file; `-` is stdin. @throws {UsageError} when it does not exist or cannot be
+ * read.
+ */
 export async function readInput(
   name: string,
   io: Pick<Environment, "cwd"> & { readonly in: { text(): Promise<string> } },
@@ -128,7 +134,9 @@ export interface Environment {
   env(name: string): string | undefined;
 }
 
-/** Returns `$PREAMP_HOME`, else `~/.preamp`, as a URL that ends in a slash; null if there is no home folder. */
+/**
+ * Returns `$PREAMP_HOME`, else `~/.preamp`, as a URL that ends in a slash; null if there is no home folder.
+ */
 export function homeOf({ env, cwd }: Environment): URL | null {
   const named = env("PREAMP_HOME");
   if (named) return locate(`${named.replace(/\/+$/, "")}/`, cwd);

@@ -1,6 +1,6 @@
 /**
- * Plans on the command line: reads them by file or by name, merges files from left to right, and opens a runtime for them. They
- * are an operator's plans.
+ * Plans on the command line: reads them by file or by name, merges files from left to right, and opens a
+ * runtime for them. They are an operator's plans.
  */
 import { NamedPlans } from "../app/named_plans.ts";
 import { createRuntime } from "../app/runtime.ts";
@@ -48,7 +48,8 @@ export function planNames(args: Arguments, verb: string): string[] {
 }
 
 /**
- * Calls `use` with the plans of a runtime on the settings of the command line, and closes the runtime afterwards.
+ * Calls `use` with the plans of a runtime on the settings of the command line, and closes the runtime
+ * afterwards.
  * @param options `overridden`: source overrides of `preamp source add` apply, as in a run.
  */
 export async function withPlans<T>(
@@ -79,8 +80,8 @@ export interface UncheckedPlan {
 }
 
 /**
- * Resolves to the plan of one or more files, merged from left to right. Relative paths start at the first file, so an
- * overlay in another folder must not contain any.
+ * Resolves to the plan of one or more files, merged from left to right. Relative paths start at the first
+ * file, so an overlay in another folder must not contain any.
  *
  * @param base A plan that was already read; the files are merged into it.
  * @throws {UsageError} for a file that cannot be read, or a relative path in an overlay of another folder.
@@ -143,7 +144,10 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Resolves to the plan that `--profile` or `--bundle` names, from the named plans or `$PREAMP_HOME/plans/`; undefined without them. @throws {UsageError} if it does not exist. */
+/**
+ * Resolves to the plan that `--profile` or `--bundle` names, from the named plans or `$PREAMP_HOME/plans/`;
+ * undefined without them. @throws {UsageError} if it does not exist.
+ */
 export async function readNamedPlan(
   args: Arguments,
   io: Io,

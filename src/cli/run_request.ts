@@ -19,7 +19,10 @@ export interface LocalRunRequest {
   plan_name: string;
 }
 
-/** Reads plans, limits and prompt. @throws {UsageError} for invalid arguments. @throws {DocumentFailure} for an invalid file. */
+/**
+ * Reads plans, limits and prompt. @throws {UsageError} for invalid arguments. @throws {DocumentFailure} for
+ * an invalid file.
+ */
 export async function readRequest(args: Arguments, io: Io, settings: Settings): Promise<LocalRunRequest> {
   const files = args.all("plan");
   const limits = readLimits(args.all("limit"));

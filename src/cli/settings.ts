@@ -1,7 +1,7 @@
 /**
- * Reads the settings of this process, and opens the store that they name. A flag overrides a variable, a variable overrides
- * `preamp.yaml`, and that overrides the default (src/docs/operating.md#settings). Every error names the flag, variable or file of
- * the value.
+ * Reads the settings of this process, and opens the store that they name. A flag overrides a variable, a
+ * variable overrides `preamp.yaml`, and that overrides the default (src/docs/operating.md#settings). Every
+ * error names the flag, variable or file of the value.
  */
 import { mergeAll } from "../plan/merge.ts";
 import { entriesOfKeys } from "../policy/api_keys.ts";
@@ -39,8 +39,8 @@ export interface Settings {
   /** The keys of `PREAMP_API_KEYS`. They are secrets. */
   api_keys: readonly string[];
   /**
-   * Warnings about variables that begin with `PREAMP_` and are not settings, or that may not be read, so that neither
-   * disables a limit unnoticed.
+   * Warnings about variables that begin with `PREAMP_` and are not settings, or that may not be read, so that
+   * neither disables a limit unnoticed.
    */
   warnings: readonly string[];
 }
@@ -110,8 +110,8 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
 }
 
 /**
- * Returns the flags of a command, `--config`, the flags of settings in `short`, and one for every other setting of
- * `preamp.yaml`, which `settingsHelp` describes.
+ * Returns the flags of a command, `--config`, the flags of settings in `short`, and one for every other
+ * setting of `preamp.yaml`, which `settingsHelp` describes.
  */
 export function withSettings(own: readonly Flag[], short: readonly string[] = []): Flag[] {
   const flags = [...own, ...settingFlags(short)];
@@ -204,8 +204,8 @@ function storeOf(setting: string, base: URL): Settings["store"] {
 }
 
 /**
- * Returns the settings of all flags, or of all variables; `read` returns the name and the text of one. They are checked apart
- * from the file, so that an error names the flag or variable.
+ * Returns the settings of all flags, or of all variables; `read` returns the name and the text of one. They
+ * are checked apart from the file, so that an error names the flag or variable.
  */
 function readLayer(read: (setting: OutsideSetting) => [name: string, text: string | undefined]): JsonObject {
   const names = new Map<string, string>();
@@ -254,8 +254,8 @@ async function readConfig(args: Arguments, io: Io): Promise<{ data: JsonObject; 
 }
 
 /**
- * Returns the variables that begin with `PREAMP_`, in any case because Windows ignores case; null if this process
- * may not list its variables.
+ * Returns the variables that begin with `PREAMP_`, in any case because Windows ignores case; null if this
+ * process may not list its variables.
  */
 function preampVariables(io: Io): string[] | null {
   const names = io.variables();
@@ -286,8 +286,8 @@ export interface OpenedStore {
 }
 
 /**
- * Opens the store of the settings. `auto` is the file `preamp.db` in `$PREAMP_HOME` when `lasting`, else memory; where
- * this process may not write that file it is memory too, with a warning.
+ * Opens the store of the settings. `auto` is the file `preamp.db` in `$PREAMP_HOME` when `lasting`, else
+ * memory; where this process may not write that file it is memory too, with a warning.
  *
  * @throws {UsageError} when a store that the settings name cannot be opened, or the default file is damaged.
  */
@@ -304,7 +304,10 @@ export async function openSettingsStore(settings: Settings, lasting: boolean): P
   }
 }
 
-/** Returns whether this process may not write a file: no permission, or a file system that is mounted read-only. */
+/**
+ * Returns whether this process may not write a file: no permission, or a file system that is mounted
+ * read-only.
+ */
 function isRefused(error: unknown): boolean {
   const { NotCapable, PermissionDenied } = Deno.errors;
   return error instanceof NotCapable || error instanceof PermissionDenied ||

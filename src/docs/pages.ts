@@ -1,6 +1,7 @@
 /**
- * The documentation pages that ship with the program: the Markdown files of this folder, and the README of each built-in
- * module. In the compiled program they lie in a folder `docs` beside the program's code, where the compile task puts them.
+ * The documentation pages that ship with the program: the Markdown files of this folder, and the README of
+ * each built-in module. In the compiled program they lie in a folder `docs` beside the program's code, where
+ * the compile task puts them.
  */
 
 /** A page of the documentation. */
@@ -44,7 +45,9 @@ function pageUrl(name: string): URL {
   return new URL(own ? `${name}.md` : `../../modules/${name}/README.md`, import.meta.url);
 }
 
-/** Returns the index of all pages as Markdown, in the form of https://llmstxt.org: what `/llms.txt` answers. */
+/**
+ * Returns the index of all pages as Markdown, in the form of https://llmstxt.org: what `/llms.txt` answers.
+ */
 export function pageIndex(modules: readonly Page[], link: (name: string) => string): string {
   const list = (pages: readonly Page[]) =>
     pages.map(({ name, summary }) => `- [${name}](${link(name)}): ${summary}`).join("\n");

@@ -190,7 +190,8 @@ export function draftEntry(
 ): DraftEntry {
   const { turn_id, iteration } = rest;
   if (!rest.parent_id && !rest.verdict) {
-    // perf: a literal takes half the memory of an object that grows, and nearly every entry is one of these two
+    // perf: a literal takes half the memory of an object that grows, and nearly every entry is one of these
+    // two
     if (turn_id === undefined && !iteration) {
       return { seq: 0, event, ts: "", run_id: "", session_id, data } as Entry;
     }

@@ -1,6 +1,6 @@
 /**
- * Limits of a run, shared by all its sessions. Guards reserve tokens before a call and count tokens and dollars
- * after it. The limits and their defaults: src/docs/operating.md#limits.
+ * Limits of a run, shared by all its sessions. Guards reserve tokens before a call and count tokens and
+ * dollars after it. The limits and their defaults: src/docs/operating.md#limits.
  */
 import { PreampError } from "../sdk/errors.ts";
 import { parseDecimal } from "../sdk/money.ts";

@@ -68,8 +68,8 @@ export function withGrace<T>(
 }
 
 /**
- * Ends what a turn waits for: on immediate cancellation, and when the run reaches `max_duration_s`. One object
- * a turn, so that its signal has no listener for each call.
+ * Ends what a turn waits for: on immediate cancellation, and when the run reaches `max_duration_s`. One
+ * object a turn, so that its signal has no listener for each call.
  */
 export class StepAbort {
   readonly #controller = new AbortController();

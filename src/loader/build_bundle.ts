@@ -1,4 +1,7 @@
-/** From an entry to a bundle: finds the entry of a folder, bundles, and fetches what the bundler misses, until the bundle is complete. */
+/**
+ * From an entry to a bundle: finds the entry of a folder, bundles, and fetches what the bundler misses, until
+ * the bundle is complete.
+ */
 import { PreampError } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
 import type { FileFetcher } from "./fetch/file_fetcher.ts";
@@ -26,11 +29,17 @@ interface BuildInput {
   readonly client: BundlerClient;
   readonly context: Pick<LoadContext, "policy" | "base_url">;
   readonly signal: AbortSignal;
-  /** Resolves to the bundle of the graph's files, if it was built before. Called in each round, with the entry after redirects. */
+  /**
+   * Resolves to the bundle of the graph's files, if it was built before. Called in each round, with the entry
+   * after redirects.
+   */
   known(entry: string): Promise<ModuleBundle | undefined>;
 }
 
-/** Most rounds of bundling and fetching missing files. A graph whose imports the lexer does not find needs one for each level. */
+/**
+ * Most rounds of bundling and fetching missing files. A graph whose imports the lexer does not find needs one
+ * for each level.
+ */
 const MAX_ROUNDS = 64;
 
 /** Resolves to the bundle of a graph. @throws {PreampError} as `Loader.load`. */
@@ -101,7 +110,8 @@ export function configUrl(folder: string): string {
 
 /**
  * Resolves to the entry of a folder, whose URL ends in a slash.
- * @throws {PreampError} `module_invalid` if `deno.json` is invalid; as `FileFetcher.fetch` if it exists and cannot be fetched.
+ * @throws {PreampError} `module_invalid` if `deno.json` is invalid; as `FileFetcher.fetch` if it exists and
+ * cannot be fetched.
  */
 export async function entryOfFolder(
   folder: string,
@@ -115,7 +125,10 @@ export async function entryOfFolder(
     : { entry: { url: new URL("mod.ts", folder).href }, config, decides: false };
 }
 
-/** Returns the URL that a `deno.json` exports; undefined if it has no `exports`. @throws {PreampError} `module_invalid`. */
+/**
+ * Returns the URL that a `deno.json` exports; undefined if it has no `exports`. @throws {PreampError}
+ * `module_invalid`.
+ */
 function exportOf({ url, bytes }: FetchedFile, base_url: string | undefined): string | undefined {
   const problem = (fact: string, hint: string) => {
     const file = displayUrl(url, base_url);

@@ -47,7 +47,10 @@ export class MemoryCache {
 
 const scopes = new WeakMap<object, Map<string, string>>();
 
-/** Returns the hash of everything that separates caches: namespace, origin of the plan, and the policy's rules for loading. */
+/**
+ * Returns the hash of everything that separates caches: namespace, origin of the plan, and the policy's rules
+ * for loading.
+ */
 export function scopeOf({ namespace, origin, policy }: LoadContext): string {
   const owner = `${origin} ${namespace}`;
   let known = scopes.get(policy);
@@ -89,8 +92,9 @@ const FORMAT = "3";
 const NEWLINE = 0x0a;
 
 /**
- * Disk cache, a folder of limited size: one file for each bundle, named by the hash of its inputs, and one for each pin that names its
- * bundle. Damaged files and files of other versions are ignored. Disk errors only cost time: nothing here throws.
+ * Disk cache, a folder of limited size: one file for each bundle, named by the hash of its inputs, and one
+ * for each pin that names its bundle. Damaged files and files of other versions are ignored. Disk errors only
+ * cost time: nothing here throws.
  */
 export class DiskCache {
   readonly #folder: URL;

@@ -19,8 +19,8 @@ export interface IntegrityPins {
 
 /**
  * Returns a module's pins.
- * @throws {PreampError} `module_pin_required` if every module must be pinned and this one is not; `module_integrity_mismatch` if
- * plan and lock differ.
+ * @throws {PreampError} `module_pin_required` if every module must be pinned and this one is not;
+ * `module_integrity_mismatch` if plan and lock differ.
  */
 export function pinsOf(spec: LoadSpec, context: LoadContext, name: string): IntegrityPins {
   const { lock, base_url } = context;
@@ -68,7 +68,8 @@ export function checkFile(file: GraphFile, pins: IntegrityPins): void {
 }
 
 /**
- * Checks a graph: the lock contains every file of a locked module with these bytes, and the digest equals the pin.
+ * Checks a graph: the lock contains every file of a locked module with these bytes, and the digest equals the
+ * pin.
  * @throws {PreampError} `module_pin_required`, `module_integrity_mismatch`.
  */
 export function checkGraph(
@@ -113,7 +114,9 @@ export interface ManifestEntry {
   readonly sha256: string;
 }
 
-/** Returns the manifest of a graph, sorted by path. The same files at another address have the same manifest. */
+/**
+ * Returns the manifest of a graph, sorted by path. The same files at another address have the same manifest.
+ */
 export function manifestOf(entry: string, files: readonly GraphFile[]): ManifestEntry[] {
   return files.map(({ url, sha256 }) => ({ path: pathFrom(entry, url, sha256), sha256 }))
     .sort((a, b) => a.path < b.path ? -1 : a.path > b.path ? 1 : 0);

@@ -1,6 +1,7 @@
 /**
- * Links a bundle in this process as a `data:` import, which works under `deno run` and in the compiled program. Many runs share a linked
- * module, so its bundle gets a `console` of its own, which writes to the run that called the module.
+ * Links a bundle in this process as a `data:` import, which works under `deno run` and in the compiled
+ * program. Many runs share a linked module, so its bundle gets a `console` of its own, which writes to the
+ * run that called the module.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { within } from "../process/system_clock.ts";
@@ -61,9 +62,9 @@ function dataUrl(code: string, instance: string): string {
 }
 
 /**
- * Returns where in the module's files an error was thrown, as `<url>:<line>:<column>` with the URL in display form; undefined if
- * elsewhere. Reads the innermost frame of its stack that lies in one of the files: Deno applies the bundle's source map to stacks
- * itself, under `deno run` and in the compiled program alike.
+ * Returns where in the module's files an error was thrown, as `<url>:<line>:<column>` with the URL in display
+ * form; undefined if elsewhere. Reads the innermost frame of its stack that lies in one of the files: Deno
+ * applies the bundle's source map to stacks itself, under `deno run` and in the compiled program alike.
  */
 export function displayErrorLocation(
   error: unknown,
@@ -97,7 +98,10 @@ const KEY = Symbol.for("preamp.console");
 /** Writer of the current asynchronous context. */
 const current = new AsyncLocalStorage<ModuleConsoleWriter>();
 
-/** Calls `body` and returns its result. Console lines of modules go to `write`, also in asynchronous work that `body` starts. */
+/**
+ * Calls `body` and returns its result. Console lines of modules go to `write`, also in asynchronous work that
+ * `body` starts.
+ */
 export function withModuleConsole<T>(write: ModuleConsoleWriter, body: () => T): T {
   return current.run(write, body);
 }

@@ -1,6 +1,6 @@
 /**
- * Loads modules by URL: resolves, fetches, verifies, bundles, caches and links them. Policies and plans are inputs. Never mounts a
- * module, and executes one only in `load` and `link`.
+ * Loads modules by URL: resolves, fetches, verifies, bundles, caches and links them. Policies and plans are
+ * inputs. Never mounts a module, and executes one only in `load` and `link`.
  */
 import type { Lock } from "../plan/lock.ts";
 import { isTrustedInline, sourceProblem, sourceRules } from "../policy/source_rules.ts";
@@ -49,7 +49,9 @@ const GRAPH_TIMEOUT_MS = 60_000;
 /** Sizes of the memory cache and of the disk cache. */
 const MAX_MEMORY_BYTES = 64e6;
 const MAX_DISK_BYTES = 512e6;
-/** Most linked modules in the table. Deno never frees a linked module, so this limits the table, not memory. */
+/**
+ * Most linked modules in the table. Deno never frees a linked module, so this limits the table, not memory.
+ */
 const MAX_LINKED = 1024;
 
 /** Creates a loader. Nothing is started or fetched before the first call. */
@@ -85,8 +87,8 @@ export class Loader {
   }
 
   /**
-   * Links a prepared bundle into this process: runs its top level, but not its `mount`. All sessions of a namespace share the module,
-   * as they share a built-in one.
+   * Links a prepared bundle into this process: runs its top level, but not its `mount`. All sessions of a
+   * namespace share the module, as they share a built-in one.
    * @throws {PreampError} `module_load_failed`.
    */
   async link(bundle: ModuleBundle, spec: LoadSpec, context: LoadContext): Promise<LoadedModule> {
@@ -112,15 +114,19 @@ export class Loader {
     return { ...graph, module: await linked, isolation: "inline", placeOf };
   }
 
-  /** Returns a function that finds where an error of a bundle was thrown: `<url>:<line>:<column>` in the author's files. */
+  /**
+   * Returns a function that finds where an error of a bundle was thrown: `<url>:<line>:<column>` in the
+   * author's files.
+   */
   placeOf({ files }: ModuleBundle, { base_url }: LoadContext): (error: unknown) => string | undefined {
     return (error) => displayErrorLocation(error, files, base_url);
   }
 
   /**
    * Returns a module as one file. Executes nothing.
-   * @throws {PreampError} `module_source_denied`, `module_fetch_failed`, `module_fetch_timeout`, `module_too_large`,
-   * `module_integrity_mismatch`, `module_pin_required`, `module_invalid`, `module_load_failed`.
+   * @throws {PreampError} `module_source_denied`, `module_fetch_failed`, `module_fetch_timeout`,
+   * `module_too_large`, `module_integrity_mismatch`, `module_pin_required`, `module_invalid`,
+   * `module_load_failed`.
    */
   async bundle(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle> {
     const name = moduleLabel(spec, context);

@@ -1,4 +1,7 @@
-/** Creates the errors of loading a module, with file, line, column and a hint, and the names of modules and files in messages. */
+/**
+ * Creates the errors of loading a module, with file, line, column and a hint, and the names of modules and
+ * files in messages.
+ */
 import { isInline } from "../plan/lock.ts";
 import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import { mediaTypeOf } from "./fetch/specifiers.ts";
@@ -71,8 +74,8 @@ export function missingMountError(
 }
 
 /**
- * Returns a URL in display form: without its query, which may contain a signature, and without folders of this machine. A local file is
- * relative to `base_url`, or only its name.
+ * Returns a URL in display form: without its query, which may contain a signature, and without folders of
+ * this machine. A local file is relative to `base_url`, or only its name.
  */
 export function displayUrl(text: string, base_url?: string): string {
   if (text.startsWith("data:")) return `data:${mediaTypeOf(text).slice(0, 40)},…`;

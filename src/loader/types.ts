@@ -31,7 +31,10 @@ export interface LoadContext {
   policy: LoaderPolicy;
   /** Lock of the plan. The modules in it must have exactly the locked bytes. */
   lock?: Lock;
-  /** Whether every module must be pinned by the lock or by `integrity`. Default: the policy's `modules.frozen`. */
+  /**
+   * Whether every module must be pinned by the lock or by `integrity`. Default: the policy's
+   * `modules.frozen`.
+   */
   frozen?: boolean;
   /** URL of the plan file: messages display file names relative to it. */
   base_url?: string;
@@ -98,7 +101,10 @@ export interface LoadedModule extends ModuleGraph {
   /** Its namespace object. */
   readonly module: JsonObject;
   readonly isolation: "inline";
-  /** Returns where in the author's files an error was thrown (`error.at`): `<url>:<line>:<column>`, or undefined. */
+  /**
+   * Returns where in the author's files an error was thrown (`error.at`): `<url>:<line>:<column>`, or
+   * undefined.
+   */
   placeOf(error: unknown): string | undefined;
 }
 
@@ -170,7 +176,10 @@ export interface BundlerClient {
   readonly name: string;
   /** Owner of the module; waiting owners are served in turn. */
   readonly owner: string;
-  /** Whether an operator's plan loads the module from a source that the operator trusts like the program itself. */
+  /**
+   * Whether an operator's plan loads the module from a source that the operator trusts like the program
+   * itself.
+   */
   readonly trusted: boolean;
 }
 
@@ -178,8 +187,8 @@ export interface BundlerClient {
 export interface Bundler {
   /**
    * Bundles the files of the request.
-   * @throws {PreampError} `module_invalid` if the bundler fails or times out, then the same bytes are refused for a while;
-   * `module_load_failed` if this host cannot bundle.
+   * @throws {PreampError} `module_invalid` if the bundler fails or times out, then the same bytes are refused
+   * for a while; `module_load_failed` if this host cannot bundle.
    */
   bundle(request: BundleRequest, client: BundlerClient): Promise<BundleAnswer>;
   /**

@@ -1,6 +1,6 @@
 /**
- * Compiles a plan in any form: text or data → checked plan, hash, warnings, references. Data have the same limits and forbidden
- * keys as text, and are checked on a private copy. Neither fetches nor runs a module.
+ * Compiles a plan in any form: text or data → checked plan, hash, warnings, references. Data have the same
+ * limits and forbidden keys as text, and are checked on a private copy. Neither fetches nor runs a module.
  */
 import { canonicalDigest } from "../sdk/digest.ts";
 import { deepFreeze, isObject, type JsonObject, type JsonValue, MAX_DEPTH, toFrozen } from "../sdk/json.ts";
@@ -157,8 +157,8 @@ function withTexts(checked: MountPlan, files: readonly FileReference[], texts: r
 }
 
 /**
- * A bounded cache of compiled plans, because clients post the same plan many times. Evicts the least recently used ones,
- * by number of plans and by characters of their keys.
+ * A bounded cache of compiled plans, because clients post the same plan many times. Evicts the least recently
+ * used ones, by number of plans and by characters of their keys.
  */
 export class PlanCache {
   readonly #entries = new Map<string, CompiledPlan>();

@@ -1,6 +1,7 @@
 /**
- * Compares one module of two plans: its source, integrity, tier, permissions and config. Of a config it knows only the keys
- * that every plan gives a meaning to (`allowed_*`, `denied_*`) and the rules of `hooks-approval`. Pure.
+ * Compares one module of two plans: its source, integrity, tier, permissions and config. Of a config it knows
+ * only the keys that every plan gives a meaning to (`allowed_*`, `denied_*`) and the rules of
+ * `hooks-approval`. Pure.
  */
 import {
   askedOf,

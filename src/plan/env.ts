@@ -29,8 +29,9 @@ export interface Expansion {
 const BRACES = /\$\$\{|\$\{([^}]*)\}/g;
 
 /**
- * A variable's name, then nothing, `:default` or `:-default` (as in a shell). Names are those of POSIX (XBD §8.1), and
- * lower case. Other text in braces, such as `${user.name}`, belongs to another template language and is plain text.
+ * A variable's name, then nothing, `:default` or `:-default` (as in a shell). Names are those of POSIX (XBD
+ * §8.1), and lower case. Other text in braces, such as `${user.name}`, belongs to another template language
+ * and is plain text.
  */
 const REFERENCE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-?(.*))?$/s;
 
@@ -184,7 +185,10 @@ export function findPlanEnv(plan: unknown): PlanEnvReference[] {
   return found;
 }
 
-/** Returns the path in the partial plan of an agent, where `tools+` appends to `tools`; other paths are unchanged. */
+/**
+ * Returns the path in the partial plan of an agent, where `tools+` appends to `tools`; other paths are
+ * unchanged.
+ */
 function inPlan(path: Path): Path {
   if (path[0] !== "agents") return path;
   const [section, ...rest] = path.slice(2);

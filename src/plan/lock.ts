@@ -1,6 +1,6 @@
 /**
- * Reads, writes and merges `plan.lock.json`, which pins the bytes of a plan's modules (src/docs/plan.md#lock), and finds
- * modules and files in it. The loader compares fetched files with it.
+ * Reads, writes and merges `plan.lock.json`, which pins the bytes of a plan's modules
+ * (src/docs/plan.md#lock), and finds modules and files in it. The loader compares fetched files with it.
  *
  * ```json
  * {
@@ -242,8 +242,8 @@ function sorted<Value>(entries: readonly (readonly [string, Value])[]): Record<s
 }
 
 /**
- * An index of a lock for the plans of one folder, by normalised URL: a fragment, dot segments, an empty query, an explicit
- * default port or an escape such as `%6D` must not bypass the lock.
+ * An index of a lock for the plans of one folder, by normalised URL: a fragment, dot segments, an empty
+ * query, an explicit default port or an escape such as `%6D` must not bypass the lock.
  */
 export class LockLookup {
   readonly #lock: Lock;

@@ -1,6 +1,6 @@
 /**
- * Merges plans: a plan over a plan, or an agent's overlay over its parent. Pure: neither side is changed, and the result
- * shares nothing with them.
+ * Merges plans: a plan over a plan, or an agent's overlay over its parent. Pure: neither side is changed, and
+ * the result shares nothing with them.
  *
  * | value | rule |
  * |---|---|

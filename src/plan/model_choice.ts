@@ -96,8 +96,8 @@ function entryFor(spec: unknown, model: string | undefined): JsonObject {
 }
 
 /**
- * Config keys that a preference must not set: credentials, endpoints and network settings, compared without case, hyphens and
- * underscores. Extends upstream's PROTECTED_CONFIG_KEYS.
+ * Config keys that a preference must not set: credentials, endpoints and network settings, compared without
+ * case, hyphens and underscores. Extends upstream's PROTECTED_CONFIG_KEYS.
  */
 const PROTECTED =
   /^(apibase|apiversion|auth|authorization|host|organization|port|privatekey|project|verify|verifyssl)$/;

@@ -1,6 +1,6 @@
 /**
- * Rewrites a plan for another folder: sources name vendored files, and relative paths still lead to the same places. Pure;
- * the plan itself is not changed.
+ * Rewrites a plan for another folder: sources name vendored files, and relative paths still lead to the same
+ * places. Pure; the plan itself is not changed.
  */
 import { parsePath, pathFrom, pathText } from "./permissions/permission_block.ts";
 import { lockedName } from "./lock.ts";
@@ -58,8 +58,8 @@ function vendoredSession(session: JsonObject, targets: VendorTargets): JsonObjec
 }
 
 /**
- * Turns `orchestrator_source` and `context_source` into specs, because only a spec has an `integrity`. Where an agent changes
- * the same slot the form as written stays, because the two forms merge differently.
+ * Turns `orchestrator_source` and `context_source` into specs, because only a spec has an `integrity`. Where
+ * an agent changes the same slot the form as written stays, because the two forms merge differently.
  */
 function pinSlots(plan: JsonObject, written: JsonObject, targets: VendorTargets): void {
   const { session } = written;

@@ -37,8 +37,8 @@ export function generateKey(): string {
 }
 
 /**
- * Returns the entries for the keys of `PREAMP_API_KEYS`. Each is named by its hash, so that order and number may
- * change.
+ * Returns the entries for the keys of `PREAMP_API_KEYS`. Each is named by its hash, so that order and number
+ * may change.
  */
 export function entriesOfKeys(keys: readonly string[]): ApiKeyEntry[] {
   return [...new Set(keys)].map((key) => {
@@ -88,7 +88,8 @@ function digestOf(key: string): Uint8Array {
 }
 
 /**
- * Returns the type of the setting `auth.keys`: names and hashes are unique, and each policy is an entry of `policies`.
+ * Returns the type of the setting `auth.keys`: names and hashes are unique, and each policy is an entry of
+ * `policies`.
  */
 export function apiKeys(meaning: string): SettingType<ApiKeyEntry[]> {
   return {

@@ -35,7 +35,9 @@ export interface AuthoriseOptions {
   builtins: ReadonlySet<string>;
   /** Limits of the request. They may only be lower. */
   limits?: Partial<RunLimits>;
-  /** Returns the tiers of this host; called for modules from URLs. Absent: only built-in modules are loaded. */
+  /**
+   * Returns the tiers of this host; called for modules from URLs. Absent: only built-in modules are loaded.
+   */
   hostTiers?: () => TierReport;
   /**
    * Resolves the paths of the plan (`asked`) and of the policy (`max`). Absent: paths are compared as
@@ -115,8 +117,8 @@ export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Gr
 }
 
 /**
- * Authorises a sub-agent's plan, like any plan of its origin and within its parent's grants: delegation never adds a
- * permission.
+ * Authorises a sub-agent's plan, like any plan of its origin and within its parent's grants: delegation never
+ * adds a permission.
  *
  * @throws {PreampError} as `authorise`; `policy_refused` for a grant that the parent does not have.
  */
@@ -239,9 +241,9 @@ function permissionReasons(
 const ENDPOINTS = ["base_url", "api_base", "endpoint", "azure_endpoint", "host", "proxy"] as const;
 
 /**
- * Returns reasons to refuse the endpoints in the config of a caller's provider. The server's own keys are sent only to
- * the vendors' hosts or where an operator's plan points. A caller that changes the endpoint must bring its own key, and
- * the policy must allow the host.
+ * Returns reasons to refuse the endpoints in the config of a caller's provider. The server's own keys are
+ * sent only to the vendors' hosts or where an operator's plan points. A caller that changes the endpoint must
+ * bring its own key, and the policy must allow the host.
  */
 function endpointReasons({ type, path: place, config }: ModuleSpec, max: FullPermissions): ErrorDetail[] {
   if (type !== "provider") return [];

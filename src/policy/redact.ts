@@ -55,8 +55,9 @@ function namesSecret(key: string): boolean {
 }
 
 /**
- * Events of the runtime and of loops: the conversation and the course of a run. Replay and resume compare them, so a
- * field named `token` in a tool's input must be redacted in all of them or in none. All other events are the modules' own.
+ * Events of the runtime and of loops: the conversation and the course of a run. Replay and resume compare
+ * them, so a field named `token` in a tool's input must be redacted in all of them or in none. All other
+ * events are the modules' own.
  */
 const OWN_FIELDS = eventsWith("own_fields");
 
@@ -76,7 +77,10 @@ export function processRedactor(secrets: Iterable<string>): Redactor {
 /** Number of the last list that was created. */
 let last_search = 0;
 
-/** The values that a redactor searches for. Never changed, so that the redactors of runs share those of the process. */
+/**
+ * The values that a redactor searches for. Never changed, so that the redactors of runs share those of the
+ * process.
+ */
 class SearchedValues {
   /** Every encoding of every value, longest first: a secret that contains another is replaced as a whole. */
   readonly needles: readonly string[];

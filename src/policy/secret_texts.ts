@@ -1,4 +1,7 @@
-/** Lists the encodings in which a secret may appear, and finds where streamed text can be cut without splitting one. */
+/**
+ * Lists the encodings in which a secret may appear, and finds where streamed text can be cut without
+ * splitting one.
+ */
 
 /**
  * Minimum length of a secret that is searched for. Shorter values such as `true` or `8080` would redact
@@ -6,7 +9,10 @@
  */
 const MIN_SECRET_LENGTH = 6;
 
-/** Returns the encodings of a secret (plain, JSON, URL, form, base64, hex), longest first; empty if it is too short. */
+/**
+ * Returns the encodings of a secret (plain, JSON, URL, form, base64, hex), longest first; empty if it is too
+ * short.
+ */
 export function formsOf(secret: string): string[] {
   if (secret.length < MIN_SECRET_LENGTH) return [];
   const bytes = new TextEncoder().encode(secret);

@@ -1,6 +1,6 @@
 /**
- * The types of settings, such as a whole number, a duration or a list of hosts. Each validates a value, and describes
- * the meaning, default and range of a setting.
+ * The types of settings, such as a whole number, a duration or a list of hosts. Each validates a value, and
+ * describes the meaning, default and range of a setting.
  */
 import {
   fitting,
@@ -284,14 +284,16 @@ export function trustedPrefixes(meaning: string): SettingType<string[]> {
   });
 }
 
-/** Returns whether an entry is a path: `./x`, `../x` or `/x`. Settings resolve it to a URL before it is used. */
+/**
+ * Returns whether an entry is a path: `./x`, `../x` or `/x`. Settings resolve it to a URL before it is used.
+ */
 export function isFolderPath(entry: string): boolean {
   return /^\.{0,2}\//.test(entry);
 }
 
 /**
- * Returns the type of a setting: what callers may be granted. Permissions that it does not name are not granted. Callers never
- * get `run` and `ffi`, which bypass every other permission.
+ * Returns the type of a setting: what callers may be granted. Permissions that it does not name are not
+ * granted. Callers never get `run` and `ffi`, which bypass every other permission.
  */
 export function callerPermissions(meaning: string): SettingType<FullPermissions> {
   return {

@@ -1,4 +1,7 @@
-/** The child's side of `child_process.ts`: frames on stdin and stdout, a console that does not disturb them, no permissions. */
+/**
+ * The child's side of `child_process.ts`: frames on stdin and stdout, a console that does not disturb them,
+ * no permissions.
+ */
 import { PERMISSION_KINDS, type PermissionKind } from "../sdk/plan.ts";
 import { encodeFrame, FrameReader } from "./frames.ts";
 
@@ -17,7 +20,10 @@ export function parentFrames(max_bytes: number): FrameReader {
 export class FrameWriter {
   #last: Promise<void> | null = null;
 
-  /** Writes a frame. A small one is written synchronously, which is twice as fast, if no other is being written. */
+  /**
+   * Writes a frame. A small one is written synchronously, which is twice as fast, if no other is being
+   * written.
+   */
   write(text: string, body?: Uint8Array): Promise<void> {
     const bytes = encodeFrame(text, body ? [body] : []);
     if (this.#last === null && bytes.length <= SMALL) {

@@ -15,7 +15,10 @@ export interface ChildOptions extends Program {
   readonly cwd?: string;
   /** Limits of the operating system. Default: none. */
   readonly limits?: SystemLimits;
-  /** Whether the child leads a process group, which is killed with it. Default false; for children that may start processes. */
+  /**
+   * Whether the child leads a process group, which is killed with it. Default false; for children that may
+   * start processes.
+   */
   readonly group?: boolean;
   /** Which part of a long stderr is kept. Default `end`, where a runtime writes why it exited. */
   readonly keep_stderr?: "start" | "end";
@@ -25,7 +28,10 @@ export interface ChildOptions extends Program {
 
 /** Characters of stderr that are kept. */
 const MAX_STDERR = 64 * 1024;
-/** Milliseconds to wait for the last output of a child that has exited: a process that it started may keep its pipes open. */
+/**
+ * Milliseconds to wait for the last output of a child that has exited: a process that it started may keep its
+ * pipes open.
+ */
 const DRAIN_MS = 200;
 
 /** A child process, started by the constructor. @throws {Error} if this host cannot start it. */
@@ -164,13 +170,19 @@ interface ChildRole {
   readonly flags?: readonly string[];
 }
 
-/** V8 flags, which the compiled program contains: no code from strings, no optimising compiler for WebAssembly. */
+/**
+ * V8 flags, which the compiled program contains: no code from strings, no optimising compiler for
+ * WebAssembly.
+ */
 const V8_FLAGS = "--v8-flags=--disallow-code-generation-from-strings,--liftoff-only";
 
 /** Variables by which Deno finds its cache. */
 const CACHE_VARIABLES = ["DENO_DIR", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE", "SystemRoot"];
 
-/** Returns the command of this program in a role: the compiled program, or `deno run` with the role's first file. */
+/**
+ * Returns the command of this program in a role: the compiled program, or `deno run` with the role's first
+ * file.
+ */
 export function ownProgram({ name, entry, allow = [], flags = [] }: ChildRole): Program {
   const command = Deno.execPath();
   if (Deno.build.standalone) return { command, args: ["child", name] };

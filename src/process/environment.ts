@@ -9,7 +9,9 @@ export function readVariable(name: string): string | undefined {
   }
 }
 
-/** Returns the names of the variables that are set; null if this process may read only some of them, or none. */
+/**
+ * Returns the names of the variables that are set; null if this process may read only some of them, or none.
+ */
 export function variableNames(): string[] | null {
   try {
     return Object.keys(Deno.env.toObject());

@@ -1,4 +1,7 @@
-/** Frames between this process and its children, on stdin and stdout: two lengths of four bytes, a text, binary data. */
+/**
+ * Frames between this process and its children, on stdin and stdout: two lengths of four bytes, a text,
+ * binary data.
+ */
 
 export interface Frame {
   readonly text: string;

@@ -69,7 +69,8 @@ function remove(wait: Wait): void {
   wait.index = -1;
   const last = queue.pop()!; // it contains `wait`
   if (last !== wait) siftUp(last, siftDown(last, index));
-  // a timer that is too early calls nothing; the next wait uses it, and without one it must not delay the exit
+  // a timer that is too early calls nothing; the next wait uses it, and without one it must not delay the
+  // exit
   if (queue.length === 0) Deno.unrefTimer(timer!);
 }
 
@@ -126,7 +127,9 @@ function siftUp(wait: Wait, index: number): void {
   queue[index] = wait;
 }
 
-/** Moves the waits that are before `wait` towards the start of the queue; returns the index that is free then. */
+/**
+ * Moves the waits that are before `wait` towards the start of the queue; returns the index that is free then.
+ */
 function siftDown(wait: Wait, index: number): number {
   for (let child = 2 * index + 1; child < queue.length; child = 2 * index + 1) {
     if (child + 1 < queue.length && isBefore(queue[child + 1]!, queue[child]!)) child++;

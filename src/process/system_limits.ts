@@ -1,6 +1,7 @@
 /**
- * Limits that the operating system enforces on a child process. `/bin/sh` sets them with `ulimit` and replaces itself by the program. On
- * a host without it a child is started directly, and only its own watchdog limits it.
+ * Limits that the operating system enforces on a child process. `/bin/sh` sets them with `ulimit` and
+ * replaces itself by the program. On a host without it a child is started directly, and only its own watchdog
+ * limits it.
  */
 
 /** Limits of a child, a second line behind the watchdog in the child. */
@@ -31,10 +32,15 @@ const CPU_CALLS = 100;
 
 const SHELL = "/bin/sh";
 
-/** Paths of `setsid` in util-linux and busybox. The shell leads no group, so `setsid` keeps its process id. */
+/**
+ * Paths of `setsid` in util-linux and busybox. The shell leads no group, so `setsid` keeps its process id.
+ */
 const SETSID = ["/usr/bin/setsid", "/bin/setsid"];
 
-/** Sets the limits and starts the program, with `nice` if available. A limit that the system does not support is skipped. */
+/**
+ * Sets the limits and starts the program, with `nice` if available. A limit that the system does not support
+ * is skipped.
+ */
 const SCRIPT = `
 for limit in "-c 0" "-d $1" "-t $2" "-n $3" "-f $4"; do ulimit $limit 2>/dev/null || :; done
 shift 4
@@ -44,14 +50,17 @@ exec "$@"
 
 let has_limits: boolean | undefined;
 
-/** Returns whether this process may start a POSIX shell. The result is the same for the life of the process. */
+/**
+ * Returns whether this process may start a POSIX shell. The result is the same for the life of the process.
+ */
 export function hasSystemLimits(): boolean {
   return has_limits ??= Deno.build.os !== "windows" && mayRun(SHELL) && isFile(SHELL);
 }
 
 /**
- * Returns how to start a program within limits. With `group` it leads a process group: `setsid` creates it in 0.4 ms, while Deno's
- * option `detached` copies the memory map of this process and blocks its thread for 8 to 80 ms (150 MB, Deno 2.9).
+ * Returns how to start a program within limits. With `group` it leads a process group: `setsid` creates it in
+ * 0.4 ms, while Deno's option `detached` copies the memory map of this process and blocks its thread for 8 to
+ * 80 ms (150 MB, Deno 2.9).
  */
 export function withLimits(
   program: Program,

@@ -1,6 +1,6 @@
 /**
- * The public API of runs: reading, answering, cancelling and deleting, with ownership checks. Starting runs is
- * `scheduler/scheduler.ts`.
+ * The public API of runs: reading, answering, cancelling and deleting, with ownership checks. Starting runs
+ * is `scheduler/scheduler.ts`.
  */
 import type { Entry } from "../kernel/host.ts";
 import { cancelledOutcome } from "../kernel/session/outcome.ts";
@@ -329,8 +329,8 @@ export class RunService implements Runs {
   }
 
   /**
-   * Continues the runs of crashed processes, and carries out the commands of other processes, until the service is
-   * closed.
+   * Continues the runs of crashed processes, and carries out the commands of other processes, until the
+   * service is closed.
    */
   shareStore(): void {
     this.#scheduler.recovery.start();
@@ -347,7 +347,9 @@ export class RunService implements Runs {
     return this.#scheduler.draining;
   }
 
-  /** Cancels the runs that it started at once; leaves those that it continued for crashed processes to others. */
+  /**
+   * Cancels the runs that it started at once; leaves those that it continued for crashed processes to others.
+   */
   async close(): Promise<void> {
     await this.#scheduler.close();
     this.#remote.stop();

@@ -32,8 +32,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Warns of handlers that were never called and never will be; asks modules for the events they declare. Returns
- * nothing when there is no such handler.
+ * Warns of handlers that were never called and never will be; asks modules for the events they declare.
+ * Returns nothing when there is no such handler.
  */
 export function warnOfUnheardHandlers(session: Session, reporter: Reporter): Promise<void> | void {
   const suspects = session.unheard_handlers.filter(({ event }) => !hasEmitter(event, CANONICAL_EVENTS));

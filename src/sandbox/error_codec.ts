@@ -19,8 +19,9 @@ const DENO_PERMISSION_TEXT =
   /(Requires ([a-z]+) access(?: to (?:("[^"]*")|[^,]*))?), run again with the --allow-\2 flag/;
 
 /**
- * Codes of decisions of the host. They are removed from errors that a guest creates: `limit_reached` would end the run, `denied`
- * and `cancelled` would change its status. An error of the host that a guest rethrows is recognised by its number (`host`).
+ * Codes of decisions of the host. They are removed from errors that a guest creates: `limit_reached` would
+ * end the run, `denied` and `cancelled` would change its status. An error of the host that a guest rethrows
+ * is recognised by its number (`host`).
  */
 const HOST_CODES: ReadonlySet<string> = new Set(["limit_reached", "denied", "cancelled", "interrupted"]);
 

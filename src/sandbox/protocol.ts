@@ -1,11 +1,13 @@
 /**
- * Defines the messages between host and guest: one JSON text each, the same in every tier. The protocol is private, because
- * host and guest always come from one build.
+ * Defines the messages between host and guest: one JSON text each, the same in every tier. The protocol is
+ * private, because host and guest always come from one build.
  *
- * The host opens calls. Everything else that a guest sends, except console lines, names the open call to which it belongs. The
- * guest's objects are known by numbers that the guest chooses (`ref`), the host's objects by names (`target`).
+ * The host opens calls. Everything else that a guest sends, except console lines, names the open call to
+ * which it belongs. The guest's objects are known by numbers that the guest chooses (`ref`), the host's
+ * objects by names (`target`).
  *
- * Also defines what every tier shares: the channel to a guest, its limits, and the reasons for which it exits.
+ * Also defines what every tier shares: the channel to a guest, its limits, and the reasons for which it
+ * exits.
  */
 import type { CancellationState } from "../sdk/cancellation.ts";
 import { type JsonObject, type JsonSchema, toPlainObject } from "../sdk/json.ts";
@@ -18,7 +20,10 @@ import type { RiskLevel, ToolCall } from "../sdk/tools.ts";
 import type { AnswerBounds } from "../sdk/checks.ts";
 import { PreampError } from "../sdk/errors.ts";
 
-/** Number of one-way messages (deltas, progress) that a guest may send ahead. The host grants more as it reads them: flow control. */
+/**
+ * Number of one-way messages (deltas, progress) that a guest may send ahead. The host grants more as it reads
+ * them: flow control.
+ */
 export const NOTE_CREDIT = 256;
 
 /** Requests that a worker load parts of the SDK before the module. The worker answers with {@link LOADED}. */
@@ -26,7 +31,10 @@ export interface LoadAhead {
   readonly parts: readonly string[];
 }
 
-/** Message of a worker that has started, and of one that has loaded parts ahead. Not a frame: frames are texts. */
+/**
+ * Message of a worker that has started, and of one that has loaded parts ahead. Not a frame: frames are
+ * texts.
+ */
 export const LOADED = null;
 
 /** Describes an object of the guest: its data and the names of its methods. */
@@ -81,7 +89,10 @@ export interface NumberedEmission {
   readonly emission: Emission;
 }
 
-/** Session data that a guest reads synchronously, as of the message that carries it. Unchanged fields are absent. */
+/**
+ * Session data that a guest reads synchronously, as of the message that carries it. Unchanged fields are
+ * absent.
+ */
 export interface SessionDelta {
   /** Time of the host's clock, in milliseconds. */
   readonly now: number;
@@ -109,7 +120,10 @@ export interface SessionSnapshot {
   readonly id_seed: string;
 }
 
-/** An action of a module that has no answer. The host applies it before it handles any later message of the guest. */
+/**
+ * An action of a module that has no answer. The host applies it before it handles any later message of the
+ * guest.
+ */
 export type Notification = Readonly<
   | { e: "register"; ref: number; event: string; options: JsonObject }
   | { e: "dispose"; ref: number }
@@ -239,7 +253,10 @@ export function keyOf(map: Readonly<Record<string, object>>, item: object): stri
   return found?.[0];
 }
 
-/** Limits of one guest; names and defaults as under `isolation` and `limits` in the policy (src/docs/operating.md). */
+/**
+ * Limits of one guest; names and defaults as under `isolation` and `limits` in the policy
+ * (src/docs/operating.md).
+ */
 export interface GuestLimits extends AnswerBounds {
   readonly memory_mb: number;
   readonly cpu_s: number;
@@ -276,7 +293,10 @@ export interface GuestExit {
 export interface Channel {
   /** Sends a text. Texts for a guest that has exited are dropped. */
   send(text: string): void;
-  /** Sets the milliseconds that the guest may work without another message from the host; 0 means no limit. Tiers without a watchdog ignore it. */
+  /**
+   * Sets the milliseconds that the guest may work without another message from the host; 0 means no limit.
+   * Tiers without a watchdog ignore it.
+   */
   watch(deadline_ms: number): void;
   /** Sets the listener. Called once, before anything is sent. */
   listen(listener: ChannelListener): void;
@@ -284,7 +304,10 @@ export interface Channel {
   kill(exit: GuestExit): Promise<void>;
   /** Resolves when the guest has exited. */
   readonly exited: Promise<GuestExit>;
-  /** Resolves after the exit: true when nothing of the guest is left, false when its worker is still busy and cannot be terminated. */
+  /**
+   * Resolves after the exit: true when nothing of the guest is left, false when its worker is still busy and
+   * cannot be terminated.
+   */
   readonly stopped: Promise<boolean>;
 }
 

@@ -54,7 +54,10 @@ export class Sandbox {
     });
   }
 
-  /** Number of busy workers that were abandoned because Deno cannot terminate them. The process should be restarted. */
+  /**
+   * Number of busy workers that were abandoned because Deno cannot terminate them. The process should be
+   * restarted.
+   */
   get abandoned(): number {
     return this.#abandoned;
   }
@@ -81,7 +84,8 @@ export class Sandbox {
 
   /**
    * Starts a guest and links a module in it.
-   * @throws {PreampError} `isolation_unavailable`; `overloaded`; `module_load_failed`; the error of the module's top level.
+   * @throws {PreampError} `isolation_unavailable`; `overloaded`; `module_load_failed`; the error of the
+   * module's top level.
    */
   async open(request: GuestRequest): Promise<OpenedGuest> {
     const report = hostTiers()[request.tier];

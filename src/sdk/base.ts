@@ -1,6 +1,7 @@
 /**
- * The SDK for modules without `z`: contracts, data models, errors, `defineTool` and the other define functions.
- * A module that imports it instead of `preamp` does not load zod, so that its first session starts sooner.
+ * The SDK for modules without `z`: contracts, data models, errors, `defineTool` and the other define
+ * functions. A module that imports it instead of `preamp` does not load zod, so that its first session starts
+ * sooner.
  *
  * @module
  */

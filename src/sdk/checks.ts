@@ -1,6 +1,6 @@
 /**
- * Checks without a schema library, because they run on every call: of the fields of data models, and of the size
- * of a provider's answer.
+ * Checks without a schema library, because they run on every call: of the fields of data models, and of the
+ * size of a provider's answer.
  */
 import { PreampError } from "./errors.ts";
 import { isObject } from "./json.ts";

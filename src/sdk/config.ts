@@ -20,7 +20,8 @@ export type RefuseConfig = (path: readonly (string | number)[], fact: string, hi
  * a key within two letters of a known one is an error.
  *
  * @param check Checks rules that the schema cannot express; called only if the config fits the schema.
- * @throws {PreampError} `module_invalid`; `details` has every problem with its path, such as `config.rules[0].tool`.
+ * @throws {PreampError} `module_invalid`; `details` has every problem with its path, such as
+ * `config.rules[0].tool`.
  *
  * @example
  * ```ts
@@ -68,8 +69,8 @@ function configError(errors: readonly Finding[]): PreampError {
 }
 
 /**
- * Returns a config in which missing keys have the defaults of the schema, also in objects and lists inside it.
- * Shares the values that it does not change.
+ * Returns a config in which missing keys have the defaults of the schema, also in objects and lists inside
+ * it. Shares the values that it does not change.
  */
 export function withDefaults(value: unknown, schema: JsonObject): unknown {
   if (Array.isArray(schema.anyOf)) {
@@ -127,7 +128,10 @@ export interface ConfigReport {
    * Default: none.
    */
   variables?(path: Path): readonly string[];
-  /** Formats a wrong value. Default: the kind of a text and the value of a number, since a config may hold secrets. */
+  /**
+   * Formats a wrong value. Default: the kind of a text and the value of a number, since a config may hold
+   * secrets.
+   */
   show?(value: unknown): string;
   /** Returns whether a value is not checked, because it is not known yet. Default: no value. */
   unknown?(value: unknown): boolean;
@@ -322,7 +326,10 @@ function wordsOf(schemas: readonly JsonObject[]): string {
   return [...new Set(words)].join(" or ");
 }
 
-/** Returns whether a value has one of the types of a schema; one without types, or with an unknown type, accepts any. */
+/**
+ * Returns whether a value has one of the types of a schema; one without types, or with an unknown type,
+ * accepts any.
+ */
 function fitsType(value: unknown, schema: JsonObject): boolean {
   const types = typesOf(schema);
   return types.length === 0 ||

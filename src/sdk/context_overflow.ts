@@ -2,7 +2,9 @@
 
 /** The numbers of a request that a provider refused as too long; null where it does not state them. */
 export interface ContextOverflow {
-  /** Maximum input tokens of such a request, tools included; without the tokens that are kept for its answer. */
+  /**
+   * Maximum input tokens of such a request, tools included; without the tokens that are kept for its answer.
+   */
   limit_tokens: number | null;
   /** Input tokens of the refused request, tools included, as the provider counts them. */
   requested_tokens: number | null;

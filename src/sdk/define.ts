@@ -1,4 +1,6 @@
-/** `defineTool`, `defineProvider` and the others: typed and checked definitions. Plain objects work as well. */
+/**
+ * `defineTool`, `defineProvider` and the others: typed and checked definitions. Plain objects work as well.
+ */
 import type { ContextManager, Orchestrator } from "./contracts.ts";
 import { fieldError, requireText, requireTexts } from "./checks.ts";
 import type { HookHandler, HookOptions } from "./hooks.ts";
@@ -22,8 +24,9 @@ export type StandardResult<Output> =
   | { readonly issues: readonly StandardIssue[] };
 
 /**
- * A schema of any library that implements Standard Schema (standardschema.dev, version 1) with its JSON Schema
- * extension: zod, Valibot, ArkType and others. So the SDK depends on none of them for the type of a tool's input.
+ * A schema of any library that implements Standard Schema (standardschema.dev, version 1) with its JSON
+ * Schema extension: zod, Valibot, ArkType and others. So the SDK depends on none of them for the type of a
+ * tool's input.
  */
 export interface StandardSchema<Input = unknown, Output = Input> {
   /** Implementation of Standard Schema. */
@@ -86,7 +89,8 @@ export interface ToolDefinition<Schema extends InputSchema> {
  * Input that does not fit gets a `tool_input_invalid` result that lists every problem, so that the model can
  * correct it.
  *
- * @throws {TypeError} when the definition lacks a name, an `input` or `execute`, or `input` does not describe an object.
+ * @throws {TypeError} when the definition lacks a name, an `input` or `execute`, or `input` does not describe
+ * an object.
  *
  * @example A tool with typed input
  * ```ts

@@ -14,7 +14,10 @@ export function nodeCrypto(): NodeCrypto {
     .getBuiltinModule("node:crypto") as NodeCrypto; // every Deno 2 program has `process.getBuiltinModule`
 }
 
-/** Returns the SHA-256 of UTF-8 text or bytes as `sha256-` and standard base64, the form of Subresource Integrity. */
+/**
+ * Returns the SHA-256 of UTF-8 text or bytes as `sha256-` and standard base64, the form of Subresource
+ * Integrity.
+ */
 export function sha256(input: string | Uint8Array): string {
   return `sha256-${nodeCrypto().createHash("sha256").update(input).digest("base64")}`;
 }
@@ -24,7 +27,10 @@ export function canonicalHash(value: unknown): string {
   return sha256(canonicalJson(value));
 }
 
-/** Resolves to the {@link canonicalHash} without loading `node:crypto`: for what a server computes first, and rarely. */
+/**
+ * Resolves to the {@link canonicalHash} without loading `node:crypto`: for what a server computes first, and
+ * rarely.
+ */
 export async function canonicalDigest(value: unknown): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(canonicalJson(value)));
   return `sha256-${new Uint8Array(digest).toBase64()}`;

@@ -20,8 +20,8 @@
  * - `ends_call`: reports the end of a provider call
  * - `ends_deltas`: no delta of the session's current answer follows
  * - `after_cancel`: may follow directly after `cancel:requested` in a turn that stops
- * - `replayed`: only the runtime, the orchestrator and the context manager emit it; these run in a replay too,
- *   and what they emit is compared with the recording. Events of other modules are played back from it
+ * - `replayed`: only the runtime, the orchestrator and the context manager emit it; these run in a replay
+ *   too, and what they emit is compared with the recording. Events of other modules are played back from it
  * - `own_fields`: the fields of its data are the runtime's, so that a field is not redacted for its name.
  *   Replay and recovery read these events: a field named `token` in a tool's input must be in all of them or
  *   in none

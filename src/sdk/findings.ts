@@ -73,8 +73,8 @@ export function checkKeys(
 const MAX_DISTANCE = 2;
 
 /**
- * Returns the known name nearest to a misspelt `name`, with an edit distance of at most {@link MAX_DISTANCE}, or
- * undefined. An edit inserts, deletes or replaces a letter, or swaps two neighbours.
+ * Returns the known name nearest to a misspelt `name`, with an edit distance of at most {@link MAX_DISTANCE},
+ * or undefined. An edit inserts, deletes or replaces a letter, or swaps two neighbours.
  */
 export function didYouMean(name: string, known: Iterable<string>): string | undefined {
   let best: string | undefined;

@@ -75,7 +75,9 @@ export const isMarked: (value: object) => boolean = Mark.isIn;
 /** Returns the estimated size of marked data as JSON in bytes; -1 for data without a mark. */
 export const markedBytes: (value: object) => number = Mark.bytesOf;
 
-/** Returns how many objects and lists of marked data are within each other, itself included; 0 without a mark. */
+/**
+ * Returns how many objects and lists of marked data are within each other, itself included; 0 without a mark.
+ */
 export const markedLevels: (value: object) => number = Mark.levelsOf;
 
 /** Returns whether {@link setClean} was the last search of this data. */

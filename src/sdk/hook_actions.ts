@@ -98,7 +98,9 @@ export interface ApprovalOutcome {
   reason: string | null;
 }
 
-/** Returns what an answer means; `timeout` is a missing answer, null means that there is no approval system. */
+/**
+ * Returns what an answer means; `timeout` is a missing answer, null means that there is no approval system.
+ */
 export function approvalOutcome(
   decision: string | null,
   question: Pick<ApprovalQuestion, "prompt" | "options" | "default">,

@@ -1,7 +1,7 @@
 /**
- * Ids. Those of the host are random: a prefix and 131 random bits, so that an id cannot be guessed. Sandboxed modules create
- * theirs from a seed: the host gives each guest one, and the guest numbers its ids. The seed can be read from an id, so that a
- * replay gives the loop the same seed.
+ * Ids. Those of the host are random: a prefix and 131 random bits, so that an id cannot be guessed. Sandboxed
+ * modules create theirs from a seed: the host gives each guest one, and the guest numbers its ids. The seed
+ * can be read from an id, so that a replay gives the loop the same seed.
  */
 import type { Coordinator } from "./contracts.ts";
 import type { ModuleType } from "./types.ts";

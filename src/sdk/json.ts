@@ -61,8 +61,8 @@ export function toPlainObject(value: unknown): { [key: string]: JsonValue } {
 }
 
 /**
- * Returns a shallow copy of an object if that is a whole copy: it holds only text, numbers, booleans and null;
- * otherwise null. Many events do, and a shallow copy takes a third of the time.
+ * Returns a shallow copy of an object if that is a whole copy: it holds only text, numbers, booleans and
+ * null; otherwise null. Many events do, and a shallow copy takes a third of the time.
  *
  * @param or_marked Whether it may hold marked data too, which copies share.
  */
@@ -280,8 +280,9 @@ export function toFrozenObject(value: unknown): { readonly [key: string]: JsonVa
 }
 
 /**
- * Returns {@link toFrozenObject} of a new object that the caller gives away: a literal whose keys the program chose, without
- * accessors and without a reference to itself. perf: the object itself is frozen; a copy takes four times as long.
+ * Returns {@link toFrozenObject} of a new object that the caller gives away: a literal whose keys the program
+ * chose, without accessors and without a reference to itself. perf: the object itself is frozen; a copy takes
+ * four times as long.
  */
 export function toFrozenOwn(fields: JsonObject): { readonly [key: string]: JsonValue } {
   if (isMarked(fields)) return fields as { [key: string]: JsonValue }; // plain: the mark says so

@@ -1,4 +1,7 @@
-/** Failures of providers: `LLMError`, and its classification from HTTP statuses, messages and errors of vendors' SDKs. */
+/**
+ * Failures of providers: `LLMError`, and its classification from HTTP statuses, messages and errors of
+ * vendors' SDKs.
+ */
 import { type ContextOverflow, readOverflow } from "./context_overflow.ts";
 import { type ErrorCode, errorMessage, errorName, readField, readText } from "./errors.ts";
 

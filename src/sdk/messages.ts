@@ -197,7 +197,8 @@ const ROLES: readonly Role[] = ["system", "developer", "user", "assistant", "fun
 /**
  * Returns a message after checking it.
  *
- * @throws {TypeError} when the role is unknown, the content neither text nor blocks, or a tool message answers no call.
+ * @throws {TypeError} when the role is unknown, the content neither text nor blocks, or a tool message
+ * answers no call.
  */
 export function Message(fields: Message): Message {
   requireObject("Message", "the value", fields);

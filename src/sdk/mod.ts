@@ -1,6 +1,6 @@
 /**
- * The SDK for modules: contracts, data models, errors, `defineTool` and the other define functions, and `z` for
- * schemas.
+ * The SDK for modules: contracts, data models, errors, `defineTool` and the other define functions, and `z`
+ * for schemas.
  *
  * @module
  */

@@ -1,4 +1,6 @@
-/** Money as decimal strings, never as floats, and the prices of models. Calculates in units of 10⁻¹⁸ dollars. */
+/**
+ * Money as decimal strings, never as floats, and the prices of models. Calculates in units of 10⁻¹⁸ dollars.
+ */
 import { isObject, type JsonSchema } from "./json.ts";
 import type { Usage } from "./messages.ts";
 

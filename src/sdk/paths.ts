@@ -40,8 +40,8 @@ export function parentFolder(path: string): string {
 
 /**
  * Resolves to whether a permission of a plan covers a file: it is true, or a list with the file or a folder
- * that contains it. Links are followed first, so that none leads out of a granted folder. An entry that is not
- * absolute covers nothing: it is relative to the plan, whose place is unknown here.
+ * that contains it. Links are followed first, so that none leads out of a granted folder. An entry that is
+ * not absolute covers nothing: it is relative to the plan, whose place is unknown here.
  *
  * @param realPath Resolves to a path with its links followed, such as `Deno.realPath`.
  */

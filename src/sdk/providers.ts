@@ -35,7 +35,10 @@ export interface ConfigField {
   requires_model: boolean;
 }
 
-/** Metadata of a provider. Budgets come from `defaults.context_window` and `defaults.max_output_tokens`, in tokens. */
+/**
+ * Metadata of a provider. Budgets come from `defaults.context_window` and `defaults.max_output_tokens`, in
+ * tokens.
+ */
 export interface ProviderInfo {
   /** Identifier, such as `anthropic`. */
   id: string;
@@ -77,8 +80,8 @@ export interface CompleteOptions {
   onDelta?: (delta: StreamDelta) => void;
   /**
    * Identifies the call. A provider that answers with another provider of the session passes it on, such as a
-   * cache or a router: `coordinator.providers.other.complete(request, options)`. Both are then one call, which is
-   * counted and logged once, with the usage of the provider that answered.
+   * cache or a router: `coordinator.providers.other.complete(request, options)`. Both are then one call,
+   * which is counted and logged once, with the usage of the provider that answered.
    */
   call?: object;
 }

@@ -98,7 +98,8 @@ withSnakeCase(SessionStatusValue);
 /**
  * Returns a session status. Defaults: running, started now, all counters 0, cost unknown.
  *
- * @throws {TypeError} when a counter is not a whole number, a time is invalid, or the cost is a number (a float loses precision).
+ * @throws {TypeError} when a counter is not a whole number, a time is invalid, or the cost is a number (a
+ * float loses precision).
  */
 export function SessionStatus(fields: SessionStatusFields): SessionStatus {
   requireText("SessionStatus", "session_id", fields.session_id);

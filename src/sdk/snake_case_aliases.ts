@@ -1,6 +1,6 @@
 /**
- * Alternative spellings. Method names in camelCase and in Amplifier's snake_case: reads modules that use either
- * spelling, and offers both on our own objects. Names of mount points.
+ * Alternative spellings. Method names in camelCase and in Amplifier's snake_case: reads modules that use
+ * either spelling, and offers both on our own objects. Names of mount points.
  */
 import { isObject, type JsonObject } from "./json.ts";
 import { bind } from "./primordials.ts";

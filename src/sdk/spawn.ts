@@ -26,7 +26,9 @@ export interface SpawnRequest {
   tool_call_id?: string;
   /** Preferred providers of the agent; they come before those of the plan. */
   provider_preferences?: ProviderPreference[];
-  /** Module or instance ids of tools that are not inherited; the overlay's own stay. Excludes `inherit_tools`. */
+  /**
+   * Module or instance ids of tools that are not inherited; the overlay's own stay. Excludes `inherit_tools`.
+   */
   exclude_tools?: string[];
   /** The only tools that are inherited; the overlay's own stay. */
   inherit_tools?: string[];

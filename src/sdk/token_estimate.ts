@@ -1,8 +1,8 @@
 /**
- * Estimates the tokens of texts, messages, tool specifications and requests, without a tokenizer. Splits a text as
- * tokenizers do; each part costs by its class and length. Pairs of letters that are rare in European languages
- * indicate random strings. The costs were fitted against o200k on prose in 70 languages, code, JSON and random
- * strings; tests/sdk/token_estimate_test.ts states the errors.
+ * Estimates the tokens of texts, messages, tool specifications and requests, without a tokenizer. Splits a
+ * text as tokenizers do; each part costs by its class and length. Pairs of letters that are rare in European
+ * languages indicate random strings. The costs were fitted against o200k on prose in 70 languages, code, JSON
+ * and random strings; tests/sdk/token_estimate_test.ts states the errors.
  */
 import { Argument, knownTokens, setTokens } from "./frozen_data.ts";
 import { isObject, type JsonObject } from "./json.ts";
@@ -145,10 +145,11 @@ function isStart(messages: readonly Message[], counted: readonly Message[]): boo
 }
 
 /**
- * Notes the estimated tokens of a new list of frozen messages; {@link RequestMeter} returns them while the list
- * contains the same messages.
+ * Notes the estimated tokens of a new list of frozen messages; {@link RequestMeter} returns them while the
+ * list contains the same messages.
  *
- * @param kept A list that begins with the same messages, and at whose end only messages are added. Default: a copy.
+ * @param kept A list that begins with the same messages, and at whose end only messages are added. Default: a
+ * copy.
  */
 export function noteTokens(
   messages: readonly Message[],
@@ -232,7 +233,8 @@ const USUAL_MARKS =
 /** Marks whose repetitions are one token, as in divider lines. */
 const DIVIDERS = "#*-./=_+%~";
 
-// perf: all costs below are looked up in tables of numbers, because every character of a run's history is counted
+// perf: all costs below are looked up in tables of numbers, because every character of a run's history is
+// counted
 
 /** Class of each UTF-16 code unit; beyond Latin all are `OTHER`. */
 const CLASSES = new Uint8Array(0x10000).fill(OTHER);

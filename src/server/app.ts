@@ -54,8 +54,8 @@ export interface AppOptions {
    */
   cors?: { readonly origins: readonly string[] };
   /**
-   * Addresses of reverse proxies, such as `10.0.0.0/8`, whose `Forwarded` or `X-Forwarded-*` headers name the client, its
-   * scheme and host. Default none: a request comes from its peer.
+   * Addresses of reverse proxies, such as `10.0.0.0/8`, whose `Forwarded` or `X-Forwarded-*` headers name the
+   * client, its scheme and host. Default none: a request comes from its peer.
    */
   trusted_proxies?: readonly string[];
   /**
@@ -76,11 +76,15 @@ export interface AppOptions {
   /** Answers `GET /metrics` without a key. Default false. */
   open_metrics?: boolean;
   /**
-   * Milliseconds after which a response that waits sends a byte that changes nothing, for hosts that stop an idle process: a
-   * comment, an empty line, or a space before JSON. Default: comments of event streams only, every 15 s.
+   * Milliseconds after which a response that waits sends a byte that changes nothing, for hosts that stop an
+   * idle process: a comment, an empty line, or a space before JSON. Default: comments of event streams only,
+   * every 15 s.
    */
   heartbeat_ms?: number;
-  /** Whether a run may continue without an open request. Default true; false for a host that stops idle processes. */
+  /**
+   * Whether a run may continue without an open request. Default true; false for a host that stops idle
+   * processes.
+   */
   background?: boolean;
   /** Receives one record for each request, and one for an error after the response started. */
   log?: Log;
@@ -118,8 +122,8 @@ export function createApp(options: AppOptions): App {
   };
   metrics.watch("preamp_event_streams", () => [{ labels: {}, value: server.streams.size }]);
 
-  // The trie router is built in 1 ms. Hono's default router takes 5 ms, since it compiles the routes into a regular expression,
-  // and saves 0.3 µs for each request.
+  // The trie router is built in 1 ms. Hono's default router takes 5 ms, since it compiles the routes into a
+  // regular expression, and saves 0.3 µs for each request.
   const app = new HonoBase<AppEnv>({ router: new TrieRouter() });
 
   // Steps of every request, the outermost first.

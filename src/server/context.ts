@@ -135,7 +135,10 @@ export type Handler = (context: RequestContext, caller: Caller) => Answer | Prom
 
 /** A function of a {@link DisposerSet}. */
 interface Slot {
-  /** Undefined once it is removed, so that a table that the set has outgrown keeps nothing: src/docs/performance.md#closures */
+  /**
+   * Undefined once it is removed, so that a table that the set has outgrown keeps nothing:
+   * src/docs/performance.md#closures
+   */
   close: (() => void) | undefined;
 }
 

@@ -78,7 +78,10 @@ export interface PreampOptions extends Omit<RuntimeConfig, "log" | "metrics" | "
 export interface Preamp extends App, AsyncDisposable {
   /** The runtime that executes the requests. */
   readonly runtime: Runtime;
-  /** Ends all runs and closes the store. Runs of a crashed server, which it continued, are left to the other servers. */
+  /**
+   * Ends all runs and closes the store. Runs of a crashed server, which it continued, are left to the other
+   * servers.
+   */
   close(): Promise<void>;
 }
 

@@ -16,8 +16,9 @@ export function respond(c: HonoContext, answer: Answer): Response {
 }
 
 /**
- * Returns the body to send and sets the headers about it: a large text is compressed if the client accepts gzip; the answer to
- * a HEAD has the headers of its GET, with the length if that is known, and no body. A stream is cancelled then.
+ * Returns the body to send and sets the headers about it: a large text is compressed if the client accepts
+ * gzip; the answer to a HEAD has the headers of its GET, with the length if that is known, and no body. A
+ * stream is cancelled then.
  */
 function bodyToSend({ headers, body }: Answer, { request, method }: RequestContext): BodyInit | null {
   const is_head = method === "HEAD";
@@ -38,7 +39,10 @@ function bodyToSend({ headers, body }: Answer, { request, method }: RequestConte
   return null;
 }
 
-/** Returns a stream that ends at once. Not null: Deno would add `Content-Length: 0`, but the GET has another length. */
+/**
+ * Returns a stream that ends at once. Not null: Deno would add `Content-Length: 0`, but the GET has another
+ * length.
+ */
 function emptyStream(): ReadableStream<Uint8Array<ArrayBuffer>> {
   return ReadableStream.from([]);
 }

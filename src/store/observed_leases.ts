@@ -1,7 +1,7 @@
 /**
- * Leases in stores that have no clock of their own. The clocks of two servers may differ by minutes and may jump, so the
- * expiry that one server wrote proves nothing to another. A lease counts as expired when it has not been renewed for its
- * duration, measured by the monotonic clock of the server that wants it.
+ * Leases in stores that have no clock of their own. The clocks of two servers may differ by minutes and may
+ * jump, so the expiry that one server wrote proves nothing to another. A lease counts as expired when it has
+ * not been renewed for its duration, measured by the monotonic clock of the server that wants it.
  */
 
 /** A stored lease, as far as it decides who has it. */
@@ -51,8 +51,8 @@ export class ObservedLeases {
   }
 
   /**
-   * Acquires a lease for `ttl_ms`. With `wait` it waits up to that long when the lease of another owner looks expired: it
-   * may be one of a crashed process, or of a living one with another clock.
+   * Acquires a lease for `ttl_ms`. With `wait` it waits up to that long when the lease of another owner looks
+   * expired: it may be one of a crashed process, or of a living one with another clock.
    *
    * @param attempt Acquires the lease if it is free, own, or in the state `expired`.
    * @returns The fencing token, or null while another owner has the lease.

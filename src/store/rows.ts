@@ -1,6 +1,7 @@
 /**
- * Records and changes as rows: JSON becomes text, so that a store writes it without knowing its shape. Cursors of lists: the position
- * of a page's last item, so that items added or deleted meanwhile do not shift the next page.
+ * Records and changes as rows: JSON becomes text, so that a store writes it without knowing its shape.
+ * Cursors of lists: the position of a page's last item, so that items added or deleted meanwhile do not shift
+ * the next page.
  */
 import { PreampError } from "../sdk/errors.ts";
 import type { Change, Page, StoredRecord, VersionedRecord } from "./store.ts";

@@ -1,7 +1,7 @@
 /**
  * The interface of every store: append-only logs, records with compare-and-set, leases with fencing. It knows
- * only names and JSON, not runs, approvals or sessions. Opens the store that the setting `store` names; the code of a store
- * is loaded when it is used.
+ * only names and JSON, not runs, approvals or sessions. Opens the store that the setting `store` names; the
+ * code of a store is loaded when it is used.
  */
 import type { JsonObject } from "../sdk/types.ts";
 
@@ -110,8 +110,9 @@ export interface Store {
   get(kind: string, key: string): Awaitable<VersionedRecord | null>;
   list(kind: string, options: ListOptions): Awaitable<Page>;
   /**
-   * Acquires a lease for `ttl_ms`. Returns its fencing token, or null while another owner has it. A store without a clock
-   * of its own may need up to `ttl_ms` to find out whether a lease has expired; with `wait: false` it returns null then.
+   * Acquires a lease for `ttl_ms`. Returns its fencing token, or null while another owner has it. A store
+   * without a clock of its own may need up to `ttl_ms` to find out whether a lease has expired; with
+   * `wait: false` it returns null then.
    */
   acquire(lease: string, owner: string, ttl_ms: number, wait?: boolean): Awaitable<number | null>;
   /** Renews a lease for `ttl_ms`; returns false when it was lost. */
@@ -146,7 +147,10 @@ export interface Maintenance {
   readonly opened_version: number;
   /** Checks the store and counts its rows; reads everything. */
   state(): Promise<StoreState>;
-  /** Deletes rows that expired before `now_ms` (milliseconds since the epoch) and returns their space to the disk. */
+  /**
+   * Deletes rows that expired before `now_ms` (milliseconds since the epoch) and returns their space to the
+   * disk.
+   */
   vacuum(now_ms: number): Promise<void>;
   close(): Promise<void>;
 }

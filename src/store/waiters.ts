@@ -9,7 +9,9 @@ export class Waiters {
     return this.#waiting.size;
   }
 
-  /** Resolves at the next {@link wakeAll}, when `signal` aborts, or after `timeout_ms`; default: no timeout. */
+  /**
+   * Resolves at the next {@link wakeAll}, when `signal` aborts, or after `timeout_ms`; default: no timeout.
+   */
   wait(signal?: AbortSignal, timeout_ms?: number): Promise<void> {
     if (signal?.aborted) return Promise.resolve();
     return new Promise((resolve) => {

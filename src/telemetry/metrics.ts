@@ -1,6 +1,6 @@
 /**
- * Receives what the parts of a server report, adds it up, and returns it in Prometheus's text format 0.0.4. Adding a value takes
- * 0.1 µs; prom-client takes 1 µs, and a short run adds ten values.
+ * Receives what the parts of a server report, adds it up, and returns it in Prometheus's text format 0.0.4.
+ * Adding a value takes 0.1 µs; prom-client takes 1 µs, and a short run adds ten values.
  */
 import {
   type GaugeName,
@@ -31,7 +31,8 @@ export class Metrics {
   }
 
   /**
-   * Adds to a counter, or to a histogram as one observation. Ignores a value that is not a finite number from 0.
+   * Adds to a counter, or to a histogram as one observation. Ignores a value that is not a finite number
+   * from 0.
    * @param value Default 1.
    */
   record<Name extends RecordedName>(name: Name, labels: Labels<Name>, value = 1): void {
@@ -63,8 +64,8 @@ export class Metrics {
 const EVERY_MS = 250;
 
 /**
- * The longest delay of the event loop's timers since it was last read; `monitorEventLoopDelay` of Deno 2.9 does not see a busy loop.
- * Measures only after the first reading, so that it is free before.
+ * The longest delay of the event loop's timers since it was last read; `monitorEventLoopDelay` of Deno 2.9
+ * does not see a busy loop. Measures only after the first reading, so that it is free before.
  */
 class LoopDelay {
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -137,7 +138,10 @@ class SeriesTable {
     this.#definition = definition;
   }
 
-  /** Returns the series with these labels. perf: one lookup for each label takes a third of one with joined labels. */
+  /**
+   * Returns the series with these labels. perf: one lookup for each label takes a third of one with joined
+   * labels.
+   */
   find(labels: Readonly<Record<string, string>>): Series {
     let found: SeriesByLabel | Series = this.#root;
     for (const label of this.#definition.labels) {

@@ -1,7 +1,10 @@
 /** Finds out whether something receives spans, and imports the rest only then. */
 import type { Tracing } from "./tracing.ts";
 
-/** Where `@opentelemetry/api` 1.x keeps what is registered: by Deno with `OTEL_DENO=true`, or by an application. */
+/**
+ * Where `@opentelemetry/api` 1.x keeps what is registered: by Deno with `OTEL_DENO=true`, or by an
+ * application.
+ */
 const REGISTRY = Symbol.for("opentelemetry.js.api.1");
 
 /** The tracing of one runtime. */

@@ -161,7 +161,9 @@ class RunMetrics {
   }
 }
 
-/** Returns the seconds between two timestamps; 0 for a clock that was set back, NaN if one is not a timestamp. */
+/**
+ * Returns the seconds between two timestamps; 0 for a clock that was set back, NaN if one is not a timestamp.
+ */
 function secondsBetween(start: string, end: string): number {
   return start === end ? 0 : Math.max(0, Date.parse(end) - Date.parse(start)) / 1000;
 }

@@ -32,7 +32,10 @@ interface RunSpansOptions {
 export class RunSpans {
   readonly #options: RunSpansOptions;
   readonly #root: Span;
-  /** Open spans of sessions, model calls and tool calls by {@link sessionKey}, {@link chatKey} and {@link callKey}. */
+  /**
+   * Open spans of sessions, model calls and tool calls by {@link sessionKey}, {@link chatKey} and
+   * {@link callKey}.
+   */
   readonly #open = new Map<string, Span>();
 
   /** Starts the span of the run, as a child of the active one. */

@@ -22,8 +22,8 @@ export class Tracing {
   }
 
   /**
-   * Creates the observer of a run. Its span is a child of the active one; with `earlier` entries it is linked to the span
-   * of the process that wrote them.
+   * Creates the observer of a run. Its span is a child of the active one; with `earlier` entries it is linked
+   * to the span of the process that wrote them.
    */
   run(
     { id, session_id, earlier }: { id: string; session_id: string; earlier: readonly Entry[] },
@@ -51,8 +51,8 @@ export class Tracing {
   }
 
   /**
-   * Names the active span, which Deno made for a request, by the request's route, and links it to the run that the request
-   * is about, such as the one of an approval.
+   * Names the active span, which Deno made for a request, by the request's route, and links it to the run
+   * that the request is about, such as the one of an approval.
    */
   nameRequest(
     { method, route, run_id }: { method: string; route: string | null; run_id: string | null },

@@ -1,4 +1,7 @@
-/** Plans as Amplifier's users write them: git sources, configs of Amplifier's modules, `${VAR}`s of every type. */
+/**
+ * Plans as Amplifier's users write them: git sources, configs of Amplifier's modules, `${VAR}`s of every
+ * type.
+ */
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Caller, Run } from "../../src/runs/types.ts";
 import { assertEquals } from "../assert.ts";

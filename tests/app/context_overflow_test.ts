@@ -1,4 +1,6 @@
-/** A request that is too long, in each vendor's own form: the run compacts, sends it once more, and replays. */
+/**
+ * A request that is too long, in each vendor's own form: the run compacts, sends it once more, and replays.
+ */
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import type { Coordinator, JsonObject } from "../../src/sdk/types.ts";

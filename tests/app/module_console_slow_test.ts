@@ -1,4 +1,6 @@
-/** Tests of modules' console output: lines of the log with the ids of the run, without secrets, in every tier. */
+/**
+ * Tests of modules' console output: lines of the log with the ids of the run, without secrets, in every tier.
+ */
 import { assertEquals } from "../assert.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";

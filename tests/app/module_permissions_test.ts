@@ -1,4 +1,7 @@
-/** Tests of effective permissions in this process: queried from Deno, and tried in a worker with exactly these permissions. */
+/**
+ * Tests of effective permissions in this process: queried from Deno, and tried in a worker with exactly these
+ * permissions.
+ */
 import { pathToFileURL } from "node:url";
 import {
   displayGrant,
@@ -317,7 +320,10 @@ function dataUrl(code: string): string {
   return `data:text/javascript,${encodeURIComponent(code)}`;
 }
 
-/** Returns the entries of `asked` that a process with these flags has: `permission entry`, or the permission alone for all of it. */
+/**
+ * Returns the entries of `asked` that a process with these flags has: `permission entry`, or the permission
+ * alone for all of it.
+ */
 async function heldWith(flags: readonly string[], asked: readonly string[]): Promise<string[]> {
   const own = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href);
   const code = `import { grantedToProcess } from ${own("app/module_permissions.ts")};

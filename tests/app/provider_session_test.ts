@@ -1,4 +1,6 @@
-/** Sessions on real providers: what goes back to a vendor, cache breakpoints, and a change of the provider. */
+/**
+ * Sessions on real providers: what goes back to a vendor, cache breakpoints, and a change of the provider.
+ */
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Runtime } from "../../src/app/types.ts";
 import type { Caller } from "../../src/runs/types.ts";

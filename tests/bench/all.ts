@@ -1,6 +1,6 @@
 /**
- * `deno task bench`: runs all benches in sequence, or those named as arguments, such as `loop http`. When one fails, the others
- * still run and the exit code is 1.
+ * `deno task bench`: runs all benches in sequence, or those named as arguments, such as `loop http`. When one
+ * fails, the others still run and the exit code is 1.
  */
 import { print } from "./figures.ts";
 

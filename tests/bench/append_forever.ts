@@ -1,4 +1,6 @@
-/** Appends to a log until it is killed; prints the number of each entry once the store has acknowledged it. */
+/**
+ * Appends to a log until it is killed; prints the number of each entry once the store has acknowledged it.
+ */
 import { openStore } from "../../src/server/mod.ts";
 
 const [url = "", log = ""] = Deno.args;

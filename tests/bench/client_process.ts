@@ -23,7 +23,10 @@ export async function sendRequests(load: Load): Promise<Sent> {
   );
 }
 
-/** Runs a client of this folder with a file of the request's bytes, host, port and `args`. Resolves to its one JSON line. */
+/**
+ * Runs a client of this folder with a file of the request's bytes, host, port and `args`. Resolves to its one
+ * JSON line.
+ */
 export async function runClient<Figures>(
   script: string,
   { url, headers, body, folder }: Pick<Load, "url" | "headers" | "body" | "folder">,

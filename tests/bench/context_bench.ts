@@ -1,6 +1,7 @@
 /**
- * Context: µs per request of `context-simple` at 100, 1,000 and 10,000 messages, compared with a simple trimmer and a floor
- * that only appends; how often a view starts with the previous view; broken pairs; tokens sent; error of the token estimate.
+ * Context: µs per request of `context-simple` at 100, 1,000 and 10,000 messages, compared with a simple
+ * trimmer and a floor that only appends; how often a view starts with the previous view; broken pairs; tokens
+ * sent; error of the token estimate.
  *
  *   deno run -A tests/bench/context_bench.ts
  */

@@ -28,7 +28,9 @@ export interface ContextFigures {
   readonly over: number;
   /** Tokens of all requests, counted with o200k. */
   readonly sent: number;
-  /** Tokens of `sent` that a prompt cache would contain: those in the prefix shared with the previous request. */
+  /**
+   * Tokens of `sent` that a prompt cache would contain: those in the prefix shared with the previous request.
+   */
   readonly cached: number;
 }
 

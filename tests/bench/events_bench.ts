@@ -1,6 +1,6 @@
 /**
- * Events: microseconds per emitted event of the kernel, including its log entry, without hooks and with ten. The floor calls
- * ten hooks in turn, each with its own copy of the payload.
+ * Events: microseconds per emitted event of the kernel, including its log entry, without hooks and with ten.
+ * The floor calls ten hooks in turn, each with its own copy of the payload.
  *
  *   deno run tests/bench/events_bench.ts [events] [rounds]
  */

@@ -1,4 +1,7 @@
-/** Serves `createPreamp().fetch` by a bare `Deno.serve`, without keys and rates, runs in memory. Prints its address. */
+/**
+ * Serves `createPreamp().fetch` by a bare `Deno.serve`, without keys and rates, runs in memory. Prints its
+ * address.
+ */
 import { createPreamp, defaultPolicy } from "preamp/server";
 
 const policy = defaultPolicy();

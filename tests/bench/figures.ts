@@ -3,7 +3,10 @@
 /** One cell of a table. */
 export type Cell = string | number;
 
-/** Returns the middle value; the mean of the two middle ones for an even count. @throws {RangeError} for an empty list. */
+/**
+ * Returns the middle value; the mean of the two middle ones for an even count. @throws {RangeError} for an
+ * empty list.
+ */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -20,8 +23,8 @@ export async function timed(run: () => unknown): Promise<number> {
 }
 
 /**
- * Times several functions in turn for `rounds` rounds, so that a slow moment of the machine affects all of them. Resolves to
- * the median milliseconds of each. A first round warms up and is not counted.
+ * Times several functions in turn for `rounds` rounds, so that a slow moment of the machine affects all of
+ * them. Resolves to the median milliseconds of each. A first round warms up and is not counted.
  */
 export async function compare<Name extends string>(
   rounds: number,

@@ -1,6 +1,6 @@
 /**
- * A minimal server of live streams: writes the marks of `provider_clock.ts` as server-sent events, one write for each, and
- * nothing else. Arguments: deltas, interval in ms. Prints its address.
+ * A minimal server of live streams: writes the marks of `provider_clock.ts` as server-sent events, one write
+ * for each, and nothing else. Arguments: deltas, interval in ms. Prints its address.
  */
 import { markOf } from "./modules/provider_clock.ts";
 

@@ -1,7 +1,7 @@
 /**
- * The least that a durable answer costs: reads each body, adds one row with it to a SQLite file as durably as Preamp does
- * (write-ahead log, `synchronous=FULL`), one commit for each request, and returns the same bytes. Arguments: a file with the
- * bytes, a file for SQLite. Prints its address.
+ * The least that a durable answer costs: reads each body, adds one row with it to a SQLite file as durably as
+ * Preamp does (write-ahead log, `synchronous=FULL`), one commit for each request, and returns the same bytes.
+ * Arguments: a file with the bytes, a file for SQLite. Prints its address.
  */
 import { DatabaseSync } from "node:sqlite";
 

@@ -1,6 +1,6 @@
 /**
- * A minimal Hono server: parses each body as JSON and returns the same JSON, as an application would. The argument is a file
- * with the JSON. Prints its address.
+ * A minimal Hono server: parses each body as JSON and returns the same JSON, as an application would. The
+ * argument is a file with the JSON. Prints its address.
  */
 import { Hono } from "hono";
 

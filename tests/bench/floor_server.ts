@@ -1,6 +1,6 @@
 /**
- * A minimal Deno server: parses each request body as JSON and returns the same bytes. The argument is a file with `{headers, body}`;
- * without it the body is `ok`. Prints its address.
+ * A minimal Deno server: parses each request body as JSON and returns the same bytes. The argument is a file
+ * with `{headers, body}`; without it the body is `ok`. Prints its address.
  */
 interface Answer {
   headers: Record<string, string>;

@@ -1,6 +1,6 @@
 /**
- * A minimal streaming Deno server: reads each request body and streams the same events, one write for each. The argument is a
- * file with the bytes of the events. Prints its address.
+ * A minimal streaming Deno server: reads each request body and streams the same events, one write for each.
+ * The argument is a file with the bytes of the events. Prints its address.
  */
 const [path = ""] = Deno.args;
 const frames = Deno.readTextFileSync(path).split("\n\n").filter((frame) => frame !== "")

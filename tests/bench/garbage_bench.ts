@@ -1,6 +1,6 @@
 /**
- * Garbage: KB of a request with a short run that only a full garbage collection frees, of ten requests at once. Exits with 1
- * above 18 KB.
+ * Garbage: KB of a request with a short run that only a full garbage collection frees, of ten requests at
+ * once. Exits with 1 above 18 KB.
  *
  *   deno run -A --v8-flags=--expose-gc tests/bench/garbage_bench.ts
  */

@@ -1,6 +1,7 @@
 /**
- * Half-open connections: clients send the beginning of a header and never the rest. Measured are the server's memory, the time
- * until it has closed all of them, and the 99th percentile of other requests meanwhile, compared with the time before.
+ * Half-open connections: clients send the beginning of a header and never the rest. Measured are the server's
+ * memory, the time until it has closed all of them, and the 99th percentile of other requests meanwhile,
+ * compared with the time before.
  *
  *   deno run -A tests/bench/half_open_bench.ts [connections]
  */

@@ -1,6 +1,7 @@
 /**
- * Opens connections and sends the beginning of a request on each, which it never finishes. Prints one line once all are open,
- * then one JSON line once the server has closed all of them, or after `max_s` seconds: {@link HalfOpen}.
+ * Opens connections and sends the beginning of a request on each, which it never finishes. Prints one line
+ * once all are open, then one JSON line once the server has closed all of them, or after `max_s` seconds:
+ * {@link HalfOpen}.
  *
  * Arguments: host, port, connections, max_s.
  */
@@ -8,7 +9,9 @@
 /** What became of the connections. */
 export interface HalfOpen {
   readonly closed: number;
-  /** Seconds from the first connection until the server closed the last one, and until all of them were open. */
+  /**
+   * Seconds from the first connection until the server closed the last one, and until all of them were open.
+   */
   readonly closed_after_s: number;
   readonly opened_after_s: number;
 }

@@ -1,6 +1,7 @@
 /**
- * Hooks: one iteration of `loop-basic` (as in loop_bench.ts) without hooks, with the built-in hooks, and with one and ten
- * handlers for each event; compared with the hand-written loop and with the iteration without hooks.
+ * Hooks: one iteration of `loop-basic` (as in loop_bench.ts) without hooks, with the built-in hooks, and with
+ * one and ten handlers for each event; compared with the hand-written loop and with the iteration without
+ * hooks.
  *
  *   deno run -A tests/bench/hooks_bench.ts [rounds]
  */

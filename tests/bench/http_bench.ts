@@ -1,7 +1,8 @@
 /**
- * Requests per second, their 99th percentile and processor time: `POST /v1/runs` with an inline plan (one answer, no tool, memory
- * store, JSON) over `createPreamp().fetch` and through `preamp serve`, compared with a bare `Deno.serve` and with Hono that parse
- * the same body and return the same bytes. Client and servers are separate processes; the number of requests is fixed.
+ * Requests per second, their 99th percentile and processor time: `POST /v1/runs` with an inline plan (one
+ * answer, no tool, memory store, JSON) over `createPreamp().fetch` and through `preamp serve`, compared with
+ * a bare `Deno.serve` and with Hono that parse the same body and return the same bytes. Client and servers
+ * are separate processes; the number of requests is fixed.
  *
  *   deno run -A tests/bench/http_bench.ts [requests] [rounds]
  */
@@ -79,7 +80,10 @@ function script(name: string, ...args: string[]): Program {
   };
 }
 
-/** Resolves to files for the floors: the runtime's response to the request with its headers, and its JSON alone. */
+/**
+ * Resolves to files for the floors: the runtime's response to the request with its headers, and its JSON
+ * alone.
+ */
 async function answerFiles(url: string): Promise<{ raw: string; json: string }> {
   const response = await fetch(`${url}/v1/runs`, {
     method: "POST",

@@ -1,8 +1,9 @@
 /**
- * A small HTTP/1.1 client: repeats a request over a few persistent connections and counts complete responses. It uses raw TCP,
- * because `fetch` would cost more than the measured request.
+ * A small HTTP/1.1 client: repeats a request over a few persistent connections and counts complete responses.
+ * It uses raw TCP, because `fetch` would cost more than the measured request.
  *
- * Arguments: a file with the request's bytes, host, port, requests, connections. Writes one JSON line: {@link Sent}.
+ * Arguments: a file with the request's bytes, host, port, requests, connections. Writes one JSON line:
+ * {@link Sent}.
  */
 import { ResponseReader } from "./response_reader.ts";
 

@@ -1,6 +1,7 @@
 /**
- * Inputs: ms to read inputs on which a careless reader takes minutes; the time to find the last of 200 keys against the first;
- * a compiled plan against the time of its hash; memory to refuse a compressed module. Exits with 1 above a bound.
+ * Inputs: ms to read inputs on which a careless reader takes minutes; the time to find the last of 200 keys
+ * against the first; a compiled plan against the time of its hash; memory to refuse a compressed module.
+ * Exits with 1 above a bound.
  *
  *   deno run -A tests/bench/inputs_bench.ts
  */

@@ -1,7 +1,8 @@
 /**
- * Live streams through `preamp serve`: 200 clients read a run each, whose model makes 50 deltas a second. Every delta must
- * arrive, once and in order. Measured are the milliseconds from the making of a delta to its arrival at the client and the
- * server's processor time, compared with a bare `Deno.serve` that writes the same deltas on the same clock.
+ * Live streams through `preamp serve`: 200 clients read a run each, whose model makes 50 deltas a second.
+ * Every delta must arrive, once and in order. Measured are the milliseconds from the making of a delta to its
+ * arrival at the client and the server's processor time, compared with a bare `Deno.serve` that writes the
+ * same deltas on the same clock.
  *
  *   deno run -A tests/bench/live_streams_bench.ts [seconds] [streams] [store]
  */

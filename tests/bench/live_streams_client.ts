@@ -1,6 +1,6 @@
 /**
- * Reads many live streams at once over raw connections and checks every event. Arguments: a file with the request's bytes,
- * host, port, streams, deltas of each. Writes one JSON line: {@link Read}.
+ * Reads many live streams at once over raw connections and checks every event. Arguments: a file with the
+ * request's bytes, host, port, streams, deltas of each. Writes one JSON line: {@link Read}.
  */
 import { ResponseReader } from "./response_reader.ts";
 

@@ -1,6 +1,7 @@
 /**
- * Modules by URL: loads graphs of 1, 10 and 100 files over HTTP on loopback, compared with a bare esbuild-wasm bundle of the
- * same files with esbuild initialised. Also measures requests of a cached graph, and memory before, during and after.
+ * Modules by URL: loads graphs of 1, 10 and 100 files over HTTP on loopback, compared with a bare
+ * esbuild-wasm bundle of the same files with esbuild initialised. Also measures requests of a cached graph,
+ * and memory before, during and after.
  *
  *   deno run -A tests/bench/loader_bench.ts [rounds]
  */

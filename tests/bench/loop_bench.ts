@@ -1,7 +1,8 @@
 /**
- * The loop: one iteration of `loop-basic` in a complete run (guards, events, hooks, log, memory store), compared with a
- * hand-written loop over the same provider and tool, in runs of 1, 50 and 1,000 iterations. Also compares the first with the
- * last hundred iterations of the longest run, and measures a thousand deltas of `loop-streaming`, read from the log.
+ * The loop: one iteration of `loop-basic` in a complete run (guards, events, hooks, log, memory store),
+ * compared with a hand-written loop over the same provider and tool, in runs of 1, 50 and 1,000 iterations.
+ * Also compares the first with the last hundred iterations of the longest run, and measures a thousand deltas
+ * of `loop-streaming`, read from the log.
  *
  *   deno run -A tests/bench/loop_bench.ts [rounds]
  */

@@ -71,8 +71,8 @@ const WARM_UP_ITERATIONS = 200;
 const MEMORY_RUNS = 3;
 
 /**
- * Measures time: runs of 1, 50 and 1,000 iterations, both ends of the longest run, and a thousand deltas. Both loops warm up
- * first until they are compiled, because processor time includes the compiler's threads.
+ * Measures time: runs of 1, 50 and 1,000 iterations, both ends of the longest run, and a thousand deltas.
+ * Both loops warm up first until they are compiled, because processor time includes the compiler's threads.
  */
 export async function measureLoop(loop: MeasuredLoop, options: LoopOptions): Promise<LoopFigures> {
   const { rounds } = options;

@@ -20,8 +20,9 @@ export const STREAM: JsonObject = {
 };
 
 /**
- * Returns the config for a run of `iterations` iterations; all but the last call the calculator. At the `probed` calls (from 0)
- * the provider waits on its clock for a special delay, which a {@link ProbeClock} recognises.
+ * Returns the config for a run of `iterations` iterations; all but the last call the calculator. At the
+ * `probed` calls (from 0) the provider waits on its clock for a special delay, which a {@link ProbeClock}
+ * recognises.
  */
 export function scriptOf(iterations: number, probed: readonly number[] = []): JsonObject {
   const usage = { input_tokens: 10, output_tokens: 5 };

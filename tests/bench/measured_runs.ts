@@ -10,11 +10,14 @@ import { MemoryStore, type MemoryStoreOptions } from "../../src/store/memory.ts"
 /** A runtime for a bench. */
 export interface MeasuredRuns extends AsyncDisposable {
   /**
-   * Runs one prompt with `loop-basic`, the calculator and provider-mock with this config. Keys of `plan` replace those of the
-   * plan.
+   * Runs one prompt with `loop-basic`, the calculator and provider-mock with this config. Keys of `plan`
+   * replace those of the plan.
    */
   run(prompt: string, provider_config: JsonObject, plan?: JsonObject): Promise<Run>;
-  /** Does the same with `loop-streaming` while a reader follows the log. Resolves to the run and the number of deltas read. */
+  /**
+   * Does the same with `loop-streaming` while a reader follows the log. Resolves to the run and the number of
+   * deltas read.
+   */
   stream(prompt: string, provider_config: JsonObject): Promise<{ run: Run; deltas: number }>;
   /** Resolves to all entries of a run's log. */
   entries(run_id: string): Promise<Entry[]>;

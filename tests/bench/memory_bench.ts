@@ -1,6 +1,6 @@
 /**
- * Memory: heap of 1,000 iterations during a run, and of its log afterwards. Then many runs with a small store: growth after the
- * store is full is a leak. The figure is the slope over the second half.
+ * Memory: heap of 1,000 iterations during a run, and of its log afterwards. Then many runs with a small
+ * store: growth after the store is full is a leak. The figure is the slope over the second half.
  *
  *   deno run -A --v8-flags=--expose-gc tests/bench/memory_bench.ts [runs]
  */

@@ -68,7 +68,10 @@ function stop(child: Deno.ChildProcess, signal: Deno.Signal): void {
   }
 }
 
-/** Resolves to the first line of a stream, or to all of it without a line feed. The rest is read and discarded. */
+/**
+ * Resolves to the first line of a stream, or to all of it without a line feed. The rest is read and
+ * discarded.
+ */
 async function firstLine(stream: ReadableStream<Uint8Array>): Promise<{ line: string; rest: Promise<void> }> {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -110,7 +113,8 @@ export async function processorMs(pid: number): Promise<number | null> {
   try {
     let total = 0;
     for await (const { name } of Deno.readDir(`/proc/${pid}/task`)) {
-      // nanoseconds on a processor come first (Linux, Documentation/scheduler/sched-stats); `stat` counts in hundredths
+      // nanoseconds on a processor come first (Linux, Documentation/scheduler/sched-stats); `stat` counts in
+      // hundredths
       total += Number((await Deno.readTextFile(`/proc/${pid}/task/${name}/schedstat`)).split(" ")[0]);
     }
     return total / 1e6;

@@ -1,6 +1,7 @@
 /**
- * Measures what a provider adds to its vendor's own client: a whole answer, and a stream of 200 deltas. Both sides
- * send the same request with 20 messages to the same server in another thread, and keep the whole answer.
+ * Measures what a provider adds to its vendor's own client: a whole answer, and a stream of 200 deltas. Both
+ * sides send the same request with 20 messages to the same server in another thread, and keep the whole
+ * answer.
  */
 import { Anthropic } from "@anthropic-ai/sdk";
 // @ts-types="../../modules/provider-gemini/client_types.ts"

@@ -1,6 +1,7 @@
 /**
- * Races between two servers on one store, many times: decisions about one approval, one idempotency key, one session,
- * cancelling while the run ends. Prints the races per second; fails when a race has no winner or more than one.
+ * Races between two servers on one store, many times: decisions about one approval, one idempotency key, one
+ * session, cancelling while the run ends. Prints the races per second; fails when a race has no winner or
+ * more than one.
  *
  *   deno run -A tests/bench/races_bench.ts [rounds]
  */

@@ -1,7 +1,8 @@
 /**
- * Several servers on one database: durable runs per second of one, two and three `preamp serve` on one Postgres, all busy; the
- * processor time of a run in the servers and in Postgres; and what Postgres' backends wait for meanwhile, which shows where
- * the database is busy. Servers and Postgres share the cores of this machine: runs/s grow with servers until those are used.
+ * Several servers on one database: durable runs per second of one, two and three `preamp serve` on one
+ * Postgres, all busy; the processor time of a run in the servers and in Postgres; and what Postgres' backends
+ * wait for meanwhile, which shows where the database is busy. Servers and Postgres share the cores of this
+ * machine: runs/s grow with servers until those are used.
  *
  *   deno run -A tests/bench/replicas_bench.ts [requests for each server] [connections to each]
  */
@@ -130,7 +131,10 @@ async function times(servers: readonly ServerProcess[]): Promise<{ servers: numb
   };
 }
 
-/** Looks at Postgres' backends until the signal aborts. Resolves to the mean number of working ones by what they do. */
+/**
+ * Looks at Postgres' backends until the signal aborts. Resolves to the mean number of working ones by what
+ * they do.
+ */
 async function sampleBackends(signal: AbortSignal): Promise<Record<string, number>> {
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();

@@ -2,7 +2,9 @@
 
 const decoder = new TextDecoder("latin1");
 
-/** Reads responses in sequence; discards their bodies, except that of a response that is read with `chunks`. */
+/**
+ * Reads responses in sequence; discards their bodies, except that of a response that is read with `chunks`.
+ */
 export class ResponseReader {
   readonly #connection: Deno.Conn;
   readonly #buffer = new Uint8Array(64 * 1024);
@@ -24,7 +26,10 @@ export class ResponseReader {
     return lines[0]?.split(" ")[1] ?? "";
   }
 
-  /** Yields the chunks of the next response's body as they arrive. @throws {Error} when it is not a chunked 200. */
+  /**
+   * Yields the chunks of the next response's body as they arrive. @throws {Error} when it is not a
+   * chunked 200.
+   */
   async *chunks(): AsyncGenerator<string> {
     const head = await this.#until("\r\n\r\n");
     if (!/^HTTP\/1\.1 200 /.test(head) || !/^transfer-encoding: chunked$/im.test(head)) {

@@ -1,7 +1,7 @@
 /**
- * Alternating measurements: the compared functions run in sequence within each round, and ratios are computed within a round, so
- * that a slow moment of the machine affects both sides. Elapsed time and processor time are measured; processor time excludes
- * other processes.
+ * Alternating measurements: the compared functions run in sequence within each round, and ratios are computed
+ * within a round, so that a slow moment of the machine affects both sides. Elapsed time and processor time
+ * are measured; processor time excludes other processes.
  */
 import process from "node:process";
 import { median } from "./figures.ts";
@@ -34,7 +34,10 @@ export async function take(run: () => unknown): Promise<Taken> {
   return taken();
 }
 
-/** Runs all functions in turn for `rounds` rounds and resolves to their times. A first round warms up and is not counted. */
+/**
+ * Runs all functions in turn for `rounds` rounds and resolves to their times. A first round warms up and is
+ * not counted.
+ */
 export async function takeTurns<Name extends string>(
   rounds: number,
   runs: Record<Name, () => unknown>,

@@ -1,7 +1,7 @@
 /**
- * A whole run (plan check, session, guards, events, log, memory store) beside a bare loop over the same model and tool,
- * which do nothing: one completion, a tool turn in runs of 50 and 1,000, a parallel call, a streamed delta; without hooks,
- * with one hook on every event, and with ten registered secrets.
+ * A whole run (plan check, session, guards, events, log, memory store) beside a bare loop over the same model
+ * and tool, which do nothing: one completion, a tool turn in runs of 50 and 1,000, a parallel call, a
+ * streamed delta; without hooks, with one hook on every event, and with ten registered secrets.
  *
  *   deno run -A tests/bench/run_bench.ts [rounds]
  */

@@ -1,6 +1,7 @@
 /**
- * The scenarios of `run_bench.ts` and of the comparison with other libraries (`peers/`): runs whose model and tool do
- * nothing, with an argument of 200 bytes and a result of 1 KB for each call; and the bare loop, which is their floor.
+ * The scenarios of `run_bench.ts` and of the comparison with other libraries (`peers/`): runs whose model and
+ * tool do nothing, with an argument of 200 bytes and a result of 1 KB for each call; and the bare loop, which
+ * is their floor.
  */
 import type { Message, ToolResult } from "../../src/sdk/types.ts";
 import { noop, type Script, scriptedProvider } from "./modules/scripted.ts";

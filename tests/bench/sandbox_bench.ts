@@ -1,6 +1,6 @@
 /**
- * Sandboxed modules: start to a tool's first answer, a warm call, a large answer, memory, many at once, and a call within a turn;
- * compared with a worker, and with a child process with a worker, that only echo.
+ * Sandboxed modules: start to a tool's first answer, a warm call, a large answer, memory, many at once, and a
+ * call within a turn; compared with a worker, and with a child process with a worker, that only echo.
  *
  *   deno run -A tests/bench/sandbox_bench.ts [rounds] [path of the compiled program]
  */

@@ -1,4 +1,7 @@
-/** Complete runs of the scenarios of `run_scenarios.ts`, with a memory store and limits that no scenario reaches. */
+/**
+ * Complete runs of the scenarios of `run_scenarios.ts`, with a memory store and limits that no scenario
+ * reaches.
+ */
 import { createRuntime } from "../../src/app/runtime.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import type { Caller, Run, RunHandle } from "../../src/runs/types.ts";

@@ -1,7 +1,8 @@
 /**
- * Stalled readers: clients open the event stream of a run with much output and read nothing. Measured are the server's memory for
- * each of them, how it grows while the run continues, the 99th percentile of other requests, and the time that the server needs to
- * stop while the streams are open. The same run without readers is the floor.
+ * Stalled readers: clients open the event stream of a run with much output and read nothing. Measured are the
+ * server's memory for each of them, how it grows while the run continues, the 99th percentile of other
+ * requests, and the time that the server needs to stop while the streams are open. The same run without
+ * readers is the floor.
  *
  *   deno run -A tests/bench/slow_readers_bench.ts [readers] [seconds]
  */
@@ -11,7 +12,10 @@ import { probe, type Probed } from "./probes.ts";
 
 const readers = Number(Deno.args[0] ?? 200);
 const seconds = Number(Deno.args[1] ?? 60); // the buffers of the sockets are full after about ten
-/** Milliseconds between two deltas, and their characters: enough to fill the buffers of the sockets within some seconds. */
+/**
+ * Milliseconds between two deltas, and their characters: enough to fill the buffers of the sockets within
+ * some seconds.
+ */
 const INTERVAL_MS = 20;
 const PADDING = 16_000;
 /** Memory of a reader, growth of all of them in the second half, and time of the stop. */

@@ -1,7 +1,7 @@
 /**
- * Start: milliseconds from the start of a process to the response of its first run, and with each store until it is ready
- * (`GET /readyz`); idle memory; size of the executable. Ratios are to the first response of an empty Deno server that is started
- * the same way.
+ * Start: milliseconds from the start of a process to the response of its first run, and with each store until
+ * it is ready (`GET /readyz`); idle memory; size of the executable. Ratios are to the first response of an
+ * empty Deno server that is started the same way.
  *
  *   deno run -A tests/bench/start_bench.ts [rounds]
  */

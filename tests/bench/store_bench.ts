@@ -1,7 +1,7 @@
 /**
- * What a lasting store costs: runs per second through `createPreamp().fetch` for each store, with 1 and 32 requests at once,
- * compared with the memory store; and what a crash loses: a process that appends to a log is killed with SIGKILL, and every
- * entry that it had acknowledged must be there.
+ * What a lasting store costs: runs per second through `createPreamp().fetch` for each store, with 1 and 32
+ * requests at once, compared with the memory store; and what a crash loses: a process that appends to a log
+ * is killed with SIGKILL, and every entry that it had acknowledged must be there.
  *
  *   deno run -A tests/bench/store_bench.ts [runs] [kills]
  *   deno run -A tests/bench/store_bench.ts 0 100   # only kills

@@ -1,7 +1,8 @@
 /**
- * Durable runs over HTTP: requests per second and the 99th percentile of `POST /v1/runs` through `preamp serve` with each
- * store, 1, 8 and 32 at once, compared with `Deno.serve` and Hono that read the same request and return the same bytes, and
- * with `Deno.serve` that also stores one row durably. An answered run is durable.
+ * Durable runs over HTTP: requests per second and the 99th percentile of `POST /v1/runs` through
+ * `preamp serve` with each store, 1, 8 and 32 at once, compared with `Deno.serve` and Hono that read the same
+ * request and return the same bytes, and with `Deno.serve` that also stores one row durably. An answered run
+ * is durable.
  *
  *   deno run -A tests/bench/store_requests_bench.ts [requests]
  */

@@ -1,7 +1,7 @@
 /**
- * Streams: one delta from the provider through hooks, log and SSE to an HTTP client (`POST /v1/runs` with a named plan,
- * `loop-streaming`, memory store), compared with a bare `Deno.serve` that streams the same events, one write for each. Client
- * and servers are separate processes.
+ * Streams: one delta from the provider through hooks, log and SSE to an HTTP client (`POST /v1/runs` with a
+ * named plan, `loop-streaming`, memory store), compared with a bare `Deno.serve` that streams the same
+ * events, one write for each. Client and servers are separate processes.
  *
  *   deno run -A tests/bench/stream_bench.ts [streams] [rounds]
  */

@@ -1,6 +1,6 @@
 /**
- * Parallel tools: eight calls in one answer of `loop-streaming`, each waiting for a timer, compared with a `Promise.all` of the
- * same eight calls; and the processor time of a call.
+ * Parallel tools: eight calls in one answer of `loop-streaming`, each waiting for a timer, compared with a
+ * `Promise.all` of the same eight calls; and the processor time of a call.
  *
  *   deno run -A tests/bench/tools_bench.ts [rounds]
  */

@@ -1,4 +1,7 @@
-/** Deterministic transcripts like those of agents: a task, rounds of calls with results of all sizes, and some user messages. */
+/**
+ * Deterministic transcripts like those of agents: a task, rounds of calls with results of all sizes, and some
+ * user messages.
+ */
 import type { Message } from "../../src/sdk/types.ts";
 
 /** Returns the system message and the first prompt. */
@@ -13,7 +16,10 @@ export function opening(): Message[] {
   ];
 }
 
-/** Returns the messages of round `round`: a call and its result, two calls every seventh round, a user message every twentieth. */
+/**
+ * Returns the messages of round `round`: a call and its result, two calls every seventh round, a user message
+ * every twentieth.
+ */
 export function roundOf(round: number): Message[] {
   const random = numbers(round);
   const messages: Message[] = [];

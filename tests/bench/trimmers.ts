@@ -33,8 +33,8 @@ export async function ours(config: JsonObject = {}): Promise<Trimmer> {
 }
 
 /**
- * Returns a simple trimmer: tokens are characters ÷ 4; from 0.9 of the budget on it drops the oldest messages down to 0.7 and
- * counts again after each one.
+ * Returns a simple trimmer: tokens are characters ÷ 4; from 0.9 of the budget on it drops the oldest messages
+ * down to 0.7 and counts again after each one.
  */
 export function simpleTrimmer(): Trimmer {
   const messages: { message: Message; chars: number }[] = [];

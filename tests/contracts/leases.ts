@@ -1,6 +1,6 @@
 /**
- * Leases among servers whose clocks differ: a test for stores that several processes share. A living server keeps its lease
- * whatever the clocks say, and that of a dead one expires.
+ * Leases among servers whose clocks differ: a test for stores that several processes share. A living server
+ * keeps its lease whatever the clocks say, and that of a dead one expires.
  */
 import type { Store } from "../../src/store/store.ts";
 import { assert, assertEquals } from "../assert.ts";

@@ -1,6 +1,6 @@
 /**
- * The store contract as a test suite: atomic commits, compare-and-set, fencing, lists with cursors, leases, expiry. Run by
- * the tests of each store, synchronous or asynchronous.
+ * The store contract as a test suite: atomic commits, compare-and-set, fencing, lists with cursors, leases,
+ * expiry. Run by the tests of each store, synchronous or asynchronous.
  */
 import { ConflictError, type Fence, type Store, type StoredRecord } from "../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";

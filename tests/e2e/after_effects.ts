@@ -1,6 +1,6 @@
 /**
- * What must hold after any test of the program, whatever the test was about: every run that has ended replays as it was recorded,
- * and every line of the log is JSON of at most 16 KiB.
+ * What must hold after any test of the program, whatever the test was about: every run that has ended replays
+ * as it was recorded, and every line of the log is JSON of at most 16 KiB.
  */
 import { assert, assertEquals } from "../assert.ts";
 import type { Ended, Json, ServerProgram } from "./program.ts";
@@ -61,7 +61,8 @@ export type Result = Pick<Ended, "code" | "stdout" | "stderr">;
 /**
  * Replays a run of `preamp run`: one that was saved, else the same command's once more, saved.
  *
- * @param run Runs the program again, with the same input or another one; may do so in this process, which needs no start.
+ * @param run Runs the program again, with the same input or another one; may do so in this process, which
+ * needs no start.
  */
 export async function assertCommandReplays(
   args: readonly string[],

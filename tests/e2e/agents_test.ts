@@ -1,4 +1,7 @@
-/** Sub-agents through the real program: over HTTP with an approval answered from elsewhere, and on the command line. */
+/**
+ * Sub-agents through the real program: over HTTP with an approval answered from elsewhere, and on the command
+ * line.
+ */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { runProgram, startServer } from "./program.ts";
 import { readSse } from "../support/sse.ts";

@@ -1,4 +1,7 @@
-/** src/docs/modules.md as an author would follow it: every file saved, every command run, in order; every example validated. */
+/**
+ * src/docs/modules.md as an author would follow it: every file saved, every command run, in order; every
+ * example validated.
+ */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { ROOT, runCommand, runProgram } from "./program.ts";
 import { shell } from "./shell.ts";
@@ -29,8 +32,8 @@ function idOf({ text }: Block): string | undefined {
 const EXAMPLES = blocks().filter(({ language, text }) => language === "ts" && text.startsWith("/**"));
 
 /**
- * Puts a `preamp` and this Deno where the shell finds them. Beside the executable Deno starts with nothing: an empty cache, and no
- * network.
+ * Puts a `preamp` and this Deno where the shell finds them. Beside the executable Deno starts with nothing:
+ * an empty cache, and no network.
  */
 async function programsIn(folder: string): Promise<string> {
   const bin = Deno.env.get("PREAMP_BIN");

@@ -1,7 +1,8 @@
 /**
- * Listeners as a process of their own, so that they answer whatever the tests are busy with: one that guests may be granted, and
- * two, TCP and a unix socket, that must not be reached. Arguments: path of the unix socket, path of the secret. The first line says
- * where they are, as JSON; each line after it is a connection that should not have been. Ends with its stdin.
+ * Listeners as a process of their own, so that they answer whatever the tests are busy with: one that guests
+ * may be granted, and two, TCP and a unix socket, that must not be reached. Arguments: path of the unix
+ * socket, path of the secret. The first line says where they are, as JSON; each line after it is a connection
+ * that should not have been. Ends with its stdin.
  */
 
 function say(line: string): void {

@@ -1,6 +1,6 @@
 /**
- * As much of curl as the server's greeting uses, for machines without it: `-s`, `-N`, `-H`, `-d`, `--data-binary @file` and a URL.
- * `shell.ts` puts it behind the PATH, so that a real curl goes first.
+ * As much of curl as the server's greeting uses, for machines without it: `-s`, `-N`, `-H`, `-d`,
+ * `--data-binary @file` and a URL. `shell.ts` puts it behind the PATH, so that a real curl goes first.
  */
 
 const headers = new Headers();

@@ -186,7 +186,10 @@ Deno.test.beforeAll(async () => {
 });
 Deno.test.afterAll(() => Deno.remove(HOSTED, { recursive: true }));
 
-/** Calls `body` with a program that was started as Deno Deploy starts it, by DENO_AUTO_SERVE and without unstable features. */
+/**
+ * Calls `body` with a program that was started as Deno Deploy starts it, by DENO_AUTO_SERVE and without
+ * unstable features.
+ */
 async function withHosted(
   env: Record<string, string>,
   body: (served: Served) => Promise<void>,

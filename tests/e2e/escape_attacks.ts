@@ -8,7 +8,9 @@ import type { Json } from "./program.ts";
 import { aliveOf, descendantsOf, descriptorsOf } from "./processes.ts";
 import { readSse } from "../support/sse.ts";
 
-/** Of spare children that wait at one time and not at another: three pipes and the process itself, of three. */
+/**
+ * Of spare children that wait at one time and not at another: three pipes and the process itself, of three.
+ */
 const SPARE_FILES = 12;
 
 /** Runs one attack: a caller's plan for the process tier, an operator's for the worker. */

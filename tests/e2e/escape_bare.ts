@@ -1,6 +1,7 @@
 /**
- * A hostile module with nothing around it: a process with every permission, a coordinator that counts. Says on its last line
- * what came of the attack; `escape_bare_test.ts` starts it and watches. Arguments: the module's URL, `as`, config, input.
+ * A hostile module with nothing around it: a process with every permission, a coordinator that counts. Says
+ * on its last line what came of the attack; `escape_bare_test.ts` starts it and watches. Arguments: the
+ * module's URL, `as`, config, input.
  */
 import type { JsonObject } from "../../src/sdk/types.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The control of the escape suite: each hostile module does its harm when nothing is around it, so that what the sandbox stops
- * (`escape_test.ts`) is an attack and not a typing error.
+ * The control of the escape suite: each hostile module does its harm when nothing is around it, so that what
+ * the sandbox stops (`escape_test.ts`) is an attack and not a typing error.
  */
 import { ESCAPE_KINDS, type EscapeKind } from "./escape_kinds.ts";
 import { type EscapeSite, openEscapeSite, targetOf } from "./escape_site.ts";
@@ -13,7 +13,10 @@ const AT_ONCE = 5;
 /** Milliseconds after which an attack that has not ended hangs; those that grow are given longer to do so. */
 const HANGS_MS = 700;
 const GROWS_MS = 30_000;
-/** Milliseconds that a door is given: one that opens has as long as a busy machine needs, one that may stay shut has not. */
+/**
+ * Milliseconds that a door is given: one that opens has as long as a busy machine needs, one that may stay
+ * shut has not.
+ */
 const OPENS_MS = 25_000;
 const STAYS_SHUT_MS = 3_000;
 /** Bytes of resident memory beyond which an attack grows. A process that did nothing has about 70 MB. */

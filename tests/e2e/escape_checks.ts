@@ -68,7 +68,10 @@ function assertOneOf(value: unknown, allowed: readonly string[], text = ""): voi
   assert(allowed.includes(String(value)), `must be ${allowed.join(" or ")}: received ${value} ${text}`);
 }
 
-/** Asserts what holds after every attack: the run ended once and in order, nothing leaked, and its neighbours never noticed. */
+/**
+ * Asserts what holds after every attack: the run ended once and in order, nothing leaked, and its neighbours
+ * never noticed.
+ */
 export function assertUnharmed(
   kind: EscapeKind,
   tier: EscapeTier,

@@ -1,6 +1,6 @@
 /**
- * The kinds of attack, one row each: the plan's grant, the expected outcome in the tiers that must stop it, and the effect of
- * the same code without a sandbox. The code is in `tests/fixtures/hostile/`.
+ * The kinds of attack, one row each: the plan's grant, the expected outcome in the tiers that must stop it,
+ * and the effect of the same code without a sandbox. The code is in `tests/fixtures/hostile/`.
  */
 
 /** A tier in which an attack runs. */
@@ -11,7 +11,10 @@ export type Grant = "nothing" | "folder" | "writable" | "open host" | "folder an
 
 /** The expected outcome. The run completes and nothing else is affected, unless a row states otherwise. */
 export type Seen =
-  /** The call answers; every access was refused except those in `but`, which are documented limits of the sandbox. */
+  /**
+   * The call answers; every access was refused except those in `but`, which are documented limits of the
+   * sandbox.
+   */
   | { readonly doors: "shut"; readonly but?: readonly string[] }
   /** The call answers, and every access succeeded: granted permissions work. */
   | { readonly doors: "open" }
@@ -122,7 +125,8 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   memory("wasm_bomb", { fails: ["tool_memory_exceeded", "RangeError"] }, "grows"),
   memory("blob_bomb", MEMORY, "grows"),
   memory("timer_bomb", { fails: ["tool_memory_exceeded", "tool_timeout"] }, "grows"),
-  // the limit of the system may be reached before the watchdog checks: the next message then fails in the module
+  // the limit of the system may be reached before the watchdog checks: the next message then fails in the
+  // module
   memory("message_bomb", { fails: ["tool_memory_exceeded", "DataCloneError"] }, "grows"),
 
   exits("exit_deno", ENDS, "dies", { tiers: BOTH }),

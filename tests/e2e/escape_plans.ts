@@ -1,4 +1,7 @@
-/** Plans for attacks: the attacker in its place, innocents around it, and a model that calls them one after the other. */
+/**
+ * Plans for attacks: the attacker in its place, innocents around it, and a model that calls them one after
+ * the other.
+ */
 import type { EscapeKind, EscapeTier } from "./escape_kinds.ts";
 import { type EscapeSite, permissionsOf, targetOf } from "./escape_site.ts";
 

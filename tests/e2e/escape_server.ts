@@ -8,7 +8,10 @@ import { type Json, ROOT, type ServerProgram, startServer } from "./program.ts";
 
 const HOSTILE = `${ROOT}tests/fixtures/hostile/`;
 
-/** Seconds of one call, of a hook, of an end; of the start of a guest, which takes longer when eight start at once. */
+/**
+ * Seconds of one call, of a hook, of an end; of the start of a guest, which takes longer when eight start at
+ * once.
+ */
 const CALL_S = 1.5;
 const LOAD_S = 8;
 const MEMORY_MB = 128;

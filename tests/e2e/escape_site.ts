@@ -1,6 +1,6 @@
 /**
- * Targets that hostile modules may and must not reach: folders, a secret, counting listeners, a unix socket. Created again
- * for a suite, and asked afterwards whether anything of it was touched.
+ * Targets that hostile modules may and must not reach: folders, a secret, counting listeners, a unix socket.
+ * Created again for a suite, and asked afterwards whether anything of it was touched.
  */
 import type { EscapeKind, Grant } from "./escape_kinds.ts";
 

@@ -1,6 +1,7 @@
 /**
- * The escape suite in processes: every kind of attack as runs over HTTP against one server, which must not notice. It measures
- * times, so it runs alone. Attacks in workers: `escape_worker_test.ts`; that the attacks are attacks: `escape_bare_test.ts`.
+ * The escape suite in processes: every kind of attack as runs over HTTP against one server, which must not
+ * notice. It measures times, so it runs alone. Attacks in workers: `escape_worker_test.ts`; that the attacks
+ * are attacks: `escape_bare_test.ts`.
  */
 import { assert, assertEquals } from "../assert.ts";
 import {
@@ -45,8 +46,8 @@ Deno.test("hostile modules: no kind gets anything it was not granted in a proces
     const health = await calmly();
     assertEquals(health.server.failed, 0);
     assert(health.server.count > 100);
-    // beside other tests, and with two processors for eight busy guests, everybody waits: that is not the server's doing, and an
-    // idle server with the same requests measures the noise of the machine
+    // beside other tests, and with two processors for eight busy guests, everybody waits: that is not the
+    // server's doing, and an idle server with the same requests measures the noise of the machine
     const own = health.server.own_p99 - health.idle.own_p99;
     assert(Math.min(health.server.p99, own) < MAX_STALL_MS, JSON.stringify(health));
   });

@@ -1,6 +1,6 @@
 /**
- * The escape suite in workers: every kind of attack that this tier claims to stop. The tier does not limit memory, stalls and raw
- * lines on stderr (src/docs/security.md#tiers), so nothing is measured.
+ * The escape suite in workers: every kind of attack that this tier claims to stop. The tier does not limit
+ * memory, stalls and raw lines on stderr (src/docs/security.md#tiers), so nothing is measured.
  */
 import { assertEquals } from "../assert.ts";
 import {

@@ -1,6 +1,6 @@
 /**
- * The whole loop, as README.md shows it in "See the whole loop in one run": one curl on plans/everything.yaml, answered from another
- * shell, then the replay of that very run.
+ * The whole loop, as README.md shows it in "See the whole loop in one run": one curl on
+ * plans/everything.yaml, answered from another shell, then the replay of that very run.
  */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { ROOT, startServer } from "./program.ts";
@@ -16,7 +16,9 @@ interface WireEntry {
   verdict?: { action: string };
 }
 
-/** The three blocks of commands in that step of the README: the run, what is said from elsewhere, the replay. */
+/**
+ * The three blocks of commands in that step of the README: the run, what is said from elsewhere, the replay.
+ */
 async function commands(url: string): Promise<[string, string, string]> {
   const readme = await Deno.readTextFile(`${ROOT}README.md`);
   const [, step = ""] = readme.split("See the whole loop in one run.");

@@ -1,4 +1,7 @@
-/** What a module of a real server finds in its sandbox: built-ins that it may replace, and stacks without the server's files. */
+/**
+ * What a module of a real server finds in its sandbox: built-ins that it may replace, and stacks without the
+ * server's files.
+ */
 import { assert, assertEquals } from "../assert.ts";
 import { startServer } from "./program.ts";
 import { temporaryFolder } from "../support/folder.ts";

@@ -1,6 +1,7 @@
 /**
- * Asks URLs again and again from a process of its own, and says at the end how long the answers took: one JSON line. Arguments:
- * the milliseconds between two questions, then pairs of a URL and the number of the process that answers it. Ends with its stdin.
+ * Asks URLs again and again from a process of its own, and says at the end how long the answers took: one
+ * JSON line. Arguments: the milliseconds between two questions, then pairs of a URL and the number of the
+ * process that answers it. Ends with its stdin.
  */
 
 /** What the answers of one URL took, in milliseconds. */
@@ -11,7 +12,10 @@ export interface ProbeReport {
   p50: number;
   p99: number;
   max: number;
-  /** p99 without the time that server or probe waited for a processor: what the server itself made its client wait. */
+  /**
+   * p99 without the time that server or probe waited for a processor: what the server itself made its client
+   * wait.
+   */
   own_p99: number;
 }
 
@@ -53,7 +57,10 @@ function percentiles(times: readonly number[]): (part: number) => number {
     Number((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0).toFixed(1));
 }
 
-/** Milliseconds that the main thread of a process was ready to run and had no processor; 0 where the system does not say. */
+/**
+ * Milliseconds that the main thread of a process was ready to run and had no processor; 0 where the system
+ * does not say.
+ */
 function waitedFor(pid: string): number {
   try {
     const path = pid === "self" ? "/proc/self/task" : `/proc/${pid}/task`;

@@ -1,4 +1,7 @@
-/** What each store keeps: runs and idempotency keys over a restart, `410` after expiry, and a database that takes no writes. */
+/**
+ * What each store keeps: runs and idempotency keys over a restart, `410` after expiry, and a database that
+ * takes no writes.
+ */
 import pg from "pg";
 import { openStore } from "../../src/server/mod.ts";
 import { assertEquals } from "../assert.ts";
@@ -39,7 +42,8 @@ async function checkKept(store: string): Promise<void> {
 for (const kind of ["sqlite", "kv"]) {
   Deno.test({
     name: `${kind}: a restart keeps runs and idempotency keys; the events of an expired log answer 410`,
-    // this process expires the log, and a KV file that it wrote may not open with the older Deno of an executable
+    // this process expires the log, and a KV file that it wrote may not open with the older Deno of an
+    // executable
     ignore: kind === "kv" && Deno.env.has("PREAMP_BIN"),
     fn: () => inFolder((folder) => checkKept(`${kind}:${folder}/runs.db`)),
   });

@@ -1,4 +1,7 @@
-/** kill -9 before and after every commit of a scripted turn: another process ends each run, and no side effect is repeated. */
+/**
+ * kill -9 before and after every commit of a scripted turn: another process ends each run, and no side effect
+ * is repeated.
+ */
 import { assert, assertEquals } from "../assert.ts";
 import { inFolder } from "../support/folder.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";

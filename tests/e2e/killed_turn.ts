@@ -1,6 +1,6 @@
 /**
- * A server for `kill_points_test.ts`: runs one scripted turn and kills itself with SIGKILL around one of its commits, or recovers
- * the runs of those that were killed.
+ * A server for `kill_points_test.ts`: runs one scripted turn and kills itself with SIGKILL around one of its
+ * commits, or recovers the runs of those that were killed.
  *
  *   killed_turn.ts STORE EFFECTS NAME before|after COMMIT
  *   killed_turn.ts STORE EFFECTS recover

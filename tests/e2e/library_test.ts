@@ -1,4 +1,7 @@
-/** The library in an application of its own: in another folder, and as a registry serves it. Always from source. */
+/**
+ * The library in an application of its own: in another folder, and as a registry serves it. Always from
+ * source.
+ */
 import { assertEquals, assertStringIncludes } from "../assert.ts";
 import { temporaryFolder } from "../support/folder.ts";
 import { servePackage } from "./package_server.ts";

@@ -1,6 +1,6 @@
 /**
- * Providers against their vendors. Each test is skipped unless the variable of its key is set; a run costs less than
- * a cent:
+ * Providers against their vendors. Each test is skipped unless the variable of its key is set; a run costs
+ * less than a cent:
  *
  *   ANTHROPIC_API_KEY=… deno test -A tests/e2e/live_providers_test.ts
  */

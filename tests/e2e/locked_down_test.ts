@@ -1,4 +1,7 @@
-/** `plans/locked_down.yaml`, as its header says it is run: a sandbox for each tool, and a server that never notices. */
+/**
+ * `plans/locked_down.yaml`, as its header says it is run: a sandbox for each tool, and a server that never
+ * notices.
+ */
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { callsOf } from "./escape_checks.ts";
 import { aliveOf, descendantsOf } from "./processes.ts";

@@ -1,6 +1,6 @@
 /**
- * `preamp run -m` and `model` of a request: the same plan over every wire format has the transcript of the mock; a
- * session changes its provider; the demo agent; `preamp provider`.
+ * `preamp run -m` and `model` of a request: the same plan over every wire format has the transcript of the
+ * mock; a session changes its provider; the demo agent; `preamp provider`.
  */
 import type { FakeAnswer } from "../modules/providers/faults.ts";
 import { fakeVendor } from "../modules/providers/fake_vendor.ts";
@@ -77,8 +77,8 @@ const FACTS: Record<string, (data: Json) => unknown> = {
 const BLOCK_EVENTS = ["content_block:start", "content_block:end"];
 
 /**
- * Returns the entries of a log without what differs from run to run and from vendor to vendor. The starts and ends of
- * the blocks of one answer are sorted: a vendor may begin its second block before its first one ends.
+ * Returns the entries of a log without what differs from run to run and from vendor to vendor. The starts and
+ * ends of the blocks of one answer are sorted: a vendor may begin its second block before its first one ends.
  */
 function shapeOf(entries: readonly Json[]): Json[] {
   const shape: Json[] = [];

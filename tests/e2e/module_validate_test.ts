@@ -1,4 +1,7 @@
-/** `preamp module validate | bundle | hash` as a process, on files and URLs: hostile modules cost their author an error alone. */
+/**
+ * `preamp module validate | bundle | hash` as a process, on files and URLs: hostile modules cost their author
+ * an error alone.
+ */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { serveFiles } from "../support/loader.ts";
 import { type Json, ROOT, runCommand, runProgram } from "./program.ts";

@@ -1,4 +1,7 @@
-/** Modules by URL in the real process: what runs, what is refused before a packet or before anything of it executes. */
+/**
+ * Modules by URL in the real process: what runs, what is refused before a packet or before anything of it
+ * executes.
+ */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import type { FileServer } from "../support/loader.ts";
 import { planOfFive, serveModules } from "./module_server.ts";

@@ -1,6 +1,7 @@
 /**
- * This project as a registry of packages serves it: bare specifiers of its import map are written out, as `deno publish` does,
- * and files come over HTTP. Knows the forms of JSR's files; the tests decide what is done with the package.
+ * This project as a registry of packages serves it: bare specifiers of its import map are written out, as
+ * `deno publish` does, and files come over HTTP. Knows the forms of JSR's files; the tests decide what is
+ * done with the package.
  */
 import { ROOT } from "./program.ts";
 

@@ -1,4 +1,7 @@
-/** `preamp plan vendor`: a plan whose modules come from a server runs without that server, bundler and child processes. */
+/**
+ * `preamp plan vendor`: a plan whose modules come from a server runs without that server, bundler and child
+ * processes.
+ */
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { temporaryFolder } from "../support/folder.ts";
 import { serveFiles } from "../support/loader.ts";

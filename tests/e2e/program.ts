@@ -1,6 +1,7 @@
 /**
- * The program as a process: `deno run` with the permissions of `deno task start`, or the executable that `$PREAMP_BIN`
- * names. Knows how to start it, talk to it and end it surely; what it should do is the tests' business.
+ * The program as a process: `deno run` with the permissions of `deno task start`, or the executable that
+ * `$PREAMP_BIN` names. Knows how to start it, talk to it and end it surely; what it should do is the tests'
+ * business.
  */
 import { cli } from "../../src/cli/mod.ts";
 import { fakeIo } from "../support/io.ts";
@@ -105,8 +106,9 @@ export async function startProgram(args: readonly string[], options: ProgramOpti
 }
 
 /**
- * Matches an unhandled error of the host, as Deno prints it (maybe in colours) before it ends a process, and as the server
- * logs it. Deno before 2.9 also prints the errors that a hostile guest leaves uncaught in its own worker; they end only it.
+ * Matches an unhandled error of the host, as Deno prints it (maybe in colours) before it ends a process, and
+ * as the server logs it. Deno before 2.9 also prints the errors that a hostile guest leaves uncaught in its
+ * own worker; they end only it.
  */
 const UNHANDLED =
   /^.{0,20}error.{0,10}: .{0,20}Uncaught(?! \(in worker "guest"\)).*$|^.*"code":"(?:unhandled_rejection|uncaught_error)".*$/m;
@@ -120,15 +122,16 @@ function assertNothingUnhandled(args: readonly string[], stderr: string): void {
 /** Runs a command to its end; a run is replayed then. @throws {Error} when it takes more than a minute. */
 export async function runProgram(args: readonly string[], options: ProgramOptions = {}): Promise<Ended> {
   const ended = await runToEnd(args, options);
-  // modules read variables of the process, which are those of all test files: a command that sets some has a process
+  // modules read variables of the process, which are those of all test files: a command that sets some has a
+  // process
   const is_here = Object.keys(options.env ?? {}).every((name) => name.startsWith("PREAMP_"));
   await assertReplays(args, ended, options, is_here ? runHere : runToEnd);
   return ended;
 }
 
 /**
- * As {@link runProgram}, in this process unless an executable is tested: for commands whose start, signals and
- * permissions are tested elsewhere. Variables are those of Preamp only.
+ * As {@link runProgram}, in this process unless an executable is tested: for commands whose start, signals
+ * and permissions are tested elsewhere. Variables are those of Preamp only.
  */
 export async function runCommand(args: readonly string[], options: ProgramOptions = {}): Promise<Result> {
   if (Deno.env.has("PREAMP_BIN")) return await runProgram(args, options);
@@ -183,8 +186,8 @@ async function runToEnd(args: readonly string[], options: ProgramOptions): Promi
 }
 
 /**
- * Starts `preamp serve` on a free port and waits until it has printed its address and its `curl`. Disposing of it replays its runs
- * and looks at its log.
+ * Starts `preamp serve` on a free port and waits until it has printed its address and its `curl`. Disposing
+ * of it replays its runs and looks at its log.
  * @param args further arguments of `serve`.
  */
 export async function startServer(
@@ -241,7 +244,10 @@ export async function startServer(
   return server;
 }
 
-/** The command line before the arguments. The permissions are those of `deno task start`, wherever they change. */
+/**
+ * The command line before the arguments. The permissions are those of `deno task start`, wherever they
+ * change.
+ */
 async function commandLine(): Promise<string[]> {
   const binary = Deno.env.get("PREAMP_BIN");
   if (binary) return [binary.startsWith("/") ? binary : ROOT + binary];

@@ -1,4 +1,7 @@
-/** The wire formats of the built-in providers, with the variables that lead the program to a server on loopback. */
+/**
+ * The wire formats of the built-in providers, with the variables that lead the program to a server on
+ * loopback.
+ */
 import { ANTHROPIC } from "../modules/providers/anthropic_wire.ts";
 import type { Vendor } from "../modules/providers/faults.ts";
 import { GEMINI } from "../modules/providers/gemini_wire.ts";

@@ -1,6 +1,7 @@
 /**
- * The same agent over each vendor's wire format and over provider-mock: the same transcript and the same events, on the
- * command line, over HTTP, and as a sub-agent of another vendor's model. The vendors are servers on loopback.
+ * The same agent over each vendor's wire format and over provider-mock: the same transcript and the same
+ * events, on the command line, over HTTP, and as a sub-agent of another vendor's model. The vendors are
+ * servers on loopback.
  */
 import type { JsonObject } from "preamp";
 import { assert, assertEquals } from "../assert.ts";
@@ -56,8 +57,8 @@ function configOf({ config, base_path = "" }: Vendor, url: string): JsonObject {
 }
 
 /**
- * Returns what must be equal for all vendors: streamed text, and events in order. Blocks are left out, because a
- * vendor streams them one after the other and provider-mock together.
+ * Returns what must be equal for all vendors: streamed text, and events in order. Blocks are left out,
+ * because a vendor streams them one after the other and provider-mock together.
  */
 function shapeOf(entries: Json[]): unknown {
   const calls = new Map<string, string>();

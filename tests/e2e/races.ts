@@ -1,6 +1,6 @@
 /**
- * Races between two servers that share a store: both get the same request at the same moment, or one that excludes the other,
- * and exactly one wins.
+ * Races between two servers that share a store: both get the same request at the same moment, or one that
+ * excludes the other, and exactly one wins.
  */
 import { assertEquals } from "../assert.ts";
 import type { Json, ServerProgram } from "./program.ts";
@@ -15,7 +15,10 @@ export const RACE_FLAGS = [
 /** Rounds that run at the same time. */
 const AT_ONCE = 8;
 
-/** A plan whose model calls take longer than two requests to two servers. The script counts all calls of the session. */
+/**
+ * A plan whose model calls take longer than two requests to two servers. The script counts all calls of the
+ * session.
+ */
 const SLOW = {
   ...planOf(0),
   providers: [{

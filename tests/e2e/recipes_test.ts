@@ -56,7 +56,9 @@ Deno.test("the health check of the container succeeds for a server that is ready
 
 const BINARY = Deno.env.get("PREAMP_BIN");
 
-/** Returns whether this process is root's; `Deno.uid()` would need a permission that the tests do not have. */
+/**
+ * Returns whether this process is root's; `Deno.uid()` would need a permission that the tests do not have.
+ */
 function isRoot(): boolean {
   return decoder.decode(new Deno.Command("id", { args: ["-u"] }).outputSync().stdout).trim() === "0";
 }

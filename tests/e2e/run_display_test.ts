@@ -1,4 +1,7 @@
-/** What `preamp run` displays while it runs: the answer in pieces, notifications, warnings, failures; plans by their name. */
+/**
+ * What `preamp run` displays while it runs: the answer in pieces, notifications, warnings, failures; plans by
+ * their name.
+ */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import type { Result } from "./after_effects.ts";
 import { runCommand, startProgram } from "./program.ts";

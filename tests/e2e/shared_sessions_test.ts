@@ -1,4 +1,7 @@
-/** One run at a time in a session that several servers use: waiting, cancelling, limits, and what a crash leaves. */
+/**
+ * One run at a time in a session that several servers use: waiting, cancelling, limits, and what a crash
+ * leaves.
+ */
 import { assertEquals } from "../assert.ts";
 import { inFolder } from "../support/folder.ts";
 import { type Json, type ServerProgram, startServer } from "./program.ts";
@@ -12,7 +15,10 @@ async function startTwo(flags: string[]): Promise<[ServerProgram, ServerProgram]
   return await Promise.all([startServer(flags, { env: KEYS }), startServer(flags, { env: KEYS })]);
 }
 
-/** Starts a run in a new session, whose later model calls take `delay_ms`; resolves when the second one is under way. */
+/**
+ * Starts a run in a new session, whose later model calls take `delay_ms`; resolves when the second one is
+ * under way.
+ */
 async function occupy(
   server: ServerProgram,
   delay_ms: number,

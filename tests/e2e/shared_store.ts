@@ -1,4 +1,7 @@
-/** What tests of servers that share a store have in common: plans, requests to any of the servers, waiting for a run. */
+/**
+ * What tests of servers that share a store have in common: plans, requests to any of the servers, waiting for
+ * a run.
+ */
 import { assertEquals } from "../assert.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { readSse } from "../support/sse.ts";

@@ -1,6 +1,7 @@
 /**
- * One run, whole: posts the plan below and compares every entry of its log, the run object and the approval with what the
- * design fixes. Names, order, envelope and data whole; ids, times and context figures by their form.
+ * One run, whole: posts the plan below and compares every entry of its log, the run object and the approval
+ * with what the design fixes. Names, order, envelope and data whole; ids, times and context figures by their
+ * form.
  */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { createHash } from "node:crypto";
@@ -299,7 +300,10 @@ function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** `turn_id` from execution:start to orchestrator:complete, `iteration` from the first provider:request to the same end. */
+/**
+ * `turn_id` from execution:start to orchestrator:complete, `iteration` from the first provider:request to the
+ * same end.
+ */
 function checkEnvelopes(entries: WireEntry[], run_id: string): void {
   const events = entries.map((entry) => entry.event);
   const start = events.indexOf("execution:start");

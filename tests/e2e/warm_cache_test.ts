@@ -28,7 +28,10 @@ providers:
 tools: [{ module: tool-plum, source: ./plum.ts }]
 `;
 
-/** Commands that load every package but the vendors' clients: bundler, sandboxes, tokenizer, checks of modules, pages. */
+/**
+ * Commands that load every package but the vendors' clients: bundler, sandboxes, tokenizer, checks of
+ * modules, pages.
+ */
 const COMMANDS: readonly (readonly [args: string[], output: string])[] = [
   [["run", "-p", "plan.yaml", "hello"], "Done."],
   [["module", "validate", "plum.ts"], "tool-plum"],
@@ -83,7 +86,9 @@ async function copyFolder(from: string, to: string): Promise<void> {
   }
 }
 
-/** A link, because the packages have 200 MB; a copy where the folder of temporary files is on another disk. */
+/**
+ * A link, because the packages have 200 MB; a copy where the folder of temporary files is on another disk.
+ */
 async function copyFile(from: string, to: string): Promise<void> {
   await Deno.link(from, to).catch(() => Deno.copyFile(from, to)).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw error;

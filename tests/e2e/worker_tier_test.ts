@@ -1,4 +1,7 @@
-/** The `worker` tier is not a boundary, and says so: a guest that is busy for ever is given up, and the server wants a restart. */
+/**
+ * The `worker` tier is not a boundary, and says so: a guest that is busy for ever is given up, and the server
+ * wants a restart.
+ */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { startServer } from "./program.ts";
 import { temporaryFolder } from "../support/folder.ts";

@@ -40,7 +40,8 @@ const answers = (messages: readonly Message[]) =>
   messages.filter((message) => message.role === "tool").map((message) => message.content);
 
 /**
- * Entries of Amplifier's example loop in a turn with one call: it emits no execution:start, prompt:submit or execution:end.
+ * Entries of Amplifier's example loop in a turn with one call: it emits no execution:start, prompt:submit or
+ * execution:end.
  */
 const EXAMPLE_CALL = [
   ...["execution:start", "context:message", "prompt:submit"],

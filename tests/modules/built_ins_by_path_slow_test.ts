@@ -1,6 +1,6 @@
 /**
- * Every built-in module gives the same run, with the same entries, when it is loaded by path into a child process.
- * Providers of real models are left out: their vendors' clients are parts of the program.
+ * Every built-in module gives the same run, with the same entries, when it is loaded by path into a child
+ * process. Providers of real models are left out: their vendors' clients are parts of the program.
  */
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
@@ -138,7 +138,9 @@ async function entriesOf(preamp: Preamp, plan: string): Promise<Json[]> {
   });
 }
 
-/** Fields that differ between runs: times, durations, sources of modules, and token counts that depend on ids. */
+/**
+ * Fields that differ between runs: times, durations, sources of modules, and token counts that depend on ids.
+ */
 const VOLATILE: ReadonlySet<string> = new Set([
   ...["timestamp", "ts", "duration_ms", "plan_hash", "isolation", "integrity", "ended_at", "created_at"],
   ...["started_at", "created", "updated", "elapsed_ms", "input_tokens", "total_tokens", "tokens"],

@@ -1,4 +1,7 @@
-/** `context-simple`: tokens counted by estimate, by reported usage, exactly (src/docs/context.md#token-counting). */
+/**
+ * `context-simple`: tokens counted by estimate, by reported usage, exactly
+ * (src/docs/context.md#token-counting).
+ */
 import { type Message, messageTokens } from "preamp";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { Calibration } from "../../src/sdk/context/token_counter.ts";

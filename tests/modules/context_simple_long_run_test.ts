@@ -1,7 +1,7 @@
 /**
- * A run of 2,000 iterations against a model with a window of 32,000 tokens: kernel, loop, guards and context for real. No
- * request is larger than the window, by o200k's own count; none breaks a pair; each begins as the one before; and the last
- * hundred cost what the second hundred did.
+ * A run of 2,000 iterations against a model with a window of 32,000 tokens: kernel, loop, guards and context
+ * for real. No request is larger than the window, by o200k's own count; none breaks a pair; each begins as
+ * the one before; and the last hundred cost what the second hundred did.
  */
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import type { ChatRequest, Message, Provider } from "preamp";

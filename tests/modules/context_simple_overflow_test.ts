@@ -1,4 +1,7 @@
-/** `context-simple`: views after a provider refused one as too long (src/docs/context.md#a-request-that-is-too-long). */
+/**
+ * `context-simple`: views after a provider refused one as too long
+ * (src/docs/context.md#a-request-that-is-too-long).
+ */
 import type { ContextOverflow, JsonObject, Message, Provider } from "preamp";
 import { PreampError, toolTokens } from "preamp";
 import { assert, assertEquals, assertRejects } from "../assert.ts";

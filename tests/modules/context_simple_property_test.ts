@@ -1,7 +1,7 @@
 /**
- * `context-simple` over random histories: the guarantees of src/docs/context.md hold for every one of them, in
- * `deno task test` for 15,000, with `PROPERTY_RUNS=most` for 100,000. `PROPERTY_SEED=1 PROPERTY_RUNS=500 deno test …`
- * tries others.
+ * `context-simple` over random histories: the guarantees of src/docs/context.md hold for every one of them,
+ * in `deno task test` for 15,000, with `PROPERTY_RUNS=most` for 100,000.
+ * `PROPERTY_SEED=1 PROPERTY_RUNS=500 deno test …` tries others.
  */
 import fc from "fast-check";
 import { errorCode, type Message, toPlainObject } from "preamp";
@@ -92,7 +92,10 @@ function plainText(messages: readonly unknown[]): string {
   return JSON.stringify(messages.map((message) => toPlainObject(message)));
 }
 
-/** Returns the minimum tokens of a history: systems, last human message, and the calls at its end with short results. */
+/**
+ * Returns the minimum tokens of a history: systems, last human message, and the calls at its end with short
+ * results.
+ */
 function leastTokens(messages: readonly unknown[]): number {
   const known = messages.filter((message): message is Message =>
     typeof message === "object" && message !== null

@@ -1,4 +1,6 @@
-/** Any history becomes a request that an Ollama server accepts: calls and results are paired, content is text. */
+/**
+ * Any history becomes a request that an Ollama server accepts: calls and results are paired, content is text.
+ */
 import type { JsonObject } from "preamp";
 import { type OllamaMessage, toRequest } from "../../modules/provider-ollama/request.ts";
 import { assert, assertEquals } from "../assert.ts";

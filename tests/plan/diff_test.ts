@@ -208,7 +208,9 @@ Deno.test("diffPlans() reports old and new values", async () => {
   }]);
 });
 
-/** Returns whether Deno would allow an access under a grant. Implemented independently of the code under test. */
+/**
+ * Returns whether Deno would allow an access under a grant. Implemented independently of the code under test.
+ */
 const PROBES = [
   { name: "net", probe: "a.com:80", by: ["a.com", "a.com:80", "A.com", "*.a.com"] },
   { name: "net", probe: "a.com:443", by: ["a.com", "a.com:443", "A.com", "*.a.com"] },

@@ -1,6 +1,6 @@
 /**
- * The arithmetic of permissions against accesses: a host with a port, a file, a variable. What an entry lets through is said
- * here a second time, in another way than the code says it.
+ * The arithmetic of permissions against accesses: a host with a port, a file, a variable. What an entry lets
+ * through is said here a second time, in another way than the code says it.
  */
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { PERMISSION_KINDS, type PermissionKind } from "../../src/sdk/plan.ts";
@@ -205,7 +205,9 @@ function blocks(entry: Readonly<Record<PermissionKind, fc.Arbitrary<string>>>): 
 const block = blocks(ENTRY);
 const WHOLE: Permissions = Object.fromEntries(PERMISSION_KINDS.map((name) => [name, true]));
 
-/** A process with the permissions of a block: it has an entry if it allows every access that the entry allows. */
+/**
+ * A process with the permissions of a block: it has an entry if it allows every access that the entry allows.
+ */
 function having(process: Permissions): GrantCheck {
   return (permission, entry) =>
     process[permission] === true ||

@@ -4,7 +4,10 @@ import { withLimits } from "../../src/process/system_limits.ts";
 import { LateError, within } from "../../src/process/system_clock.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 
-/** The end of a process that is not a child cannot be awaited: it is looked for, as long as a busy machine may need. */
+/**
+ * The end of a process that is not a child cannot be awaited: it is looked for, as long as a busy machine may
+ * need.
+ */
 const WAIT = { timeout_ms: 30_000 };
 
 /** Starts a shell script; `$$` is its process id. */

@@ -11,7 +11,10 @@ const store = (memory: MemoryStore) =>
       new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true })),
   });
 
-/** Starts a run that calls the tool `t`, stops its server once `is_reached`, and lets another one continue the run. */
+/**
+ * Starts a run that calls the tool `t`, stops its server once `is_reached`, and lets another one continue the
+ * run.
+ */
 async function handOver(plan: TestPlan, is_reached: (status: string) => boolean) {
   const one = service({ plans: { p: { ...plan, providers: [[calls(["t"])]] } }, store });
   const handle = await one.post("p");

@@ -1,7 +1,7 @@
 /**
- * Recovery and replay of all scenarios: the process is killed after each of their entries. Another process recovers
- * the run, which ends as without the crash: no event twice, no tool call twice, one result for every call. It
- * replays without a difference.
+ * Recovery and replay of all scenarios: the process is killed after each of their entries. Another process
+ * recovers the run, which ends as without the crash: no event twice, no tool call twice, one result for every
+ * call. It replays without a difference.
  */
 import type { Run } from "../../src/runs/types.ts";
 import { entrySchemaOf } from "../../src/sdk/schemas/events.ts";

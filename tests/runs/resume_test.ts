@@ -1,4 +1,7 @@
-/** Recovery: what becomes of a run whose process is killed at one place or another; see also killed_runs_slow_test.ts. */
+/**
+ * Recovery: what becomes of a run whose process is killed at one place or another; see also
+ * killed_runs_slow_test.ts.
+ */
 import * as hooksApproval from "../../modules/hooks-approval/mod.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";

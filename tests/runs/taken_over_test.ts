@@ -1,4 +1,6 @@
-/** Runs that another process takes over: each is executed once, with its session as the run before left it. */
+/**
+ * Runs that another process takes over: each is executed once, with its session as the run before left it.
+ */
 import { setImmediate } from "node:timers";
 import type { MemoryStore } from "../../src/store/memory.ts";
 import type { Change, Fence, ListOptions } from "../../src/store/store.ts";

@@ -1,7 +1,7 @@
 /**
- * A server outlives every module: each member of every contract is taken away, throws, answers nonsense, late, never or twice, in
- * modules that run in processes and in workers, while another guest watches. Nothing here catches what the host leaves behind:
- * an unhandled error ends `deno test` itself.
+ * A server outlives every module: each member of every contract is taken away, throws, answers nonsense,
+ * late, never or twice, in modules that run in processes and in workers, while another guest watches. Nothing
+ * here catches what the host leaves behind: an unhandled error ends `deno test` itself.
  */
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { createPreamp, type Preamp, type PreampOptions } from "../../src/server/mod.ts";
@@ -9,7 +9,10 @@ import { assert, assertEquals } from "../assert.ts";
 import { someOf } from "../support/cases.ts";
 import { temporaryFolder } from "../support/folder.ts";
 
-/** Members of a contract and their code as they should be; the first line of a module's `mount` that offers them. */
+/**
+ * Members of a contract and their code as they should be; the first line of a module's `mount` that offers
+ * them.
+ */
 interface Contract {
   readonly members: Readonly<Record<string, string>>;
   readonly mount: string;
@@ -141,8 +144,8 @@ const OF_DATA: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Faults that are tried in processes, because they hold up or end their guest. All others are tried in workers, which start
- * faster; attacks of the same kinds in processes: tests/e2e/escape_kinds.ts.
+ * Faults that are tried in processes, because they hold up or end their guest. All others are tried in
+ * workers, which start faster; attacks of the same kinds in processes: tests/e2e/escape_kinds.ts.
  */
 const IN_PROCESSES: readonly string[] = [
   "rejects, and leaves another rejection behind",

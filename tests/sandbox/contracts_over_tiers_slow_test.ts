@@ -1,6 +1,7 @@
 /**
- * The contract suites ask the same of a module wherever it runs: our own modules and Amplifier's examples pass inline, in
- * a worker and in a process, and modules that are broken fail the same checks with the same words.
+ * The contract suites ask the same of a module wherever it runs: our own modules and Amplifier's examples
+ * pass inline, in a worker and in a process, and modules that are broken fail the same checks with the same
+ * words.
  */
 import {
   testContext,
@@ -32,8 +33,9 @@ interface SuiteRun {
 }
 
 /**
- * Cases that a module which fails them inline may pass elsewhere, because of what is between it and its host: nothing is shared,
- * a call that is cancelled already is not made, and calls are read from a response where it is made.
+ * Cases that a module which fails them inline may pass elsewhere, because of what is between it and its host:
+ * nothing is shared, a call that is cancelled already is not made, and calls are read from a response where
+ * it is made.
  */
 const MENDED_ON_THE_WAY: ReadonlySet<string> = new Set([
   "getMessages() gives a copy",
@@ -91,8 +93,8 @@ const SUBJECTS: readonly (readonly [path: string, run: SuiteRun])[] = [
     fails: true,
   }],
   ["tests/fixtures/amplifier/timing_hook.ts", { type: "hook", tiers: WORKER }],
-  // ported with their bugs: Amplifier's example context gives out its own list and parts calls from results; its loop ignores hooks, and falls
-  // over what a bare tool returns, which elsewhere is a result
+  // ported with their bugs: Amplifier's example context gives out its own list and parts calls from results;
+  // its loop ignores hooks, and falls over what a bare tool returns, which elsewhere is a result
   ["tests/fixtures/amplifier/simple_context.ts", { type: "context", tiers: WORKER, fails: true }],
   ["tests/fixtures/amplifier/simple_orchestrator.ts", {
     type: "orchestrator",

@@ -1,6 +1,6 @@
 /**
- * One suite over every coordinator that a module can be given: the test kit's, the session's, and a guest's in a worker and in a
- * process. A module reports what it sees; the reports are the same.
+ * One suite over every coordinator that a module can be given: the test kit's, the session's, and a guest's
+ * in a worker and in a process. A module reports what it sees; the reports are the same.
  */
 import { FakeApproval, MockContextManager } from "../../src/sdk/testing/mocks.ts";
 import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";
@@ -10,7 +10,10 @@ import { assertEquals } from "../assert.ts";
 import { kit, listContext } from "../support/sessions.ts";
 import { Lab } from "../support/sandbox.ts";
 
-/** A tool module; `onSessionReady` does all that it can do with a coordinator, and emits what it saw as `suite:report`. */
+/**
+ * A tool module; `onSessionReady` does all that it can do with a coordinator, and emits what it saw as
+ * `suite:report`.
+ */
 const SUBJECT = `
 const METHODS = ["mount", "unmount", "get", "newId", "registerCleanup", "registerCapability", "getCapability",
   "registerContributor", "collectContributions", "processHookResult", "sessionStatus", "requestCancel", "resetTurn", "toDict"];

@@ -1,6 +1,6 @@
 /**
- * A run whose modules are all guests has the log of the same run inline: the same entries, in the same order, with the same
- * data: no entry, no order and no owner changes.
+ * A run whose modules are all guests has the log of the same run inline: the same entries, in the same order,
+ * with the same data: no entry, no order and no owner changes.
  */
 import type { DraftEntry } from "../../src/kernel/host.ts";
 import type { Outcome } from "../../src/kernel/session/outcome.ts";

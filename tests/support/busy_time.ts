@@ -1,13 +1,13 @@
 /**
- * How long a thread serves nothing else, measured in its own processor time: that does not grow while other processes,
- * or tests in other threads, have the cores.
+ * How long a thread serves nothing else, measured in its own processor time: that does not grow while other
+ * processes, or tests in other threads, have the cores.
  */
 import process from "node:process";
 import { turn } from "../../src/sdk/testing/clocks.ts";
 
 /**
- * Resolves to the value of `work`, and to the longest processor time in milliseconds between two turns of this thread's
- * event loop while it was under way. Systems count in steps of about 10 ms.
+ * Resolves to the value of `work`, and to the longest processor time in milliseconds between two turns of
+ * this thread's event loop while it was under way. Systems count in steps of about 10 ms.
  */
 export async function busyTime<T>(work: () => Promise<T>): Promise<{ value: T; busy_ms: number }> {
   let busy_ms = 0;

@@ -1,6 +1,7 @@
 /**
- * How many of its cases a test tries: few by default; all with `PROPERTY_RUNS=many`, as `deno task test` sets it; all, and
- * many more random ones, with `PROPERTY_RUNS=most`; or the number of random cases that `PROPERTY_RUNS` gives.
+ * How many of its cases a test tries: few by default; all with `PROPERTY_RUNS=many`, as `deno task test` sets
+ * it; all, and many more random ones, with `PROPERTY_RUNS=most`; or the number of random cases that
+ * `PROPERTY_RUNS` gives.
  */
 const RUNS = Deno.env.get("PROPERTY_RUNS") ?? "";
 
@@ -17,7 +18,10 @@ export function propertyOptions(few: number, many: number, most: number): { numR
   return { numRuns, seed: Number(Deno.env.get("PROPERTY_SEED") ?? SEED) };
 }
 
-/** Returns `few` of the cases by default, evenly spread, with the first and the last one; all of them with `PROPERTY_RUNS`. */
+/**
+ * Returns `few` of the cases by default, evenly spread, with the first and the last one; all of them with
+ * `PROPERTY_RUNS`.
+ */
 export function someOf<T>(cases: readonly T[], few: number): T[] {
   if (RUNS !== "" || cases.length <= few) return [...cases];
   return Array.from(

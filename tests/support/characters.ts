@@ -2,8 +2,8 @@
 import fc from "fast-check";
 
 /**
- * Any code point, half of a pair as well; controls and letters of ASCII most often. fast-check's own `unit: "binary"` does
- * the same, but takes almost a second to build its table of characters in each file.
+ * Any code point, half of a pair as well; controls and letters of ASCII most often. fast-check's own
+ * `unit: "binary"` does the same, but takes almost a second to build its table of characters in each file.
  */
 export const ANY_CHARACTER: fc.Arbitrary<string> = fc.oneof(
   fc.nat(0x7f),

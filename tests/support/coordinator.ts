@@ -37,7 +37,9 @@ export interface Fake {
   emitted(event: string): JsonObject[];
 }
 
-/** Returns a new coordinator whose clock is at 2026-01-02T03:04:05.006Z; `plan` becomes `coordinator.config`. */
+/**
+ * Returns a new coordinator whose clock is at 2026-01-02T03:04:05.006Z; `plan` becomes `coordinator.config`.
+ */
 export function fakeCoordinator(plan: JsonObject = {}, state: JsonObject = {}): Fake {
   const clock = new FakeClock(Date.UTC(2026, 0, 2, 3, 4, 5, 6));
   const hooks = new RegistrationRecorder(clock);

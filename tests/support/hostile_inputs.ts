@@ -1,4 +1,7 @@
-/** Inputs on which a careless reader takes minutes: tests look at the results, the bench `inputs` at the times. */
+/**
+ * Inputs on which a careless reader takes minutes: tests look at the results, the bench `inputs` at the
+ * times.
+ */
 
 const MAX = 256 * 1024;
 

@@ -32,8 +32,9 @@ const MAX_BODY_BYTES = 64 * 1024;
 const HANG_MS = 1e9;
 
 /**
- * Returns the model's answer to the first word of the prompt: `answer TEXT`; `long N`, a text of N deltas; `ask`,
- * a tool call that needs an approval; `hang`, an answer that {@link TestRuntime.answerHanging} gives; `fail`.
+ * Returns the model's answer to the first word of the prompt: `answer TEXT`; `long N`, a text of N deltas;
+ * `ask`, a tool call that needs an approval; `hang`, an answer that {@link TestRuntime.answerHanging} gives;
+ * `fail`.
  */
 function answerOf({ messages }: ChatRequest): string | ScriptedResponse {
   const last = messages.at(-1)!; // a request has messages

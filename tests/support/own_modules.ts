@@ -1,4 +1,7 @@
-/** Runs plans whose modules are files that a test writes, in each tier that modules can run in, one run at a time. */
+/**
+ * Runs plans whose modules are files that a test writes, in each tier that modules can run in, one run at a
+ * time.
+ */
 import { assertEquals } from "../assert.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Runtime } from "../../src/app/types.ts";
@@ -71,7 +74,8 @@ async function folderOf(files: Readonly<Record<string, string>>): Promise<string
 }
 
 /**
- * Runs a plan with files of these names, in a tier, and replays the run, which must be equal. Rejects like `runs.create`.
+ * Runs a plan with files of these names, in a tier, and replays the run, which must be equal. Rejects like
+ * `runs.create`.
  * @param env Variables that the plan may name.
  */
 export async function runWithFiles(

@@ -1,4 +1,7 @@
-/** A Postgres server of these tests, from the packages of the system; it listens on loopback and keeps nothing. */
+/**
+ * A Postgres server of these tests, from the packages of the system; it listens on loopback and keeps
+ * nothing.
+ */
 /** A running server. */
 export interface Database extends AsyncDisposable {
   /** URL of its database. */
@@ -50,8 +53,8 @@ async function sharedFolder(): Promise<string> {
 }
 
 /**
- * Starts a server with an empty database. With `durable` it writes to the disk before it answers, as it does by default
- * elsewhere; tests do not need that.
+ * Starts a server with an empty database. With `durable` it writes to the disk before it answers, as it does
+ * by default elsewhere; tests do not need that.
  */
 export async function startPostgres({ durable = false } = {}): Promise<Database> {
   const folder = await sharedFolder();
@@ -78,7 +81,9 @@ function freePort(): number {
   return port;
 }
 
-/** Runs a program on a folder of this process. Postgres refuses to run as root, so root runs it as `postgres`. */
+/**
+ * Runs a program on a folder of this process. Postgres refuses to run as root, so root runs it as `postgres`.
+ */
 async function run(folder: string, ...command: string[]): Promise<void> {
   const { uid } = await Deno.stat(folder); // of this process: Deno.uid() needs a permission of its own
   const [program, ...args] = uid === 0

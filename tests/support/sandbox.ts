@@ -1,4 +1,7 @@
-/** For tests of sandboxes: a sandbox that ends what it started, modules as bundles, and modules that are written in place. */
+/**
+ * For tests of sandboxes: a sandbox that ends what it started, modules as bundles, and modules that are
+ * written in place.
+ */
 import type { Module, ModuleType, ToolCallContext, ToolResult } from "../../src/sdk/types.ts";
 import type { GuestGrant } from "../../src/sandbox/tiers/worker_tier.ts";
 import type { GuestLimits } from "../../src/sandbox/protocol.ts";
@@ -92,7 +95,9 @@ export class Lab implements AsyncDisposable {
     return module;
   }
 
-  /** Bundles a file of this repository, named from its root, as a plan that names it would have it bundled. */
+  /**
+   * Bundles a file of this repository, named from its root, as a plan that names it would have it bundled.
+   */
   async bundle(path: string): Promise<Code> {
     this.#loader ??= createLoader({ cache_dir: null });
     const url = new URL(`../../${path}`, import.meta.url).href;

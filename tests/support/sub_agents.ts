@@ -45,7 +45,9 @@ export interface AgentsKit {
   until(run_id: string, holds: (entry: Entry) => boolean): Promise<Entry>;
 }
 
-/** A clock that stands still while a plan is prepared: its hash is computed in another thread, in real time. */
+/**
+ * A clock that stands still while a plan is prepared: its hash is computed in another thread, in real time.
+ */
 class PlanClock extends FakeClock {
   readonly #preparing = new Set<Promise<unknown>>();
 

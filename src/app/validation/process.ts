@@ -29,8 +29,8 @@ export interface ProcessOptions {
 const START_MS = 60_000;
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 /**
- * Limits of the child: more than a module has in a session by default. A worker that the module starts reserves about a
- * gigabyte of them.
+ * Limits of the child: more than a module has in a session by default. A worker that the module starts
+ * reserves about a gigabyte of them.
  */
 const LIMITS = { memory_mb: 2_048, cpu_s: 30 };
 

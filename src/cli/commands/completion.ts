@@ -1,6 +1,6 @@
 /**
- * `preamp completion bash|zsh|fish`: prints a completion script, generated from the table of commands. Where no known word is
- * expected, file names are completed.
+ * `preamp completion bash|zsh|fish`: prints a completion script, generated from the table of commands. Where
+ * no known word is expected, file names are completed.
  */
 import { adviceFor, type Flag, UsageError, valueName } from "../arguments.ts";
 import { type CommandEntry, COMMANDS, type Commands } from "../commands.ts";

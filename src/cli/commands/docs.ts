@@ -1,4 +1,6 @@
-/** `preamp docs`: the documentation that ships with the program. `preamp module list`: its built-in modules. */
+/**
+ * `preamp docs`: the documentation that ships with the program. `preamp module list`: its built-in modules.
+ */
 import { BUILTIN_IDS, createModuleTable } from "../../app/module_table.ts";
 import type { ModuleListing } from "../../app/types.ts";
 import { pageIndex, PAGES, readPage } from "../../docs/pages.ts";

@@ -99,7 +99,9 @@ function flagsText(flags: readonly Flag[], output: Output): string {
   return tableText(rows, "  ");
 }
 
-/** Wraps paragraphs to the width of the terminal. Examples and tables, recognised by wide gaps, are unchanged. */
+/**
+ * Wraps paragraphs to the width of the terminal. Examples and tables, recognised by wide gaps, are unchanged.
+ */
 function paragraphsText(text: string, output: Output): string {
   if (!output.terminal) return text;
   const columns = Math.max(40, output.columns());
@@ -118,7 +120,10 @@ function flagText(flag: Flag): string {
   return short === undefined ? `    ${long}` : `-${short}, ${long}`;
 }
 
-/** Reports a command line without a known command. An empty one or a group prints the usage. Returns the exit code. */
+/**
+ * Reports a command line without a known command. An empty one or a group prints the usage. Returns the exit
+ * code.
+ */
 export function unknownCommand(args: readonly string[], io: Io): number {
   const help = args.length === 0 ? usageText() : groupHelp(args);
   if (help === undefined) throw noSuchCommand(args);

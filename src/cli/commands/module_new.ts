@@ -1,9 +1,9 @@
 /**
  * `preamp module new`: creates a working module with a test and a README. Never overwrites a file.
  *
- * `preamp module types`: writes the SDK for module authors, its sources and the packages they import, into `.preamp/sdk` of a
- * folder. The compile task includes these files in the executable as one. A program that runs from its sources does not
- * need them.
+ * `preamp module types`: writes the SDK for module authors, its sources and the packages they import, into
+ * `.preamp/sdk` of a folder. The compile task includes these files in the executable as one. A program that
+ * runs from its sources does not need them.
  */
 import manifest from "../../../deno.json" with { type: "json" };
 import { PREFIX } from "../../app/validation/export_checks.ts";
@@ -267,7 +267,10 @@ function denoJson(imports: Readonly<Record<string, string>>): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** Returns the imports of the SDK: the files written beside the module, or the sources that this program runs from. */
+/**
+ * Returns the imports of the SDK: the files written beside the module, or the sources that this program runs
+ * from.
+ */
 function ownImports(): Readonly<Record<string, string>> {
   return Deno.build.standalone ? SDK_IMPORTS : sourceImports(new URL("../../sdk/mod.ts", import.meta.url));
 }

@@ -1,4 +1,7 @@
-/** `preamp module validate`: runs the checklist and the contract suite of a module's type in a separate process. */
+/**
+ * `preamp module validate`: runs the checklist and the contract suite of a module's type in a separate
+ * process.
+ */
 import {
   beyondChecklist,
   type ChecklistItem,
@@ -167,9 +170,9 @@ const SUITES: Readonly<Partial<Record<ModuleType, string>>> = {
 };
 
 /**
- * Resolves to the check `module_tests`: the module has tests, and they mount it. Reads files and runs nothing. The tests
- * of an entry file are in its folder or in `tests/`, those of a single file `clock.ts` in `clock_test.ts`. Resolves to
- * null for a URL, and for a single file without tests.
+ * Resolves to the check `module_tests`: the module has tests, and they mount it. Reads files and runs
+ * nothing. The tests of an entry file are in its folder or in `tests/`, those of a single file `clock.ts` in
+ * `clock_test.ts`. Resolves to null for a URL, and for a single file without tests.
  */
 async function checkTests(entry: string, type: ModuleType): Promise<Check | null> {
   if (!entry.startsWith("file:")) return null;

@@ -1,4 +1,7 @@
-/** `preamp plan check`: prints every finding with its place, and the hash of a valid plan. Runs and fetches nothing. */
+/**
+ * `preamp plan check`: prints every finding with its place, and the hash of a valid plan. Runs and fetches
+ * nothing.
+ */
 import type { PlanCheck } from "../../app/types.ts";
 import type { ErrorDetail } from "../../sdk/errors.ts";
 import { escapeUnprintable } from "../../text/escape.ts";

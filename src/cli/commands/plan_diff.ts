@@ -1,6 +1,6 @@
 /**
- * `preamp plan diff`: compares what two plans may do. `preamp plan hash`: prints the canonical hash of a plan as written. They
- * fetch and run nothing.
+ * `preamp plan diff`: compares what two plans may do. `preamp plan hash`: prints the canonical hash of a plan
+ * as written. They fetch and run nothing.
  */
 import type { PlanChange, PlanDiff } from "../../plan/diff_module.ts";
 import { canonicalHash } from "../../sdk/digest.ts";
@@ -69,7 +69,9 @@ async function runDiff(args: Arguments, io: Io): Promise<Answer> {
   return { data: diff, text: diffText(diff, io.out), exit: diff.widens.length > 0 ? EXIT.failed : EXIT.done };
 }
 
-/** Returns the files of both plans, from flags or arguments. @throws {UsageError} for another number of plans. */
+/**
+ * Returns the files of both plans, from flags or arguments. @throws {UsageError} for another number of plans.
+ */
 function planPair(args: Arguments): [from: readonly string[], to: readonly string[]] {
   const rest = [...args.rest];
   const filesOf = (flag: string): readonly string[] => args.has(flag) ? args.all(flag) : rest.splice(0, 1);

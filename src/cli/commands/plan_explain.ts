@@ -1,6 +1,6 @@
 /**
- * `preamp plan explain`: prints what a plan may touch, for a reviewer: overview, table of modules, their permissions, warnings
- * and red flags. Fetches its modules and executes none.
+ * `preamp plan explain`: prints what a plan may touch, for a reviewer: overview, table of modules, their
+ * permissions, warnings and red flags. Fetches its modules and executes none.
  */
 import { LIMIT_NAMES } from "../../plan/check/field_checks.ts";
 import type { ExplainedModule, Explanation } from "../../plan/explain.ts";

@@ -1,4 +1,7 @@
-/** `preamp plan lock`: writes `plan.lock.json` with the hashes of all files of a plan's modules. Executes none. */
+/**
+ * `preamp plan lock`: writes `plan.lock.json` with the hashes of all files of a plan's modules. Executes
+ * none.
+ */
 import { LOCK_FILE } from "../../app/named_plans.ts";
 import { formatLock, type Lock, lockDifferences, lockOver, parseLock } from "../../plan/lock.ts";
 import { escapeUnprintable } from "../../text/escape.ts";

@@ -77,7 +77,10 @@ function targetName(base_url: string): string {
   return /\.(ya?ml|json)$/i.test(name) ? name : "plan.yaml";
 }
 
-/** Writes the files that differ, the plan last: until then the plan that was there before does not change. Returns whether one did. */
+/**
+ * Writes the files that differ, the plan last: until then the plan that was there before does not change.
+ * Returns whether one did.
+ */
 async function writeAll(
   { plan, modules, files }: Vendored,
   target: URL,
@@ -114,7 +117,10 @@ async function hasBytes(url: URL, bytes: Uint8Array): Promise<boolean> {
   }
 }
 
-/** Resolves to a plan as YAML that reads back as the same data; as JSON, which is YAML too, where YAML would not. */
+/**
+ * Resolves to a plan as YAML that reads back as the same data; as JSON, which is YAML too, where YAML would
+ * not.
+ */
 async function yamlOf(plan: JsonObject, base_url: string): Promise<string> {
   const [{ dump }, { parsePlanText }] = await Promise.all([
     import("js-yaml"),

@@ -1,6 +1,6 @@
 /**
- * The commands `preamp provider list`, `provider models` and `provider test`. The last one calls models once with a tiny
- * prompt, and reports what each call took or what is wrong.
+ * The commands `preamp provider list`, `provider models` and `provider test`. The last one calls models once
+ * with a tiny prompt, and reports what each call took or what is wrong.
  */
 import { createModuleTable } from "../../app/module_table.ts";
 import { listModels, listProviders } from "../../app/provider_service.ts";

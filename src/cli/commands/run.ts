@@ -1,4 +1,7 @@
-/** `preamp run`: runs a prompt in this process. Progress and questions go to stderr, the answer or JSON to stdout. */
+/**
+ * `preamp run`: runs a prompt in this process. Progress and questions go to stderr, the answer or JSON to
+ * stdout.
+ */
 import { createRuntime } from "../../app/runtime.ts";
 import type { Runtime } from "../../app/types.ts";
 import type { Entry } from "../../kernel/host.ts";
@@ -145,7 +148,10 @@ interface Display {
   entry(entry: Entry): void;
 }
 
-/** Creates the writers of a run's output. When both write to one terminal, progress is cleared before the answer. */
+/**
+ * Creates the writers of a run's output. When both write to one terminal, progress is cleared before the
+ * answer.
+ */
 function createDisplay(io: Io, is_text: boolean): Display {
   const { out, err } = io;
   const together = is_text && out.terminal && err.terminal;
@@ -299,7 +305,9 @@ function consoleText({ module, text }: JsonObject): string {
   return `${messageText(module)}: ${messageText(text)}`;
 }
 
-/** Returns the input of a run with secrets redacted in its plans. The conversation is unchanged, for replay. */
+/**
+ * Returns the input of a run with secrets redacted in its plans. The conversation is unchanged, for replay.
+ */
 function withoutSecrets({ plan, agents, ...rest }: RunInput): RunInput {
   const redactor = new Redactor();
   return {

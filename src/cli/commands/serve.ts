@@ -49,8 +49,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const preamp = createPreamp({
     ...options,
     authenticate: auth.kind === "none" ? null : authenticateWith(new KeyRing(policy.auth.keys, key)),
-    // A server with configured keys accepts every host name, because DNS rebinding does not supply a key and a foreign
-    // Origin is refused anyway. Other servers accept only the names of loopback.
+    // A server with configured keys accepts every host name, because DNS rebinding does not supply a key and
+    // a foreign Origin is refused anyway. Other servers accept only the names of loopback.
     hosts: auth.kind === "configured" ? "any" : [policy.listen.host],
   });
   const signal = stopSignal(io, () => log.note("info", "stopping", {}));
@@ -59,8 +59,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
 }
 
 /**
- * Opens the store and returns the options of every server of this process, under `preamp serve` and `deno serve`. `secrets`
- * are redacted everywhere.
+ * Opens the store and returns the options of every server of this process, under `preamp serve` and
+ * `deno serve`. `secrets` are redacted everywhere.
  *
  * @throws {UsageError} when the store cannot be opened.
  */
@@ -201,8 +201,8 @@ interface StartupBanner {
   /** Base URL. */
   url: string;
   /**
-   * Authentication: a `generated` key is valid for this start and printed; `configured` keys are never printed;
-   * `none` needs no header.
+   * Authentication: a `generated` key is valid for this start and printed; `configured` keys are never
+   * printed; `none` needs no header.
    */
   auth: { kind: "generated"; key: string } | { kind: "configured" } | { kind: "none" };
   /** Whether a request without a plan gets the built-in demo, with its tool call and its approval. */

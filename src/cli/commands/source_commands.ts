@@ -1,4 +1,6 @@
-/** The commands `preamp source`: overrides of the sources of modules, in files of the project and of the user. */
+/**
+ * The commands `preamp source`: overrides of the sources of modules, in files of the project and of the user.
+ */
 import {
   formatOverrides,
   type Override,

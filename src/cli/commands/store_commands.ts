@@ -1,4 +1,6 @@
-/** `preamp store check`, `store migrate` and `store vacuum`: maintenance of the store that the settings name. */
+/**
+ * `preamp store check`, `store migrate` and `store vacuum`: maintenance of the store that the settings name.
+ */
 import { describeStore, type Maintenance, openMaintenance } from "../../store/store.ts";
 import { formatFlags, UsageError } from "../arguments.ts";
 import type { Answer, Command, Commands } from "../commands.ts";

@@ -1,4 +1,6 @@
-/** Template of a context manager: each request gets the newest messages that fit; the history is unchanged. */
+/**
+ * Template of a context manager: each request gets the newest messages that fit; the history is unchanged.
+ */
 import type { Template } from "../commands/module_new.ts";
 
 export const template: Template = {

@@ -1,4 +1,6 @@
-/** Template of a provider that echoes: metadata, streaming, usage, cancellation, and a function to replace. */
+/**
+ * Template of a provider that echoes: metadata, streaming, usage, cancellation, and a function to replace.
+ */
 import type { Template } from "../commands/module_new.ts";
 
 export const template: Template = {

@@ -1,4 +1,6 @@
-/** Template of a tool that greets: typed input, config, an event, and a failure that the model can correct. */
+/**
+ * Template of a tool that greets: typed input, config, an event, and a failure that the model can correct.
+ */
 import type { Template } from "../commands/module_new.ts";
 
 export const template: Template = {

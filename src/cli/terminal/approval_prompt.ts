@@ -1,4 +1,7 @@
-/** Asks a person at the terminal to decide an approval: displays the exact call, reads `y`, `n` or an offered option. */
+/**
+ * Asks a person at the terminal to decide an approval: displays the exact call, reads `y`, `n` or an offered
+ * option.
+ */
 import type { Approval, CreateOptions } from "../../runs/types.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import type { Io } from "./io.ts";
@@ -14,7 +17,10 @@ const TYPED_AHEAD_MS = 150;
 const YES: ReadonlySet<string> = new Set(["y", "yes", "allow"]);
 const NO: ReadonlySet<string> = new Set(["n", "no", "deny"]);
 
-/** Returns a function that asks at the terminal. Without a terminal it resolves to null: the default applies at once. */
+/**
+ * Returns a function that asks at the terminal. Without a terminal it resolves to null: the default applies
+ * at once.
+ */
 export function askAt(io: Io, progress: Progress, now: () => number = Date.now): Ask {
   if (!io.in.terminal || !io.err.terminal) return () => Promise.resolve(null);
   let previous: Promise<unknown> = Promise.resolve();

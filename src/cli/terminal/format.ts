@@ -65,7 +65,10 @@ const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
 const ZERO = /\p{Mn}|\p{Me}|\p{Cf}/u;
 
-/** Returns text shortened to a number of columns; shortened text ends with `…`. The text must not contain colour codes. */
+/**
+ * Returns text shortened to a number of columns; shortened text ends with `…`. The text must not contain
+ * colour codes.
+ */
 export function cutToWidth(text: string, columns: number): string {
   let width = 0;
   let kept = "";
@@ -89,7 +92,10 @@ function widthOf(point: string): number {
   return ZERO.test(point) ? 0 : WIDE.test(point) ? 2 : 1;
 }
 
-/** Returns text as lines of at most `columns` characters, broken at spaces. Longer words are not broken, for copying. */
+/**
+ * Returns text as lines of at most `columns` characters, broken at spaces. Longer words are not broken, for
+ * copying.
+ */
 export function wrapText(text: string, columns: number): string[] {
   const lines: string[] = [];
   let line = "";

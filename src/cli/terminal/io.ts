@@ -1,4 +1,7 @@
-/** The environment of a command: streams, variables, signals. Tests pass their own; `systemIo` is the process's. */
+/**
+ * The environment of a command: streams, variables, signals. Tests pass their own; `systemIo` is the
+ * process's.
+ */
 import { readVariable, variableNames } from "../../process/environment.ts";
 import { type Environment, fileUrl } from "../paths.ts";
 
@@ -53,10 +56,15 @@ export function systemIo(): Io {
   };
 }
 
-/** Variables of a host that makes `deno run` serve, and of Deno Deploy. Applications may not set variables of these names there. */
+/**
+ * Variables of a host that makes `deno run` serve, and of Deno Deploy. Applications may not set variables of
+ * these names there.
+ */
 const HOST_VARIABLES = ["DENO_AUTO_SERVE", "DENO_DEPLOY"];
 
-/** Returns whether the host chose the address, and may stop the process between requests, as Deno Deploy does. */
+/**
+ * Returns whether the host chose the address, and may stop the process between requests, as Deno Deploy does.
+ */
 export function isHosted({ env }: Pick<Io, "env">): boolean {
   return HOST_VARIABLES.some((name) => (env(name) ?? "") !== "");
 }
@@ -99,7 +107,10 @@ function systemInput(): Input {
   let buffered = "";
   let reading: Promise<string | null> | undefined;
 
-  /** Reads one chunk. Calls share a pending read: input that an aborted question did not consume is for the next one. */
+  /**
+   * Reads one chunk. Calls share a pending read: input that an aborted question did not consume is for the
+   * next one.
+   */
   function read(): Promise<string | null> {
     reading ??= (async () => {
       const chunk = new Uint8Array(4096);

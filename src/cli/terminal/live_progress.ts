@@ -1,4 +1,7 @@
-/** Displays progress on a terminal: permanent lines, and below them a status line with activity, time, tokens and cost. */
+/**
+ * Displays progress on a terminal: permanent lines, and below them a status line with activity, time, tokens
+ * and cost.
+ */
 import type { Entry } from "../../kernel/host.ts";
 import { isObject } from "../../sdk/json.ts";
 import { sumCostUsd } from "../../sdk/money.ts";
@@ -19,7 +22,9 @@ import { cutToWidth, styleOf } from "./format.ts";
 export interface LiveOptions {
   /** Returns monotonic milliseconds. */
   monotonic(): number;
-  /** Calls `callback` every `ms` milliseconds until the returned function is called. Default: `setInterval`. */
+  /**
+   * Calls `callback` every `ms` milliseconds until the returned function is called. Default: `setInterval`.
+   */
   every?(ms: number, callback: () => void): () => void;
   /** The writer of the answer, if it writes to the same terminal. */
   answer?: OpenLine | undefined;

@@ -197,7 +197,10 @@ function indentOf(entry: Entry): string {
   return entry.parent_id === undefined ? "" : "  ";
 }
 
-/** Returns a key of a tool call. Ids of calls are unique only in a session: two agents may both have a `call_1`. */
+/**
+ * Returns a key of a tool call. Ids of calls are unique only in a session: two agents may both have a
+ * `call_1`.
+ */
 export function callKey({ session_id, data }: Entry): string {
   return `${session_id} ${String(data.tool_call_id)}`;
 }

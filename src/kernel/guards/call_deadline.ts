@@ -7,7 +7,10 @@ import type { Host } from "../host.ts";
 import type { KernelLimits, SessionContext } from "../session/session_context.ts";
 import type { StepAbort } from "../timeouts.ts";
 
-/** Session of a call. Its step aborts the call on immediate cancellation and when the run reaches `max_duration_s`. */
+/**
+ * Session of a call. Its step aborts the call on immediate cancellation and when the run reaches
+ * `max_duration_s`.
+ */
 interface DeadlineSession extends Pick<SessionContext, "step"> {
   readonly host: Pick<Host, "clock">;
   readonly limits: Pick<KernelLimits, "tool_timeout_s" | "cleanup_timeout_s">;

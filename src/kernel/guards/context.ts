@@ -18,8 +18,8 @@ interface PendingCall {
 const NO_CALLS: ReadonlyMap<string, PendingCall> = new Map();
 
 /**
- * Tool calls of the last assistant message that have no result yet. Orders the results: each call has one, and
- * they follow the message in call order, whatever the order in which a loop stores them.
+ * Tool calls of the last assistant message that have no result yet. Orders the results: each call has one,
+ * and they follow the message in call order, whatever the order in which a loop stores them.
  */
 class PendingCalls {
   #by_id = NO_CALLS;

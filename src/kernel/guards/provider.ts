@@ -32,8 +32,8 @@ import { limitOf } from "./tool.ts";
 const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
 
 /**
- * The key of a call. Only the called provider receives it, and may pass it on until the call ends; the calls of
- * all others are counted. It is a plain object: with a reachable class, a module could create keys.
+ * The key of a call. Only the called provider receives it, and may pass it on until the call ends; the calls
+ * of all others are counted. It is a plain object: with a reachable class, a module could create keys.
  */
 class CallKey extends Argument {
   #open = true;

@@ -18,8 +18,8 @@ export interface Answer extends ChatResponse {
 }
 
 /**
- * Returns an answer of `provider` in canonical form. Its content, the arguments of its calls, its usage and its
- * metadata are frozen plain data.
+ * Returns an answer of `provider` in canonical form. Its content, the arguments of its calls, its usage and
+ * its metadata are frozen plain data.
  *
  * @param delegated Usage of another provider that answered the call; null if none did.
  * @throws {PreampError} `provider_bad_response` when it has too many tool calls or blocks.
@@ -75,7 +75,10 @@ function arePaired(content: readonly ContentBlock[], calls: readonly ToolCall[])
   return count === calls.length;
 }
 
-/** Returns whether a block shows the input that its call runs with. Text that is no JSON object is shown as it came. */
+/**
+ * Returns whether a block shows the input that its call runs with. Text that is no JSON object is shown as it
+ * came.
+ */
 function isSameInput(shown: unknown, input: JsonObject): boolean {
   return shown === input || !isObject(shown) || jsonEqual(shown, input);
 }

@@ -1,7 +1,7 @@
 /**
  * The coordinator of one module: its access to the shared parts of the session. Until the module is
- * committed, everything that it mounts and registers is a draft that only the module itself sees. Then each mounted
- * object is wrapped in its guard and put at its mount point.
+ * committed, everything that it mounts and registers is a draft that only the module itself sees. Then each
+ * mounted object is wrapped in its guard and put at its mount point.
  */
 import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";

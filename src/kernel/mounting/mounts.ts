@@ -1,6 +1,6 @@
 /**
- * The mount points of a session: their names and aliases, the guarded objects that are mounted there, and their
- * description as data, which is stored with a run so that a replay needs no modules.
+ * The mount points of a session: their names and aliases, the guarded objects that are mounted there, and
+ * their description as data, which is stored with a run so that a replay needs no modules.
  */
 import { isObject, toPlainObject } from "../../sdk/json.ts";
 import { countChange, liveViewOf } from "../../sdk/live_view.ts";

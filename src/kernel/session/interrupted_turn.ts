@@ -1,6 +1,6 @@
 /**
- * An interrupted turn, read from the log so that a new session can continue it: the events that were emitted, how the
- * turn had ended, and what happens to each tool call whose process ended. See
+ * An interrupted turn, read from the log so that a new session can continue it: the events that were emitted,
+ * how the turn had ended, and what happens to each tool call whose process ended. See
  * src/docs/architecture.md#the-log-is-the-state.
  */
 import { PreampError } from "../../sdk/errors.ts";

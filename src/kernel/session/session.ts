@@ -140,8 +140,8 @@ export class Session {
   }
 
   /**
-   * Pauses the deadline of a running tool call while its sub-agent runs, until `release`. Does nothing if there
-   * is no such call. `event_fields`: `tool_call_id` and `parallel_group_id` of the call, for events.
+   * Pauses the deadline of a running tool call while its sub-agent runs, until `release`. Does nothing if
+   * there is no such call. `event_fields`: `tool_call_id` and `parallel_group_id` of the call, for events.
    */
   pauseCall(tool_call_id: string | undefined): { event_fields: JsonObject; release(): void } {
     const call = tool_call_id === undefined

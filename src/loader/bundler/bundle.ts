@@ -1,6 +1,6 @@
 /**
- * Bundles files into one ES module with esbuild, in a virtual file system without disk or network. Runs in the bundler's process;
- * knows no policies, pins or caches.
+ * Bundles files into one ES module with esbuild, in a virtual file system without disk or network. Runs in
+ * the bundler's process; knows no policies, pins or caches.
  */
 import { createHash } from "node:crypto";
 import type * as Esbuild from "esbuild-wasm/esm/browser.js";
@@ -11,8 +11,8 @@ import { originalPlaces, type SourceMap, withMap } from "./source_map.ts";
 import type { BundleAnswer, BundleProblem, BundleRequest, GraphFile, RefusedImport } from "../types.ts";
 
 /**
- * Name of the WebAssembly in the compiled program, gzipped: the compile task puts it next to the program's code. Under `deno run`,
- * `wasm_source.js` imports the package's own file instead.
+ * Name of the WebAssembly in the compiled program, gzipped: the compile task puts it next to the program's
+ * code. Under `deno run`, `wasm_source.js` imports the package's own file instead.
  */
 const WASM_ASSET = "esbuild.wasm.gz";
 
@@ -185,7 +185,10 @@ class Graph {
   /** Changed texts of files, see {@link Graph.patchPatterns}. */
   readonly #patched = new Map<string, string>();
   readonly #files: ReadonlyMap<string, Uint8Array>;
-  /** Maps esbuild's short names to data: URLs, which may be megabytes long and would be repeated in the bundle. */
+  /**
+   * Maps esbuild's short names to data: URLs, which may be megabytes long and would be repeated in the
+   * bundle.
+   */
   readonly #urls = new Map<string, string>();
   readonly #names = new Map<string, string>();
   #refused = 0;
@@ -221,7 +224,10 @@ class Graph {
     return this.#refuse(path, { text: `Cannot import ${resolved.fact}`, notes: [{ text: resolved.hint }] });
   }
 
-  /** Reports an import that cannot be resolved. perf: esbuild copies the line with each error, so further ones are not reported. */
+  /**
+   * Reports an import that cannot be resolved. perf: esbuild copies the line with each error, so further ones
+   * are not reported.
+   */
   #refuse(path: string, error: Esbuild.PartialMessage): Esbuild.OnResolveResult {
     return ++this.#refused > MAX_REPORTED ? { path, external: true } : { errors: [error] };
   }
@@ -253,8 +259,9 @@ class Graph {
   }
 
   /**
-   * Changes imports of patterns (`import(`./${name}.ts`)`), for which esbuild searches matching files in a folder. With one changed
-   * character esbuild treats them as computed imports, which are then refused. Returns false if there are other errors too.
+   * Changes imports of patterns (`import(`./${name}.ts`)`), for which esbuild searches matching files in a
+   * folder. With one changed character esbuild treats them as computed imports, which are then refused.
+   * Returns false if there are other errors too.
    */
   patchPatterns(messages: readonly Esbuild.Message[]): boolean {
     const patterns = messages.filter(isPattern);
@@ -291,7 +298,9 @@ class Graph {
     return this.#urls.get(name) ?? name;
   }
 
-  /** Returns the URL of a source, which esbuild prefixes with the namespace. A data: URL keeps its short name. */
+  /**
+   * Returns the URL of a source, which esbuild prefixes with the namespace. A data: URL keeps its short name.
+   */
   urlOfSource(source: string): string {
     return source.startsWith(`${FILES}:`) ? source.slice(FILES.length + 1) : source;
   }

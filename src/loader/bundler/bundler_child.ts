@@ -1,6 +1,6 @@
 /**
- * Child process of the bundler: reads requests from stdin, writes answers to stdout, and has no permissions. A source that never ends or
- * exhausts memory affects only this process.
+ * Child process of the bundler: reads requests from stdin, writes answers to stdout, and has no permissions.
+ * A source that never ends or exhausts memory affects only this process.
  */
 import { FrameWriter, parentFrames, replaceConsole, revokePermissions } from "../../process/child_io.ts";
 import type { Frame } from "../../process/frames.ts";
@@ -60,8 +60,8 @@ async function answerOf(
 }
 
 /**
- * Replaces `setTimeout(…, 0)` by microtasks. perf: esbuild's browser build sends itself messages through it, hundreds for a build of
- * 100 files, and each would wait a millisecond or more.
+ * Replaces `setTimeout(…, 0)` by microtasks. perf: esbuild's browser build sends itself messages through it,
+ * hundreds for a build of 100 files, and each would wait a millisecond or more.
  */
 function replaceZeroTimeouts(): void {
   const later = globalThis.setTimeout;

@@ -1,6 +1,7 @@
 /**
- * Bundler for hosts where no child process can be started. Accepts single files that need no bundling. Bundles other modules on this
- * thread, only from sources that the operator trusts like the program itself: a hanging source would block the server.
+ * Bundler for hosts where no child process can be started. Accepts single files that need no bundling.
+ * Bundles other modules on this thread, only from sources that the operator trusts like the program itself: a
+ * hanging source would block the server.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { kindOfUrl, SDK_SPECIFIERS } from "../fetch/specifiers.ts";
@@ -74,7 +75,9 @@ async function ownWasm(): Promise<WebAssembly.Module | ArrayBuffer> {
   return (await import(source)).default;
 }
 
-/** Resolves to the bundle of a single JavaScript file that imports only the SDK; undefined for other graphs. */
+/**
+ * Resolves to the bundle of a single JavaScript file that imports only the SDK; undefined for other graphs.
+ */
 async function alreadyBundled({ entry, files }: BundleRequest): Promise<BundleAnswer | undefined> {
   const [file, more] = files;
   if (!file || more || file.url !== entry || kindOfUrl(entry) !== "js") return undefined;

@@ -1,7 +1,7 @@
 /**
- * Runs the bundler in a child process, which starts on demand and stops after a minute without work. A failure or timeout stops it at
- * once, because a failed esbuild fails on every later source. It serves one request at a time, so that the failing source is known;
- * that source is then refused for a while.
+ * Runs the bundler in a child process, which starts on demand and stops after a minute without work. A
+ * failure or timeout stops it at once, because a failed esbuild fails on every later source. It serves one
+ * request at a time, so that the failing source is known; that source is then refused for a while.
  */
 import { encodeFrame } from "../../process/frames.ts";
 import { Child, ownEnv, ownProgram } from "../../process/child_process.ts";
@@ -37,7 +37,10 @@ type ChildTask =
   | { readonly kind: "bundle"; readonly request: Omit<BundleRequest, "files"> }
   | { readonly kind: "imports" } & ImportsOptions;
 
-/** Frame header of an answer. `ready` has the number 0, since requests are numbered from 1. After `failed` the child exits. */
+/**
+ * Frame header of an answer. `ready` has the number 0, since requests are numbered from 1. After `failed` the
+ * child exits.
+ */
 export interface ChildMessage {
   readonly id: number;
   readonly answer: ChildAnswer;
@@ -56,10 +59,15 @@ export const MAX_ANSWER_BYTES: number = 192 * 1024 * 1024;
 /** Milliseconds until a started child must be ready; esbuild takes about half a second. */
 const START_MS = 10_000;
 
-/** Limits of a child, because a stranger's files can make it use all memory. A graph of 20 MiB needs about half of them. */
+/**
+ * Limits of a child, because a stranger's files can make it use all memory. A graph of 20 MiB needs about
+ * half of them.
+ */
 const LIMITS = { memory_mb: 1_024, cpu_s: 30 };
 
-/** Starts the bundler's child. It has no permissions, and no environment except the location of Deno's cache. */
+/**
+ * Starts the bundler's child. It has no permissions, and no environment except the location of Deno's cache.
+ */
 export function startBundlerChild(): Child {
   return new Child({
     ...ownProgram({ name: "bundle", entry: new URL("./bundler_source.js", import.meta.url).href }),
@@ -135,8 +143,8 @@ class BundlerProcess implements Bundler {
         if (error instanceof PreampError) throw error;
         await this.#stop(child);
         if (this.#closed) throw cannotBundle(name, "the server is closing");
-        // a child that does not get ready is a problem of the host; a used one may have been killed, or be full of earlier work:
-        // the source is not at fault, so try once more
+        // a child that does not get ready is a problem of the host; a used one may have been killed, or be
+        // full of earlier work: the source is not at fault, so try once more
         if ((used || !child.ready) && attempt === 1 && !(error instanceof LateError && child.ready)) {
           continue;
         }
@@ -213,7 +221,10 @@ class BundlerChild {
     child.unref();
   }
 
-  /** Sends one request; resolves to the answer. The timeout starts when the child is ready, if the request needs that. */
+  /**
+   * Sends one request; resolves to the answer. The timeout starts when the child is ready, if the request
+   * needs that.
+   */
   async request(task: ChildTask, files: readonly BundlerFile[], deadline_ms: number): Promise<ChildReply> {
     this.#child.ref(); // keeps the process alive until the answer
     try {

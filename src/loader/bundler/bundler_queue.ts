@@ -1,6 +1,6 @@
 /**
- * Jobs of the bundler: their order, and sources on which it failed before. Slow sources of one caller delay the others by at most one
- * job.
+ * Jobs of the bundler: their order, and sources on which it failed before. Slow sources of one caller delay
+ * the others by at most one job.
  */
 import { createHash } from "node:crypto";
 import { PreampError } from "../../sdk/errors.ts";
@@ -22,7 +22,10 @@ interface Job extends JobKind {
   run(): Promise<void>;
 }
 
-/** Queue of jobs: one at a time, short ones before long ones, and among those the owner that was served least recently. */
+/**
+ * Queue of jobs: one at a time, short ones before long ones, and among those the owner that was served least
+ * recently.
+ */
 export class BundlerQueue {
   readonly #waiting: Job[] = [];
   /** Maps owners to the number of their latest job. */

@@ -1,6 +1,6 @@
 /**
- * Finds the imports in code with `es-module-lexer`: those of a source, so that they are fetched early, and those that remain in a
- * bundle, which are replaced. Runs in the bundler's process.
+ * Finds the imports in code with `es-module-lexer`: those of a source, so that they are fetched early, and
+ * those that remain in a bundle, which are replaced. Runs in the bundler's process.
  */
 import { init, parse } from "es-module-lexer";
 import { init as initMinimal, parse as parseMinimal } from "es-module-lexer/minimal";
@@ -8,8 +8,8 @@ import { resolveSpecifier } from "../fetch/specifiers.ts";
 import type { BundlerFile, ImportsOptions } from "../types.ts";
 
 /**
- * Returns the distinct URLs that a module appears to import; none if the lexer rejects it. A guess: the lexer does not understand TSX
- * and type imports; a wrong guess costs a request or a second bundling.
+ * Returns the distinct URLs that a module appears to import; none if the lexer rejects it. A guess: the lexer
+ * does not understand TSX and type imports; a wrong guess costs a request or a second bundling.
  * @throws {Error} if the lexer itself fails.
  */
 export async function findImports(
@@ -54,8 +54,9 @@ export interface Sealed {
 const KEYWORD = "import";
 
 /**
- * Replaces every import that remains in a bundle, mostly computed ones, by a function that rejects with `import_refused`. Deno's
- * permissions do not cover module loading, so none may remain. Positions do not change, which keeps the source map valid.
+ * Replaces every import that remains in a bundle, mostly computed ones, by a function that rejects with
+ * `import_refused`. Deno's permissions do not cover module loading, so none may remain. Positions do not
+ * change, which keeps the source map valid.
  *
  * @throws {Error} if an import cannot be replaced or the text cannot be parsed: it must not be used.
  */
@@ -93,7 +94,10 @@ function freeName(code: string): string {
   throw new Error("Cannot seal the bundle: it uses every name");
 }
 
-/** Returns the replacing function. A declaration is hoisted; `source` and `defer` serve `import.source(…)` and `import.defer(…)`. */
+/**
+ * Returns the replacing function. A declaration is hoisted; `source` and `defer` serve `import.source(…)` and
+ * `import.defer(…)`.
+ */
 function refusingFunction(name: string): string {
   const message = '"Cannot import " + what + ": a module has only what it was bundled with"';
   return `\nfunction ${name}(specifier) { let what = typeof specifier === "string" ? JSON.stringify(specifier) : ` +

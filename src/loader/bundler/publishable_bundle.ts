@@ -1,10 +1,13 @@
-/** Converts a bundle to a file for others: it imports the parts of the SDK, and its source map names no local folder. */
+/**
+ * Converts a bundle to a file for others: it imports the parts of the SDK, and its source map names no local
+ * folder.
+ */
 import { readMap, splitMap, withMap } from "./source_map.ts";
 import type { ModuleBundle } from "../types.ts";
 
 /**
- * Returns a bundle as a self-contained file. Its first line imports the parts of the SDK and publishes them where the code reads
- * them, unless the host already did.
+ * Returns a bundle as a self-contained file. Its first line imports the parts of the SDK and publishes them
+ * where the code reads them, unless the host already did.
  */
 export function publishable({ code: bundle, uses, url }: ModuleBundle): string {
   const { code, comment } = splitMap(bundle);
@@ -19,7 +22,10 @@ export function publishable({ code: bundle, uses, url }: ModuleBundle): string {
   });
 }
 
-/** Reads a text of {@link publishable}; returns the parts of the SDK that it uses, and its code with unchanged lines. */
+/**
+ * Reads a text of {@link publishable}; returns the parts of the SDK that it uses, and its code with unchanged
+ * lines.
+ */
 export function readHead(text: string): { uses: string[]; code: string } {
   const end = text.indexOf("\n");
   const line = end === -1 ? text : text.slice(0, end);

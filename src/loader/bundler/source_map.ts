@@ -1,4 +1,7 @@
-/** Source maps (ECMA-426): a bundle ends with its map, which gives the position in the author's file for one in the bundle. */
+/**
+ * Source maps (ECMA-426): a bundle ends with its map, which gives the position in the author's file for one
+ * in the bundle.
+ */
 
 /** Used fields of a source map. */
 export interface SourceMap {
@@ -16,7 +19,9 @@ export function withMap(code: string, map: SourceMap): string {
   return `${code}${COMMENT}${new TextEncoder().encode(JSON.stringify(map)).toBase64()}\n`;
 }
 
-/** Splits a bundle into its code and the comment with its map; the comment is empty if the bundle has no map. */
+/**
+ * Splits a bundle into its code and the comment with its map; the comment is empty if the bundle has no map.
+ */
 export function splitMap(bundle: string): { code: string; comment: string } {
   const end = bundle.lastIndexOf(COMMENT);
   return end === -1

@@ -1,7 +1,8 @@
 /**
- * Reads a module's declaration (`export const module = {…}`) from its bundle without executing it. Only literals, and constants that
- * are assigned one, can be read; anything else is unknown and never guessed. Later changes of the object are not seen. The declaration
- * only lists wanted permissions: the plan grants them (src/docs/security.md).
+ * Reads a module's declaration (`export const module = {…}`) from its bundle without executing it. Only
+ * literals, and constants that are assigned one, can be read; anything else is unknown and never guessed.
+ * Later changes of the object are not seen. The declaration only lists wanted permissions: the plan grants
+ * them (src/docs/security.md).
  */
 import { type AnyNode, type Expression, Parser, type Pattern, type Program, type Property } from "acorn";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
@@ -27,7 +28,9 @@ export interface Declared {
 /** Declaration of a module without an export `module`. */
 export const NOTHING_DECLARED: Declared = { fields: {}, unread: [] };
 
-/** Returns the module's declaration; null if it is not a literal, or the code is too long or cannot be parsed. */
+/**
+ * Returns the module's declaration; null if it is not a literal, or the code is too long or cannot be parsed.
+ */
 export function readDeclared(code: string, max_chars = MAX_CHARS): Declared | null {
   const text = splitMap(code).code;
   const program = text.length > max_chars ? undefined : parseModule(text);
@@ -42,7 +45,10 @@ export function readDeclared(code: string, max_chars = MAX_CHARS): Declared | nu
   };
 }
 
-/** Parser without the check for names that are declared twice: its time is quadratic, and V8 makes it before such code runs. */
+/**
+ * Parser without the check for names that are declared twice: its time is quadratic, and V8 makes it before
+ * such code runs.
+ */
 class LinearParser extends Parser {
   declareName(): void {}
   checkLocalExport(): void {}
@@ -121,7 +127,9 @@ class Constants {
     }
   }
 
-  /** Returns an object, unless it has a spread, a computed key or an accessor. A field `__proto__` is data. */
+  /**
+   * Returns an object, unless it has a spread, a computed key or an accessor. A field `__proto__` is data.
+   */
   #object(fields: readonly Property[], { properties }: { properties: unknown[] }, depth: number): unknown {
     if (fields.length < properties.length) return UNKNOWN;
     const object: JsonObject = {};
@@ -145,8 +153,9 @@ function isPlain(value: unknown): boolean {
 }
 
 /**
- * Returns the values of names that a statement of the module assigns; null for those that are assigned twice, elsewhere, by a pattern or
- * by an operator. Scopes do not matter: esbuild renames what would hide a name of the module.
+ * Returns the values of names that a statement of the module assigns; null for those that are assigned twice,
+ * elsewhere, by a pattern or by an operator. Scopes do not matter: esbuild renames what would hide a name of
+ * the module.
  */
 function constantsOf(program: Program): Map<string, Expression | null> {
   const statements = new Set<AnyNode>(program.body.flatMap(directWrites));

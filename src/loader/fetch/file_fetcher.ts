@@ -1,6 +1,6 @@
 /**
- * Fetches one file: checks its URL and every redirect against the policy, reads it within its limits, and hashes its decoded bytes.
- * Knows nothing about the meaning of files.
+ * Fetches one file: checks its URL and every redirect against the policy, reads it within its limits, and
+ * hashes its decoded bytes. Knows nothing about the meaning of files.
  */
 import { createHash } from "node:crypto";
 import {
@@ -50,7 +50,8 @@ export class FileFetcher implements Disposable {
 
   /**
    * Fetches a file. `as_code`: it is imported as a module, so a web page is an error.
-   * @throws {PreampError} `module_source_denied`, `module_fetch_failed`, `module_fetch_timeout`, `module_too_large`.
+   * @throws {PreampError} `module_source_denied`, `module_fetch_failed`, `module_fetch_timeout`,
+   * `module_too_large`.
    */
   async fetch(requested: string, use: SourceUse, as_code: boolean): Promise<FetchedFile> {
     const url = new URL(requested);
@@ -60,7 +61,10 @@ export class FileFetcher implements Disposable {
     return await this.#fetchWeb(url, as_code);
   }
 
-  /** Fetches a file; resolves to null if it does not exist or the policy does not allow it. Throws as {@link fetch}. */
+  /**
+   * Fetches a file; resolves to null if it does not exist or the policy does not allow it. Throws as
+   * {@link fetch}.
+   */
   async fetchIfThere(requested: string, use: SourceUse): Promise<FetchedFile | null> {
     if (sourceProblem(new URL(requested), use, this.#options.rules)) return null;
     try {

@@ -1,7 +1,7 @@
 /**
- * Reads an HTTP/1.1 response from bytes (RFC 9112). Needed because the connection must use the address that was checked: `fetch`
- * resolves names itself, and `node:https` with a custom connection fails on Deno 2.6. Strict: ambiguous responses are errors, and
- * everything has a limit.
+ * Reads an HTTP/1.1 response from bytes (RFC 9112). Needed because the connection must use the address that
+ * was checked: `fetch` resolves names itself, and `node:https` with a custom connection fails on Deno 2.6.
+ * Strict: ambiguous responses are errors, and everything has a limit.
  */
 
 /** Reads into a buffer; resolves to null at the end. */
@@ -44,7 +44,9 @@ export class ByteReader {
     return taken;
   }
 
-  /** Resolves to the next line without its end. @throws {HttpError} if it is longer than `max` or incomplete. */
+  /**
+   * Resolves to the next line without its end. @throws {HttpError} if it is longer than `max` or incomplete.
+   */
   async line(max: number): Promise<string> {
     let text = "";
     for (;;) {
@@ -101,8 +103,8 @@ async function readOneHead(reader: ByteReader): Promise<Head> {
 }
 
 /**
- * Yields the body as it was sent. Each chunk is valid until the next one is requested. Afterwards the connection can be reused if
- * {@link bodyEnds}.
+ * Yields the body as it was sent. Each chunk is valid until the next one is requested. Afterwards the
+ * connection can be reused if {@link bodyEnds}.
  *
  * @throws {HttpError}
  */

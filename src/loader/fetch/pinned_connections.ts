@@ -1,6 +1,6 @@
 /**
- * Connects only to addresses that were checked. A host is resolved once and all its addresses are checked, so a DNS answer that
- * changes later has no effect. Does not use proxies.
+ * Connects only to addresses that were checked. A host is resolved once and all its addresses are checked, so
+ * a DNS answer that changes later has no effect. Does not use proxies.
  */
 import { addressKind } from "../../plan/permissions/ip_address.ts";
 import { defaultPort } from "../../policy/source_rules.ts";
@@ -38,8 +38,8 @@ export class Connections {
   }
 
   /**
-   * Calls `use` with a connection to the URL's host and resolves to its value. If a reused connection was closed by the server,
-   * `use` is called again with a new one.
+   * Calls `use` with a connection to the URL's host and resolves to its value. If a reused connection was
+   * closed by the server, `use` is called again with a new one.
    */
   async use<T>(
     url: URL,
@@ -127,7 +127,10 @@ function hostOf({ hostname }: URL): string {
   return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
 }
 
-/** Thrown when a reused connection was closed before any response byte. The request may be retried on a new connection. */
+/**
+ * Thrown when a reused connection was closed before any response byte. The request may be retried on a new
+ * connection.
+ */
 export class StaleConnection extends Error {}
 
 /** Connections and addresses of one origin. */

@@ -1,6 +1,7 @@
 /**
- * Fetches the files of one graph in parallel: the entry, files that it imported before or appears to import, and files that the bundler
- * requests. Enforces the limits of the graph. An error of a file is stored, and reported only if the bundler needs the file.
+ * Fetches the files of one graph in parallel: the entry, files that it imported before or appears to import,
+ * and files that the bundler requests. Enforces the limits of the graph. An error of a file is stored, and
+ * reported only if the bundler needs the file.
  */
 import type { SourceUse } from "../../policy/source_rules.ts";
 import { PreampError } from "../../sdk/errors.ts";

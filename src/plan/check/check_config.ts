@@ -1,4 +1,7 @@
-/** Configs of modules in a plan: checks them against the `config_schema`, and gives values of `${VAR}`s its types. */
+/**
+ * Configs of modules in a plan: checks them against the `config_schema`, and gives values of `${VAR}`s its
+ * types.
+ */
 import { checkConfig } from "../../sdk/config.ts";
 import type { Findings } from "../../sdk/findings.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";

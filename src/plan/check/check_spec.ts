@@ -50,8 +50,9 @@ export function checkList(
 }
 
 /**
- * Checks that no two entries of a list share an instance id, and that at most one entry of a provider module has none.
- * Warns about another module that is listed twice with the same config. `seen` remembers the entries before.
+ * Checks that no two entries of a list share an instance id, and that at most one entry of a provider module
+ * has none. Warns about another module that is listed twice with the same config. `seen` remembers the
+ * entries before.
  */
 function checkRepeated(
   { module, type, instance_id, config }: ModuleSpec,
@@ -236,8 +237,9 @@ function checkProtections(fields: JsonObject, spec: ModuleSpec, path: Path, find
 }
 
 /**
- * Returns true if the text has the form of `integrity`: Subresource Integrity's form with SHA-256 only, `sha256-` and
- * the standard base64 of 32 bytes. That is 42 whole characters, and one whose last two bits are 0.
+ * Returns true if the text has the form of `integrity`: Subresource Integrity's form with SHA-256 only,
+ * `sha256-` and the standard base64 of 32 bytes. That is 42 whole characters, and one whose last two bits
+ * are 0.
  */
 export function isIntegrity(text: string): boolean {
   return /^sha256-[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text);

@@ -83,7 +83,10 @@ const LIMITS: Readonly<Record<keyof RunLimits, JsonSchema>> = {
 /** Names of the limits, in display order. */
 export const LIMIT_NAMES = Object.keys(LIMITS) as readonly (keyof RunLimits)[];
 
-/** Returns a negative number, 0 or a positive number as one value of a limit is below, equal to or above another. */
+/**
+ * Returns a negative number, 0 or a positive number as one value of a limit is below, equal to or above
+ * another.
+ */
 export function compareLimit(a: string | number, b: string | number): number {
   return typeof a === "number" && typeof b === "number" ? a - b : compareDecimal(String(a), String(b));
 }
@@ -105,7 +108,10 @@ export const MODEL_FORM = "PROVIDER or PROVIDER/MODEL, such as anthropic/claude-
  */
 const FORM = /^([a-z0-9][a-z0-9-]{0,63})(?:\/([\x21-\x23\x25-\x7e]{1,200}))?$/;
 
-/** Returns provider and model; null for text of another form. A model that is absent is the provider's default. */
+/**
+ * Returns provider and model; null for text of another form. A model that is absent is the provider's
+ * default.
+ */
 export function readModelName(text: string): { provider: string; model?: string } | null {
   const [, provider, model] = FORM.exec(text) ?? [];
   if (provider === undefined) return null;

@@ -1,9 +1,12 @@
 /**
- * IP addresses and blocks of them such as `10.0.0.0/8`: text and bytes, and their kinds by the IANA special-purpose registries
- * (RFC 6890 and updates). Pure. Accepts only one spelling of each byte; the kind of other text is `invalid`, never `public`.
+ * IP addresses and blocks of them such as `10.0.0.0/8`: text and bytes, and their kinds by the IANA
+ * special-purpose registries (RFC 6890 and updates). Pure. Accepts only one spelling of each byte; the kind
+ * of other text is `invalid`, never `public`.
  */
 
-/** Returns the 4 or 16 bytes of an address in its standard text (dotted quad; RFC 4291 §2.2), or undefined. */
+/**
+ * Returns the 4 or 16 bytes of an address in its standard text (dotted quad; RFC 4291 §2.2), or undefined.
+ */
 export function parseAddress(text: string): number[] | undefined {
   const bare = text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text;
   const zone = bare.indexOf("%");

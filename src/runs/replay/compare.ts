@@ -1,7 +1,7 @@
 /**
- * Compares entries of a replay: which ones correspond, and the first difference between two. Ignores the run's id and
- * fields that depend on the clock. If the log has redacted text, also ignores fields that were computed from the text
- * before redaction.
+ * Compares entries of a replay: which ones correspond, and the first difference between two. Ignores the
+ * run's id and fields that depend on the clock. If the log has redacted text, also ignores fields that were
+ * computed from the text before redaction.
  */
 import type { DraftEntry, Entry } from "../../kernel/host.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";

@@ -12,8 +12,8 @@ import type { AgentSegment, Segment } from "./segments.ts";
 /**
  * Origin of an entry in a replay. `session`: emitted by the replayed orchestrator, context and kernel.
  * `agent`: starts a sub-agent's turn that is replayed too. `recording`: played back. `inner`: the response to
- * a provider call outside of the loop, by the context (which runs) or by another module. `cancel`: a request from
- * outside.
+ * a provider call outside of the loop, by the context (which runs) or by another module. `cancel`: a request
+ * from outside.
  */
 export type Source = "session" | "agent" | "recording" | "inner" | "cancel";
 
@@ -57,7 +57,9 @@ export class RecordedEvents {
   readonly #closings: ReadonlySet<Entry | null>;
   readonly #loop_calls: Set<string>;
   readonly #streams = new Set<unknown>();
-  /** Number of the first entry of an answer that was lost: the process ended before its `provider:response`. */
+  /**
+   * Number of the first entry of an answer that was lost: the process ended before its `provider:response`.
+   */
   readonly #lost_from: number;
 
   constructor({ entries, segment, own_modules, agents, open_calls }: RecordedEventsOptions) {
@@ -87,7 +89,9 @@ export class RecordedEvents {
     return session_id === this.session_id && seq > this.#segment.from && seq <= this.to;
   }
 
-  /** Yields the session's entries from index `from` of the log to index `to`, also those before this segment. */
+  /**
+   * Yields the session's entries from index `from` of the log to index `to`, also those before this segment.
+   */
   *#own(from: number, to = this.to): Generator<Entry> {
     for (let index = from; index < to; index++) {
       const entry = this.#entries[index]!; // a segment is part of the log
@@ -169,7 +173,9 @@ export class RecordedEvents {
     return this.from(from).find(wanted);
   }
 
-  /** Returns the entry that the session's turn emits after its cancellation; null when the turn stops there. */
+  /**
+   * Returns the entry that the session's turn emits after its cancellation; null when the turn stops there.
+   */
   continuedAfter({ seq, turn_id }: Entry): Entry | null {
     const following = this.find(seq, (entry) => this.sourceOf(entry) === "session");
     return turn_id !== undefined && following && !followsCancel(following) ? following : null;
@@ -205,7 +211,9 @@ function followsCancel({ event, data }: Entry): boolean {
 
 /** Gives the sessions of a replay the ids that they generated in the recorded run. */
 export class RecordedIds {
-  /** Ids that a session generated or that an entry before the current position names, after its session's id. */
+  /**
+   * Ids that a session generated or that an entry before the current position names, after its session's id.
+   */
   readonly #used = new Set<string>();
   #generated = 0;
 
@@ -247,8 +255,8 @@ const ENDINGS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the index of the first entry after a run was cancelled immediately that had been cancelled gracefully
- * before; Infinity for any other run. The log has no entry for the second request.
+ * Returns the index of the first entry after a run was cancelled immediately that had been cancelled
+ * gracefully before; Infinity for any other run. The log has no entry for the second request.
  */
 export function secondCancelOf(entries: readonly Entry[]): number {
   const root_id = entries[0]?.session_id;

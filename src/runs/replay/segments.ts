@@ -52,8 +52,8 @@ export function ownSegments(entries: readonly Entry[]): Segment[] {
 }
 
 /**
- * Resolves to the turns of sub-agents that can be replayed: their start is stored, and their orchestrator records the
- * response in `provider:response`.
+ * Resolves to the turns of sub-agents that can be replayed: their start is stored, and their orchestrator
+ * records the response in `provider:response`.
  *
  * @throws {PreampError} the error of a sub-agent's plan that is no longer allowed.
  */

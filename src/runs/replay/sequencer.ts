@@ -52,7 +52,10 @@ interface Waiting {
 /** Events of which several can be in progress at once: an early one waits for its recorded place. */
 const PARALLEL_EVENTS = eventsWith("parallel");
 
-/** Milliseconds of real time to wait for an entry that the session may or may not emit, and for sleeps of uncertain end. */
+/**
+ * Milliseconds of real time to wait for an entry that the session may or may not emit, and for sleeps of
+ * uncertain end.
+ */
 const SETTLE_MS = 20;
 
 /** Milliseconds without progress after which the replay reports a difference. */
@@ -142,7 +145,8 @@ export class Sequencer {
   /** Receives an entry that a session emits. Returns a promise when its turn has not come. */
   record(entry: DraftEntry): Promise<void> | void {
     if (this.#is_finished) return;
-    // compared when its barrier is: in the recorded run, the barrier of a module that is a stub may have come first
+    // compared when its barrier is: in the recorded run, the barrier of a module that is a stub may have come
+    // first
     if (entry.event === "session:state") {
       return void this.#assigned.set(entry.session_id, entry.data.set as JsonObject); // written by the kernel
     }
@@ -280,8 +284,8 @@ export class Sequencer {
   }
 
   /**
-   * Compares the keys of `session_state` that a session assigned with those recorded before index `to`. Keys of modules
-   * that do not run are ignored.
+   * Compares the keys of `session_state` that a session assigned with those recorded before index `to`. Keys
+   * of modules that do not run are ignored.
    */
   #stateDifference(recorded: RecordedEvents, to: number, assigned: JsonObject): Difference | null {
     const from = this.#compared.get(recorded.session_id) ?? 0;
@@ -342,8 +346,8 @@ export class Sequencer {
   }
 
   /**
-   * Repeats a cancellation, which also cancels the sub-agents. Waits first for the next entry of each turn that
-   * continued: it had already passed its check.
+   * Repeats a cancellation, which also cancels the sub-agents. Waits first for the next entry of each turn
+   * that continued: it had already passed its check.
    */
   #stepCancel(next: Entry, session: ReplayedSession): boolean {
     if (this.#waitsFor(next)) return this.#acceptWaiting(next, session);

@@ -1,7 +1,7 @@
 /**
- * Earlier answers that apply to a question. Remembered ones also hold for later questions of their session (`remember`
- * of an approval): they are stored with the session as a projection of its log, and do not hold in other sessions,
- * sub-agents or forks. Known ones are those of an interrupted run to the same question.
+ * Earlier answers that apply to a question. Remembered ones also hold for later questions of their session
+ * (`remember` of an approval): they are stored with the session as a projection of its log, and do not hold
+ * in other sessions, sub-agents or forks. Known ones are those of an interrupted run to the same question.
  */
 import type { ApprovalMatch, ApprovalRequest, Entry, KnownApproval, QuestionKey } from "../../kernel/host.ts";
 import { REDACTED } from "../../policy/redact.ts";

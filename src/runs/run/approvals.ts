@@ -132,7 +132,9 @@ export class ApprovalQueue {
     }
   }
 
-  /** Resolves to the stored answer, which may come from another process; to null while the question is open. */
+  /**
+   * Resolves to the stored answer, which may come from another process; to null while the question is open.
+   */
   async #storedAnswer({ approval_id }: ApprovalRequest): Promise<ApprovalDecision | null> {
     const record = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
     return record && record.value.status !== "pending" ? answerOf(record.value) : null;

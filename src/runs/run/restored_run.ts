@@ -1,6 +1,6 @@
 /**
- * Restores the run of a crashed process from its log, and records that it continues. What happens to the tool calls of
- * its turn is decided by `src/kernel/session/interrupted_turn.ts`.
+ * Restores the run of a crashed process from its log, and records that it continues. What happens to the tool
+ * calls of its turn is decided by `src/kernel/session/interrupted_turn.ts`.
  */
 import { draftEntry, type Entry } from "../../kernel/host.ts";
 import type { RunLimitGuard, UsedLimits } from "../../kernel/run_limits.ts";

@@ -275,7 +275,10 @@ export class ActiveRun implements RunHandle {
     await this.finish(outcome);
   }
 
-  /** Ends the run, also one that cannot start, exactly once: `session:end`, cleanups, stored session, `run:end`. */
+  /**
+   * Ends the run, also one that cannot start, exactly once: `session:end`, cleanups, stored session,
+   * `run:end`.
+   */
   async finish(outcome: Outcome): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;
@@ -353,8 +356,8 @@ export class ActiveRun implements RunHandle {
   }
 
   /**
-   * Stops executing the run without ending it: its log and its open questions stay as they are stored, and another process, or
-   * the next start of this one, continues it from there.
+   * Stops executing the run without ending it: its log and its open questions stay as they are stored, and
+   * another process, or the next start of this one, continues it from there.
    */
   async suspend(): Promise<void> {
     if (this.#ending) return;

@@ -234,8 +234,8 @@ export class RunLog {
   }
 
   /**
-   * Leaves the log to another process: stores the buffered entries and drops all that follow. A step that waits for
-   * its entry is rejected, so that nothing happens which the log does not say.
+   * Leaves the log to another process: stores the buffered entries and drops all that follow. A step that
+   * waits for its entry is rejected, so that nothing happens which the log does not say.
    */
   async handOver(): Promise<void> {
     this.#is_handed_over = true;
@@ -250,8 +250,8 @@ export class RunLog {
   }
 
   /**
-   * Stores the buffered entries in one commit with `changes`. On failure they are buffered again, so that the log never
-   * has a gap.
+   * Stores the buffered entries in one commit with `changes`. On failure they are buffered again, so that the
+   * log never has a gap.
    */
   #commit(changes: readonly Change[]): Promise<void> | void {
     this.#deferred.cancel();
@@ -316,8 +316,8 @@ export class RunLog {
   }
 
   /**
-   * Returns at most `limit` stored entries after `after` without a read of the store; null when the first of them is older than
-   * the last commit.
+   * Returns at most `limit` stored entries after `after` without a read of the store; null when the first of
+   * them is older than the last commit.
    */
   recent(after: number, limit: number): Entry[] | null {
     if (after >= this.#stored) return [];

@@ -311,7 +311,10 @@ function approvalOf(entry: Entry): Approval {
   };
 }
 
-/** Returns the projection of a recorded run before its first entry. `before`: its session. Default: it was empty. */
+/**
+ * Returns the projection of a recorded run before its first entry. `before`: its session. Default: it was
+ * empty.
+ */
 export function projectionOf(
   run: Run,
   { history: messages = [], usages, remembered }: Partial<InitialState> = {},

@@ -1,6 +1,6 @@
 /**
- * The stored records of a run: its object, its input and its sessions. Each is written when the run is accepted and when
- * it ends, in the commit of the log's entries.
+ * The stored records of a run: its object, its input and its sessions. Each is written when the run is
+ * accepted and when it ends, in the commit of the log's entries.
  */
 import type { Session } from "../../kernel/session/session.ts";
 import type { JsonObject } from "../../sdk/json.ts";
@@ -63,8 +63,8 @@ export class RunRecords {
   }
 
   /**
-   * Returns the change that stores the run object, for lists and for other processes. `place`: place of a waiting run
-   * in the queue of its session.
+   * Returns the change that stores the run object, for lists and for other processes. `place`: place of a
+   * waiting run in the queue of its session.
    */
   object(place?: string): Change {
     return runChange(this.#run.current(), this.#run.options.caller.namespace, place);

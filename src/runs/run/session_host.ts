@@ -1,6 +1,6 @@
 /**
- * Implements the kernel's `Host` for one session of a run, its own or a sub-agent's: entries go to the run's log,
- * questions to its approvals, warnings to the operator.
+ * Implements the kernel's `Host` for one session of a run, its own or a sub-agent's: entries go to the run's
+ * log, questions to its approvals, warnings to the operator.
  */
 import {
   type ApprovalDecision,

@@ -1,6 +1,6 @@
 /**
- * Limits the number of concurrent runs: in total for this process, and for each caller over all processes that share
- * the store. Starting and queued runs count.
+ * Limits the number of concurrent runs: in total for this process, and for each caller over all processes
+ * that share the store. Starting and queued runs count.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import type { Clock } from "../../sdk/types.ts";
@@ -61,8 +61,8 @@ export class Admission {
   }
 
   /**
-   * Counts the run of a slot against the limit of its caller in all processes. `replaces` resolves to whether the run
-   * replaces the active run of its session; then it is counted when that one has ended.
+   * Counts the run of a slot against the limit of its caller in all processes. `replaces` resolves to whether
+   * the run replaces the active run of its session; then it is counted when that one has ended.
    * @throws {PreampError} `too_many_runs`.
    */
   async count(slot: AdmissionSlot, replaces: () => Promise<boolean>): Promise<void> {
@@ -126,8 +126,8 @@ function tooMany(limit: keyof AdmissionLimits, limits: AdmissionLimits): PreampE
 }
 
 /**
- * The slots of callers over all servers of a store. A caller that may have n runs at once has n slots; each is a lease, so
- * that exactly one server has it, and the slots of a crashed server become free.
+ * The slots of callers over all servers of a store. A caller that may have n runs at once has n slots; each
+ * is a lease, so that exactly one server has it, and the slots of a crashed server become free.
  */
 export class CallerSlots {
   readonly #held: HeldLeases;
@@ -135,7 +135,10 @@ export class CallerSlots {
   readonly #own = new Set<string>();
   /** Slots that this process gives up at the moment. */
   readonly #releasing = new Map<string, Promise<void> | void>();
-  /** Fraction of a caller's slots before the first one that this process tries: servers begin at different ones. */
+  /**
+   * Fraction of a caller's slots before the first one that this process tries: servers begin at different
+   * ones.
+   */
   readonly #offset = Math.random();
 
   constructor(held: HeldLeases) {

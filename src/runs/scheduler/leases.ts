@@ -1,6 +1,6 @@
 /**
- * Leases that this process has in the store, renewed until they are released; and those of sessions: at most one run per
- * session, in this process by a map and among processes by a lease.
+ * Leases that this process has in the store, renewed until they are released; and those of sessions: at most
+ * one run per session, in this process by a map and among processes by a lease.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/types.ts";
@@ -132,9 +132,9 @@ export class SessionLeases {
   }
 
   /**
-   * Acquires the lease of a session for a run; resolves to false while another process has it. Within this process the
-   * first call wins, synchronously. `run`: null for recovery, which does not yet know whether there is a run to restore;
-   * others wait meanwhile.
+   * Acquires the lease of a session for a run; resolves to false while another process has it. Within this
+   * process the first call wins, synchronously. `run`: null for recovery, which does not yet know whether
+   * there is a run to restore; others wait meanwhile.
    * @throws {PreampError} `session_busy` while another run of this process has the lease.
    */
   async acquire(session_id: string, run: ActiveRun | null): Promise<boolean> {

@@ -40,7 +40,9 @@ export class Recovery {
   readonly #newRun: (options: Omit<NewRun, "slot">) => ActiveRun;
   readonly #stopped = new AbortController();
 
-  /** @param newRun Creates a run and counts it against the limits of concurrent runs, without checking them. */
+  /**
+   * @param newRun Creates a run and counts it against the limits of concurrent runs, without checking them.
+   */
   constructor(
     scheduler: SchedulerContext,
     queue: SessionQueue,
@@ -52,9 +54,8 @@ export class Recovery {
   }
 
   /**
-   * Continues every run that has not ended and whose process is gone.
-   * Resolves to the run ids once each run executes again, waits for its session, or has ended because it cannot be
-   * continued.
+   * Continues every run that has not ended and whose process is gone. Resolves to the run ids once each run
+   * executes again, waits for its session, or has ended because it cannot be continued.
    */
   async recover(): Promise<string[]> {
     const { deps: { store, log }, runs } = this.#scheduler;
@@ -95,8 +96,8 @@ export class Recovery {
   }
 
   /**
-   * Acquires the lease that the process of a run has while it is alive, and reads the run; resolves to null when the
-   * process is alive, or the run has ended.
+   * Acquires the lease that the process of a run has while it is alive, and reads the run; resolves to null
+   * when the process is alive, or the run has ended.
    */
   async #claim({ run_id, session_id, surface }: StoredInput): Promise<Claim | null> {
     const { leases } = this.#scheduler;
@@ -129,7 +130,10 @@ export class Recovery {
     return null;
   }
 
-  /** Continues a run, or ends it; resolves to false when it is left to other processes, because this one stops. */
+  /**
+   * Continues a run, or ends it; resolves to false when it is left to other processes, because this one
+   * stops.
+   */
   async #recoverRun(claim: Claim): Promise<boolean> {
     const { deps: { log }, leases } = this.#scheduler;
     const { input: { session_id }, entries, release } = claim;
@@ -163,7 +167,10 @@ export class Recovery {
     return true;
   }
 
-  /** Creates the run of a crashed process in this one; ends it and resolves to null when its plan is not allowed any more. */
+  /**
+   * Creates the run of a crashed process in this one; ends it and resolves to null when its plan is not
+   * allowed any more.
+   */
   async #restore({ input: stored, entries }: Claim): Promise<ActiveRun | null> {
     const { deps, sessions } = this.#scheduler;
     const { run_id, session_id, caller } = stored;

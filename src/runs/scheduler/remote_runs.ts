@@ -1,6 +1,6 @@
 /**
- * Runs that another process executes: their state is computed from the stored log, and commands reach their process as
- * records of the store. Each process carries out the commands of its own runs.
+ * Runs that another process executes: their state is computed from the stored log, and commands reach their
+ * process as records of the store. Each process carries out the commands of its own runs.
  */
 import type { ApprovalDecision, Entry } from "../../kernel/host.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
@@ -28,11 +28,14 @@ interface StoredCommand {
 const KIND = "run_command";
 const NAMESPACE = "internal";
 /**
- * Milliseconds after which a command fails that no process has carried out: longer than another process needs to continue
- * the runs of a crashed one.
+ * Milliseconds after which a command fails that no process has carried out: longer than another process needs
+ * to continue the runs of a crashed one.
  */
 const TIMEOUT_MS = 15_000;
-/** Milliseconds that a command is stored when its sender has died; the clocks of servers may differ by minutes. */
+/**
+ * Milliseconds that a command is stored when its sender has died; the clocks of servers may differ by
+ * minutes.
+ */
 const KEEP_MS = 3_600_000;
 /** Milliseconds between two looks at the store when no change is reported. */
 const LOOK_EVERY_MS = 1_000;
@@ -63,8 +66,8 @@ export class RemoteRuns {
   }
 
   /**
-   * Resolves when another process has changed the store, `signal` aborts, or after a second: this process may have
-   * continued the run meanwhile.
+   * Resolves when another process has changed the store, `signal` aborts, or after a second: this process may
+   * have continued the run meanwhile.
    */
   async changed(signal: AbortSignal): Promise<void> {
     const { store, clock } = this.#deps;
@@ -86,8 +89,8 @@ export class RemoteRuns {
   /**
    * Sends a command and resolves when the run's process has carried it out.
    *
-   * @throws {PreampError} the error of the command, `run_ended` when the run ended first, or `overloaded` when no process
-   * executes the run.
+   * @throws {PreampError} the error of the command, `run_ended` when the run ended first, or `overloaded`
+   * when no process executes the run.
    */
   async send(run_id: string, command: RunCommand): Promise<void> {
     const { store, clock, newId } = this.#deps;
@@ -125,7 +128,10 @@ export class RemoteRuns {
     return undefined;
   }
 
-  /** Carries out commands of other processes until {@link stop}. `onChange`: called after each of their changes. */
+  /**
+   * Carries out commands of other processes until {@link stop}. `onChange`: called after each of their
+   * changes.
+   */
   start(onChange: () => void): void {
     const { signal } = this.#stopped;
     const { clock, log } = this.#deps;

@@ -1,5 +1,6 @@
 /**
- * Begins runs in their sessions: supersedes or cancels the run that has the session, lets the new one wait, or refuses it.
+ * Begins runs in their sessions: supersedes or cancels the run that has the session, lets the new one wait,
+ * or refuses it.
  */
 import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
 import type { ActiveRun } from "../run/run.ts";
@@ -53,7 +54,10 @@ export class RunStarter {
     return (await this.#queue.openRuns(run.options)).waiting.length > 0;
   }
 
-  /** Resolves when the session may be free. Supersedes a run that awaits approval; cancels or rejects for any other. */
+  /**
+   * Resolves when the session may be free. Supersedes a run that awaits approval; cancels or rejects for any
+   * other.
+   */
   async #whenFree({ id, session_id, options: { request } }: ActiveRun): Promise<void> {
     const active = this.#scheduler.leases.runIn(session_id);
     if (active && active.session_id !== session_id) {
@@ -70,8 +74,8 @@ export class RunStarter {
   }
 
   /**
-   * Acquires the session and begins the run; resolves to false while a run of another process has the session. `is_new`:
-   * the session is created with the run and need not be reloaded.
+   * Acquires the session and begins the run; resolves to false while a run of another process has the
+   * session. `is_new`: the session is created with the run and need not be reloaded.
    */
   async #beginInSession(run: ActiveRun, is_new = false): Promise<boolean> {
     const { leases } = this.#scheduler;

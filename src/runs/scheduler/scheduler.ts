@@ -1,6 +1,7 @@
 /**
  * Schedules runs: one active run per session, a global and a per-caller limit, deduplication by idempotency
- * key, a FIFO queue per busy session, and what happens to runs when the process stops. `run/run.ts` executes a run.
+ * key, a FIFO queue per busy session, and what happens to runs when the process stops. `run/run.ts` executes
+ * a run.
  */
 import { printableId } from "../../sdk/ids.ts";
 import { PreampError } from "../../sdk/errors.ts";
@@ -226,8 +227,8 @@ export class RunScheduler implements RunOwner {
   }
 
   /**
-   * Stops accepting runs and lets running ones end for 60 % of `grace_ms`. Then leaves the others to the processes that share
-   * the store, or to the next start; cancels them if the store ends with this process.
+   * Stops accepting runs and lets running ones end for 60 % of `grace_ms`. Then leaves the others to the
+   * processes that share the store, or to the next start; cancels them if the store ends with this process.
    */
   async drain(grace_ms: number): Promise<void> {
     await this.#stopStarting();
@@ -279,8 +280,8 @@ export class RunScheduler implements RunOwner {
   }
 
   /**
-   * Unless it was drained before: cancels the runs that it started, leaves those that it continued to other processes, and waits
-   * a second until this is stored.
+   * Unless it was drained before: cancels the runs that it started, leaves those that it continued to other
+   * processes, and waits a second until this is stored.
    */
   async close(): Promise<void> {
     if (!this.#context.is_draining) {

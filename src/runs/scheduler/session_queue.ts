@@ -1,7 +1,7 @@
 /**
- * Runs that wait for their session. A waiting run is stored, with its place: the order holds for all servers that share
- * the store. The server that accepted the run has a lease of it and starts it; when that server dies, another one
- * acquires the lease and waits instead.
+ * Runs that wait for their session. A waiting run is stored, with its place: the order holds for all servers
+ * that share the store. The server that accepted the run has a lease of it and starts it; when that server
+ * dies, another one acquires the lease and waits instead.
  */
 import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
@@ -40,7 +40,9 @@ export class SessionQueue {
   #looking = false;
   #look_again = false;
 
-  /** @param start Begins a run whose session was acquired. Resolves when it has begun or ended; never rejects. */
+  /**
+   * @param start Begins a run whose session was acquired. Resolves when it has begun or ended; never rejects.
+   */
   constructor(scheduler: SchedulerContext, start: (run: ActiveRun) => Promise<void>) {
     this.#scheduler = scheduler;
     this.#start = start;
@@ -68,8 +70,8 @@ export class SessionQueue {
   }
 
   /**
-   * Stores a new run as waiting; it starts when its session is free. `ahead`: it starts before the runs that wait
-   * already, and cancels the run that has the session.
+   * Stores a new run as waiting; it starts when its session is free. `ahead`: it starts before the runs that
+   * wait already, and cancels the run that has the session.
    */
   async add(run: ActiveRun, ahead: boolean): Promise<void> {
     const { session_id } = run;
@@ -89,7 +91,10 @@ export class SessionQueue {
     if (this.#stopped.signal.aborted) await this.#leave(run); // stopped while the run was stored
   }
 
-  /** Acquires a waiting run of another process; resolves to false while that process is alive, and for a run of this one. */
+  /**
+   * Acquires a waiting run of another process; resolves to false while that process is alive, and for a run
+   * of this one.
+   */
   async claim(run_id: string): Promise<boolean> {
     if (this.#waiting.has(run_id)) return false; // its owner would acquire the lease again
     this.#waiting.add(run_id);
@@ -208,8 +213,8 @@ export class SessionQueue {
   }
 
   /**
-   * Stops starting runs. Leaves the waiting ones to the processes that share the store, or to the next start of this one;
-   * cancels them if the store ends with this process.
+   * Stops starting runs. Leaves the waiting ones to the processes that share the store, or to the next start
+   * of this one; cancels them if the store ends with this process.
    */
   async stop(): Promise<void> {
     this.#stopped.abort();

@@ -1,6 +1,7 @@
 /**
- * Forks: new sessions with part of another session's history, also up to an entry of a run. A turn begins with a message by the user;
- * steering messages, reminders and injections belong to the turn in which they were added.
+ * Forks: new sessions with part of another session's history, also up to an entry of a run. A turn begins
+ * with a message by the user; steering messages, reminders and injections belong to the turn in which they
+ * were added.
  */
 import { isPrompt } from "../../kernel/session/interrupted_turn.ts";
 import { PreampError } from "../../sdk/errors.ts";
@@ -75,7 +76,9 @@ export interface ForkOrigin
   readonly object: Pick<SavedSession["object"], "id" | "plan_hash" | "metadata">;
 }
 
-/** Returns what a fork of a run begins from: the run's plan. Works without its session, which may be deleted. */
+/**
+ * Returns what a fork of a run begins from: the run's plan. Works without its session, which may be deleted.
+ */
 export function originOf({ run, replay }: Recording, session: SavedSession | null): ForkOrigin {
   const { session_id, plan_hash } = run;
   return {

@@ -1,6 +1,7 @@
 /**
- * Child process of the process tier: starts the worker that runs the module, forwards frames and enforces limits. The order
- * matters: the worker starts with its grant, then this process revokes all its own permissions, then the module's code arrives.
+ * Child process of the process tier: starts the worker that runs the module, forwards frames and enforces
+ * limits. The order matters: the worker starts with its grant, then this process revokes all its own
+ * permissions, then the module's code arrives.
  */
 import { FrameWriter, parentFrames, replaceConsole, revokePermissions } from "../../process/child_io.ts";
 import {
@@ -14,8 +15,9 @@ import {
 } from "../tiers/worker_tier.ts";
 
 /**
- * First frame: the worker to start. A child that is started ahead receives it before it has a module; it fits modules with exactly
- * this grant. A worker takes half a gigabyte of what the system counts as data, so no child has two.
+ * First frame: the worker to start. A child that is started ahead receives it before it has a module; it fits
+ * modules with exactly this grant. A worker takes half a gigabyte of what the system counts as data, so no
+ * child has two.
  */
 export interface Readiness {
   readonly grant: GuestGrant;
@@ -33,7 +35,10 @@ export interface ChildSettings extends Readiness {
   readonly cpu_s: number;
 }
 
-/** Prefix of later frames for the child itself: the milliseconds that the module may work without another frame; 0 means no limit. */
+/**
+ * Prefix of later frames for the child itself: the milliseconds that the module may work without another
+ * frame; 0 means no limit.
+ */
 export const WATCH = "!";
 
 /** Exit codes of a child, by reason. */
@@ -98,7 +103,10 @@ function setEnv(env: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(env)) Deno.env.set(name, value);
 }
 
-/** Ends this process when the module exceeds its memory, processor time or deadline. The module's memory is counted from the use before the module is linked. */
+/**
+ * Ends this process when the module exceeds its memory, processor time or deadline. The module's memory is
+ * counted from the use before the module is linked.
+ */
 class Watchdog {
   readonly #max_rss: number;
   readonly #cpu_us: number;
@@ -124,7 +132,10 @@ class Watchdog {
   }
 }
 
-/** Returns the processor time of this process in microseconds. Deno has `cpuUsage` since 2.6, but not in its types. */
+/**
+ * Returns the processor time of this process in microseconds. Deno has `cpuUsage` since 2.6, but not in its
+ * types.
+ */
 function cpuTime(): number {
   const { cpuUsage } = Deno as unknown as { cpuUsage?: () => { user: number; system: number } };
   if (!cpuUsage) return 0;

@@ -1,6 +1,7 @@
 /**
- * Host's end of the channel to a guest: opens calls, answers requests inside them, and ends a guest that breaks a rule. Knows
- * frames and limits; the {@link CallHost} of each call knows what the guest's requests mean.
+ * Host's end of the channel to a guest: opens calls, answers requests inside them, and ends a guest that
+ * breaks a rule. Knows frames and limits; the {@link CallHost} of each call knows what the guest's requests
+ * mean.
  */
 import { later } from "../../process/system_clock.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
@@ -90,7 +91,10 @@ export class GuestConnection {
     return this.#exit;
   }
 
-  /** Links a bundle; resolves to the shape of its exports. @throws The error of the module's top level; {@link exitError}. */
+  /**
+   * Links a bundle; resolves to the shape of its exports. @throws The error of the module's top level;
+   * {@link exitError}.
+   */
   async start(code: string, uses: readonly string[], deadline_ms: number): Promise<Shape> {
     if (this.#exit) throw exitError(this.#exit, this.#options.name);
     const { promise, resolve, reject } = Promise.withResolvers<Shape>();
@@ -173,8 +177,8 @@ export class GuestConnection {
   }
 
   /**
-   * Security boundary: the only place where texts of a guest enter the host. A text can at most end its guest: nothing is thrown
-   * here, and every rejection is handled.
+   * Security boundary: the only place where texts of a guest enter the host. A text can at most end its
+   * guest: nothing is thrown here, and every rejection is handled.
    */
   #enter(text: string): void {
     const refuse = (error: unknown) => this.#violation(`invalid frame: ${errorMessage(error)}`);
@@ -185,7 +189,10 @@ export class GuestConnection {
     }
   }
 
-  /** Handles a frame. Returns a promise only if there is something to await; {@link #enter} handles its rejection. */
+  /**
+   * Handles a frame. Returns a promise only if there is something to await; {@link #enter} handles its
+   * rejection.
+   */
   #take(text: string): Promise<void> | void {
     if (this.#exit) return;
     let frame: FromGuest;

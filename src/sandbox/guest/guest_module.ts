@@ -1,6 +1,7 @@
 /**
- * Presents a module in a guest to the kernel: `mount` and `onSessionReady` become calls. Restarts a guest that exited at the next
- * call, at most three times in a session, and binds its new objects in place of the old ones.
+ * Presents a module in a guest to the kernel: `mount` and `onSessionReady` become calls. Restarts a guest
+ * that exited at the next call, at most three times in a session, and binds its new objects in place of the
+ * old ones.
  */
 import { newIdSeed } from "../../sdk/ids.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
@@ -209,7 +210,10 @@ class GuestModule {
     });
   }
 
-  /** Forwards the session's cancellation to the guest. Each turn has new signals; each signal is followed once. */
+  /**
+   * Forwards the session's cancellation to the guest. Each turn has new signals; each signal is followed
+   * once.
+   */
   #follow({ cancellation }: Coordinator): void {
     for (const signal of [cancellation.any_signal, cancellation.signal]) {
       if (this.#followed.has(signal)) continue;

@@ -183,7 +183,10 @@ function checkName(name: string): void {
   );
 }
 
-/** The conversation of one mounted context manager, recorded from its calls, so that a restarted guest receives it again. */
+/**
+ * The conversation of one mounted context manager, recorded from its calls, so that a restarted guest
+ * receives it again.
+ */
 class RecordedConversation {
   #messages: unknown[] = [];
   #system_prompt: readonly unknown[] | null = null;
@@ -279,7 +282,8 @@ function register(
   }
   const key = objects.nextKey(`handler/${event}`);
   const { priority, name, fail_closed, timeout_ms: requested_ms } = options;
-  // the session waits for handlers: a guest may request a shorter timeout than the policy's, not a longer one or none (0)
+  // the session waits for handlers: a guest may request a shorter timeout than the policy's, not a longer one
+  // or none (0)
   const longest_ms = limits.call_timeout_s * 1000;
   const timeout_ms = typeof requested_ms === "number" && requested_ms > 0
     ? Math.min(requested_ms, longest_ms)
@@ -294,7 +298,10 @@ function register(
     }));
 }
 
-/** Registers a capability. A restarted guest replaces its data; functions that other modules already hold keep working. */
+/**
+ * Registers a capability. A restarted guest replaces its data; functions that other modules already hold keep
+ * working.
+ */
 function publish(
   { name, value, refs }: Extract<Notification, { e: "capability" }>,
   coordinator: Coordinator,

@@ -38,7 +38,10 @@ function untimed({ call_timeout_s }: GuestLimits, max_bytes: number): ObjectCall
   return { max_bytes, deadline_ms: call_timeout_s * 1000 };
 }
 
-/** Milliseconds that a tool has to end after its signal aborted, so that a call is over half a second after its deadline. */
+/**
+ * Milliseconds that a tool has to end after its signal aborted, so that a call is over half a second after
+ * its deadline.
+ */
 const TOOL_GRACE_MS = 250;
 
 /** Returns an object with the method if the guest's object has it. */
@@ -49,7 +52,8 @@ function method<T>(shape: Shape, name: string, call: T): Record<string, T> {
 export function toolProxy(shape: Shape, call: ObjectCall, limits: GuestLimits): Tool {
   return {
     ...shape.data,
-    // schemas that may be slow are evaluated in the guest; others here, which saves a round trip for each call
+    // schemas that may be slow are evaluated in the guest; others here, which saves a round trip for each
+    // call
     ...(isPlainSchema(shape.data.input_schema) ? {} : {
       checkInput: async (input: JsonObject) => {
         const found = await call("checkInput", [toPlain(input)], untimed(limits, MAX_SMALL_BYTES));
@@ -144,7 +148,9 @@ export function orchestratorProxy(shape: Shape, call: ObjectCall, own: () => Coo
   };
 }
 
-/** Returns the proxy of a hook handler. Wildcard handlers receive no deltas, since each would cost a message. */
+/**
+ * Returns the proxy of a hook handler. Wildcard handlers receive no deltas, since each would cost a message.
+ */
 export function handlerProxy(event: string, call: ObjectCall, timeout_ms: number): HookHandler {
   const is_wildcard = event.includes("*");
   return (name, data) => {
@@ -191,8 +197,9 @@ const SIMPLE: ReadonlySet<string> = new Set([
 const MAX_PARTS = 500;
 
 /**
- * Returns whether the host may evaluate a schema of a guest: it has only keywords that look at each part of an input once.
- * Patterns, references and alternatives can take unlimited time and are evaluated in the guest.
+ * Returns whether the host may evaluate a schema of a guest: it has only keywords that look at each part of
+ * an input once. Patterns, references and alternatives can take unlimited time and are evaluated in the
+ * guest.
  */
 export function isPlainSchema(schema: unknown): boolean {
   const open = [schema];

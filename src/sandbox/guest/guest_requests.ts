@@ -1,6 +1,6 @@
 /**
- * Serves the requests of a guest through the session's guarded handles, so that limits, hooks, approvals and events apply to a
- * guest as to any other module (src/docs/architecture.md#guards).
+ * Serves the requests of a guest through the session's guarded handles, so that limits, hooks, approvals and
+ * events apply to a guest as to any other module (src/docs/architecture.md#guards).
  */
 import { isObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import type {
@@ -28,8 +28,8 @@ export interface SessionHandles {
 const MAX_KEPT = 256;
 
 /**
- * Emissions that one guest has received. The session identifies an emission by object identity, so a loop that processes a hook
- * result must name the original emission.
+ * Emissions that one guest has received. The session identifies an emission by object identity, so a loop
+ * that processes a hook result must name the original emission.
  */
 export class EmissionTable {
   readonly #kept = new Map<number, Emission>();
@@ -43,7 +43,10 @@ export class EmissionTable {
     return { number, emission };
   }
 
-  /** Returns the emission with this number after assigning the guest's fields, or a new one if the number is unknown. */
+  /**
+   * Returns the emission with this number after assigning the guest's fields, or a new one if the number is
+   * unknown.
+   */
   resolve(number: unknown, fields: unknown): Emission {
     const changed = toPlainObject(fields);
     const kept = typeof number === "number" ? this.#kept.get(number) : undefined;

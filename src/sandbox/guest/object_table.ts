@@ -1,6 +1,7 @@
 /**
- * Table of a guest's objects and of the actions that were done for it. Keys describe the purpose of an object, so that the objects
- * of a restarted guest replace those of the previous one. Knows neither guests nor sessions.
+ * Table of a guest's objects and of the actions that were done for it. Keys describe the purpose of an
+ * object, so that the objects of a restarted guest replace those of the previous one. Knows neither guests
+ * nor sessions.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import type { ObjectCall } from "./guest_proxies.ts";

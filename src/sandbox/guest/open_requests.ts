@@ -1,4 +1,7 @@
-/** Requests of a guest to the host: how many may be open, their answers, their cancellation, and errors that the guest may rethrow. */
+/**
+ * Requests of a guest to the host: how many may be open, their answers, their cancellation, and errors that
+ * the guest may rethrow.
+ */
 import { encodeError } from "../error_codec.ts";
 import type {
   FromGuest,
@@ -108,7 +111,9 @@ export class OpenRequests {
     requests.get(id)?.abort(reason());
   }
 
-  /** Serializes an error of the host without its stack and cause, and keeps it in case the guest rethrows it. */
+  /**
+   * Serializes an error of the host without its stack and cause, and keeps it in case the guest rethrows it.
+   */
   encodeError(error: unknown): SerializedError {
     const { stack: _, cause: __, ...thrown } = encodeError(error);
     const host = this.#next_error++;

@@ -1,6 +1,6 @@
 /**
- * Session data for a guest: what it receives once, with `mount`, and what has changed since the last message to it. Of other
- * modules it receives names, not configurations.
+ * Session data for a guest: what it receives once, with `mount`, and what has changed since the last message
+ * to it. Of other modules it receives names, not configurations.
  */
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import { ProviderInfo } from "../../sdk/providers.ts";
@@ -29,8 +29,8 @@ export function snapshotOf(coordinator: Coordinator, id_seed: string, own: OwnEn
 }
 
 /**
- * Returns a plan without sources, the plans of agents, and the configs and permissions of other modules: they may contain keys
- * and tokens.
+ * Returns a plan without sources, the plans of agents, and the configs and permissions of other modules: they
+ * may contain keys and tokens.
  */
 function outline(plan: JsonObject, own: OwnEntry): JsonObject {
   const session: JsonObject = {};

@@ -23,7 +23,10 @@ export function hostTiers(): TierReport {
 
 let bundler: TierAnswer | undefined;
 
-/** Returns whether the bundler can run in a process of its own. The result is the same for the life of the process. */
+/**
+ * Returns whether the bundler can run in a process of its own. The result is the same for the life of the
+ * process.
+ */
 export function bundlerProcess(): TierAnswer {
   return bundler ??= mayStartItself() ? { available: true } : missing(
     "this process may not start itself (it needs --allow-run): it bundles only what modules.inline trusts, and takes what " +
@@ -53,9 +56,9 @@ function workerTier(): TierAnswer {
 }
 
 /**
- * Returns whether this process has the unstable features that deno.json lists. A missing flag ends the process, and it cannot
- * be queried; so `Deno.openKv`, of the same list, shows it. A host that provides `Deno.cron`, which is not listed, provides both
- * by itself, so that it shows nothing there.
+ * Returns whether this process has the unstable features that deno.json lists. A missing flag ends the
+ * process, and it cannot be queried; so `Deno.openKv`, of the same list, shows it. A host that provides
+ * `Deno.cron`, which is not listed, provides both by itself, so that it shows nothing there.
  */
 function hasUnstableOptions(): boolean {
   return typeof Deno.openKv === "function" && typeof Deno.cron !== "function";

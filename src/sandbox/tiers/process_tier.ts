@@ -1,6 +1,6 @@
 /**
- * Host's side of the `process` tier, where a module runs in a child of our own executable. Starts the child in a process group of
- * its own, reads its output within limits, and kills it as a group.
+ * Host's side of the `process` tier, where a module runs in a child of our own executable. Starts the child
+ * in a process group of its own, reads its output within limits, and kills it as a group.
  */
 import { concat, encodeFrame, FrameTooLarge } from "../../process/frames.ts";
 import { Child, ownEnv, ownProgram } from "../../process/child_process.ts";
@@ -166,7 +166,9 @@ const EXITS: Readonly<Record<number, GuestExit>> = {
   [EXIT.deadline]: TIMEOUT,
 };
 
-/** Returns the environment of a child, which replaces it by the module's variables before it links the module. */
+/**
+ * Returns the environment of a child, which replaces it by the module's variables before it links the module.
+ */
 function childEnv(folder: string): Record<string, string> {
   return {
     TMPDIR: folder,
@@ -181,7 +183,10 @@ const SLICE_MS = 4;
 /** Milliseconds after which past work no longer counts. */
 const WINDOW_MS = 50;
 
-/** Shares the main thread among guests: after 4 ms of work in 50 ms a guest waits until the others have been served. */
+/**
+ * Shares the main thread among guests: after 4 ms of work in 50 ms a guest waits until the others have been
+ * served.
+ */
 export class FairScheduler {
   readonly #monotonic: () => number;
   readonly #later: (then: () => void) => void;
@@ -208,8 +213,8 @@ export class FairScheduler {
   }
 
   /**
-   * Ends a unit of work. Returns a promise if the slice is used up; it resolves after other events were handled. Waiting guests
-   * resume one per event-loop turn.
+   * Ends a unit of work. Returns a promise if the slice is used up; it resolves after other events were
+   * handled. Waiting guests resume one per event-loop turn.
    */
   end(): Promise<void> | undefined {
     const now = this.#monotonic();

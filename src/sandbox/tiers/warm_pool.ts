@@ -1,6 +1,6 @@
 /**
- * Keeps children that are started ahead, so that the next module does not wait for the start of a process. Some are ready for any
- * module; others already have a worker with a grant that is requested repeatedly.
+ * Keeps children that are started ahead, so that the next module does not wait for the start of a process.
+ * Some are ready for any module; others already have a worker with a grant that is requested repeatedly.
  */
 import type { GuestExit } from "../protocol.ts";
 import type { Readiness } from "../child/child.ts";
@@ -22,7 +22,10 @@ export interface WarmPoolOptions<Child extends WarmChild> extends SystemLimits {
   readonly idle_ms?: number;
   /** Starts a child. */
   readonly start: (limits: SystemLimits) => Child;
-  /** Schedules a function without keeping the process alive; returns a function that cancels it. Default: an unreferenced timer. */
+  /**
+   * Schedules a function without keeping the process alive; returns a function that cancels it. Default: an
+   * unreferenced timer.
+   */
   readonly later?: (act: () => void, ms: number) => () => void;
 }
 
@@ -32,7 +35,10 @@ const INITIAL_READINESS: Readiness = { grant: guestGrant({}), uses: ["preamp", "
 const MAX_WANTED = 2;
 /** Number of recent grants that are remembered: the second request of a grant makes it a warm one. */
 const MAX_SEEN = 16;
-/** Milliseconds before the next child is started: longer than the first answer of a module takes on most machines. */
+/**
+ * Milliseconds before the next child is started: longer than the first answer of a module takes on most
+ * machines.
+ */
 const REFILL_MS = 150;
 /** Key of children without a worker. No grant has this key. */
 const ANY = "";
@@ -112,7 +118,10 @@ export class WarmPool<Child extends WarmChild> {
     }
   }
 
-  /** Starts missing children one at a time and with a delay, because the module that took one needs the processor now. */
+  /**
+   * Starts missing children one at a time and with a delay, because the module that took one needs the
+   * processor now.
+   */
   #scheduleRefill(delay_ms = REFILL_MS): void {
     if (this.#closed || this.#stopRefill) return;
     this.#stopRefill = this.#options.later(() => {

@@ -67,7 +67,10 @@ class WorkerChannel implements Channel {
     void this.#terminate();
   }
 
-  /** Terminates the worker. Only a worker that still answers really stops, and Deno does not report whether it did. */
+  /**
+   * Terminates the worker. Only a worker that still answers really stops, and Deno does not report whether it
+   * did.
+   */
   async #terminate(): Promise<void> {
     const { worker, port } = this.#guest;
     const answered = loadAhead(this.#guest, []).catch(() => {}); // an error: the worker has ended by itself
@@ -82,8 +85,9 @@ class WorkerChannel implements Channel {
 export type GuestGrant = Readonly<Record<PermissionKind, boolean | readonly string[]>>;
 
 /**
- * Returns a grant with a value for every kind. In Deno's options `undefined`, `null`, `"inherit"` and inherited properties mean
- * "all permissions", so the object is rebuilt from own properties. An empty list becomes `false`.
+ * Returns a grant with a value for every kind. In Deno's options `undefined`, `null`, `"inherit"` and
+ * inherited properties mean "all permissions", so the object is rebuilt from own properties. An empty list
+ * becomes `false`.
  */
 export function guestGrant(permissions: Readonly<Partial<GuestGrant>>): GuestGrant {
   return Object.fromEntries(PERMISSION_KINDS.map((kind) => {
@@ -108,7 +112,9 @@ export interface GuestWorker {
 /** Path of the worker's first file in the compiled program, relative to its main file. */
 const COMPILED = "src/sandbox/worker_runtime/main.js";
 
-/** Starts a worker with exactly this grant. @throws {Error} if this process lacks a permission of the grant. */
+/**
+ * Starts a worker with exactly this grant. @throws {Error} if this process lacks a permission of the grant.
+ */
 export function startGuestWorker(grant: GuestGrant): GuestWorker {
   // cast: the option is specific to Deno and behind a flag
   const options = { type: "module", name: "guest", deno: { permissions: { ...grant } } } as WorkerOptions;
@@ -120,7 +126,10 @@ export function startGuestWorker(grant: GuestGrant): GuestWorker {
   return { worker, port: port1 };
 }
 
-/** Resolves when the worker has started. Until then its creator must keep its permissions: Deno reads the worker's files with them. */
+/**
+ * Resolves when the worker has started. Until then its creator must keep its permissions: Deno reads the
+ * worker's files with them.
+ */
 export function workerLoaded({ port, worker }: GuestWorker): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   port.onmessage = ({ data }: MessageEvent<unknown>) => {

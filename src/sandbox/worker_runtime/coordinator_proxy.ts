@@ -1,6 +1,6 @@
 /**
- * Coordinator of a guest. Synchronous members read the latest session data; actions without an answer are notifications; everything
- * else is a request to the host.
+ * Coordinator of a guest. Synchronous members read the latest session data; actions without an answer are
+ * notifications; everything else is a request to the host.
  */
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { registerHook } from "../../sdk/handler_list.ts";

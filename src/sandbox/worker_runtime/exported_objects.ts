@@ -1,4 +1,7 @@
-/** The module's objects that the host may call: their numbers, and their shapes, which are a copy of their data and the names of their methods. */
+/**
+ * The module's objects that the host may call: their numbers, and their shapes, which are a copy of their
+ * data and the names of their methods.
+ */
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import { Map, Object, push, Reflect, Set } from "../../sdk/primordials.ts";

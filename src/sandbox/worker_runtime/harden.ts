@@ -26,7 +26,9 @@ const DENO_KEPT: ReadonlySet<string> = new Set([
   ...["env", "errors", "inspect", "noColor", "refTimer", "unrefTimer"],
 ]);
 
-/** Functions and classes that reach other isolates or the disk without a permission, or that end the worker. */
+/**
+ * Functions and classes that reach other isolates or the disk without a permission, or that end the worker.
+ */
 const REFUSED_FUNCTIONS = [
   ...["Worker", "BroadcastChannel", "Cache", "CacheStorage", "close", "postMessage"],
   ...["OffscreenCanvas", "createImageBitmap"],
@@ -145,8 +147,9 @@ const URL_START = 60;
 const URL_END = 20;
 
 /**
- * Removes our frames from every trace of this isolate. A function that the module assigns to `Error.prepareStackTrace` receives the
- * remaining frames. The property and the global `Error` become read-only, because the engine looks them up.
+ * Removes our frames from every trace of this isolate. A function that the module assigns to
+ * `Error.prepareStackTrace` receives the remaining frames. The property and the global `Error` become
+ * read-only, because the engine looks them up.
  */
 export function hideOwnFrames(): void {
   let own: Prepare | undefined;
@@ -209,7 +212,10 @@ function lineOf(frame: Frame): string {
   return find(text, "async ", 0) === 0 ? `async ${place}` : place;
 }
 
-/** Returns the URL of a file. The `data:` URL of a module without a source map contains its code and is shortened. */
+/**
+ * Returns the URL of a file. The `data:` URL of a module without a source map contains its code and is
+ * shortened.
+ */
 function urlOf(file: string): string {
   if (cut(file, 0, 1) === "/") return `file://${encodePath(file)}`; // Deno uses paths here
   if (file.length <= URL_START + URL_END || cut(file, 0, 5) !== "data:") return file;

@@ -1,6 +1,6 @@
 /**
- * First file of a guest's worker: receives the port, hardens the globals, links the module and serves the host's calls. Used in
- * both tiers: in a worker of the server, and in the worker of a child process.
+ * First file of a guest's worker: receives the port, hardens the globals, links the module and serves the
+ * host's calls. Used in both tiers: in a worker of the server, and in the worker of a child process.
  */
 import { consoleMethods } from "../../sdk/console.ts";
 import { installSdk } from "../../sdk/sdk_global.ts";
@@ -114,7 +114,10 @@ function withDisposers(object: object): Shape {
   return { data, methods: names };
 }
 
-/** Makes the console of this isolate write to the host's log: lines of the process log, never bytes on its output. */
+/**
+ * Makes the console of this isolate write to the host's log: lines of the process log, never bytes on its
+ * output.
+ */
 function redirectConsole(rpc: GuestRpc): void {
   const { inspect } = Deno;
   Object.assign(console, consoleMethods((level, text) => rpc.log(level, text), (value) => inspect(value)));
@@ -152,7 +155,10 @@ async function serveCall(
   }
 }
 
-/** Serves a call of a tool. `checkInput` evaluates the tool's schema here, where a slow schema delays only its own module. */
+/**
+ * Serves a call of a tool. `checkInput` evaluates the tool's schema here, where a slow schema delays only its
+ * own module.
+ */
 async function serveTool({ method, args, signal, note }: OpenCall, tool: object): Promise<unknown> {
   const input = args[0] as JsonObject; // messages of the host are well-formed
   if (method === "checkInput") {
@@ -248,7 +254,10 @@ addEventListener("message", (event) => {
 
 let loaded_once = false;
 
-/** Loads parts of the SDK and the validator of tool inputs, since the permission to read files may be revoked later. */
+/**
+ * Loads parts of the SDK and the validator of tool inputs, since the permission to read files may be revoked
+ * later.
+ */
 async function loadAhead(parts: readonly string[]): Promise<void> {
   if (loaded_once && parts.length === 0) return; // a later call only checks whether this worker still answers
   loaded_once = true;

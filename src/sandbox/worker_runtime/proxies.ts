@@ -1,6 +1,6 @@
 /**
- * What a guest has of its session: tools, providers, the conversation, hooks and state. Each call is a request to the host's guarded
- * handle; registered handlers stay in the guest.
+ * What a guest has of its session: tools, providers, the conversation, hooks and state. Each call is a
+ * request to the host's guarded handle; registered handlers stay in the guest.
  */
 import { disposer, readRegistration } from "../../sdk/handler_list.ts";
 import { HookRegistryBase } from "../../sdk/hooks.ts";

@@ -1,6 +1,6 @@
 /**
- * Guest's end of the channel: sends requests and notifications of the module, and dispatches calls and replies of the host. The only
- * holder of the port. Does not know what requests mean.
+ * Guest's end of the channel: sends requests and notifications of the module, and dispatches calls and
+ * replies of the host. The only holder of the port. Does not know what requests mean.
  */
 import {
   type FromGuest,
@@ -130,7 +130,10 @@ export class GuestRpc {
     }
   }
 
-  /** Queues a notification, sent with the next frame. `name` names the action in the error. @throws {Error} if no call is open. */
+  /**
+   * Queues a notification, sent with the next frame. `name` names the action in the error. @throws {Error} if
+   * no call is open.
+   */
   notify(notification: Notification, name: string): void {
     if (this.#latestCall() === undefined) throw outsideCall(name);
     push(this.#notifications, notification);

@@ -36,8 +36,8 @@ const SMALLEST_SHARE = 0.25;
  * Order: `token_budget`; window − `output_reserve_fraction` × max_output_tokens − margin, from the provider's
  * model info, else from its defaults; `max_tokens`. A configured `max_tokens` is an upper limit for all but
  * the first. The margin is a tenth of the window, and at most 4,096 tokens once estimates are `corrected`.
- * `extras` (tokens of tool schemas and injections) are subtracted, except from an explicit `token_budget`. The
- * result may be 0 or negative: then nothing fits.
+ * `extras` (tokens of tool schemas and injections) are subtracted, except from an explicit `token_budget`.
+ * The result may be 0 or negative: then nothing fits.
  */
 export function requestBudget(
   { token_budget: explicit, provider }: RequestOptions,

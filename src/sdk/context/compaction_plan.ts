@@ -59,7 +59,9 @@ export function planCompaction(
   return candidate;
 }
 
-/** What a compaction would leave out or shorten, and the resulting size. Changes nothing in the transcript. */
+/**
+ * What a compaction would leave out or shorten, and the resulting size. Changes nothing in the transcript.
+ */
 export class CompactionCandidate implements CompactionDecisions {
   readonly #forms: MessageVariants;
   readonly #config: CompactionConfig;
@@ -159,7 +161,9 @@ export class CompactionCandidate implements CompactionDecisions {
     this.#stubHumans(target, recent);
   }
 
-  /** Returns the units with the last `share` of the messages, including a unit that is partly in that share. */
+  /**
+   * Returns the units with the last `share` of the messages, including a unit that is partly in that share.
+   */
   #recentUnits(share: number): ReadonlySet<MessageGroup> {
     const count = this.#units.reduce((sum, unit) => sum + entriesOf(unit).length, 0);
     const boundary = Math.floor(count * (1 - share));
@@ -192,8 +196,8 @@ export class CompactionCandidate implements CompactionDecisions {
   }
 
   /**
-   * Applies level 8: the first human message becomes a stub unless it is also the last, and old stubs are left
-   * out.
+   * Applies level 8: the first human message becomes a stub unless it is also the last, and old stubs are
+   * left out.
    */
   #reduceHumans(target: number, share: number): void {
     if (this.#first_human && this.#first_human !== this.#last_human) this.#stub(this.#first_human.head);
@@ -206,9 +210,9 @@ export class CompactionCandidate implements CompactionDecisions {
 
   /**
    * Shortens protected messages when level 8 does not suffice, the least valuable first: protected results,
-   * protected messages, human messages between the first and the last. Stops half-way between target and limit,
-   * so that the next request needs no compaction. Finally truncates the results of the tail, as little as
-   * possible.
+   * protected messages, human messages between the first and the last. Stops half-way between target and
+   * limit, so that the next request needs no compaction. Finally truncates the results of the tail, as little
+   * as possible.
    */
   #forceFit(goal: SizeTarget): void {
     const enough = Math.floor((goal.target + goal.limit) / 2);

@@ -13,7 +13,9 @@ import {
   toFrozenObject,
 } from "../base.ts";
 
-/** Returns a message as frozen plain data. Its tokens are counted once, and its unchanged parts are shared. */
+/**
+ * Returns a message as frozen plain data. Its tokens are counted once, and its unchanged parts are shared.
+ */
 export function frozenMessage(message: Message): Message {
   return toFrozenObject(message) as unknown as Message; // the same fields
 }
@@ -162,9 +164,9 @@ export function infoOf(provider: unknown, method: "getInfo" | "getModelInfo"): u
 }
 
 /**
- * Returns the frozen message with a breakpoint after it, where a provider's prompt cache may end; the same object
- * for the same message. Whether a message has one is decided in its first view and never changes, because moving
- * marks would change the cached prefix.
+ * Returns the frozen message with a breakpoint after it, where a provider's prompt cache may end; the same
+ * object for the same message. Whether a message has one is decided in its first view and never changes,
+ * because moving marks would change the cached prefix.
  */
 export function withBreakpoint(message: Message): Message {
   let copy = with_breakpoint.get(message);

@@ -62,8 +62,8 @@ export class MessageVariants {
   }
 
   /**
-   * Returns a tool result whose content is a marker, its first `chars` characters, "..." and a part of its end.
-   * Media are left out. Returns null when that saves nothing, and for messages of other roles.
+   * Returns a tool result whose content is a marker, its first `chars` characters, "..." and a part of its
+   * end. Media are left out. Returns null when that saves nothing, and for messages of other roles.
    */
   truncated({ message, index }: Placed, chars: number): Message | null {
     if (message.role !== "tool") return null;
@@ -80,7 +80,9 @@ export class MessageVariants {
     return smaller(message, `${marker}${body}`);
   }
 
-  /** Returns a user message whose content is a stub that quotes its beginning; null when that saves nothing. */
+  /**
+   * Returns a user message whose content is a stub that quotes its beginning; null when that saves nothing.
+   */
   stubbed({ message, index }: Placed): Message | null {
     const text = textOf(message.content);
     const media = mediaCount(message.content);
@@ -93,8 +95,8 @@ export class MessageVariants {
   }
 
   /**
-   * Returns the message with texts of at most `max_bytes`, and the sizes before and after; null when it is not
-   * a tool result or not longer.
+   * Returns the message with texts of at most `max_bytes`, and the sizes before and after; null when it is
+   * not a tool result or not longer.
    */
   capped({ message, index }: Placed, max_bytes: number): { message: Message; capped: Capped } | null {
     if (message.role !== "tool") return null;

@@ -96,7 +96,9 @@ export class SimpleContext implements ContextManager {
   #unreported: JsonObject[] = [];
   /** Error of the last attempt to save the decisions; null when it succeeded. */
   #unsaved: unknown = null;
-  /** Whether compaction events are being emitted: a hook that requests a view then must not emit them again. */
+  /**
+   * Whether compaction events are being emitted: a hook that requests a view then must not emit them again.
+   */
   #emitting = false;
 
   /** Creates an empty context; {@link setMessages} restores the decisions of an earlier run. */
@@ -214,7 +216,9 @@ export class SimpleContext implements ContextManager {
     return this.#viewOf(options.provider, limits, extras);
   }
 
-  /** Learns from the usage of the last answer, and from a refusal; returns the tokens of tools and injections. */
+  /**
+   * Learns from the usage of the last answer, and from a refusal; returns the tokens of tools and injections.
+   */
   #learn({ tools, injections, overflow, provider }: RequestOptions): number {
     const { meter } = this.#forms;
     const tool_tokens = meter.tools(tools);

@@ -1,4 +1,7 @@
-/** Counts tokens: by estimate, which reported usage corrects, or exactly with a tokenizer that is loaded on first use. */
+/**
+ * Counts tokens: by estimate, which reported usage corrects, or exactly with a tokenizer that is loaded on
+ * first use.
+ */
 import {
   type Coordinator,
   isObject,
@@ -90,8 +93,8 @@ export interface Observation {
 export type SavedCalibration = readonly [view: number, messages: number, estimated: number, reported: number];
 
 /**
- * Converts between estimated and provider's tokens, using the usage that the provider reported for the last request
- * and for the growth since then. Before the first observation, both are equal.
+ * Converts between estimated and provider's tokens, using the usage that the provider reported for the last
+ * request and for the growth since then. Before the first observation, both are equal.
  */
 export class Calibration {
   #anchor: { view: number; messages: number } | null = null;
@@ -163,9 +166,9 @@ interface Reported {
 }
 
 /**
- * Feeds reported usage to a {@link Calibration}. Does nothing unless enabled. The capability `session.last_usage`
- * returns the last request's, `session.usages` the logged ones of earlier runs. So a restarted session counts like
- * the old one, and the same observations give the same numbers.
+ * Feeds reported usage to a {@link Calibration}. Does nothing unless enabled. The capability
+ * `session.last_usage` returns the last request's, `session.usages` the logged ones of earlier runs. So a
+ * restarted session counts like the old one, and the same observations give the same numbers.
  */
 export class ReportedUsage {
   readonly #coordinator: Pick<Coordinator, "getCapability">;

@@ -1,4 +1,7 @@
-/** Converts an answer to the data of the log and to the stored message; finds the answer at which a turn resumes. */
+/**
+ * Converts an answer to the data of the log and to the stored message; finds the answer at which a turn
+ * resumes.
+ */
 import { isObject, type JsonObject, toFrozenOwn } from "../json.ts";
 import { type ChatResponse, type Message, type StoredToolCall, textOf } from "../messages.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
@@ -60,8 +63,8 @@ function withUnreadable({ invalid_arguments }: ToolCall, fields: JsonObject): Js
 const PREVIEW_LENGTH = 200;
 
 /**
- * Returns the data of `prompt:complete`: the beginning of a text and its length in code points. Splits only the beginning, because the text
- * may be long.
+ * Returns the data of `prompt:complete`: the beginning of a text and its length in code points. Splits only
+ * the beginning, because the text may be long.
  */
 export function previewOf(text: string): JsonObject {
   const response_preview = text.length <= PREVIEW_LENGTH
@@ -70,7 +73,9 @@ export function previewOf(text: string): JsonObject {
   return { response_preview, length: text.length - surrogatePairs(text) };
 }
 
-/** Returns the number of characters of two code units. perf: a regular expression takes four times as long. */
+/**
+ * Returns the number of characters of two code units. perf: a regular expression takes four times as long.
+ */
 function surrogatePairs(text: string): number {
   let pairs = 0;
   for (let index = 1; index < text.length; index++) {

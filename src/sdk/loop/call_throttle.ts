@@ -2,8 +2,8 @@ import type { Coordinator } from "../contracts.ts";
 import type { HookRegistry } from "../hooks.ts";
 
 /**
- * Keeps a minimum delay between the model calls of one session (`min_delay_between_calls_ms`): from the end of
- * one call to the start of the next, also across turns.
+ * Keeps a minimum delay between the model calls of one session (`min_delay_between_calls_ms`): from the end
+ * of one call to the start of the next, also across turns.
  */
 export class CallThrottle {
   readonly #min_ms: number;

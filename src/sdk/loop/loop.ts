@@ -1,5 +1,6 @@
 /**
- * Runs one turn from prompt to answer. The built-in loops use this loop with different defaults. Limits, counting and approvals are not here: the guards enforce them.
+ * Runs one turn from prompt to answer. The built-in loops use this loop with different defaults. Limits,
+ * counting and approvals are not here: the guards enforce them.
  */
 import { errorCode, PreampError } from "../errors.ts";
 import type { ContextManager, Coordinator, ExecuteOptions, Orchestrator } from "../contracts.ts";

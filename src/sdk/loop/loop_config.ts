@@ -43,8 +43,8 @@ export interface LoopSchemaDefaults {
 const schemas = new WeakMap<LoopSchemaDefaults, JsonObject>();
 
 /**
- * Returns the JSON Schema of a built-in loop's configuration, the same object for the same defaults. `null` is
- * the same as a missing key.
+ * Returns the JSON Schema of a built-in loop's configuration, the same object for the same defaults. `null`
+ * is the same as a missing key.
  */
 export function loopConfigSchema(defaults: LoopSchemaDefaults): JsonObject {
   const known = schemas.get(defaults);

@@ -264,9 +264,9 @@ interface StartedBlock {
 }
 
 /**
- * Emits the blocks of one answer as `content_block:start`, `:delta` and `:end`: in order, as deltas arrive, or
- * all at once for a provider that does not stream. The joined deltas are always the complete text. Create one
- * per request.
+ * Emits the blocks of one answer as `content_block:start`, `:delta` and `:end`: in order, as deltas arrive,
+ * or all at once for a provider that does not stream. The joined deltas are always the complete text. Create
+ * one per request.
  */
 export class ContentBlockEmitter {
   readonly #hooks: HookRegistry;

@@ -68,7 +68,10 @@ export function overflowError(name: string, error: unknown, request: ChatRequest
   );
 }
 
-/** Returns the error of a context that cannot make its view fit, with what the provider said; any other error as it is. */
+/**
+ * Returns the error of a context that cannot make its view fit, with what the provider said; any other error
+ * as it is.
+ */
 export function unfitError(error: unknown, refusal: unknown): unknown {
   if (!hasCode(error, "context_overflow")) return error;
   const message = `${errorMessage(error)}; the provider refused the whole request: ${errorMessage(refusal)}`;

@@ -28,8 +28,8 @@ export function inputProblems(
 }
 
 /**
- * Returns what is wrong with a value by its JSON Schema (2020-12), which must not change. A promise only while
- * the validator is loaded, once.
+ * Returns what is wrong with a value by its JSON Schema (2020-12), which must not change. A promise only
+ * while the validator is loaded, once.
  *
  * @param label Name of the whole value in messages.
  */

@@ -34,8 +34,8 @@ export class AnswerBlocks {
   }
 
   /**
-   * Returns the key of the last block if it has this type and no further fields, else that of a new block: for
-   * answers whose parts have no index. A call is always a new block.
+   * Returns the key of the last block if it has this type and no further fields, else that of a new block:
+   * for answers whose parts have no index. A call is always a new block.
    */
   keyFor(type: string): string {
     const last = this.#blocks.at(-1);

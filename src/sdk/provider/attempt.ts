@@ -7,7 +7,10 @@ import { RetryConfig, retryDelay, type RetryNotice } from "../retry.ts";
 import { type CallIo, withWatchedBody } from "./backend.ts";
 import type { ProviderSettings } from "./settings.ts";
 
-/** Reason of the abort after the end of an attempt. perf: without one, each abort creates an error with a stack. */
+/**
+ * Reason of the abort after the end of an attempt. perf: without one, each abort creates an error with a
+ * stack.
+ */
 const ENDED = "the attempt has ended";
 
 export interface AttemptOptions {

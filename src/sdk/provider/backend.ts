@@ -20,8 +20,8 @@ export interface Backend {
    */
   send(request: WireRequest, io: CallIo): Promise<BackendAnswer>;
   /**
-   * Returns an error of {@link Backend.send} or {@link Backend.listModels} that is no LLMError as one. A request that is
-   * too long is a `ContextLengthError` with the vendor's message.
+   * Returns an error of {@link Backend.send} or {@link Backend.listModels} that is no LLMError as one. A
+   * request that is too long is a `ContextLengthError` with the vendor's message.
    */
   toError(error: unknown): LLMError;
   /** Resolves to the models of the account. A size that the vendor does not report is 0. */
@@ -82,7 +82,10 @@ export interface CallIo {
   readonly onDelta?: (delta: StreamDelta) => void;
 }
 
-/** Tokens of an answer, by the convention of `Usage`: `input_tokens` includes cache reads but not cache writes. */
+/**
+ * Tokens of an answer, by the convention of `Usage`: `input_tokens` includes cache reads but not cache
+ * writes.
+ */
 export interface AnswerUsage {
   /** Tokens sent, with cache reads, without cache writes. */
   input_tokens: number;
@@ -155,7 +158,10 @@ export function connectionError(error: unknown, fact: string): LLMError {
   return new LLMError(type, `${fact}: ${errorMessage(root).slice(0, MAX_REASON_CHARS)}`, { cause: error });
 }
 
-/** Returns a response whose body calls `onChunk` with each chunk before it is read; an error in it ends the body. */
+/**
+ * Returns a response whose body calls `onChunk` with each chunk before it is read; an error in it ends the
+ * body.
+ */
 export function withWatchedBody(response: Response, onChunk: (chunk: Uint8Array) => void): Response {
   if (response.body === null) return response;
   const body = response.body.pipeThrough(

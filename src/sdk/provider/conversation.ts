@@ -64,7 +64,9 @@ export interface ToolCallPart extends CachedPart {
   readonly block?: JsonObject;
 }
 
-/** A block that only this provider understands, such as thinking with a signature; to be sent back unchanged. */
+/**
+ * A block that only this provider understands, such as thinking with a signature; to be sent back unchanged.
+ */
 export interface NativePart {
   /** Kind of part. */
   readonly type: "native";

@@ -237,7 +237,9 @@ export class ModelTable {
     this.capabilities = ["streaming", "tools", ...(definition.capabilities ?? [])];
   }
 
-  /** Returns the facts about a model. `context_window` and `prices` of the config are those of its `model`. */
+  /**
+   * Returns the facts about a model. `context_window` and `prices` of the config are those of its `model`.
+   */
   factsOf(model: string): ModelFacts {
     const { context_window, prices, models } = this.#settings;
     const { defaults } = this.#definition;
@@ -293,7 +295,10 @@ export class ModelTable {
   }
 }
 
-/** Suffixes of one version of a model: a date, a number, `latest`. Previews and other models have other prices. */
+/**
+ * Suffixes of one version of a model: a date, a number, `latest`. Previews and other models have other
+ * prices.
+ */
 const VERSION = /^[-@](latest|\d{3}|\d{8}|\d{4}-\d{2}-\d{2})$/;
 
 function findKnown(models: readonly KnownModel[], id: string): KnownModel | undefined {

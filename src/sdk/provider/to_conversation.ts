@@ -1,4 +1,7 @@
-/** Makes the conversation of a request from its messages: roles, pairs of calls and results, valid ids and text. */
+/**
+ * Makes the conversation of a request from its messages: roles, pairs of calls and results, valid ids and
+ * text.
+ */
 import { isObject, type JsonObject, toPlain } from "../json.ts";
 import { type ContentBlock, type Message, textOf, toBlocks } from "../messages.ts";
 import {
@@ -30,8 +33,8 @@ export interface ConversationResult {
  * Returns the conversation of a request. Any list of messages has one:
  *
  * - Leading system and developer messages become `system`, later ones user text in `<system>` tags.
- * - A call without a result gets one that says so. A result without a call becomes user text. A result may be a
- *   message of the role tool, or a block of a user message.
+ * - A call without a result gets one that says so. A result without a call becomes user text. A result may be
+ *   a message of the role tool, or a block of a user message.
  * - Repeated or invalid ids of calls are replaced, in the call and its result alike.
  * - Consecutive messages of one side are joined. White space alone, empty messages, and thinking of another
  *   provider are left out.
@@ -306,8 +309,8 @@ function withCache<Part extends UserPart | AssistantPart>(parts: Part[], message
 }
 
 /**
- * Returns an object whose texts and keys are well-formed Unicode; the same object if they were. Vendors refuse a request
- * with half of a surrogate pair.
+ * Returns an object whose texts and keys are well-formed Unicode; the same object if they were. Vendors
+ * refuse a request with half of a surrogate pair.
  */
 function wellFormed(value: JsonObject): JsonObject {
   return isWellFormed(value) ? value : convert(value) as JsonObject;

@@ -8,8 +8,8 @@ interface Timer {
 }
 
 /**
- * A clock that advances only when a test advances it. `now()` starts at 2026-01-01T00:00:00Z by default. Uses no
- * timers: it waits for turns of the event loop.
+ * A clock that advances only when a test advances it. `now()` starts at 2026-01-01T00:00:00Z by default. Uses
+ * no timers: it waits for turns of the event loop.
  */
 export class FakeClock implements Clock {
   readonly #start: number;
@@ -82,7 +82,10 @@ export class FakeClock implements Clock {
   }
 }
 
-/** Resolves when `start` calls back, unless the signal aborts first; `start` returns a function that cancels its timer. */
+/**
+ * Resolves when `start` calls back, unless the signal aborts first; `start` returns a function that cancels
+ * its timer.
+ */
 function waitOf(start: (end: () => void) => () => void, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
@@ -99,11 +102,12 @@ function waitOf(start: (end: () => void) => () => void, signal?: AbortSignal): P
 }
 
 /**
- * Resolves after a turn of the event loop, when all promises that can settle have settled, also those of work that
- * waits for an immediate.
+ * Resolves after a turn of the event loop, when all promises that can settle have settled, also those of work
+ * that waits for an immediate.
  */
 export function turn(): Promise<void> {
-  // not by a message to itself: after `process.getBuiltinModule()` that arrives before other promises settle (Deno 2.9)
+  // not by a message to itself: after `process.getBuiltinModule()` that arrives before other promises settle
+  // (Deno 2.9)
   return new Promise((resolve) => void setImmediate(() => setImmediate(resolve)));
 }
 

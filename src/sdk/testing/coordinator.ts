@@ -75,7 +75,10 @@ export interface CleanupReport {
   failed: unknown[];
 }
 
-/** A coordinator that records mounts and unmounts. Every method has both spellings. The limits are not enforced. */
+/**
+ * A coordinator that records mounts and unmounts. Every method has both spellings. The limits are not
+ * enforced.
+ */
 export class TestCoordinator implements Coordinator {
   readonly session_id: string;
   readonly parent_id: string | null;
@@ -240,8 +243,8 @@ export class TestCoordinator implements Coordinator {
   }
 
   /**
-   * Executes an emission or a plain hook result: stores injections in the mounted context, records messages, asks
-   * {@link approval}.
+   * Executes an emission or a plain hook result: stores injections in the mounted context, records messages,
+   * asks {@link approval}.
    *
    * @throws {PreampError} `denied` for an injection over a limit; then nothing is injected.
    */
@@ -282,7 +285,9 @@ export class TestCoordinator implements Coordinator {
     return afterApproval(emission, outcome);
   }
 
-  /** Resolves to the answer; `timeout` if it is late, `deny` if the approval system fails, null without one. */
+  /**
+   * Resolves to the answer; `timeout` if it is late, `deny` if the approval system fails, null without one.
+   */
   async #decide(question: ApprovalQuestion): Promise<string | null> {
     if (!this.approval) return null;
     const LATE = "no answer in time";

@@ -139,7 +139,9 @@ export class MockTool implements Tool {
   }
 }
 
-/** An orchestrator that answers in order, then with `DONE`; calls no provider and emits the events of a turn. */
+/**
+ * An orchestrator that answers in order, then with `DONE`; calls no provider and emits the events of a turn.
+ */
 export class ScriptedOrchestrator implements Orchestrator {
   /** Number of calls of `execute`. */
   call_count = 0;

@@ -1,6 +1,6 @@
 /**
- * Reads bodies with the readers of plans, which report the place of every problem: YAML, and JSON that `json.ts` leaves to them.
- * Imported for such a body.
+ * Reads bodies with the readers of plans, which report the place of every problem: YAML, and JSON that
+ * `json.ts` leaves to them. Imported for such a body.
  */
 import { documentError, toDetail } from "../../plan/check/findings.ts";
 import { DOCUMENT_LIMITS, type DocumentLimits, exceedsBytes } from "../../plan/parse/document_limits.ts";

@@ -1,6 +1,7 @@
 /**
- * Parses untrusted JSON with `JSON.parse`, which keeps the last of two equal keys, accepts `__proto__` and 200,000 levels, and does
- * not always report the position of an error. Text with any of these is left to the readers of `document.ts`.
+ * Parses untrusted JSON with `JSON.parse`, which keeps the last of two equal keys, accepts `__proto__` and
+ * 200,000 levels, and does not always report the position of an error. Text with any of these is left to the
+ * readers of `document.ts`.
  */
 import { DOCUMENT_LIMITS, type DocumentLimits, FORBIDDEN_KEYS } from "../../plan/parse/document_limits.ts";
 import { isObject, type JsonValue } from "../../sdk/json.ts";
@@ -19,9 +20,9 @@ export function requestLimits(plan: DocumentLimits): DocumentLimits {
 }
 
 /**
- * Parses JSON text with `JSON.parse`, in a quarter of the time of `readJsonTree`. Returns undefined for text that is
- * invalid, above the limits, or has a duplicate key, a forbidden key, half of a surrogate pair or a number that is not finite:
- * `readJsonTree` and `treeData` then report it (`document.ts`).
+ * Parses JSON text with `JSON.parse`, in a quarter of the time of `readJsonTree`. Returns undefined for text
+ * that is invalid, above the limits, or has a duplicate key, a forbidden key, half of a surrogate pair or a
+ * number that is not finite: `readJsonTree` and `treeData` then report it (`document.ts`).
  */
 export function parsePlainJson(text: string, plan: DocumentLimits): JsonValue | undefined {
   let data: JsonValue;
@@ -65,8 +66,9 @@ class PlainData {
 }
 
 /**
- * Returns the number of keys in valid JSON text: of its colons outside of strings. NaN if a key has an escape: `JSON.parse` of
- * V8 15.0 takes the key `"\""` for the key `"\\"` when it has parsed an object with that one before.
+ * Returns the number of keys in valid JSON text: of its colons outside of strings. NaN if a key has an
+ * escape: `JSON.parse` of V8 15.0 takes the key `"\""` for the key `"\\"` when it has parsed an object with
+ * that one before.
  */
 function countKeys(text: string): number {
   const has_escape = text.includes("\\");

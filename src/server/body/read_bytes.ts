@@ -101,8 +101,8 @@ function join(chunks: Uint8Array[], length: number): Uint8Array {
 }
 
 /**
- * Resolves as `reading` does, or rejects with `request_timeout` once the body has taken `ms` milliseconds, of which
- * `elapsed_ms` have passed. `received`: bytes before this read, for the message.
+ * Resolves as `reading` does, or rejects with `request_timeout` once the body has taken `ms` milliseconds, of
+ * which `elapsed_ms` have passed. `received`: bytes before this read, for the message.
  */
 function timedRead<T>(
   reading: Promise<T>,

@@ -18,8 +18,8 @@ const PREFLIGHT = {
 const EXPOSED = "Location,Preamp-Request-Id,Preamp-Run-Id,Preamp-Run-Status,Preference-Applied,Retry-After";
 
 /**
- * Answers preflight requests of the origins and lets their pages read all answers, also problems. Other origins get no such
- * header; the host check refuses them.
+ * Answers preflight requests of the origins and lets their pages read all answers, also problems. Other
+ * origins get no such header; the host check refuses them.
  *
  * @throws {TypeError} if an item is not an origin, such as `https://app.example.com`.
  */

@@ -22,7 +22,9 @@ export interface CallerBounds {
 /** Returns the limits of a caller. */
 export type BoundsOf = (caller: Caller) => CallerBounds;
 
-/** Counts a request against the rate of its caller and sets the caller's size limits. Throws `rate_limited`. */
+/**
+ * Counts a request against the rate of its caller and sets the caller's size limits. Throws `rate_limited`.
+ */
 export function limitRequests(boundsOf: BoundsOf, clock: SystemClock): Middleware {
   const take = createRateLimiter("requests", clock);
   return ({ env }, next) => {

@@ -6,8 +6,8 @@ import type { Middleware } from "../context.ts";
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
 /**
- * Records method, route, status and time until the headers of the answer. Labels have few values: requests for other paths
- * have the route `none`, other methods are `other`.
+ * Records method, route, status and time until the headers of the answer. Labels have few values: requests
+ * for other paths have the route `none`, other methods are `other`.
  */
 export function observeRequests(metrics: Metrics, telemetry: OpenTelemetry | undefined): Middleware {
   return async (c, next) => {

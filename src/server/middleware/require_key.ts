@@ -25,8 +25,8 @@ export function authenticateWith(keys: Pick<KeyRing, "find">): Authenticate {
 }
 
 /**
- * Sets the caller of a request; anonymous when keys are not checked (null). Throws `unauthorized`, with the same message for a
- * missing, a malformed and an unknown key.
+ * Sets the caller of a request; anonymous when keys are not checked (null). Throws `unauthorized`, with the
+ * same message for a missing, a malformed and an unknown key.
  */
 export function requireKey(authenticate: Authenticate | null): Middleware {
   return ({ env }, next) => {

@@ -1,7 +1,8 @@
 /**
- * Finds the client of a request behind reverse proxies: by `Forwarded` (RFC 7239) or `X-Forwarded-For`, `-Proto` and `-Host`,
- * from trusted addresses only. Each proxy appends what it saw, so the headers are read from right to left as long as the next
- * proxy is trusted; what stands further left may have been written by the client.
+ * Finds the client of a request behind reverse proxies: by `Forwarded` (RFC 7239) or `X-Forwarded-For`,
+ * `-Proto` and `-Host`, from trusted addresses only. Each proxy appends what it saw, so the headers are read
+ * from right to left as long as the next proxy is trusted; what stands further left may have been written by
+ * the client.
  */
 import {
   type AddressBlock,
@@ -13,7 +14,9 @@ import {
 
 /** The client of a request, as the outermost trusted proxy saw it. */
 export interface Client {
-  /** IP address, or the identifier that a proxy gave instead: `unknown` or `_…`. Null without a connection. */
+  /**
+   * IP address, or the identifier that a proxy gave instead: `unknown` or `_…`. Null without a connection.
+   */
   readonly address: string | null;
   /** Null: that of the request's URL. */
   readonly scheme: "http" | "https" | null;
@@ -26,7 +29,10 @@ export type ForwardedElement = ReadonlyMap<string, string>;
 
 /** What one proxy saw. */
 interface Hop {
-  /** The client of the proxy, such as `192.0.2.1`, `[2001:db8::1]:80` or `_hidden`; undefined if it did not say. */
+  /**
+   * The client of the proxy, such as `192.0.2.1`, `[2001:db8::1]:80` or `_hidden`; undefined if it did not
+   * say.
+   */
   readonly node: string | undefined;
   readonly scheme: string | undefined;
   readonly host: string | undefined;
@@ -73,8 +79,9 @@ export class TrustedProxies {
 }
 
 /**
- * Returns the hops of a request, the outermost first. None if the headers are malformed, or if `Forwarded` and
- * `X-Forwarded-For` name different clients of the nearest proxy: it wrote one of them, and passed on the other unread.
+ * Returns the hops of a request, the outermost first. None if the headers are malformed, or if `Forwarded`
+ * and `X-Forwarded-For` name different clients of the nearest proxy: it wrote one of them, and passed on the
+ * other unread.
  */
 function hopsOf(headers: Headers): Hop[] {
   const header = headers.get("forwarded");
@@ -99,7 +106,8 @@ function otherHops(headers: Headers): Hop[] {
   const schemes = list("x-forwarded-proto");
   const hosts = list("x-forwarded-host");
   const count = Math.max(nodes.length, schemes.length > 0 || hosts.length > 0 ? 1 : 0);
-  // Most proxies replace the last two headers, and append to the first: their last values belong to the nearest proxy.
+  // Most proxies replace the last two headers, and append to the first: their last values belong to the
+  // nearest proxy.
   return Array.from({ length: count }, (_, at) => ({
     node: nodes[at],
     scheme: schemes[schemes.length - count + at],
@@ -107,7 +115,9 @@ function otherHops(headers: Headers): Hop[] {
   }));
 }
 
-/** A parameter: a token, and after `=` a token or a quoted string (RFC 9110 §5.6), with spaces around both. */
+/**
+ * A parameter: a token, and after `=` a token or a quoted string (RFC 9110 §5.6), with spaces around both.
+ */
 const PARAMETER =
   /[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)|"((?:[^"\\]|\\.)*)")[ \t]*/y;
 

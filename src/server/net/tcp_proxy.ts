@@ -5,8 +5,8 @@
  *
  * The proxy accepts client connections, enforces those timeouts and forwards bytes to a loopback listener;
  * requests that did not come through the proxy get 403. It does not parse HTTP: the request handler reports
- * when a request starts and ends. Costs about 10 µs of processor time per request, which `--behind-proxy` saves; `node:http`
- * costs more (src/docs/performance.md#cost-of-a-request).
+ * when a request starts and ends. Costs about 10 µs of processor time per request, which `--behind-proxy`
+ * saves; `node:http` costs more (src/docs/performance.md#cost-of-a-request).
  */
 import type { SystemClock } from "../../process/system_clock.ts";
 
@@ -54,8 +54,8 @@ export interface TcpProxy {
 /** Milliseconds without a byte after which the rest of a completed response counts as forwarded. */
 const QUIET_MS = 50;
 /**
- * The same before its first byte, which the server of a busy process sends late, and while the proxy stops: the stopping
- * server closes its connections itself, after their last byte.
+ * The same before its first byte, which the server of a busy process sends late, and while the proxy stops:
+ * the stopping server closes its connections itself, after their last byte.
  */
 const LONG_QUIET_MS = 2_000;
 const SMALL_BUFFER = 4 * 1024;

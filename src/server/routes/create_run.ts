@@ -77,7 +77,8 @@ async function answerStarted(
 }
 
 /**
- * Refuses a run that would continue without an open request, where the host stops idle processes and nothing outlives them.
+ * Refuses a run that would continue without an open request, where the host stops idle processes and nothing
+ * outlives them.
  *
  * @throws {PreampError} `forbidden`.
  */

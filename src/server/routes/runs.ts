@@ -6,7 +6,10 @@ import { answerNewRun, createRun } from "./create_run.ts";
 import { runEvents } from "./events.ts";
 import { ok, type Route, RUN, RUN_CODES } from "./route.ts";
 
-/** Routes of runs and their approvals; the answers of `/v1/runs/{id}` get the header `Preamp-Run-Id` in `app.ts`. */
+/**
+ * Routes of runs and their approvals; the answers of `/v1/runs/{id}` get the header `Preamp-Run-Id` in
+ * `app.ts`.
+ */
 export const RUN_ROUTES: readonly Route[] = [
   {
     method: "POST",

@@ -1,4 +1,7 @@
-/** Zod schemas of responses: the OpenAPI document is generated from them, and tests validate responses with them. */
+/**
+ * Zod schemas of responses: the OpenAPI document is generated from them, and tests validate responses with
+ * them.
+ */
 import * as z from "zod";
 import { type ErrorCode, ERRORS } from "../../sdk/errors.ts";
 import { RUN_LIMITS } from "../../sdk/schemas/event_data.ts";

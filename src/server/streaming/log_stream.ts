@@ -8,8 +8,8 @@ import type { SystemClock } from "../../process/system_clock.ts";
 /** Options of {@link entryStream}. */
 export interface EntryStreamOptions<Entry> {
   /**
-   * Opens the log; called once, on the first pull. Must end soon after the signal aborts. A page should have at most
-   * `pageEntries()` entries, which is asked before each.
+   * Opens the log; called once, on the first pull. Must end soon after the signal aborts. A page should have
+   * at most `pageEntries()` entries, which is asked before each.
    */
   follow(signal: AbortSignal, pageEntries: () => number): AsyncIterable<readonly Entry[]>;
   /** Formats one entry. */
@@ -158,7 +158,10 @@ class EntrySource<Entry> implements UnderlyingDefaultSource<Uint8Array> {
     }
   }
 
-  /** Returns the number of entries of about one chunk: a stalled client keeps a page in memory, whose entries may be large. */
+  /**
+   * Returns the number of entries of about one chunk: a stalled client keeps a page in memory, whose entries
+   * may be large.
+   */
   #pageEntries(): number {
     const entries = Math.floor(CHUNK_LENGTH / Math.max(1, this.#frame_length));
     return Math.min(Math.max(1, entries), MAX_PAGE_ENTRIES);

@@ -1,4 +1,7 @@
-/** A JSON answer that sends white space while it waits, for hosts that stop a process whose responses are silent. */
+/**
+ * A JSON answer that sends white space while it waits, for hosts that stop a process whose responses are
+ * silent.
+ */
 import type { SystemClock } from "../../process/system_clock.ts";
 import { type Answer, JSON_HEADERS } from "../answers.ts";
 
@@ -14,8 +17,9 @@ export interface HeartbeatOptions {
 }
 
 /**
- * Resolves to an answer that is there within `heartbeat_ms`, unchanged. Otherwise resolves to an answer with status 200 whose
- * body begins with spaces and continues with the body of the late one; its status is lost, and an error ends the connection.
+ * Resolves to an answer that is there within `heartbeat_ms`, unchanged. Otherwise resolves to an answer with
+ * status 200 whose body begins with spaces and continues with the body of the late one; its status is lost,
+ * and an error ends the connection.
  */
 export async function withHeartbeat(
   answer: Promise<Answer>,

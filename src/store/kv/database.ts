@@ -28,7 +28,10 @@ export interface RecordValue {
   readonly content: Content;
 }
 
-/** The head of a log. Its entries are under `id`, so that a log of the same name can begin while they are deleted. */
+/**
+ * The head of a log. Its entries are under `id`, so that a log of the same name can begin while they are
+ * deleted.
+ */
 export interface LogValue {
   readonly id: string;
   readonly last_seq: number;
@@ -134,7 +137,9 @@ const ATTEMPTS = 100;
 /** Longest pause between two attempts in milliseconds. */
 const MAX_PAUSE_MS = 50;
 
-/** Commits; resolves to false if a check failed, or another process writes to the same file at this moment. */
+/**
+ * Commits; resolves to false if a check failed, or another process writes to the same file at this moment.
+ */
 export async function tryCommit(atomic: Deno.AtomicOperation): Promise<boolean> {
   try {
     return (await atomic.commit()).ok;

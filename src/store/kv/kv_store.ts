@@ -1,6 +1,6 @@
 /**
- * A store in Deno KV: a local file, a database attached to Deno Deploy, or a remote one. A commit is one atomic operation.
- * Leases are `observed_leases.ts`.
+ * A store in Deno KV: a local file, a database attached to Deno Deploy, or a remote one. A commit is one
+ * atomic operation. Leases are `observed_leases.ts`.
  */
 import { errorMessage } from "../../sdk/errors.ts";
 import { isSame, type LeaseAttempt, ObservedLeases, type StoredLease } from "../observed_leases.ts";

@@ -70,7 +70,10 @@ const KEEP_DELETED_MS = 60_000;
 /** Milliseconds after which a commit that wrote a blob ahead has failed. */
 const KEEP_PENDING_MS = 3_600_000;
 
-/** Deletes what expired before `now_ms`, milliseconds since the epoch; `all`: and all parts of what was deleted. */
+/**
+ * Deletes what expired before `now_ms`, milliseconds since the epoch; `all`: and all parts of what was
+ * deleted.
+ */
 export async function purge(kv: Deno.Kv, now_ms: number, all = false): Promise<void> {
   for await (
     const { key, value } of kv.list<string[]>({ prefix: keys.expiry(), end: keys.expiry(now_ms + 1) })

@@ -37,8 +37,8 @@ function fieldsOf(index_json: string | null): string[] {
 }
 
 /**
- * Orders changes by the row that they lock, logs first: transactions that lock rows in the same order never wait for each
- * other in a circle. Changes of the same row keep their order.
+ * Orders changes by the row that they lock, logs first: transactions that lock rows in the same order never
+ * wait for each other in a circle. Changes of the same row keep their order.
  */
 export function byTarget(a: EncodedChange, b: EncodedChange): number {
   const [first, second] = [targetOf(a), targetOf(b)];
@@ -53,7 +53,10 @@ function targetOf(change: EncodedChange): string {
   return `1 ${kind} ${key}`;
 }
 
-/** Applies a change. `now` replaces the time of the database. @throws {ConflictError} when its comparison fails. */
+/**
+ * Applies a change. `now` replaces the time of the database. @throws {ConflictError} when its comparison
+ * fails.
+ */
 export async function applyChange(
   client: Queryable,
   change: EncodedChange,

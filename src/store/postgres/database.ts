@@ -59,11 +59,11 @@ function settingsOf(connectionString: string) {
 }
 
 /**
- * Steps from one version of the tables to the next; the row of `preamp.schema_version` is the number of steps that the
- * database has had. A released step is never changed.
+ * Steps from one version of the tables to the next; the row of `preamp.schema_version` is the number of steps
+ * that the database has had. A released step is never changed.
  *
- * `records.fields` repeats the index of a record as texts `["field","value"]`, so that one inverted index serves each
- * filter.
+ * `records.fields` repeats the index of a record as texts `["field","value"]`, so that one inverted index
+ * serves each filter.
  */
 const STEPS: readonly string[] = [
   `
@@ -115,7 +115,8 @@ export const SCHEMA_VERSION = STEPS.length;
 const MIGRATION_LOCK = 0x50524d50;
 
 /**
- * Creates the tables, or brings those of an older version to this one; any number of processes may call it at once.
+ * Creates the tables, or brings those of an older version to this one; any number of processes may call it at
+ * once.
  *
  * @returns The version that the database had; 0 for an empty one.
  * @throws {Error} for tables of a newer version, and when the user may not create them.

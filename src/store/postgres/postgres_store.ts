@@ -1,6 +1,6 @@
 /**
- * A store in a Postgres database: shared by any number of processes on any number of machines. A commit is one
- * transaction. Leases expire by the clock of the database, so the clocks of the machines may differ.
+ * A store in a Postgres database: shared by any number of processes on any number of machines. A commit is
+ * one transaction. Leases expire by the clock of the database, so the clocks of the machines may differ.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { decodeCursor, decodeRecord, encodeChange, pageOf, type StoredRow } from "../rows.ts";
@@ -48,7 +48,8 @@ const ATTEMPTS = 8;
  * Connects to a database and creates or updates its tables.
  *
  * @param url `postgres://user:password@host:port/database`, with `?sslmode=require` for TLS.
- * @throws {Error} when the database cannot be reached or its tables cannot be created. The message has no password.
+ * @throws {Error} when the database cannot be reached or its tables cannot be created. The message has no
+ * password.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
   const pool = createPool(url, CONNECTIONS);
@@ -68,8 +69,8 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
 }
 
 /**
- * Returns notifications, which are sent outside of the commits: a notification inside a transaction makes all transactions of the
- * database end one after the other.
+ * Returns notifications, which are sent outside of the commits: a notification inside a transaction makes all
+ * transactions of the database end one after the other.
  */
 function notificationsOf(url: string, pool: Pool): Notifications {
   const origin = crypto.randomUUID();
@@ -262,12 +263,17 @@ class PostgresStore implements Store {
   }
 }
 
-/** Codes of Postgres for a transaction that may succeed when it is repeated: serialization failure, deadlock. */
+/**
+ * Codes of Postgres for a transaction that may succeed when it is repeated: serialization failure, deadlock.
+ */
 const RETRIED: ReadonlySet<string> = new Set(["40001", "40P01"]);
 /** Codes of Postgres that mean that nothing can be written: disk full, out of memory, read-only database. */
 const FULL: ReadonlySet<string> = new Set(["53100", "53200", "25006"]);
 
-/** Resolves to the result of a transaction; repeats it when the database ended it because another one was in its way. */
+/**
+ * Resolves to the result of a transaction; repeats it when the database ended it because another one was in
+ * its way.
+ */
 async function retried<T>(transaction: () => Promise<T>): Promise<T> {
   for (let attempt = 1;; attempt++) {
     try {

@@ -1,6 +1,6 @@
 /**
- * A store in one SQLite file, synchronous: runs in the worker of `sqlite_store.ts`. Several processes may open the same
- * file; each batch is one transaction.
+ * A store in one SQLite file, synchronous: runs in the worker of `sqlite_store.ts`. Several processes may
+ * open the same file; each batch is one transaction.
  */
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { isSame, type LeaseAttempt, type StoredLease } from "../observed_leases.ts";
@@ -27,7 +27,10 @@ type Row = Record<string, unknown>;
 
 /** Milliseconds that a batch waits for the transaction of another process. */
 const BUSY_TIMEOUT_MS = 5_000;
-/** Pages of 4 KB in the write-ahead log before they are written to the file: 32 MB. Each time costs two waits for the disk. */
+/**
+ * Pages of 4 KB in the write-ahead log before they are written to the file: 32 MB. Each time costs two waits
+ * for the disk.
+ */
 const CHECKPOINT_PAGES = 8_000;
 /** Maximum rows that one call of {@link SqliteDatabase.purge} deletes, so that it does not delay commits. */
 const PURGE_ROWS = 1_000;
@@ -69,9 +72,9 @@ export class SqliteDatabase {
   }
 
   /**
-   * Runs operations in one transaction at a time in milliseconds since the epoch. A commit that fails a comparison writes
-   * nothing. All outcomes are durable when this returns. @throws {Error} when the transaction failed; then nothing was
-   * written.
+   * Runs operations in one transaction at a time in milliseconds since the epoch. A commit that fails a
+   * comparison writes nothing. All outcomes are durable when this returns. @throws {Error} when the
+   * transaction failed; then nothing was written.
    */
   run(operations: readonly Operation[], now_ms: number): Outcome[] {
     this.#now_ms = now_ms;
@@ -104,8 +107,8 @@ export class SqliteDatabase {
   }
 
   /**
-   * Sets whether the next transactions wait for the disk. Leases need not: a machine that lost power has no process left
-   * that holds one.
+   * Sets whether the next transactions wait for the disk. Leases need not: a machine that lost power has no
+   * process left that holds one.
    */
   #syncIf(durable: boolean): void {
     if (durable === this.#durable) return;

@@ -5,10 +5,11 @@ import type { DatabaseSync } from "node:sqlite";
 const APPLICATION_ID = 0x50524d50;
 
 /**
- * Steps from one version of the tables to the next; `user_version` of a file is the number of steps it has had.
- * A released step is never changed.
+ * Steps from one version of the tables to the next; `user_version` of a file is the number of steps it has
+ * had. A released step is never changed.
  *
- * `record_index` repeats the sort key of its record, so that a filtered page is read in order without sorting.
+ * `record_index` repeats the sort key of its record, so that a filtered page is read in order without
+ * sorting.
  */
 const STEPS: readonly string[] = [
   `

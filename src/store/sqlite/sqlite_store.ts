@@ -1,6 +1,6 @@
 /**
- * A store in one SQLite file: lasts beyond the process, and several processes of one machine may share it. A commit is
- * durable when it resolves (write-ahead log, `synchronous=FULL`). Leases are `observed_leases.ts`.
+ * A store in one SQLite file: lasts beyond the process, and several processes of one machine may share it. A
+ * commit is durable when it resolves (write-ahead log, `synchronous=FULL`). Leases are `observed_leases.ts`.
  */
 import { setImmediate } from "node:timers";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
@@ -41,9 +41,11 @@ interface Call {
 }
 
 /**
- * Opens the store in a file, which is created with its folder if it does not exist. Only this user may read it.
+ * Opens the store in a file, which is created with its folder if it does not exist. Only this user may read
+ * it.
  *
- * @throws {Error} when the file cannot be opened: no permission, damaged, of another program or of a newer version.
+ * @throws {Error} when the file cannot be opened: no permission, damaged, of another program or of a newer
+ * version.
  */
 export async function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Promise<Store> {
   // first the store, because its worker starts while the file is created
@@ -237,8 +239,8 @@ function failed(message: string, full: boolean): PreampError {
 const NAME = Deno.build.os === "windows" ? /[^\\/]*$/ : /[^/]*$/;
 
 /**
- * Creates the file and its folder if they do not exist. Only this user can read them; SQLite gives the files beside it the
- * same mode.
+ * Creates the file and its folder if they do not exist. Only this user can read them; SQLite gives the files
+ * beside it the same mode.
  */
 async function createPrivateFile(path: string): Promise<void> {
   const folder = path.replace(NAME, "");

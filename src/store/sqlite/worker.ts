@@ -1,6 +1,7 @@
 /**
- * First file of the worker that owns a SQLite file. SQLite is synchronous: here a slow disk delays no request. The store
- * sends a batch when the last one was answered, so commits that arrive meanwhile share one transaction.
+ * First file of the worker that owns a SQLite file. SQLite is synchronous: here a slow disk delays no
+ * request. The store sends a batch when the last one was answered, so commits that arrive meanwhile share one
+ * transaction.
  */
 import { errorMessage } from "../../sdk/errors.ts";
 import { type Operation, type Outcome, SqliteDatabase } from "./database.ts";

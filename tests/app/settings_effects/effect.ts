@@ -41,7 +41,10 @@ export async function toolOutcome(server: SettingServer, plan: unknown): Promise
   return failed?.error?.type ?? done?.result?.error?.type ?? (done ? "ok" : run);
 }
 
-/** Registers the tests of each effect: for the server, in the policy of a key where it may be there, and by default. */
+/**
+ * Registers the tests of each effect: for the server, in the policy of a key where it may be there, and by
+ * default.
+ */
 export function testEffects(effects: Effects): void {
   for (const { path, for_keys } of ALL_SETTINGS) {
     const effect = effects[path];

@@ -1,4 +1,7 @@
-/** A server with one setting of `preamp.yaml`, for all callers or for one key, and modules that show its effect. */
+/**
+ * A server with one setting of `preamp.yaml`, for all callers or for one key, and modules that show its
+ * effect.
+ */
 import type { InProcessModule } from "../../../src/app/module_table.ts";
 import { hashKey } from "../../../src/policy/api_keys.ts";
 import { policyFromData } from "../../../src/policy/parse_policy.ts";
@@ -29,7 +32,10 @@ export interface SettingServer extends AsyncDisposable {
 
 const KEY = "pk_of_the_settings_test";
 
-/** Keeps the bundles of all servers, so that a module is not bundled by each of them. Removed at the end of the test file. */
+/**
+ * Keeps the bundles of all servers, so that a module is not bundled by each of them. Removed at the end of
+ * the test file.
+ */
 const HOME = new URL(`file://${await Deno.makeTempDir()}/`);
 Deno.test.afterAll(() => Deno.remove(HOME, { recursive: true }));
 

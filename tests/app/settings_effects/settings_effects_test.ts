@@ -1,7 +1,7 @@
 /**
- * What every setting does, seen over the API: each is set to a small value, for the server, and in the policy of a key
- * where it may be there. The rows are compared with the table of settings: a setting without a row fails, and so a
- * setting without effect cannot be added.
+ * What every setting does, seen over the API: each is set to a small value, for the server, and in the policy
+ * of a key where it may be there. The rows are compared with the table of settings: a setting without a row
+ * fails, and so a setting without effect cannot be added.
  */
 import { ALL_SETTINGS } from "../../../src/policy/policy_schema.ts";
 import { assertEquals } from "../../assert.ts";

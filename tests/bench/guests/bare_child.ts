@@ -1,4 +1,6 @@
-/** The floor of a guest in a child process: passes lines from stdin to a worker and from the worker to stdout. */
+/**
+ * The floor of a guest in a child process: passes lines from stdin to a worker and from the worker to stdout.
+ */
 const worker = new Worker(new URL("./bare_worker.ts", import.meta.url), { type: "module" });
 const encoder = new TextEncoder();
 worker.onmessage = ({ data }: MessageEvent<string>) => {

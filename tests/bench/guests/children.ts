@@ -49,7 +49,9 @@ export async function memoryOf(pids: readonly number[]): Promise<Memory> {
   return { rss_mb, pss_mb };
 }
 
-/** Resolves to the children once there are `count` of them and all are idle. @throws {Error} after a timeout. */
+/**
+ * Resolves to the children once there are `count` of them and all are idle. @throws {Error} after a timeout.
+ */
 export async function resting(count: number): Promise<number[]> {
   const start = performance.now();
   let [before, idle] = [NaN, 0];

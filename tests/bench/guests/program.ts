@@ -1,4 +1,7 @@
-/** Measures the compiled program with a tool from a file in the process tier: a command, and requests to a server. */
+/**
+ * Measures the compiled program with a tool from a file in the process tier: a command, and requests to a
+ * server.
+ */
 import { median, timed } from "../figures.ts";
 import { startServer } from "../processes.ts";
 

@@ -1,4 +1,7 @@
-/** Measures the time from start to a tool's first answer: cold and from the pool, in both tiers, compared with bare ones. */
+/**
+ * Measures the time from start to a tool's first answer: cold and from the pool, in both tiers, compared with
+ * bare ones.
+ */
 import { stopwatch } from "../rounds.ts";
 import { type Echo, openBareChild, openBareWorker } from "./bare.ts";
 import { children, resting, worked } from "./children.ts";

@@ -1,4 +1,6 @@
-/** Registers `config.handlers` typical hooks for each event: asynchronous, read a field, let the event pass. */
+/**
+ * Registers `config.handlers` typical hooks for each event: asynchronous, read a field, let the event pass.
+ */
 import type { Coordinator, HookHandler, JsonObject, ModuleInfo } from "preamp";
 
 /** Describes the module. */

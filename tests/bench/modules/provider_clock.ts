@@ -4,7 +4,10 @@ import type { ChatResponse, CompleteOptions, Coordinator, JsonObject, ModuleInfo
 /** Describes the module. */
 export const module: ModuleInfo = { id: "provider-clock", type: "provider", version: "1.0.0" };
 
-/** Mounts the model. Config: `deltas` of the answer, `interval_ms` between them, `padding` characters in each, default 0. */
+/**
+ * Mounts the model. Config: `deltas` of the answer, `interval_ms` between them, `padding` characters in each,
+ * default 0.
+ */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<void> {
   const provider = {
     name: "clock",
@@ -47,7 +50,10 @@ async function answer(
   } as unknown as ChatResponse;
 }
 
-/** Returns the text of a delta: its number and the microseconds of the machine's clock, such as `17@1764000000000123;`. */
+/**
+ * Returns the text of a delta: its number and the microseconds of the machine's clock, such as
+ * `17@1764000000000123;`.
+ */
 export function markOf(index: number): string {
   return `${index}@${Math.round((performance.timeOrigin + performance.now()) * 1_000)};`;
 }

@@ -1,6 +1,6 @@
 /**
- * The model, the tool and the hook of `run_bench.ts`. They do nothing, so that a measurement is the cost of the runtime
- * alone: each answer is made of constants, and the tool returns one.
+ * The model, the tool and the hook of `run_bench.ts`. They do nothing, so that a measurement is the cost of
+ * the runtime alone: each answer is made of constants, and the tool returns one.
  */
 import type { ChatResponse, CompleteOptions, Coordinator, JsonObject, Module, Provider, Tool } from "preamp";
 

@@ -1,4 +1,7 @@
-/** A certificate authority and a server's certificate, created for each test run: X.509 in DER by hand (RFC 5280). */
+/**
+ * A certificate authority and a server's certificate, created for each test run: X.509 in DER by hand (RFC
+ * 5280).
+ */
 import { Buffer } from "node:buffer";
 
 /** PEM texts. */

@@ -61,7 +61,10 @@ export const QUESTION: Message[] = [{ role: "user", content: "Hi" }];
 export const PIXEL =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** A history with every kind of content: system, images, a PDF, thinking, calls, results with images, injections. */
+/**
+ * A history with every kind of content: system, images, a PDF, thinking, calls, results with images,
+ * injections.
+ */
 export const HISTORY: Message[] = [
   { role: "system", content: "Be brief." },
   { role: "developer", content: "Use tools." },

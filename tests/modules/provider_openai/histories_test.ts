@@ -1,4 +1,6 @@
-/** Any history becomes a request that both APIs accept: roles, pairs of calls and results, no empty content. */
+/**
+ * Any history becomes a request that both APIs accept: roles, pairs of calls and results, no empty content.
+ */
 import type { JsonObject } from "preamp";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { OpenAIBackend } from "../../../modules/provider-openai/backend.ts";

@@ -1,4 +1,7 @@
-/** `provider-openai` as a module: the contract, keys, servers that refuse parameters, models, changing providers. */
+/**
+ * `provider-openai` as a module: the contract, keys, servers that refuse parameters, models, changing
+ * providers.
+ */
 import { assert, assertEquals } from "../../assert.ts";
 import type { JsonObject, Message } from "preamp";
 import { TestCoordinator, testProvider } from "preamp/testing";

@@ -1,4 +1,7 @@
-/** A loopback server that writes HTTP/1.1 responses byte by byte, and breaks them off where a test asks for it. */
+/**
+ * A loopback server that writes HTTP/1.1 responses byte by byte, and breaks them off where a test asks for
+ * it.
+ */
 import type { JsonObject } from "preamp";
 
 /** How a response ends: complete, connection closed in the middle, or silence until the client leaves. */

@@ -10,7 +10,9 @@ import { CALLER, STRANGER } from "../../support/runs.ts";
 const never = () => Promise.resolve(false);
 const always = () => Promise.resolve(true);
 
-/** Calls `body` with the admissions of processes that share a store, with two runs at once for each caller. */
+/**
+ * Calls `body` with the admissions of processes that share a store, with two runs at once for each caller.
+ */
 async function withProcesses(
   body: (admissions: readonly [Admission, Admission], clock: FakeClock) => Promise<void>,
 ): Promise<void> {

@@ -1,4 +1,7 @@
-/** What a module is to its session when it runs elsewhere: everything that works inline, as far as a wire can carry it. */
+/**
+ * What a module is to its session when it runs elsewhere: everything that works inline, as far as a wire can
+ * carry it.
+ */
 import { classifyMountReturn } from "../../../src/kernel/mounting/mount_diagnosis.ts";
 import { FakeApproval, MockTool } from "../../../src/sdk/testing/mocks.ts";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";

@@ -1,4 +1,7 @@
-/** What a guest may ask and do is read as a stranger's word: whatever it is, the session stands as it was, or says no. */
+/**
+ * What a guest may ask and do is read as a stranger's word: whatever it is, the session stands as it was, or
+ * says no.
+ */
 import fc from "fast-check";
 import { SessionState } from "../../../src/kernel/session/session_state.ts";
 import { EmissionTable, serveRequest } from "../../../src/sandbox/guest/guest_requests.ts";
