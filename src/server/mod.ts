@@ -21,7 +21,7 @@ import { processRedactor, Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { OpenTelemetry } from "../telemetry/open_telemetry.ts";
-import { type App, createApp } from "./app.ts";
+import { type App, type AppOptions, createApp } from "./app.ts";
 import { createDefaultLog, type Log } from "./middleware/access_log.ts";
 import type { Hosts } from "./middleware/check_host.ts";
 import type { BoundsOf, CallerBounds } from "./middleware/limit_caller.ts";
@@ -40,7 +40,10 @@ export { defaultPolicy, policyFromData };
 export type { Caller, InProcessModule, Policy, Runtime, RuntimeConfig };
 
 /** Options of {@link createPreamp}: the runtime's configuration and those of the HTTP API. */
-export interface PreampOptions extends Omit<RuntimeConfig, "log" | "metrics" | "tracing"> {
+export interface PreampOptions
+  extends
+    Omit<RuntimeConfig, "log" | "metrics" | "tracing">,
+    Pick<AppOptions, "heartbeat_ms" | "background"> {
   /**
    * Finds the caller of a key. Default: the policy's `auth.keys`; without keys, only open routes answer.
    * Null: keys are not checked.
@@ -58,10 +61,6 @@ export interface PreampOptions extends Omit<RuntimeConfig, "log" | "metrics" | "
    * Requests without the prefix are answered too, since Hono's `mount()` removes it. Default none.
    */
   basePath?: string;
-  /** As in {@link AppOptions}. */
-  heartbeat_ms?: number;
-  /** As in {@link AppOptions}. */
-  background?: boolean;
   /**
    * Receives one record for each request. Default: failed requests are logged to stderr as JSON. Null: no
    * log.

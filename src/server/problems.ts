@@ -96,7 +96,7 @@ export function problemAnswer(problem: Problem, request_id: string, members: Jso
   if (problem.allow !== null) headers.allow = problem.allow;
   if (endsConnection(status)) headers.connection = "close";
   const body = {
-    type: problemType(code),
+    type: `urn:preamp:problem:${code}`, // the documentation is served by each server itself
     title: ERRORS[code].title,
     status,
     detail: message,
@@ -109,9 +109,4 @@ export function problemAnswer(problem: Problem, request_id: string, members: Jso
 /** Returns whether an answer is the last one of its connection, because the rest of the body is not read. */
 export function endsConnection(status: number): boolean {
   return status === 408 || status === 413;
-}
-
-/** Returns the problem type of a code: a URN, since the documentation is served by each server itself. */
-export function problemType(code: ErrorCode): string {
-  return `urn:preamp:problem:${code}`;
 }

@@ -4,17 +4,13 @@ import type { SystemClock } from "../../process/system_clock.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { quoteTruncated } from "../../text/escape.ts";
 
-/** Limits of reading a body. */
-export interface ReadLimits {
+/** Limits of a body. */
+export interface BodyLimits {
   /** Maximum bytes; a larger body is `body_too_large`. */
   max_bytes: number;
   /** Maximum milliseconds for the whole body. */
   deadline_ms: number;
-}
-
-/** Limits of a body that may contain a plan. */
-export interface BodyLimits extends ReadLimits {
-  /** Limits of the plan in the body. */
+  /** Limits of a plan in the body. */
   plan: DocumentLimits;
 }
 
@@ -36,7 +32,7 @@ const SMALL_BODY_BYTES = 10 * 1024;
  */
 export async function readBody(
   request: Request,
-  limits: ReadLimits,
+  limits: Omit<BodyLimits, "plan">,
   clock: SystemClock,
 ): Promise<Uint8Array> {
   const encoding = request.headers.get("content-encoding");
@@ -60,7 +56,7 @@ export async function readBody(
 
 async function readChunks(
   reader: ReadableStreamDefaultReader<Uint8Array>,
-  limits: ReadLimits,
+  limits: Omit<BodyLimits, "plan">,
   clock: SystemClock,
 ): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];

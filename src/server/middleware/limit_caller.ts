@@ -61,16 +61,14 @@ interface Bucket {
 const MAX_CALLERS = 10_000;
 
 /**
- * Takes one token from the caller's bucket; `perMinute` 0 means unlimited. Throws `rate_limited` when the
- * bucket is empty.
+ * Creates a limiter with one token bucket for each caller, refilled evenly, with a capacity of one minute. The limiter takes
+ * one token; `perMinute` 0 means unlimited. It throws `rate_limited` when the bucket is empty: `unit` names the tokens in the
+ * error, whose `facts.retry_after_s` is the time to the next token.
  */
-export type RateLimiter = (caller: string, perMinute: number) => void;
-
-/**
- * Creates a limiter with one token bucket for each caller, refilled evenly, with a capacity of one minute.
- * `unit` names the tokens in the error; its `facts.retry_after_s` is the time to the next token.
- */
-export function createRateLimiter(unit: string, clock: SystemClock): RateLimiter {
+export function createRateLimiter(
+  unit: string,
+  clock: SystemClock,
+): (caller: string, perMinute: number) => void {
   const buckets = new Map<string, Bucket>();
 
   return function take(caller, perMinute) {

@@ -17,63 +17,70 @@ const FORMS = ["application/json", "text/plain", "text/event-stream"] as const;
 
 /** Handles `POST /v1/runs`: starts a run and answers as `Accept` and `Prefer` request. */
 export const createRun: Handler = async (context, caller) => {
-  const { server } = context;
-  const { headers } = context.request;
-  const form = preferredType(headers.get("accept"), FORMS);
-  const prefer = parsePrefer(headers.get("prefer"));
+  const { server, request: { headers } } = context;
   const key = idempotencyKey(headers.get("idempotency-key"));
   const { request, background } = await readRunRequest(context);
-  checkBackground(server, background || prefer.respond_async || request.if_busy === "queue");
   const disconnect = request.on_disconnect === "cancel" ? new ClientDisconnect() : null;
   const options: CreateOptions = {};
   if (key !== null) options.idempotency = { key, body_hash: canonicalHash({ request, background }) };
   if (disconnect) options.signal = disconnect.signal;
-
-  const stopListening = form === "text/event-stream"
-    ? undefined
-    : disconnect?.listenTo(context.request.signal);
-  try {
-    const handle = await server.runtime.runs.create(request, caller, options);
+  return await answerNewRun(context, caller, () => server.runtime.runs.create(request, caller, options), {
+    background,
+    queued: request.if_busy === "queue",
+    disconnect,
     // A retried POST resumes its stream. Without an idempotency key it starts another run, with another log.
-    const after = key === null ? 0 : lastEventId(headers) ?? 0;
-    return await answerStarted(context, caller, handle, { form, prefer, background, disconnect, after });
+    after: key === null ? 0 : lastEventId(headers) ?? 0,
+  });
+};
+
+/** Options of {@link answerNewRun}. */
+interface NewRunOptions {
+  /** Whether to answer 202 at once, as `Prefer: respond-async` requests too. Default false. */
+  background?: boolean;
+  /** Whether the run may wait for another one of its session. Default false. */
+  queued?: boolean;
+  /** Receives the disconnection of the client. Default: it is ignored. */
+  disconnect?: ClientDisconnect | null;
+  /** Seq of the last entry that the client has received. Default 0. */
+  after?: number;
+}
+
+/** Starts a run and answers as `Accept` and `Prefer` request. */
+export async function answerNewRun(
+  context: RequestContext,
+  caller: Caller,
+  start: () => Promise<RunHandle>,
+  { background = false, queued = false, disconnect = null, after = 0 }: NewRunOptions = {},
+): Promise<Answer> {
+  const { server, request: { headers, signal } } = context;
+  const form = preferredType(headers.get("accept"), FORMS);
+  const prefer = parsePrefer(headers.get("prefer"));
+  prefer.respond_async ||= background;
+  checkBackground(server, prefer.respond_async || queued);
+  const is_stream = form === "text/event-stream";
+  const stopListening = is_stream ? undefined : disconnect?.listenTo(signal);
+  try {
+    const handle = await start();
+    const run_id = handle.id;
+    if (is_stream) {
+      const onDisconnect = () => disconnect?.report();
+      return eventStream(context, caller, {
+        run_id,
+        type: form,
+        after,
+        onDisconnect,
+        headers: runHeaders(handle),
+      });
+    }
+    const wait = { server, disconnect };
+    if (form === "text/plain" && !prefer.respond_async) return await answerText(handle, wait);
+    const answer = answerRun(handle, prefer, wait);
+    const { heartbeat_ms, clock } = server;
+    if (heartbeat_ms === null) return await answer;
+    return await withHeartbeat(answer, { heartbeat_ms, clock, headers: { "preamp-run-id": run_id } });
   } finally {
     stopListening?.();
   }
-};
-
-/** Options of the response to a new run. */
-interface AnswerOptions {
-  form: typeof FORMS[number];
-  prefer: Preferences;
-  background: boolean;
-  disconnect: ClientDisconnect | null;
-  /** Seq of the last entry that the client has received. */
-  after: number;
-}
-
-async function answerStarted(
-  context: RequestContext,
-  caller: Caller,
-  handle: RunHandle,
-  { form, prefer, background, disconnect, after }: AnswerOptions,
-): Promise<Answer> {
-  const { server } = context;
-  if (form === "text/event-stream") {
-    return eventStream(context, caller, {
-      run_id: handle.id,
-      type: form,
-      after,
-      onDisconnect: () => disconnect?.report(),
-      headers: runHeaders(handle),
-    });
-  }
-  const wait = { server, disconnect };
-  if (form === "text/plain" && !background && !prefer.respond_async) return await answerText(handle, wait);
-  const answer = answerRun(handle, { ...prefer, respond_async: background || prefer.respond_async }, wait);
-  const { heartbeat_ms, clock } = server;
-  if (heartbeat_ms === null) return await answer;
-  return await withHeartbeat(answer, { heartbeat_ms, clock, headers: { "preamp-run-id": handle.id } });
 }
 
 /**
@@ -89,25 +96,6 @@ function checkBackground({ background }: ServerState, asked: boolean): void {
     "Cannot start a run in the background: this host may stop the server between requests, and its runs are kept in memory; " +
       "wait for the answer or read the stream, or have the operator attach a database (preamp docs deploy)",
   );
-}
-
-/** Starts a run and answers as `Accept` and `Prefer` request. */
-export async function answerNewRun(
-  context: RequestContext,
-  caller: Caller,
-  start: () => Promise<RunHandle>,
-): Promise<Answer> {
-  const { headers } = context.request;
-  const form = preferredType(headers.get("accept"), FORMS);
-  const prefer = parsePrefer(headers.get("prefer"));
-  checkBackground(context.server, prefer.respond_async);
-  return await answerStarted(context, caller, await start(), {
-    form,
-    prefer,
-    background: false,
-    disconnect: null,
-    after: 0,
-  });
 }
 
 /** Collaborators of a response that waits for a run. */

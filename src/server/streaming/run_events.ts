@@ -38,7 +38,7 @@ export function eventStream(context: RequestContext, caller: Caller, options: Ev
   const stream = entryStream<Entry>({
     follow: (signal, pageEntries) =>
       server.runtime.runs.follow(caller, options.run_id, { after: options.after, signal, pageEntries }),
-    frame: sse ? frameEntry : (entry) => `${JSON.stringify(entry)}\n`,
+    frame: sse ? (entry) => sseFrame(entry.seq, entry.event, entry) : (entry) => `${JSON.stringify(entry)}\n`,
     ...(sse ? { opening: sseRetry(RETRY_MS), closingFrame: sseRetry(RETRY_MS) } : {}),
     ...(sse || server.heartbeat_ms !== null
       ? { ping: { text: sse ? SSE_PING : "\n", every_ms: server.heartbeat_ms ?? PING_MS } }
@@ -63,8 +63,4 @@ export function eventStream(context: RequestContext, caller: Caller, options: Ev
       ...options.headers,
     },
   };
-}
-
-function frameEntry(entry: Entry): string {
-  return sseFrame({ id: entry.seq, event: entry.event, data: JSON.stringify(entry) });
 }

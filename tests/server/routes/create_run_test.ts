@@ -169,6 +169,16 @@ Deno.test("POST /v1/runs returns the same run for the same Idempotency-Key and b
   assertEquals(await problemOf(other), "409 idempotency_conflict");
 });
 
+Deno.test("POST /v1/runs starts no run when Last-Event-ID is not a seq", async () => {
+  const { send } = testApp();
+  const headers = { "idempotency-key": "k-1", "last-event-id": "three" };
+  assertEquals(
+    await problemOf(await send("POST /v1/runs", { body: { prompt: "answer x" }, headers })),
+    "400 request_invalid",
+  );
+  assertEquals(await statuses(send), []);
+});
+
 Deno.test("POST /v1/runs resumes a retried stream after Last-Event-ID, and ignores it without an Idempotency-Key", async () => {
   const { send } = testApp();
   const body = { prompt: "long 3" };

@@ -24,8 +24,7 @@ function parse(text: string): { id: string; event: string; data: string }[] {
 }
 
 Deno.test("sseFrame() writes id, event and data and ends with an empty line", () => {
-  assertEquals(sseFrame({ id: 18, event: "tool:pre", data: "{}" }), "id: 18\nevent: tool:pre\ndata: {}\n\n");
-  assertEquals(sseFrame({ data: "a\nb" }), "data: a\ndata: b\n\n");
+  assertEquals(sseFrame(18, "tool:pre", { a: "b\nc" }), 'id: 18\nevent: tool:pre\ndata: {"a":"b\\nc"}\n\n');
   assertEquals(sseRetry(1000), "retry: 1000\n\n");
 });
 
@@ -34,18 +33,15 @@ Deno.test("sseFrame() is parsed as exactly one event for any name and data", () 
     fc.nat(),
     fc.string({ unit: fc.constantFrom("a", "\n", "\r", "\0", ":", " ", "é", "\u2028", "data: x") }),
     fc.string({ unit: fc.constantFrom("a", "\n", "\r", ":", " ", "😀", "\u2028", "event: x") }),
-    (id, event, data) => {
-      const [read, ...rest] = parse(sseFrame({ id, event: `x${event}`, data }));
+    (id, event, text) => {
+      const [read, ...rest] = parse(sseFrame(id, `x${event}`, { text }));
       assertEquals(rest, []);
       assertEquals(read?.id, String(id));
-      assertEquals(read?.data, data.replaceAll(/\r\n|\r/g, "\n"));
+      assertEquals(JSON.parse(read?.data ?? ""), { text });
     },
   ));
 });
 
 Deno.test("sseFrame() removes line breaks from a name", () => {
-  assertEquals(
-    sseFrame({ event: "x\ndata: forged", data: "{}" }),
-    "event: x\ufffddata: forged\ndata: {}\n\n",
-  );
+  assertEquals(sseFrame(1, "x\ndata: forged", {}), "id: 1\nevent: x\ufffddata: forged\ndata: {}\n\n");
 });
