@@ -50,7 +50,7 @@ export async function explain(
   base_url?: string,
 ): Promise<Explanation> {
   const authorised = await plans.authoriseAll(input, caller, base_url);
-  const { compiled, template: { warnings }, grants, context, base_url: from } = authorised.plan;
+  const { compiled, template: { run_warnings }, grants, context, base_url: from } = authorised.plan;
   const modules = await fetchAll(modulesOf(authorised), loading);
   const { lock } = context;
   return explainPlan({
@@ -59,7 +59,7 @@ export async function explain(
     lock_hash: lock === undefined ? null : hashLock(lock),
     limits: grants.limits,
     env: [...compiled.env, ...variablesOfKeys(modules, table)],
-    warnings: [...warnings.map(toWarning), ...bundlerWarnings(modules)],
+    warnings: [...run_warnings, ...bundlerWarnings(modules)],
     modules: await Promise.all(modules.map((module) => factsOf(module, table))),
     ...(from === undefined ? {} : { base_url: from }),
   });
@@ -268,10 +268,4 @@ function together(failures: readonly { path: string; error: unknown }[]): unknow
   });
   const message = `Cannot load ${failures.length} modules, the first: ${errorMessage(first?.error)}`;
   return new PreampError((first?.error as PreampError).code, message, { details, cause: first?.error });
-}
-
-function toWarning(
-  { code, path, message }: { code: string; path: string; message: string },
-): Explanation["warnings"][number] {
-  return path === "" ? { code, message } : { code, path, message };
 }

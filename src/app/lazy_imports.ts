@@ -6,12 +6,10 @@
 import type { Loader, LoaderOptions } from "../loader/loader.ts";
 import { bundlerProcess } from "../sandbox/tiers/isolation_tiers.ts";
 import { PreampError } from "../sdk/errors.ts";
-import type { ModuleBundle } from "../loader/types.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { GuestLimits } from "../sandbox/protocol.ts";
-import type { GuestRequest, GuestSlots, Sandbox } from "../sandbox/sandbox.ts";
-import type { JsonObject, ModuleSpec } from "../sdk/types.ts";
-import type { ModuleReporter } from "../runs/ports.ts";
+import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { JsonObject } from "../sdk/types.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
 interface LazyLoaderOptions {
@@ -133,7 +131,7 @@ export class LazySandbox {
 }
 
 /** Returns the limits of guests under a policy. */
-function guestLimits({ isolation, limits }: Pick<Policy, "isolation" | "limits">): GuestLimits {
+export function guestLimits({ isolation, limits }: Pick<Policy, "isolation" | "limits">): GuestLimits {
   const { memory_mb, cpu_s, load_timeout_s } = isolation;
   const { max_tool_output_bytes, hook_timeout_s, max_answer_tool_calls, max_answer_blocks } = limits;
   return {
@@ -144,34 +142,5 @@ function guestLimits({ isolation, limits }: Pick<Policy, "isolation" | "limits">
     call_timeout_s: hook_timeout_s,
     max_answer_tool_calls,
     max_answer_blocks,
-  };
-}
-
-/** Input of `guestRequest`. */
-interface GuestInput {
-  spec: ModuleSpec;
-  bundle: ModuleBundle;
-  tier: "worker" | "process";
-  grant: GuestRequest["grant"];
-  session: GuestSlots;
-  policy: Policy;
-  run: ModuleReporter;
-}
-
-/** Returns the sandbox's request for a module. */
-export function guestRequest({ spec, bundle, tier, grant, session, policy, run }: GuestInput): GuestRequest {
-  const { code, uses } = bundle;
-  const module = spec.instance_id ?? spec.module;
-  return {
-    tier,
-    module,
-    type: spec.type,
-    code,
-    uses,
-    grant,
-    limits: guestLimits(policy),
-    session,
-    warn: (code, message) => run.warn(code, message),
-    onLog: (level, text) => run.console(level, text, module),
   };
 }

@@ -13,7 +13,7 @@ import type { LazyLoader, LazySandbox } from "./lazy_imports.ts";
 import { acceptConfigs, located, type ResolvedPlan } from "./plan_finder.ts";
 import { hashLock } from "./plan_locks.ts";
 import { openBuiltin } from "./plan_template.ts";
-import { isOfUrl, UrlModules, urlSpecs } from "./remote_modules.ts";
+import { isOfUrl, UrlModules } from "./remote_modules.ts";
 import type { OpenedModule } from "../kernel/host.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { type Lock, LockLookup } from "../plan/lock.ts";
@@ -171,7 +171,7 @@ async function runWithConsole<T>(write: ModuleReporter["console"], body: () => P
 /** Returns warnings about modules that the lock lacks, so that an outdated lock is noticed. */
 function unlocked(specs: readonly ModuleSpec[], lock: Lock, base_url: string | undefined): Warning[] {
   const lookup = LockLookup.of(lock, base_url);
-  return urlSpecs(specs).filter(({ source, integrity }) =>
+  return specs.filter(isOfUrl).filter(({ source, integrity }) =>
     integrity === undefined && lookup.modulesOf(source).length === 0
   ).map(({ path, module }) => ({
     code: "module_not_locked",

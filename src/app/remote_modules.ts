@@ -13,12 +13,7 @@ import type { GuestGrant } from "../sandbox/tiers/worker_tier.ts";
 import type { OpenedGuest } from "../sandbox/guest/guest_module.ts";
 import type { GuestSlots } from "../sandbox/sandbox.ts";
 import type { Policy } from "../policy/policy.ts";
-import { guestRequest, type LazyLoader, type LazySandbox } from "./lazy_imports.ts";
-
-/** Returns the specs that need the loader. */
-export function urlSpecs(specs: readonly ModuleSpec[]): ModuleSpec[] {
-  return specs.filter(isOfUrl);
-}
+import { guestLimits, type LazyLoader, type LazySandbox } from "./lazy_imports.ts";
 
 /** Returns whether a module comes from a URL. */
 export function isOfUrl({ source }: ModuleSpec): boolean {
@@ -51,7 +46,7 @@ export class UrlModules {
   #patience: ReturnType<typeof setTimeout> | undefined;
 
   constructor(options: UrlModulesDeps) {
-    this.#specs = urlSpecs(options.specs);
+    this.#specs = options.specs.filter(isOfUrl);
     this.#options = options;
   }
 
@@ -61,7 +56,7 @@ export class UrlModules {
    * @throws {PreampError} the first failure of `Loader.prepare`; the other modules are cancelled.
    */
   async load(): Promise<void> {
-    await this.#load();
+    await (this.#bundles ??= this.#prepare());
   }
 
   /**
@@ -75,7 +70,7 @@ export class UrlModules {
     run: ModuleReporter,
   ): Promise<Omit<OpenedModule, "config">> {
     const { context, loading } = this.#options;
-    const bundles = await this.#load();
+    const bundles = await (this.#bundles ??= this.#prepare());
     const loader = await loading.loader();
     const bundle = bundles.get(spec.path) ?? await loader.prepare(spec, context); // a spec that is not in the plan's list
     try {
@@ -145,7 +140,19 @@ export class UrlModules {
     if (opening) return opening;
     opening = sandboxing.sandbox().then((sandbox) => {
       const session = this.#slots ??= sandbox.session(policy.isolation.max_guests_per_session);
-      return sandbox.open(guestRequest({ spec, bundle, tier, grant: grantOf(spec), session, policy, run }));
+      const module = spec.instance_id ?? spec.module;
+      return sandbox.open({
+        tier,
+        module,
+        type: spec.type,
+        code: bundle.code,
+        uses: bundle.uses,
+        grant: grantOf(spec),
+        limits: guestLimits(policy),
+        session,
+        warn: (code, message) => run.warn(code, message),
+        onLog: (level, text) => run.console(level, text, module),
+      });
     });
     this.#ahead.set(spec.path, opening);
     return opening;
@@ -157,10 +164,6 @@ export class UrlModules {
     const ahead = [...this.#ahead.values()];
     this.#ahead.clear();
     await Promise.all(ahead.map((opening) => opening.then(({ close }) => close(), () => {})));
-  }
-
-  #load(): Promise<ReadonlyMap<string, ModuleBundle>> {
-    return this.#bundles ??= this.#prepare();
   }
 
   async #prepare(): Promise<ReadonlyMap<string, ModuleBundle>> {

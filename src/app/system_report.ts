@@ -3,10 +3,8 @@
  * value of a variable.
  */
 import manifest from "../../deno.json" with { type: "json" };
+import { PERMISSION_KINDS } from "../sdk/plan.ts";
 import type { Readiness, SystemReport } from "./types.ts";
-
-/** Kinds of Deno's permissions. */
-const PERMISSIONS = ["net", "read", "write", "env", "run", "sys", "ffi", "import"] as const;
 
 /** Facts that a report needs from outside. */
 export interface SystemFacts {
@@ -69,7 +67,7 @@ function warningsOf(
 }
 
 function permissionsOfProcess(): SystemReport["permissions"] {
-  const answers = PERMISSIONS.map((name) => {
+  const answers = PERMISSION_KINDS.map((name) => {
     const { state, partial } = Deno.permissions.querySync({ name });
     return [name, state === "granted" ? partial ? "partial" : "granted" : "denied"];
   });

@@ -4,6 +4,7 @@ import type { Explanation } from "../plan/explain.ts";
 import type { RefusedImport } from "../loader/types.ts";
 import type { Lock } from "../plan/lock.ts";
 import type { Caller, Runs } from "../runs/types.ts";
+import type { PermissionKind } from "../sdk/plan.ts";
 import type { ErrorCode, ErrorDetail, JsonObject, ModuleInfo } from "../sdk/types.ts";
 
 /** Result of `check`. An invalid plan is a normal result. */
@@ -115,10 +116,7 @@ export interface SystemReport {
   isolation: Readiness["isolation"];
   bundler: Readiness["bundler"];
   /** Deno's permissions of this process; `partial`: granted for some values only. */
-  permissions: Record<
-    "net" | "read" | "write" | "env" | "run" | "sys" | "ffi" | "import",
-    "granted" | "partial" | "denied"
-  >;
+  permissions: Record<PermissionKind, "granted" | "partial" | "denied">;
   /** Credential variables of the providers, and whether they are set. */
   variables: { name: string; set: boolean }[];
   /** Time of this process, UTC. */

@@ -228,13 +228,7 @@ export function isInline(url: string): boolean {
 
 /** Returns the text of `plan.lock.json`. Keys are sorted, so that a change is a small diff. */
 export function formatLock(lock: Lock): string {
-  const { version, modules, files } = lock;
-  const document = {
-    version,
-    modules: sorted(Object.entries(modules)),
-    files: sorted(Object.entries(files)),
-  };
-  return `${JSON.stringify(document, null, 2)}\n`;
+  return `${JSON.stringify(lockOver(lock, { version: 1, modules: {}, files: {} }), null, 2)}\n`;
 }
 
 function sorted<Value>(entries: readonly (readonly [string, Value])[]): Record<string, Value> {

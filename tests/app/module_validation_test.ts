@@ -2,7 +2,8 @@
 import { BUILTIN_IDS, createModuleTable } from "../../src/app/module_table.ts";
 import { checklistOf, countFindings } from "../../src/app/validation/checklist.ts";
 import { casesOf, REQUIRED_CASES } from "../../src/app/validation/suites.ts";
-import { validateModule, type ValidateOptions } from "../../src/app/validation/child.ts";
+import { validateModule } from "../../src/app/validation/child.ts";
+import type { ValidateOptions } from "../../src/app/validation/contract_check.ts";
 import type { Coordinator, JsonObject, Module, ModuleType, Tool } from "../../src/sdk/types.ts";
 import { MockContextManager, MockProvider, MockTool } from "preamp/testing";
 import * as calculator_tool from "../fixtures/amplifier/calculator_tool.ts";
@@ -24,7 +25,15 @@ const of = (mount: Mount, rest: object = {}) => ({
   ...rest,
 });
 const validate = (module: object, options: Partial<ValidateOptions> = {}) =>
-  validateModule(module, { id: "tool-test", config: {}, structure_only: true, ...options });
+  validateModule(module, {
+    id: "tool-test",
+    config: {},
+    structure_only: true,
+    call_ms: 5_000,
+    onStep: () => {},
+    placeOf: () => undefined,
+    ...options,
+  });
 
 /** Resolves to the findings of a module as `severity name: message`. */
 async function findings(module: object, options: Partial<ValidateOptions> = {}): Promise<string[]> {
@@ -257,7 +266,7 @@ Deno.test("validateModule() reports no error for what the sandbox lacks", async 
 });
 
 Deno.test("every case that counts as an error is a case of its suite", () => {
-  const options = { config: {}, case_ms: 1000 };
+  const options = { config: {}, call_ms: 1000 };
   for (const [type, required] of Object.entries(REQUIRED_CASES)) {
     const titles = casesOf(type as ModuleType, { mount: () => null } as Module, options).map(([title]) =>
       title

@@ -15,9 +15,8 @@ import type { ModuleBundle } from "../../loader/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import type { PermissionKind } from "../../sdk/plan.ts";
 import type { Validation } from "./checklist.ts";
-import type { JsonObject } from "../../sdk/json.ts";
-import type { Module, ModuleType } from "../../sdk/types.ts";
-import { checkStructure, ownId } from "./contract_check.ts";
+import type { Module } from "../../sdk/types.ts";
+import { checkStructure, ownId, type ValidateOptions } from "./contract_check.ts";
 import { runSuite } from "./suites.ts";
 
 /** Request to the child; the code is the frame's body. */
@@ -26,7 +25,7 @@ export interface ValidationRequest {
   name: string;
   base_url: string;
   allow: readonly PermissionKind[];
-  options: Omit<ValidateOptions, "onStep" | "placeOf">;
+  options: Omit<ValidateOptions, "call_ms" | "onStep" | "placeOf">;
   load_timeout_s: number;
 }
 
@@ -36,6 +35,8 @@ export type ValidatorMessage =
   | { kind: "not_importable"; message: string }
   | { kind: "done"; validation: Validation };
 
+/** Timeout of each call into the module and of each case, in milliseconds. */
+const CALL_MS = 5_000;
 /** Maximum size of a request: a bundle and its source map. */
 const MAX_REQUEST_BYTES = 192 * 1024 * 1024;
 
@@ -62,7 +63,12 @@ export async function runValidatorChild(): Promise<never> {
     });
     const onStep = (name: string) => void write({ kind: "step", name });
     const placeOf = (error: unknown) => displayErrorLocation(error, request.bundle.files, request.base_url);
-    const validation = await validateModule(module, { ...request.options, onStep, placeOf });
+    const validation = await validateModule(module, {
+      ...request.options,
+      call_ms: CALL_MS,
+      onStep,
+      placeOf,
+    });
     await write({ kind: "done", validation });
   } catch (error) {
     await write({ kind: "not_importable", message: errorMessage(error) });
@@ -80,48 +86,18 @@ function writeToStderr(...values: unknown[]): void {
   writeAllSync(Deno.stderr, new TextEncoder().encode(`${text}\n`));
 }
 
-/** Options of `validateModule`. */
-export interface ValidateOptions {
-  /** Id from its location: the name of its folder or file. */
-  id: string;
-  type?: ModuleType | undefined;
-  /** The `config` to mount it with. */
-  config: JsonObject;
-  /** Whether to skip the suite; `mount` is then called exactly once. */
-  structure_only: boolean;
-  /** Timeout of each call and case, in milliseconds. Default 5,000. */
-  call_ms?: number;
-  /** Called before each call into the module. */
-  onStep?: (name: string) => void;
-  /** Returns the place of an error in the author's files. */
-  placeOf?: (error: unknown) => string | undefined;
-}
-
 /** Validates a module. The suite runs if something was mounted without errors. */
 export async function validateModule(module: object, options: ValidateOptions): Promise<Validation> {
-  const {
-    id,
-    type: declared,
-    config,
-    structure_only,
-    call_ms = 5000,
-    onStep = () => {},
-    placeOf = () => undefined,
-  } = options;
-  const own = ownId(module);
+  const id = ownId(module);
   const { type, provides, checks, mounted } = await checkStructure(module, {
-    id: own ?? id,
-    type: declared,
-    config,
-    call_ms,
-    onStep,
-    placeOf,
+    ...options,
+    id: id ?? options.id,
   });
   const usable = mounted && checks.every((check) => check.passed || check.severity !== "error");
-  const suite = usable && !structure_only
-    ? await runSuite(type, module as Module, { config, case_ms: call_ms, onStep, placeOf }) // it has a mount
+  const suite = usable && !options.structure_only
+    ? await runSuite(type, module as Module, options) // it has a mount
     : [];
-  return { id: own, type, provides, checks, suite };
+  return { id, type, provides, checks, suite };
 }
 
 if (import.meta.main) await runValidatorChild(); // under `deno run`; the compiled program calls it in main.ts

@@ -19,7 +19,7 @@ import {
 import { POINT } from "../../sdk/plan.ts";
 import { type Mounted, resolveMount } from "../../kernel/mounting/mounts.ts";
 import { errorMessage, errorName } from "../../sdk/errors.ts";
-import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { isObject, isThenable, type JsonObject } from "../../sdk/json.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { realClock, withinTime } from "../../sdk/testing/clocks.ts";
 import type { Cleanup, ModuleType } from "../../sdk/types.ts";
@@ -36,14 +36,17 @@ import {
   typeOfWords,
 } from "./export_checks.ts";
 
-/** Options of `checkStructure`. */
-interface StructureOptions {
-  /** Id from its location: the name of its folder or file. */
+/** Options of a validation. */
+export interface ValidateOptions {
+  /** Id from the module's location: the name of its folder or file. */
   id: string;
   /** Its type, if the author states it. */
   type?: ModuleType | undefined;
+  /** Config that it is mounted with. */
   config: JsonObject;
-  /** Timeout of each call into the module, in milliseconds. */
+  /** Whether to skip the suite; `mount` is then called exactly once. */
+  structure_only: boolean;
+  /** Timeout of each call into the module and of each case, in milliseconds. */
   call_ms: number;
   /** Called before each call into the module. */
   onStep: (name: string) => void;
@@ -70,7 +73,7 @@ interface Mounting {
 }
 
 /** Mounts a module once and resolves to its checks. Never rejects because of the module. */
-export async function checkStructure(module: object, options: StructureOptions): Promise<Structure> {
+export async function checkStructure(module: object, options: ValidateOptions): Promise<Structure> {
   const exists = checkMountExists(module);
   const declared = options.type ?? typeOfExports(module) ?? typeOfId(options.id);
   if (!exists.passed) return { type: declared ?? "tool", provides: [], checks: [exists], mounted: false };
@@ -102,7 +105,7 @@ export async function checkStructure(module: object, options: StructureOptions):
 
 async function callMount(
   mount: () => unknown,
-  { config, call_ms, onStep }: StructureOptions,
+  { config, call_ms, onStep }: ValidateOptions,
 ): Promise<Mounting> {
   const coordinator = new SandboxCoordinator();
   let awaited = false;
@@ -115,11 +118,6 @@ async function callMount(
   } catch (error) {
     return { coordinator, awaited, error: error ?? new Error("threw nothing") };
   }
-}
-
-function isThenable(value: unknown): boolean {
-  return (typeof value === "object" || typeof value === "function") && value !== null &&
-    typeof (value as { then?: unknown }).then === "function";
 }
 
 /** Infers a module's type from what it mounted; undefined if it mounted nothing. */
@@ -156,7 +154,7 @@ function checkMounting(
   type: ModuleType,
   provides: readonly string[],
   outcome: MountOutcome,
-  { id, config }: StructureOptions,
+  { id, config }: ValidateOptions,
 ): Check[] {
   if (provides.length === 0) {
     const { reason, message } = diagnoseEmptyMount({ id, type, module, config, outcome });
@@ -240,7 +238,7 @@ function readName(module: object): string | undefined {
 async function checkReady(
   module: object,
   coordinator: SandboxCoordinator,
-  { call_ms, onStep, placeOf }: StructureOptions,
+  { call_ms, onStep, placeOf }: ValidateOptions,
 ): Promise<Check[]> {
   const ready = methodOf(module, "onSessionReady");
   if (!ready) return [checkSessionReady(module, undefined)].filter((check) => check !== null);
@@ -276,7 +274,7 @@ async function checkObservability(coordinator: SandboxCoordinator): Promise<Chec
 async function unmount(
   coordinator: SandboxCoordinator,
   outcome: MountOutcome,
-  { call_ms, onStep }: StructureOptions,
+  { call_ms, onStep }: ValidateOptions,
 ): Promise<Check[]> {
   if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup as Cleanup);
   onStep("cleanup");

@@ -3,7 +3,7 @@
  */
 import { type Check, failed, passed } from "../../kernel/mounting/module_checks.ts";
 import { errorMessage, errorName } from "../../sdk/errors.ts";
-import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { isObject } from "../../sdk/json.ts";
 import { testContext } from "../../sdk/testing/contracts/context.ts";
 import { testHook } from "../../sdk/testing/contracts/hook.ts";
 import { testOrchestrator } from "../../sdk/testing/contracts/orchestrator.ts";
@@ -11,12 +11,12 @@ import { testProvider } from "../../sdk/testing/contracts/provider.ts";
 import type { SuiteOptions, TestFunction } from "../../sdk/testing/contracts/suite.ts";
 import { testTool } from "../../sdk/testing/contracts/tool.ts";
 import type { Module, ModuleType } from "../../sdk/types.ts";
-import { thrownText } from "./contract_check.ts";
+import { thrownText, type ValidateOptions } from "./contract_check.ts";
 
 /** Registers the cases of a suite. */
 type Suite = (name: string, create: () => Module, options: SuiteOptions) => void;
 
-const SUITES: Readonly<Partial<Record<ModuleType, Suite>>> = {
+const SUITES: Readonly<Record<ModuleType, Suite>> = {
   tool: testTool,
   provider: testProvider,
   hook: testHook,
@@ -28,7 +28,7 @@ const SUITES: Readonly<Partial<Record<ModuleType, Suite>>> = {
  * Cases whose failure is an error. Failures of other cases are warnings, because a module for another host
  * may fail them and still work.
  */
-export const REQUIRED_CASES: Readonly<Partial<Record<ModuleType, readonly string[]>>> = {
+export const REQUIRED_CASES: Readonly<Record<ModuleType, readonly string[]>> = {
   tool: [
     "mount() mounts a tool",
     "name is valid for models",
@@ -66,18 +66,12 @@ export const REQUIRED_CASES: Readonly<Partial<Record<ModuleType, readonly string
   ],
 };
 
-export interface SuiteRun {
-  config: JsonObject;
-  /** Timeout of each case, in milliseconds. */
-  case_ms: number;
-  /** Called before each case. */
-  onStep: (name: string) => void;
-  /** Returns the place of an error in the author's files. */
-  placeOf: (error: unknown) => string | undefined;
-}
-
-/** Resolves to one check for each case, in order; empty for a type without a suite. */
-export async function runSuite(type: ModuleType, module: Module, options: SuiteRun): Promise<Check[]> {
+/** Resolves to one check for each case, in order. */
+export async function runSuite(
+  type: ModuleType,
+  module: Module,
+  options: Pick<ValidateOptions, "config" | "call_ms" | "onStep" | "placeOf">,
+): Promise<Check[]> {
   const checks: Check[] = [];
   const not_tried = new Map<string, string>();
   const note = (title: string, reason: string) => void not_tried.set(title, `not tried: ${reason}`);
@@ -97,23 +91,28 @@ export async function runSuite(type: ModuleType, module: Module, options: SuiteR
 export function casesOf(
   type: ModuleType,
   module: Module,
-  { config, case_ms }: Pick<SuiteRun, "config" | "case_ms">,
+  { config, call_ms }: Pick<ValidateOptions, "config" | "call_ms">,
   not_tried: (title: string, reason: string) => void = () => {},
 ): [title: string, run: () => Promise<void>][] {
   const cases: [string, () => Promise<void>][] = [];
   const test: TestFunction = (name, run) => cases.push([name.slice("module: ".length), run]);
   const create = () => ({ mount: module.mount });
-  const options = { config: structuredClone(config), deadline_ms: case_ms, test, not_tried };
-  SUITES[type]?.("module", create, options);
+  const options = { config: structuredClone(config), deadline_ms: call_ms, test, not_tried };
+  SUITES[type]("module", create, options);
   return cases;
 }
 
-function failedCase(type: ModuleType, title: string, error: unknown, placeOf: SuiteRun["placeOf"]): Check {
+function failedCase(
+  type: ModuleType,
+  title: string,
+  error: unknown,
+  placeOf: ValidateOptions["placeOf"],
+): Check {
   const reason = errorName(error) === "AssertionError" ? errorMessage(error) : thrownText(error, placeOf);
   if (isOutOfReach(error)) {
     return { name: title, passed: true, severity: "info", message: `not tried: ${reason}` };
   }
-  return failed(title, reason, REQUIRED_CASES[type]?.includes(title) ? "error" : "warning");
+  return failed(title, reason, REQUIRED_CASES[type].includes(title) ? "error" : "warning");
 }
 
 /**

@@ -28,7 +28,7 @@ export interface Template {
   config: readonly (readonly [key: string, form: string, meaning: string])[];
 }
 
-const TEMPLATES: Readonly<Partial<Record<ModuleType, () => Promise<{ template: Template }>>>> = {
+const TEMPLATES: Readonly<Record<ModuleType, () => Promise<{ template: Template }>>> = {
   tool: () => import("../templates/tool.ts"),
   provider: () => import("../templates/provider.ts"),
   hook: () => import("../templates/hook.ts"),
@@ -79,7 +79,7 @@ async function runNew(args: Arguments, io: Io): Promise<Answer> {
   const folder = args.value("dir") ?? words.id;
   const dir = folder.replace(/(?<=.)\/+$/, "");
   const url = folderUrl(folder, io);
-  const { template } = await TEMPLATES[type]!(); // typeOf() returns a key of the table
+  const { template } = await TEMPLATES[type]();
   const files: Record<string, string> = {
     "mod.ts": fill(template.module, words),
     "mod_test.ts": fill(template.test, words),

@@ -160,15 +160,6 @@ function refusals({ imports_refused }: ModuleBundle, io: Io): Check[] {
 
 const TEST_FILE = /[._]test\.[jt]sx?$/;
 
-/** The contract suites of `preamp/testing`. Each mounts its module. */
-const SUITES: Readonly<Partial<Record<ModuleType, string>>> = {
-  tool: "testTool",
-  provider: "testProvider",
-  hook: "testHook",
-  orchestrator: "testOrchestrator",
-  context: "testContext",
-};
-
 /**
  * Resolves to the check `module_tests`: the module has tests, and they mount it. Reads files and runs
  * nothing. The tests of an entry file are in its folder or in `tests/`, those of a single file `clock.ts` in
@@ -177,7 +168,7 @@ const SUITES: Readonly<Partial<Record<ModuleType, string>>> = {
 async function checkTests(entry: string, type: ModuleType): Promise<Check | null> {
   if (!entry.startsWith("file:")) return null;
   const name = "module_tests";
-  const suite = SUITES[type] ?? "mount";
+  const suite = `test${type[0]!.toUpperCase()}${type.slice(1)}`; // of preamp/testing, such as testTool
   const folder = new URL(".", entry);
   const own = nameOf(new URL(entry)).replace(/\.[a-z]+$/i, "");
   const whole = ENTRY_NAMES.has(own);
