@@ -7,7 +7,6 @@ import { defaultVariables, schemaOf } from "./plan_configs.ts";
 import type { LazyLoader } from "./lazy_imports.ts";
 import { type AuthorisedPlan, displayGrant, effectiveGrantOf } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
-import { hashLock } from "./plan_locks.ts";
 import type { Plans } from "./plan_service.ts";
 import type { ComparedInput, LockedInput } from "./types.ts";
 import type { Declared } from "../loader/bundler/static_manifest.ts";
@@ -24,6 +23,7 @@ import { Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
 import { bundlerProcess } from "../sandbox/tiers/isolation_tiers.ts";
 import type { Permissions } from "../sdk/contracts.ts";
+import { canonicalHash } from "../sdk/digest.ts";
 import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";
 import { canonicalJson } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
@@ -56,7 +56,7 @@ export async function explain(
   return explainPlan({
     plan: compiled.plan,
     plan_hash: compiled.plan_hash,
-    lock_hash: lock === undefined ? null : hashLock(lock),
+    lock_hash: lock === undefined ? null : canonicalHash(lock),
     limits: grants.limits,
     env: [...compiled.env, ...variablesOfKeys(modules, table)],
     warnings: [...run_warnings, ...bundlerWarnings(modules)],

@@ -4,7 +4,6 @@
  */
 import { LOCK_FILE } from "./named_plans.ts";
 import { type Lock, lockFromData, parseLock } from "../plan/lock.ts";
-import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 
@@ -57,11 +56,6 @@ export class Locks {
       throw new PreampError("lock_invalid", `Cannot read ${LOCK_FILE} beside the plan`, { cause: error });
     }
   }
-}
-
-/** Returns the hash of a lock, independent of the order of its entries. */
-export function hashLock(lock: Lock): string {
-  return canonicalHash(lock);
 }
 
 /** Combines the operator's lock with the request's, which cannot remove entries of the operator's. */

@@ -39,7 +39,7 @@ export interface PlansDeps extends ReadyPlanDeps {
   sources: SourceOverrides;
 }
 
-/** Options of `Plans.authorise`. */
+/** What a plan is authorised with. */
 interface AuthoriseOptions {
   lock?: JsonObject;
   /** Limits of the request. */
@@ -97,28 +97,10 @@ export class Plans {
   }
 
   /**
-   * Authorises the plan of a request. Fetches nothing.
-   *
-   * @throws {PreampError} as {@link Plans.ready}.
-   */
-  async authorise(
-    request: Pick<RunRequest, "plan" | "plan_ref" | "model" | "lock" | "limits">,
-    caller: Caller,
-    base_url?: string,
-  ): Promise<AuthorisedPlan> {
-    const found = await this.#finder.find(request, caller, base_url);
-    try {
-      return await this.#compileAndAuthorise(found, caller, request);
-    } catch (error) {
-      throw await located(error, found);
-    }
-  }
-
-  /**
-   * Authorises a plan like {@link Plans.authorise}, and each of its agents as if it were spawned.
+   * Authorises the plan of a request, and each of its agents as if it were spawned. Fetches nothing.
    *
    * @param options `ignore_lock`: for commands that rewrite the lock.
-   * @throws {PreampError} as {@link Plans.authorise}.
+   * @throws {PreampError} as {@link Plans.ready}.
    */
   async authoriseAll(
     request: Pick<RunRequest, "plan" | "plan_ref" | "model" | "lock">,

@@ -11,7 +11,6 @@ import { type AuthorisedPlan, grantOf } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
 import type { LazyLoader, LazySandbox } from "./lazy_imports.ts";
 import { acceptConfigs, located, type ResolvedPlan } from "./plan_finder.ts";
-import { hashLock } from "./plan_locks.ts";
 import { openBuiltin } from "./plan_template.ts";
 import { isOfUrl, UrlModules } from "./remote_modules.ts";
 import type { OpenedModule } from "../kernel/host.ts";
@@ -19,6 +18,7 @@ import type { CompiledPlan } from "../plan/compile.ts";
 import { type Lock, LockLookup } from "../plan/lock.ts";
 import type { AgentPlans, ModuleReporter, RunnablePlan, SecretSink } from "../runs/ports.ts";
 import type { Warning } from "../runs/types.ts";
+import { canonicalHash } from "../sdk/digest.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Module, ModuleSpec, RunLimits } from "../sdk/types.ts";
 
@@ -69,7 +69,7 @@ export class ReadyPlan implements RunnablePlan {
     this.compiled = template.compiled;
     this.limits = grants.limits;
     this.cost_is_asked_for = grants.cost_limit === "asked";
-    this.lock_hash = lock === undefined ? null : hashLock(lock);
+    this.lock_hash = lock === undefined ? null : canonicalHash(lock);
     const unset = unsetVariables(template.compiled, deps.env);
     const loose = lock === undefined ? [] : unlocked(template.specs, lock, base_url);
     this.warnings = unset.length + loose.length === 0

@@ -99,6 +99,12 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       })
     );
 
+  async function close(): Promise<void> {
+    if (services) await (await services).close();
+    await store.close();
+    metrics?.close();
+  }
+
   const explaining = () => import("./explain.ts");
 
   return {
@@ -149,11 +155,8 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       draining = true;
       await (await open()).runs.drain(grace_ms);
     },
-    async close() {
-      if (services) await (await services).close();
-      await store.close();
-      metrics?.close();
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 

@@ -126,7 +126,7 @@ export interface SystemReport {
 }
 
 /** The result of `createRuntime`. */
-export interface Runtime {
+export interface Runtime extends AsyncDisposable {
   readonly runs: Runs;
   readonly plans: {
     check(input: LockedInput, caller: Caller, options?: { base_url?: string }): Promise<PlanCheck>;

@@ -33,6 +33,8 @@ export interface Log {
 
 /** Characters of the longest pretty line. */
 const MAX_PRETTY_LINE = 8_192;
+/** Characters of buffered lines that are written at once. Fewer are written once for each turn of the event loop. */
+const MAX_BUFFERED = 64 * 1024;
 
 /**
  * Returns a log that writes one line for each record and redacts the values in `secrets`. A request without
@@ -46,7 +48,7 @@ export function createLog(
   now: () => number = Date.now,
 ): Log {
   const lines = format === "json" ? JSON_LINES : prettyLines(output);
-  const buffer = new BufferedOutput(output);
+  let buffer = "";
   const own = secrets.child();
   const redacted = (record: LogRecord): LogRecord => {
     if (record.error !== undefined) {
@@ -56,14 +58,30 @@ export function createLog(
     const copy = { ...record, method: own.redactText(method), path: own.redactText(path) };
     return run_id === undefined ? copy : { ...copy, run_id: own.redactText(run_id) };
   };
+  const add = (line: string) => {
+    if (buffer === "") setTimeout(flush, 0);
+    buffer += `${line}\n`;
+    if (buffer.length > MAX_BUFFERED) flush();
+  };
+  /** Text that cannot be written, for example to a full disk or pipe, is lost: a log must not end the work that it reports. */
+  const flush = () => {
+    const text = buffer;
+    buffer = "";
+    if (text === "") return;
+    try {
+      output.write(text);
+    } catch {
+      // there is no other output for this error
+    }
+  };
   return {
-    request: (record) => buffer.add(`${lines.request(redacted(record))}\n`),
+    request: (record) => add(lines.request(redacted(record))),
     note(level, event, facts) {
       const plain = secrets.redactValues(toPlainObject(facts));
-      buffer.add(`${lines.note(level, timestamp(now()), event, plain)}\n`);
-      buffer.flush();
+      add(lines.note(level, timestamp(now()), event, plain));
+      flush();
     },
-    flush: () => buffer.flush(),
+    flush,
   };
 }
 
@@ -102,48 +120,7 @@ function prettyLines(output: Output): LineFormat {
   };
 }
 
-/** Characters after which the buffer is written at once. */
-const MAX_BUFFERED = 64 * 1024;
-
-/**
- * Buffers the text of one output and writes it once for each turn of the event loop, so that many lines need
- * one write.
- */
-class BufferedOutput {
-  readonly #output: Pick<Output, "write">;
-  #buffer = "";
-
-  /** @param output Call `flush()` before you write to it directly. */
-  constructor(output: Pick<Output, "write">) {
-    this.#output = output;
-  }
-
-  /** Buffers text; it is written soon, in order. */
-  add(text: string): void {
-    if (this.#buffer === "") setTimeout(() => this.flush(), 0);
-    this.#buffer += text;
-    if (this.#buffer.length > MAX_BUFFERED) this.flush();
-  }
-
-  /**
-   * Writes the buffer. Call it before the process ends. Text that cannot be written, for example to a full
-   * disk or a full pipe, is lost: a log must not end the work that it reports.
-   */
-  flush(): void {
-    const text = this.#buffer;
-    this.#buffer = "";
-    if (text === "") return;
-    try {
-      this.#output.write(text);
-    } catch {
-      // there is no other output for this error
-    }
-  }
-}
-
-/**
- * Milliseconds after the start: loading `node:process` takes 10 ms, which the first run need not wait for.
- */
+/** Milliseconds after the start: loading `node:process` takes 10 ms, which the first run need not wait for. */
 const NODE_WARNINGS_AFTER_MS = 1_000;
 
 /**

@@ -108,8 +108,8 @@ function reasonOf(error: unknown, verb: "read" | "write"): string {
   return errorMessage(error);
 }
 
-/** Replaces a file atomically, and creates its folder. */
-export async function replaceFile(url: URL, text: string): Promise<void> {
+/** Replaces a file atomically, and creates its folder. @throws {UsageError} when it cannot be written. */
+export async function replaceFile(url: URL, text: string, name: string): Promise<void> {
   const temporary = new URL(`${url.href}.${crypto.randomUUID()}`);
   try {
     await Deno.mkdir(new URL(".", url), { recursive: true });
@@ -117,7 +117,7 @@ export async function replaceFile(url: URL, text: string): Promise<void> {
     await Deno.rename(temporary, url);
   } catch (error) {
     await Deno.remove(temporary).catch(() => {}); // it may not exist
-    throw error;
+    throw writeFailure(name, error);
   }
 }
 
@@ -144,19 +144,26 @@ export function homeOf({ env, cwd }: Environment): URL | null {
   return user ? new URL(".preamp/", fileUrl(`${user}/`)) : null;
 }
 
-/** The files with source overrides of a command. */
-export interface SourceFiles {
-  /** `.preamp/sources.yaml` in the working directory. */
-  project: SourcesFile;
-  /** `$PREAMP_HOME/sources.yaml`; undefined if there is no home folder. */
-  user: SourcesFile | undefined;
+/** A file of source overrides, with its name in messages. */
+export interface NamedSources extends SourcesFile {
+  name: string;
+  scope: "project" | "user";
 }
 
-/** Returns the files with source overrides. */
-export function sourceFilesOf(io: Environment): SourceFiles {
+/**
+ * Returns the files with source overrides that apply in this folder: `.preamp/sources.yaml` of the working directory, and
+ * `$PREAMP_HOME/sources.yaml` if there is a home folder.
+ */
+export function sourceFilesOf(io: Environment): NamedSources[] {
+  const file = (scope: NamedSources["scope"], name: string, path: string, base_url: URL): NamedSources => ({
+    scope,
+    name,
+    url: new URL(path, base_url),
+    base_url,
+  });
   const home = homeOf(io);
-  return {
-    project: { url: new URL(".preamp/sources.yaml", io.cwd), base_url: io.cwd },
-    user: home ? { url: new URL("sources.yaml", home), base_url: home } : undefined,
-  };
+  return [
+    file("project", ".preamp/sources.yaml", ".preamp/sources.yaml", io.cwd),
+    ...(home ? [file("user", "sources.yaml of the user's home", "sources.yaml", home)] : []),
+  ];
 }

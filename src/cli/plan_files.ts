@@ -61,12 +61,8 @@ export async function withPlans<T>(
   const { policy, plans, home, sources, warnings } = await readSettings(args, io);
   const { yellow } = styleOf(io.err);
   for (const warning of warnings) io.err.write(`${yellow("warning:")} ${warning}\n`);
-  const runtime = createRuntime({ policy, plans, home, ...(overridden ? { sources } : {}) });
-  try {
-    return await use(runtime.plans);
-  } finally {
-    await runtime.close();
-  }
+  await using runtime = createRuntime({ policy, plans, home, ...(overridden ? { sources } : {}) });
+  return await use(runtime.plans);
 }
 
 /** A plan that was read and not checked. */

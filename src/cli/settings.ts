@@ -171,7 +171,7 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
     plans: locate(`${policy.plans.replace(/\/+$/, "")}/`, baseOf("plans")),
     store: storeOf(policy.store, baseOf("store")),
     home: homeOf(io),
-    sources: Object.values(sourceFilesOf(io)).filter((file) => file !== undefined),
+    sources: sourceFilesOf(io),
     api_keys,
     warnings: candidates ? unknownVariables(candidates) : [SOME_UNREADABLE],
   };

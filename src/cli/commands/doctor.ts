@@ -34,13 +34,9 @@ async function describeHost(settings: Settings, { env }: Io): Promise<SystemRepo
     warning: errorMessage(error),
   }));
   const { policy, plans, home } = settings;
-  const runtime = createRuntime({ policy, plans, home, env, ...(store ? { store } : {}) });
-  try {
-    const report = await runtime.system();
-    return warning === null ? report : { ...report, ok: false, warnings: [warning, ...report.warnings] };
-  } finally {
-    await runtime.close();
-  }
+  await using runtime = createRuntime({ policy, plans, home, env, ...(store ? { store } : {}) });
+  const report = await runtime.system();
+  return warning === null ? report : { ...report, ok: false, warnings: [warning, ...report.warnings] };
 }
 
 function reportText({ warnings, version, store, isolation, bundler, ...rest }: SystemReport): string {

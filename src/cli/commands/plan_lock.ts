@@ -8,7 +8,7 @@ import { escapeUnprintable } from "../../text/escape.ts";
 import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
 import { type Answer, type Commands, TERMINAL } from "../commands.ts";
 import { EXIT, inDocument } from "../errors.ts";
-import { readOptional, replaceFile, writeFailure } from "../paths.ts";
+import { readOptional, replaceFile } from "../paths.ts";
 import { PLAN_FLAG, planNames, readPlans, withPlans } from "../plan_files.ts";
 import { withSettings } from "../settings.ts";
 import { counted, styleOf } from "../terminal/format.ts";
@@ -95,7 +95,7 @@ async function write(
   const written = formatLock(lock);
   if (written === text) return { status: "unchanged", differences: [] };
   // atomically: an incomplete lock would stop every run
-  await replaceFile(url, written).catch((error) => Promise.reject(writeFailure(LOCK_FILE, error)));
+  await replaceFile(url, written, LOCK_FILE);
   return { status: "written", differences: [] };
 }
 

@@ -165,16 +165,12 @@ async function runTest(args: Arguments, io: Io): Promise<Answer> {
   const choices = models.map((model) => ({ model, choice: readModelChoice(model, modules.ids) }));
   const known = await listProviders({ modules, env: io.env });
   const { createRuntime } = await import("../../app/runtime.ts"); // the other commands need none
-  const runtime = createRuntime({ policy, env: io.env });
+  await using runtime = createRuntime({ policy, env: io.env });
   const data: Tested[] = [];
-  try {
-    for (const { model, choice: { provider, model: id } } of choices) {
-      const facts = known.find((each) => each.provider === provider);
-      const name = id === undefined && facts?.default_model ? `${provider}/${facts.default_model}` : model;
-      data.push({ model: name, ...await testModel(runtime, model, facts?.variables ?? []) });
-    }
-  } finally {
-    await runtime.close();
+  for (const { model, choice: { provider, model: id } } of choices) {
+    const facts = known.find((each) => each.provider === provider);
+    const name = id === undefined && facts?.default_model ? `${provider}/${facts.default_model}` : model;
+    data.push({ model: name, ...await testModel(runtime, model, facts?.variables ?? []) });
   }
   const rows = data.map(({ model, ok, latency_ms, usage }) => [
     messageText(model),

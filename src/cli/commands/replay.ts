@@ -36,14 +36,10 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
   }
   const { policy, home, sources } = await readSettings(args, io);
   const recording = readRecording(await readInput(name, io));
-  const runtime = createRuntime({ policy, home, sources });
-  try {
-    const report = await runtime.runs.replay(TERMINAL, recording);
-    const text = reportText(recording, report, io);
-    return { data: report, text, exit: report.equal ? EXIT.done : EXIT.failed };
-  } finally {
-    await runtime.close();
-  }
+  await using runtime = createRuntime({ policy, home, sources });
+  const report = await runtime.runs.replay(TERMINAL, recording);
+  const text = reportText(recording, report, io);
+  return { data: report, text, exit: report.equal ? EXIT.done : EXIT.failed };
 }
 
 /** Returns the recording in a text. @throws {UsageError} if it is not a recording. */

@@ -1,6 +1,7 @@
 /** `preamp serve`: serves the HTTP API. By default it listens on loopback and requires a key. */
 import { processRedactor, type Redactor } from "../../policy/redact.ts";
 import { NamedPlans } from "../../app/named_plans.ts";
+import { addressKind } from "../../plan/permissions/ip_address.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import { generateKey, KeyRing } from "../../policy/api_keys.ts";
 import { describeError } from "../../server/log_line.ts";
@@ -179,10 +180,7 @@ function flagVariable(io: Io, name: string): boolean {
 
 /** Returns whether an address is reachable from this machine only. */
 function isLoopback(host: string): boolean {
-  if (host === "localhost" || host === "::1" || host === "[::1]") return true;
-  const parts = host.split(".");
-  return parts.length === 4 && parts[0] === "127" &&
-    parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) < 256);
+  return host === "localhost" || addressKind(host) === "loopback";
 }
 
 /** Returns a signal that aborts on SIGINT or SIGTERM. A second one ends the process. */

@@ -1,20 +1,12 @@
-/**
- * The commands `preamp source`: overrides of the sources of modules, in files of the project and of the user.
- */
-import {
-  formatOverrides,
-  type Override,
-  type Overrides,
-  readOverrides,
-  type SourcesFile,
-} from "../../app/source_overrides.ts";
+/** The commands `preamp source`: overrides of the sources of modules, in files of the project and of the user. */
+import { formatOverrides, type Override, type Overrides, readOverrides } from "../../app/source_overrides.ts";
 import { FORBIDDEN_KEYS } from "../../plan/parse/document_limits.ts";
 import { parseSource } from "../../plan/source/source.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import { adviceFor, type Arguments, type Flag, formatFlags, UsageError } from "../arguments.ts";
 import type { Answer, Commands } from "../commands.ts";
 import { inDocument } from "../errors.ts";
-import { replaceFile, sourceFilesOf, writeFailure } from "../paths.ts";
+import { type NamedSources, replaceFile, sourceFilesOf } from "../paths.ts";
 import { tableText } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 
@@ -98,7 +90,7 @@ async function runRemove(args: Arguments, io: Io): Promise<Answer> {
 
 async function runList(_args: Arguments, io: Io): Promise<Answer> {
   const overrides = new Map<string, { id: string; source: string; url: string; scope: string }>();
-  for (const file of allSources(io)) {
+  for (const file of sourceFilesOf(io)) {
     for (const [id, override] of await readSources(file)) {
       if (overrides.has(id)) continue;
       overrides.set(id, { id, source: override.text, url: urlOf(override), scope: file.scope });
@@ -113,25 +105,10 @@ function urlOf({ source, text }: Override): string {
   return source.kind === "url" ? source.url : text;
 }
 
-/** A file of overrides with its name in messages. */
-interface NamedSources extends SourcesFile {
-  name: string;
-  scope: "project" | "user";
-}
-
-/** Returns the files that apply in this folder. For a module in several files the first file applies. */
-function allSources(io: Io): NamedSources[] {
-  const { project, user } = sourceFilesOf(io);
-  return [
-    { ...project, scope: "project", name: ".preamp/sources.yaml" },
-    ...(user ? [{ ...user, scope: "user" as const, name: "sources.yaml of the user's home" }] : []),
-  ];
-}
-
 /** Returns the file that a command changes. @throws {UsageError} if there is no home folder. */
 function chosenSources(args: Arguments, io: Io): NamedSources {
   const scope = args.has("user") ? "user" : "project";
-  const chosen = allSources(io).find((file) => file.scope === scope);
+  const chosen = sourceFilesOf(io).find((file) => file.scope === scope);
   if (chosen) return chosen;
   throw new UsageError("Cannot use --user: there is no home folder; set PREAMP_HOME");
 }
@@ -143,7 +120,7 @@ async function readSources(file: NamedSources): Promise<Overrides> {
 
 async function writeSources({ url, name }: NamedSources, sources: Record<string, string>): Promise<void> {
   const text = formatOverrides(sources);
-  await replaceFile(url, text).catch((error) => Promise.reject(writeFailure(name, error)));
+  await replaceFile(url, text, name);
 }
 
 /** Returns the text of each override by module id. */

@@ -13,8 +13,6 @@ import { requestLimits } from "./json.ts";
 
 /** Maximum depth that the reader accepts. */
 const HARD_DEPTH = 256;
-/** Maximum number of findings in an error; the same as for plans. */
-const MAX_FINDINGS = 200;
 
 /**
  * Parses JSON text to a tree. `label` names the text in errors; `plan` limits the plan in it.
@@ -77,7 +75,7 @@ export function treeData(root: TreeNode, text: string, label: string, plan: Docu
     throw documentError(
       code,
       label,
-      reported.slice(0, MAX_FINDINGS).map((problem): ErrorDetail => ({
+      reported.map((problem): ErrorDetail => ({
         ...toDetail(problem),
         ...position(problem.at),
       })),
