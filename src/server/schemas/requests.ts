@@ -20,7 +20,7 @@ const nonBlank = z.string().regex(/\S/, { error: "must not be blank" });
 export const ContentBlock = z.custom<{ type: string; [key: string]: unknown }>(
   (value) => isObject(value) && typeof value.type === "string",
   { error: "must be an object with a type" },
-).meta({ id: "ContentBlock", type: "object", required: ["type"], properties: { type: { type: "string" } } });
+).meta({ type: "object", required: ["type"], properties: { type: { type: "string" } } });
 
 /** Limits of one run. */
 export const Limits = z.strictObject(
@@ -36,10 +36,7 @@ export const Limits = z.strictObject(
       description: "waiting for an approval does not count",
     }),
   } satisfies Record<keyof RunLimits, z.ZodType>,
-).meta({
-  id: "Limits",
-  description: "Limits of a run; may only tighten those of the plan and of the policy.",
-});
+).meta({ description: "Limits of a run; may only tighten those of the plan and of the policy." });
 
 /**
  * A content block of a prompt. Text blocks must have text; the fields of other types are checked by the
@@ -93,11 +90,11 @@ export const BODIES = {
   }).refine((value) => value.plan === undefined || value.plan_ref === undefined, {
     path: ["plan_ref"],
     error: "must not be combined with plan",
-  }).meta({ id: "RunRequest" }),
+  }),
 
   CancelRequest: z.strictObject({
     mode: z.enum(["graceful", "immediate"]).exactOptional().meta({ description: "default graceful" }),
-  }).meta({ id: "CancelRequest" }),
+  }),
 
   ReplayRequest: z.strictObject({
     from_event: z.int().min(1).exactOptional().meta({
@@ -107,15 +104,15 @@ export const BODIES = {
   }).refine((value) => value.plan === undefined || value.from_event !== undefined, {
     path: ["plan"],
     error: "must be combined with from_event",
-  }).meta({ id: "ReplayRequest" }),
+  }),
 
   ForkRequest: z.strictObject({
     turn: z.int().min(1).exactOptional().meta({
       description: "last turn of the history to keep, from 1; default all",
     }),
-  }).meta({ id: "ForkRequest" }),
+  }),
 
-  SteerRequest: z.strictObject({ text: nonBlank }).meta({ id: "SteerRequest" }),
+  SteerRequest: z.strictObject({ text: nonBlank }),
 
   ApprovalAnswer: z.strictObject({
     decision: z.string().min(1).meta({ description: "allow, deny, or one of the approval's options" }),
@@ -123,7 +120,7 @@ export const BODIES = {
     args_hash: text.exactOptional().meta({
       description: "hash of the approved arguments; the decision is refused if it differs",
     }),
-  }).meta({ id: "ApprovalAnswer" }),
+  }),
 
   PlanRequest: z.strictObject({
     plan: plan.exactOptional(),
@@ -132,9 +129,9 @@ export const BODIES = {
   }).refine((value) => (value.plan === undefined) !== (value.plan_ref === undefined), {
     path: ["plan"],
     error: "must be given if plan_ref is not, and only then",
-  }).meta({ id: "PlanRequest" }),
+  }),
 
-  PlanDiffRequest: z.strictObject({ from: comparedPlan, to: comparedPlan }).meta({ id: "PlanDiffRequest" }),
+  PlanDiffRequest: z.strictObject({ from: comparedPlan, to: comparedPlan }),
 };
 
 /** Status of a run. */
@@ -147,7 +144,7 @@ export const RunStatus = z.enum([
   "denied",
   "cancelled",
   "failed",
-]).meta({ id: "RunStatus", description: "the last five are final" });
+]).meta({ description: "the last five are final" });
 
 const limit = z.int().min(1).max(1000).exactOptional().meta({
   description:

@@ -34,9 +34,9 @@ const Approval = z.object({
   created_at: time,
   expires_at: time,
   decided_at: time.optional(),
-}).meta({ id: "Approval" });
+});
 
-const Warning = z.object({ code: text, path: text.optional(), message: text }).meta({ id: "Warning" });
+const Warning = z.object({ code: text, path: text.optional(), message: text });
 
 const Run = z.object({
   id: text,
@@ -68,7 +68,7 @@ const Run = z.object({
   created_at: time,
   ended_at: time.nullable(),
   events_url: text,
-}).meta({ id: "Run" });
+});
 
 const Event = z.object({
   seq: z.int().min(1).meta({ description: "1, 2, 3, … without gaps" }),
@@ -87,7 +87,7 @@ const Event = z.object({
     modified: z.boolean().optional(),
     injections: z.array(z.record(z.string(), z.unknown())).optional(),
   }).optional(),
-}).meta({ id: "Event" });
+});
 
 const Session = z.object({
   id: text,
@@ -113,7 +113,7 @@ const Session = z.object({
     last_error: z.object({ code: text, message: text }).optional(),
   }).meta({ description: "state of the session, with counters over all its runs" }),
   metadata: z.record(z.string(), z.unknown()),
-}).meta({ id: "Session" });
+});
 
 const Detail = z.object({
   path: text,
@@ -122,11 +122,10 @@ const Detail = z.object({
   column: z.int().min(1).optional(),
   message: text,
   hint: text.optional(),
-}).meta({ id: "Detail", description: "one finding about a document" });
+}).meta({ description: "one finding about a document" });
 
 // Object.keys forgets the type of a table's keys.
 const Code = z.enum(Object.keys(ERRORS) as ErrorCode[]).meta({
-  id: "ErrorCode",
   description: "stable; clients must accept unknown codes",
 });
 
@@ -139,19 +138,15 @@ const Module = z.object({
   description: text,
   permissions: z.record(z.string(), z.unknown()).nullable(),
   config_schema: z.unknown(),
-}).meta({ id: "Module" });
-
-const NamedPlan = z.object({ name: text, plan_hash: text, description: text.optional() }).meta({
-  id: "NamedPlan",
 });
 
+const NamedPlan = z.object({ name: text, plan_hash: text, description: text.optional() });
+
 const permissionBlock = z.record(z.string(), z.union([z.boolean(), z.array(text)])).meta({
-  id: "Permissions",
   description: "Deno's names: net, read, write, env, run, sys, ffi, import",
 });
 
 const RedFlag = z.object({ code: text, message: text, path: text }).meta({
-  id: "RedFlag",
   description:
     "something to review before the plan runs; codes are stable, clients must accept unknown codes",
 });
@@ -188,7 +183,7 @@ const Explanation = z.object({
   deno_flags: z.array(text),
   red_flags: z.array(RedFlag),
   warnings: z.array(Warning),
-}).meta({ id: "Explanation", description: "what a plan may access; no module was executed" });
+}).meta({ description: "what a plan may access; no module was executed" });
 
 const LockedModule = z.object({ url: text, integrity: text });
 const LockedFile = z.object({ sha256: text, bytes: count });
@@ -197,17 +192,15 @@ const Lock = z.object({
   version: z.literal(1),
   modules: z.record(z.string(), LockedModule).meta({ description: "by source, as written in the plan" }),
   files: z.record(z.string(), LockedFile).meta({ description: "by URL" }),
-}).meta({ id: "Lock", description: "plan.lock.json" });
+}).meta({ description: "plan.lock.json" });
 
-const PlanChange = z.object({ path: text, from: z.unknown(), to: z.unknown(), message: text }).meta({
-  id: "PlanChange",
-});
+const PlanChange = z.object({ path: text, from: z.unknown(), to: z.unknown(), message: text });
 
 const PlanDiff = z.object({
   widens: z.array(PlanChange),
   narrows: z.array(PlanChange),
   other: z.array(PlanChange),
-}).meta({ id: "PlanDiff", description: "a change that may widen the plan is listed in widens" });
+}).meta({ description: "a change that may widen the plan is listed in widens" });
 
 /** Schemas of response bodies. Clients must ignore unknown fields: /v1 only adds fields. */
 export const ANSWERS = {
@@ -216,13 +209,13 @@ export const ANSWERS = {
   Session,
   Event,
   Module,
-  RunList: listOf(Run, "RunList"),
-  EventList: listOf(Event, "EventList"),
-  ApprovalList: listOf(Approval, "ApprovalList"),
-  SessionList: listOf(Session, "SessionList"),
-  MessageList: listOf(z.record(z.string(), z.unknown()), "MessageList"),
-  PlanList: listOf(NamedPlan, "PlanList"),
-  ModuleList: listOf(Module, "ModuleList"),
+  RunList: listOf(Run),
+  EventList: listOf(Event),
+  ApprovalList: listOf(Approval),
+  SessionList: listOf(Session),
+  MessageList: listOf(z.record(z.string(), z.unknown())),
+  PlanList: listOf(NamedPlan),
+  ModuleList: listOf(Module),
   PlanCheck: z.object({
     ok: z.boolean(),
     code: text.optional().meta({ description: "error.code of a run of the plan" }),
@@ -230,7 +223,7 @@ export const ANSWERS = {
     warnings: z.array(Detail.extend({ code: text })),
     plan_hash: text.optional(),
     sources: z.array(z.object({ path: text, module: text, source: text, url: text })).optional(),
-  }).meta({ id: "PlanCheck", description: "result of a check, for valid and invalid plans" }),
+  }).meta({ description: "result of a check, for valid and invalid plans" }),
   ReplayReport: z.object({
     equal: z.boolean(),
     first_difference: z.object({
@@ -239,12 +232,12 @@ export const ANSWERS = {
       recorded: z.unknown(),
       replayed: z.unknown(),
     }).optional(),
-  }).meta({ id: "ReplayReport" }),
-  JsonSchema: data("JSON Schema 2020-12").meta({ id: "JsonSchema" }),
+  }),
+  JsonSchema: data("JSON Schema 2020-12"),
   Explanation,
   Lock,
   PlanDiff,
-  Health: z.object({ status: z.literal("ok") }).meta({ id: "Health" }),
+  Health: z.object({ status: z.literal("ok") }),
   Readiness: z.object({
     ok: z.boolean(),
     reasons: z.array(z.string()),
@@ -255,7 +248,7 @@ export const ANSWERS = {
     bundler: TierAnswer.meta({
       description: "if modules loaded by URL are bundled in a separate process: true, or the reason why not",
     }),
-  }).meta({ id: "Readiness" }),
+  }),
   System: z.object({
     ok: z.boolean(),
     warnings: z.array(z.string()),
@@ -271,7 +264,7 @@ export const ANSWERS = {
       total_bytes: z.int().nullable(),
       available_bytes: z.int().nullable(),
     }),
-  }).meta({ id: "System" }),
+  }),
   Problem: z.object({
     type: text,
     title: text,
@@ -279,11 +272,11 @@ export const ANSWERS = {
     detail: text,
     error: z.object({ code: Code, message: text, details: z.array(Detail).optional(), request_id: text }),
     run: Run.optional().meta({ description: "with log_expired: the run of the log" }),
-  }).meta({ id: "Problem", description: "RFC 9457" }),
+  }).meta({ description: "RFC 9457" }),
 };
 
-function listOf(item: z.ZodType, id: string) {
-  return z.object({ data: z.array(item), next_cursor: z.string().nullable() }).meta({ id });
+function listOf(item: z.ZodType) {
+  return z.object({ data: z.array(item), next_cursor: z.string().nullable() });
 }
 
 /** Other schemas that the OpenAPI document references by name. */
