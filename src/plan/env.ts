@@ -52,34 +52,54 @@ export function findEnv(value: unknown): EnvReference[] {
   return found;
 }
 
-/**
- * Calls `found` for every reference in a value, except in places that `skip` excludes. `path` is valid
- * during the call only.
- */
+/** Calls `found` for every reference in a value, except in places that `skip` excludes. */
 function visitEnv(
   value: unknown,
   found: (name: string, path: Path) => void,
-  skip: (path: Path) => boolean = () => false,
+  skip?: (path: Path) => boolean,
 ): void {
+  mapTexts(value, (text, path) => {
+    replaceEnv(text, (name) => {
+      found(name, path);
+      return "";
+    });
+    return undefined;
+  }, skip);
+}
+
+/**
+ * Returns a copy of a value with each text replaced, except in places that `skip` excludes. A field that becomes undefined is
+ * left out; a list entry becomes empty text, so that the others keep their index. `path` is valid during a call only.
+ */
+function mapTexts(
+  value: unknown,
+  replace: (text: string, path: Path) => string | undefined,
+  skip: (path: Path) => boolean = () => false,
+): unknown {
   const path: (string | number)[] = [];
-  function visit(item: unknown): void {
-    if (typeof item === "string") {
-      replaceEnv(item, (name) => {
-        found(name, path);
-        return "";
+  function map(item: unknown): unknown {
+    if (typeof item === "string") return replace(item, path);
+    if (Array.isArray(item)) {
+      return item.map((entry, index) => {
+        const mapped = descend(index, entry);
+        return mapped === undefined ? "" : mapped;
       });
-    } else if (Array.isArray(item)) {
-      for (let index = 0; index < item.length; index++) descend(index, item[index]);
-    } else if (isObject(item)) {
-      for (const key of Object.keys(item)) descend(key, item[key]);
     }
+    if (!isObject(item)) return item;
+    const result: JsonObject = {};
+    for (const key of Object.keys(item)) {
+      const field = descend(key, item[key]);
+      if (field !== undefined) result[key] = field;
+    }
+    return result;
   }
-  function descend(step: string | number, item: unknown): void {
+  function descend(step: string | number, item: unknown): unknown {
     path.push(step);
-    if (!skip(path)) visit(item);
+    const mapped = skip(path) ? undefined : map(item);
     path.pop();
+    return mapped;
   }
-  visit(value);
+  return map(value);
 }
 
 /**
@@ -97,38 +117,7 @@ export function expandEnv(
   const missing: EnvReference[] = [];
   let refers = false;
   const secrets = new Set<string>();
-  const path: (string | number)[] = [];
-
-  function expandAt(step: string | number, item: unknown): unknown {
-    path.push(step);
-    const value = typeof item === "string"
-      ? expandText(item)
-      : Array.isArray(item)
-      ? item.map(expandEntry)
-      : isObject(item)
-      ? expandFields(item)
-      : item;
-    path.pop();
-    return value;
-  }
-
-  /** Expands a list entry. An unset entry becomes empty text, so that the others keep their index. */
-  function expandEntry(item: unknown, index: number): unknown {
-    const value = expandAt(index, item);
-    return value === undefined ? "" : value;
-  }
-
-  function expandFields(fields: JsonObject): JsonObject {
-    const result: JsonObject = {};
-    for (const key of Object.keys(fields)) {
-      const value = expandAt(key, fields[key]);
-      if (value !== undefined) result[key] = value;
-    }
-    return result;
-  }
-
-  /** Returns the expanded text; undefined when the whole text is a reference to an unset variable. */
-  function expandText(text: string): string | undefined {
+  const value = mapTexts(config, (text, path) => {
     let unset = false;
     const result = replaceEnv(text, (name, fallback) => {
       refers = true;
@@ -141,9 +130,7 @@ export function expandEnv(
       return value ?? fallback ?? "";
     });
     return unset && /^\$\{[^}]*\}$/.test(text) ? undefined : result;
-  }
-
-  const value = expandFields(config);
+  }) as JsonObject; // an object remains one
   secrets.delete("");
   return { value, refers, missing, secrets: [...secrets] };
 }
