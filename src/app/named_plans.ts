@@ -23,7 +23,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
 /** A folder of plans; null: no plans. */
 export class NamedPlans {
   readonly #folder: URL | null;
-  readonly #read = new Map<string, { mtime_ms: number; file: PlanFile }>();
+  readonly #read = new Map<string, { mtime_ms: number; bytes: number; file: PlanFile }>();
 
   /** @param folder URL of the folder, ending in a slash. */
   constructor(folder: URL | null) {
@@ -73,13 +73,13 @@ export class NamedPlans {
 
   async #readFile(name: string, url: URL): Promise<PlanFile | null> {
     try {
-      const { mtime, isFile } = await Deno.stat(url);
+      const { mtime, size: bytes, isFile } = await Deno.stat(url);
       if (!isFile) return null;
       const mtime_ms = mtime?.getTime() ?? 0;
       const known = this.#read.get(url.href);
-      if (known?.mtime_ms === mtime_ms) return known.file;
+      if (known?.mtime_ms === mtime_ms && known.bytes === bytes) return known.file;
       const file = { name, text: await Deno.readTextFile(url), base_url: url.href };
-      this.#read.set(url.href, { mtime_ms, file });
+      this.#read.set(url.href, { mtime_ms, bytes, file });
       return file;
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return null;

@@ -1,5 +1,6 @@
 import { NamedPlans } from "../../src/app/named_plans.ts";
 import { assertEquals } from "../assert.ts";
+import { temporaryFolder } from "../support/folder.ts";
 import { refusal } from "../support/plans.ts";
 
 Deno.test("get() of an unknown plan suggests the nearest name", async () => {
@@ -13,4 +14,18 @@ Deno.test("get() of an unknown plan suggests the nearest name", async () => {
   ]);
   assertEquals((await refusal(() => plans.get("else"))).message, 'Cannot find a plan named "else"');
   await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("find() reads a plan again whose size changed, also at the same time of change", async () => {
+  await using folder = await temporaryFolder();
+  const url = new URL(`file://${folder.path}/`);
+  const file = new URL("support.yaml", url);
+  const plans = new NamedPlans(url);
+  const texts = [];
+  for (const text of ["a: 1", "a: 12"]) {
+    await Deno.writeTextFile(file, text);
+    await Deno.utime(file, 1, 1);
+    texts.push((await plans.find("support"))?.text);
+  }
+  assertEquals(texts, ["a: 1", "a: 12"]);
 });

@@ -1,6 +1,5 @@
 import { AnswerWriter } from "../../src/cli/answer.ts";
-import { liveProgress } from "../../src/cli/terminal/live_progress.ts";
-import { plainProgress } from "../../src/cli/terminal/progress_lines.ts";
+import { createProgress } from "../../src/cli/terminal/progress.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assertEquals } from "../assert.ts";
@@ -96,11 +95,13 @@ Deno.test("on one terminal, lines of progress start a line of their own and noth
   io.out.write = io.err.write = (text) => void (screen += text);
   const answer = new AnswerWriter(io.out, () => progress.clear());
   let tick = () => {};
-  const progress = liveProgress(io.err, {
-    monotonic: () => 0,
-    every: (_, callback) => {
-      tick = callback;
-      return () => {};
+  const progress = createProgress(io.err, {
+    live: {
+      monotonic: () => 0,
+      every: (_, callback) => {
+        tick = callback;
+        return () => {};
+      },
     },
     answer,
   });
@@ -119,12 +120,12 @@ Deno.test("on one terminal, lines of progress start a line of their own and noth
   assertEquals(screen, "Let me\na note\n see\n\r\x1b[2K⠋ working 0 ms · 0 tokens\r\r\x1b[2K?");
 });
 
-Deno.test("plainProgress() starts a line of its own, and repeats no text of the answer", () => {
+Deno.test("createProgress() starts a line of its own, and repeats no text of the answer", () => {
   const io = fakeIo({ terminal: true });
   let screen = "";
   io.out.write = io.err.write = (text) => void (screen += text);
   const answer = new AnswerWriter(io.out);
-  const progress = plainProgress(io.err, answer);
+  const progress = createProgress(io.err, { answer });
   const text = { content: [{ type: "text", text: "Let me see" }] };
   for (const one of response("req_1", [["Let me see"]]).slice(0, 2)) answer.take(one);
   progress.entry(entry("provider:response", { provider: "mock", tool_calls: true, response: text }));

@@ -27,8 +27,8 @@ import {
 import { askAt } from "../terminal/approval_prompt.ts";
 import { jsonText, styleOf } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
-import { liveProgress } from "../terminal/live_progress.ts";
-import { messageText, plainProgress, type Progress, summaryLine } from "../terminal/progress_lines.ts";
+import { createProgress, type Progress } from "../terminal/progress.ts";
+import { messageText, summaryLine } from "../terminal/progress_lines.ts";
 
 export const commands: Commands = {
   run: {
@@ -158,9 +158,10 @@ function createDisplay(io: Io, is_text: boolean): Display {
   const answer = is_text ? new AnswerWriter(out, together ? () => progress.clear() : undefined) : undefined;
   const seen = together ? answer : undefined;
   const live = err.terminal && io.env("TERM") !== "dumb";
-  const progress: Progress = live
-    ? liveProgress(err, { monotonic: () => io.monotonic(), answer: seen })
-    : plainProgress(err, seen);
+  const progress = createProgress(err, {
+    answer: seen,
+    live: live ? { monotonic: () => io.monotonic() } : undefined,
+  });
   const { yellow } = styleOf(err);
   const warnings = new Warnings((text) => progress.note(`${yellow("warning:")} ${messageText(text)}`));
   return {

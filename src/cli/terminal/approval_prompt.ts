@@ -5,7 +5,8 @@
 import type { Approval, CreateOptions } from "../../runs/types.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import type { Io } from "./io.ts";
-import { duration, formatValue, type Progress } from "./progress_lines.ts";
+import type { Progress } from "./progress.ts";
+import { duration, formatValue } from "./progress_lines.ts";
 import { styleOf } from "./format.ts";
 
 /** Decides approvals; see {@link CreateOptions}. */

@@ -3,96 +3,13 @@ import type { Entry } from "../../kernel/host.ts";
 import type { Run } from "../../runs/types.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
-import type { OpenLine } from "../answer.ts";
-import type { Output } from "./io.ts";
-import { counted, type Style, styleOf } from "./format.ts";
-
-/** Displays the progress of a run. */
-export interface Progress {
-  /** Displays the next entry of the log. */
-  entry(entry: Entry): void;
-  /** Writes a permanent line. */
-  note(text: string): void;
-  /** Clears the status line before other output to the same terminal. */
-  clear(): void;
-  /** Pauses output until the returned function is called, once. */
-  hold(): () => void;
-  /** Stops the display. */
-  close(): void;
-}
+import { counted, type Style } from "./format.ts";
 
 /** Maximum length of a model's or tool's text in a line of progress, in characters. */
 const MAX_TEXT = 160;
 
 /** Maximum length of a message to a person, in characters. It is long because advice is often at the end. */
 const MAX_MESSAGE = 2_000;
-
-/**
- * Returns progress as plain lines, for a pipe or a log.
- * @param answer The writer of the answer, if it writes to the same terminal.
- */
-export function plainProgress(output: Output, answer?: OpenLine): Progress {
-  const lines = new ProgressLines(styleOf(output), { answer_is_seen: answer !== undefined });
-  const held = new HeldLines((text) => {
-    answer?.breakLine();
-    output.write(`${text}\n`);
-  });
-  const note = (text: string) => held.add(text);
-  return {
-    entry(entry) {
-      // on a terminal the status line displays this
-      if (entry.event === "provider:request") {
-        note(`${indentOf(entry)}asking ${formatValue(entry.data.provider)}`);
-      }
-      lines.of(entry).forEach(note);
-    },
-    note,
-    clear() {},
-    hold() {
-      answer?.breakLine();
-      return held.hold();
-    },
-    close: () => held.flush(),
-  };
-}
-
-/** Lines that are held back while a question is on the terminal. */
-export class HeldLines {
-  readonly #print: (line: string) => void;
-  readonly #waiting: string[] = [];
-  #holds = 0;
-
-  /** @param print Writes a line. */
-  constructor(print: (line: string) => void) {
-    this.#print = print;
-  }
-
-  /** Whether lines are held back. */
-  get held(): boolean {
-    return this.#holds > 0;
-  }
-
-  /** Prints a line at once, or later if lines are held back. */
-  add(line: string): void {
-    if (this.held) this.#waiting.push(line);
-    else this.#print(line);
-  }
-
-  /** Holds lines back until the returned function is called, once. */
-  hold(): () => void {
-    this.#holds++;
-    return () => {
-      this.#holds--;
-      if (!this.held) this.#waiting.splice(0).forEach(this.#print);
-    };
-  }
-
-  /** Prints the waiting lines and releases all holds. */
-  flush(): void {
-    this.#holds = 0;
-    this.#waiting.splice(0).forEach(this.#print);
-  }
-}
 
 /** Converts entries to lines. Remembers the start of each tool call. */
 export class ProgressLines {
@@ -193,7 +110,7 @@ function retryText({ provider, delay, error_type, error_message }: JsonObject): 
 }
 
 /** Returns the indentation of sub-agents' lines. */
-function indentOf(entry: Entry): string {
+export function indentOf(entry: Entry): string {
   return entry.parent_id === undefined ? "" : "  ";
 }
 

@@ -1,6 +1,6 @@
 import { askAt, decisionOf } from "../../../src/cli/terminal/approval_prompt.ts";
 import type { Approval } from "../../../src/runs/types.ts";
-import { plainProgress, type Progress } from "../../../src/cli/terminal/progress_lines.ts";
+import { createProgress, type Progress } from "../../../src/cli/terminal/progress.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { fakeIo } from "../../support/io.ts";
 
@@ -86,7 +86,7 @@ Deno.test("askAt() ignores input that was typed before the question", async () =
 
 Deno.test("askAt() ends the line of an aborted question at once, before the lines that waited", () => {
   const io = fakeIo({ terminal: true, lines: [] });
-  const progress = plainProgress(io.err);
+  const progress = createProgress(io.err);
   const stop = new AbortController();
   void askAt(io, progress, NOW)(APPROVAL, stop.signal);
   return Promise.resolve().then(() => {

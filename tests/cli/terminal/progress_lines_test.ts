@@ -1,5 +1,5 @@
-import { liveProgress } from "../../../src/cli/terminal/live_progress.ts";
-import { dollars, duration, formatValue, plainProgress } from "../../../src/cli/terminal/progress_lines.ts";
+import { createProgress } from "../../../src/cli/terminal/progress.ts";
+import { dollars, duration, formatValue } from "../../../src/cli/terminal/progress_lines.ts";
 import type { Entry } from "../../../src/kernel/host.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
 import { assert, assertEquals } from "../../assert.ts";
@@ -14,9 +14,9 @@ function entry(event: string, data: JsonObject, ms = 0, verdict?: Entry["verdict
 
 const CALL = { tool_name: "calculator", tool_call_id: "call_1", tool_input: { expression: "6*7" } };
 
-Deno.test("plainProgress() prints calls with input, output and time, without the time of the approval", () => {
+Deno.test("createProgress() prints calls with input, output and time, without the time of the approval", () => {
   const { err, ...io } = withErr();
-  const progress = plainProgress(err);
+  const progress = createProgress(err);
   progress.entry(entry("provider:request", { provider: "mock" }));
   progress.entry(entry("tool:pre", CALL));
   progress.entry(entry("approval:granted", { ...CALL, decided_by: "terminal" }, 60_000));
@@ -27,9 +27,9 @@ Deno.test("plainProgress() prints calls with input, output and time, without the
   );
 });
 
-Deno.test("plainProgress() prints denied and failed calls with their reason", () => {
+Deno.test("createProgress() prints denied and failed calls with their reason", () => {
   const { err, ...io } = withErr();
-  const progress = plainProgress(err);
+  const progress = createProgress(err);
   progress.entry(entry("tool:pre", CALL, 0, { action: "deny", hook_name: "h", reason: "no sums" }));
   progress.entry(entry("approval:denied", { ...CALL, decision: "timeout", decided_by: null }));
   progress.entry(entry("tool:error", { ...CALL, error: { type: "tool_timeout", msg: "too slow" } }));
@@ -47,9 +47,9 @@ Deno.test("plainProgress() prints denied and failed calls with their reason", ()
   ]);
 });
 
-Deno.test("plainProgress() shows which model call is repeated, when, and why", () => {
+Deno.test("createProgress() shows which model call is repeated, when, and why", () => {
   const { err, ...io } = withErr();
-  const progress = plainProgress(err);
+  const progress = createProgress(err);
   const retry = { provider: "mock", delay: 2.5, error_type: "RateLimitError", error_message: "slow down" };
   progress.entry(entry("provider:retry", retry));
   const too_long = { error_type: "ContextLengthError", error_message: "prompt is too long", delay: 0 };
@@ -61,9 +61,9 @@ Deno.test("plainProgress() shows which model call is repeated, when, and why", (
   ]);
 });
 
-Deno.test("plainProgress() shows where a tool failed, and the output of one that is not written yet", () => {
+Deno.test("createProgress() shows where a tool failed, and the output of one that is not written yet", () => {
   const { err, ...io } = withErr();
-  const progress = plainProgress(err);
+  const progress = createProgress(err);
   const advice = `${"Use the scripts. ".repeat(20)}Ask Ann.`;
   progress.entry(
     entry("tool:error", { ...CALL, error: { type: "Error", msg: "broke", at: "./shout.ts:3:12" } }),
@@ -78,9 +78,9 @@ Deno.test("plainProgress() shows where a tool failed, and the output of one that
   ]);
 });
 
-Deno.test("plainProgress() shows what is for the user: whole, by level, with its source", () => {
+Deno.test("createProgress() shows what is for the user: whole, by level, with its source", () => {
   const { err, ...io } = withErr();
-  const progress = plainProgress(err);
+  const progress = createProgress(err);
   const whole = "word ".repeat(100).trim();
   const notify = (data: JsonObject) => progress.entry(entry("user:notification", data));
   notify({ message: "Saved\nto disk", level: "info", source: "hook:hooks-save" });
@@ -96,14 +96,16 @@ Deno.test("plainProgress() shows what is for the user: whole, by level, with its
   ]);
 });
 
-Deno.test("liveProgress() draws one line, clears it for lines that stay, and keeps quiet while it is held", () => {
+Deno.test("createProgress() draws one line, clears it for lines that stay, and keeps quiet while it is held", () => {
   const { err, ...io } = withErr();
   let tick = () => {};
-  const progress = liveProgress(err, {
-    monotonic: () => 0,
-    every: (_, callback) => {
-      tick = callback;
-      return () => (tick = () => {});
+  const progress = createProgress(err, {
+    live: {
+      monotonic: () => 0,
+      every: (_, callback) => {
+        tick = callback;
+        return () => (tick = () => {});
+      },
     },
   });
   progress.entry(entry("provider:response", { usage: { total_tokens: 1234, cost_usd: "0.0012" } }));

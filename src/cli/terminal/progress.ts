@@ -1,33 +1,40 @@
 /**
- * Displays progress on a terminal: permanent lines, and below them a status line with activity, time, tokens
- * and cost.
+ * Displays the progress of a run: permanent lines, and on a terminal below them a status line with activity, time, tokens and
+ * cost.
  */
 import type { Entry } from "../../kernel/host.ts";
 import { isObject } from "../../sdk/json.ts";
 import { sumCostUsd } from "../../sdk/money.ts";
 import type { OpenLine } from "../answer.ts";
-import type { Output } from "./io.ts";
-import {
-  callKey,
-  dollars,
-  duration,
-  formatValue,
-  HeldLines,
-  type Progress,
-  ProgressLines,
-} from "./progress_lines.ts";
 import { cutToWidth, styleOf } from "./format.ts";
+import type { Output } from "./io.ts";
+import { callKey, dollars, duration, formatValue, indentOf, ProgressLines } from "./progress_lines.ts";
 
-/** Options of {@link liveProgress}. */
-export interface LiveOptions {
-  /** Returns monotonic milliseconds. */
-  monotonic(): number;
-  /**
-   * Calls `callback` every `ms` milliseconds until the returned function is called. Default: `setInterval`.
-   */
-  every?(ms: number, callback: () => void): () => void;
+/** Displays the progress of a run. */
+export interface Progress {
+  /** Displays the next entry of the log. */
+  entry(entry: Entry): void;
+  /** Writes a permanent line. */
+  note(text: string): void;
+  /** Clears the status line before other output to the same terminal. */
+  clear(): void;
+  /** Keeps lines back while a question is on the terminal, until the returned function is called. */
+  hold(): () => void;
+  /** Stops the display. */
+  close(): void;
+}
+
+/** Options of {@link createProgress}. */
+interface ProgressOptions {
   /** The writer of the answer, if it writes to the same terminal. */
   answer?: OpenLine | undefined;
+  /** Draws a status line. Default: there is none, as in a pipe or a log. */
+  live?: {
+    /** Returns monotonic milliseconds. */
+    monotonic(): number;
+    /** Calls `callback` every `ms` milliseconds until the returned function is called. Default: `setInterval`. */
+    every?(ms: number, callback: () => void): () => void;
+  } | undefined;
 }
 
 const FRAMES = [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"];
@@ -36,12 +43,13 @@ const CLEAR_LINE = "\r\x1b[2K";
 /** Moves the cursor to the start of the line, so that other output overwrites the status line. */
 const LINE_START = "\r";
 
-/** Returns progress for a terminal. */
-export function liveProgress(output: Output, options: LiveOptions): Progress {
-  const { monotonic, every = interval, answer } = options;
+/** Returns the display of a run's progress on an output. */
+export function createProgress(output: Output, { answer, live }: ProgressOptions = {}): Progress {
   const style = styleOf(output);
   const lines = new ProgressLines(style, { answer_is_seen: answer !== undefined });
-  const state = new LiveState(monotonic);
+  const state = live && new LiveState(live.monotonic);
+  const waiting: string[] = [];
+  let held = false;
   let frame = 0;
   let drawn = false;
 
@@ -50,22 +58,32 @@ export function liveProgress(output: Output, options: LiveOptions): Progress {
     drawn = false;
   };
   const draw = () => {
-    if (held.held || answer?.open) return;
+    if (!state || held || answer?.open) return;
     const spin = style.cyan(FRAMES[frame++ % FRAMES.length] ?? "");
     output.write(`${CLEAR_LINE}${spin} ${cutToWidth(state.text(), output.columns() - 3)}${LINE_START}`);
     drawn = true;
   };
-  const held = new HeldLines((line) => {
+  const print = (line: string) => {
     clear();
     answer?.breakLine();
     output.write(`${line}\n`);
-  });
-  const stop = every(FRAME_MS, draw);
-  const note = (line: string) => held.add(line);
+  };
+  const note = (line: string) => {
+    if (held) waiting.push(line);
+    else print(line);
+  };
+  const release = () => {
+    held = false;
+    waiting.splice(0).forEach(print);
+  };
+  const stop = live ? (live.every ?? interval)(FRAME_MS, draw) : () => {};
 
   return {
     entry(entry) {
-      state.take(entry);
+      if (state) state.take(entry);
+      else if (entry.event === "provider:request") { // a status line displays this
+        note(`${indentOf(entry)}asking ${formatValue(entry.data.provider)}`);
+      }
       lines.of(entry).forEach(note);
     },
     note,
@@ -73,11 +91,12 @@ export function liveProgress(output: Output, options: LiveOptions): Progress {
     hold() {
       clear();
       answer?.breakLine();
-      return held.hold();
+      held = true;
+      return release;
     },
     close() {
       stop();
-      held.flush();
+      release();
       clear();
     },
   };
