@@ -165,7 +165,7 @@ export function expandConfig(
   secrets: Pick<SecretSink, "register">,
 ): JsonObject {
   const defaults = schema ? defaultsOf(spec.config, schema, keys) : undefined;
-  if (defaults === undefined && isEmpty(spec.config)) return {}; // most modules have none
+  if (defaults === undefined && Object.keys(spec.config).length === 0) return {}; // most modules have none
   const expansion = expandEnv(spec.config, lookup, `${spec.path}.config`);
   const config = schema && expansion.refers
     ? typeVariables(expansion.value, spec.config, schema)
@@ -210,11 +210,6 @@ function holdsText(value: unknown, text: string): boolean {
   if (typeof value === "string") return value.includes(text);
   return typeof value === "object" && value !== null &&
     Object.values(value).some((item) => holdsText(item, text));
-}
-
-function isEmpty(config: JsonObject): boolean {
-  for (const _ in config) return false;
-  return true;
 }
 
 /** Registers the values of fields with the names of secrets, because a module may copy them elsewhere. */

@@ -76,7 +76,8 @@ export class UrlModules {
     try {
       return await this.#openBundle(spec, bundle, bundles, run, loader);
     } catch (error) {
-      throw spec.type === "hook" && saysItGates(bundle) ? gateFailure(error) : error;
+      // the code could not run, but its source may say that it is a gate
+      throw spec.type === "hook" && bundle.declared?.fields.gates === true ? gateFailure(error) : error;
     }
   }
 
@@ -184,11 +185,6 @@ export class UrlModules {
       throw error;
     }
   }
-}
-
-/** Returns whether a module declares in its source that it is a gate. Its code could not run. */
-function saysItGates({ declared }: ModuleBundle): boolean {
-  return declared?.fields.gates === true;
 }
 
 /**

@@ -88,7 +88,8 @@ async function compileText(
   const { origin, base_url, readText, cache, limits = DOCUMENT_LIMITS } = options;
   const { data, locate } = is_document
     ? await (await import("./parse/parse.ts")).parseDocument(text, { label, limits })
-    : { data: dataOf(text, label, limits), locate: undefined };
+    : { data: JSON.parse(text), locate: undefined };
+  if (!is_document) checkData(data, label, limits);
   // marked, so that stores do not measure the plan of each run; deeper data than can be marked would be cut
   const written = limits.max_depth <= MAX_DEPTH ? toFrozen(data) as JsonObject : deepFreeze(data);
   const reads_files = origin === "operator" && readText !== undefined && base_url !== undefined;
@@ -112,12 +113,6 @@ async function compileText(
 function cacheKey(form: string, text: string, options: CompileOptions): string {
   const { origin, base_url = "", esm_host = "", readText, limits = null } = options;
   return JSON.stringify([form, origin, base_url, esm_host, readText !== undefined, limits]) + text;
-}
-
-function dataOf(text: string, label: string, limits: DocumentLimits): JsonObject {
-  const data = JSON.parse(text);
-  checkData(data, label, limits);
-  return data;
 }
 
 async function readFile(

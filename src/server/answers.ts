@@ -23,8 +23,8 @@ export function textAnswer(text: string, status: number, headers: Record<string,
   return { status, headers, body };
 }
 
-/** Headers of every JSON answer. */
-export const JSON_HEADERS = {
+/** Headers of every answer of the API. */
+export const API_HEADERS = {
   "content-type": "application/json",
   "cache-control": "no-store",
   "x-content-type-options": "nosniff",
@@ -32,7 +32,7 @@ export const JSON_HEADERS = {
 
 /** Returns a JSON answer. */
 export function jsonAnswer(body: unknown, status = 200, headers?: Record<string, string>): Answer {
-  return textAnswer(JSON.stringify(body), status, { ...JSON_HEADERS, ...headers });
+  return textAnswer(JSON.stringify(body), status, { ...API_HEADERS, ...headers });
 }
 
 /** Returns the answer of a list that has one page. */

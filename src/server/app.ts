@@ -164,7 +164,8 @@ export function createApp(options: AppOptions): App {
     async fetch(request, info) {
       const { method } = request;
       // Hono would answer a HEAD of a stream with `Content-Length: 0`; `respond` removes the body instead.
-      const handled = method === "HEAD" ? getOf(request) : request;
+      // Its GET is without the signal: Deno logs a warning when a request's signal is used.
+      const handled = method === "HEAD" ? new Request(request.url, { headers: request.headers }) : request;
       return await app.fetch(handled, new RequestContext(server, handled, method, info));
     },
     async drain(grace_ms) {
@@ -204,11 +205,4 @@ function methodNotAllowed(routes: readonly Route[], method: string): PreampError
     `Cannot answer the request: the method must be ${allow}: received ${method}`,
     { facts: { allow } },
   );
-}
-
-/**
- * Returns the GET request for a HEAD. Drops the signal: Deno logs a warning when a request's signal is used.
- */
-function getOf({ url, headers }: Request): Request {
-  return new Request(url, { headers });
 }

@@ -4,7 +4,7 @@
 import { type ErrorCode, errorCode, type ErrorDetail, errorMessage, ERRORS } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { escapeAndTruncate } from "../text/escape.ts";
-import { type Answer, textAnswer } from "./answers.ts";
+import { type Answer, API_HEADERS, textAnswer } from "./answers.ts";
 import type { Middleware } from "./context.ts";
 import { describeError } from "./log_line.ts";
 import { respond } from "./respond.ts";
@@ -43,7 +43,8 @@ const MAX_DETAILS = 1000;
  * code the message is fixed: details of the failure appear in the log, never in a response.
  */
 export function toProblem(error: unknown): Problem {
-  const code = knownCode(error);
+  const found = errorCode(error);
+  const code = found !== undefined && Object.hasOwn(ERRORS, found) ? found as ErrorCode : "internal"; // own key of the table
   const status = ERRORS[code].status;
   const facts = code === "internal" ? {} : (error as { facts?: unknown }).facts; // a known code: the error is an object
   const { retry_after_s, allow } = isObject(facts) ? facts : {};
@@ -59,11 +60,6 @@ export function toProblem(error: unknown): Problem {
       : null,
     allow: status === 405 && typeof allow === "string" ? allow : null,
   };
-}
-
-function knownCode(error: unknown): ErrorCode {
-  const code = errorCode(error);
-  return code !== undefined && Object.hasOwn(ERRORS, code) ? code as ErrorCode : "internal"; // own key of the table
 }
 
 function readDetails(value: unknown): ErrorDetail[] {
@@ -84,11 +80,7 @@ function readDetails(value: unknown): ErrorDetail[] {
 /** Returns the answer of a problem; `members` are additional members, such as the run of `log_expired`. */
 export function problemAnswer(problem: Problem, request_id: string, members: JsonObject = {}): Answer {
   const { status, code, message, details } = problem;
-  const headers: Record<string, string> = {
-    "content-type": "application/problem+json",
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-  };
+  const headers: Record<string, string> = { ...API_HEADERS, "content-type": "application/problem+json" };
   // The same challenge for a missing and for an unknown key; RFC 6750's error="invalid_token" would
   // distinguish them.
   if (status === 401) headers["www-authenticate"] = 'Bearer realm="preamp"';

@@ -27,7 +27,9 @@ function bodyToSend({ headers, body }: Answer, { request, method }: RequestConte
     if (acceptsEncoding(request.headers.get("accept-encoding"), "gzip")) {
       headers["content-encoding"] = "gzip";
       delete headers["content-length"];
-      return is_head ? emptyStream() : gzipped(body);
+      return is_head
+        ? emptyStream()
+        : ReadableStream.from(slicesOf(body)).pipeThrough(new CompressionStream("gzip"));
     }
   }
   if (!is_head || body === null) return body;
@@ -45,10 +47,6 @@ function bodyToSend({ headers, body }: Answer, { request, method }: RequestConte
  */
 function emptyStream(): ReadableStream<Uint8Array<ArrayBuffer>> {
   return ReadableStream.from([]);
-}
-
-function gzipped(bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array<ArrayBuffer>> {
-  return ReadableStream.from(slicesOf(bytes)).pipeThrough(new CompressionStream("gzip"));
 }
 
 function* slicesOf(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>> {

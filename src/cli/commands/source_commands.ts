@@ -1,5 +1,5 @@
 /** The commands `preamp source`: overrides of the sources of modules, in files of the project and of the user. */
-import { formatOverrides, type Override, type Overrides, readOverrides } from "../../app/source_overrides.ts";
+import { formatOverrides, type Overrides, readOverrides } from "../../app/source_overrides.ts";
 import { FORBIDDEN_KEYS } from "../../plan/parse/document_limits.ts";
 import { parseSource } from "../../plan/source/source.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
@@ -91,18 +91,15 @@ async function runRemove(args: Arguments, io: Io): Promise<Answer> {
 async function runList(_args: Arguments, io: Io): Promise<Answer> {
   const overrides = new Map<string, { id: string; source: string; url: string; scope: string }>();
   for (const file of sourceFilesOf(io)) {
-    for (const [id, override] of await readSources(file)) {
+    for (const [id, { source, text }] of await readSources(file)) {
       if (overrides.has(id)) continue;
-      overrides.set(id, { id, source: override.text, url: urlOf(override), scope: file.scope });
+      const url = source.kind === "url" ? source.url : text;
+      overrides.set(id, { id, source: text, url, scope: file.scope });
     }
   }
   const data = [...overrides.values()].sort((a, b) => a.id < b.id ? -1 : 1);
   const rows = data.map(({ id, url, scope }) => [id, scope, url].map(escapeUnprintable));
   return { data: { data }, text: data.length === 0 ? "" : tableText([["id", "scope", "url"], ...rows]) };
-}
-
-function urlOf({ source, text }: Override): string {
-  return source.kind === "url" ? source.url : text;
 }
 
 /** Returns the file that a command changes. @throws {UsageError} if there is no home folder. */

@@ -94,7 +94,7 @@ function questionText(
     ["asked by", formatValue(approval.hook_name ?? "the runtime")],
     ["expires", `in ${left}, then ${approval.default === "allow" ? "allowed" : "denied"}`],
   ].map(([name = "", text = ""]) => `  ${name.padEnd(10)} ${text}\n`);
-  const question = escapeLines(prompt).join("\n  ");
+  const question = prompt.split("\n").map(escapeUnprintable).join("\n  ");
   const offered = labels.map((label, index) => `  ${index + 1}) ${formatValue(label)}\n`);
   return `\n${yellow("?")} ${bold(question)}\n${rows.join("")}${offered.join("")}`;
 }
@@ -105,10 +105,6 @@ function argumentsText(input: unknown): string {
   const short = JSON.stringify(input) ?? "none";
   const lines = short.length <= 60 ? [short] : (JSON.stringify(input, null, 2) ?? "").split("\n");
   return lines.map(escapeUnprintable).join(`\n${" ".repeat(13)}`);
-}
-
-function escapeLines(text: string): string[] {
-  return text.split("\n").map(escapeUnprintable);
 }
 
 function choicesText(labels: readonly string[]): string {

@@ -2,7 +2,7 @@
 import { documentError } from "../../plan/check/findings.ts";
 import { DOCUMENT_LIMITS } from "../../plan/parse/document_limits.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import type { JsonObject, JsonValue } from "../../sdk/json.ts";
+import type { JsonObject } from "../../sdk/json.ts";
 import { readJsonData } from "./document.ts";
 import { parsePlainJson } from "./json.ts";
 import { decodeUtf8 } from "./read_bytes.ts";
@@ -30,13 +30,11 @@ export async function readForm(bytes: Uint8Array<ArrayBuffer>, contentType: stri
       : decodeUtf8(await value.bytes(), `field ${JSON.stringify(name)}`);
     const isJson = JSON_FIELDS.has(name) ||
       (name !== "plan" && typeof value !== "string" && value.type === "application/json");
-    fields[name] = isJson ? jsonField(text, name) : text;
+    fields[name] = isJson
+      ? parsePlainJson(text, DOCUMENT_LIMITS) ?? readJsonData(text, `field ${JSON.stringify(name)}`)
+      : text;
   }
   return fields;
-}
-
-function jsonField(text: string, name: string): JsonValue {
-  return parsePlainJson(text, DOCUMENT_LIMITS) ?? readJsonData(text, `field ${JSON.stringify(name)}`);
 }
 
 /** More than the fields of any request. */

@@ -52,10 +52,13 @@ export async function checkQuery<Name extends QueryName>(name: Name, url: string
   if (start === -1) return {} as Query<Name>; // every parameter of every query is optional
   const parameters: Record<string, unknown> = Object.create(null);
   for (const [key, value] of new URLSearchParams(url.slice(start + 1))) {
-    if (key in parameters) throw duplicateParameter(key);
+    if (key in parameters) throw invalidParameter(key, "it must occur once: received it twice");
     const numeric = NUMERIC.has(key) || (key === "cursor" && NUMERIC_CURSOR.has(name));
     const parameter = numeric ? wholeNumber(value) : value;
-    if (numeric && typeof parameter === "string") throw notWhole(key, value);
+    if (numeric && typeof parameter === "string") {
+      const fact = `must be a whole number of at most 15 digits: received ${describe(value)}`;
+      throw invalidParameter(key, fact);
+    }
     parameters[key] = parameter;
   }
   const { QUERIES } = await loadSchemas();
@@ -79,8 +82,7 @@ export async function checkListQuery<Name extends ListQuery>(
   const { limit }: { limit?: number } = query;
   const { max_page_limit } = context;
   if (limit === undefined || limit <= max_page_limit) return query;
-  const message = `Cannot read limit: must be at most ${max_page_limit}: received ${limit}`;
-  throw documentError("request_invalid", "the query", [{ path: "limit", message }]);
+  throw invalidParameter("limit", `must be at most ${max_page_limit}: received ${limit}`);
 }
 
 /**
@@ -91,16 +93,11 @@ export function wholeNumber(text: string): number | string {
   return /^[0-9]{1,15}$/.test(text) ? Number(text) : text;
 }
 
-function notWhole(key: string, text: string): PreampError {
-  const message = `Cannot read ${key}: must be a whole number of at most 15 digits: received ${
-    describe(text)
-  }`;
-  return documentError("request_invalid", "the query", [{ path: key, message }]);
-}
-
-function duplicateParameter(key: string): PreampError {
-  const message = `Cannot read ${key}: it must occur once: received it twice`;
-  return documentError("request_invalid", "the query", [{ path: key, message }]);
+function invalidParameter(key: string, fact: string): PreampError {
+  return documentError("request_invalid", "the query", [{
+    path: key,
+    message: `Cannot read ${key}: ${fact}`,
+  }]);
 }
 
 function check<T>(schema: z.ZodType<T>, value: unknown, label: string): T {

@@ -47,7 +47,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { addr, finished, stop } = await (options.behind_proxy ? listenDirectly : listenWithTimeouts)(
     options,
   );
-  options.onListen?.({ url: baseUrl(addr.hostname, addr.port), ...nameOf(addr) });
+  const { hostname, port } = addr;
+  options.onListen?.({ url: baseUrl(hostname, port), hostname, port });
   await Promise.race([finished, aborted(signal)]);
   // Stopping waits for every open response, including event streams, which drain() ends.
   const stopped = Promise.allSettled([stop(), app.drain(grace_ms)]);
@@ -118,10 +119,6 @@ function errorHandler({ onError }: Pick<ServeOptions, "onError">): (error: unkno
     onError?.(error);
     return new Response(null, { status: 500 });
   };
-}
-
-function nameOf({ hostname, port }: Deno.NetAddr): { hostname: string; port: number } {
-  return { hostname, port };
 }
 
 function baseUrl(hostname: string, port: number): string {

@@ -7,7 +7,7 @@ import { isObject } from "../../sdk/json.ts";
 import { readDocument } from "../body/parse_body.ts";
 import { eventStream } from "../streaming/run_events.ts";
 import type { Handler, RequestContext, ServerState } from "../context.ts";
-import { type Answer, jsonAnswer, textAnswer } from "../answers.ts";
+import { type Answer, API_HEADERS, jsonAnswer, textAnswer } from "../answers.ts";
 import { lastEventId } from "../streaming/sse.ts";
 import { withHeartbeat } from "../streaming/waiting_json.ts";
 import { parsePrefer, type Preferences, preferredType } from "../negotiation.ts";
@@ -132,12 +132,7 @@ async function answerText(handle: RunHandle, wait: WaitDeps): Promise<Answer> {
   return textAnswer(
     completed ? run.output_text : reasonOf(run, locationOf(wait.server, handle)),
     completed ? 200 : 502,
-    {
-      ...runHeaders(handle),
-      "content-type": "text/plain; charset=utf-8",
-      "cache-control": "no-store",
-      "x-content-type-options": "nosniff",
-    },
+    { ...API_HEADERS, ...runHeaders(handle), "content-type": "text/plain; charset=utf-8" },
   );
 }
 

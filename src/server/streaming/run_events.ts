@@ -1,7 +1,7 @@
 /** Streams the event log of a run as SSE or NDJSON: see src/docs/events.md. */
 import type { Entry } from "../../kernel/host.ts";
 import type { Caller } from "../../runs/types.ts";
-import type { Answer } from "../answers.ts";
+import { type Answer, API_HEADERS } from "../answers.ts";
 import { entryStream } from "./log_stream.ts";
 import type { RequestContext } from "../context.ts";
 import { SSE_PING, sseFrame, sseRetry } from "./sse.ts";
@@ -55,10 +55,9 @@ export function eventStream(context: RequestContext, caller: Caller, options: Ev
     status: 200,
     body: stream.body,
     headers: {
+      ...API_HEADERS,
       "content-type": options.type,
-      "cache-control": "no-store",
       "x-accel-buffering": "no", // nginx buffers responses otherwise
-      "x-content-type-options": "nosniff",
       "preamp-run-id": options.run_id,
       ...options.headers,
     },

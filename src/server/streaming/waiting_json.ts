@@ -3,7 +3,7 @@
  * silent.
  */
 import type { SystemClock } from "../../process/system_clock.ts";
-import { type Answer, JSON_HEADERS } from "../answers.ts";
+import { type Answer, API_HEADERS } from "../answers.ts";
 
 const encoder = new TextEncoder();
 
@@ -48,5 +48,5 @@ export async function withHeartbeat(
       controller.close();
     },
   }, { highWaterMark: 0 });
-  return { status: 200, headers: { ...JSON_HEADERS, ...headers }, body };
+  return { status: 200, headers: { ...API_HEADERS, ...headers }, body };
 }
