@@ -28,7 +28,7 @@ export interface Progress {
 interface ProgressOptions {
   /** The writer of the answer, if it writes to the same terminal. */
   answer?: OpenLine | undefined;
-  /** Draws a status line. Default: there is none, as in a pipe or a log. */
+  /** Draws a status line. Default: only lines, as in a pipe or a log. */
   live?: {
     /** Returns monotonic milliseconds. */
     monotonic(): number;
