@@ -261,17 +261,13 @@ export class Plans {
    * not an error.
    */
   async check(input: LockedInput, caller: Caller, options: { base_url?: string } = {}): Promise<PlanCheck> {
-    let found: ResolvedPlan;
+    let found: ResolvedPlan | undefined;
     let template: PlanTemplate;
     try {
       found = await this.#finder.find(input, caller, options.base_url);
-    } catch (error) {
-      if (input.model === undefined) throw error; // no such plan; with a model, the plan may be invalid
-      return { ok: false, errors: detailsOf(error), ...codeOf(error), warnings: [] };
-    }
-    try {
       template = await this.#templateOf(found);
     } catch (error) {
+      if (!found && input.model === undefined) throw error; // no such plan; with a model, the plan may be invalid
       return { ok: false, errors: detailsOf(error), ...codeOf(error), warnings: [] };
     }
     const { compiled, specs, findings } = template;

@@ -281,13 +281,7 @@ export class LockLookup {
   /** Returns the lookup key of a file. Keys of local files are paths relative to the plan's folder. */
   #fileKey(key: string): string {
     if (isPlain(key)) return key;
-    const base = this.#base_url;
-    const url = URL.canParse(key)
-      ? key
-      : base !== undefined && URL.canParse(key, base)
-      ? new URL(key, base).href
-      : key;
-    return normalUrl(url);
+    return normalUrl(URL.canParse(key) ? key : URL.parse(key, this.#base_url)?.href ?? key);
   }
 }
 

@@ -137,14 +137,7 @@ function mergeModules(parent: unknown, child: unknown): unknown {
   if (!Array.isArray(parent)) return Array.isArray(child) ? child.map(normal) : normal(child);
   if (!Array.isArray(child)) return copyOf(parent);
   const merged = parent.map(copyOf);
-  const free = new Map<string, number[]>();
-  for (const [index, item] of parent.entries()) {
-    const key = keyOf(item);
-    if (key === undefined) continue;
-    const indexes = free.get(key);
-    if (indexes) indexes.push(index);
-    else free.set(key, [index]);
-  }
+  const free = Map.groupBy(parent.keys(), (index) => keyOf(parent[index]));
   for (const item of child) {
     const key = keyOf(item);
     const index = key === undefined ? undefined : free.get(key)?.shift();

@@ -71,21 +71,13 @@ const ZERO = /\p{Mn}|\p{Me}|\p{Cf}/u;
  */
 export function cutToWidth(text: string, columns: number): string {
   let width = 0;
-  let kept = "";
+  let kept = ""; // what leaves a column for the …
   for (const point of text) {
-    const next = width + widthOf(point);
-    if (next > columns) return columns < 1 ? "" : `${dropTo(kept, columns - 1)}…`;
-    kept += point;
-    width = next;
+    width += widthOf(point);
+    if (width > columns) return columns < 1 ? "" : `${kept}…`;
+    if (width < columns) kept += point;
   }
-  return kept;
-}
-
-function dropTo(text: string, columns: number): string {
-  const points = [...text];
-  let width = points.reduce((sum, point) => sum + widthOf(point), 0);
-  while (width > columns) width -= widthOf(points.pop() ?? "");
-  return points.join("");
+  return text;
 }
 
 function widthOf(point: string): number {

@@ -41,7 +41,7 @@ export function checkHost(hosts: Hosts, origins: readonly string[]): Middleware 
     if (allowed && !allowed.has(nameOf(received))) throw foreign("Host", received);
     if (allowed && !allowed.has(nameOf(host))) throw foreign("The forwarded host", host);
     if (origin === null || allowed_origins.has(origin)) return next();
-    const originHost = hostOfOrigin(origin);
+    const originHost = URL.parse(origin)?.host || null; // null for a sandboxed page and a file: foreign
     const known = originHost !== null &&
       (allowed ? allowed.has(nameOf(originHost)) : originHost === host.toLowerCase());
     if (!known) throw foreign("Origin", origin);
@@ -67,12 +67,4 @@ function nameOf(host: string): string {
   const end = host.startsWith("[") ? host.indexOf("]") + 1 : host.indexOf(":");
   const name = (end > 0 ? host.slice(0, end) : host).toLowerCase();
   return name.endsWith(".") ? name.slice(0, -1) : name;
-}
-
-function hostOfOrigin(origin: string): string | null {
-  try {
-    return new URL(origin).host || null;
-  } catch {
-    return null; // "null" (a sandboxed page, a file) or not a URL: foreign
-  }
 }
