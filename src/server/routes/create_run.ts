@@ -20,7 +20,7 @@ export const createRun: Handler = async (context, caller) => {
   const { server, request: { headers } } = context;
   const key = idempotencyKey(headers.get("idempotency-key"));
   const { request, background } = await readRunRequest(context);
-  const disconnect = request.on_disconnect === "cancel" ? new ClientDisconnect() : null;
+  const disconnect = request.on_disconnect === "cancel" ? new AbortController() : null;
   const options: CreateOptions = {};
   if (key !== null) options.idempotency = { key, body_hash: canonicalHash({ request, background }) };
   if (disconnect) options.signal = disconnect.signal;
@@ -39,8 +39,8 @@ interface NewRunOptions {
   background?: boolean;
   /** Whether the run may wait for another one of its session. Default false. */
   queued?: boolean;
-  /** Receives the disconnection of the client. Default: it is ignored. */
-  disconnect?: ClientDisconnect | null;
+  /** Aborted when the client disconnects. Default: that is ignored. */
+  disconnect?: AbortController | null;
   /** Seq of the last entry that the client has received. Default 0. */
   after?: number;
 }
@@ -52,23 +52,27 @@ export async function answerNewRun(
   start: () => Promise<RunHandle>,
   { background = false, queued = false, disconnect = null, after = 0 }: NewRunOptions = {},
 ): Promise<Answer> {
-  const { server, request: { headers, signal } } = context;
+  const { server, request } = context;
+  const { headers } = request;
   const form = preferredType(headers.get("accept"), FORMS);
   const prefer = parsePrefer(headers.get("prefer"));
   prefer.respond_async ||= background;
   checkBackground(server, prefer.respond_async || queued);
   const is_stream = form === "text/event-stream";
-  const stopListening = is_stream ? undefined : disconnect?.listenTo(signal);
+  const report = () => disconnect?.abort(new DOMException("the client disconnected", "AbortError"));
+  // It also fires after a normal response, and Deno makes it when it is read.
+  const signal = disconnect && !is_stream ? request.signal : undefined;
+  signal?.addEventListener("abort", report, { once: true });
   try {
+    if (signal?.aborted) report();
     const handle = await start();
     const run_id = handle.id;
     if (is_stream) {
-      const onDisconnect = () => disconnect?.report();
       return eventStream(context, caller, {
         run_id,
         type: form,
         after,
-        onDisconnect,
+        onDisconnect: report,
         headers: runHeaders(handle),
       });
     }
@@ -79,7 +83,7 @@ export async function answerNewRun(
     if (heartbeat_ms === null) return await answer;
     return await withHeartbeat(answer, { heartbeat_ms, clock, headers: { "preamp-run-id": run_id } });
   } finally {
-    stopListening?.();
+    signal?.removeEventListener("abort", report);
   }
 }
 
@@ -101,7 +105,7 @@ function checkBackground({ background }: ServerState, asked: boolean): void {
 /** Collaborators of a response that waits for a run. */
 interface WaitDeps {
   server: ServerState;
-  disconnect: ClientDisconnect | null;
+  disconnect: AbortController | null;
 }
 
 async function answerRun(handle: RunHandle, prefer: Preferences, wait: WaitDeps): Promise<Answer> {
@@ -156,9 +160,13 @@ function settledRun(
   return new Promise((resolve, reject) => {
     const cleanups = [server.waiting.add(() => finish(null))];
     if (max_wait_s !== null) cleanups.push(server.clock.later(max_wait_s * 1000, () => finish(null)));
-    const onDisconnect = () => finish("disconnected"); // perf: src/docs/performance.md#closures
-    if (disconnect) disconnect.onDisconnect = onDisconnect;
-    if (disconnect?.signal.aborted) finish("disconnected");
+    if (disconnect) {
+      const { signal } = disconnect;
+      const onDisconnect = () => finish("disconnected");
+      signal.addEventListener("abort", onDisconnect, { once: true });
+      cleanups.push(() => signal.removeEventListener("abort", onDisconnect));
+      if (signal.aborted) finish("disconnected");
+    }
     function finish(outcome: Run | null | "disconnected"): void {
       for (const cleanup of cleanups) cleanup();
       resolve(outcome);
@@ -181,32 +189,6 @@ function locationOf({ basePath }: ServerState, handle: RunHandle): string {
 /** Creates the response for the access log after the client disconnected; nginx uses the same status. */
 function clientDisconnected(): Answer {
   return { status: 499, headers: {}, body: null };
-}
-
-/**
- * Reports the disconnection of a client as a signal. `request.signal` also fires after a normal response, so
- * a caller must stop listening before that.
- */
-class ClientDisconnect {
-  readonly #controller = new AbortController();
-  /** Called on the disconnection. */
-  onDisconnect: (() => void) | undefined;
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  report(): void {
-    this.#controller.abort(new DOMException("the client disconnected", "AbortError"));
-    this.onDisconnect?.();
-  }
-
-  listenTo(signal: AbortSignal): () => void {
-    const report = () => this.report();
-    signal.addEventListener("abort", report, { once: true });
-    if (signal.aborted) report();
-    return () => signal.removeEventListener("abort", report);
-  }
 }
 
 async function readRunRequest(
