@@ -27,15 +27,10 @@ export const PREFIX: Readonly<Record<ModuleType, string>> = {
   context: "context",
 };
 
-const BY_PREFIX: Readonly<Record<string, ModuleType>> = {
-  tool: "tool",
-  provider: "provider",
-  hook: "hook",
-  hooks: "hook",
-  loop: "orchestrator",
-  orchestrator: "orchestrator",
-  context: "context",
-};
+/** Prefixes of ids, and the types' own names. */
+const BY_PREFIX: ReadonlyMap<string, ModuleType> = new Map(
+  MODULE_TYPES.flatMap((type) => [[PREFIX[type], type], [type, type]] as const),
+);
 
 /**
  * Returns the type that a module exports as `moduleType`, `__amplifier_module_type__` or `module.type`, or
@@ -50,7 +45,7 @@ export function typeOfExports(module: object): ModuleType | undefined {
 /** Returns the type of a module by the prefix of its id, or undefined: `hooks-tool-dedupe` is a hook. */
 export function typeOfId(id: string): ModuleType | undefined {
   const [prefix = ""] = id.replace(/^amplifier-module-/, "").split("-");
-  return Object.hasOwn(BY_PREFIX, prefix) ? BY_PREFIX[prefix] : undefined;
+  return BY_PREFIX.get(prefix);
 }
 
 /**
@@ -58,9 +53,7 @@ export function typeOfId(id: string): ModuleType | undefined {
  * nothing.
  */
 export function typeOfWords(id: string): ModuleType | undefined {
-  return id.split("-").map((word) => Object.hasOwn(BY_PREFIX, word) ? BY_PREFIX[word] : undefined).find((
-    type,
-  ) => type);
+  return id.split("-").map((word) => BY_PREFIX.get(word)).find((type) => type);
 }
 
 /** Whether calling an export returned a promise; undefined when the export was not called. */
