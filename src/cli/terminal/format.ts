@@ -47,13 +47,13 @@ export function tableText(
   const widths: number[] = [];
   for (const row of rows) {
     for (const [column, cell] of row.entries()) {
-      widths[column] = Math.max(widths[column] ?? 0, [...cell].length);
+      widths[column] = Math.max(widths[column] ?? 0, displayWidth(cell));
     }
   }
   return rows.map((row, index) => {
     const last = row.findLastIndex((cell) => cell !== "");
     const cells = row.slice(0, last + 1).map((cell, column) => {
-      const spaces = column === last ? 0 : widths[column]! - [...cell].length; // it has a width
+      const spaces = column === last ? 0 : widths[column]! - displayWidth(cell); // it has a width
       return paint(cell + " ".repeat(spaces), column, index);
     });
     return `${indent}${cells.join("  ")}`.trimEnd() + "\n";
@@ -84,15 +84,18 @@ function widthOf(point: string): number {
   return ZERO.test(point) ? 0 : WIDE.test(point) ? 2 : 1;
 }
 
-/**
- * Returns text as lines of at most `columns` characters, broken at spaces. Longer words are not broken, for
- * copying.
- */
+function displayWidth(text: string): number {
+  let width = 0;
+  for (const point of text) width += widthOf(point);
+  return width;
+}
+
+/** Returns text as lines of a maximum width in columns, broken at spaces. Longer words are not broken, for copying. */
 export function wrapText(text: string, columns: number): string[] {
   const lines: string[] = [];
   let line = "";
   for (const word of text.split(" ")) {
-    if (line !== "" && [...line].length + 1 + [...word].length > columns) {
+    if (line !== "" && displayWidth(line) + 1 + displayWidth(word) > columns) {
       lines.push(line);
       line = word;
     } else line = line === "" ? word : `${line} ${word}`;

@@ -2,7 +2,7 @@ import { createRuntime } from "../../../src/app/runtime.ts";
 import { cli } from "../../../src/cli/mod.ts";
 import { TERMINAL } from "../../../src/cli/commands.ts";
 import { EXIT, exitOfCode, exitOfStatus } from "../../../src/cli/errors.ts";
-import { cutToWidth } from "../../../src/cli/terminal/format.ts";
+import { cutToWidth, tableText, wrapText } from "../../../src/cli/terminal/format.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { fakeIo } from "../../support/io.ts";
@@ -95,6 +95,11 @@ Deno.test("exitOfStatus() and exitOfCode() return the exit codes of src/docs/htt
     undefined,
   ];
   assertEquals(codes.map(exitOfCode), [3, 3, 4, 4, 4, 1, 1, 1]);
+});
+
+Deno.test("tableText() and wrapText() count columns, not characters", () => {
+  assertEquals(tableText([["漢字", "a"], ["abcd", "b"]]), "漢字  a\nabcd  b\n");
+  assertEquals(wrapText("漢字 漢字 ab", 7), ["漢字", "漢字 ab"]);
 });
 
 Deno.test("cutToWidth() counts columns, not characters", () => {
