@@ -33,7 +33,7 @@ export interface Log {
 
 /** Characters of the longest pretty line. */
 const MAX_PRETTY_LINE = 8_192;
-/** Characters of buffered lines that are written at once. Fewer are written once for each turn of the event loop. */
+/** Characters of buffered lines that are written at once; fewer, once for each turn of the event loop. */
 const MAX_BUFFERED = 64 * 1024;
 
 /**
@@ -63,7 +63,7 @@ export function createLog(
     buffer += `${line}\n`;
     if (buffer.length > MAX_BUFFERED) flush();
   };
-  /** Text that cannot be written, for example to a full disk or pipe, is lost: a log must not end the work that it reports. */
+  /** Text that cannot be written is lost: a log must not end the work that it reports. */
   const flush = () => {
     const text = buffer;
     buffer = "";
@@ -120,7 +120,9 @@ function prettyLines(output: Output): LineFormat {
   };
 }
 
-/** Milliseconds after the start: loading `node:process` takes 10 ms, which the first run need not wait for. */
+/**
+ * Milliseconds after the start: loading `node:process` takes 10 ms, which the first run need not wait for.
+ */
 const NODE_WARNINGS_AFTER_MS = 1_000;
 
 /**

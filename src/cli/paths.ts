@@ -151,8 +151,8 @@ export interface NamedSources extends SourcesFile {
 }
 
 /**
- * Returns the files with source overrides that apply in this folder: `.preamp/sources.yaml` of the working directory, and
- * `$PREAMP_HOME/sources.yaml` if there is a home folder.
+ * Returns the files with source overrides that apply in this folder: `.preamp/sources.yaml` of the working
+ * directory, and `$PREAMP_HOME/sources.yaml` if there is a home folder.
  */
 export function sourceFilesOf(io: Environment): NamedSources[] {
   const file = (scope: NamedSources["scope"], name: string, path: string, base_url: URL): NamedSources => ({

@@ -68,8 +68,9 @@ function visitEnv(
 }
 
 /**
- * Returns a copy of a value with each text replaced, except in places that `skip` excludes. A field that becomes undefined is
- * left out; a list entry becomes empty text, so that the others keep their index. `path` is valid during a call only.
+ * Returns a copy of a value with each text replaced, except in places that `skip` excludes. A field that
+ * becomes undefined is left out; a list entry becomes empty text, so that the others keep their index.
+ * `path` is valid during a call only.
  */
 function mapTexts(
   value: unknown,

@@ -1,4 +1,6 @@
-/** The commands `preamp source`: overrides of the sources of modules, in files of the project and of the user. */
+/**
+ * The commands `preamp source`: overrides of the sources of modules, in files of the project and of the user.
+ */
 import { formatOverrides, type Overrides, readOverrides } from "../../app/source_overrides.ts";
 import { FORBIDDEN_KEYS } from "../../plan/parse/document_limits.ts";
 import { parseSource } from "../../plan/source/source.ts";

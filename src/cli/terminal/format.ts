@@ -90,7 +90,10 @@ function displayWidth(text: string): number {
   return width;
 }
 
-/** Returns text as lines of a maximum width in columns, broken at spaces. Longer words are not broken, for copying. */
+/**
+ * Returns text as lines of a maximum width in columns, broken at spaces. Longer words are not broken, for
+ * copying.
+ */
 export function wrapText(text: string, columns: number): string[] {
   const lines: string[] = [];
   let line = "";

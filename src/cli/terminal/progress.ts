@@ -1,6 +1,6 @@
 /**
- * Displays the progress of a run: permanent lines, and on a terminal below them a status line with activity, time, tokens and
- * cost.
+ * Displays the progress of a run: permanent lines, and on a terminal below them a status line with
+ * activity, time, tokens and cost.
  */
 import type { Entry } from "../../kernel/host.ts";
 import { isObject } from "../../sdk/json.ts";
@@ -32,7 +32,7 @@ interface ProgressOptions {
   live?: {
     /** Returns monotonic milliseconds. */
     monotonic(): number;
-    /** Calls `callback` every `ms` milliseconds until the returned function is called. Default: `setInterval`. */
+    /** Calls `callback` every `ms` milliseconds until the returned function is called. */
     every?(ms: number, callback: () => void): () => void;
   } | undefined;
 }

@@ -61,9 +61,9 @@ interface Bucket {
 const MAX_CALLERS = 10_000;
 
 /**
- * Creates a limiter with one token bucket for each caller, refilled evenly, with a capacity of one minute. The limiter takes
- * one token; `perMinute` 0 means unlimited. It throws `rate_limited` when the bucket is empty: `unit` names the tokens in the
- * error, whose `facts.retry_after_s` is the time to the next token.
+ * Creates a limiter with one token bucket for each caller, refilled evenly, with a capacity of one minute.
+ * The limiter takes one token; `perMinute` 0 means unlimited. It throws `rate_limited` when the bucket is
+ * empty: `unit` names the tokens in the error, whose `facts.retry_after_s` is the time to the next token.
  */
 export function createRateLimiter(
   unit: string,
