@@ -34,18 +34,14 @@ import { type RequestSettings, toRequest } from "./request.ts";
 
 /** Returns the backend. Imported on first use, because the client is large. */
 export function createBackend({ api_key = "", base_url, config }: ProviderSettings): Backend {
-  const { include_thoughts, api_version, safety_settings } = config;
+  const settings = config as unknown as RequestSettings & { readonly api_version: string }; // checked by the schema
   const client = new GoogleGenAI({
     apiKey: api_key,
     httpOptions: {
-      apiVersion: typeof api_version === "string" ? api_version : "v1beta",
+      apiVersion: settings.api_version,
       ...(base_url === undefined ? {} : { baseUrl: base_url.replace(/\/v1(alpha|beta)?$/, "") }),
     },
   });
-  const settings: RequestSettings = {
-    include_thoughts: include_thoughts !== false,
-    ...(Array.isArray(safety_settings) ? { safety_settings: safety_settings.filter(isObject) } : {}),
-  };
   return {
     toRequest: (call) => toRequest(call, settings),
     send: (request, io) => send(client, request, io),

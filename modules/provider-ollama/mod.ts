@@ -1,6 +1,7 @@
 /** `provider-ollama`: local models through the API of an Ollama server. */
-import { type Coordinator, isObject, type JsonObject, type ModuleInfo, type MountReturn } from "preamp/base";
+import type { Coordinator, JsonObject, ModuleInfo, MountReturn } from "preamp/base";
 import { mountProvider, providerConfigSchema, type ProviderDefinition } from "preamp/provider";
+import type { RequestSettings } from "./request.ts";
 
 /** Tokens of the window unless the plan states others; the server's own default may be 4,096. */
 const WINDOW = 16_384;
@@ -38,18 +39,14 @@ const DEFINITION: ProviderDefinition = {
     options: { type: "object", description: "Further options of the API, such as seed, top_k, num_gpu." },
   },
   async load({ api_key, base_url, model, context_window, models, config }) {
-    const { keep_alive, options } = config;
+    const { keep_alive, options = {} } = config as Partial<RequestSettings>; // checked by the schema
     const { createBackend } = await import("./backend.ts");
     const windowOf = (id: string) =>
       models.find((known) => known.id === id)?.context_window ??
         (id === model ? context_window : undefined) ?? WINDOW;
     // the key in the variable is for another server than the local one
     const server = base_url === undefined ? { base_url: LOCAL } : { base_url, api_key };
-    return createBackend(server, {
-      windowOf,
-      ...(typeof keep_alive === "string" || typeof keep_alive === "number" ? { keep_alive } : {}),
-      options: isObject(options) ? options : {},
-    });
+    return createBackend(server, { windowOf, options, ...(keep_alive === undefined ? {} : { keep_alive }) });
   },
 };
 

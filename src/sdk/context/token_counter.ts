@@ -153,22 +153,12 @@ function isPlausible(reported: number, estimated: number): boolean {
   return estimated > 0 && reported >= estimated * LEAST_SHARE && reported <= estimated / LEAST_SHARE;
 }
 
-/** A logged usage: length of the history at the request, and tokens of the request, cache writes included. */
-interface Logged {
-  readonly messages: number;
-  readonly input_tokens: number;
-}
-
-/** Usage of the loop's last answer: its number in the session, from 1, and tokens of its request. */
-interface Reported {
-  readonly answer: number;
-  readonly input_tokens: number;
-}
-
 /**
  * Feeds reported usage to a {@link Calibration}. Does nothing unless enabled. The capability
- * `session.last_usage` returns the last request's, `session.usages` the logged ones of earlier runs. So a
- * restarted session counts like the old one, and the same observations give the same numbers.
+ * `session.last_usage` returns the last request's, with the number of its answer in the session, from 1;
+ * `session.usages` the logged ones of earlier runs, each with the length of the history at its request.
+ * `input_tokens` are those of the request, cache writes included. So a restarted session counts like the old
+ * one, and the same observations give the same numbers.
  */
 export class ReportedUsage {
   readonly #coordinator: Pick<Coordinator, "getCapability">;
@@ -194,7 +184,9 @@ export class ReportedUsage {
     const read = this.#coordinator.getCapability("session.usages");
     const usages: unknown = typeof read === "function" ? read() : [];
     if (!Array.isArray(usages)) return; // a promise when this module is sandboxed: it then uses its saved state
-    for (const usage of usages.filter(isLogged)) this.#logged.set(usage.messages, usage.input_tokens);
+    for (const usage of usages) {
+      if (isUsage(usage, "messages")) this.#logged.set(usage.messages, usage.input_tokens);
+    }
   }
 
   /** Collects the logged usage of the request made with this number of messages, if any. */
@@ -233,7 +225,7 @@ export class ReportedUsage {
   #learnFrom(last: unknown, calibration: Calibration): void {
     const request = this.#last_request;
     this.#last_request = null; // also when its answer had no usage
-    if (!isReported(last) || last.answer === this.#answer) return;
+    if (!isUsage(last, "answer") || last.answer === this.#answer) return;
     this.#answer = last.answer;
     if (request) calibration.observe({ ...request, reported: last.input_tokens });
   }
@@ -252,10 +244,9 @@ export class ReportedUsage {
   }
 }
 
-function isReported(value: unknown): value is Reported {
-  return isObject(value) && typeof value.answer === "number" && typeof value.input_tokens === "number";
-}
-
-function isLogged(value: unknown): value is Logged {
-  return isObject(value) && typeof value.messages === "number" && typeof value.input_tokens === "number";
+function isUsage<Key extends string>(
+  value: unknown,
+  key: Key,
+): value is Record<Key | "input_tokens", number> {
+  return isObject(value) && typeof value[key] === "number" && typeof value.input_tokens === "number";
 }
