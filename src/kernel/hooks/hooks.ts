@@ -24,6 +24,12 @@ import type { SessionContext } from "../session/session_context.ts";
 import type { TurnTracker } from "../session/turn_tracker.ts";
 import type { LoopContract } from "./loop_contract.ts";
 
+/**
+ * Maximum number of emissions whose handlers have not ended. Parallel tool calls stay far below it; a handler
+ * that emits the event that it handles would never end, and its log has no entry before.
+ */
+const MAX_OPEN_EMISSIONS = 512;
+
 /** Answers of the handlers of one `emitAndCollect`. */
 interface Collection {
   readonly timeout_s: number;
@@ -37,6 +43,8 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
   readonly #contract: LoopContract;
   readonly #handlers: HandlerList;
   #defaults: JsonObject;
+  /** Emissions whose handlers have not ended. */
+  #open = 0;
   /** `module event` of results without effect that were reported. */
   #ignored: Set<string> | null = null;
 
@@ -118,12 +126,22 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     if (data === null) return Promise.resolve(noopEmission(payload));
     const handlers = this.#handlers.of(event);
     if (handlers.length > 0 || this.#session.host.recordedResult !== undefined) {
+      this.#checkOpen(event);
+      this.#open++;
       const handled = collection === null
         ? this.#handle(handlers, event, data)
         : this.#collect(handlers, event, data, collection);
-      return handled.then((emission) => this.#append(event, emission, data));
+      return handled.finally(() => this.#open--).then((emission) => this.#append(event, emission, data));
     }
     return this.#append(event, noopEmission(data), data);
+  }
+
+  #checkOpen(event: string): void {
+    if (this.#open < MAX_OPEN_EMISSIONS) return;
+    throw new PreampError(
+      "module_invalid",
+      `Cannot emit "${event}": ${MAX_OPEN_EMISSIONS} emissions wait for their handlers; does a handler emit the event that it handles?`,
+    );
   }
 
   #append(event: string, emission: Emission, data: JsonObject): Promise<Emission> {

@@ -1,6 +1,6 @@
 /** emit(): the order of handlers, what they answer, and what is logged. */
 import type { HookResult, JsonObject } from "../../../src/sdk/types.ts";
-import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import { answer, registry } from "./registry.ts";
 
 Deno.test("emit() runs handlers by priority, equal ones in order of registration", async () => {
@@ -290,4 +290,29 @@ Deno.test("emit() appends the data that handlers left, with their verdict", asyn
     data: { a: 4 },
     verdict: { action: "continue", hook_name: "changer", modified: true },
   }]);
+});
+
+Deno.test("a handler that emits the event that it handles is stopped, at once or after a wait", async () => {
+  for (const waits of [false, true]) {
+    const { hooks, entries, warnings } = registry();
+    hooks.register(
+      "x",
+      async (event) => {
+        if (waits) await null;
+        await hooks.emit(event, {});
+        return { action: "continue" };
+      },
+      0,
+      "again",
+    );
+    assertEquals((await hooks.emit("x", {})).action, "continue");
+    assertEquals([entries.length, warnings.length], [512, 1]);
+    assertMatch(
+      warnings[0]!,
+      /^Hook "again" failed on x: Cannot emit "x": 512 emissions wait for their handlers/,
+    );
+    hooks.unregister("again");
+    hooks.register("x", answer({ action: "deny", reason: "no" }));
+    assertEquals((await hooks.emit("x", {})).action, "deny"); // none is open any more
+  }
 });
