@@ -165,7 +165,7 @@ Deno.test("a context that ignores the refusal ends the run with the second one",
   assertEquals((await run.run("hi")).error, {
     code: "context_overflow",
     message:
-      'Cannot fit the request: provider "mock" refused it twice as too long (it takes 8192 tokens): received about 5 tokens, after a compaction: maximum context length is 8192 tokens; shorten the system prompt or the prompt, offer fewer tools, or use a model with a larger window',
+      'Cannot fit the request: provider "mock" refused it twice as too long (it takes 8192 tokens): received about 6 tokens, after a compaction: maximum context length is 8192 tokens; shorten the system prompt or the prompt, offer fewer tools, or use a model with a larger window',
   });
 });
 
