@@ -277,17 +277,12 @@ function check(
  */
 function renameFor(spec: ModuleSpec, drafted: readonly Mounted[]): (mounted: Mounted) => Mounted {
   const { instance_id } = spec;
-  if (instance_id === undefined) return unchanged;
   const own = drafted.filter((mounted) => mounted.point === POINT[spec.type]);
-  if (own.length !== 1) return unchanged;
+  if (instance_id === undefined || own.length !== 1) return (mounted) => mounted;
   return (mounted) =>
     mounted === own[0] && (mounted.point === "tools" || mounted.point === "providers")
       ? { ...mounted, name: instance_id }
       : mounted;
-}
-
-function unchanged(mounted: Mounted): Mounted {
-  return mounted;
 }
 
 async function discardDraft(

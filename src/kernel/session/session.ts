@@ -353,23 +353,16 @@ function unmounted(label: string): PreampError {
 
 /** Creates the error for a session without a mounted provider; the run is refused before it starts. */
 function noProvider(skipped: readonly ErrorDetail[]): PreampError {
-  const details = skipped.filter(({ path }) => path.startsWith("providers["));
-  const [first] = details;
-  return first
-    ? new PreampError(
-      "module_load_failed",
-      `Cannot initialize without provider: none of the plan's providers could be mounted: ${first.message}`,
-      { details },
-    )
-    : new PreampError(
-      "module_load_failed",
-      "Cannot initialize without provider: No providers mounted: the plan has none",
-      {
-        details: [{
-          path: "providers",
-          message: "Cannot answer without provider: the plan must have at least one",
-          hint: "add one, such as providers: [provider-mock]",
-        }],
-      },
-    );
+  const failed = skipped.filter(({ path }) => path.startsWith("providers["));
+  const [first] = failed;
+  const fact = first
+    ? `none of the plan's providers could be mounted: ${first.message}`
+    : "No providers mounted: the plan has none";
+  return new PreampError("module_load_failed", `Cannot initialize without provider: ${fact}`, {
+    details: first ? failed : [{
+      path: "providers",
+      message: "Cannot answer without provider: the plan must have at least one",
+      hint: "add one, such as providers: [provider-mock]",
+    }],
+  });
 }

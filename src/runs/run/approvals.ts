@@ -75,7 +75,7 @@ export class ApprovalQueue {
     const answered = new Promise<ApprovalDecision>((resolve) =>
       this.#waiting.set(request.approval_id, { request, resolve })
     );
-    const close = () => void this.#close(request, signal.reason);
+    const close = () => void this.closeQuestion(request, signal.reason);
     if (signal.aborted) close();
     else signal.addEventListener("abort", close, { once: true });
     this.#resolveExpected(request.approval_id);
@@ -113,7 +113,8 @@ export class ApprovalQueue {
     };
   }
 
-  async #close(request: ApprovalRequest, reason: unknown): Promise<void> {
+  /** Closes a question without a person's answer. `reason`: `timeout`, or why it is denied. */
+  async closeQuestion(request: ApprovalRequest, reason: unknown): Promise<void> {
     const expired = reason === "timeout";
     const answer: ApprovalDecision = {
       decision: expired ? "timeout" : "deny",
@@ -186,11 +187,6 @@ export class ApprovalQueue {
       // answered meanwhile
       await this.#settle(request, { decision: "deny", reason, decided_by: null }, "denied").catch(() => {});
     }
-  }
-
-  /** Closes a question as expired. */
-  async expire(request: ApprovalRequest): Promise<void> {
-    await this.#close(request, "timeout");
   }
 }
 

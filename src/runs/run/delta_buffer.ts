@@ -52,7 +52,8 @@ export class DeltaBuffer {
   /** Counts a delta that is in the log already. */
   count(delta: DraftEntry): void {
     this.#count++;
-    this.#chars += textOf(delta).length;
+    const text = delta.data.delta;
+    if (typeof text === "string") this.#chars += text.length;
   }
 
   /** Adds a delta. Returns the delta to record, or null while all of its text is buffered. */
@@ -118,10 +119,6 @@ export class DeltaBuffer {
     const numbered = typeof data.sequence === "number" ? { sequence } : {};
     return draftEntry(event, session_id, this.#secrets.redactValues({ ...data, ...numbered, delta }), rest);
   }
-}
-
-function textOf({ data: { delta } }: DraftEntry): string {
-  return typeof delta === "string" ? delta : "";
 }
 
 function keyOf({ session_id, data: { request_id, block_index } }: DraftEntry): string {

@@ -97,12 +97,11 @@ export class ActiveRun implements RunHandle {
     this.limitGuard = new RunLimitGuard({ limits: ready.limits, cost_limit_is_set, clock });
     this.log = new RunLog(this, deps.store, clock);
     this.waiters = new RunWaiters(this.projection);
-    this.#records = new RunRecords(this);
+    this.#records = new RunRecords(this, orphan && orphan.input.surface !== null ? orphan.input : null);
     this.#spawner = new Spawner(this);
     if (orphan) {
       this.is_accepted = true;
       this.#recovered = restoreRun(orphan, this);
-      if (orphan.input.surface !== null) this.#records.restoreInput(orphan.input);
     }
     this.#host = new SessionHost(this, ready, session_id);
     this.#session = this.#createSession(saved, this.projection.status === "queued" ? undefined : orphan);

@@ -6,7 +6,6 @@ import type { Session } from "../../kernel/session/session.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { millisecondsOf } from "../../sdk/timestamp.ts";
 import type { Change, Fence } from "../../store/store.ts";
-import type { RunsDeps } from "../ports.ts";
 import { inputChange, type StoredInput } from "../storage/run_input.ts";
 import {
   type EndedChild,
@@ -19,6 +18,7 @@ import {
   sessionChange,
 } from "../storage/session_store.ts";
 import type { Run } from "../types.ts";
+import type { RunOptions } from "./run_options.ts";
 
 /** Milliseconds of a day, the unit of `log_days`. */
 export const DAY_MS = 86_400_000;
@@ -26,10 +26,7 @@ export const DAY_MS = 86_400_000;
 /** The run whose records are stored. */
 export interface RecordedRun extends FinishedRun {
   readonly id: string;
-  readonly options: FinishedRun["options"] & {
-    readonly deps: Pick<RunsDeps, "store" | "clock">;
-    readonly resume?: { readonly iteration: number } | undefined;
-  };
+  readonly options: RunOptions;
   /** The run's own session. */
   readonly session: Session;
   current(): Run;
@@ -40,14 +37,11 @@ export interface RecordedRun extends FinishedRun {
 export class RunRecords {
   readonly #run: RecordedRun;
   /** The input, once the session of the run is initialised. */
-  #input: StoredInput | null = null;
+  #input: StoredInput | null;
 
-  constructor(run: RecordedRun) {
+  /** @param input The input that a crashed process stored. */
+  constructor(run: RecordedRun, input: StoredInput | null) {
     this.#run = run;
-  }
-
-  /** Continues with the input that a crashed process stored. */
-  restoreInput(input: StoredInput): void {
     this.#input = input;
   }
 

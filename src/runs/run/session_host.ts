@@ -161,7 +161,7 @@ export class SessionHost implements Host, ModuleReporter {
     if (!approval) return;
     const answer = await ask(approval, signal);
     // no answer possible: the default applies at once
-    if (answer === null) return await approvalQueue.expire(request);
+    if (answer === null) return await approvalQueue.closeQuestion(request, "timeout");
     try {
       await approvalQueue.decide(request.approval_id, {
         decision: answer.decision,

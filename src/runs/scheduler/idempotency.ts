@@ -32,7 +32,19 @@ export class Idempotency {
     const before = this.#pending.get(record_key);
     if (before) checkBody(before.body_hash, sent);
     const turn = before?.settled ?? Promise.resolve();
-    const result = turn.then(() => this.#createOrFind(record_key, sent, create, find));
+    const result = turn.then(async () => {
+      const known = await this.#findRunId(record_key, sent);
+      if (known !== null) return await find(known);
+      try {
+        return await create();
+      } catch (error) {
+        if (!(error instanceof ConflictError)) throw error;
+        // another process created the run at the same time
+        const other = await this.#findRunId(record_key, sent);
+        if (other === null) throw error;
+        return await find(other);
+      }
+    });
     const settled = result.then(() => {}, () => {}); // its own caller gets the error
     const pending = { body_hash: sent.body_hash, settled };
     this.#pending.set(record_key, pending);
@@ -40,25 +52,6 @@ export class Idempotency {
       return await result;
     } finally {
       if (this.#pending.get(record_key) === pending) this.#pending.delete(record_key);
-    }
-  }
-
-  async #createOrFind<T>(
-    record_key: string,
-    sent: IdempotencyKey,
-    create: () => Promise<T>,
-    find: (run_id: string) => Promise<T>,
-  ): Promise<T> {
-    const known = await this.#findRunId(record_key, sent);
-    if (known !== null) return await find(known);
-    try {
-      return await create();
-    } catch (error) {
-      if (!(error instanceof ConflictError)) throw error;
-      // another process created the run at the same time
-      const other = await this.#findRunId(record_key, sent);
-      if (other === null) throw error;
-      return await find(other);
     }
   }
 

@@ -247,5 +247,5 @@ function beforeRun(saved: SavedSession, { continued }: StoredInput): SavedSessio
 /** Returns the outcome of a run that cannot be continued. */
 function interruptedOutcome(error: unknown): Outcome {
   const message = `Cannot continue the run: its process ended: ${errorMessage(error)}`;
-  return { ...failedOutcome(error), error: { code: "interrupted", message } };
+  return failedOutcome(new Error(message), "interrupted");
 }

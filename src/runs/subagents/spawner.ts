@@ -8,7 +8,6 @@ import type { HostClock } from "../../kernel/host.ts";
 import { Session } from "../../kernel/session/session.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import { count } from "../../sdk/session_status.ts";
-import type { MountedDescriptors } from "../../kernel/mounting/mounts.ts";
 import { combineLimits } from "../../policy/policy.ts";
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { PreampError } from "../../sdk/errors.ts";
@@ -37,10 +36,7 @@ export interface SpawningRun extends HostedRun, ChildSessions {
 }
 
 /** Facts of a sub-agent's turn, known once it has begun. */
-interface StartedTurn {
-  surface: MountedDescriptors | null;
-  turn_id: string | null;
-}
+type StartedTurn = Partial<Pick<AgentInput, "surface" | "turn_id">>;
 
 /** Spawns the sub-agents of one run. */
 export class Spawner {
@@ -174,7 +170,7 @@ export class Spawner {
     const event_data = { agent, sub_session_id: session_id, parent_session_id: session.session_id, ...call };
     const usage = usageOf(session, parent.children, session_id);
     const before = usage.counters.turn_count;
-    const started: StartedTurn = { surface: null, turn_id: null };
+    const started: StartedTurn = {};
     const host = this.#makeHost(planned, usage, started, () => child);
     const child = this.#makeChild(parent, planned, usage, host);
     if (saved) this.#run.projection.continueFrom(session_id, saved);
@@ -215,7 +211,7 @@ export class Spawner {
     return new SessionHost(this.#run, ready, session_id, {
       recorded(entry) {
         count(usage.counters, entry);
-        started.turn_id ??= entry.turn_id ?? null;
+        if (entry.turn_id !== undefined) started.turn_id ??= entry.turn_id;
       },
       accepted() { // the run exists already
         started.surface = child().descriptors;
@@ -260,7 +256,7 @@ function inputOf(
   { session_id, ready, limited, saved }: PlannedChild,
   { surface, turn_id }: StartedTurn,
 ): AgentInput | null {
-  if (surface === null || turn_id === null) return null;
+  if (surface === undefined || turn_id === undefined) return null;
   return {
     session_id,
     turn_id,
