@@ -347,9 +347,7 @@ export class RunService implements Runs {
     return this.#scheduler.draining;
   }
 
-  /**
-   * Cancels the runs that it started at once; leaves those that it continued for crashed processes to others.
-   */
+  /** Cancels the runs that it started at once; leaves those of crashed processes to others. */
   async close(): Promise<void> {
     await this.#scheduler.close();
     this.#remote.stop();

@@ -75,10 +75,7 @@ function arePaired(content: readonly ContentBlock[], calls: readonly ToolCall[])
   return count === calls.length;
 }
 
-/**
- * Returns whether a block shows the input that its call runs with. Text that is no JSON object is shown as it
- * came.
- */
+/** Returns whether a block shows the input of its call. Text that is no JSON object is shown as it came. */
 function isSameInput(shown: unknown, input: JsonObject): boolean {
   return shown === input || !isObject(shown) || jsonEqual(shown, input);
 }

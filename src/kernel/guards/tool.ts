@@ -196,7 +196,7 @@ export function limitOf(error: unknown): string | null {
   return isObject(facts) && typeof facts.limit === "string" ? facts.limit : "limit";
 }
 
-/** Session of a call. Its step aborts the call on immediate cancellation and when the run reaches `max_duration_s`. */
+/** Session of a call. Its step aborts on immediate cancellation and at the run's `max_duration_s`. */
 interface DeadlineSession extends Pick<SessionContext, "step"> {
   readonly host: Pick<Host, "clock">;
   readonly limits: Pick<KernelLimits, "tool_timeout_s" | "cleanup_timeout_s">;

@@ -1,7 +1,4 @@
-/**
- * Checks the shape of mounted objects, and of what a module says of itself. Of a module's methods it calls
- * only `getInfo` and `getSchema`.
- */
+/** Checks the shape of mounted objects. Of a module's methods it calls only `getInfo` and `getSchema`. */
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 import { inputSchemaOf, methodOf, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";

@@ -325,10 +325,7 @@ async function skip(
   return { skipped: { path: spec.path, message: skipped.message } };
 }
 
-/**
- * Returns the problems of a config that `mount` refused, with their paths in the plan; undefined for other
- * errors.
- */
+/** Returns the problems of a config that `mount` refused, by plan path; undefined for other errors. */
 function configDetails(spec: ModuleSpec, error: unknown): ErrorDetail[] | undefined {
   const details = hasCode(error, "module_invalid") ? readField(error, "details") : undefined;
   if (!Array.isArray(details) || details.length === 0) return undefined;

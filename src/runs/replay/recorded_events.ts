@@ -26,8 +26,8 @@ const AFTER_CANCEL = eventsWith("after_cancel");
 /** Events that report the end of a provider call. */
 const ANSWERS = eventsWith("ends_call");
 
-/** Events whose order differs between a recorded run and its replay: the entry of a call may come early. */
-const PARALLEL_EVENTS = eventsWith("parallel");
+/** Events of which several can be in progress at once: in a replay, an early one waits for its recorded place. */
+export const PARALLEL_EVENTS = eventsWith("parallel");
 
 /** Options of {@link RecordedEvents}. */
 export interface RecordedEventsOptions {
@@ -57,9 +57,7 @@ export class RecordedEvents {
   readonly #closings: ReadonlySet<Entry | null>;
   readonly #loop_calls: Set<string>;
   readonly #streams = new Set<unknown>();
-  /**
-   * Number of the first entry of an answer that was lost: the process ended before its `provider:response`.
-   */
+  /** Number of the first entry of a lost answer: the process ended before its `provider:response`. */
   readonly #lost_from: number;
 
   constructor({ entries, segment, own_modules, agents, open_calls }: RecordedEventsOptions) {
@@ -89,9 +87,7 @@ export class RecordedEvents {
     return session_id === this.session_id && seq > this.#segment.from && seq <= this.to;
   }
 
-  /**
-   * Yields the session's entries from index `from` of the log to index `to`, also those before this segment.
-   */
+  /** Yields the session's entries from index `from` to index `to`, also those before this segment. */
   *#own(from: number, to = this.to): Generator<Entry> {
     for (let index = from; index < to; index++) {
       const entry = this.#entries[index]!; // a segment is part of the log
@@ -173,9 +169,7 @@ export class RecordedEvents {
     return this.from(from).find(wanted);
   }
 
-  /**
-   * Returns the entry that the session's turn emits after its cancellation; null when the turn stops there.
-   */
+  /** Returns the entry that the turn emits after its cancellation; null when the turn stops there. */
   continuedAfter({ seq, turn_id }: Entry): Entry | null {
     const following = this.find(seq, (entry) => this.sourceOf(entry) === "session");
     return turn_id !== undefined && following && !followsCancel(following) ? following : null;
@@ -211,9 +205,7 @@ function followsCancel({ event, data }: Entry): boolean {
 
 /** Gives the sessions of a replay the ids that they generated in the recorded run. */
 export class RecordedIds {
-  /**
-   * Ids that a session generated or that an entry before the current position names, after its session's id.
-   */
+  /** Ids that a session generated or that an earlier entry names, after the session's id. */
   readonly #used = new Set<string>();
   #generated = 0;
 

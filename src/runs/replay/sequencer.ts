@@ -6,14 +6,19 @@ import { type DraftEntry, type Entry, isBarrier } from "../../kernel/host.ts";
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { Session } from "../../kernel/session/session.ts";
 import { REDACTED } from "../../policy/redact.ts";
-import { eventsWith } from "../../sdk/events.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
 import { isObject, type JsonObject, toPlainObject } from "../../sdk/json.ts";
 import type { Clock, Emission } from "../../sdk/types.ts";
 import type { SecretSink } from "../ports.ts";
 import type { Difference } from "../types.ts";
 import { comparableEntry, firstDifference, isSame } from "./compare.ts";
-import { callOf, type RecordedEvents, RecordedIds, secondCancelOf } from "./recorded_events.ts";
+import {
+  callOf,
+  PARALLEL_EVENTS,
+  type RecordedEvents,
+  RecordedIds,
+  secondCancelOf,
+} from "./recorded_events.ts";
 import { emissionOf, steeringTexts } from "./recorded_results.ts";
 import type { VirtualClock } from "./virtual_clock.ts";
 
@@ -49,13 +54,7 @@ interface Waiting {
   readonly resolve: () => void;
 }
 
-/** Events of which several can be in progress at once: an early one waits for its recorded place. */
-const PARALLEL_EVENTS = eventsWith("parallel");
-
-/**
- * Milliseconds of real time to wait for an entry that the session may or may not emit, and for sleeps of
- * uncertain end.
- */
+/** Milliseconds of real time to wait for an entry that may not come, and for sleeps of uncertain end. */
 const SETTLE_MS = 20;
 
 /** Milliseconds without progress after which the replay reports a difference. */

@@ -133,9 +133,7 @@ export class ApprovalQueue {
     }
   }
 
-  /**
-   * Resolves to the stored answer, which may come from another process; to null while the question is open.
-   */
+  /** Resolves to the stored answer, maybe of another process; to null while the question is open. */
   async #storedAnswer({ approval_id }: ApprovalRequest): Promise<ApprovalDecision | null> {
     const record = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
     return record && record.value.status !== "pending" ? answerOf(record.value) : null;
@@ -205,10 +203,7 @@ export function closedApprovalError(approval: { status: string; expires_at: stri
   const { status, expires_at } = approval;
   return status === "expired"
     ? new PreampError("approval_expired", `Cannot answer the approval: it expired at ${expires_at}`)
-    : new PreampError(
-      "approval_already_resolved",
-      `Cannot answer the approval: it is already ${status}`,
-    );
+    : new PreampError("approval_already_resolved", `Cannot answer the approval: it is already ${status}`);
 }
 
 /**

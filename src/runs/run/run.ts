@@ -274,10 +274,7 @@ export class ActiveRun implements RunHandle {
     await this.finish(outcome);
   }
 
-  /**
-   * Ends the run, also one that cannot start, exactly once: `session:end`, cleanups, stored session,
-   * `run:end`.
-   */
+  /** Ends the run, also one that cannot start, once: `session:end`, cleanups, stored session, `run:end`. */
   async finish(outcome: Outcome): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;

@@ -311,10 +311,7 @@ function approvalOf(entry: Entry): Approval {
   };
 }
 
-/**
- * Returns the projection of a recorded run before its first entry. `before`: its session. Default: it was
- * empty.
- */
+/** Returns the projection of a recorded run before its first entry. Its session was empty by default. */
 export function projectionOf(
   run: Run,
   { history: messages = [], usages, remembered }: Partial<InitialState> = {},

@@ -135,10 +135,7 @@ export class CallerSlots {
   readonly #own = new Set<string>();
   /** Slots that this process gives up at the moment. */
   readonly #releasing = new Map<string, Promise<void> | void>();
-  /**
-   * Fraction of a caller's slots before the first one that this process tries: servers begin at different
-   * ones.
-   */
+  /** Fraction of a caller's slots before the first that is tried: servers begin at different ones. */
   readonly #offset = Math.random();
 
   constructor(held: HeldLeases) {

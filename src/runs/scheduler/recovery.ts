@@ -40,9 +40,7 @@ export class Recovery {
   readonly #newRun: (options: Omit<NewRun, "slot">) => ActiveRun;
   readonly #stopped = new AbortController();
 
-  /**
-   * @param newRun Creates a run and counts it against the limits of concurrent runs, without checking them.
-   */
+  /** @param newRun Creates a run; counts it against the limits of concurrent runs without checking them. */
   constructor(
     scheduler: SchedulerContext,
     queue: SessionQueue,
@@ -130,10 +128,7 @@ export class Recovery {
     return null;
   }
 
-  /**
-   * Continues a run, or ends it; resolves to false when it is left to other processes, because this one
-   * stops.
-   */
+  /** Continues a run, or ends it; resolves to false when this process stops and leaves it to others. */
   async #recoverRun(claim: Claim): Promise<boolean> {
     const { deps: { log }, leases } = this.#scheduler;
     const { input: { session_id }, entries, release } = claim;
@@ -167,10 +162,7 @@ export class Recovery {
     return true;
   }
 
-  /**
-   * Creates the run of a crashed process in this one; ends it and resolves to null when its plan is not
-   * allowed any more.
-   */
+  /** Creates the run in this process; ends it and resolves to null when its plan is no longer allowed. */
   async #restore({ input: stored, entries }: Claim): Promise<ActiveRun | null> {
     const { deps, sessions } = this.#scheduler;
     const { run_id, session_id, caller } = stored;

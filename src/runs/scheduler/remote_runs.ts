@@ -32,10 +32,7 @@ const NAMESPACE = "internal";
  * to continue the runs of a crashed one.
  */
 const TIMEOUT_MS = 15_000;
-/**
- * Milliseconds that a command is stored when its sender has died; the clocks of servers may differ by
- * minutes.
- */
+/** Milliseconds that a dead sender's command is stored; the clocks of servers may differ by minutes. */
 const KEEP_MS = 3_600_000;
 /** Milliseconds between two looks at the store when no change is reported. */
 const LOOK_EVERY_MS = 1_000;
@@ -128,10 +125,7 @@ export class RemoteRuns {
     return undefined;
   }
 
-  /**
-   * Carries out commands of other processes until {@link stop}. `onChange`: called after each of their
-   * changes.
-   */
+  /** Carries out commands of other processes until {@link stop}; calls `onChange` after their changes. */
   start(onChange: () => void): void {
     const { signal } = this.#stopped;
     const { clock, log } = this.#deps;

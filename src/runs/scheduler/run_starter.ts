@@ -54,10 +54,7 @@ export class RunStarter {
     return (await this.#queue.openRuns(run.options)).waiting.length > 0;
   }
 
-  /**
-   * Resolves when the session may be free. Supersedes a run that awaits approval; cancels or rejects for any
-   * other.
-   */
+  /** Resolves when the session may be free. Supersedes a run that awaits approval; else cancels or fails. */
   async #whenFree({ id, session_id, options: { request } }: ActiveRun): Promise<void> {
     const active = this.#scheduler.leases.runIn(session_id);
     if (active && active.session_id !== session_id) {

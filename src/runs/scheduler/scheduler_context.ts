@@ -48,10 +48,7 @@ export class SchedulerContext {
     if (!run.log.closed || run.end_is_unstored) this.runs.set(run.id, run);
   }
 
-  /**
-   * Executes a run that has begun, in the background, and releases its session; one that has ended is only
-   * released.
-   */
+  /** Executes a run in the background, unless it has ended, and releases its session. */
   execute(run: ActiveRun): void {
     this.register(run);
     const { request, createOptions: { signal } } = run.options;

@@ -40,9 +40,7 @@ export class SessionQueue {
   #looking = false;
   #look_again = false;
 
-  /**
-   * @param start Begins a run whose session was acquired. Resolves when it has begun or ended; never rejects.
-   */
+  /** @param start Begins a run whose session was acquired. Resolves when it began or ended; never rejects. */
   constructor(scheduler: SchedulerContext, start: (run: ActiveRun) => Promise<void>) {
     this.#scheduler = scheduler;
     this.#start = start;
@@ -91,10 +89,7 @@ export class SessionQueue {
     if (this.#stopped.signal.aborted) await this.#leave(run); // stopped while the run was stored
   }
 
-  /**
-   * Acquires a waiting run of another process; resolves to false while that process is alive, and for a run
-   * of this one.
-   */
+  /** Acquires a waiting run of a dead process; resolves to false for any other. */
   async claim(run_id: string): Promise<boolean> {
     if (this.#waiting.has(run_id)) return false; // its owner would acquire the lease again
     this.#waiting.add(run_id);

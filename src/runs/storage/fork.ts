@@ -76,9 +76,7 @@ export interface ForkOrigin
   readonly object: Pick<SavedSession["object"], "id" | "plan_hash" | "metadata">;
 }
 
-/**
- * Returns what a fork of a run begins from: the run's plan. Works without its session, which may be deleted.
- */
+/** Returns what a fork of a run begins from: the run's plan. Its session may be deleted. */
 export function originOf({ run, replay }: Recording, session: SavedSession | null): ForkOrigin {
   const { session_id, plan_hash } = run;
   return {

@@ -81,9 +81,7 @@ async function planAgain(
   }
 }
 
-/**
- * Compiles and authorises a plan with the first of these providers that it can have, and fetches its modules.
- */
+/** Compiles and authorises a plan with the first of these providers that fits, and fetches its modules. */
 async function loadedPlan(
   { session, agents }: Parent,
   written: JsonObject,

@@ -1,7 +1,4 @@
-/**
- * Converts an answer to the data of the log and to the stored message; finds the answer at which a turn
- * resumes.
- */
+/** Converts an answer to log data and to the stored message; finds the answer at which a turn resumes. */
 import { isObject, type JsonObject, toFrozenOwn } from "../json.ts";
 import { type ChatResponse, type Message, type StoredToolCall, textOf } from "../messages.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
@@ -73,9 +70,7 @@ export function previewOf(text: string): JsonObject {
   return { response_preview, length: text.length - surrogatePairs(text) };
 }
 
-/**
- * Returns the number of characters of two code units. perf: a regular expression takes four times as long.
- */
+/** Returns the number of surrogate pairs. perf: a regular expression takes four times as long. */
 function surrogatePairs(text: string): number {
   let pairs = 0;
   for (let index = 1; index < text.length; index++) {

@@ -68,10 +68,7 @@ export function overflowError(name: string, error: unknown, request: ChatRequest
   );
 }
 
-/**
- * Returns the error of a context that cannot make its view fit, with what the provider said; any other error
- * as it is.
- */
+/** Adds what the provider said to the error of a view that cannot fit; returns any other error as it is. */
 export function unfitError(error: unknown, refusal: unknown): unknown {
   if (!hasCode(error, "context_overflow")) return error;
   const message = `${errorMessage(error)}; the provider refused the whole request: ${errorMessage(refusal)}`;
