@@ -134,9 +134,7 @@ export interface Host {
   readonly clock: HostClock;
   newId(prefix: string): string;
   open(spec: ModuleSpec): Promise<OpenedModule> | OpenedModule;
-  /**
-   * Numbers and stores an entry. Returns a promise only when the caller must wait until the entry is durable.
-   */
+  /** Numbers and stores an entry. Returns a promise only when the caller must wait until it is durable. */
   record(entry: DraftEntry): Promise<void> | void;
   /**
    * Asks a person. Idempotent by (run, tool_call_id, args_hash). When `signal` aborts with the reason
@@ -149,9 +147,7 @@ export interface Host {
    * is continued. Called only until the interrupted turn receives another answer.
    */
   knownApproval?(question: QuestionKey, session_id: string): KnownApproval | null;
-  /**
-   * Returns an earlier answer of this session that applies to the question, or null: then a person is asked.
-   */
+  /** Returns an earlier answer of this session to the question, or null: then a person is asked. */
   rememberedApproval?(question: ApprovalMatch, session_id: string): RememberedAnswer | null;
   /** Returns the status and counters of a session. Absent: nothing is counted. */
   sessionStatus?(session_id: string): SessionStatus;
@@ -190,8 +186,7 @@ export function draftEntry(
 ): DraftEntry {
   const { turn_id, iteration } = rest;
   if (!rest.parent_id && !rest.verdict) {
-    // perf: a literal takes half the memory of an object that grows, and nearly every entry is one of these
-    // two
+    // perf: a literal takes half the memory of an object that grows; nearly every entry is one of these two
     if (turn_id === undefined && !iteration) {
       return { seq: 0, event, ts: "", run_id: "", session_id, data } as Entry;
     }

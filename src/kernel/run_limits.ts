@@ -25,9 +25,7 @@ export interface RunLimitOptions {
 export interface Reservation {
   /** Maximum output tokens of the call, lowered to what is left. */
   readonly max_output_tokens: number;
-  /**
-   * Counts the usage of the call; null when it failed. Throws when a call without a price must end the run.
-   */
+  /** Counts the usage of the call; null: it failed. Throws when a call without a price must end the run. */
   settle(usage: Usage | null): void;
 }
 
@@ -212,10 +210,7 @@ export class RunLimitGuard {
     this.#updateClock();
   }
 
-  /**
-   * Runs `wait` with the clock stopped, because waiting for a person does not count. Several calls may
-   * overlap.
-   */
+  /** Runs `wait` with the clock stopped: waiting for a person does not count. Several calls may overlap. */
   async paused<T>(wait: () => Promise<T>): Promise<T> {
     const { parent: within } = this.#options;
     this.#waiting++;

@@ -12,9 +12,7 @@ import type { Caller, RunRequest, Warning } from "./types.ts";
 export interface RunnablePlan {
   readonly compiled: CompiledPlan;
   readonly limits: RunLimits;
-  /**
-   * Whether the plan or the request sets `max_cost_usd`; if so, a call without a known price ends the run.
-   */
+  /** Whether the plan or request sets `max_cost_usd`; then a call without a known price ends the run. */
   readonly cost_is_asked_for: boolean;
   readonly lock_hash: string | null;
   readonly warnings: readonly Warning[];

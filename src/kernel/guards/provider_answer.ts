@@ -44,10 +44,7 @@ export function readAnswer(
   return response as Answer; // it has a usage
 }
 
-/**
- * Returns calls with frozen arguments: those of the frozen block where the provider's block has the same
- * object.
- */
+/** Returns calls with frozen arguments: the frozen block's where the provider's block has the same object. */
 function freezeCalls(calls: ToolCall[], blocks: ContentBlock[], frozen: ContentBlock[]): ToolCall[] {
   let index = 0;
   for (const call of calls) {

@@ -110,9 +110,7 @@ export class ToolGuard implements Tool {
     }
   }
 
-  /**
-   * Returns the model's call that this execution belongs to; an input that no gate has seen is a new call.
-   */
+  /** Returns the model's call of this execution; an input that no gate has seen is a new call. */
   #callFor(turn: Turn, input: JsonObject, id: string | undefined): CallRecord {
     const plain = toFrozenObject(input);
     const call = turn.find(

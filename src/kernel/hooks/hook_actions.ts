@@ -31,10 +31,7 @@ export class HookActions {
     this.#injected_tokens = 0;
   }
 
-  /**
-   * Executes what an emission asks for; resolves to the emission, with `ask_user` replaced by continue or
-   * deny.
-   */
+  /** Executes what an emission asks for; resolves to it, with `ask_user` replaced by continue or deny. */
   apply(emission: Emission, event: string, hook_name?: string): Promise<Emission> {
     const tracked = this.#tracker.trackedOf(emission);
     if (tracked === undefined) return this.#process(emission, undefined, event, hook_name);

@@ -53,9 +53,7 @@ export class LoopContract implements LoopSteps {
     return this.#session.beginTurn(event);
   }
 
-  /**
-   * Reports the last answer and its calls if the loop did not, and adds results for the calls that have none.
-   */
+  /** Reports the last answer and its calls if the loop did not; adds results for the calls without one. */
   async settleAnswer(turn: Turn): Promise<void> {
     await this.emitResponse();
     for (const call of turn.calls) if (isUnreported(call)) await this.#emitResult(call);

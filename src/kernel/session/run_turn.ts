@@ -56,9 +56,7 @@ export async function runTurn(turn: Turn, parts: TurnDeps, options: TurnOptions)
   return finishTurn(turn, parts, returned);
 }
 
-/**
- * Continues an interrupted turn. The loop is not called again when it had ended, or when it is not resumable.
- */
+/** Continues an interrupted turn. The loop is not called again if it had ended or is not resumable. */
 async function resumeTurn(turn: Turn, parts: TurnDeps, recovered: InterruptedTurn): Promise<Returned> {
   const { prompted, response_is_unstored, cancelled, ended_with } = recovered;
   const { response, provider_error } = turn;

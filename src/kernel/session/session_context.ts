@@ -12,10 +12,7 @@ import { onAbort, StepAbort } from "../timeouts.ts";
 import type { SessionState } from "./session_state.ts";
 import type { LoopSteps, Turn } from "./turn_state.ts";
 
-/**
- * Limits that the kernel enforces in addition to those of the run. Their defaults:
- * src/docs/operating.md#limits.
- */
+/** Limits that the kernel enforces beside those of the run. Their defaults: src/docs/operating.md#limits. */
 export interface KernelLimits {
   /** Timeout of one tool call, in seconds; 0 = none. */
   tool_timeout_s: number;

@@ -222,9 +222,7 @@ function completeResponse(turn: Turn, data: JsonObject): JsonObject | null {
   };
 }
 
-/**
- * Completes the result of a call; returns null when the result was reported already, or the call was denied.
- */
+/** Completes the result of a call; returns null when it was reported already, or the call was denied. */
 function completeResult(turn: Turn, data: JsonObject): JsonObject | null {
   const { tool_call_id: id, tool_name: name } = data;
   const call = turn.find(id, name, typeof id === "string" ? isUnreported : isRun);

@@ -52,9 +52,7 @@ export function isSame(emitted: DraftEntry, next: Entry): boolean {
     callOf(emitted.data) === callOf(next.data);
 }
 
-/**
- * Returns an entry without what the log adds; for a cancellation, also without the iteration it happened in.
- */
+/** Returns an entry without what the log adds; for a cancellation, also without its iteration. */
 export function comparableEntry({ seq: _, ts: __, run_id: ___, iteration, ...rest }: Entry): JsonObject {
   return rest.event === "cancel:requested" || iteration === undefined ? { ...rest } : { ...rest, iteration };
 }

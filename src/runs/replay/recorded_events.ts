@@ -26,7 +26,7 @@ const AFTER_CANCEL = eventsWith("after_cancel");
 /** Events that report the end of a provider call. */
 const ANSWERS = eventsWith("ends_call");
 
-/** Events of which several can be in progress at once: in a replay, an early one waits for its recorded place. */
+/** Events of which several can be in progress at once: an early one waits for its recorded place. */
 export const PARALLEL_EVENTS = eventsWith("parallel");
 
 /** Options of {@link RecordedEvents}. */

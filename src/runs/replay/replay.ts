@@ -180,10 +180,7 @@ class Replay {
     sequencer.close(toPlainObject(ended));
   }
 
-  /**
-   * Stops the sub-agents that are still running. A recorded `cancel:requested` is replayed at its place
-   * instead.
-   */
+  /** Stops the running sub-agents. A recorded `cancel:requested` is replayed at its place instead. */
   async #stopAgents(): Promise<void> {
     const { sequencer } = this.#parts;
     while (this.#agents.size > 0) {

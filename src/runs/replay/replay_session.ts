@@ -1,6 +1,4 @@
-/**
- * One session of a replay: orchestrator, context and kernel run, everything else is read from the recording.
- */
+/** One session of a replay: orchestrator, context and kernel run, all else is read from the recording. */
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import type { Entry, Host } from "../../kernel/host.ts";

@@ -144,8 +144,7 @@ export class Sequencer {
   /** Receives an entry that a session emits. Returns a promise when its turn has not come. */
   record(entry: DraftEntry): Promise<void> | void {
     if (this.#is_finished) return;
-    // compared when its barrier is: in the recorded run, the barrier of a module that is a stub may have come
-    // first
+    // compared when its barrier is: in the recorded run, the barrier of a stubbed module may have come first
     if (entry.event === "session:state") {
       return void this.#assigned.set(entry.session_id, entry.data.set as JsonObject); // written by the kernel
     }

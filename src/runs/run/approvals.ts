@@ -88,9 +88,7 @@ export class ApprovalQueue {
     }
   }
 
-  /**
-   * Closes a question of an interrupted session. Resolves to its answer: the stored one, otherwise a denial.
-   */
+  /** Closes a question of an interrupted session. Resolves to its stored answer, otherwise to a denial. */
   async drop(request: ApprovalRequest, reason: string): Promise<ApprovalDecision> {
     const stored = await this.#storedAnswer(request);
     const answer = stored ?? { decision: "deny", reason, decided_by: null };

@@ -1,7 +1,4 @@
-/**
- * Begins runs in their sessions: supersedes or cancels the run that has the session, lets the new one wait,
- * or refuses it.
- */
+/** Begins runs: supersedes or cancels the run that has the session, lets the new one wait, or refuses it. */
 import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
 import type { ActiveRun } from "../run/run.ts";
 import { busyError } from "./leases.ts";

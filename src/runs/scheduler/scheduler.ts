@@ -1,7 +1,6 @@
 /**
  * Schedules runs: one active run per session, a global and a per-caller limit, deduplication by idempotency
- * key, a FIFO queue per busy session, and what happens to runs when the process stops. `run/run.ts` executes
- * a run.
+ * key, a FIFO queue per busy session, and what happens when the process stops. `run/run.ts` executes a run.
  */
 import { printableId } from "../../sdk/ids.ts";
 import { PreampError } from "../../sdk/errors.ts";

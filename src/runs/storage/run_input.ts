@@ -23,8 +23,7 @@ const NAMESPACE = "";
 
 /**
  * Returns the change that stores a run's input.
- * @param expires_ms Expiry of an ended run's input, in milliseconds since the epoch. Default: the run has not
- * ended.
+ * @param expires_ms Expiry of an ended run's input, in milliseconds since the epoch. Default: not ended.
  */
 export function inputChange(input: StoredInput, expires_ms?: number): Change {
   return {

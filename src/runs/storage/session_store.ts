@@ -319,9 +319,7 @@ function sessionAfter(
   return session;
 }
 
-/**
- * Returns the state of a session after a run. Runs that reached a limit or were denied count as completed.
- */
+/** Returns the state of a session after a run. One that reached a limit or was denied counts as completed. */
 export function lastRunOf({ status, error }: Pick<Outcome, "status" | "error">): LastRun {
   const ended = status === "failed" || status === "cancelled" ? status : "completed";
   return { status: ended, error: error && { ...error } };

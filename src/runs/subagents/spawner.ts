@@ -120,9 +120,7 @@ export class Spawner {
     }
   }
 
-  /**
-   * Counts a session. Runs before the first await, so that concurrent spawns cannot exceed a limit together.
-   */
+  /** Counts a session. Runs before the first await, so that concurrent spawns cannot exceed a limit. */
   #reserveSession({ session, depth, agents }: Parent, session_id: string): { release(): void } {
     const { max_depth, max_sessions } = agents;
     if (depth >= max_depth) {
