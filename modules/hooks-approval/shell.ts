@@ -69,16 +69,11 @@ class PendingWord {
 class Frame {
   words: Word[] = [];
   word: PendingWord | null = null;
-  /**
-   * Use of the next word: an argument, the target of a redirection, or text that the command reads (`<<<`).
-   */
+  /** Use of the next word: argument, target of a redirection, or text that the command reads (`<<<`). */
   next: "argument" | "target" | "input" = "argument";
   /** The text that the command reads; a shell executes it. */
   input: Word | null = null;
-  /**
-   * Words before an `&>`. In bash the command continues after it, in POSIX another begins; both readings are
-   * kept.
-   */
+  /** Words before an `&>`, where in bash the command continues and in POSIX another begins: both are kept. */
   before: Word[] | null = null;
 
   currentWord(): PendingWord {
@@ -269,10 +264,7 @@ class ShellReader {
     }
   }
 
-  /**
-   * Reads the text after `${` up to its end. Quotes inside have other rules, so they make the result
-   * uncertain.
-   */
+  /** Reads the text after `${` up to its end. Quotes inside have other rules: the result is uncertain. */
   #braces(quoted: boolean): void {
     const word = new PendingWord();
     if (" \t\n|".includes(this.#text.charAt(this.#at))) this.#markUncertain(); // ${ command; } of ksh and bash 5.3
