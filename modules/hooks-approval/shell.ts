@@ -53,7 +53,6 @@ export function readShell(text: string, nesting = 0): ShellReading {
   };
 }
 
-/** A word that is being read. */
 class PendingWord {
   text = "";
   quoted = false;
@@ -64,6 +63,9 @@ class PendingWord {
   splits = false;
   assigns = false;
 }
+
+/** First words of commands whose parts may read their input; none: after ")", or before the command. */
+const PASSES_INPUT_ON: ReadonlySet<unknown> = new Set([undefined, "}", "fi", "done", "esac", ".", "source"]);
 
 /** The state of reading one list of commands: the words of the current command and the current word. */
 class Frame {
@@ -196,7 +198,6 @@ class ShellReader {
     this.#at = end + 1;
   }
 
-  /** Reads the text after an opening double quote. */
   #doubleQuoted(word: PendingWord): void {
     while (true) {
       const character = this.#text.charAt(this.#at);
@@ -306,7 +307,8 @@ class ShellReader {
   #redirection(frame: Frame): void {
     this.plain = false;
     const both = this.#text.charAt(this.#at) === "&";
-    if (!both && frame.word && isDescriptor(frame.word)) frame.word = null; // the 2 of 2>file
+    const numbered = !both && frame.word !== null && isDescriptor(frame.word);
+    if (numbered) frame.word = null; // the 2 of 2>file
     if (both) this.#ampersand(frame);
     const sign = this.#text.charAt(this.#at);
     if (this.#peek(1) === "(") {
@@ -323,6 +325,7 @@ class ShellReader {
       this.#at++;
       if (this.#text.charAt(this.#at) === "<") {
         this.#at++;
+        if (numbered || PASSES_INPUT_ON.has(frame.words[0]?.text)) this.#markUncertain();
         frame.next = "input";
         return;
       }
@@ -358,7 +361,7 @@ class ShellReader {
     this.plain = false;
   }
 
-  /** Ends reading: the text is incomplete, so the meaning of the rest is unknown. */
+  /** Ends reading an incomplete text. */
   #stop(): void {
     this.#markUncertain();
     this.#at = this.#text.length;

@@ -6,7 +6,7 @@ import type { Entry } from "../kernel/host.ts";
 import { cancelledOutcome } from "../kernel/session/outcome.ts";
 import { hasCode, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
-import { approvalDeletion, closedApprovalError } from "./run/approvals.ts";
+import { approvalDeletion, closedApprovalError } from "./run/approval_queue.ts";
 import type { RunsDeps } from "./ports.ts";
 import { forkedSession, originOf, pointOf } from "./storage/fork.ts";
 import { printableId } from "../sdk/ids.ts";

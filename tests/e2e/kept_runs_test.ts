@@ -4,7 +4,7 @@
  */
 import pg from "pg";
 import { openStore } from "../../src/server/mod.ts";
-import { assertEquals } from "../assert.ts";
+import { assert, assertEquals } from "../assert.ts";
 import { inFolder } from "../support/folder.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
 import { startServer } from "./program.ts";
@@ -77,7 +77,10 @@ Deno.test({
       await client.query(`ALTER SYSTEM SET default_transaction_read_only = ${value}`);
       await client.query("SELECT pg_reload_conf()");
       await client.end();
-      while (await readOnlyOfNew() !== value); // then the postmaster has signalled the older backends too
+      // then the postmaster has signalled the older backends too
+      for (let tries = 1; await readOnlyOfNew() !== value; tries++) {
+        assert(tries < 1_000, "it was not reloaded");
+      }
     };
     await using server = await startServer(["--store", database.url], { env: KEYS });
     const before = (await call(server, "/v1/runs", REQUEST)).body;

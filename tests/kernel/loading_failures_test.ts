@@ -287,8 +287,20 @@ Deno.test("initialize() fails when a module unmounts the context manager or the 
       }],
     });
     const error = await assertRejects(() => session.initialize());
-    assertEquals(error.message, `Cannot initialize without ${label}: a module unmounted it`);
+    assertEquals(error.message, `Cannot run without ${label}: a module unmounted it`);
     assertEquals((error as unknown as { code: string }).code, "module_load_failed");
     assertEquals(names().includes("session:start"), false);
+  }
+});
+
+Deno.test("a turn fails when a module unmounts the context manager or the orchestrator before it", async () => {
+  for (const [point, label] of [["context", "context manager"], ["orchestrator", "orchestrator"]] as const) {
+    const { run } = kit({
+      hooks: [(coordinator) => {
+        coordinator.hooks.register("session:start", async () => await coordinator.unmount(point) ?? null);
+      }],
+    });
+    const error = await assertRejects(() => run());
+    assertEquals(error.message, `Cannot run without ${label}: a module unmounted it`);
   }
 });

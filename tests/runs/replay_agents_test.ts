@@ -68,6 +68,19 @@ const asksAgain: Module["mount"] = (coordinator) => {
   });
 };
 
+/** A tool that cancels its own session gracefully, and half a second later immediately. */
+const cancelsTwice: Module["mount"] = (coordinator) =>
+  coordinator.mount("tools", {
+    name: "calculator",
+    description: "Cancels twice",
+    async execute(_input: unknown, { signal }: { signal: AbortSignal }) {
+      coordinator.requestCancel(false);
+      await coordinator.clock.after(500, signal);
+      coordinator.requestCancel(true);
+      await coordinator.clock.after(50_000, signal);
+    },
+  });
+
 const FAMILIES: Record<string, Family> = {
   "a sub-agent that uses a tool": { plan: planOf([ASK_HELPER, "done"], { helper: HELPER }) },
   "two concurrent sub-agents, the later one first": {
@@ -162,6 +175,13 @@ const FAMILIES: Record<string, Family> = {
       await cancel("graceful")(entry, outside);
       await cancel("immediate")(entry, outside);
     },
+  },
+  "a sub-agent that cancels itself twice, beside another one": {
+    plan: planOf(
+      [tasks({ agent: "helper", instruction: "x" }, { agent: "slow", instruction: "y" }), "done"],
+      { helper: HELPER, slow: { providers: [script({ delay_ms: 3_000, text: "at last" })] } },
+    ),
+    options: { modules: { "tool-calculator": cancelsTwice } },
   },
   "the timeout of the run during a sub-agent": {
     plan: planOf([tasks({ agent: "slow", instruction: "x" }), "never"], {

@@ -72,6 +72,8 @@ export function isHosted({ env }: Pick<Io, "env">): boolean {
 const encoder = new TextEncoder();
 /** Milliseconds between two attempts to write to a full pipe. */
 const RETRY_MS = 5;
+/** Attempts to write to stderr: a reader that does not read loses lines, and does not hold up the program. */
+const STDERR_TRIES = 200;
 const WAITING = new Int32Array(new SharedArrayBuffer(4));
 
 function systemOutput(stream: typeof Deno.stdout): Output {
@@ -88,13 +90,16 @@ function systemOutput(stream: typeof Deno.stdout): Output {
     },
     write(text) {
       const bytes = encoder.encode(text);
+      let tries = 0;
       for (let written = 0; written < bytes.length;) {
         try {
           written += stream.writeSync(bytes.subarray(written));
         } catch (error) {
           if (error instanceof Deno.errors.BrokenPipe) return; // `preamp … | head`
-          if (stream === Deno.stderr) return; // there is no other output for this error
-          if (!(error instanceof Deno.errors.WouldBlock)) throw error;
+          const is_full = error instanceof Deno.errors.WouldBlock;
+          // there is no other output for an error of stderr
+          if (stream === Deno.stderr && (!is_full || ++tries >= STDERR_TRIES)) return;
+          if (!is_full) throw error;
           Atomics.wait(WAITING, 0, 0, RETRY_MS); // a pipe that another process made non-blocking is full
         }
       }

@@ -24,11 +24,16 @@ import type { SessionContext } from "../session/session_context.ts";
 import type { TurnTracker } from "../session/turn_tracker.ts";
 import type { LoopContract } from "./loop_contract.ts";
 
-/**
- * Maximum number of emissions whose handlers have not ended. Parallel tool calls stay far below it; a handler
- * that emits the event that it handles would never end, and its log has no entry before.
- */
-const MAX_OPEN_EMISSIONS = 512;
+/** Emissions within each other on the stack: more are those of a handler that emits its own event at once. */
+const MAX_NESTED = 100;
+/** Emissions of one module whose handlers have not ended: more are those of such a handler after a wait. */
+const MAX_OPEN = 10_000;
+
+/** A module as an emitter of events. */
+export interface Emitter {
+  /** Its emissions whose handlers have not ended. */
+  open: number;
+}
 
 /** Answers of the handlers of one `emitAndCollect`. */
 interface Collection {
@@ -43,8 +48,8 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
   readonly #contract: LoopContract;
   readonly #handlers: HandlerList;
   #defaults: JsonObject;
-  /** Emissions whose handlers have not ended. */
-  #open = 0;
+  /** Emissions on the stack. */
+  #nested = 0;
   /** `module event` of results without effect that were reported. */
   #ignored: Set<string> | null = null;
 
@@ -96,52 +101,84 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
   /**
    * Takes an event from its emitter to the log: see src/docs/architecture.md#the-way-of-one-event. Not async:
    * see src/docs/performance.md#promises-on-the-hot-path.
+   *
+   * @param emitter The module that emits it; null for the kernel.
    */
-  emit(event: string, payload: JsonObject | null = null): Promise<Emission> {
-    return this.#emit(event, payload ?? {}, null);
+  emit(
+    event: string,
+    payload: JsonObject | null = null,
+    emitter: Emitter | null = null,
+  ): Promise<Emission> {
+    return this.#emit(event, payload ?? {}, null, emitter);
   }
 
   async emitAndCollect(
     event: string,
     payload: JsonObject | null = null,
     timeout_s = 1,
+    emitter: Emitter | null = null,
   ): Promise<JsonObject[]> {
     const collection: Collection = { timeout_s, answers: [] };
-    await this.#emit(event, toFrozenObject(payload), collection);
+    await this.#emit(event, toFrozenObject(payload), collection, emitter);
     return collection.answers;
   }
 
-  #emit(event: string, data: JsonObject, collection: Collection | null): Promise<Emission> {
+  #emit(
+    event: string,
+    data: JsonObject,
+    collection: Collection | null,
+    emitter: Emitter | null,
+  ): Promise<Emission> {
     try {
       const preceding = this.#contract.before(event, data);
-      if (preceding) return preceding.then(() => this.#pass(event, data, collection));
-      return this.#pass(event, data, collection);
+      if (preceding) return preceding.then(() => this.#pass(event, data, collection, emitter));
+      return this.#pass(event, data, collection, emitter);
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  #pass(event: string, payload: JsonObject, collection: Collection | null): Promise<Emission> {
+  #pass(
+    event: string,
+    payload: JsonObject,
+    collection: Collection | null,
+    emitter: Emitter | null,
+  ): Promise<Emission> {
     const data = this.#tracker.prepare(event, payload);
     if (data === null) return Promise.resolve(noopEmission(payload));
     const handlers = this.#handlers.of(event);
     if (handlers.length > 0 || this.#session.host.recordedResult !== undefined) {
-      this.#checkOpen(event);
-      this.#open++;
-      const handled = collection === null
-        ? this.#handle(handlers, event, data)
-        : this.#collect(handlers, event, data, collection);
-      return handled.finally(() => this.#open--).then((emission) => this.#append(event, emission, data));
+      const handled = this.#callHandlers(handlers, event, data, collection, emitter);
+      return handled.then((emission) => this.#append(event, emission, data));
     }
     return this.#append(event, noopEmission(data), data);
   }
 
-  #checkOpen(event: string): void {
-    if (this.#open < MAX_OPEN_EMISSIONS) return;
-    throw new PreampError(
-      "module_invalid",
-      `Cannot emit "${event}": ${MAX_OPEN_EMISSIONS} emissions wait for their handlers; does a handler emit the event that it handles?`,
-    );
+  /** @throws {PreampError} for a handler that emits the event that it handles, again and again. */
+  #callHandlers(
+    handlers: readonly ChainHandler[],
+    event: string,
+    data: JsonObject,
+    collection: Collection | null,
+    emitter: Emitter | null,
+  ): Promise<Emission> {
+    if (this.#nested >= MAX_NESTED || (emitter && emitter.open >= MAX_OPEN)) {
+      throw new PreampError(
+        "module_invalid",
+        `Cannot emit "${event}": too many emissions wait for their handlers; does one emit the event that it handles?`,
+      );
+    }
+    this.#nested++;
+    try {
+      const handled = collection === null
+        ? this.#handle(handlers, event, data)
+        : this.#collect(handlers, event, data, collection);
+      if (emitter === null) return handled;
+      emitter.open++;
+      return handled.finally(() => emitter.open--);
+    } finally {
+      this.#nested--;
+    }
   }
 
   #append(event: string, emission: Emission, data: JsonObject): Promise<Emission> {

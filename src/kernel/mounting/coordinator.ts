@@ -40,12 +40,15 @@ export class ModuleCoordinator implements Coordinator {
   #hooks: HookRegistry | null = null;
   readonly #shared: SessionParts;
   readonly #type: ModuleType;
+  /** Whether the module is the orchestrator or the context manager, or has mounted one. */
+  #runs_turn: boolean;
   #draft: Draft | null = { mounted: [], handlers: [], cleanups: [], effects: [] };
 
   constructor(shared: SessionParts, module_id: string, type: ModuleType) {
     this.#shared = shared;
     this.module_id = module_id;
     this.#type = type;
+    this.#runs_turn = type === "orchestrator" || type === "context";
   }
 
   /** The module's hook registry; created on first use, because many modules register no handler. */
@@ -53,7 +56,7 @@ export class ModuleCoordinator implements Coordinator {
     return this.#hooks ??= new DraftHooks(
       this.#shared.hooks,
       this.module_id,
-      this.#type === "orchestrator" || this.#type === "context",
+      () => this.#runs_turn,
       () => this.#draft,
       (event, reason) =>
         this.#shared.session.host.warn(
@@ -124,6 +127,7 @@ export class ModuleCoordinator implements Coordinator {
         return Promise.resolve();
       }
       const mounted = resolveMount(point, module, name);
+      if (mounted.point === "orchestrator" || mounted.point === "context") this.#runs_turn = true;
       if (this.#draft) {
         this.#draft.mounted.push(mounted);
         return Promise.resolve();

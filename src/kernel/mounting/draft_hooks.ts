@@ -9,7 +9,7 @@ import { HookRegistryBase } from "../../sdk/hooks.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type { Cleanup, Disposer, Emission, HookHandler, HookOptions, HookRegistry } from "../../sdk/types.ts";
-import type { Hooks } from "../hooks/hooks.ts";
+import type { Emitter, Hooks } from "../hooks/hooks.ts";
 import type { Mounted } from "./mounts.ts";
 
 interface DraftHandler extends HandlerRegistration {
@@ -32,20 +32,20 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
   readonly #hooks: Hooks;
   readonly #module_id: string;
   readonly #draft: () => Draft | null;
-  /** Events that the module may not emit. */
-  readonly #reserved: ReadonlySet<string>;
+  readonly #runs_turn: () => boolean;
   readonly #onRefused: (event: string, reason: string) => void;
+  readonly #emitter: Emitter = { open: 0 };
   /** Refused events that were reported. */
   #refused: Set<string> | null = null;
 
   /**
-   * @param runs_turn Whether the module is the orchestrator or the context manager.
+   * @param runs_turn Returns whether the module is the orchestrator or the context manager.
    * @param onRefused Called once for each event that the module may not emit and did.
    */
   constructor(
     hooks: Hooks,
     module_id: string,
-    runs_turn: boolean,
+    runs_turn: () => boolean,
     draft: () => Draft | null,
     onRefused: (event: string, reason: string) => void,
   ) {
@@ -53,8 +53,13 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
     this.#hooks = hooks;
     this.#module_id = module_id;
     this.#draft = draft;
-    this.#reserved = runs_turn ? RUNTIME_EVENTS : RESERVED_EVENTS;
+    this.#runs_turn = runs_turn;
     this.#onRefused = onRefused;
+  }
+
+  /** The events that the module may not emit. */
+  get #reserved(): ReadonlySet<string> {
+    return this.#runs_turn() ? RUNTIME_EVENTS : RESERVED_EVENTS;
   }
 
   /** @throws {PreampError} when the session has the maximum number of handlers. */
@@ -83,14 +88,14 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
   }
 
   emit(event: string, data?: JsonObject | null): Promise<Emission> {
-    if (!this.#reserved.has(event)) return this.#hooks.emit(event, data);
+    if (!this.#reserved.has(event)) return this.#hooks.emit(event, data, this.#emitter);
     this.#refuse(event);
     return Promise.resolve(noopEmission(data ?? {}));
   }
 
   emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]> {
     if (!this.#reserved.has(event) && !GATES.has(event)) {
-      return this.#hooks.emitAndCollect(event, data, timeout_s);
+      return this.#hooks.emitAndCollect(event, data, timeout_s, this.#emitter);
     }
     this.#refuse(event);
     return Promise.resolve([]);

@@ -205,8 +205,7 @@ export class Session {
           await this.#session.hooks.emit("module:on_session_ready_failed", failure);
         }
       }
-      const { context, orchestrator } = this.#parts.mounts;
-      if (!context || !orchestrator) throw unmounted(context ? "orchestrator" : "context manager");
+      const context = this.#requireMounts();
       if (history && history.length > 0) await context.load(history);
       if (parent_id && !continued) {
         await this.#session.hooks.emit("session:fork", {
@@ -255,7 +254,7 @@ export class Session {
     try {
       if (!this.#announced) await this.#announce();
       session.turn = createTurn(session, prompt, options);
-      this.mounts.turn_context = this.#context;
+      this.mounts.turn_context = this.#requireMounts();
       // a session without an orchestrator is not initialised
       const { coordinator } = this.#modules.find((module) => module.spec.type === "orchestrator")!;
       return await runTurn(session.turn, { ...this.#parts, coordinator }, options);
@@ -276,7 +275,7 @@ export class Session {
       ...this.#metadata(),
     });
     if (!continued) {
-      if (plan.system !== undefined) await this.#context.addMessage(systemMessage(plan.system));
+      if (plan.system !== undefined) await this.#requireMounts().addMessage(systemMessage(plan.system));
     } else await this.#replaceSystem(plan.system);
   }
 
@@ -300,7 +299,7 @@ export class Session {
     const before = index < 0 ? undefined : history[index]!.content;
     if (before === system) return;
     const rest = history.filter((_, at) => at !== index);
-    await this.#context.setMessages(system === undefined ? rest : [systemMessage(system), ...rest]);
+    await this.#requireMounts().setMessages(system === undefined ? rest : [systemMessage(system), ...rest]);
   }
 
   /** Cancels the turn; emits `cancel:requested` at the first request only. */
@@ -322,8 +321,13 @@ export class Session {
     this.#cleaned = true;
     if (this.#initialized === null) return; // never initialised
     const { hooks } = this.#session;
-    await hooks.emit("session:end", { session_id: this.session_id, status });
-    await hooks.emit("session:cleanup", await runCleanups(this.#parts));
+    let report: JsonObject;
+    try {
+      await hooks.emit("session:end", { session_id: this.session_id, status });
+    } finally {
+      report = { ...await runCleanups(this.#parts) }; // also when the entry cannot be stored
+    }
+    await hooks.emit("session:cleanup", report);
     const written = this.#session.writeState();
     if (written) await written;
   }
@@ -333,8 +337,15 @@ export class Session {
     await endGuests(this.#parts);
   }
 
-  get #context(): ContextGuard {
-    return this.#parts.mounts.context!; // a session without one is not initialised
+  /**
+   * Returns the context manager.
+   * @throws {PreampError} when a module unmounted it, or the orchestrator.
+   */
+  #requireMounts(): ContextGuard {
+    const { context, orchestrator } = this.#parts.mounts;
+    if (context && orchestrator) return context;
+    const label = context ? "orchestrator" : "context manager";
+    throw new PreampError("module_load_failed", `Cannot run without ${label}: a module unmounted it`);
   }
 
   get mounts(): Mounts {
@@ -344,11 +355,6 @@ export class Session {
 
 function systemMessage(text: string): Message {
   return { role: "system", content: text, metadata: { source: "plan" } };
-}
-
-/** Creates the error for a session whose modules unmounted what it requires. */
-function unmounted(label: string): PreampError {
-  return new PreampError("module_load_failed", `Cannot initialize without ${label}: a module unmounted it`);
 }
 
 /** Creates the error for a session without a mounted provider; the run is refused before it starts. */

@@ -250,15 +250,14 @@ const ENDINGS: ReadonlySet<string> = new Set([
  * Returns the index of the first entry after a run was cancelled immediately that had been cancelled
  * gracefully before; Infinity for any other run. The log has no entry for the second request.
  */
-export function secondCancelOf(entries: readonly Entry[]): number {
-  const root_id = entries[0]?.session_id;
-  const own = entries.filter(({ event, session_id }) =>
-    session_id === root_id && event.startsWith("cancel:")
-  );
+export function secondCancelOf(entries: readonly Entry[], of = entries[0]?.session_id): number {
+  const is_root = of === entries[0]?.session_id;
+  const own = entries.filter(({ event, session_id }) => session_id === of && event.startsWith("cancel:"));
   const requested = own.find(({ event }) => event === "cancel:requested");
   const completed = own.find(({ event }) => event === "cancel:completed");
   if (requested?.data.state !== "graceful" || completed?.data.was_immediate !== true) return Infinity;
-  return entries.slice(0, completed.seq - 1).findLastIndex(({ event, data }) =>
-    !ENDINGS.has(event) && !(event === "task:agent_completed" && data.status === "cancelled")
+  return entries.slice(0, completed.seq - 1).findLastIndex(({ event, data, session_id }) =>
+    (is_root || session_id === of) && !ENDINGS.has(event) &&
+    !(event === "task:agent_completed" && data.status === "cancelled")
   ) + 1;
 }

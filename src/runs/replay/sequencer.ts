@@ -82,7 +82,7 @@ export class Sequencer {
   readonly finished = this.#finished.promise;
   #is_finished = false;
   #position = 0;
-  #second_cancel: number;
+  readonly #second_cancels = new Map<string, number>();
   /** Aborted when an entry comes. */
   #idle = new AbortController();
   /** The next entry, after no session has emitted anything for a short time: it is not expected any more. */
@@ -90,7 +90,12 @@ export class Sequencer {
 
   constructor(options: SequencerOptions) {
     this.#options = options;
-    this.#second_cancel = secondCancelOf(options.entries);
+    const root_id = options.entries[0]?.session_id ?? "";
+    for (const id of new Set([root_id, ...options.entries.map(({ session_id }) => session_id)])) {
+      const index = secondCancelOf(options.entries, id);
+      if (index < Infinity) this.#second_cancels.set(id, index);
+      if (id === root_id && index < Infinity) break; // also cancels the sub-agents
+    }
     this.#is_redacted = JSON.stringify(options.entries).includes(REDACTED);
   }
 
@@ -208,9 +213,10 @@ export class Sequencer {
 
   #advance(): void {
     for (let next = this.#next; next && !this.#is_finished; next = this.#next) {
-      if (this.#position >= this.#second_cancel) {
-        this.#second_cancel = Infinity;
-        void this.#sessions.values().next().value?.session.cancel("immediate"); // the run's own session
+      for (const [id, index] of this.#second_cancels) {
+        if (this.#position < index) continue;
+        this.#second_cancels.delete(id);
+        void this.#sessions.get(id)?.session.cancel("immediate");
       }
       if (!this.#step(next)) break;
     }

@@ -14,7 +14,7 @@ import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Prompt } from "../../sdk/types.ts";
 import { ConflictError, type Fence } from "../../store/store.ts";
-import { ApprovalQueue } from "./approvals.ts";
+import { ApprovalQueue } from "./approval_queue.ts";
 import type { LogLimits, RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
 import { Spawner } from "../subagents/spawner.ts";
 import { RunLog } from "./run_log.ts";

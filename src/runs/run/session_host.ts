@@ -26,7 +26,7 @@ import type { ModuleReporter, RunnablePlan, RunsDeps, SecretSink } from "../port
 import { type SavedSession, statusFrom } from "../storage/session_store.ts";
 import type { Caller, CreateOptions } from "../types.ts";
 import { knownApproval } from "./approval_memory.ts";
-import type { ApprovalQueue } from "./approvals.ts";
+import type { ApprovalQueue } from "./approval_queue.ts";
 import type { RunLog } from "./run_log.ts";
 import { recordContextUsage, type RunProjection } from "./run_projection.ts";
 import type { RunWaiters } from "./run_waiters.ts";

@@ -35,6 +35,11 @@ export interface CallModelOptions {
   iteration: number;
   /** Attempts after the first one, for a provider that does not retry itself. Default: 2. */
   max_retries?: number;
+  /**
+   * `coordinator.clock.monotonic()` at the start of the turn: no retry waits beyond `max_duration_s` after
+   * it. Default: now.
+   */
+  started_ms?: number;
 }
 
 /**
@@ -50,9 +55,10 @@ export async function callModel(
   request: ChatRequest,
   options: CallModelOptions,
 ): Promise<ChatResponse> {
-  const { hooks, coordinator, iteration, max_retries = DEFAULT_MAX_RETRIES } = options;
+  const { hooks, coordinator, iteration, max_retries = DEFAULT_MAX_RETRIES, started_ms } = options;
   const newId = (prefix: string) => coordinator.newId(prefix);
-  const calls = new ModelCalls({ hooks, coordinator, max_retries, throttle: new CallThrottle(0), newId });
+  const deps = { hooks, coordinator, max_retries, throttle: new CallThrottle(0), newId };
+  const calls = new ModelCalls(deps, started_ms);
   const answer = await calls.call(chosen, request, iteration, true); // the caller has no smaller view
   if (answer instanceof FailedCall) throw answer.error;
   return answer;
@@ -90,9 +96,10 @@ export class ModelCalls {
   /** The AbortError that a provider threw; the turn then counts as cancelled. */
   aborted: unknown = undefined;
 
-  constructor(deps: ModelCallDeps) {
+  /** @param started_ms Start of the turn. Default: now. */
+  constructor(deps: ModelCallDeps, started_ms = deps.coordinator?.clock.monotonic() ?? 0) {
     this.#deps = deps;
-    this.#started_ms = deps.coordinator?.clock.monotonic() ?? 0;
+    this.#started_ms = started_ms;
   }
 
   /**

@@ -31,8 +31,11 @@ Deno.test("write() to stdout waits while a non-blocking pipe is full, and ends a
   assertThrows(() => written("out", "one two three", [full()]), Error, "No space left");
 });
 
-Deno.test("write() to stderr never fails", () => {
-  for (const failure of [new WouldBlock(), new BrokenPipe(), full()]) {
+Deno.test("write() to stderr never fails, and waits a second while a non-blocking pipe is full", () => {
+  for (const failure of [new BrokenPipe(), full()]) {
     assertEquals(written("err", "one two three", [null, failure]), "one ");
   }
+  const waits = (count: number) => Array.from({ length: count }, () => new WouldBlock());
+  assertEquals(written("err", "one two three", [null, ...waits(2)]), "one two three");
+  assertEquals(written("err", "one two three", [null, ...waits(200)]), "one ");
 });

@@ -293,26 +293,31 @@ Deno.test("emit() appends the data that handlers left, with their verdict", asyn
 });
 
 Deno.test("a handler that emits the event that it handles is stopped, at once or after a wait", async () => {
-  for (const waits of [false, true]) {
+  for (const [waits, levels] of [[false, 100], [true, 10_000]] as const) {
     const { hooks, entries, warnings } = registry();
+    const module = { open: 0 };
     hooks.register(
       "x",
       async (event) => {
         if (waits) await null;
-        await hooks.emit(event, {});
+        await hooks.emit(event, {}, module);
         return { action: "continue" };
       },
       0,
       "again",
     );
-    assertEquals((await hooks.emit("x", {})).action, "continue");
-    assertEquals([entries.length, warnings.length], [512, 1]);
-    assertMatch(
-      warnings[0]!,
-      /^Hook "again" failed on x: Cannot emit "x": 512 emissions wait for their handlers/,
-    );
-    hooks.unregister("again");
-    hooks.register("x", answer({ action: "deny", reason: "no" }));
-    assertEquals((await hooks.emit("x", {})).action, "deny"); // none is open any more
+    assertEquals((await hooks.emit("x", {}, module)).action, "continue");
+    assertEquals([entries.length, warnings.length, module.open], [levels, 1, 0]);
+    assertMatch(warnings[0]!, /^Hook "again" failed on x: Cannot emit "x": too many emissions wait/);
   }
+});
+
+Deno.test("emissions of a module that wait for their handlers are limited, those of the kernel are not", async () => {
+  const { hooks } = registry();
+  hooks.register("slow", () => new Promise(() => {}));
+  const module = { open: 0 };
+  for (let count = 0; count < 10_000; count++) void hooks.emit("slow", {}, module);
+  await assertRejects(() => hooks.emit("slow", {}, module), Error, 'Cannot emit "slow"');
+  hooks.register("session:end", () => null);
+  assertEquals((await hooks.emit("session:end", {})).action, "continue");
 });

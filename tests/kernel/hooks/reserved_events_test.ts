@@ -66,6 +66,21 @@ Deno.test("a loop and a context cannot emit the session's events", async () => {
   assertEquals(warnings.filter(({ code }) => code === "event_reserved").length, 2 * events.length);
 });
 
+Deno.test("a hook that mounts a context manager may emit its events", async () => {
+  const { run, names, warnings } = kit({
+    hooks: [async (coordinator) => {
+      await listContext(coordinator);
+      coordinator.hooks.register("execution:start", async () => {
+        await coordinator.hooks.emit("context:pre_compact", {});
+        return null;
+      });
+    }],
+  });
+  await run();
+  assertEquals(names().includes("context:pre_compact"), true);
+  assertEquals(warnings.map(({ code }) => code), ["module_overwritten"]);
+});
+
 Deno.test("emitAndCollect() takes the way of emit(): an event that a turn has once is in the log once", async () => {
   const { run, turn, warnings } = kit({
     orchestrator: loopOf(async (hooks) => {

@@ -4,9 +4,10 @@ import type { Coordinator, Orchestrator } from "../../../src/sdk/types.ts";
 import { assertEquals } from "../../assert.ts";
 import { calls, kit, type PlanOptions, tool } from "../../support/sessions.ts";
 
-/** A loop that calls models and tools until an answer has no call. */
-async function ownLoop(coordinator: Coordinator): Promise<void> {
+/** A loop that calls models and tools until an answer has no call. `used_ms`: time that the turn has used. */
+async function loopAfter(coordinator: Coordinator, used_ms: number): Promise<void> {
   const { cancellation, session_id } = coordinator;
+  const started_ms = coordinator.clock.monotonic() - used_ms;
   const execute: Orchestrator["execute"] = async (prompt, context, providers, tools, hooks) => {
     await context.addMessage({ role: "user", content: String(prompt) });
     const chosen = chooseProvider(providers);
@@ -14,7 +15,8 @@ async function ownLoop(coordinator: Coordinator): Promise<void> {
       const asked = await hooks.emit("provider:request", { provider: chosen.name, iteration });
       await coordinator.processHookResult(asked, "provider:request");
       const messages = await context.getMessagesForRequest({ provider: chosen.provider });
-      const response = await callModel(chosen, { messages }, { hooks, coordinator, iteration });
+      const options = { hooks, coordinator, iteration, started_ms };
+      const response = await callModel(chosen, { messages }, options);
       await context.addMessage(assistantMessage(response));
       if (!response.tool_calls) return String(response.content[0]?.text);
       const batch = await runToolCalls(response.tool_calls, {
@@ -32,6 +34,8 @@ async function ownLoop(coordinator: Coordinator): Promise<void> {
   };
   await coordinator.mount("orchestrator", { execute });
 }
+
+const ownLoop = (coordinator: Coordinator) => loopAfter(coordinator, 0);
 
 Deno.test("callModel() and runToolCalls() make a loop with the log of the built-in one", async () => {
   const plan = (): PlanOptions => ({ providers: [[calls(["t"]), "it is done"]], tools: [tool("t")] });
@@ -58,5 +62,20 @@ Deno.test("callModel() repeats a passing failure, reports the last one and throw
     assertEquals([outcome.status, data("provider:retry").length, data("provider:error").length], [
       ...(failures === 2 ? ["completed", 2, 0] as const : ["failed", 2, 1] as const),
     ]);
+  }
+});
+
+Deno.test("callModel() does not wait for a retry beyond the time of the turn", async () => {
+  const error = { type: "LLMError" as const, message: "no", status_code: 503, retryable: true };
+  for (const [left_ms, retries] of [[60_000, 1], [1, 0]] as const) {
+    const { run, data, clock } = kit({
+      providers: [[{ error }, "answered"]],
+      limits: { max_duration_s: 300 },
+      orchestrator: (coordinator) => loopAfter(coordinator, 300_000 - left_ms),
+    });
+    const ended = run();
+    await clock.advance(60_000);
+    await ended;
+    assertEquals(data("provider:retry").length, retries);
   }
 });
