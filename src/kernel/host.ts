@@ -29,10 +29,7 @@ export interface OpenedModule {
    * nothing to stop.
    */
   close?(): Promise<void>;
-  /**
-   * Returns the location in the author's files where an error was thrown, as `<url>:<line>:<column>`. Never
-   * throws.
-   */
+  /** Returns where in the author's files an error was thrown, as `<url>:<line>:<column>`. Never throws. */
   placeOf?(error: unknown): string | undefined;
 }
 

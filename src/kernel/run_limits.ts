@@ -56,10 +56,7 @@ export class RunLimitGuard {
   #used_ms = 0;
   #over: PreampError | null = null;
   #started_at: number | null = null;
-  /**
-   * Running sessions, and pending approvals: the clock runs while there is a running session and no pending
-   * approval.
-   */
+  /** The clock runs while there is a running session and no pending approval. */
   #working = 0;
   #waiting = 0;
   #stop_timer: (() => void) | null = null;

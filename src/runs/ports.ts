@@ -22,10 +22,7 @@ export interface RunnablePlan {
   registerSecrets(secrets: SecretSink): void;
   /** Prepares the plans of sub-agents. Absent: the plan allows none. */
   readonly agents?: AgentPlans;
-  /**
-   * Fetches and verifies the modules that are not compiled in, without executing them. A failure leaves no
-   * run.
-   */
+  /** Fetches and verifies modules that are not built in, without executing them. A failure leaves no run. */
   load?(): Promise<void> | void;
   /** Opens a module and expands its config. `reporter` receives the module's warnings and console lines. */
   open(spec: ModuleSpec, secrets: SecretSink, reporter: ModuleReporter): Promise<OpenedModule> | OpenedModule;

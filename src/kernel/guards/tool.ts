@@ -1,7 +1,4 @@
-/**
- * The guard around a tool: a call runs only if its gate allowed exactly this input, is counted, and has a
- * deadline.
- */
+/** The guard around a tool: a call is counted, has a deadline, and runs only with the allowed input. */
 import { errorCode, errorMessage, errorName, PreampError } from "../../sdk/errors.ts";
 import {
   deepFreeze,

@@ -24,10 +24,7 @@ export interface Draft {
   effects: (() => void)[];
 }
 
-/**
- * The hook registry of one module. Registrations of a draft wait for its commit; all other calls are
- * forwarded.
- */
+/** The hook registry of one module. Registrations of a draft wait for its commit. */
 export class DraftHooks extends HookRegistryBase implements HookRegistry {
   readonly #hooks: Hooks;
   readonly #module_id: string;

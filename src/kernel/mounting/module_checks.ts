@@ -23,10 +23,7 @@ export function failed(name: string, message: string, severity: "error" | "warni
   return { name, passed: false, severity, message };
 }
 
-/**
- * Checks an object that a module of this type mounted. A method may declare fewer parameters than it is
- * called with.
- */
+/** Checks an object that a module of this type mounted. A method may declare fewer parameters. */
 export function checkInstance(type: ModuleType, instance: unknown): Check[] {
   switch (type) {
     case "tool":

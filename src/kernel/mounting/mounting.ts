@@ -127,10 +127,7 @@ async function checkedConfig(opened: OpenedModule): Promise<JsonObject | Skip> {
   }
 }
 
-/**
- * Waits for `mount` with the module's load timeout. After the timeout, the module can only change a discarded
- * draft.
- */
+/** Waits for `mount` with the module's load timeout. After it, a module can only change a discarded draft. */
 function withLoadTimeout(
   mounted: unknown,
   { session }: SessionParts,
@@ -211,10 +208,7 @@ function announceMounted(
 /** Maximum characters of a text, and names in `provides`, of a module's description of itself. */
 const MAX_DESCRIPTION = { text: 128, names: 64 };
 
-/**
- * Returns name, version and `provides` of a module, from its export `module` or the metadata that `mount`
- * returned.
- */
+/** Returns name, version and `provides` of a module, from its export `module` or what `mount` returned. */
 function describeModule({ module: info }: Module, outcome: MountOutcome): JsonObject {
   const metadata = outcome.kind === "metadata" ? outcome.metadata : {};
   const exported: JsonObject = isObject(info) ? { ...info } : {};

@@ -39,10 +39,7 @@ export function resolveMount(point: string, module: unknown, name?: string | { n
   return { point: many, name: key, module };
 }
 
-/**
- * The mounted objects of a session. The maps are live: a tool that is mounted during a turn is in the next
- * request.
- */
+/** Mounted objects of a session. The maps are live: a tool mounted during a turn is in the next request. */
 export class Mounts {
   orchestrator: Orchestrator | null = null;
   context: ContextGuard | null = null;

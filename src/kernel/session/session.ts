@@ -159,10 +159,7 @@ export class Session {
     };
   }
 
-  /**
-   * Returns the model ids of the first provider that is mounted under one of these names; empty when it lists
-   * none.
-   */
+  /** Returns the model ids of the first provider mounted under one of these names; empty if it lists none. */
   async modelsOf(names: readonly string[]): Promise<string[]> {
     const { providers } = this.#parts.mounts;
     const name = names.find((candidate) => providers.get(candidate) !== undefined);
@@ -312,10 +309,7 @@ export class Session {
     return this.#session.emitCancelRequested();
   }
 
-  /**
-   * Emits `session:end`, runs the cleanups in reverse order and emits `session:cleanup`. A second call does
-   * nothing.
-   */
+  /** Emits `session:end`, runs the cleanups in reverse order, emits `session:cleanup`. Once. */
   async cleanup(status: string): Promise<void> {
     if (this.#cleaned) return;
     this.#cleaned = true;

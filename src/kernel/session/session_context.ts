@@ -1,7 +1,4 @@
-/**
- * State and collaborators that all parts of one session share: they append entries to the log, and cancel the
- * turn.
- */
+/** What all parts of one session share: its state, appending entries to the log, cancelling the turn. */
 import { errorMessage } from "../../sdk/errors.ts";
 import { eventsWith } from "../../sdk/events.ts";
 import { type JsonObject, toOwnObject } from "../../sdk/json.ts";
@@ -129,19 +126,13 @@ export class SessionContext {
     return this.host.record(entry);
   }
 
-  /**
-   * Appends `session:state` with the keys of `session_state` that modules assigned since the last call, if
-   * any.
-   */
+  /** Appends `session:state` with the keys of `session_state` assigned since the last call, if any. */
   writeState(): Promise<void> | void {
     const set = this.state.takeChanges();
     if (set) return this.write("session:state", { set });
   }
 
-  /**
-   * Appends the entry of an emission: its data without the fields of the envelope, unless the emitter set
-   * them.
-   */
+  /** Appends an emission: its data without the fields of the envelope, unless the emitter set them. */
   writeEmission(event: string, emission: Emission, emitted: JsonObject): Promise<void> | void {
     const data = emission.data === emitted ? emitted : withoutEnvelope(emission.data, emitted);
     return this.write(event, toOwnObject(data), verdictOf(emission));

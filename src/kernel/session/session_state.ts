@@ -1,7 +1,4 @@
-/**
- * `coordinator.session_state`: data that modules keep between runs. Tracks which top-level keys were
- * assigned.
- */
+/** `coordinator.session_state`: data that modules keep between runs, and which of its keys were assigned. */
 import { type JsonObject, toPlain } from "../../sdk/json.ts";
 
 /** The state of one session. Modules receive `view`; assigning a top-level key marks the key as changed. */
@@ -25,10 +22,7 @@ export class SessionState {
     this.#max_bytes = max_bytes;
   }
 
-  /**
-   * The object that modules receive. An assigned value is copied, so that later changes inside it have no
-   * effect.
-   */
+  /** The object that modules receive. Assigned values are copied: later changes inside have no effect. */
   get view(): JsonObject {
     return this.#view ??= new Proxy(this.#values, new StateTraps((key, value) => this.#assign(key, value)));
   }
@@ -69,10 +63,7 @@ export class SessionState {
   }
 }
 
-/**
- * Proxy handler of the view. A class, because an object literal would create each function again for every
- * session.
- */
+/** Proxy handler of the view. A class: an object literal would create its functions for each session. */
 class StateTraps implements ProxyHandler<JsonObject> {
   readonly #assign: (key: string, value: unknown) => boolean;
 

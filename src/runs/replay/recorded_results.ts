@@ -69,10 +69,7 @@ function questionOf({ seq, event, data, verdict }: Entry, recorded: RecordedEven
   };
 }
 
-/**
- * Returns the decision on a question: null when there was no approval system, undefined when it is not
- * recorded.
- */
+/** Returns the decision on a question: null without an approval system, undefined if it is not recorded. */
 export function decisionOf(
   recorded: RecordedEvents,
   approval_id: string,
@@ -88,10 +85,7 @@ export function decisionOf(
   return { decision, reason, decided_by };
 }
 
-/**
- * Returns a session's cleanup report, completed with the recorded results of modules that do not run in a
- * replay.
- */
+/** Returns a session's cleanup report with the recorded results of modules that do not run in a replay. */
 export function withRecordedCleanups(report: JsonObject, recorded: RecordedEvents): JsonObject {
   const in_log = recorded.find(0, ({ event }) => event === "session:cleanup")?.data;
   if (!in_log || !Array.isArray(in_log.failed) || !Array.isArray(report.failed)) return report;

@@ -1,7 +1,4 @@
-/**
- * Stubs of the providers, tools and hooks of a recorded run: same names and schemas, results from the
- * recording.
- */
+/** Stubs of a recorded run's providers, tools and hooks: same names and schemas, recorded results. */
 import type { Entry } from "../../kernel/host.ts";
 import type { MountedDescriptors, ProviderDescriptor, ToolDescriptor } from "../../kernel/mounting/mounts.ts";
 import { errorFromLog } from "../../kernel/session/interrupted_turn.ts";

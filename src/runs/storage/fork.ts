@@ -47,10 +47,7 @@ function isOfUser({ role, metadata }: Message): boolean {
   return role === "user" && (metadata?.source === undefined || metadata.source === "user");
 }
 
-/**
- * Returns messages in which every tool call has a result. Calls without one get a result that reports the
- * fork.
- */
+/** Returns messages in which every call has a result. Calls without one get one that reports the fork. */
 export function withAnswers(messages: readonly Message[]): Message[] {
   const whole: Message[] = [];
   let open: { id: string; name: string }[] = [];

@@ -47,10 +47,7 @@ export interface BatchResult {
   limited: boolean;
 }
 
-/**
- * Runs the calls, at most `max_parallel` at once, and resolves to their results. Never rejects because a tool
- * failed.
- */
+/** Runs the calls, at most `max_parallel` at once. Resolves to their results, also if a tool failed. */
 export function runToolCalls(calls: readonly ToolCall[], batch: ToolBatch): Promise<BatchResult> {
   const run = new BatchRun(calls, batch);
   const at_once = Math.min(batch.max_parallel, calls.length);
