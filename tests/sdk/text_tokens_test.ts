@@ -151,7 +151,7 @@ function checkShare(texts: fc.Arbitrary<string>, least: number, most: number): v
       const share = shareOf(text);
       assert(share >= least && share <= most, `the estimate is ${share.toFixed(3)} of the count`);
     }),
-    propertyOptions(20, 50, 200),
+    propertyOptions(5, 10, 200),
   );
 }
 
