@@ -12,7 +12,6 @@ import {
   type JsonObject,
   type JsonSchema,
   LLMError,
-  type LLMErrorOptions,
   type LLMErrorType,
   type ModuleInfo,
   normalizePath,
@@ -237,13 +236,13 @@ function throwIfAborted(signal: AbortSignal | undefined): void {
 }
 
 function failureOf({ type = "LLMError", message = "", retryable, ...facts }: JsonObject): LLMError {
-  const { status_code, retry_after, limit_tokens, requested_tokens } = facts as LLMErrorOptions; // written by a loop
+  const number = (fact: unknown) => typeof fact === "number" ? fact : null; // a file may contain anything
   return new LLMError(String(type) as LLMErrorType, String(message), {
     provider: NAME,
     retryable: retryable === true,
-    status_code,
-    retry_after,
-    limit_tokens,
-    requested_tokens,
+    status_code: number(facts.status_code),
+    retry_after: number(facts.retry_after),
+    limit_tokens: number(facts.limit_tokens),
+    requested_tokens: number(facts.requested_tokens),
   });
 }

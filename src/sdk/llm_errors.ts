@@ -247,10 +247,10 @@ export function retryAfterOf(error: unknown): number | null {
     ]
   ) {
     const ms = numeric(headerOf(headers, "retry-after-ms"));
-    if (ms !== undefined) return ms / 1000;
+    if (ms !== null) return ms / 1000;
     const header = headerOf(headers, "retry-after");
     const seconds = numeric(header);
-    if (seconds !== undefined) return seconds;
+    if (seconds !== null) return seconds;
     const date = header !== null && /[a-z]/i.test(header) ? Date.parse(header) : NaN;
     if (Number.isFinite(date)) return Math.max(0, Math.ceil((date - Date.now()) / 1000));
   }
@@ -268,8 +268,8 @@ function headerOf(headers: unknown, name: string): string | null {
   }
 }
 
-function numeric(text: string | null): number | undefined {
-  return text !== null && /^\s*\d+(\.\d+)?\s*$/.test(text) ? Number(text) : undefined;
+function numeric(text: string | null): number | null {
+  return text !== null && /^\s*\d+(\.\d+)?\s*$/.test(text) ? numberOf(Number(text)) : null;
 }
 
 function numberOf(value: unknown): number | null {

@@ -1,6 +1,8 @@
 import * as providerReplay from "../../modules/provider-replay/mod.ts";
+import type { LLMError } from "../../src/sdk/llm_errors.ts";
+import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";
 import type { JsonObject } from "../../src/sdk/types.ts";
-import { assertEquals, assertMatch } from "../assert.ts";
+import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { kit, type KitOptions } from "../support/sessions.ts";
 import type { Service } from "../support/runs.ts";
 import { builtin, play } from "../runs/play.ts";
@@ -43,6 +45,18 @@ Deno.test("provider-replay fails in the recorded attempts that failed", async ()
     ]),
     [["RateLimitError", 429, 3], ["ProviderUnavailableError", 503, undefined]],
   );
+});
+
+Deno.test("provider-replay ignores facts of a recorded failure that are no numbers", async () => {
+  const { events } = await eventsOf("a retry");
+  for (const { event, data } of events as { event: string; data: JsonObject }[]) {
+    if (event === "provider:retry") Object.assign(data, { status_code: "429", retry_after: "soon" });
+  }
+  const coordinator = new TestCoordinator();
+  await providerReplay.mount(coordinator, { recording: { events } });
+  const error = await assertRejects(() => coordinator.providers.replay!.complete({ messages: [] }));
+  const { status_code, retry_after } = error as LLMError;
+  assertEquals([error.name, status_code, retry_after], ["RateLimitError", null, null]);
 });
 
 Deno.test("provider-replay fails after the last recorded answer, and replays a single provider when configured", async () => {

@@ -243,6 +243,7 @@ Deno.test("retryAfterOf() reads a date, and returns null for an unreadable value
   const seconds = at(new Date(Date.now() + 30_000).toUTCString())!;
   assert(seconds >= 28 && seconds <= 31, String(seconds));
   assertEquals([at("Wed, 21 Oct 2015 07:28:00 GMT"), at("soon"), at("-1"), at("")], [0, null, null, null]);
+  assertEquals(at("9".repeat(400)), null); // not a finite number
   const broken = {
     get headers() {
       throw new Error("no");
