@@ -247,17 +247,23 @@ const ENDINGS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the index of the first entry after a run was cancelled immediately that had been cancelled
- * gracefully before; Infinity for any other run. The log has no entry for the second request.
+ * Returns for each session that was cancelled gracefully, then immediately, the index of the first entry
+ * after the second request, which has no entry. That of the run's own session also cancels its sub-agents.
  */
-export function secondCancelOf(entries: readonly Entry[], of = entries[0]?.session_id): number {
-  const is_root = of === entries[0]?.session_id;
-  const own = entries.filter(({ event, session_id }) => session_id === of && event.startsWith("cancel:"));
-  const requested = own.find(({ event }) => event === "cancel:requested");
-  const completed = own.find(({ event }) => event === "cancel:completed");
-  if (requested?.data.state !== "graceful" || completed?.data.was_immediate !== true) return Infinity;
-  return entries.slice(0, completed.seq - 1).findLastIndex(({ event, data, session_id }) =>
-    (is_root || session_id === of) && !ENDINGS.has(event) &&
-    !(event === "task:agent_completed" && data.status === "cancelled")
-  ) + 1;
+export function secondCancelsOf(entries: readonly Entry[]): Map<string, number> {
+  const root_id = entries[0]?.session_id;
+  const second = new Map<string, number>();
+  const cancels = entries.filter(({ event }) => event.startsWith("cancel:"));
+  for (const [id, own] of Map.groupBy(cancels, ({ session_id }) => session_id)) {
+    const requested = own.find(({ event }) => event === "cancel:requested");
+    const completed = own.find(({ event }) => event === "cancel:completed");
+    if (requested?.data.state !== "graceful" || completed?.data.was_immediate !== true) continue;
+    const last = entries.slice(0, completed.seq - 1).findLastIndex(({ event, data, session_id }) =>
+      (id === root_id || session_id === id) && !ENDINGS.has(event) &&
+      !(event === "task:agent_completed" && data.status === "cancelled")
+    );
+    if (id === root_id) return new Map([[id, last + 1]]);
+    second.set(id, last + 1);
+  }
+  return second;
 }

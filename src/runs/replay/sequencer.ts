@@ -17,7 +17,7 @@ import {
   PARALLEL_EVENTS,
   type RecordedEvents,
   RecordedIds,
-  secondCancelOf,
+  secondCancelsOf,
 } from "./recorded_events.ts";
 import { emissionOf, steeringTexts } from "./recorded_results.ts";
 import type { VirtualClock } from "./virtual_clock.ts";
@@ -82,7 +82,8 @@ export class Sequencer {
   readonly finished = this.#finished.promise;
   #is_finished = false;
   #position = 0;
-  readonly #second_cancels = new Map<string, number>();
+  /** Session id → index of the entry before which it is cancelled again, immediately. */
+  readonly #second_cancels: Map<string, number>;
   /** Aborted when an entry comes. */
   #idle = new AbortController();
   /** The next entry, after no session has emitted anything for a short time: it is not expected any more. */
@@ -90,12 +91,7 @@ export class Sequencer {
 
   constructor(options: SequencerOptions) {
     this.#options = options;
-    const root_id = options.entries[0]?.session_id ?? "";
-    for (const id of new Set([root_id, ...options.entries.map(({ session_id }) => session_id)])) {
-      const index = secondCancelOf(options.entries, id);
-      if (index < Infinity) this.#second_cancels.set(id, index);
-      if (id === root_id && index < Infinity) break; // also cancels the sub-agents
-    }
+    this.#second_cancels = secondCancelsOf(options.entries);
     this.#is_redacted = JSON.stringify(options.entries).includes(REDACTED);
   }
 
