@@ -234,15 +234,15 @@ export function formatOf(call: CallSettings, { refused, degradations }: RequestO
     degradations.add("response_format json_schema", "the schema must be that of an object", "instruction");
     return { instruction: instructionOf(wanted) };
   }
-  const strict = wanted.strict === false ? undefined : strictSchema(schema);
-  if (strict && "problem" in strict) {
-    degradations.add("response_format json_schema, strict", strict.problem, "not strict");
-  }
-  const enforced = strict && "schema" in strict ? strict.schema : undefined;
-  const is_strict = enforced !== undefined;
-  return {
-    format: { type: "json_schema", name: nameOf(schema), schema: enforced ?? schema, strict: is_strict },
-  };
+  const name = nameOf(schema);
+  const formatWith = (schema: JsonObject, strict: boolean): FormatRequest => ({
+    format: { type: "json_schema", name, schema, strict },
+  });
+  if (wanted.strict === false) return formatWith(schema, false);
+  const strict = strictSchema(schema);
+  if ("schema" in strict) return formatWith(strict.schema, true);
+  degradations.add("response_format json_schema, strict", strict.problem, "not strict");
+  return formatWith(schema, false);
 }
 
 function instructionOf(format: ResponseFormat): string {
