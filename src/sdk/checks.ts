@@ -1,6 +1,6 @@
 /**
- * Checks without a schema library, because they run on every call: of the fields of data models, and of the
- * size of a provider's answer.
+ * Checks without a schema library, because they run on every call: of the fields of data models, of content
+ * blocks, and of the size of a provider's answer.
  */
 import { PreampError } from "./errors.ts";
 import { isObject } from "./json.ts";
@@ -69,4 +69,9 @@ function requireAtMost(list: unknown, items: string, name: keyof AnswerBounds, b
       bounds[name]
     } ${items} (limits.${name}): received ${list.length}`,
   );
+}
+
+/** Returns whether a content block is a tool call. */
+export function isCallBlock(block: unknown): boolean {
+  return isObject(block) && (block.type === "tool_call" || block.type === "tool_use");
 }

@@ -1,5 +1,5 @@
 /** Data models of model calls: content blocks, messages, requests, responses, usage. */
-import { fieldError, requireObject, requireOneOf, requireText } from "./checks.ts";
+import { fieldError, isCallBlock, requireObject, requireOneOf, requireText } from "./checks.ts";
 import { isObject, type JsonObject, type JsonSchema } from "./json.ts";
 import { parseToolCall, type ToolCall } from "./tools.ts";
 
@@ -351,7 +351,7 @@ export function toChatResponse(
   };
   let calls: unknown = tool_calls;
   if (!Array.isArray(calls) || calls.length === 0) {
-    calls = response.content.filter((block) => block.type === "tool_call" || block.type === "tool_use");
+    calls = response.content.filter(isCallBlock);
   }
   if ((calls as unknown[]).length === 0 && parseToolCalls) {
     // a provider parses calls in its own format

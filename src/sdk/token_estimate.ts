@@ -1,6 +1,7 @@
 /**
  * Estimates the tokens of messages, tool specifications and requests, without a tokenizer.
  */
+import { isCallBlock } from "./checks.ts";
 import { Argument, knownTokens, setTokens } from "./frozen_data.ts";
 import { isObject, type JsonObject } from "./json.ts";
 import type { Message, ToolSpec } from "./messages.ts";
@@ -75,8 +76,7 @@ function blockTokens(block: unknown, count: CountText): number {
 }
 
 function hasCallBlocks(content: unknown): boolean {
-  return Array.isArray(content) &&
-    content.some((block) => isObject(block) && (block.type === "tool_call" || block.type === "tool_use"));
+  return Array.isArray(content) && content.some(isCallBlock);
 }
 
 function callTokens(call: unknown, count: CountText): number {

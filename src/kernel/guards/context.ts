@@ -1,7 +1,7 @@
 /** The guard around a context manager: logs every write, and keeps each tool call followed by its result. */
+import { isCallBlock } from "../../sdk/checks.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toFrozenObject, toPlain } from "../../sdk/json.ts";
-import { isCallBlock } from "../../sdk/loop/assistant_message.ts";
 import { methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type { ContextManager, Message, RequestOptions } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";

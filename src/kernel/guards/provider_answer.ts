@@ -3,9 +3,8 @@
  * the loop share. Each call has a unique id and one block in the content, so that a loop that stores only the
  * content still pairs calls with results.
  */
-import { checkAnswerBounds } from "../../sdk/checks.ts";
+import { checkAnswerBounds, isCallBlock } from "../../sdk/checks.ts";
 import { isObject, jsonEqual, toFrozen, toFrozenObject, toFrozenOwn } from "../../sdk/json.ts";
-import { isCallBlock } from "../../sdk/loop/assistant_message.ts";
 import { toChatResponse, Usage } from "../../sdk/messages.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { parseToolCall } from "../../sdk/tools.ts";

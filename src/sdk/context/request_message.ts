@@ -12,6 +12,7 @@ import {
   toBlocks,
   toFrozenObject,
 } from "../base.ts";
+import { isCallBlock } from "../checks.ts";
 
 /**
  * Returns a message as frozen plain data. Its tokens are counted once, and its unchanged parts are shared.
@@ -89,7 +90,7 @@ export function callsOf(message: Message): CallName[] {
   let position = 0;
   for (let index = 0; index < message.content.length; index++) { // perf: an iterator allocates an object a step
     const block = message.content[index]!; // below the length
-    if (block.type !== "tool_call" && block.type !== "tool_use") continue;
+    if (!isCallBlock(block)) continue;
     if (idOf(block.id) === listed[position++]?.id) continue; // most blocks are in the order of the calls
     ids ??= new Set(listed.map(({ id }) => id));
     if (!ids.has(idOf(block.id))) calls.push(callName(block));

@@ -1,4 +1,5 @@
 /** Converts an answer to log data and to the stored message; finds the answer at which a turn resumes. */
+import { isCallBlock } from "../checks.ts";
 import { isObject, type JsonObject, toFrozenOwn } from "../json.ts";
 import { type ChatResponse, type Message, type StoredToolCall, textOf } from "../messages.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
@@ -13,11 +14,6 @@ export function isCut(response: ChatResponse): boolean {
 /** Returns an answer without its tool calls. */
 export function withoutCalls({ tool_calls: _, ...response }: ChatResponse): ChatResponse {
   return { ...response, content: response.content.filter((block) => !isCallBlock(block)) };
-}
-
-/** Returns whether a content block is a tool call. */
-export function isCallBlock(block: unknown): boolean {
-  return isObject(block) && (block.type === "tool_call" || block.type === "tool_use");
 }
 
 /** Returns the `response` of `provider:response`: all that resuming and replaying need. */

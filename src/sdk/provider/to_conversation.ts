@@ -2,6 +2,7 @@
  * Makes the conversation of a request from its messages: roles, pairs of calls and results, valid ids and
  * text.
  */
+import { isCallBlock } from "../checks.ts";
 import { isObject, type JsonObject, toPlain } from "../json.ts";
 import { type ContentBlock, type Message, textOf, toBlocks } from "../messages.ts";
 import {
@@ -130,7 +131,7 @@ class Builder {
     };
     const in_content = new Set<string>();
     for (const block of toBlocks(message.content)) {
-      if (isCall(block)) {
+      if (isCallBlock(block)) {
         in_content.add(String(block.id));
         addCall(block);
       } else parts.push(...this.#assistantParts(block));
@@ -246,10 +247,6 @@ function resultId({ role, tool_call_id }: Message): string | undefined {
   return (role === "tool" || role === "function") && typeof tool_call_id === "string"
     ? tool_call_id
     : undefined;
-}
-
-function isCall({ type }: ContentBlock): boolean {
-  return type === "tool_call" || type === "tool_use";
 }
 
 /** Returns a block that this provider wrote, without `provider`; undefined for blocks of others. */

@@ -1,5 +1,6 @@
 /** Assertions for tests of modules. */
-import { isObject, jsonEqual, type JsonObject } from "../json.ts";
+import { isCallBlock } from "../checks.ts";
+import { jsonEqual, type JsonObject } from "../json.ts";
 import type { Message } from "../messages.ts";
 import type { EventRecorder } from "./hooks.ts";
 
@@ -55,9 +56,7 @@ export function toolPairFindings(
 
 function callIds(message: Message): string[] {
   const blocks: unknown[] = Array.isArray(message.content) ? message.content : [];
-  const calls: unknown[] = message.tool_calls?.length
-    ? message.tool_calls
-    : blocks.filter((block) => isObject(block) && (block.type === "tool_call" || block.type === "tool_use"));
+  const calls: unknown[] = message.tool_calls?.length ? message.tool_calls : blocks.filter(isCallBlock);
   return calls.map((call) => String((call as JsonObject).id));
 }
 
