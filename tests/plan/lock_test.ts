@@ -82,10 +82,10 @@ Deno.test("isIntegrity() accepts sha256 in standard base64 only", () => {
 });
 
 Deno.test("lockedName() names files relative to the plan, and does not change other URLs", () => {
-  const base = "file:///work/agents/plan.yaml";
-  assertEquals(lockedName("file:///work/agents/tools/a.ts", base), "./tools/a.ts");
-  assertEquals(lockedName("file:///work/lib/a.ts", base), "../lib/a.ts");
-  assertEquals(lockedName("file:///work/agents/a.ts", undefined), "file:///work/agents/a.ts");
+  const base = "file:///srv/agents/plan.yaml";
+  assertEquals(lockedName("file:///srv/agents/tools/a.ts", base), "./tools/a.ts");
+  assertEquals(lockedName("file:///srv/lib/a.ts", base), "../lib/a.ts");
+  assertEquals(lockedName("file:///srv/agents/a.ts", undefined), "file:///srv/agents/a.ts");
   assertEquals(lockedName("https://h/a.ts", base), "https://h/a.ts");
 });
 

@@ -17,22 +17,22 @@ import fc from "fast-check";
 
 /** A file system: every link with its target, and the existing folders. */
 const LINKS: Readonly<Record<string, string>> = {
-  "/work/plan/out": "/etc",
+  "/srv/plan/out": "/etc",
   "/srv/data/up": "/srv",
   "/var/tmp": "/tmp",
 };
 const THERE = new Set([
   "/",
-  "/work",
-  "/work/plan",
-  "/work/plan/data",
+  "/srv",
+  "/srv/plan",
+  "/srv/plan/data",
   "/srv",
   "/srv/data",
   "/etc",
   "/tmp",
   "/var",
 ]);
-const PLAN_FOLDER = "/work/plan";
+const PLAN_FOLDER = "/srv/plan";
 
 /** Resolves the links of an absolute path. */
 function followed(path: string): string {
@@ -78,9 +78,9 @@ function hosts(): string[] {
 
 function files(): string[] {
   const folders = [
-    "/work/plan/data",
-    "/work/plan/data2",
-    "/work",
+    "/srv/plan/data",
+    "/srv/plan/data2",
+    "/srv",
     "/srv",
     "/srv/data",
     "/etc",
@@ -168,7 +168,7 @@ const path = fc.constantFrom(
   "out/new",
   "out/../data",
   "/",
-  "/work",
+  "/srv",
   "/srv",
   "/srv/data",
   "/srv/data/up",
@@ -372,11 +372,11 @@ const TABLE: readonly (readonly [name: PermissionKind, Value, Value, Value, Drop
   ["read", ["/a/b/../b//c/./"], ["/a/b"], ["/a/b/c"]],
   ["read", ["/a/../b"], ["/a"], false, [["/a/../b", "policy"]]],
   ["read", ["/ab", "/A/b"], ["/a"], false, [["/ab", "policy"], ["/A/b", "policy"]]],
-  ["read", ["data/"], true, ["/work/plan/data"]],
-  ["read", ["data", "../other"], ["."], ["/work/plan/data"], [["../other", "policy"]]],
-  ["read", ["out/x"], ["/work"], false, [["out/x", "policy"]]],
+  ["read", ["data/"], true, ["/srv/plan/data"]],
+  ["read", ["data", "../other"], ["."], ["/srv/plan/data"], [["../other", "policy"]]],
+  ["read", ["out/x"], ["/srv"], false, [["out/x", "policy"]]],
   ["read", ["out/x"], ["/etc"], ["/etc/x"]],
-  ["read", ["/work"], ["out"], false, [["/work", "policy"]]],
+  ["read", ["/srv"], ["out"], false, [["/srv", "policy"]]],
   ["read", ["/srv/data/up/data/x"], ["/srv/data"], ["/srv/data/x"]],
   ["read", ["/new/deep/x/"], ["/new"], ["/new/deep/x"]],
   ["read", ["/locked/x", ""], true, false, [["/locked/x", "process"], ["", "process"]]],
