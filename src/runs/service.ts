@@ -16,6 +16,7 @@ import { SessionService } from "./session_service.ts";
 import { listOptions, SessionStore } from "./storage/session_store.ts";
 import { projectRun, RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
 import { RunScheduler } from "./scheduler/scheduler.ts";
+import { MAX_PAGE_BYTES } from "../store/store.ts";
 import type {
   Approval,
   Caller,
@@ -33,6 +34,13 @@ import type {
 
 /** Entries of one page of an event stream. */
 const PAGE_ENTRIES = 256;
+
+/** Part of a log. Default: all of it. */
+interface EntryBounds {
+  readonly after?: number;
+  readonly limit?: number;
+  readonly max_bytes?: number;
+}
 
 export class RunService implements Runs {
   readonly #deps: RunsDeps;
@@ -126,7 +134,9 @@ export class RunService implements Runs {
     const runs = records.map((record) =>
       this.#scheduler.activeRun(record.key)?.current() ?? record.value as unknown as Run
     );
-    return { data: wanted === undefined ? runs : runs.filter((run) => run.status === wanted), next_cursor };
+    const data = wanted === undefined ? runs : runs.filter((run) => run.status === wanted);
+    if (data.length > 0 || next_cursor === null) return { data, next_cursor };
+    return await this.list(caller, { ...filter, cursor: next_cursor });
   }
 
   async remove(caller: Caller, run_id: string): Promise<void> {
@@ -198,7 +208,7 @@ export class RunService implements Runs {
     const active = this.#activeRun(caller, run_id);
     if (active) return active.projection.approvals.map((approval) => ({ ...approval }));
     const run = await this.get(caller, run_id);
-    const entries = await this.events(caller, run.id, { after: 0, limit: Number.MAX_SAFE_INTEGER });
+    const entries = await this.#entries(caller, run.id);
     return projectRun(run, entries.filter(({ event }) => event.startsWith("approval:"))).approvals;
   }
 
@@ -235,11 +245,17 @@ export class RunService implements Runs {
     options: { after?: number; limit?: number },
   ): Promise<Entry[]> {
     await this.get(caller, run_id);
-    return await this.#page(caller, run_id, options.after ?? 0, options.limit ?? PAGE_ENTRIES);
+    const { after = 0, limit = PAGE_ENTRIES } = options;
+    return await this.#entries(caller, run_id, { after, limit, max_bytes: MAX_PAGE_BYTES });
   }
 
-  async #page(caller: Caller, run_id: string, after: number, limit: number): Promise<Entry[]> {
-    const entries = await this.#deps.store.entries(run_id, after, limit);
+  /** Resolves to entries of a log, by default all. */
+  async #entries(
+    caller: Caller,
+    run_id: string,
+    { after = 0, limit = Number.MAX_SAFE_INTEGER, max_bytes }: EntryBounds = {},
+  ): Promise<Entry[]> {
+    const entries = await this.#deps.store.entries(run_id, after, limit, max_bytes);
     if (entries === null) {
       const facts = { run: toPlain(await this.get(caller, run_id)) };
       const message = `Cannot read the events of run "${run_id}": they are no longer stored`;
@@ -261,7 +277,7 @@ export class RunService implements Runs {
       const active = this.#activeRun(caller, run_id); // looked up again: this process may continue a run of another
       const closed = active ? active.log.closed : !remote;
       const entries = active?.log.recent(after, pageEntries()) ??
-        await this.#page(caller, run_id, after, pageEntries());
+        await this.#entries(caller, run_id, { after, limit: pageEntries() });
       if (entries.length > 0) {
         yield entries;
         after = entries.at(-1)!.seq;
@@ -273,7 +289,7 @@ export class RunService implements Runs {
 
   async recording(caller: Caller, run_id: string): Promise<Recording> {
     const run = await this.get(caller, run_id);
-    const events = await this.events(caller, run_id, { limit: Number.MAX_SAFE_INTEGER });
+    const events = await this.#entries(caller, run_id);
     const input = await loadInput(this.#deps.store, run.id);
     if (input === null) {
       throw new PreampError(

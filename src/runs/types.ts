@@ -250,7 +250,8 @@ export interface Page<T> {
 /** Options of paging. */
 export interface PageOptions {
   /**
-   * Items per page, at least 1. Default: `limits.page_limit` of the policy; maximum: its `max_page_limit`.
+   * Items per page, at least 1. Default: `limits.page_limit` of the policy; maximum: its `max_page_limit`. A
+   * page of large items ends earlier, at about 8 MiB.
    */
   limit?: number;
   cursor?: string;
@@ -288,7 +289,7 @@ export interface Runs {
     approval_id: string,
     answer: { decision: string; reason?: string; args_hash?: string },
   ): Promise<Approval>;
-  /** Resolves to at most `limit` stored entries after `after`. */
+  /** Resolves to at most `limit` stored entries after `after` (default 256), and about 8 MiB of them. */
   events(caller: Caller, run_id: string, options: { after?: number; limit?: number }): Promise<Entry[]>;
   /**
    * Yields pages of entries after `after` as they are stored, up to `run:end`. Ends early when `signal`

@@ -1,5 +1,5 @@
 /** The in-memory store of one process. Bounded: when full, it drops the oldest logs of ended runs first. */
-import { comparePositions, decodeCursor, encodeCursor } from "./rows.ts";
+import { comparePositions, decodeCursor, encodeCursor, pageLength } from "./rows.ts";
 import { estimateJsonBytes } from "../sdk/json.ts";
 import {
   type Change,
@@ -239,12 +239,18 @@ export class MemoryStore implements Store {
     this.#report("max_records");
   }
 
-  entries(log: string, after: number, limit: number): readonly LogEntry[] | null {
+  entries(log: string, after: number, limit: number, max_bytes = Infinity): readonly LogEntry[] | null {
     const found = this.#logs.get(log);
     if (!found) return null;
-    if (found.expires_ms > this.#now()) return found.entries.slice(after, after + limit);
-    this.#dropLog(log);
-    return null;
+    if (found.expires_ms <= this.#now()) {
+      this.#dropLog(log);
+      return null;
+    }
+    const entries = found.entries.slice(after, after + limit);
+    if (found.bytes < max_bytes) return entries;
+    let bytes = 0;
+    const last = entries.findIndex((entry) => (bytes += estimateJsonBytes(entry)) >= max_bytes);
+    return last === -1 ? entries : entries.slice(0, last + 1);
   }
 
   get(kind: string, key: string): VersionedRecord | null {
@@ -265,8 +271,9 @@ export class MemoryStore implements Store {
       if (after && comparePositions(record, after) <= 0) continue;
       if (this.get(kind, record.key)) found.push(record);
     }
-    const records = found.sort(comparePositions).slice(0, limit);
-    return { records, next_cursor: found.length > limit ? encodeCursor(records.at(-1)!) : null };
+    found.sort(comparePositions);
+    const records = found.slice(0, pageLength(found.map(({ bytes }) => bytes), limit));
+    return { records, next_cursor: found.length > records.length ? encodeCursor(records.at(-1)!) : null };
   }
 
   acquire(name: string, owner: string, ttl_ms: number): number | null {

@@ -4,7 +4,7 @@
  * the next page.
  */
 import { PreampError } from "../sdk/errors.ts";
-import type { Change, Page, StoredRecord, VersionedRecord } from "./store.ts";
+import { type Change, MAX_PAGE_BYTES, type Page, type StoredRecord, type VersionedRecord } from "./store.ts";
 
 /** A record as a row; JSON columns are texts. */
 export interface RecordRow {
@@ -66,14 +66,27 @@ export function decodeRecord(row: StoredRow): VersionedRecord {
   };
 }
 
+/** Returns how many of the first items, given by their sizes in bytes, are one page. */
+export function pageLength(sizes: readonly number[], limit: number): number {
+  let bytes = 0;
+  const end = sizes.findIndex((size, index) => {
+    if (index === limit || bytes >= MAX_PAGE_BYTES) return true;
+    bytes += size;
+    return false;
+  });
+  return end === -1 ? sizes.length : end;
+}
+
+const encoder = new TextEncoder();
+
 /**
  * Returns a page of a list.
  *
- * @param rows The rows in the order of the list: one more than `limit` when there is another page.
+ * @param rows The rows in the order of the list: at least one more than the page has when there is another.
  */
 export function pageOf(rows: readonly StoredRow[], limit: number): Page {
-  const page = rows.slice(0, limit);
-  const last = rows.length > limit ? page.at(-1) : undefined;
+  const page = rows.slice(0, pageLength(rows.map(({ json }) => encoder.encode(json).length), limit));
+  const last = rows.length > page.length ? page.at(-1) : undefined;
   return {
     records: page.map(decodeRecord),
     next_cursor: last ? encodeCursor({ created_ms: last.created_ms, order: Number(last.id) }) : null,

@@ -49,6 +49,12 @@ export interface Fence {
   token: number;
 }
 
+/**
+ * Bytes of JSON at which a page ends, whatever its `limit`, after the item with which it reaches them: a page
+ * is held in memory and answered as one text.
+ */
+export const MAX_PAGE_BYTES = 8 * 1024 * 1024;
+
 /** Filter and page of a list, newest first. */
 export interface ListOptions {
   namespace: string;
@@ -105,9 +111,18 @@ export interface Store {
    * @throws {ConflictError} when a version, the end of a log or a fence is not the expected one.
    */
   commit(changes: readonly Change[], fence?: Fence): Awaitable<void>;
-  /** Returns at most `limit` entries of a log after `after`; null when the log was deleted or has expired. */
-  entries(log: string, after: number, limit: number): Awaitable<readonly LogEntry[] | null>;
+  /**
+   * Returns at most `limit` entries of a log after `after`, up to the one with which they reach `max_bytes`
+   * of JSON (default: no limit); null when the log was deleted or has expired.
+   */
+  entries(
+    log: string,
+    after: number,
+    limit: number,
+    max_bytes?: number,
+  ): Awaitable<readonly LogEntry[] | null>;
   get(kind: string, key: string): Awaitable<VersionedRecord | null>;
+  /** Returns a page of at most `limit` records and about {@link MAX_PAGE_BYTES}. */
   list(kind: string, options: ListOptions): Awaitable<Page>;
   /**
    * Acquires a lease for `ttl_ms`. Returns its fencing token, or null while another owner has it. A store

@@ -238,7 +238,7 @@ export function observedStore(store: Store, metrics: Metrics): Store {
         throw error;
       });
     },
-    entries: (log, after, limit) => store.entries(log, after, limit),
+    entries: (...args) => store.entries(...args),
     get: (kind, key) => store.get(kind, key),
     list: (kind, options) => store.list(kind, options),
     acquire: (lease, owner, ttl_ms, wait) => store.acquire(lease, owner, ttl_ms, wait),

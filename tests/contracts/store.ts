@@ -206,6 +206,44 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     assertEquals([...keys.slice(0, 4)].sort(), ["r4", "r5", "r6", "r7"]);
   });
 
+  test("list() ends a page at 8 MiB, after at least one record", async (store) => {
+    const value = { text: "x".repeat(3 * 1024 * 1024) };
+    const largest = { text: "é".repeat(9 * 1024 * 1024) };
+    for (let n = 1; n <= 5; n++) {
+      const index = { status: "open" };
+      await store.commit([{
+        put: record(`r${n}`, { value: n === 4 ? largest : value, index, created_ms: NOW + n }),
+      }]);
+    }
+    for (const where of [{}, { status: "open" }]) {
+      const pages: string[][] = [];
+      let cursor: string | null | undefined;
+      while (cursor !== null) {
+        const page = await store.list("run", {
+          namespace: "a",
+          where,
+          limit: 5,
+          ...(cursor === undefined ? {} : { cursor }),
+        });
+        pages.push(page.records.map(({ key }) => key));
+        cursor = page.next_cursor;
+      }
+      assertEquals(pages, [["r5", "r4"], ["r3", "r2", "r1"]]);
+    }
+  });
+
+  test("entries() ends at a number of bytes, after at least one entry", async (store) => {
+    const large = entries(1, 6).map((entry) => ({ ...entry, text: "x".repeat(500_000) }));
+    await store.commit([{ append: "log", after: 0, entries: large }]);
+    const page = async (after: number, limit: number, max_bytes: number) =>
+      (await store.entries("log", after, limit, max_bytes))?.map(({ seq }) => seq);
+    assertEquals(await page(0, 10, 1), [1]);
+    assertEquals(await page(1, 10, 1_200_000), [2, 3, 4]);
+    assertEquals(await page(1, 2, 1_200_000), [2, 3]);
+    assertEquals(await page(4, 10, 1_200_000), [5, 6]);
+    assertEquals(await page(6, 10, 1_200_000), []);
+  });
+
   test("list() returns no cursor after a full last page", async (store) => {
     await store.commit([{ put: record("a") }, { put: record("b") }]);
     assertEquals((await store.list("run", { namespace: "a", limit: 2 })).next_cursor, null);

@@ -33,10 +33,12 @@ async function listEvents(
 ): Promise<Answer> {
   const { after = 0, cursor = after, limit = context.max_page_limit } = query;
   const run_id = context.param("id");
-  const data = await context.server.runtime.runs.events(caller, run_id, { after: cursor, limit });
+  const { runs } = context.server.runtime;
+  const data = await runs.events(caller, run_id, { after: cursor, limit });
   const last = data.at(-1);
-  const more = last !== undefined && data.length === limit && last.event !== "run:end";
-  return jsonAnswer({ data, next_cursor: more ? String(last.seq) : null });
+  if (last === undefined || last.event === "run:end") return jsonAnswer({ data, next_cursor: null });
+  const more = await runs.events(caller, run_id, { after: last.seq, limit: 1 }); // a page of large entries is short
+  return jsonAnswer({ data, next_cursor: more.length > 0 ? String(last.seq) : null });
 }
 
 async function streamEvents(

@@ -148,7 +148,8 @@ export const RunStatus = z.enum([
 
 const limit = z.int().min(1).max(1000).exactOptional().meta({
   description:
-    "default 100, at most 1000, unless configured otherwise by limits.page_limit and limits.max_page_limit",
+    "default 100, at most 1000, unless configured otherwise by limits.page_limit and limits.max_page_limit; " +
+    "a page of large items ends earlier, at 8 MiB",
 });
 const cursor = z.string().min(1).exactOptional().meta({ description: "next_cursor of the previous page" });
 const seq = z.int().min(0);
@@ -171,7 +172,8 @@ export const QUERIES = {
     }),
     limit: limit.meta({
       description:
-        "of a JSON list; default and maximum 1000, unless configured otherwise by limits.max_page_limit",
+        "of a JSON list; default and maximum 1000, unless configured otherwise by limits.max_page_limit; " +
+        "a page of large entries ends earlier, at 8 MiB",
     }),
     cursor: seq.exactOptional().meta({ description: "of a JSON list: next_cursor of the previous page" }),
   }),

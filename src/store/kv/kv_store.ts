@@ -5,7 +5,16 @@
 import { errorMessage } from "../../sdk/errors.ts";
 import { isSame, type LeaseAttempt, ObservedLeases, type StoredLease } from "../observed_leases.ts";
 import { decodeCursor, decodeRecord, pageOf, type StoredRow } from "../rows.ts";
-import type { Change, Fence, ListOptions, LogEntry, Page, Store, VersionedRecord } from "../store.ts";
+import {
+  type Change,
+  type Fence,
+  type ListOptions,
+  type LogEntry,
+  MAX_PAGE_BYTES,
+  type Page,
+  type Store,
+  type VersionedRecord,
+} from "../store.ts";
 import { Changes, type Notifications } from "../waiters.ts";
 import {
   getAll,
@@ -68,6 +77,12 @@ function notificationsOf(kv: Deno.Kv): Notifications {
   };
 }
 
+/** Bounds of the entries to read. */
+interface Bounds {
+  readonly limit: number;
+  readonly max_bytes: number;
+}
+
 class KvStore implements Store {
   readonly kind = "kv";
   readonly #kv: Deno.Kv;
@@ -98,8 +113,13 @@ class KvStore implements Store {
     });
   }
 
-  entries(log: string, after: number, limit: number): Promise<readonly LogEntry[] | null> {
-    return this.#track(() => this.#entries(log, after, limit));
+  entries(
+    log: string,
+    after: number,
+    limit: number,
+    max_bytes = Infinity,
+  ): Promise<readonly LogEntry[] | null> {
+    return this.#track(() => this.#entries(log, after, { limit, max_bytes }));
   }
 
   get(kind: string, key: string): Promise<VersionedRecord | null> {
@@ -141,18 +161,18 @@ class KvStore implements Store {
     }
   }
 
-  async #entries(log: string, after: number, limit: number): Promise<readonly LogEntry[] | null> {
+  async #entries(log: string, after: number, bounds: Bounds): Promise<readonly LogEntry[] | null> {
     for (let attempt = 1;; attempt++) {
       const { value: head } = await this.#kv.get<LogValue>(keys.log(log));
       if (!head || isExpired(head, this.#now())) return null;
-      if (after >= head.last_seq || limit <= 0) return [];
-      const found = await this.#segments(head.id, after, limit);
+      if (after >= head.last_seq || bounds.limit <= 0) return [];
+      const found = await this.#segments(head.id, after, bounds);
       if (found || attempt === ATTEMPTS) return found;
     }
   }
 
   /** Resolves to entries of a log; null if they were deleted meanwhile. */
-  async #segments(id: string, after: number, limit: number): Promise<LogEntry[] | null> {
+  async #segments(id: string, after: number, { limit, max_bytes }: Bounds): Promise<LogEntry[] | null> {
     const prefix = keys.segments(id);
     const containing = this.#kv.list({ prefix, end: keys.segment(id, after + 2) }, {
       reverse: true,
@@ -161,6 +181,7 @@ class KvStore implements Store {
     const { value: first } = await containing.next();
     if (!first) return null;
     const found: LogEntry[] = [];
+    let bytes = 0;
     const list = this.#kv.list<SegmentValue>({ prefix, start: first.key }, {
       batchSize: Math.min(limit, 16),
     });
@@ -170,7 +191,9 @@ class KvStore implements Store {
       const entries: LogEntry[] = JSON.parse(text);
       const first_seq = Number(key.at(-1));
       found.push(...entries.slice(Math.max(0, after + 1 - first_seq)));
+      bytes += text.length;
       if (found.length >= limit) return found.slice(0, limit);
+      if (bytes >= max_bytes) return found;
     }
     return found.length === 0 ? null : found;
   }
@@ -191,7 +214,23 @@ class KvStore implements Store {
     return json === null ? "replaced" : { ...row, kind, json, id: order };
   }
 
-  async #list(kind: string, { namespace, where = {}, limit, cursor }: ListOptions): Promise<Page> {
+  async #list(kind: string, options: ListOptions): Promise<Page> {
+    const { limit } = options;
+    const rows: StoredRow[] = [];
+    let bytes = 0;
+    for await (const row of this.#rows(kind, options)) {
+      rows.push(row);
+      if (rows.length > limit || bytes >= MAX_PAGE_BYTES) break;
+      bytes += row.json.length;
+    }
+    return pageOf(rows, limit);
+  }
+
+  /** Yields the rows of a list after its cursor; reads about `limit` of them at a time. */
+  async *#rows(
+    kind: string,
+    { namespace, where = {}, limit, cursor }: ListOptions,
+  ): AsyncGenerator<StoredRow> {
     const fields = Object.entries(where);
     // the longest value is the most selective one: an id and not a status
     const [field] = fields.toSorted(([, a], [, b]) => b.length - a.length);
@@ -199,8 +238,7 @@ class KvStore implements Store {
     const before = cursor === undefined ? null : decodeCursor(cursor);
     const selector = before ? { prefix, end: [...prefix, before.created_ms, before.order] } : { prefix };
     const index = this.#kv.list<string[]>(selector, { reverse: true, batchSize: Math.min(limit + 1, 500) });
-    const rows: StoredRow[] = [];
-    const take = async (some: Deno.KvEntry<string[]>[]) => {
+    for await (const some of inGroups(index, READS)) {
       const values = await getAll<RecordValue>(
         this.#kv,
         some.map(({ value: [, key = ""] }) => keys.record(kind, key)),
@@ -214,16 +252,9 @@ class KvStore implements Store {
         if (!fields.every(([name, text]) => stored[name] === text)) continue;
         const found = await this.#row(kind, value);
         const row = found === "replaced" ? await this.#get(kind, value.key) : found;
-        if (row) rows.push(row);
+        if (row) yield row;
       }
-    };
-    const some: Deno.KvEntry<string[]>[] = [];
-    for await (const entry of index) {
-      if (some.push(entry) === READS) await take(some.splice(0));
-      if (rows.length > limit) break;
     }
-    if (rows.length <= limit) await take(some);
-    return pageOf(rows, limit);
   }
 
   async #acquire(
@@ -293,6 +324,15 @@ class KvStore implements Store {
     await this.#purge;
     this.#kv.close();
   }
+}
+
+/** Yields items in groups of `size`; the last one may be smaller. */
+async function* inGroups<T>(items: AsyncIterable<T>, size: number): AsyncGenerator<T[]> {
+  const group: T[] = [];
+  for await (const item of items) {
+    if (group.push(item) === size) yield group.splice(0);
+  }
+  if (group.length > 0) yield group;
 }
 
 function randomToken(): number {

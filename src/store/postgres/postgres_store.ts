@@ -10,6 +10,7 @@ import {
   type Fence,
   type ListOptions,
   type LogEntry,
+  MAX_PAGE_BYTES,
   notAtEnd,
   type Page,
   type Store,
@@ -138,13 +139,20 @@ class PostgresStore implements Store {
     throw notAtEnd(change);
   }
 
-  async entries(log: string, after: number, limit: number): Promise<readonly LogEntry[] | null> {
+  async entries(
+    log: string,
+    after: number,
+    limit: number,
+    max_bytes?: number,
+  ): Promise<readonly LogEntry[] | null> {
     const rows = await this.#query(
       `SELECT e.json FROM preamp.logs AS l LEFT JOIN LATERAL (
-         SELECT seq, json FROM preamp.entries WHERE log = $2 AND seq > $3 ORDER BY seq LIMIT $4
-       ) AS e ON true
+         SELECT seq, json, ${bytesBefore("seq", 1)} AS before FROM (
+           SELECT seq, json FROM preamp.entries WHERE log = $2 AND seq > $3 ORDER BY seq LIMIT $4
+         ) AS part
+       ) AS e ON e.before < $5::float8
        WHERE l.name = $2 AND (l.expires_ms IS NULL OR l.expires_ms > ${NOW}) ORDER BY e.seq`,
-      [this.#time, log, after, limit],
+      [this.#time, log, after, limit, max_bytes ?? Number.MAX_VALUE],
     );
     if (rows.length === 0) return null;
     // one row without an entry: the log is there, but has none after this one
@@ -163,11 +171,18 @@ class PostgresStore implements Store {
     const after = cursor === undefined ? null : decodeCursor(cursor);
     const fields = Object.entries(where).map((field) => JSON.stringify(field));
     const rows = await this.#query(
-      `SELECT * FROM preamp.records WHERE kind = $2 AND namespace = $3 AND (expires_ms IS NULL OR expires_ms > ${NOW})
-         ${fields.length > 0 ? "AND fields @> $4::text[]" : "AND $4::text[] IS NOT NULL"}
-         AND ($5::float8 IS NULL OR (created_ms, id) < ($5::float8, $6::bigint))
-       ORDER BY created_ms DESC, id DESC LIMIT $7`,
-      [this.#time, kind, namespace, fields, after?.created_ms ?? null, after?.order ?? null, limit + 1],
+      `SELECT * FROM (
+         SELECT *, ${bytesBefore("created_ms DESC, id DESC", 2)} AS before FROM (
+           SELECT * FROM preamp.records WHERE kind = $2 AND namespace = $3 AND (expires_ms IS NULL OR expires_ms > ${NOW})
+             ${fields.length > 0 ? "AND fields @> $4::text[]" : "AND $4::text[] IS NOT NULL"}
+             AND ($5::float8 IS NULL OR (created_ms, id) < ($5::float8, $6::bigint))
+           ORDER BY created_ms DESC, id DESC LIMIT $7
+         ) AS part
+       ) AS page WHERE before < $8::float8 ORDER BY created_ms DESC, id DESC`,
+      [
+        ...[this.#time, kind, namespace, fields, after?.created_ms ?? null, after?.order ?? null],
+        ...[limit + 1, MAX_PAGE_BYTES],
+      ],
     );
     return pageOf(rows as StoredRow[], limit);
   }
@@ -261,6 +276,14 @@ class PostgresStore implements Store {
       }
     }
   }
+}
+
+/**
+ * Returns the SQL of the bytes of JSON in the rows before one, in an order, the last `rows - 1` of them left
+ * out. Postgres knows them without reading the texts.
+ */
+function bytesBefore(order: string, rows: number): string {
+  return `COALESCE(sum(octet_length(json)) OVER (ORDER BY ${order} ROWS BETWEEN UNBOUNDED PRECEDING AND ${rows} PRECEDING), 0)`;
 }
 
 /**

@@ -5,7 +5,15 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { isSame, type LeaseAttempt, type StoredLease } from "../observed_leases.ts";
 import type { CursorPosition, EncodedChange, RecordRow, StoredRow } from "../rows.ts";
-import { ConflictError, type Fence, leaseLost, type ListOptions, notAtEnd, notAtVersion } from "../store.ts";
+import {
+  ConflictError,
+  type Fence,
+  leaseLost,
+  type ListOptions,
+  MAX_PAGE_BYTES,
+  notAtEnd,
+  notAtVersion,
+} from "../store.ts";
 import { migrate } from "./schema.ts";
 
 /** Methods of {@link SqliteDatabase} that a store calls; JSON is text in their arguments and results. */
@@ -199,11 +207,17 @@ export class SqliteDatabase {
   }
 
   /** Returns entries as JSON; null if the log does not exist or has expired. */
-  entries(log: string, after: number, limit: number): string[] | null {
+  entries(log: string, after: number, limit: number, max_bytes = Infinity): string[] | null {
     const found = this.#first(`SELECT 1 FROM logs WHERE name = ? AND ${UNEXPIRED}`, log, this.#now_ms);
     if (!found) return null;
     const sql = "SELECT json FROM entries WHERE log = ? AND seq > ? ORDER BY seq LIMIT ?";
-    return this.query(sql, log, after, limit).map(({ json }) => json as string);
+    const texts: string[] = [];
+    let bytes = 0;
+    for (const { json } of this.#statement(sql).iterate(log, after, limit)) {
+      texts.push(json as string);
+      if ((bytes += String(json).length) >= max_bytes) break;
+    }
+    return texts;
   }
 
   get(kind: string, key: string): StoredRow | null {
@@ -211,7 +225,7 @@ export class SqliteDatabase {
     return this.#first(sql, kind, key, this.#now_ms) as StoredRow | undefined ?? null; // the columns of the table
   }
 
-  /** Returns one record more than `limit` when there is another page. */
+  /** Returns at least one record more than the page has when there is another page. */
   list(kind: string, options: Omit<ListOptions, "cursor">, after: CursorPosition | null): StoredRow[] {
     const { namespace, where = {}, limit } = options;
     const [first, ...others] = Object.entries(where);
@@ -237,7 +251,14 @@ export class SqliteDatabase {
     }
     const sql = `SELECT r.* FROM ${from} WHERE ${conditions.join(" AND ")} AND ${UNEXPIRED}
       ORDER BY ${position}.created_ms DESC, ${position}.id DESC LIMIT ?`;
-    return this.query(sql, ...values, this.#now_ms, limit + 1) as unknown as StoredRow[]; // the columns of the table
+    const rows: StoredRow[] = [];
+    let bytes = 0;
+    for (const row of this.#statement(sql).iterate(...values, this.#now_ms, limit + 1)) {
+      rows.push(row as unknown as StoredRow); // the columns of the table
+      if (bytes >= MAX_PAGE_BYTES) break;
+      bytes += String(row.json).length;
+    }
+    return rows;
   }
 
   /** Acquires a lease that is free, own, or in the state `expired`. */

@@ -96,8 +96,10 @@ class SqliteStore implements Store {
     return this.#call({ method: "commit", args: [changes.map(encodeChange), fence] });
   }
 
-  async entries(log: string, after: number, limit: number): Promise<readonly LogEntry[] | null> {
-    const texts = await this.#call<string[] | null>({ method: "entries", args: [log, after, limit] });
+  async entries(
+    ...args: [log: string, after: number, limit: number, max_bytes?: number]
+  ): Promise<readonly LogEntry[] | null> {
+    const texts = await this.#call<string[] | null>({ method: "entries", args });
     return texts && texts.map((text) => JSON.parse(text) as LogEntry);
   }
 

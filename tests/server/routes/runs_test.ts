@@ -42,6 +42,15 @@ Deno.test("GET /v1/runs lists newest first, filters and pages", async () => {
   }
 });
 
+Deno.test("GET /v1/runs?status= answers no empty page before the last one", async () => {
+  const { send, start } = testApp();
+  const asking = await start("ask");
+  await hasEvent(send, asking, "approval:required");
+  await start("hang");
+  const page = await bodyOf(await send("GET /v1/runs?status=awaiting_approval&limit=1"), "RunList");
+  assertEquals(page.data.map(({ id }: { id: string }) => id), [asking.id]);
+});
+
 Deno.test("GET /v1/runs/{id} returns the run, and 404 for a run of another caller", async () => {
   const { send, start } = testApp();
   const run = await start("answer 42");
@@ -132,4 +141,32 @@ Deno.test("approvals are listed and decided once, with the caller's name", async
   const decided = await bodyOf(await answer({ decision: "allow", reason: "looks right" }), "Approval");
   assertEquals([decided.status, decided.reason, decided.decided_by], ["granted", "looks right", "key:k1"]);
   assertEquals(await problemOf(await answer({ decision: "deny" })), "409 approval_already_resolved");
+});
+
+Deno.test("lists of runs, sessions and events end a page at 8 MiB; their cursors reach every item once", async () => {
+  const { send, runtime } = testApp();
+  const caller = { name: "key:k1", namespace: "k1", origin: "caller" } as const;
+  const large = "x".repeat(3 * 1024 * 1024);
+  const ids: string[] = [];
+  for (let count = 1; count <= 4; count++) {
+    const handle = await runtime.runs.create({ prompt: large, metadata: { large } }, caller);
+    ids.unshift((await handle.settled("end")).id);
+  }
+  const pages = async <T>(route: string, schema: "RunList" | "SessionList" | "EventList") => {
+    const found: T[][] = [];
+    for (let cursor: string | null = ""; cursor !== null;) {
+      const query: string = `?limit=1000${cursor && `&cursor=${cursor}`}`;
+      const page = await bodyOf(await send(`GET ${route}${query}`), schema);
+      found.push(page.data);
+      cursor = page.next_cursor;
+    }
+    return found;
+  };
+  const runs = await pages<{ id: string }>("/v1/runs", "RunList");
+  assertEquals(runs.map((page) => page.map(({ id }) => id)), [ids.slice(0, 3), ids.slice(3)]);
+  assertEquals((await pages("/v1/sessions", "SessionList")).map(({ length }) => length), [2, 2]);
+  const events = await pages<{ seq: number; event: string }>(`/v1/runs/${ids[0]}/events`, "EventList");
+  const seqs = events.flat().map(({ seq }) => seq);
+  assertEquals(seqs, Array.from(seqs, (_, index) => index + 1));
+  assertEquals([events.length > 1, events.at(-1)?.at(-1)?.event], [true, "run:end"]);
 });
