@@ -25,21 +25,23 @@ export function parseMediaType(header: string | null): MediaType {
 
 /**
  * Returns the offered type with the highest `q` in an Accept header; of equal ones, the first in the header.
- * Returns the first offered type without a header, or if the header accepts none of them.
+ * The most specific range that matches a type decides its `q`; 0 refuses it. Returns the first offered type
+ * without a header, or if the header accepts none of them.
  */
 export function preferredType<Type extends string>(
   header: string | null,
   offered: readonly [Type, ...Type[]],
 ): Type {
   if (header === null || header === "*/*" || header === offered[0]) return offered[0];
-  let best: { type: Type; quality: number } | undefined;
-  for (const item of splitUnquoted(header, ",")) {
+  const ranges = splitUnquoted(header, ",").map((item, position) => {
     const [range = "", ...parameters] = splitUnquoted(item, ";");
-    const quality = qualityOf(parameters);
-    const type = offered.find((offer) => matches(range.trim().toLowerCase(), offer));
-    if (type !== undefined && quality > 0 && (!best || quality > best.quality)) best = { type, quality };
-  }
-  return best?.type ?? offered[0];
+    return { range: range.trim().toLowerCase(), quality: qualityOf(parameters), position };
+  }).sort((a, b) => stars(a.range) - stars(b.range));
+  const accepted = offered.flatMap((type) => {
+    const found = ranges.find(({ range, quality }) => quality !== null && matches(range, type));
+    return found?.quality ? [{ type, position: found.position, quality: found.quality }] : [];
+  }).sort((a, b) => b.quality - a.quality || a.position - b.position);
+  return accepted[0]?.type ?? offered[0];
 }
 
 /**
@@ -50,7 +52,7 @@ export function acceptsEncoding(header: string | null, coding: string): boolean 
   let any = false;
   for (const item of header.split(",")) {
     const [name = "", ...parameters] = item.split(";");
-    const accepted = qualityOf(parameters) > 0;
+    const accepted = (qualityOf(parameters) ?? 0) > 0;
     if (name.trim().toLowerCase() === coding) return accepted;
     if (name.trim() === "*") any = accepted;
   }
@@ -84,12 +86,18 @@ function matches(range: string, offer: string): boolean {
   return range.endsWith("/*") && offer.startsWith(range.slice(0, -1));
 }
 
-function qualityOf(parameters: string[]): number {
+/** Number of wildcards of a media range: 0 for the most specific ones. */
+function stars(range: string): number {
+  return range.split("*").length - 1;
+}
+
+/** Returns the `q` of an item, from 0 to 1; null when it is malformed. */
+function qualityOf(parameters: string[]): number | null {
   for (const parameter of parameters) {
     const [name, value] = parseParameter(parameter);
     if (name !== "q") continue;
-    const quality = Number(value);
-    return quality >= 0 && quality <= 1 ? quality : 0;
+    const quality = value === "" ? NaN : Number(value);
+    return quality >= 0 && quality <= 1 ? quality : null;
   }
   return 1;
 }
