@@ -22,6 +22,8 @@
  * - `after_cancel`: may follow directly after `cancel:requested` in a turn that stops
  * - `replayed`: only the runtime, the orchestrator and the context manager emit it; these run in a replay
  *   too, and what they emit is compared with the recording. Events of other modules are played back from it
+ * - `attributed`: loops and providers emit it: its entry has the `module_id` of any module other than the
+ *   orchestrator and the context manager
  * - `own_fields`: the fields of its data are the runtime's, so that a field is not redacted for its name.
  *   Replay and recovery read these events: a field named `token` in a tool's input must be in all of them or
  *   in none
@@ -39,6 +41,7 @@ export type EventTrait =
   | "ends_deltas"
   | "after_cancel"
   | "replayed"
+  | "attributed"
   | "own_fields";
 
 /** Event → its traits. Events without traits are for modules: their names are reserved. */
@@ -68,24 +71,24 @@ const EVENTS: Readonly<Record<string, readonly EventTrait[]>> = {
   "cancel:requested": ["once", "replayed", "own_fields"],
   "cancel:completed": ["turn", "once", "replayed", "after_cancel", "own_fields"],
   "provider:request": ["gate", "replayed", "own_fields"],
-  "provider:response": ["durable", "ends_call", "ends_deltas", "own_fields"],
+  "provider:response": ["durable", "replayed", "ends_call", "ends_deltas", "own_fields"],
   "provider:error": ["replayed", "ends_call", "ends_deltas", "own_fields"],
-  "provider:retry": ["ends_call", "ends_deltas", "own_fields"],
+  "provider:retry": ["ends_call", "ends_deltas", "attributed", "own_fields"],
   "provider:throttle": ["own_fields"],
-  "provider:resolve": ["own_fields"],
+  "provider:resolve": ["replayed", "own_fields"],
   "provider:tool_sequence_repaired": ["own_fields"],
   "provider:concurrency": [],
   "llm:request": [],
   "llm:response": [],
-  "llm:stream_aborted": ["ends_deltas", "own_fields"],
+  "llm:stream_aborted": ["ends_deltas", "attributed", "own_fields"],
   "content_block:start": ["replayed", "own_fields"],
   "content_block:delta": ["replayed", "own_fields"],
   "content_block:end": ["replayed", "own_fields"],
   "thinking:delta": ["own_fields"],
   "thinking:final": ["own_fields"],
-  "tool:pre": ["gate", "durable", "parallel", "own_fields"],
-  "tool:post": ["durable", "parallel", "own_fields"],
-  "tool:error": ["durable", "parallel", "own_fields"],
+  "tool:pre": ["gate", "durable", "parallel", "replayed", "own_fields"],
+  "tool:post": ["durable", "parallel", "replayed", "own_fields"],
+  "tool:error": ["durable", "parallel", "replayed", "own_fields"],
   "tool:selecting": ["parallel", "replayed", "own_fields"],
   "tool:selected": ["parallel", "replayed", "own_fields"],
   "approval:required": ["runtime", "durable", "parallel", "own_fields"],
@@ -105,9 +108,9 @@ const EVENTS: Readonly<Record<string, readonly EventTrait[]>> = {
   "artifact:write": [],
   "artifact:read": [],
   "policy:violation": [],
-  "task:agent_spawned": ["parallel", "own_fields"],
-  "task:agent_resumed": ["parallel", "own_fields"],
-  "task:agent_completed": ["parallel", "own_fields"],
+  "task:agent_spawned": ["runtime", "parallel", "own_fields"],
+  "task:agent_resumed": ["runtime", "parallel", "own_fields"],
+  "task:agent_completed": ["runtime", "parallel", "own_fields"],
   "delegate:agent_spawned": ["own_fields"],
   "delegate:agent_completed": ["own_fields"],
   "delegate:error": ["own_fields"],

@@ -244,7 +244,7 @@ Deno.test("a module that keeps references after the end of the session cannot us
   const { session, entries } = await survive({
     hooks: [(coordinator) => {
       kept.provider = coordinator.providers.mock!;
-      kept.emit = () => coordinator.hooks.emit("tool:pre", { tool_name: "t", tool_input: {} });
+      kept.emit = () => coordinator.hooks.emit("thinking:final", { text: "late" });
       coordinator.hooks.register("x", () => null);
     }],
   });

@@ -2,7 +2,7 @@
  * The hook registry that one module sees, and the draft of what the module mounts and registers before it is
  * committed.
  */
-import { GATES, RESERVED_EVENTS, RUNTIME_EVENTS } from "../../sdk/events.ts";
+import { eventsWith, GATES, RESERVED_EVENTS, RUNTIME_EVENTS } from "../../sdk/events.ts";
 import { disposer, type HandlerRegistration, readRegistration } from "../../sdk/handler_list.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
 import { HookRegistryBase } from "../../sdk/hooks.ts";
@@ -11,6 +11,9 @@ import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type { Cleanup, Disposer, Emission, HookHandler, HookOptions, HookRegistry } from "../../sdk/types.ts";
 import type { Emitter, Hooks } from "../hooks/hooks.ts";
 import type { Mounted } from "./mounts.ts";
+
+/** Events whose entry names the module that emitted it. */
+const ATTRIBUTED = eventsWith("attributed");
 
 interface DraftHandler extends HandlerRegistration {
   dispose: (() => void) | null;
@@ -84,29 +87,39 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
     }
   }
 
+  /** A refused event is answered as if it had no handler; a refused gate denies. */
   emit(event: string, data?: JsonObject | null): Promise<Emission> {
-    if (!this.#reserved.has(event)) return this.#hooks.emit(event, data, this.#emitter);
-    this.#refuse(event);
-    return Promise.resolve(noopEmission(data ?? {}));
+    if (!this.#reserved.has(event)) {
+      return this.#hooks.emit(event, this.#attributed(event, data), this.#emitter);
+    }
+    const reason = this.#refuse(event);
+    const emission = noopEmission(data ?? {});
+    return Promise.resolve(GATES.has(event) ? { ...emission, action: "deny", reason } : emission);
   }
 
   emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]> {
     if (!this.#reserved.has(event) && !GATES.has(event)) {
-      return this.#hooks.emitAndCollect(event, data, timeout_s, this.#emitter);
+      return this.#hooks.emitAndCollect(event, this.#attributed(event, data), timeout_s, this.#emitter);
     }
     this.#refuse(event);
     return Promise.resolve([]);
   }
 
-  #refuse(event: string): void {
-    this.#refused ??= new Set();
-    if (this.#refused.has(event)) return;
-    this.#refused.add(event);
+  /** Returns the data of an event, with the module's id where the entry names the module. */
+  #attributed(event: string, data: JsonObject | null | undefined): JsonObject | null | undefined {
+    return ATTRIBUTED.has(event) && !this.#runs_turn() ? { ...data, module_id: this.#module_id } : data;
+  }
+
+  /** Reports a refused event, once; returns the reason. */
+  #refuse(event: string): string {
     const emitter = RUNTIME_EVENTS.has(event) ? "the runtime" : "the orchestrator and the context manager";
     const reason = this.#reserved.has(event)
       ? `only ${emitter} may emit this event`
       : "emitAndCollect() does not decide a gate: use emit()";
-    this.#onRefused(event, reason);
+    this.#refused ??= new Set();
+    if (!this.#refused.has(event)) this.#onRefused(event, reason);
+    this.#refused.add(event);
+    return reason;
   }
 
   setDefaultFields(fields: JsonObject): void {

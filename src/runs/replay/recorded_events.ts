@@ -24,7 +24,7 @@ const REPLAYED_EVENTS = eventsWith("replayed");
 const AFTER_CANCEL = eventsWith("after_cancel");
 
 /** Events that report the end of a provider call. */
-const ANSWERS = eventsWith("ends_call");
+export const ANSWERS = eventsWith("ends_call");
 
 /** Events of which several can be in progress at once: an early one waits for its recorded place. */
 export const PARALLEL_EVENTS = eventsWith("parallel");
@@ -56,7 +56,6 @@ export class RecordedEvents {
   readonly #openings: ReadonlySet<Entry | null>;
   readonly #closings: ReadonlySet<Entry | null>;
   readonly #loop_calls: Set<string>;
-  readonly #streams = new Set<unknown>();
   /** Number of the first entry of a lost answer: the process ended before its `provider:response`. */
   readonly #lost_from: number;
 
@@ -72,10 +71,10 @@ export class RecordedEvents {
     this.#closings = new Set(agents.map(({ closing }) => closing));
     this.#loop_calls = new Set(open_calls);
     let lost_from = Infinity;
-    for (const { event, data, seq } of this.#own(0)) {
-      if (event === "content_block:start") this.#streams.add(data.request_id);
+    for (const entry of this.#own(0)) {
+      const { event, data, seq } = entry;
       if (event === "content_block:end" && seq > segment.from) lost_from = Math.min(lost_from, seq);
-      if (ANSWERS.has(event) && data.inner !== true) lost_from = Infinity;
+      if (ANSWERS.has(event) && data.inner !== true && this.#isOfSession(entry)) lost_from = Infinity;
       if (event !== "provider:response" || data.inner === true) continue;
       const { tool_calls } = isObject(data.response) ? data.response : {};
       if (Array.isArray(tool_calls)) { for (const { id } of tool_calls) this.#loop_calls.add(String(id)); }
@@ -102,11 +101,7 @@ export class RecordedEvents {
     if (event === "cancel:requested") return "cancel";
     if (event === "provider:response" && data.inner === true) return "inner";
     if (event.startsWith("content_block:") && entry.seq >= this.#lost_from) return "recording";
-    // the loop selects another provider after a failure
-    const is_of_session = event === "provider:resolve"
-      ? this.#before(entry)?.event === "provider:error"
-      : this.#isOfSession(entry);
-    return is_of_session ? "session" : "recording";
+    return this.#isOfSession(entry) ? "session" : "recording";
   }
 
   /**
@@ -114,8 +109,7 @@ export class RecordedEvents {
    * compared: an event of the loop's or the context's own, which other modules may emit as well.
    */
   supplies(entry: DraftEntry): boolean {
-    const { event } = entry;
-    return event !== "provider:resolve" && !PARALLEL_EVENTS.has(event) && !this.#isOfSession(entry);
+    return !PARALLEL_EVENTS.has(entry.event) && !this.#isOfSession(entry);
   }
 
   #isOfSession({ event, data }: DraftEntry): boolean {
@@ -130,23 +124,14 @@ export class RecordedEvents {
         return data.tool_call_id === null || this.#loop_calls.has(String(data.tool_call_id));
       case "provider:response":
         return true;
-      case "provider:retry": // the loop's retries name the attempt
-        return data.request_id !== undefined;
+      case "provider:retry":
       case "llm:stream_aborted":
-        return this.#streams.has(data.request_id);
-      case "policy:violation":
-        return data.kind === "injection_size" || data.kind === "injection_budget";
-      case "user:notification":
-        return this.isOwnModule(data.source);
+        return data.request_id !== undefined && data.module_id === undefined;
       case "module:on_session_ready_failed":
         return this.isOwnModule(data.module_id);
       default:
         return REPLAYED_EVENTS.has(event);
     }
-  }
-
-  #before(entry: Entry): Entry | undefined {
-    return this.#entries.slice(0, entry.seq - 1).findLast((other) => other.session_id === this.session_id);
   }
 
   /** Returns whether a key of `session_state` belongs to the orchestrator or the context. */
@@ -205,7 +190,7 @@ function followsCancel({ event, data }: Entry): boolean {
 
 /** Gives the sessions of a replay the ids that they generated in the recorded run. */
 export class RecordedIds {
-  /** Ids that a session generated or that an earlier entry names, after the session's id. */
+  /** Ids that a session generated or that an earlier entry of its own names, after the session's id. */
   readonly #used = new Set<string>();
   #generated = 0;
 
@@ -217,7 +202,8 @@ export class RecordedIds {
   /** Returns the id that a session generated after `position` of the recorded run. */
   newId(prefix: string, recorded: RecordedEvents, position: number): string {
     const { session_id } = recorded;
-    const id = recorded.from(position).flatMap(idsOf)
+    const own = recorded.from(position).filter((entry) => recorded.sourceOf(entry) !== "recording");
+    const id = own.flatMap(idsOf)
       .find((id) => id.startsWith(`${prefix}_`) && !this.#used.has(`${session_id} ${id}`));
     if (id === undefined) return `${prefix}_replay${++this.#generated}`; // no entry names it
     // an attempt that failed at once left no entry with its id: the next attempt asks for it again

@@ -278,7 +278,10 @@ export class Sequencer {
     const difference = isBarrier(next) && this.#stateDifference(recorded, next.seq, state) ||
       this.#compare(next.seq, comparableEntry(next), this.#comparable(entry));
     if (difference) this.#finish(difference);
-    else this.#play(next);
+    else {
+      this.ids.markUsed(next);
+      this.#play(next);
+    }
     resolve();
     return difference === null;
   }
@@ -322,7 +325,6 @@ export class Sequencer {
     const { entries, clock, onEntry } = this.#options;
     this.#position++;
     onEntry(entry);
-    this.ids.markUsed(entry);
     const following = entries[this.#position];
     clock.follow(Date.parse(entry.ts), Date.parse((following ?? entry).ts));
     const reaching = this.#reaching.get(this.#position);

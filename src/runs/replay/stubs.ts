@@ -16,7 +16,7 @@ import type {
   StreamDelta,
   Tool,
 } from "../../sdk/types.ts";
-import type { RecordedEvents } from "./recorded_events.ts";
+import { ANSWERS, type RecordedEvents } from "./recorded_events.ts";
 
 /** Gives stubs access to the recording. */
 export interface EventReader {
@@ -145,12 +145,19 @@ async function answerFrom(
   options: CompleteOptions = {},
 ): Promise<ChatResponse> {
   const { recorded, position } = session;
-  const outcome = recorded.find(position, (entry) => isOutcome(entry, name));
+  const isOfLoop = (entry: Entry) => recorded.sourceOf(entry) !== "recording";
+  const outcome = recorded.find(
+    position,
+    (entry) => ANSWERS.has(entry.event) && entry.data.provider === name && isOfLoop(entry),
+  );
   const until = outcome?.seq ?? Infinity;
   const deltas = outcome?.data.inner === true ? [] : deltasOf(recorded, position, until);
   for (const delta of deltas) options.onDelta?.(delta);
   if (!outcome) {
-    const aborted = recorded.find(position, ({ event }) => event === "llm:stream_aborted");
+    const aborted = recorded.find(
+      position,
+      (entry) => entry.event === "llm:stream_aborted" && isOfLoop(entry),
+    );
     if (aborted) throw stopOf(aborted, session.limit);
     session.endWithoutOutcome();
     return await new Promise(() => {}); // as in toolOf()
@@ -158,7 +165,7 @@ async function answerFrom(
   // the session's next own entry may have needed the response: deliver it exactly there
   const next = recorded.find(
     position,
-    (entry) => recorded.sourceOf(entry) !== "recording" && (deltas.length === 0 || !isDelta(entry)),
+    (entry) => isOfLoop(entry) && (deltas.length === 0 || !isDelta(entry)),
   );
   await session.reached(next ?? outcome);
   if (outcome.event !== "provider:response") throw failureOf(outcome);
@@ -174,12 +181,6 @@ function stopOf(aborted: Entry, limit: string | null): Error {
 
 function isDelta({ event }: Entry): boolean {
   return event === "content_block:start" || event === "content_block:delta";
-}
-
-function isOutcome({ event, data }: Entry, name: string): boolean {
-  if (data.provider !== name) return false;
-  return event === "provider:response" || event === "provider:error" ||
-    (event === "provider:retry" && data.request_id !== undefined);
 }
 
 /** Returns the deltas before the first complete block; later ones are made from the response itself. */

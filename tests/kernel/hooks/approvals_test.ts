@@ -4,7 +4,7 @@ import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
 import type { ApprovalRequest } from "../../../src/kernel/host.ts";
 import type { HookResult, JsonObject } from "../../../src/sdk/types.ts";
 import { assertEquals } from "../../assert.ts";
-import { calls, hook, kit, tool, until } from "../../support/sessions.ts";
+import { calls, hook, kit, listContext, tool, until } from "../../support/sessions.ts";
 import { ASK, asking } from "../asking_session.ts";
 
 const AROUND = [
@@ -229,21 +229,19 @@ Deno.test("the input in the question to a person and the input that runs are one
 Deno.test("a gate that is emitted again during an approval is decided again", async () => {
   let again = true;
   const made = asking(["allow", "deny"], ASK, {
-    hooks: [
-      hook("tool:pre", () => ASK),
-      (coordinator) => {
-        coordinator.hooks.register("approval:required", async (_event, data) => {
-          if (!again) return;
-          again = false;
-          const { tool_call_id } = data;
-          await coordinator.hooks.emit("tool:pre", {
-            tool_name: "t",
-            tool_call_id,
-            tool_input: { evil: true },
-          });
+    async context(coordinator) {
+      await listContext(coordinator);
+      coordinator.hooks.register("approval:required", async (_event, data) => {
+        if (!again) return;
+        again = false;
+        const { tool_call_id } = data;
+        await coordinator.hooks.emit("tool:pre", {
+          tool_name: "t",
+          tool_call_id,
+          tool_input: { evil: true },
         });
-      },
-    ],
+      });
+    },
   });
   await made.run();
   assertEquals(made.asked.map(({ tool_input }) => tool_input), [{ a: 1 }, { evil: true }]);
