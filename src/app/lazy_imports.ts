@@ -85,6 +85,8 @@ interface LazySandboxDeps {
   /** Receives the numbers of guests. Default: nothing does. */
   metrics?: Metrics | null;
   log: (level: "info" | "warning" | "error", event: string, facts: JsonObject) => void;
+  /** Imports the sandbox. Default: the sandbox's own file. */
+  load?: () => Promise<{ Sandbox: new (...args: ConstructorParameters<typeof Sandbox>) => Sandbox }>;
 }
 
 /** Creates one sandbox on first use. */
@@ -104,12 +106,15 @@ export class LazySandbox {
 
   /** Resolves to the sandbox. The first call imports it. */
   sandbox(): Promise<Sandbox> {
-    return this.#sandbox ??= this.#make();
+    return this.#sandbox ??= this.#make().catch((error) => {
+      this.#sandbox = undefined; // the next call tries again
+      throw error;
+    });
   }
 
   async #make(): Promise<Sandbox> {
-    const { Sandbox } = await import("../sandbox/sandbox.ts");
-    const { policy, metrics, log } = this.#options;
+    const { policy, metrics, log, load = () => import("../sandbox/sandbox.ts") } = this.#options;
+    const { Sandbox } = await load();
     const { max_guests } = policy.isolation;
     const made = this.#made = new Sandbox({
       max_guests,

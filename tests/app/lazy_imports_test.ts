@@ -9,7 +9,7 @@ import { specsOf } from "../../src/policy/authorise.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import { Redactor } from "../../src/policy/redact.ts";
 import type { Caller } from "../../src/runs/types.ts";
-import { assert, assertEquals } from "../assert.ts";
+import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { staticImports } from "../static_imports.ts";
 
 const OPERATOR: Caller = { name: "terminal", namespace: "test", origin: "operator" };
@@ -38,6 +38,19 @@ Deno.test("LazyLoader without a call has nothing to close", async () => {
   const { loading, made, closed } = countedLoading();
   await loading.close();
   assertEquals([made(), closed()], [0, 0]);
+});
+
+Deno.test("LazyLoader and LazySandbox try again after a failure, and have nothing to close until then", async () => {
+  let failures = 0;
+  const load = () => Promise.reject(new Error(`failure ${++failures}`));
+  const loading = new LazyLoader({ cache_dir: null, load });
+  const sandboxing = new LazySandbox({ policy: defaultPolicy(), log() {}, load });
+  await assertRejects(() => loading.loader(), Error, "failure 1");
+  await assertRejects(() => sandboxing.sandbox(), Error, "failure 2");
+  await assertRejects(() => loading.loader(), Error, "failure 3");
+  await assertRejects(() => sandboxing.sandbox(), Error, "failure 4");
+  await loading.close();
+  await sandboxing.close();
 });
 
 Deno.test("a run of built-in modules imports no file of the loader", async () => {
