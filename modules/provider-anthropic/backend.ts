@@ -15,6 +15,7 @@ import {
   type ListedModel,
   type ProviderSettings,
   type WireRequest,
+  withoutVariables,
 } from "preamp/provider";
 import { readStream, toAnswer, type WireMessage } from "./from_response.ts";
 import { toRequest } from "./to_request.ts";
@@ -22,8 +23,6 @@ import { toRequest } from "./to_request.ts";
 const VENDOR_URL = "https://api.anthropic.com";
 /** Requests for one answer: the API pauses a long turn with tools of its own. */
 const MAX_CONTINUATIONS = 5;
-/** Headers without secrets, which the client needs. */
-const NEEDED = /^(accept|content-type|user-agent|anthropic-version|x-stainless-.*)$/i;
 
 /** Returns the backend. Imported on first use, because the client is large. */
 export function createBackend(settings: ProviderSettings): Backend {
@@ -39,33 +38,17 @@ function clientOf(
   { api_key, base_url = VENDOR_URL, timeout_s }: ProviderSettings,
   io: CallIo,
 ): BaseAnthropic {
-  return new BaseAnthropic({
-    apiKey: api_key ?? null,
-    authToken: null,
-    webhookKey: null,
-    baseURL: base_url.replace(/\/v1$/, ""),
-    maxRetries: 0,
-    timeout: timeout_s * 1000,
-    logLevel: "off",
-    openTelemetry: false,
-    defaultHeaders: withoutCustomHeaders(api_key),
-    fetch: io.fetch,
-  });
-}
-
-/**
- * Returns headers that remove those of the variable `ANTHROPIC_CUSTOM_HEADERS`, which the client adds to
- * every request: they may be secrets for another server than the plan's.
- */
-function withoutCustomHeaders(api_key: string | undefined): Record<string, string | null> {
-  const custom = Deno.env.get("ANTHROPIC_CUSTOM_HEADERS");
-  if (!custom) return {};
-  const names = custom.split("\n").map((line) => line.slice(0, Math.max(0, line.indexOf(":"))).trim());
-  const removed = names.filter((name) => name !== "" && !NEEDED.test(name));
-  return {
-    ...Object.fromEntries(removed.map((name) => [name.toLowerCase(), null])),
-    authorization: api_key === undefined ? null : `Bearer ${api_key}`,
-  };
+  return withoutVariables(() =>
+    new BaseAnthropic({
+      apiKey: api_key ?? null,
+      baseURL: base_url.replace(/\/v1$/, ""),
+      maxRetries: 0,
+      timeout: timeout_s * 1000,
+      logLevel: "off",
+      openTelemetry: false,
+      fetch: io.fetch,
+    })
+  );
 }
 
 async function send({ body }: WireRequest, io: CallIo, settings: ProviderSettings): Promise<BackendAnswer> {

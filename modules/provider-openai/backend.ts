@@ -12,6 +12,7 @@ import {
   type ListedModel,
   type ProviderSettings,
   type WireRequest,
+  withoutVariables,
 } from "preamp/provider";
 import { ChatAnswer } from "./chat_answer.ts";
 import { chatRequest } from "./chat_request.ts";
@@ -127,29 +128,23 @@ export class OpenAIBackend implements Backend {
     return answer.finish();
   }
 
-  /** Returns a client for one call. Variables of the environment that would change it are not read. */
+  /** Returns a client for one call. */
   #client({ fetch }: CallIo): OpenAI {
     const { api_key, base_url = OPENAI_URL, config } = this.#settings;
     const own = isObject(config.headers) ? config.headers as Record<string, string> : {}; // checked by the schema
     checkHeaders({ ...own, ...(api_key === undefined ? {} : { Authorization: `Bearer ${api_key}` }) });
-    const client = new OpenAI({
-      apiKey: api_key ?? "none",
-      baseURL: base_url,
-      adminAPIKey: null,
-      organization: null,
-      project: null,
-      webhookSecret: null,
-      maxRetries: 0,
-      timeout: NO_TIMEOUT_MS,
-      logLevel: "off",
-      dangerouslyAllowBrowser: true, // the check takes a worker for a browser
-      fetch,
-    });
-    client["_options"].defaultHeaders = {
-      ...(api_key === undefined ? { Authorization: null } : {}),
-      ...own,
-    };
-    return client;
+    return withoutVariables(() =>
+      new OpenAI({
+        apiKey: api_key ?? "none",
+        baseURL: base_url,
+        defaultHeaders: { ...(api_key === undefined ? { Authorization: null } : {}), ...own },
+        maxRetries: 0,
+        timeout: NO_TIMEOUT_MS,
+        logLevel: "off",
+        dangerouslyAllowBrowser: true, // the check takes a worker for a browser
+        fetch,
+      })
+    );
   }
 }
 

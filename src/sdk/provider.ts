@@ -42,3 +42,4 @@ export {
   type ProviderSettings,
 } from "./provider/settings.ts";
 export { type ConversationResult, toConversation } from "./provider/to_conversation.ts";
+export { withoutVariables } from "./provider/without_variables.ts";

@@ -287,20 +287,31 @@ Deno.test("listModels() returns the account's models with sizes from the API, el
   assertEquals(server.requests[0]!.path.split("?")[0], "/proxy/v1/models");
 });
 
-Deno.test("requests have the key and no header from variables of the process", async () => {
-  Deno.env.set(
-    "ANTHROPIC_CUSTOM_HEADERS",
-    "x-internal-token: secret\nAuthorization: Bearer secret\nuser-agent: Us",
-  );
+Deno.test("requests have the key and nothing from variables of the process", async () => {
+  const names = {
+    ANTHROPIC_CUSTOM_HEADERS: "x-internal-token: secret\nAuthorization: Bearer secret\nuser-agent: Us",
+    ANTHROPIC_AUTH_TOKEN: "secret",
+    ANTHROPIC_BASE_URL: "http://127.0.0.1:1/",
+  };
+  for (const [name, value] of Object.entries(names)) Deno.env.set(name, value);
   try {
     const { requests } = await complete(() => Response.json(ANTHROPIC.whole({ text: ["x"] })), false);
     const { headers, path } = requests[0]!;
     assertEquals(path, "/v1/messages");
     assertEquals(headers.get("authorization"), "Bearer k");
-    assertEquals([headers.get("x-internal-token"), headers.get("user-agent")], [null, "Us"]);
+    assertEquals([headers.get("x-internal-token"), headers.get("user-agent") === "Us"], [null, false]);
   } finally {
-    Deno.env.delete("ANTHROPIC_CUSTOM_HEADERS");
+    for (const name of Object.keys(names)) Deno.env.delete(name);
   }
+});
+
+Deno.test({
+  name: "a request needs no permission to read variables",
+  permissions: { env: false, net: ["127.0.0.1"] },
+  async fn() {
+    const { requests } = await complete(() => Response.json(ANTHROPIC.whole({ text: ["x"] })), false);
+    assertEquals(requests.length, 1);
+  },
 });
 
 const START = event({ type: "message_start", message: message([], { stop_reason: null }) });

@@ -104,6 +104,16 @@ Deno.test("requests have the key, the plan's headers, and nothing of the environ
   }
 });
 
+Deno.test({
+  name: "a request needs no permission to read variables",
+  permissions: { env: false, net: ["127.0.0.1"] },
+  async fn() {
+    await using local = await mounted(() => Response.json(completion({ content: "Hi" })));
+    await local.ask("Hi");
+    assertEquals(local.requests.length, 1);
+  },
+});
+
 Deno.test("getInfo() knows OpenAI's models, and takes the sizes of others from the plan", async () => {
   const infoOf = async (config: JsonObject) => {
     const coordinator = new TestCoordinator();
