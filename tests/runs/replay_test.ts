@@ -6,48 +6,10 @@ import type { ContextManager, JsonObject, Prompt } from "../../src/sdk/types.ts"
 import { hook, tool } from "../support/sessions.ts";
 import { CALLER, replayed, type Service, service, type TestPlan } from "../support/runs.ts";
 import { mock, play, runToEnd, type Scenario } from "./play.ts";
-import { SCENARIOS, slow } from "./scenarios.ts";
+import { SCENARIOS } from "./scenarios.ts";
 
 for (const [name, scenario] of Object.entries(SCENARIOS)) {
   Deno.test(`replay() is equal: ${name}`, async () => {
-    const { service, run } = await play(scenario);
-    assertEquals(await replayed(service, run.id), { equal: true });
-  });
-}
-
-for (
-  const [name, scenario] of Object.entries<Scenario>({
-    "cancelled twice during a model call": {
-      plan: { providers: [mock({ delay_ms: 90_000, text: "never" })] },
-      react: async ({ event }, { runs, run_id }) => {
-        if (event !== "provider:request") return;
-        await runs.cancel(CALLER, run_id, "graceful");
-        await runs.cancel(CALLER, run_id, "immediate");
-      },
-    },
-    "cancelled twice during tools, one of which ends between": {
-      plan: {
-        providers: [
-          mock({ tool_calls: ["slow", "quick"].map((name) => ({ name, arguments: {} })) }, "never"),
-        ],
-        tools: [slow("slow", 50_000), slow("quick", 50)],
-      },
-      react: async ({ event }, { runs, run_id }) => {
-        if (event === "tool:pre") await runs.cancel(CALLER, run_id, "graceful");
-        if (event === "tool:post") await runs.cancel(CALLER, run_id, "immediate");
-      },
-    },
-    "steered and cancelled during its last answer": {
-      plan: { providers: [mock({ delay_ms: 500, text: "the last" }, "never")] },
-      react: async ({ event }, { runs, run_id }) => {
-        if (event !== "provider:request") return;
-        await runs.steer(CALLER, run_id, "too late");
-        await runs.cancel(CALLER, run_id, "graceful");
-      },
-    },
-  })
-) {
-  Deno.test(`replay() is equal: a run that is ${name}`, async () => {
     const { service, run } = await play(scenario);
     assertEquals(await replayed(service, run.id), { equal: true });
   });

@@ -243,7 +243,10 @@ export class Session {
   async #execute(prompt: Prompt, options: TurnOptions): Promise<Outcome> {
     const session = this.#session;
     if (this.#executed) this.cancellation.reset();
-    if (!this.cancellation.is_cancelled) this.#parts.tracker.cancel_requested = false;
+    if (!this.cancellation.is_cancelled) {
+      this.#parts.tracker.cancel_requested = false;
+      session.cancel_emission = null;
+    }
     this.#executed = true;
     this.#parts.actions.resetTurn();
     const disarm = session.armStep();

@@ -39,6 +39,8 @@ export class SessionContext {
   last_usage: { answer: number; input_tokens: number } | null = null;
   /** Estimated tokens of the last request's messages, and their budget; set by the provider's guard. */
   request_size = { tokens: 0, budget: 0 };
+  /** Settles when `cancel:requested` of this turn was appended; null before it is emitted. */
+  cancel_emission: Promise<unknown> | null = null;
   /** Module id → function that locates an error in the module's files. Built-in modules have none. */
   error_locators: Map<string, (error: unknown) => string | undefined> | null = null;
 
@@ -93,7 +95,8 @@ export class SessionContext {
    * was cancelled.
    */
   async emitCancelRequested(): Promise<void> {
-    await this.hooks.emit("cancel:requested", { state: this.cancellation.state });
+    const emitted = this.hooks.emit("cancel:requested", { state: this.cancellation.state });
+    await (this.cancel_emission ??= emitted); // a repeated one is dropped
     for (const error of await this.cancellation.triggerCallbacks()) {
       this.host.warn("cancel_callback_failed", errorMessage(error));
     }

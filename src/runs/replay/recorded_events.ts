@@ -7,7 +7,7 @@ import { eventsWith } from "../../sdk/events.ts";
 import { LOOP_SEED, seedOf } from "../../sdk/ids.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { cancelledCallText } from "../../sdk/tools.ts";
-import type { AgentSegment, Segment } from "./segments.ts";
+import { type AgentSegment, isTakeover, type Segment } from "./segments.ts";
 
 /**
  * Origin of an entry in a replay. `session`: emitted by the replayed orchestrator, context and kernel.
@@ -180,10 +180,13 @@ export function callOf(data: JsonObject): unknown {
  * Returns whether a turn that was cancelled emits this entry next: an end event, the end of a sub-agent that
  * was cancelled with it, or the result of a call that was.
  */
-function followsCancel({ event, data }: Entry): boolean {
+function followsCancel(entry: Entry): boolean {
+  const { event, data } = entry;
   if (AFTER_CANCEL.has(event)) return true;
-  if (event === "task:agent_completed") return data.status === "cancelled";
-  const { message } = data;
+  return event === "task:agent_completed" ? data.status === "cancelled" : isCancelledResult(entry);
+}
+
+function isCancelledResult({ event, data: { message } }: Entry): boolean {
   return event === "context:message" && isObject(message) && message.role === "tool" &&
     message.content === cancelledCallText(String(message.name));
 }
@@ -232,24 +235,46 @@ const ENDINGS: ReadonlySet<string> = new Set([
   "run:status",
 ]);
 
+/** An immediate cancellation that has no entry at its place. */
+export interface SilentCancel {
+  readonly session_id: string;
+  /** Index of the first entry after it. */
+  readonly index: number;
+}
+
 /**
- * Returns for each session that was cancelled gracefully, then immediately, the index of the first entry
- * after the second request, which has no entry. That of the run's own session also cancels its sub-agents.
+ * Returns the immediate cancellations whose `cancel:requested` is not at their place: a second request has
+ * none, and that of the first one follows its handlers. One of the run's own session cancels its sub-agents.
  */
-export function secondCancelsOf(entries: readonly Entry[]): Map<string, number> {
+export function silentCancelsOf(entries: readonly Entry[]): SilentCancel[] {
   const root_id = entries[0]?.session_id;
-  const second = new Map<string, number>();
-  const cancels = entries.filter(({ event }) => event.startsWith("cancel:"));
-  for (const [id, own] of Map.groupBy(cancels, ({ session_id }) => session_id)) {
-    const requested = own.find(({ event }) => event === "cancel:requested");
-    const completed = own.find(({ event }) => event === "cancel:completed");
-    if (requested?.data.state !== "graceful" || completed?.data.was_immediate !== true) continue;
-    const last = entries.slice(0, completed.seq - 1).findLastIndex(({ event, data, session_id }) =>
-      (id === root_id || session_id === id) && !ENDINGS.has(event) &&
+  const found: SilentCancel[] = [];
+  const requested = new Set<string>();
+  let from = 0;
+  for (const entry of entries) {
+    const { session_id, event, data, seq } = entry;
+    if (isTakeover(entry)) from = seq; // the next process knows only what has an entry
+    if (event === "cancel:requested" && data.state === "immediate") requested.add(session_id);
+    if (!provesCancel(entry, entries, from)) continue;
+    const silent = found.filter(({ index }) => index > from).map((cancel) => cancel.session_id);
+    if ([...requested, ...silent].some((id) => id === root_id || id === session_id)) continue;
+    const last = entries.slice(0, seq - 1).findLastIndex(({ event, data, session_id: id }) =>
+      (session_id === root_id || session_id === id) && !ENDINGS.has(event) &&
       !(event === "task:agent_completed" && data.status === "cancelled")
     );
-    if (id === root_id) return new Map([[id, last + 1]]);
-    second.set(id, last + 1);
+    if (session_id === root_id) found.length -= silent.length;
+    found.push({ session_id, index: last + 1 });
   }
-  return second;
+  return found.sort((a, b) => a.index - b.index);
+}
+
+/** Returns whether only a turn that was cancelled immediately emits an entry. */
+function provesCancel(entry: Entry, entries: readonly Entry[], from: number): boolean {
+  const { event, data, session_id, seq } = entry;
+  if (event === "cancel:completed") return data.was_immediate === true;
+  return isCancelledResult(entry) &&
+    !entries.slice(from, seq - 1).some((other) =>
+      other.session_id === session_id && (other.event === "tool:post" || other.event === "tool:error") &&
+      other.data.tool_call_id === (data.message as JsonObject).tool_call_id
+    );
 }

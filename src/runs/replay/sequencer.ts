@@ -17,7 +17,8 @@ import {
   PARALLEL_EVENTS,
   type RecordedEvents,
   RecordedIds,
-  secondCancelsOf,
+  type SilentCancel,
+  silentCancelsOf,
 } from "./recorded_events.ts";
 import { emissionOf, steeringTexts } from "./recorded_results.ts";
 import type { VirtualClock } from "./virtual_clock.ts";
@@ -82,8 +83,8 @@ export class Sequencer {
   readonly finished = this.#finished.promise;
   #is_finished = false;
   #position = 0;
-  /** Session id → index of the entry before which it is cancelled again, immediately. */
-  readonly #second_cancels: Map<string, number>;
+  /** Immediate cancellations without an entry at their place that are to come. */
+  readonly #silent_cancels: SilentCancel[];
   /** Aborted when an entry comes. */
   #idle = new AbortController();
   /** The next entry, after no session has emitted anything for a short time: it is not expected any more. */
@@ -91,7 +92,7 @@ export class Sequencer {
 
   constructor(options: SequencerOptions) {
     this.#options = options;
-    this.#second_cancels = secondCancelsOf(options.entries);
+    this.#silent_cancels = silentCancelsOf(options.entries);
     this.#is_redacted = JSON.stringify(options.entries).includes(REDACTED);
   }
 
@@ -209,10 +210,9 @@ export class Sequencer {
 
   #advance(): void {
     for (let next = this.#next; next && !this.#is_finished; next = this.#next) {
-      for (const [id, index] of this.#second_cancels) {
-        if (this.#position < index) continue;
-        this.#second_cancels.delete(id);
-        void this.#sessions.get(id)?.session.cancel("immediate");
+      while (this.#position >= (this.#silent_cancels[0]?.index ?? Infinity)) {
+        const { session_id } = this.#silent_cancels.shift()!; // the condition requires it
+        void this.#sessions.get(session_id)?.session.cancel("immediate");
       }
       if (!this.#step(next)) break;
     }
@@ -379,7 +379,8 @@ export class Sequencer {
   #checkOrder(next: Entry): false {
     if (PARALLEL_EVENTS.has(next.event)) return false;
     const other = this.#waiting.find(({ entry }) =>
-      entry.session_id === next.session_id && !PARALLEL_EVENTS.has(entry.event)
+      entry.session_id === next.session_id && !PARALLEL_EVENTS.has(entry.event) &&
+      entry.event !== "cancel:requested" // its handlers may have taken any time
     );
     if (other) {
       const replayed = this.#comparable(other.entry);

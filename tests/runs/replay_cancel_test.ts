@@ -1,0 +1,91 @@
+/** Replay of runs that are cancelled where the log has no entry of it, or has it later. */
+import { assert, assertEquals } from "../assert.ts";
+import type { Coordinator } from "../../src/sdk/types.ts";
+import { CALLER, replayed } from "../support/runs.ts";
+import { tool } from "../support/sessions.ts";
+import { killAndResume } from "./killed.ts";
+import { mock, play, type Scenario } from "./play.ts";
+import { slow } from "./scenarios.ts";
+
+const calls = (...names: string[]) => ({ tool_calls: names.map((name) => ({ name, arguments: {} })) });
+
+const TWICE: Readonly<Record<string, Scenario>> = {
+  "cancelled twice during a model call": {
+    plan: { providers: [mock({ delay_ms: 90_000, text: "never" })] },
+    react: async ({ event }, { runs, run_id }) => {
+      if (event !== "provider:request") return;
+      await runs.cancel(CALLER, run_id, "graceful");
+      await runs.cancel(CALLER, run_id, "immediate");
+    },
+  },
+  "cancelled twice during tools": {
+    plan: { providers: [mock(calls("slow", "slow"), "never")], tools: [slow("slow", 50_000)] },
+    react: async ({ event }, { runs, run_id }) => {
+      if (event !== "tool:pre") return;
+      await runs.cancel(CALLER, run_id, "graceful");
+      await runs.cancel(CALLER, run_id, "immediate");
+    },
+  },
+  "cancelled twice during tools, one of which ends between": {
+    plan: {
+      providers: [mock(calls("slow", "quick"), "never")],
+      tools: [slow("slow", 50_000), slow("quick", 50)],
+    },
+    react: async ({ event }, { runs, run_id }) => {
+      if (event === "tool:pre") await runs.cancel(CALLER, run_id, "graceful");
+      if (event === "tool:post") await runs.cancel(CALLER, run_id, "immediate");
+    },
+  },
+  "steered and cancelled during its last answer": {
+    plan: { providers: [mock({ delay_ms: 500, text: "the last" }, "never")] },
+    react: async ({ event }, { runs, run_id }) => {
+      if (event !== "provider:request") return;
+      await runs.steer(CALLER, run_id, "too late");
+      await runs.cancel(CALLER, run_id, "graceful");
+    },
+  },
+};
+
+for (const [name, scenario] of Object.entries(TWICE)) {
+  Deno.test(`replay() is equal: a run that is ${name}`, async () => {
+    const { service, run } = await play(scenario);
+    assertEquals(await replayed(service, run.id), { equal: true });
+  });
+
+  Deno.test(`replay() is equal wherever its process is killed: a run that is ${name}`, async () => {
+    const { entries } = await play(scenario);
+    for (
+      let last = entries.findIndex(({ event }) => event === "session:start");
+      last < entries.length;
+      last++
+    ) {
+      const { next, run } = await killAndResume(scenario, last);
+      assertEquals([last, await replayed(next, run.id)], [last, { equal: true }]);
+    }
+  });
+}
+
+/** A hook whose handler of a cancellation takes 10 ms. */
+function watches({ hooks, clock }: Coordinator): void {
+  hooks.register("cancel:requested", async () => {
+    await clock.after(10);
+    return null;
+  });
+}
+
+for (const mode of ["graceful", "immediate"] as const) {
+  Deno.test(`cancel:requested precedes cancel:completed although its handlers are slow, and replay() is equal: ${mode}`, async () => {
+    const { service, run, entries } = await play({
+      plan: {
+        providers: [mock(calls("slow", "quick"), "never")],
+        tools: [mode === "graceful" ? tool("slow") : slow("slow", 50_000), tool("quick")],
+        hooks: [watches],
+      },
+      react: ({ event }, { runs, run_id }) =>
+        event === "tool:pre" ? runs.cancel(CALLER, run_id, mode) : undefined,
+    });
+    const at = (event: string) => entries.findIndex((entry) => entry.event === event);
+    assert(0 < at("cancel:requested") && at("cancel:requested") < at("cancel:completed"));
+    assertEquals(await replayed(service, run.id), { equal: true });
+  });
+}
