@@ -110,7 +110,8 @@ export function encodeCursor({ created_ms, order }: CursorPosition): string {
 export function decodeCursor(cursor: string): CursorPosition {
   const [first = "", second = "", ...rest] = cursor.split("-");
   const position = { created_ms: parseInt(first, 36), order: parseInt(second, 36) };
-  if (rest.length > 0 || encodeCursor(position) !== cursor) {
+  const numbers = Object.values(position);
+  if (rest.length > 0 || !numbers.every(Number.isSafeInteger) || encodeCursor(position) !== cursor) {
     throw new PreampError("request_invalid", "Cannot read the cursor: must be the next_cursor of a page");
   }
   return position;

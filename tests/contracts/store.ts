@@ -139,6 +139,17 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     assertEquals(await store.get("run", "__proto__"), null);
   });
 
+  test("ids that no record can have are absent", async (store) => {
+    for (const id of ["a\u0000b", "\ud800", "x".repeat(100_000)]) {
+      assertEquals(await store.get("run", id), null);
+      assertEquals(await store.entries(id, 0, 1), null);
+      assertEquals(
+        (await store.list("run", { namespace: "a", where: { session_id: id }, limit: 1 })).records,
+        [],
+      );
+    }
+  });
+
   test("get() returns large values completely", async (store) => {
     const value = { text: "x".repeat(1_000_000) };
     await store.commit([{ put: record("big", { value }) }, {
@@ -266,7 +277,7 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
 
   test("list() refuses an invalid cursor", async (store) => {
     await store.commit([{ put: record("a") }]);
-    for (const cursor of ["", "a", "1-2-3", "../..", "0'; drop"]) {
+    for (const cursor of ["", "a", "1-2-3", "../..", "0'; drop", `1-${(2 ** 70).toString(36)}`]) {
       const error = await assertRejects(async () =>
         await store.list("run", { namespace: "a", limit: 2, cursor })
       );

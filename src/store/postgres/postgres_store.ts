@@ -40,6 +40,8 @@ const CONNECTIONS = 10;
 const CHANNEL = "preamp_changed";
 /** As `poll_ms`: the connection may be lost, and CockroachDB has no notifications. */
 const POLL_MS = 1_000;
+/** Texts of Postgres do not contain it, so nothing is stored under a name with it. */
+const NUL = "\0";
 const PURGE_EVERY_MS = 60_000;
 const PURGE_ROWS = 1_000;
 /** Attempts of a transaction that the database ended because another one was in its way. */
@@ -145,6 +147,7 @@ class PostgresStore implements Store {
     limit: number,
     max_bytes?: number,
   ): Promise<readonly LogEntry[] | null> {
+    if (log.includes(NUL)) return null;
     const rows = await this.#query(
       `SELECT e.json FROM preamp.logs AS l LEFT JOIN LATERAL (
          SELECT seq, json, ${bytesBefore("seq", 1)} AS before FROM (
@@ -160,6 +163,7 @@ class PostgresStore implements Store {
   }
 
   async get(kind: string, key: string): Promise<VersionedRecord | null> {
+    if (key.includes(NUL)) return null;
     const [row] = await this.#query(
       `SELECT * FROM preamp.records WHERE kind = $2 AND key = $3 AND (expires_ms IS NULL OR expires_ms > ${NOW})`,
       [this.#time, kind, key],
