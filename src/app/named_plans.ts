@@ -41,7 +41,7 @@ export class NamedPlans {
           if (!entry.isDirectory && entry.name !== LOCK_FILE && NAME.test(name)) names.add(name);
         }
       } catch (error) {
-        if (!(error instanceof Deno.errors.NotFound)) throw error;
+        if (!isAbsent(error)) throw error;
       }
     }
     return [...names].sort();
@@ -82,10 +82,15 @@ export class NamedPlans {
       this.#read.set(url.href, { mtime_ms, bytes, file });
       return file;
     } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return null;
+      if (isAbsent(error)) return null;
       throw error;
     }
   }
+}
+
+/** Whether there is no such file, or a file in place of its folder. */
+function isAbsent(error: unknown): boolean {
+  return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory;
 }
 
 /** Name of the lock file beside a plan file. */

@@ -16,6 +16,13 @@ Deno.test("get() of an unknown plan suggests the nearest name", async () => {
   await Deno.remove(folder, { recursive: true });
 });
 
+Deno.test("a file in place of the folder has no plans", async () => {
+  await using folder = await temporaryFolder();
+  await Deno.writeTextFile(`${folder.path}/plan.yaml`, "a: 1");
+  const plans = new NamedPlans(new URL(`file://${folder.path}/plan.yaml/`));
+  assertEquals([await plans.names(), await plans.find("default")], [[], null]);
+});
+
 Deno.test("find() reads a plan again whose size changed, also at the same time of change", async () => {
   await using folder = await temporaryFolder();
   const url = new URL(`file://${folder.path}/`);

@@ -102,6 +102,12 @@ Deno.test("serve --no-auth takes requests without a key", async () => {
   assert(!server.stdout.text.includes("Bearer"));
 });
 
+Deno.test("serve warns when the folder of plans that was named does not exist", async () => {
+  await using server = await startServer(["--no-auth", "--plans", "plnas"]);
+  await server.stderr.until((text) => text.includes('Cannot find the folder of plans \\"plnas\\"'));
+  assertEquals((await server.get("/v1/plans")).body, { data: [], next_cursor: null });
+});
+
 Deno.test("serve refuses a foreign Host, as a rebound name sends it", async () => {
   await using server = await startServer(["--no-auth"]);
   const { port } = new URL(server.url);

@@ -1,4 +1,5 @@
 /** `preamp serve`: serves the HTTP API. By default it listens on loopback and requires a key. */
+import { defaultPolicy } from "../../policy/policy_schema.ts";
 import { processRedactor, type Redactor } from "../../policy/redact.ts";
 import { NamedPlans } from "../../app/named_plans.ts";
 import { addressKind } from "../../plan/permissions/ip_address.ts";
@@ -90,6 +91,7 @@ async function listen(
   signal: AbortSignal,
 ): Promise<number> {
   const { host, port, behind_proxy } = policy.listen;
+  await checkPlansFolder(policy.plans, plans, log);
   const demo = await isDemo(plans, log);
   try {
     const served = serve({
@@ -112,6 +114,15 @@ async function listen(
     io.err.write(`error: Cannot listen on ${host}:${port}: ${reasonOf(error)}\n`);
     return EXIT.failed;
   }
+}
+
+/** Warns when a folder of plans that was named does not exist, or is a file. */
+async function checkPlansFolder(name: string, folder: URL | null, log: Log): Promise<void> {
+  if (folder === null || name === defaultPolicy().plans || await Deno.stat(folder).catch(() => null)) return;
+  const message = `Cannot find the folder of plans ${
+    JSON.stringify(name)
+  }: until it exists, no plan has a name`;
+  log.note("warning", "plans", { message });
 }
 
 /** Returns whether a request without a plan gets the built-in demo: whether no plan is named `default`. */
