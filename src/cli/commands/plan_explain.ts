@@ -12,7 +12,7 @@ import { type Commands, TERMINAL } from "../commands.ts";
 import { EXIT, inDocument } from "../errors.ts";
 import { MODEL_FLAG, modelOf, PLAN_FLAG, planNames, readPlans, withPlans } from "../plan_files.ts";
 import { withSettings } from "../settings.ts";
-import { counted, type Style, styleOf, tableText, wrapText } from "../terminal/format.ts";
+import { counted, shellWord, type Style, styleOf, tableText, wrapText } from "../terminal/format.ts";
 import type { Output } from "../terminal/io.ts";
 
 export const commands: Commands = {
@@ -82,7 +82,7 @@ function overview(
     ["lock", lock_hash ?? "none"],
     ["limits", LIMIT_NAMES.map((limit) => `${limit} ${limits[limit]}`).join(", ")],
     ["variables", list(env, clean, ", ")],
-    ["deno flags", list(deno_flags, shellWord, " ")],
+    ["deno flags", list(deno_flags, (flag) => shellWord(clean(flag)), " ")],
   ];
   return rows.flatMap(([label, text]) =>
     wrapText(text, columns - 12).map((line, index) => {
@@ -177,12 +177,6 @@ function listText(
 function bytesText(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`;
   return bytes < 1e6 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
-}
-
-/** Quotes a flag for a shell. */
-function shellWord(flag: string): string {
-  const text = clean(flag);
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
 const clean = escapeUnprintable;

@@ -25,7 +25,7 @@ import {
   withSettings,
 } from "../settings.ts";
 import { askAt } from "../terminal/approval_prompt.ts";
-import { jsonText, styleOf } from "../terminal/format.ts";
+import { jsonText, shellWord, styleOf } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 import { createProgress, type Progress } from "../terminal/progress.ts";
 import { messageText, summaryLine } from "../terminal/progress_lines.ts";
@@ -118,7 +118,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     progress.close();
     if (ended.error !== null) printError(`${messageText(ended.error.message)} (${ended.error.code})`);
     io.err.write(`${summaryLine(ended, style)}\n`);
-    if (store) io.err.write(style.dim(`Continue with: preamp run --session ${ended.session_id} "…"`) + "\n");
+    if (store) io.err.write(style.dim(`Continue with: ${continuation(args, ended)}`) + "\n");
     if (format !== "text") {
       io.out.write(jsonText(format === "json" ? ended : await traceOf(runtime, ended), io.out));
     }
@@ -300,6 +300,15 @@ async function sessionOf(text: string | undefined, { runs }: Runtime): Promise<s
   throw new UsageError(
     "Cannot continue the last session: no session is stored; begin one with --session new",
   );
+}
+
+/** Returns the command that continues the session of a run. A store with a password is not repeated. */
+function continuation(args: Arguments, { session_id }: Run): string {
+  const places = ["config", "store"].flatMap((name) => {
+    const value = args.value(name);
+    return value === undefined ? [] : [`--${name}`, value.includes("@") ? "…" : shellWord(value)];
+  });
+  return ["preamp run", ...places, "--session", session_id, '"…"'].join(" ");
 }
 
 /** Returns a module's console output as one printable line. */

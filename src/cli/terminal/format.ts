@@ -25,6 +25,11 @@ export function styleOf({ color }: Pick<Output, "color">): Style {
   };
 }
 
+/** Returns a text as one word of a shell command. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
 /** Returns an answer as JSON: indented for a person, on one line for a program. */
 export function jsonText(answer: unknown, { terminal }: Pick<Output, "terminal">): string {
   return `${JSON.stringify(answer, null, terminal ? 2 : 0)}\n`;

@@ -27,6 +27,19 @@ Deno.test("run asks at the terminal and continues as decided", async () => {
   assertStringIncludes(io.stderr, "allowed calculator by terminal");
 });
 
+Deno.test("run names the command that continues its session, with the store of the run", async () => {
+  await using folder = await temporaryFolder();
+  const plan = `${folder.path}/plan.json`;
+  await Deno.writeTextFile(plan, JSON.stringify(TALKING));
+  for (const name of ["one.db", "my one.db"]) {
+    const store = `sqlite:${folder.path}/${name}`;
+    const io = fakeIo();
+    assertEquals(await cli(["run", "-p", plan, "--store", store, "hi"], io), EXIT.done);
+    const word = name.includes(" ") ? `'${store}'` : store;
+    assertStringIncludes(io.stderr, `Continue with: preamp run --store ${word} --session ses_`);
+  }
+});
+
 Deno.test("run ends on the third Ctrl-C, even during a step", async () => {
   const slow = "session: {orchestrator: loop-streaming, context: context-simple}\n" +
     "providers: [{module: provider-mock, config: {responses: [{delay_ms: 60000, text: late}]}}]\n";
