@@ -12,7 +12,7 @@ import {
   userDenied,
 } from "../../sdk/hook_actions.ts";
 import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../../sdk/types.ts";
-import type { SessionContext } from "../session/session_context.ts";
+import { type SessionContext, withoutEnvelope } from "../session/session_context.ts";
 import { onAbort } from "../timeouts.ts";
 import type { ApprovalDecision, ApprovalMatch, ApprovalRequest, RememberedAnswer } from "../host.ts";
 
@@ -42,7 +42,9 @@ export async function askForApproval(
   subject: ApprovalSubject,
 ): Promise<ApprovalOutcome> {
   const { host, hooks } = session;
-  const args_hash = canonicalHash(toPlainObject(subject.tool_input ?? subject.data));
+  const asked = subject.tool_input ??
+    { ...withoutEnvelope(subject.data), iteration: session.turn?.iteration ?? 0 };
+  const args_hash = canonicalHash(toPlainObject(asked));
   const action = subject.tool_name === null ? subject.event : "execute";
   const { tool_call_id, tool_name } = subject;
   const known = session.turn?.recovered

@@ -81,7 +81,7 @@ export class LoopContract implements LoopSteps {
   /** Emits and processes `tool:pre` of a call if the loop did not. */
   async gateCall(call: CallRecord): Promise<void> {
     if (call.pre === null) {
-      await this.emitResponse();
+      if (call.is_requested) await this.emitResponse();
       const { id, name, requested_input: tool_input } = call;
       await this.#session.hooks.emit("tool:pre", { tool_name: name, tool_call_id: id, tool_input });
     }

@@ -138,7 +138,8 @@ export class SessionContext {
   /** Appends an emission: its data without the fields of the envelope, unless the emitter set them. */
   writeEmission(event: string, emission: Emission, emitted: JsonObject): Promise<void> | void {
     const data = emission.data === emitted ? emitted : withoutEnvelope(emission.data, emitted);
-    return this.write(event, toOwnObject(data), verdictOf(emission));
+    const kept = emission.modified && OWN_FIELDS.has(event) ? withFacts(data, emitted) : data;
+    return this.write(event, toOwnObject(kept), verdictOf(emission));
   }
 }
 
@@ -158,12 +159,28 @@ const ENVELOPE_FIELDS: ReadonlySet<string> = new Set([
  * Returns a copy of a payload without the envelope's fields. A copy, because `delete` makes an object
  * permanently slow.
  */
-function withoutEnvelope(payload: JsonObject, emitted: JsonObject): JsonObject {
+export function withoutEnvelope(payload: JsonObject, emitted: JsonObject = {}): JsonObject {
   const data: JsonObject = {};
   for (const key in payload) { // plain: it inherits nothing
     if (!ENVELOPE_FIELDS.has(key) || Object.hasOwn(emitted, key)) data[key] = payload[key];
   }
   return data;
+}
+
+/** Events whose fields are the runtime's. */
+const OWN_FIELDS = eventsWith("own_fields");
+
+/** Fields of these that handlers cannot set: the run object, recovery and replay are computed from them. */
+const FACTS: ReadonlySet<string> = new Set([
+  ...["tool_name", "tool_call_id", "parallel_group_id", "request_id", "approval_id", "sub_session_id"],
+  ...["provider", "usage", "response", "error", "inner", "module_id"],
+]);
+
+/** Returns data that handlers modified, with the facts that were emitted. */
+function withFacts(data: JsonObject, emitted: JsonObject): JsonObject {
+  const isFact = ([key]: [string, unknown]) => FACTS.has(key);
+  const modified = Object.entries(data).filter((field) => !isFact(field));
+  return Object.fromEntries([...Object.entries(emitted).filter(isFact), ...modified]);
 }
 
 function verdictOf(emission: Emission): Verdict | undefined {

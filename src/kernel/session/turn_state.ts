@@ -14,6 +14,8 @@ export interface Pausable {
 /** One tool call, from the model's request to its result. */
 export interface CallRecord {
   readonly id: string;
+  /** Whether the model requested the call; else a module makes it itself. */
+  readonly is_requested: boolean;
   /** Name of the tool that the model requested, or that hooks of the loop selected in its place. */
   name: string;
   /** Input that the model requested. */
@@ -125,12 +127,12 @@ export class Turn {
 
   /** Replaces the calls by those of a new answer. */
   expect(calls: readonly { id: string; name: string; arguments: JsonObject }[]): void {
-    this.calls = calls.map((call) => createCall(call.id, call.name, call.arguments));
+    this.calls = calls.map((call) => createCall(call.id, call.name, call.arguments, true));
     this.recovered = null; // a model may give the calls of each answer the same ids
   }
 
   add(id: string, name: string, input: JsonObject): CallRecord {
-    const call = createCall(id, name, input);
+    const call = createCall(id, name, input, false);
     this.calls.push(call);
     return call;
   }
@@ -148,10 +150,11 @@ export class Turn {
   }
 }
 
-function createCall(id: string, name: string, input: JsonObject): CallRecord {
+function createCall(id: string, name: string, input: JsonObject, is_requested: boolean): CallRecord {
   const requested_input = toFrozenObject(input); // so that no module changes it after the gate
   return {
     id,
+    is_requested,
     name,
     requested_input,
     payload: null,

@@ -171,9 +171,12 @@ export class RecordedEvents {
   }
 }
 
-/** Returns what distinguishes concurrent entries of the same event: the id of their call or sub-agent. */
+/**
+ * Returns what distinguishes concurrent entries of the same event: the id of their call or sub-agent, or true
+ * for an answer to a provider call outside of the loop.
+ */
 export function callOf(data: JsonObject): unknown {
-  return data.sub_session_id ?? data.tool_call_id ?? data.approval_id ?? null;
+  return data.sub_session_id ?? data.tool_call_id ?? data.approval_id ?? data.inner ?? null;
 }
 
 /**

@@ -33,7 +33,7 @@ export function emissionOf(entry: Entry, data: JsonObject, recorded: RecordedEve
  * default question.
  */
 function questionOf({ seq, event, data, verdict }: Entry, recorded: RecordedEvents): ApprovalQuestion {
-  const call = callOf(data);
+  const call = event === "tool:pre" ? callOf(data) : null;
   // it keeps its wording after a recovery
   const nearest = (wanted: (entry: Entry) => boolean) =>
     recorded.find(seq, wanted) ?? recorded.findBefore(wanted);

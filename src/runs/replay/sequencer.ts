@@ -173,8 +173,7 @@ export class Sequencer {
     const call = callOf(data);
     const entry = recorded.find(
       this.#position,
-      (other) =>
-        other.event === event && !this.#used.has(other) && (call === null || callOf(other.data) === call),
+      (other) => other.event === event && !this.#used.has(other) && callOf(other.data) === call,
     );
     if (!entry) return noopEmission(data); // reported when the entry is compared
     this.#used.add(entry);
