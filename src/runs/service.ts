@@ -88,8 +88,7 @@ export class RunService implements Runs {
     if (!record || record.namespace !== caller.namespace) {
       throw new PreampError("not_found", `Cannot find run "${printableId(run_id)}"`);
     }
-    const run = record.value as unknown as Run;
-    return run.ended_at === null ? await this.#remote.currentRun(run) : run;
+    return await this.#remote.currentRun(record.value as unknown as Run);
   }
 
   async handle(caller: Caller, run_id: string): Promise<RunHandle> {
@@ -131,9 +130,11 @@ export class RunService implements Runs {
       ...listOptions(caller, filter, this.#deps.limitsOf(caller)),
       where,
     });
-    const runs = records.map((record) =>
-      this.#scheduler.activeRun(record.key)?.current() ?? record.value as unknown as Run
-    );
+    const runs: Run[] = [];
+    for (const { key, value } of records) {
+      const active = this.#scheduler.activeRun(key);
+      runs.push(active?.current() ?? await this.#remote.currentRun(value as unknown as Run));
+    }
     const data = wanted === undefined ? runs : runs.filter((run) => run.status === wanted);
     if (data.length > 0 || next_cursor === null) return { data, next_cursor };
     return await this.list(caller, { ...filter, cursor: next_cursor });

@@ -1,4 +1,5 @@
 /** A server that stops while other processes share its store: it leaves its runs to them. */
+import type { RunStatus } from "../../src/runs/types.ts";
 import type { MemoryStore } from "../../src/store/memory.ts";
 import { assertEquals } from "../assert.ts";
 import { CALLER, service, SlowStore, type TestPlan } from "../support/runs.ts";
@@ -60,4 +61,21 @@ Deno.test("drain() leaves an approval open: it is answered at the server that co
   await other.runs.decide(CALLER, continued.id, approval!.id, { decision: "allow" });
   assertEquals((await continued.settled("end")).status, "completed");
   assertEquals(ran, ["t"]);
+});
+
+Deno.test("list() knows which runs of another server await an approval", async () => {
+  const hooks = [hook("tool:pre", () => ({ action: "ask_user", approval_prompt: "May it?" }))];
+  const plan: TestPlan = {
+    hooks,
+    tools: [tool("t", () => Promise.resolve("ok"))],
+    providers: [[calls(["t"])]],
+  };
+  const one = service({ plans: { p: plan }, store });
+  const handle = await one.post("p");
+  await until(() => handle.current().status === "awaiting_approval");
+  const other = service({ beside: one, store });
+  const listed = async (status: RunStatus) =>
+    (await other.runs.list(CALLER, { status })).data.map(({ id, approvals }) => [id, approvals.length]);
+  assertEquals(await listed("awaiting_approval"), [[handle.id, 1]]);
+  assertEquals(await listed("running"), []);
 });

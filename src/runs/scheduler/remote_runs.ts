@@ -77,8 +77,9 @@ export class RemoteRuns {
     }
   }
 
-  /** Returns a run that has not ended, as of the last entry of its stored log. */
+  /** Returns a stored run; one that has not ended as of the last entry of its log. */
   async currentRun(stored: Run): Promise<Run> {
+    if (stored.ended_at !== null) return stored;
     const entries = await this.#deps.store.entries(stored.id, 0, Number.MAX_SAFE_INTEGER);
     return projectRun(stored, (entries ?? []) as Entry[]).run;
   }
