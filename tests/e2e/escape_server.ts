@@ -13,7 +13,7 @@ const HOSTILE = `${ROOT}tests/fixtures/hostile/`;
  * once.
  */
 const CALL_S = 1.5;
-const LOAD_S = 8;
+const LOAD_S = 4;
 const MEMORY_MB = 128;
 
 /** The server and what is around it. */
