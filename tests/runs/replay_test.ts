@@ -143,6 +143,7 @@ Deno.test("replay() refuses a log without responses, or without an end, as not_r
     const [changed, fact] of [
       [{ ...recording, events: silent }, /does not put the response into provider:response/],
       [{ ...recording, events: recording.events.slice(0, -1) }, /it has not ended/],
+      [{ ...recording, events: recording.events.toSpliced(-2, 1) }, /entry \d+ has seq \d+/],
       [{ ...recording, replay: { ...recording.replay, surface: null } }, /never initialised/],
     ] as [Recording, RegExp][]
   ) {

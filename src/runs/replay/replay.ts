@@ -245,6 +245,8 @@ function promptOf(recorded: RecordedEvents): Prompt {
 
 function whyNotReplayable({ events, replay: { surface, resume } }: Recording): string | null {
   if (events.at(-1)?.event !== "run:end") return "it has not ended";
+  const gap = events.findIndex(({ seq }, index) => seq !== index + 1);
+  if (gap >= 0) return `its entries must be numbered 1, 2, 3 …: entry ${gap + 1} has seq ${events[gap]!.seq}`;
   if (surface === null) return "its session was never initialised";
   const { session_id } = events[0]!;
   const own = events.filter((entry) => entry.session_id === session_id);
