@@ -132,3 +132,8 @@ export const RUNTIME_EVENTS: ReadonlySet<string> = eventsWith("runtime");
 
 /** Events that providers, tools and hooks cannot emit. */
 export const RESERVED_EVENTS: ReadonlySet<string> = RUNTIME_EVENTS.union(eventsWith("replayed"));
+
+/** Events of a context manager, which one that a hook mounts emits too. */
+export const CONTEXT_EVENTS: ReadonlySet<string> = new Set(
+  [...eventsWith("replayed").difference(RUNTIME_EVENTS)].filter((event) => event.startsWith("context:")),
+);

@@ -6,7 +6,7 @@
 import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { GATES } from "../../sdk/events.ts";
+import { CONTEXT_EVENTS, GATES, RESERVED_EVENTS, RUNTIME_EVENTS } from "../../sdk/events.ts";
 import { SessionStatus } from "../../sdk/session_status.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import { TOOL_NAME } from "../../sdk/tools.ts";
@@ -35,20 +35,23 @@ import type { SessionParts } from "../session/session_parts.ts";
 import { problemsOf } from "./module_checks.ts";
 import { type Mounted, resolveMount } from "./mounts.ts";
 
+/** Events that a module cannot emit although it mounts a context manager. */
+const NOT_OF_CONTEXT = RESERVED_EVENTS.difference(CONTEXT_EVENTS);
+
 export class ModuleCoordinator implements Coordinator {
   readonly module_id: string;
   #hooks: HookRegistry | null = null;
   readonly #shared: SessionParts;
   readonly #type: ModuleType;
-  /** Whether the module is the orchestrator or the context manager, or has mounted one. */
-  #runs_turn: boolean;
+  /** Events that the module cannot emit. */
+  #reserved: ReadonlySet<string>;
   #draft: Draft | null = { mounted: [], handlers: [], cleanups: [], effects: [] };
 
   constructor(shared: SessionParts, module_id: string, type: ModuleType) {
     this.#shared = shared;
     this.module_id = module_id;
     this.#type = type;
-    this.#runs_turn = type === "orchestrator" || type === "context";
+    this.#reserved = type === "orchestrator" || type === "context" ? RUNTIME_EVENTS : RESERVED_EVENTS;
   }
 
   /** The module's hook registry; created on first use, because many modules register no handler. */
@@ -56,7 +59,7 @@ export class ModuleCoordinator implements Coordinator {
     return this.#hooks ??= new DraftHooks(
       this.#shared.hooks,
       this.module_id,
-      () => this.#runs_turn,
+      () => this.#reserved,
       () => this.#draft,
       (event, reason) =>
         this.#shared.session.host.warn(
@@ -127,9 +130,8 @@ export class ModuleCoordinator implements Coordinator {
         return Promise.resolve();
       }
       const mounted = resolveMount(point, module, name);
-      if (mounted.point === "orchestrator" || mounted.point === "context") this.#runs_turn = true;
       if (this.#draft) {
-        this.#draft.mounted.push(mounted);
+        this.addToDraft(mounted);
         return Promise.resolve();
       }
       const facts = problemsOf(mounted);
@@ -291,6 +293,11 @@ export class ModuleCoordinator implements Coordinator {
       guardMounted(this.#shared, rename(mounted), this.module_id)
     );
     this.#draft = null;
+    for (const { point } of draft.mounted) {
+      if (point !== "orchestrator" && point !== "context" || this.#reserved === RUNTIME_EVENTS) continue;
+      this.#reserved = point === "context" ? NOT_OF_CONTEXT : RUNTIME_EVENTS;
+      this.#shared.mounts.foreign.push(point);
+    }
     for (const publishOne of publish) publishOne();
     for (const entry of draft.handlers) entry.dispose = hooks.add(entry, this.module_id, this.hooks);
     for (const cleanup of draft.cleanups) this.registerCleanup(cleanup);

@@ -2,7 +2,7 @@
  * The hook registry that one module sees, and the draft of what the module mounts and registers before it is
  * committed.
  */
-import { eventsWith, GATES, RESERVED_EVENTS, RUNTIME_EVENTS } from "../../sdk/events.ts";
+import { eventsWith, GATES, RUNTIME_EVENTS } from "../../sdk/events.ts";
 import { disposer, type HandlerRegistration, readRegistration } from "../../sdk/handler_list.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
 import { HookRegistryBase } from "../../sdk/hooks.ts";
@@ -32,20 +32,20 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
   readonly #hooks: Hooks;
   readonly #module_id: string;
   readonly #draft: () => Draft | null;
-  readonly #runs_turn: () => boolean;
+  readonly #reserved: () => ReadonlySet<string>;
   readonly #onRefused: (event: string, reason: string) => void;
   readonly #emitter: Emitter = { open: 0 };
   /** Refused events that were reported. */
   #refused: Set<string> | null = null;
 
   /**
-   * @param runs_turn Returns whether the module is the orchestrator or the context manager.
+   * @param reserved Returns the events that the module cannot emit.
    * @param onRefused Called once for each event that the module may not emit and did.
    */
   constructor(
     hooks: Hooks,
     module_id: string,
-    runs_turn: () => boolean,
+    reserved: () => ReadonlySet<string>,
     draft: () => Draft | null,
     onRefused: (event: string, reason: string) => void,
   ) {
@@ -53,13 +53,8 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
     this.#hooks = hooks;
     this.#module_id = module_id;
     this.#draft = draft;
-    this.#runs_turn = runs_turn;
+    this.#reserved = reserved;
     this.#onRefused = onRefused;
-  }
-
-  /** The events that the module may not emit. */
-  get #reserved(): ReadonlySet<string> {
-    return this.#runs_turn() ? RUNTIME_EVENTS : RESERVED_EVENTS;
   }
 
   /** @throws {PreampError} when the session has the maximum number of handlers. */
@@ -89,7 +84,7 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
 
   /** A refused event is answered as if it had no handler; a refused gate denies. */
   emit(event: string, data?: JsonObject | null): Promise<Emission> {
-    if (!this.#reserved.has(event)) {
+    if (!this.#reserved().has(event)) {
       return this.#hooks.emit(event, this.#attributed(event, data), this.#emitter);
     }
     const reason = this.#refuse(event);
@@ -98,7 +93,7 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
   }
 
   emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]> {
-    if (!this.#reserved.has(event) && !GATES.has(event)) {
+    if (!this.#reserved().has(event) && !GATES.has(event)) {
       return this.#hooks.emitAndCollect(event, this.#attributed(event, data), timeout_s, this.#emitter);
     }
     this.#refuse(event);
@@ -107,13 +102,14 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
 
   /** Returns the data of an event, with the module's id where the entry names the module. */
   #attributed(event: string, data: JsonObject | null | undefined): JsonObject | null | undefined {
-    return ATTRIBUTED.has(event) && !this.#runs_turn() ? { ...data, module_id: this.#module_id } : data;
+    const is_named = ATTRIBUTED.has(event) && this.#reserved() !== RUNTIME_EVENTS;
+    return is_named ? { ...data, module_id: this.#module_id } : data;
   }
 
   /** Reports a refused event, once; returns the reason. */
   #refuse(event: string): string {
     const emitter = RUNTIME_EVENTS.has(event) ? "the runtime" : "the orchestrator and the context manager";
-    const reason = this.#reserved.has(event)
+    const reason = this.#reserved().has(event)
       ? `only ${emitter} may emit this event`
       : "emitAndCollect() does not decide a gate: use emit()";
     this.#refused ??= new Set();

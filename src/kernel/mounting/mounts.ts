@@ -43,6 +43,8 @@ export function resolveMount(point: string, module: unknown, name?: string | { n
 export class Mounts {
   orchestrator: Orchestrator | null = null;
   context: ContextGuard | null = null;
+  /** Which of these two a provider, a tool or a hook mounted. */
+  readonly foreign: SingleSlot[] = [];
   /** The context manager of the running turn: one that is mounted meanwhile serves later turns. */
   turn_context: ContextGuard | null = null;
   readonly tools = new LiveMap<Tool>();
@@ -125,6 +127,8 @@ export interface ProviderDescriptor {
 export interface MountedDescriptors {
   tools: ToolDescriptor[];
   providers: ProviderDescriptor[];
+  /** What a provider, a tool or a hook mounted of orchestrator and context manager; absent: nothing. */
+  foreign?: SingleSlot[];
 }
 
 export function describeMounted(mounts: Mounts): MountedDescriptors {
@@ -157,5 +161,5 @@ export function describeMounted(mounts: Mounts): MountedDescriptors {
     }
     return descriptor;
   });
-  return { tools, providers };
+  return { tools, providers, ...(mounts.foreign.length > 0 ? { foreign: [...mounts.foreign] } : {}) };
 }

@@ -3,7 +3,7 @@
  * played back, and which ids it generated.
  */
 import type { DraftEntry, Entry } from "../../kernel/host.ts";
-import { eventsWith } from "../../sdk/events.ts";
+import { CONTEXT_EVENTS, eventsWith } from "../../sdk/events.ts";
 import { LOOP_SEED, seedOf } from "../../sdk/ids.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { cancelledCallText } from "../../sdk/tools.ts";
@@ -35,6 +35,8 @@ export interface RecordedEventsOptions {
   readonly segment: Segment;
   /** Ids of the orchestrator and the context. */
   readonly own_modules: readonly string[];
+  /** Whether a hook mounted the context manager: its events are played back. */
+  readonly foreign_context: boolean;
   /** Sub-agents of this session that are replayed. */
   readonly agents: readonly AgentSegment[];
   /** Ids of the tool calls that another run's turn left open and the loop starts with. */
@@ -53,13 +55,15 @@ export class RecordedEvents {
   readonly #entries: readonly Entry[];
   readonly #segment: Segment;
   readonly #own_modules: readonly string[];
+  readonly foreign_context: boolean;
   readonly #openings: ReadonlySet<Entry | null>;
   readonly #closings: ReadonlySet<Entry | null>;
   readonly #loop_calls: Set<string>;
   /** Number of the first entry of a lost answer: the process ended before its `provider:response`. */
   readonly #lost_from: number;
 
-  constructor({ entries, segment, own_modules, agents, open_calls }: RecordedEventsOptions) {
+  constructor(options: RecordedEventsOptions) {
+    const { entries, segment, own_modules, foreign_context, agents, open_calls } = options;
     this.session_id = segment.session_id;
     this.to = segment.to;
     this.is_cut = segment.is_cut;
@@ -67,6 +71,7 @@ export class RecordedEvents {
     this.#entries = entries;
     this.#segment = segment;
     this.#own_modules = own_modules;
+    this.foreign_context = foreign_context;
     this.#openings = new Set(agents.map(({ opening }) => opening));
     this.#closings = new Set(agents.map(({ closing }) => closing));
     this.#loop_calls = new Set(open_calls);
@@ -130,7 +135,7 @@ export class RecordedEvents {
       case "module:on_session_ready_failed":
         return this.isOwnModule(data.module_id);
       default:
-        return REPLAYED_EVENTS.has(event);
+        return REPLAYED_EVENTS.has(event) && !(this.foreign_context && CONTEXT_EVENTS.has(event));
     }
   }
 
@@ -238,12 +243,8 @@ const ENDINGS: ReadonlySet<string> = new Set([
   "run:status",
 ]);
 
-/** An immediate cancellation that has no entry at its place. */
-export interface SilentCancel {
-  readonly session_id: string;
-  /** Index of the first entry after it. */
-  readonly index: number;
-}
+/** An immediate cancellation of a session, before the entry with this index. */
+export type SilentCancel = readonly [session_id: string, index: number];
 
 /**
  * Returns the immediate cancellations whose `cancel:requested` is not at their place: a second request has
@@ -253,31 +254,26 @@ export function silentCancelsOf(entries: readonly Entry[]): SilentCancel[] {
   const root_id = entries[0]?.session_id;
   const found: SilentCancel[] = [];
   const requested = new Set<string>();
+  const reported = new Set<unknown>();
   let from = 0;
   for (const entry of entries) {
     const { session_id, event, data, seq } = entry;
     if (isTakeover(entry)) from = seq; // the next process knows only what has an entry
     if (event === "cancel:requested" && data.state === "immediate") requested.add(session_id);
-    if (!provesCancel(entry, entries, from)) continue;
-    const silent = found.filter(({ index }) => index > from).map((cancel) => cancel.session_id);
+    if (event === "tool:post" || event === "tool:error") reported.add(data.tool_call_id);
+    if (event === "provider:response") reported.clear(); // a model may give the calls of each answer the same ids
+    const is_proof = event === "cancel:completed"
+      ? data.was_immediate === true
+      : isCancelledResult(entry) && !reported.has((data.message as JsonObject).tool_call_id);
+    if (!is_proof) continue;
+    const silent = found.filter(([, index]) => index > from).map(([id]) => id);
     if ([...requested, ...silent].some((id) => id === root_id || id === session_id)) continue;
     const last = entries.slice(0, seq - 1).findLastIndex(({ event, data, session_id: id }) =>
       (session_id === root_id || session_id === id) && !ENDINGS.has(event) &&
       !(event === "task:agent_completed" && data.status === "cancelled")
     );
     if (session_id === root_id) found.length -= silent.length;
-    found.push({ session_id, index: last + 1 });
+    found.push([session_id, last + 1]);
   }
-  return found.sort((a, b) => a.index - b.index);
-}
-
-/** Returns whether only a turn that was cancelled immediately emits an entry. */
-function provesCancel(entry: Entry, entries: readonly Entry[], from: number): boolean {
-  const { event, data, session_id, seq } = entry;
-  if (event === "cancel:completed") return data.was_immediate === true;
-  return isCancelledResult(entry) &&
-    !entries.slice(from, seq - 1).some((other) =>
-      other.session_id === session_id && (other.event === "tool:post" || other.event === "tool:error") &&
-      other.data.tool_call_id === (data.message as JsonObject).tool_call_id
-    );
+  return found.sort(([, a], [, b]) => a - b);
 }

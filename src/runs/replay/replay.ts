@@ -112,10 +112,13 @@ class Replay {
   #addSession(segment: Segment, options: Omit<ReplaySessionOptions, "recorded">): ReplaySession {
     const { events: entries, replay } = this.#recording;
     const { orchestrator, context } = options.ready.compiled.plan.session;
+    const foreign_context = options.surface.foreign?.includes("context") === true;
+    const own = foreign_context ? [orchestrator] : [orchestrator, context];
     const recorded = new RecordedEvents({
       entries,
       segment,
-      own_modules: [orchestrator, context].map((spec) => spec.instance_id ?? spec.module),
+      own_modules: own.map((spec) => spec.instance_id ?? spec.module),
+      foreign_context,
       agents: this.#live_agents.filter(({ opening, to }) =>
         opening.session_id === segment.session_id && opening.seq > segment.from && to <= segment.to
       ),
@@ -177,6 +180,7 @@ class Replay {
     const ended = projection.end(outcome, run.ended_at ?? "");
     // they come from the plan, the environment and the modules, which are not part of the replay
     ended.warnings = run.warnings;
+    if (recorded.foreign_context) ended.context = run.context;
     sequencer.close(toPlainObject(ended));
   }
 
@@ -248,6 +252,9 @@ function whyNotReplayable({ events, replay: { surface, resume } }: Recording): s
   const gap = events.findIndex(({ seq }, index) => seq !== index + 1);
   if (gap >= 0) return `its entries must be numbered 1, 2, 3 …: entry ${gap + 1} has seq ${events[gap]!.seq}`;
   if (surface === null) return "its session was never initialised";
+  if (surface.foreign?.includes("orchestrator")) {
+    return "a provider, a tool or a hook mounted its orchestrator";
+  }
   const { session_id } = events[0]!;
   const own = events.filter((entry) => entry.session_id === session_id);
   if (!resume && !own.some(({ event }) => event === "execution:start")) return "it has no turn";

@@ -13,7 +13,7 @@ import type { InitialState } from "../types.ts";
 import type { ReplayedSession, Sequencer } from "./sequencer.ts";
 import { answersOf, decisionOf, withRecordedCleanups } from "./recorded_results.ts";
 import type { VirtualClock } from "./virtual_clock.ts";
-import { type EventReader, placeOf, stubFor } from "./stubs.ts";
+import { type EventReader, mountListContext, placeOf, stubFor } from "./stubs.ts";
 import type { RecordedEvents } from "./recorded_events.ts";
 
 /** What the sessions of a replay share. */
@@ -131,6 +131,9 @@ export class ReplaySession implements ReplayedSession, EventReader {
       integrity: integrity as string | null,
       stated: { name, version, provides },
     };
+    if (spec.type === "context" && this.recorded.foreign_context) {
+      return { module: { mount: mountListContext }, config: {}, ...descriptor };
+    }
     if (spec.type === "orchestrator" || spec.type === "context") {
       return { ...await this.#options.ready.open(spec, this.#parts.secrets, SILENT), ...descriptor };
     }

@@ -73,6 +73,7 @@ export async function liveAgentsOf(
       ? root
       : agents.findLast((agent) => encloses(agent, segment))?.ready;
     if (!input || !parent?.agents || !hasWholeResponses(entries)) continue;
+    if (input.surface.foreign?.includes("orchestrator")) continue;
     const ready = await parent.agents.child(input.plan);
     await loadOwn(ready);
     agents.push({ ...segment, input, ready });

@@ -17,7 +17,6 @@ import {
   PARALLEL_EVENTS,
   type RecordedEvents,
   RecordedIds,
-  type SilentCancel,
   silentCancelsOf,
 } from "./recorded_events.ts";
 import { emissionOf, steeringTexts } from "./recorded_results.ts";
@@ -84,7 +83,7 @@ export class Sequencer {
   #is_finished = false;
   #position = 0;
   /** Immediate cancellations without an entry at their place that are to come. */
-  readonly #silent_cancels: SilentCancel[];
+  readonly #silent_cancels: ReturnType<typeof silentCancelsOf>;
   /** Aborted when an entry comes. */
   #idle = new AbortController();
   /** The next entry, after no session has emitted anything for a short time: it is not expected any more. */
@@ -209,9 +208,8 @@ export class Sequencer {
 
   #advance(): void {
     for (let next = this.#next; next && !this.#is_finished; next = this.#next) {
-      while (this.#position >= (this.#silent_cancels[0]?.index ?? Infinity)) {
-        const { session_id } = this.#silent_cancels.shift()!; // the condition requires it
-        void this.#sessions.get(session_id)?.session.cancel("immediate");
+      for (const [id, index] of this.#silent_cancels) {
+        if (this.#position === index) void this.#sessions.get(id)?.session.cancel("immediate");
       }
       if (!this.#step(next)) break;
     }

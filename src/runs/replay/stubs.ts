@@ -11,6 +11,7 @@ import type {
   CompleteOptions,
   ContentBlock,
   Coordinator,
+  Message,
   Module,
   Provider,
   StreamDelta,
@@ -54,12 +55,28 @@ export function stubFor({ data }: Entry, session: EventReader): Module {
       return {
         async mount(coordinator) {
           for (const event of names) coordinator.hooks.register(event, () => null, { name: "replay" });
-          // a hook without handlers mounted something else: mount it after all other modules
-          if (names.length === 0) await mountRemainingTools(coordinator, session);
+          if (names.length > 0) return; // what it mounted besides follows after all other modules
+          await mountRemaining(coordinator, session);
+          // changes nothing, but a module that mounts nothing is skipped
+          await coordinator.mount("orchestrator", coordinator.orchestrator!);
         },
-        onSessionReady: (coordinator) => mountRemainingTools(coordinator, session),
+        onSessionReady: (coordinator) => mountRemaining(coordinator, session),
       };
   }
+}
+
+/** Mounts a context manager in place of the one that a hook mounted: its views are not compared. */
+export async function mountListContext(coordinator: Coordinator): Promise<void> {
+  let messages: Message[] = [];
+  const list = () => Promise.resolve([...messages]);
+  const set = (all: readonly Message[]) => Promise.resolve(void (messages = [...all]));
+  await coordinator.mount("context", {
+    addMessage: (message: Message) => set([...messages, message]),
+    getMessagesForRequest: list,
+    getMessages: list,
+    setMessages: set,
+    clear: () => set([]),
+  });
 }
 
 async function mountTools(
@@ -70,13 +87,17 @@ async function mountTools(
   for (const tool of tools) await coordinator.mount("tools", toolOf(tool, session), { name: tool.key });
 }
 
-/** Mounts the tools that modules of other types mounted. */
-async function mountRemainingTools(coordinator: Coordinator, session: EventReader): Promise<void> {
+/** Mounts the tools and providers that modules of other types mounted. */
+async function mountRemaining(coordinator: Coordinator, session: EventReader): Promise<void> {
   const { recorded, surface } = session;
-  const modules = recorded.all(({ event, data }) => event === "module:mounted" && data.type === "tool");
+  const modules = recorded.all(({ event, data }) => event === "module:mounted" && data.type !== "hook");
   const claimed = new Set(modules.flatMap(({ data }) => (data.names as unknown[]).map(String)));
-  const rest = surface.tools.filter(({ key }) => !claimed.has(key) && !(key in coordinator.tools));
-  await mountTools(coordinator, rest, session);
+  const tools = surface.tools.filter(({ key }) => !claimed.has(key) && !(key in coordinator.tools));
+  await mountTools(coordinator, tools, session);
+  for (const provider of surface.providers) {
+    if (claimed.has(provider.name) || provider.name in coordinator.providers) continue;
+    await coordinator.mount("providers", providerOf(provider, session), { name: provider.name });
+  }
 }
 
 function toolOf({ key: _, ...surface }: ToolDescriptor, session: EventReader): Tool {

@@ -66,19 +66,37 @@ Deno.test("a loop and a context cannot emit the session's events", async () => {
   assertEquals(warnings.filter(({ code }) => code === "event_reserved").length, 2 * events.length);
 });
 
-Deno.test("a hook that mounts a context manager may emit its events", async () => {
+Deno.test("a hook that mounts a context manager may emit its events, and none of the loop", async () => {
   const { run, names, warnings } = kit({
     hooks: [async (coordinator) => {
       await listContext(coordinator);
       coordinator.hooks.register("execution:start", async () => {
         await coordinator.hooks.emit("context:pre_compact", {});
+        await coordinator.hooks.emit("tool:post", {});
         return null;
       });
     }],
   });
   await run();
-  assertEquals(names().includes("context:pre_compact"), true);
-  assertEquals(warnings.map(({ code }) => code), ["module_overwritten"]);
+  assertEquals([names().includes("context:pre_compact"), names().includes("tool:post")], [true, false]);
+  assertEquals(warnings.map(({ code }) => code), ["module_overwritten", "event_reserved"]);
+});
+
+Deno.test("a module that mounts an orchestrator or a context manager in a turn may not emit its events", async () => {
+  const { run, names, warnings } = kit({
+    tools: [async (coordinator) => {
+      await coordinator.mount("tools", tool("t"));
+      coordinator.hooks.register("prompt:submit", async () => {
+        await listContext(coordinator);
+        await coordinator.mount("orchestrator", { execute: () => Promise.resolve("mine") });
+        for (const event of ["tool:post", "context:compaction"]) await coordinator.hooks.emit(event, {});
+        return null;
+      });
+    }],
+  });
+  assertEquals((await run()).output_text, "done");
+  assertEquals([names().includes("tool:post"), names().includes("context:compaction")], [false, false]);
+  assertEquals(warnings.filter(({ code }) => code === "event_reserved").length, 2);
 });
 
 Deno.test("emitAndCollect() takes the way of emit(): an event that a turn has once is in the log once", async () => {

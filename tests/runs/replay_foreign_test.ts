@@ -1,0 +1,84 @@
+/** Replay of runs whose context manager or orchestrator a hook mounted: it does not run in the replay. */
+import * as contextSimple from "../../modules/context-simple/mod.ts";
+import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";
+import { MockContextManager } from "../../src/sdk/testing/mocks.ts";
+import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { replayed } from "../support/runs.ts";
+import { tool } from "../support/sessions.ts";
+import { builtin, mock, play, type Scenario } from "./play.ts";
+
+const SCENARIO: Scenario = {
+  plan: {
+    context: builtin(contextSimple),
+    providers: [mock({ tool_calls: [{ name: "long", arguments: {} }] }, "done")],
+    tools: [tool("long", () => Promise.resolve("word ".repeat(900)))],
+  },
+};
+
+Deno.test("replay() is equal: a hook mounts the context manager, which compacts and reports its usage", async () => {
+  const { service, run, entries } = await play({
+    plan: {
+      ...SCENARIO.plan,
+      hooks: [async (coordinator) => {
+        await contextSimple.mount(coordinator, {});
+        coordinator.hooks.register("provider:request", async () => {
+          await coordinator.hooks.emit("context:compaction", { strategy_level: 2 });
+          return null;
+        });
+        coordinator.registerCapability("context.status", () => ({ tokens: 7, budget: 8, level: 9 }));
+      }],
+    },
+  });
+  assert(entries.some(({ event }) => event === "context:compaction"));
+  assertEquals(run.context, { tokens: 7, budget: 8, level: 9, compactions: 2 });
+  assertEquals(await replayed(service, run.id), { equal: true });
+});
+
+Deno.test("replay() is equal: the plan's context manager would compact in place of the one of a hook", async () => {
+  const small = { context_window: 4_000, max_output_tokens: 500 };
+  const calls = Array.from({ length: 8 }, () => ({ tool_calls: [{ name: "long", arguments: {} }] }));
+  const provider = mock(...calls, "done");
+  assert("config" in provider);
+  const plan = { ...SCENARIO.plan, providers: [{ ...provider, config: { ...provider.config, ...small } }] };
+  const compacted = await play({ plan });
+  assert(compacted.entries.some(({ event }) => event === "context:compaction"));
+  const { service, run, entries } = await play({
+    plan: {
+      ...plan,
+      hooks: [async (coordinator) => await coordinator.mount("context", new MockContextManager())],
+    },
+  });
+  assert(!entries.some(({ event }) => event === "context:compaction"));
+  assertEquals(await replayed(service, run.id), { equal: true });
+});
+
+Deno.test("a run whose orchestrator a hook mounted is not_replayable", async () => {
+  const { service, run } = await play({
+    plan: {
+      ...SCENARIO.plan,
+      hooks: [
+        (coordinator) =>
+          mountLoop(coordinator, {}, { orchestrator: "mine", steering: false, max_parallel_tools: 1 }),
+      ],
+    },
+  });
+  assertEquals(run.status, "completed");
+  const error = await assertRejects(() => replayed(service, run.id), Error, "mounted its orchestrator");
+  assertEquals((error as { code?: string }).code, "not_replayable");
+});
+
+Deno.test("replay() is equal: a hook without handlers mounts the provider", async () => {
+  const { service, run } = await play({
+    plan: {
+      context: SCENARIO.plan.context!,
+      providers: [() => ({ skipped: "none" })],
+      hooks: [
+        async (coordinator) =>
+          await coordinator.mount("providers", new MockProvider({ name: "of-a-hook", responses: ["done"] })),
+      ],
+    },
+  });
+  assertEquals(run.output_text, "done");
+  assertEquals(await replayed(service, run.id), { equal: true });
+});
