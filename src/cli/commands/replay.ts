@@ -1,7 +1,7 @@
 /** `preamp replay`: replays a run that `--output-format json-trace` saved (src/docs/events.md#replay). */
 import { createRuntime } from "../../app/runtime.ts";
 import type { Recording, ReplayReport } from "../../runs/types.ts";
-import { errorMessage } from "../../sdk/errors.ts";
+import { errorCode, errorMessage } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
@@ -35,9 +35,14 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
     throw new UsageError(`Cannot replay: name one file, not ${args.rest.length}`);
   }
   const { policy, home, sources } = await readSettings(args, io);
-  const recording = readRecording(await readInput(name, io));
+  const input = await readInput(name, io);
+  const recording = readRecording(input);
   await using runtime = createRuntime({ policy, home, sources });
-  const report = await runtime.runs.replay(TERMINAL, recording);
+  const report = await runtime.runs.replay(TERMINAL, recording).catch((error) => {
+    if (errorCode(error) !== undefined) throw error;
+    const fact = `a value in it cannot be used: ${errorMessage(error)}`; // only its structure was checked
+    throw new UsageError(`Cannot replay ${input.name}: ${fact}`, { cause: error });
+  });
   const text = reportText(recording, report, io);
   return { data: report, text, exit: report.equal ? EXIT.done : EXIT.failed };
 }

@@ -9,6 +9,7 @@ import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import type { InterruptedTurn } from "../../kernel/session/interrupted_turn.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { toPlainObject } from "../../sdk/json.ts";
+import { describe } from "../../sdk/value_path.ts";
 import { callsOf } from "../../sdk/loop/assistant_message.ts";
 import type { Clock, Message, Prompt, RunLimits } from "../../sdk/types.ts";
 import type { RunnablePlan, SecretSink } from "../ports.ts";
@@ -250,7 +251,9 @@ function promptOf(recorded: RecordedEvents): Prompt {
 function whyNotReplayable({ events, replay: { surface, resume } }: Recording): string | null {
   if (events.at(-1)?.event !== "run:end") return "it has not ended";
   const gap = events.findIndex(({ seq }, index) => seq !== index + 1);
-  if (gap >= 0) return `its entries must be numbered 1, 2, 3 …: entry ${gap + 1} has seq ${events[gap]!.seq}`;
+  if (gap >= 0) {
+    return `its entries must be numbered 1, 2, 3 …: entry ${gap + 1} has seq ${describe(events[gap]!.seq)}`;
+  }
   if (surface === null) return "its session was never initialised";
   if (surface.foreign?.includes("orchestrator")) {
     return "a provider, a tool or a hook mounted its orchestrator";

@@ -54,3 +54,19 @@ Deno.test("replay refuses files that are not saved runs; exit code 2", async () 
   assertEquals(await cli(["replay", "a", "b"], fakeIo()), EXIT.usage);
   assertEquals(await cli(["replay", "nowhere.json"], fakeIo()), EXIT.usage);
 });
+
+Deno.test("replay of a file with an impossible value says so; exit code 2", async () => {
+  const recording = JSON.parse(await saved());
+  for (
+    const [change, fact] of [
+      [{ run: { ...recording.run, limits: { max_cost_usd: true } } }, "Cannot read money"],
+      [{ replay: { ...recording.replay, usages: 0 } }, "usages"],
+    ] as const
+  ) {
+    const io = fakeIo({ stdin: JSON.stringify({ ...recording, ...change }) });
+    assertEquals(await cli(["replay", "-"], io), EXIT.usage);
+    assertStringIncludes(io.stderr, "Cannot replay <stdin>: a value in it cannot be used: ");
+    assertStringIncludes(io.stderr, fact);
+    assertEquals(io.stderr.includes(".ts:"), false);
+  }
+});
