@@ -9,6 +9,38 @@ import type { Tool } from "../tools.ts";
 
 const MAX_PROBLEMS = 5;
 
+/**
+ * Maximum steps of one validation: schemas that apply to a value, with their lists of choices and names.
+ * References and alternatives inside each other would take exponential time.
+ */
+const MAX_STEPS = 50_000;
+let steps = 0;
+
+/** Prototype of the schemas of a validator, which reads this keyword of older drafts once in each step. */
+const COUNTED = {
+  get $recursiveRef(): undefined {
+    const { enum: choices, required } = this as JsonSchema;
+    steps += 1 + lengthOf(choices) + lengthOf(required);
+    if (steps > MAX_STEPS) throw new RangeError(`it takes more than ${MAX_STEPS} steps`);
+    return undefined;
+  },
+};
+
+function lengthOf(list: unknown): number {
+  return Array.isArray(list) ? list.length : 0;
+}
+
+/** Returns a copy of a schema whose steps are counted; the validator also writes into it. */
+function countedCopy(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(countedCopy);
+  if (!isObject(schema)) return schema;
+  const copy: JsonObject = Object.create(COUNTED);
+  for (const key of Object.keys(schema)) {
+    if (key !== "$recursiveRef" && key !== "__proto__") copy[key] = countedCopy(schema[key]);
+  }
+  return copy;
+}
+
 type Validators = typeof import("@cfworker/json-schema");
 
 let loaded: Validators | null = null;
@@ -53,14 +85,15 @@ function problemsOf(
   label: string,
   schema_name: string,
 ): string[] {
-  let validator = validators.get(schema);
-  if (!validator) {
-    // a copy, because the validator writes into the schema
-    validator = new Validator(toPlain(schema) as Schema, "2020-12", false);
-    validators.set(schema, validator);
-  }
   let result;
   try {
+    steps = 0;
+    let validator = validators.get(schema);
+    if (!validator) {
+      validator = new Validator(countedCopy(toPlain(schema)) as Schema, "2020-12", false);
+      validators.set(schema, validator);
+    }
+    steps = 0;
     result = validator.validate(value);
   } catch (error) {
     return [`${schema_name} cannot be used: ${error instanceof Error ? error.message : String(error)}`];

@@ -106,3 +106,32 @@ Deno.test("schemaProblems() leaves schemas with other keywords to the validator"
   );
   assertEquals(found.map((problems) => problems.length > 0), schemas.map(() => true));
 });
+
+Deno.test("schemaProblems() ends a validation that takes too many steps", async () => {
+  const doubled = (keyword: string) => {
+    const $defs: JsonObject = { a0: { type: "string" } };
+    for (let at = 1; at <= 40; at++) {
+      const before = { $ref: `#/$defs/a${at - 1}` };
+      $defs[`a${at}`] = { [keyword]: [before, before] };
+    }
+    return { $ref: "#/$defs/a40", $defs };
+  };
+  const choices = Array.from({ length: 2_000 }, (_, index) => [index]);
+  const slow: [JsonObject, unknown][] = [
+    [doubled("allOf"), "a"],
+    [doubled("anyOf"), 1],
+    [{ items: { enum: choices } }, choices],
+    [{ items: { allOf: choices.map(() => ({})) } }, choices],
+  ];
+  for (const [schema, value] of slow) {
+    assertEquals(await schemaProblems(schema, value, "input"), [
+      "the schema cannot be used: it takes more than 50000 steps",
+    ]);
+  }
+});
+
+Deno.test("schemaProblems() validates a tree with a schema that refers to itself", async () => {
+  const schema = { type: "object", properties: { parts: { type: "array", items: { $ref: "#" } } } };
+  assertEquals(await schemaProblems(schema, { parts: [{ parts: [{}] }] }, "input"), []);
+  assertEquals((await schemaProblems(schema, { parts: [{ parts: [1] }] }, "input")).length, 1);
+});
