@@ -245,8 +245,11 @@ const ENDPOINTS = ["base_url", "api_base", "endpoint", "azure_endpoint", "host",
  * sent only to the vendors' hosts or where an operator's plan points. A caller that changes the endpoint must
  * bring its own key, and the policy must allow the host.
  */
-function endpointReasons({ type, path: place, config }: ModuleSpec, max: FullPermissions): ErrorDetail[] {
-  if (type !== "provider") return [];
+function endpointReasons(
+  { module, type, path: place, config }: ModuleSpec,
+  max: FullPermissions,
+): ErrorDetail[] {
+  if (type !== "provider" && !module.startsWith("provider-")) return []; // any list can mount a provider
   const { api_key } = config;
   const has_key = typeof api_key === "string" && api_key !== "" && findEnv(api_key).length === 0;
   const reasons: ErrorDetail[] = [];

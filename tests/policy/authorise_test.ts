@@ -172,6 +172,17 @@ Deno.test("authorise() keeps a caller's provider off other hosts and off the ser
   await judge(provider({ base_url: "https://anywhere.example" }), { policy, origin: "operator" });
 });
 
+Deno.test("authorise() refuses an endpoint of a provider in every list of modules", async () => {
+  const entry = {
+    module: "provider-openai",
+    config: { base_url: "http://127.0.0.1:8000/v1", api_key: "own" },
+  };
+  for (const list of ["providers", "hooks", "tools"]) {
+    const { code, details } = await refusal(() => judge({ [list]: [entry] }));
+    assertEquals([code, details?.at(-1)?.path], ["policy_refused", `${list}[0].config.base_url`]);
+  }
+});
+
 Deno.test("authorise() never displays a secret of the config it refuses", async () => {
   const providers = [{
     module: "provider-openai",
