@@ -31,6 +31,9 @@ const MAX_OPEN = 10_000;
 
 /** A module as an emitter of events. */
 export interface Emitter {
+  readonly module_id: string;
+  /** Events that it cannot emit. */
+  reserved: ReadonlySet<string>;
   /** Its emissions whose handlers have not ended. */
   open: number;
 }
@@ -220,6 +223,12 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     const { host } = this.#session;
     const message = `Hook "${name}" failed on ${event}: ${errorMessage(error)}`;
     host.warn("hook_failed", message, this.#session.errorLocation(error));
+  }
+
+  /** Warns that a module emitted an event that it cannot emit. */
+  warnRefused({ module_id }: Emitter, event: string, reason: string): void {
+    const message = `Module "${module_id}" cannot emit "${event}": ${reason}`;
+    this.#session.host.warn("event_reserved", message);
   }
 
   #warnIgnored({ module_id, name }: ChainHandler, event: string, answer: string): void {

@@ -26,6 +26,7 @@ import type {
   RunLimits,
   Tool,
 } from "../../sdk/types.ts";
+import type { Emitter } from "../hooks/hooks.ts";
 import { type Draft, DraftHooks } from "./draft_hooks.ts";
 import { ContextGuard } from "../guards/context.ts";
 import { ProviderGuard } from "../guards/provider.ts";
@@ -43,30 +44,20 @@ export class ModuleCoordinator implements Coordinator {
   #hooks: HookRegistry | null = null;
   readonly #shared: SessionParts;
   readonly #type: ModuleType;
-  /** Events that the module cannot emit. */
-  #reserved: ReadonlySet<string>;
+  readonly #emitter: Emitter;
   #draft: Draft | null = { mounted: [], handlers: [], cleanups: [], effects: [] };
 
   constructor(shared: SessionParts, module_id: string, type: ModuleType) {
     this.#shared = shared;
     this.module_id = module_id;
     this.#type = type;
-    this.#reserved = type === "orchestrator" || type === "context" ? RUNTIME_EVENTS : RESERVED_EVENTS;
+    const reserved = type === "orchestrator" || type === "context" ? RUNTIME_EVENTS : RESERVED_EVENTS;
+    this.#emitter = { module_id, reserved, open: 0 };
   }
 
   /** The module's hook registry; created on first use, because many modules register no handler. */
   get hooks(): HookRegistry {
-    return this.#hooks ??= new DraftHooks(
-      this.#shared.hooks,
-      this.module_id,
-      () => this.#reserved,
-      () => this.#draft,
-      (event, reason) =>
-        this.#shared.session.host.warn(
-          "event_reserved",
-          `Module "${this.module_id}" cannot emit "${event}": ${reason}`,
-        ),
-    );
+    return this.#hooks ??= new DraftHooks(this.#shared.hooks, this.#emitter, () => this.#draft);
   }
 
   get session_id(): string {
@@ -294,8 +285,10 @@ export class ModuleCoordinator implements Coordinator {
     );
     this.#draft = null;
     for (const { point } of draft.mounted) {
-      if (point !== "orchestrator" && point !== "context" || this.#reserved === RUNTIME_EVENTS) continue;
-      this.#reserved = point === "context" ? NOT_OF_CONTEXT : RUNTIME_EVENTS;
+      if (point !== "orchestrator" && point !== "context" || this.#emitter.reserved === RUNTIME_EVENTS) {
+        continue;
+      }
+      this.#emitter.reserved = point === "context" ? NOT_OF_CONTEXT : RUNTIME_EVENTS;
       this.#shared.mounts.foreign.push(point);
     }
     for (const publishOne of publish) publishOne();

@@ -30,31 +30,16 @@ export interface Draft {
 /** The hook registry of one module. Registrations of a draft wait for its commit. */
 export class DraftHooks extends HookRegistryBase implements HookRegistry {
   readonly #hooks: Hooks;
-  readonly #module_id: string;
+  readonly #emitter: Emitter;
   readonly #draft: () => Draft | null;
-  readonly #reserved: () => ReadonlySet<string>;
-  readonly #onRefused: (event: string, reason: string) => void;
-  readonly #emitter: Emitter = { open: 0 };
   /** Refused events that were reported. */
   #refused: Set<string> | null = null;
 
-  /**
-   * @param reserved Returns the events that the module cannot emit.
-   * @param onRefused Called once for each event that the module may not emit and did.
-   */
-  constructor(
-    hooks: Hooks,
-    module_id: string,
-    reserved: () => ReadonlySet<string>,
-    draft: () => Draft | null,
-    onRefused: (event: string, reason: string) => void,
-  ) {
+  constructor(hooks: Hooks, emitter: Emitter, draft: () => Draft | null) {
     super();
     this.#hooks = hooks;
-    this.#module_id = module_id;
+    this.#emitter = emitter;
     this.#draft = draft;
-    this.#reserved = reserved;
-    this.#onRefused = onRefused;
   }
 
   /** @throws {PreampError} when the session has the maximum number of handlers. */
@@ -62,7 +47,7 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
     const registration = readRegistration(event, handler, options, name);
     const draft = this.#draft();
     this.#hooks.checkRoom(draft?.handlers.length ?? 0);
-    if (!draft) return this.#hooks.add(registration, this.#module_id, this);
+    if (!draft) return this.#hooks.add(registration, this.#emitter.module_id, this);
     const entry: DraftHandler = { ...registration, dispose: null };
     draft.handlers.push(entry);
     return disposer(() => {
@@ -84,7 +69,7 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
 
   /** A refused event is answered as if it had no handler; a refused gate denies. */
   emit(event: string, data?: JsonObject | null): Promise<Emission> {
-    if (!this.#reserved().has(event)) {
+    if (!this.#emitter.reserved.has(event)) {
       return this.#hooks.emit(event, this.#attributed(event, data), this.#emitter);
     }
     const reason = this.#refuse(event);
@@ -93,7 +78,7 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
   }
 
   emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]> {
-    if (!this.#reserved().has(event) && !GATES.has(event)) {
+    if (!this.#emitter.reserved.has(event) && !GATES.has(event)) {
       return this.#hooks.emitAndCollect(event, this.#attributed(event, data), timeout_s, this.#emitter);
     }
     this.#refuse(event);
@@ -102,18 +87,18 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
 
   /** Returns the data of an event, with the module's id where the entry names the module. */
   #attributed(event: string, data: JsonObject | null | undefined): JsonObject | null | undefined {
-    const is_named = ATTRIBUTED.has(event) && this.#reserved() !== RUNTIME_EVENTS;
-    return is_named ? { ...data, module_id: this.#module_id } : data;
+    const { reserved, module_id } = this.#emitter;
+    return ATTRIBUTED.has(event) && reserved !== RUNTIME_EVENTS ? { ...data, module_id } : data;
   }
 
   /** Reports a refused event, once; returns the reason. */
   #refuse(event: string): string {
     const emitter = RUNTIME_EVENTS.has(event) ? "the runtime" : "the orchestrator and the context manager";
-    const reason = this.#reserved().has(event)
+    const reason = this.#emitter.reserved.has(event)
       ? `only ${emitter} may emit this event`
       : "emitAndCollect() does not decide a gate: use emit()";
     this.#refused ??= new Set();
-    if (!this.#refused.has(event)) this.#onRefused(event, reason);
+    if (!this.#refused.has(event)) this.#hooks.warnRefused(this.#emitter, event, reason);
     this.#refused.add(event);
     return reason;
   }

@@ -295,7 +295,7 @@ Deno.test("emit() appends the data that handlers left, with their verdict", asyn
 Deno.test("a handler that emits the event that it handles is stopped, at once or after a wait", async () => {
   for (const [waits, levels] of [[false, 100], [true, 10_000]] as const) {
     const { hooks, entries, warnings } = registry();
-    const module = { open: 0 };
+    const module = { module_id: "m", reserved: new Set<string>(), open: 0 };
     hooks.register(
       "x",
       async (event) => {
@@ -315,7 +315,7 @@ Deno.test("a handler that emits the event that it handles is stopped, at once or
 Deno.test("emissions of a module that wait for their handlers are limited, those of the kernel are not", async () => {
   const { hooks } = registry();
   hooks.register("slow", () => new Promise(() => {}));
-  const module = { open: 0 };
+  const module = { module_id: "m", reserved: new Set<string>(), open: 0 };
   for (let count = 0; count < 10_000; count++) void hooks.emit("slow", {}, module);
   await assertRejects(() => hooks.emit("slow", {}, module), Error, 'Cannot emit "slow"');
   hooks.register("session:end", () => null);
