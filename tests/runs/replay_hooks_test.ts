@@ -2,6 +2,7 @@
 import * as providerMock from "../../modules/provider-mock/mod.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import type { Coordinator, HookResult, JsonObject } from "../../src/sdk/types.ts";
+import { noopEmission } from "../../src/sdk/hook_chain.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { replayed, service } from "../support/runs.ts";
 import { hook, type TestModule, tool } from "../support/sessions.ts";
@@ -94,6 +95,15 @@ for (const [name, change] of Object.entries(CHANGES)) {
 const ACTS: Readonly<Record<string, (coordinator: Coordinator) => unknown>> = {
   "calls a tool": ({ tools }) => tools.other!.execute({ n: 1 }),
   "calls a model": ({ providers }) => providers.judge!.complete({ messages: [] }),
+  "asks a person": (coordinator) =>
+    coordinator.processHookResult(
+      {
+        ...noopEmission({}),
+        action: "ask_user",
+        approval: { prompt: "Well?", options: ["Allow"], timeout: 5, default: "deny", hook_name: "asks" },
+      },
+      "my:question",
+    ),
 };
 
 for (const [name, act] of Object.entries(ACTS)) {
@@ -111,7 +121,8 @@ for (const [name, act] of Object.entries(ACTS)) {
         });
       }));
       const own = entries.filter(({ data }) =>
-        data.inner === true || String(data.tool_call_id).startsWith("call_own")
+        data.inner === true || data.action === "my:question" ||
+        String(data.tool_call_id).startsWith("call_own")
       );
       assert(own.length > 0);
       assertEquals(await replayed(service, run.id), { equal: true });

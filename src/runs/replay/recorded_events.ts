@@ -12,8 +12,8 @@ import { type AgentSegment, isTakeover, type Segment } from "./segments.ts";
 /**
  * Origin of an entry in a replay. `session`: emitted by the replayed orchestrator, context and kernel.
  * `agent`: starts a sub-agent's turn that is replayed too. `recording`: played back. `inner`: the response to
- * a provider call outside of the loop, by the context (which runs) or by another module. `cancel`: a request
- * from outside.
+ * a provider call outside of the loop, or a question that is about no tool call, by the loop or the context
+ * (which run) or by another module. `cancel`: a request from outside.
  */
 export type Source = "session" | "agent" | "recording" | "inner" | "cancel";
 
@@ -105,6 +105,7 @@ export class RecordedEvents {
     if (this.#closings.has(entry)) return "session";
     if (event === "cancel:requested") return "cancel";
     if (event === "provider:response" && data.inner === true) return "inner";
+    if (event.startsWith("approval:") && data.tool_call_id === null) return "inner";
     if (event.startsWith("content_block:") && entry.seq >= this.#lost_from) return "recording";
     return this.#isOfSession(entry) ? "session" : "recording";
   }
@@ -122,11 +123,10 @@ export class RecordedEvents {
       case "tool:pre":
       case "tool:post":
       case "tool:error":
-        return this.#loop_calls.has(String(data.tool_call_id));
       case "approval:required":
       case "approval:granted":
       case "approval:denied":
-        return data.tool_call_id === null || this.#loop_calls.has(String(data.tool_call_id));
+        return this.#loop_calls.has(String(data.tool_call_id));
       case "provider:response":
         return true;
       case "provider:retry":
