@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "../assert.ts";
 import { openApiDocument } from "../../src/server/openapi.ts";
-import { ERRORS } from "../../src/sdk/errors.ts";
+import { type ErrorCode, ERRORS } from "../../src/sdk/errors.ts";
 import { ROUTES } from "../../src/server/route_table.ts";
 import { codesOf } from "../../src/server/routes/route.ts";
 import { BODIES } from "../../src/server/schemas/requests.ts";
@@ -42,6 +42,14 @@ Deno.test("openApiDocument() lists every error code, and each route's codes at t
       assertEquals(response.content["application/problem+json"].schema.$ref, "#/components/schemas/Problem");
     }
   }
+});
+
+Deno.test("openApiDocument() lists log_expired for the routes that read a log, storage_full for those that change a run", () => {
+  const idsWith = (code: ErrorCode) =>
+    ROUTES.filter((route) => codesOf(route).includes(code)).map(({ id }) => id);
+  assertEquals(idsWith("log_expired"), ["listRunEvents", "replayRun", "listApprovals", "decideApproval"]);
+  const changing = ["createRun", "deleteRun", "cancelRun", "steerRun", "replayRun", "decideApproval"];
+  assertEquals(changing.filter((id) => !idsWith("storage_full").includes(id)), []);
 });
 
 Deno.test("openApiDocument() describes path parameters, and security of routes that need a key", () => {

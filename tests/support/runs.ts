@@ -218,8 +218,8 @@ export class SlowStore implements Store {
       this.#inner.commit(changes, fence);
     });
   }
-  entries(log: string, after: number, limit: number): Promise<readonly LogEntry[] | null> {
-    return this.#later(() => this.#inner.entries(log, after, limit));
+  entries(...args: Parameters<MemoryStore["entries"]>): Promise<readonly LogEntry[] | null> {
+    return this.#later(() => this.#inner.entries(...args));
   }
   get(kind: string, key: string): Promise<VersionedRecord | null> {
     return this.#later(async () => structuredClone(await this.#inner.get(kind, key)));

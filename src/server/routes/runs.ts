@@ -105,6 +105,7 @@ export const RUN_ROUTES: readonly Route[] = [
     body: "CancelRequest",
     body_optional: true,
     answers: { 200: RUN },
+    codes: ["storage_full"],
     async handle(context, caller) {
       const { mode = "graceful" } = await checkBody("CancelRequest", await readJsonBody(context, {}));
       return jsonAnswer(await context.server.runtime.runs.cancel(caller, context.param("id"), mode));
@@ -117,7 +118,7 @@ export const RUN_ROUTES: readonly Route[] = [
     summary: "Send a steering message to a run; delivered with the next provider request",
     body: "SteerRequest",
     answers: { 200: RUN },
-    codes: ["run_ended", "not_steerable"],
+    codes: ["run_ended", "not_steerable", "storage_full"],
     async handle(context, caller) {
       const { text } = await checkBody("SteerRequest", await readJsonBody(context));
       return jsonAnswer(await context.server.runtime.runs.steer(caller, context.param("id"), text));
@@ -167,6 +168,7 @@ export const RUN_ROUTES: readonly Route[] = [
     id: "listApprovals",
     summary: "List the approvals of a run, pending and decided",
     answers: ok("all approvals", "ApprovalList"),
+    codes: ["log_expired"],
     handle: async (context, caller) =>
       listAnswer(await context.server.runtime.runs.approvals(caller, context.param("id"))),
   },
@@ -177,7 +179,13 @@ export const RUN_ROUTES: readonly Route[] = [
     summary: "Decide an approval; the first decision counts",
     body: "ApprovalAnswer",
     answers: ok("the approval", "Approval"),
-    codes: ["approval_already_resolved", "approval_expired", "approval_args_mismatch", "storage_full"],
+    codes: [
+      "approval_already_resolved",
+      "approval_expired",
+      "approval_args_mismatch",
+      "log_expired",
+      "storage_full",
+    ],
     async handle(context, caller) {
       const decision = await checkBody("ApprovalAnswer", await readJsonBody(context));
       const [run_id, approval_id] = [context.param("id"), context.param("approval_id")];
