@@ -14,7 +14,6 @@ export interface Page {
 
 /** The pages of this folder in reading order. */
 export const PAGES: readonly Page[] = [
-  { name: "architecture", summary: "understand the program: folders, the way of one request, the rules" },
   { name: "plan", summary: "write a mount plan: every key, sources, `${VAR}`, lock, explain, diff" },
   { name: "http", summary: "call the API: requests, answers, streams, approvals, error codes" },
   { name: "events", summary: "read an event log: every event, its order, resume and replay" },
@@ -24,6 +23,7 @@ export const PAGES: readonly Page[] = [
   { name: "operating", summary: "run a server: settings, keys, limits, logs, shutdown" },
   { name: "deploy", summary: "deploy an agent: vendored plans, Deno Deploy, containers, systemd" },
   { name: "settings", summary: "look up a setting of `preamp.yaml`" },
+  { name: "architecture", summary: "understand the program: folders, the way of one request, the rules" },
   { name: "performance", summary: "know what costs time and memory, and how to measure it" },
   { name: "glossary", summary: "look up a word" },
 ];

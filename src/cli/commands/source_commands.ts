@@ -29,7 +29,7 @@ export const commands: Commands = {
       `Overrides apply to plans on the command line and in plans/, not to plans in requests. A pinned module (integrity,
 lock) must have the same files in the other place.
 
-  preamp source add tool-orders ./orders            a folder means its mod.ts
+  preamp source add tool-orders ./orders            the exports of its deno.json, else its mod.ts
   preamp source add --user tool-orders https://modules.example.com/orders@1.3.0/mod.ts
 `,
     run: runAdd,
