@@ -67,8 +67,8 @@ export class NamedPlans {
     const file = await this.find(name);
     if (file) return file;
     const meant = didYouMean(name, await this.names());
-    const hint = meant === undefined ? "" : `: did you mean "${meant}"?`;
-    throw new PreampError("not_found", `Cannot find a plan named "${printableId(name)}"${hint}`);
+    const hint = meant === undefined ? "GET /v1/plans lists the plans" : `did you mean "${meant}"?`;
+    throw new PreampError("not_found", `Cannot find a plan named "${printableId(name)}": ${hint}`);
   }
 
   async #readFile(name: string, url: URL): Promise<PlanFile | null> {

@@ -116,7 +116,7 @@ function withAdvice(thrown: SerializedError, module: string): SerializedError {
   const [text, wanted = "", kind = "", entry] = found;
   const value = kind === "ffi" || entry === undefined ? "true" : `[${entry}]`;
   const advice =
-    `${wanted}: ${module} may not: write permissions: {${kind}: ${value}} in its entry of the plan`;
+    `${wanted}: the plan does not grant it to ${module}, whose entry needs permissions: {${kind}: ${value}}`;
   const advised = (original: string) => original.replace(text, () => advice);
   const { message, stack } = thrown;
   return { ...thrown, message: advised(message), ...(stack === undefined ? {} : { stack: advised(stack) }) };

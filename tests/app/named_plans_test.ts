@@ -12,7 +12,10 @@ Deno.test("get() of an unknown plan suggests the nearest name", async () => {
     "not_found",
     'Cannot find a plan named "suport": did you mean "support"?',
   ]);
-  assertEquals((await refusal(() => plans.get("else"))).message, 'Cannot find a plan named "else"');
+  assertEquals(
+    (await refusal(() => plans.get("else"))).message,
+    'Cannot find a plan named "else": GET /v1/plans lists the plans',
+  );
   await Deno.remove(folder, { recursive: true });
 });
 

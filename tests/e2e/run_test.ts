@@ -71,7 +71,7 @@ Deno.test("run applies an approval's default at once when there is no terminal",
   const { code, stdout, stderr } = await runCommand(["run", "-p", "-", "compute 6*7"], { stdin: ASKING });
   assertEquals(code, 0);
   assertStringIncludes(stdout, "denied");
-  assertStringIncludes(stderr, "denied calculator: no answer in time, the default applies");
+  assertStringIncludes(stderr, "denied calculator: not answered, the default applies");
 });
 
 Deno.test("run exits with the code of its status", async () => {

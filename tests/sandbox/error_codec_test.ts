@@ -64,10 +64,10 @@ Deno.test("a refused permission names the line of the plan that grants it, not D
       "Deno.exit is not available to modules",
     ].map(adviceFor),
     [
-      'Requires net access to "api.example.com:443": module "tool-x" may not: write permissions: {net: ["api.example.com:443"]} in its entry of the plan',
-      'Requires env access: module "tool-x" may not: write permissions: {env: true} in its entry of the plan',
-      'Requires write access to <TMP>: module "tool-x" may not: write permissions: {write: true} in its entry of the plan',
-      'Requires ffi access to "/x.so": module "tool-x" may not: write permissions: {ffi: true} in its entry of the plan',
+      'Requires net access to "api.example.com:443": the plan does not grant it to module "tool-x", whose entry needs permissions: {net: ["api.example.com:443"]}',
+      'Requires env access: the plan does not grant it to module "tool-x", whose entry needs permissions: {env: true}',
+      'Requires write access to <TMP>: the plan does not grant it to module "tool-x", whose entry needs permissions: {write: true}',
+      'Requires ffi access to "/x.so": the plan does not grant it to module "tool-x", whose entry needs permissions: {ffi: true}',
       "Deno.exit is not available to modules",
     ],
   );

@@ -132,7 +132,7 @@ function subject(data: JsonObject): string {
 
 function by(data: JsonObject): string {
   if (typeof data.decided_by === "string") return ` by ${formatValue(data.decided_by)}`;
-  if (data.decision === "timeout") return ": no answer in time, the default applies";
+  if (data.decision === "timeout") return ": not answered, the default applies";
   return typeof data.reason === "string" ? `: ${formatValue(data.reason)}` : "";
 }
 
