@@ -67,7 +67,7 @@ Deno.test("src/docs/modules.md leads from an empty folder to a locked module at 
     assert(module && test && plan && url_plan);
     assertEquals(commands.length, 6);
     const work = `${folder}/work`;
-    await Deno.mkdir(`${work}/public`, { recursive: true });
+    await Deno.mkdir(work);
     const server = serveFolder(`${work}/public`);
     try {
       const bin = await programsIn(folder);

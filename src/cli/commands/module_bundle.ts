@@ -64,7 +64,12 @@ async function runBundle(args: Arguments, io: Io): Promise<Answer> {
       `Cannot write ${JSON.stringify(output)}: it is a file of the module; choose another name`,
     );
   }
-  await Deno.writeTextFile(file, code).catch((error) => Promise.reject(writeFailure(output, error)));
+  try {
+    await Deno.mkdir(new URL(".", file), { recursive: true });
+    await Deno.writeTextFile(file, code);
+  } catch (error) {
+    throw writeFailure(output, error);
+  }
   const notes = `${output}: ${bytes} bytes from ${counted(files.length, "file")}\n`;
   return { data: { ...facts, output, code: null }, text: "", notes };
 }
