@@ -30,6 +30,9 @@ const HEARTBEAT_MS = 3_000;
  */
 const RESUME_MS = 58_000;
 
+const NO_KEYS =
+  "No API key is configured: routes that need a key answer 401; set PREAMP_API_KEYS, or auth.keys in preamp.yaml";
+
 /** A server whose requests come from `deno serve` or Deno Deploy. */
 export interface EmbeddedServer {
   readonly fetch: Preamp["fetch"];
@@ -55,7 +58,8 @@ export async function openEmbedded(): Promise<EmbeddedServer> {
   const secrets = processRedactor(settings.api_keys);
   const log = createLog("json", output, secrets);
   logStrayOutput(log);
-  for (const message of settings.warnings) log.note("warning", "settings", { message });
+  const warnings = settings.policy.auth.keys.length > 0 ? settings.warnings : [...settings.warnings, NO_KEYS];
+  for (const message of warnings) log.note("warning", "settings", { message });
   const found = hosted ? { ...settings, store: hostedStore(settings, io) } : settings;
   const options = await serverOptions(found, secrets, log);
   const background = !hosted || options.store !== undefined;

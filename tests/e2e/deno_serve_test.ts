@@ -59,10 +59,12 @@ async function statusOf(url: string, headers: Record<string, string> = {}): Prom
 }
 
 Deno.test("deno serve main.ts answers open routes alone when no keys are configured", async () => {
-  await withServed({}, async ({ url }) => {
+  await withServed({}, async ({ url, output, end }) => {
     assertEquals(await statusOf(`${url}/healthz`), 200);
     assertEquals(await statusOf(`${url}/v1/runs`), 401);
     assertEquals(await statusOf(`${url}/v1/runs`, { authorization: "Bearer " }), 401);
+    assertEquals(await end("SIGTERM"), 0);
+    assertStringIncludes(output(), "No API key is configured");
   });
 });
 
