@@ -3,10 +3,11 @@
  */
 import { BUILTIN_IDS, createModuleTable } from "../../app/module_table.ts";
 import type { ModuleListing } from "../../app/types.ts";
-import { pageIndex, PAGES, readPage } from "../../docs/pages.ts";
+import { linkedPage, pageIndex, PAGES, readPage } from "../../docs/pages.ts";
 import { adviceFor, formatFlags, UsageError } from "../arguments.ts";
 import type { Commands } from "../commands.ts";
 import { tableText } from "../terminal/format.ts";
+import { fitMarkdown } from "../terminal/markdown.ts";
 
 export const commands: Commands = {
   "module list": {
@@ -26,9 +27,16 @@ export const commands: Commands = {
     usage: "docs [page]",
     summary: "Prints a page of the documentation as Markdown; without a name, the index.",
     flags: [],
+    details: () =>
+      `Each built-in module has a page under its id. On a terminal, lines and tables fit its width.
+
+  preamp docs plan
+  preamp docs tool-calculator
+`,
     max_arguments: 1,
-    async run({ rest: [name] }) {
-      return { text: name === undefined ? await index() : await page(name) };
+    async run({ rest: [name] }, { out }) {
+      const text = name === undefined ? await index() : await page(name);
+      return { text: out.terminal ? fitMarkdown(withCommands(text), out.columns()) : text };
     },
   },
 };
@@ -41,6 +49,14 @@ async function builtins(): Promise<ModuleListing[]> {
 async function index(): Promise<string> {
   const modules = (await builtins()).map(({ id, description }) => ({ name: id, summary: description }));
   return pageIndex(modules, (name) => `preamp docs ${name}`);
+}
+
+/** Returns a page whose links to other pages are the commands that print them, as in the index. */
+function withCommands(text: string): string {
+  return text.replaceAll(/\]\(([^()\s]+)\)/g, (link, href) => {
+    const linked = linkedPage(href);
+    return linked ? `](preamp docs ${linked.name})` : link;
+  });
 }
 
 async function page(name: string): Promise<string> {
