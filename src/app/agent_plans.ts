@@ -8,6 +8,13 @@ import { isObject, type JsonObject } from "../sdk/json.ts";
 
 const LISTS = ["providers", "tools", "hooks"] as const;
 
+/** Milliseconds of work after which the server answers other requests. */
+const SLICE_MS = 10;
+
+/** Maximum number of agents of a plan, and of the values that they inherit together. */
+const MAX_AGENTS = 256;
+const MAX_INHERITED = 100_000;
+
 /**
  * Authorises every agent of a plan.
  *
@@ -21,8 +28,7 @@ export async function authoriseAgents(
 ): Promise<void> {
   const details: ErrorDetail[] = [];
   const codes = new Set<ErrorCode>();
-  for (const name of agentNames(compiled.written)) {
-    const { written } = childPlan(compiled.written, name);
+  for await (const { name, written } of agentPlans(compiled.written)) {
     try {
       await authorise(written);
     } catch (error) {
@@ -42,6 +48,38 @@ export async function authoriseAgents(
     ? `Cannot run this plan: ${summary}`
     : `Cannot run this plan: ${details.length} reasons in its agents, the first: ${summary}`;
   throw new PreampError(codes.size === 1 ? code! : "policy_refused", message, { details });
+}
+
+/**
+ * Yields the plan of each agent, in which the other agents are empty: they were checked as part of the plan,
+ * and would be copied for each agent.
+ *
+ * @throws {PreampError} `plan_limit_exceeded` if the agents inherit too much.
+ */
+export async function* agentPlans(plan: JsonObject): AsyncGenerator<{ name: string; written: JsonObject }> {
+  const names = agentNames(plan);
+  const { agents: _, ...inherited } = plan;
+  const most = Math.min(MAX_AGENTS, Math.floor(MAX_INHERITED / countValues(inherited)));
+  if (names.length > most) {
+    const message =
+      `Cannot accept the plan: each agent inherits its values, and a plan of this size has at most ${most} agents: received ${names.length}`;
+    throw new PreampError("plan_limit_exceeded", message, { details: [{ path: "agents", message }] });
+  }
+  let slice_start = performance.now();
+  for (const name of names) {
+    if (performance.now() - slice_start > SLICE_MS) {
+      await new Promise((resolve) => setTimeout(resolve));
+      slice_start = performance.now();
+    }
+    const { [name]: overlay } = plan.agents as JsonObject; // it has agents
+    const agents = { ...Object.fromEntries(names.map((other) => [other, {}])), [name]: overlay };
+    yield { name, written: childPlan({ ...plan, agents }, name).written };
+  }
+}
+
+function countValues(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 1;
+  return Object.values(value).reduce((sum, item) => sum + countValues(item), 1);
 }
 
 /** Moves a finding about the merged plan to the path of the overlay that caused it. */

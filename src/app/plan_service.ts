@@ -1,7 +1,7 @@
 /**
  * Turns the plan of a request into a runnable one: finds, checks and authorises it, and opens its modules.
  */
-import { authoriseAgents } from "./agent_plans.ts";
+import { agentPlans, authoriseAgents } from "./agent_plans.ts";
 import { checkVariables, readableVariables, unsetVariables } from "./plan_configs.ts";
 import { type AuthorisedPlan, grantPaths } from "./module_permissions.ts";
 import type { NamedPlans } from "./named_plans.ts";
@@ -20,7 +20,6 @@ import { ReadyPlan, type ReadyPlanDeps } from "./ready_plan.ts";
 import { rewrittenSources, type SourceOverrides } from "./source_overrides.ts";
 import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
 import { toDetail } from "../plan/check/findings.ts";
-import { agentNames, childPlan } from "../plan/child_plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { lockFromData } from "../plan/lock.ts";
 import { authorise, authoriseWithin, type Grants } from "../policy/authorise.ts";
@@ -112,8 +111,7 @@ export class Plans {
     try {
       const plan = await this.#compileAndAuthorise(found, caller, { ...request, ignore_lock });
       const agents = [];
-      for (const name of agentNames(plan.compiled.written)) {
-        const { written } = childPlan(plan.compiled.written, name);
+      for await (const { name, written } of agentPlans(plan.compiled.written)) {
         const child = { ...found, input: written };
         const options = { ...request, ignore_lock, within: plan };
         agents.push({ name, plan: await this.#compileAndAuthorise(child, caller, options) });

@@ -2,7 +2,8 @@
 import { createRuntime } from "../../src/app/runtime.ts";
 import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import type { Caller } from "../../src/runs/types.ts";
-import { assertEquals, assertStringIncludes } from "../assert.ts";
+import { agentPlans } from "../../src/app/agent_plans.ts";
+import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { refusal } from "../support/plans.ts";
 
 const CALLER: Caller = { name: "key:ci", namespace: "ns", origin: "caller" };
@@ -87,4 +88,43 @@ agents:
     [["env_unset", "agents.a.providers[0].config.response"]],
   ]);
   await runtime.close();
+});
+
+Deno.test("plans.check() refuses more agents than can be checked in a short time", async () => {
+  const runtime = createRuntime();
+  const errorsOf = async (count: number, tools: number) => {
+    const agents = Object.fromEntries(
+      Array.from({ length: count }, (_, at) => [`a${at}`, { agents: "none" }]),
+    );
+    const plan = {
+      session: { orchestrator: "loop-streaming", context: "context-simple" },
+      providers: ["provider-mock"],
+      tools: Array.from({ length: tools }, (_, at) => ({ module: "tool-calculator", instance_id: `i${at}` })),
+      agents,
+    };
+    const { code, errors } = await runtime.plans.check({ plan }, CALLER);
+    return errors.length === 0 ? null : [code, ...errors.map(({ path }) => path)];
+  };
+  assertEquals(await errorsOf(256, 1), null);
+  assertEquals(await errorsOf(257, 1), ["plan_limit_exceeded", "agents"]);
+  assertEquals(await errorsOf(60, 500), null);
+  assertEquals(await errorsOf(120, 500), ["plan_limit_exceeded", "agents"]);
+  await runtime.close();
+});
+
+Deno.test("agentPlans() yields plans without the contents of other agents, and lets other work run", async () => {
+  const agents = Object.fromEntries(
+    Array.from({ length: 100 }, (_, at) => [`a${at}`, { tools: [`tool-${at}`] }]),
+  );
+  let turns = 0;
+  const timer = setInterval(() => turns++);
+  for await (const { name, written } of agentPlans({ tools: ["tool-x"], agents })) {
+    const { tools, agents: others } = written;
+    assertEquals(tools, ["tool-x", `tool-${name.slice(1)}`]);
+    assertEquals(Object.keys(others as object).length, 100);
+    assertEquals(Object.values(others as object).filter((other) => Object.keys(other).length > 0).length, 1);
+    for (const end = performance.now() + 1; performance.now() < end;);
+  }
+  clearInterval(timer);
+  assert(turns > 0);
 });

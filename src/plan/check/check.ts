@@ -157,6 +157,9 @@ function checkEnvPlaces(env: readonly PlanEnvReference[], findings: Findings): v
   }
 }
 
+/** Maximum number of names that a message lists. */
+const MAX_LISTED = 20;
+
 /** Checks each agent as a partial plan, which is merged over its parent. Returns the overlays as written. */
 function checkAgents(value: unknown, options: CheckOptions, checked: Checked): JsonObject {
   const { findings } = checked;
@@ -218,9 +221,11 @@ function checkFilter(filter: unknown, names: readonly string[], path: Path, find
     findings.error(path, "type", message);
     return;
   }
+  const listed = names.slice(0, MAX_LISTED).map(describe);
+  const known = [...listed, ...names.length > MAX_LISTED ? ["…"] : []].join(", ");
   for (const [index, name] of filter.entries()) {
     if (names.includes(name)) continue;
-    const message = `The plan has no agent ${describe(name)}: it has ${names.map(describe).join(", ")}`;
+    const message = `The plan has no agent ${describe(name)}: it has ${known}`;
     findings.warn([...path, index], "unknown_agent", message);
   }
 }

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch } from "../../assert.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
 import { checkPlan } from "../../../src/plan/check/check.ts";
 import { formatPath } from "../../../src/sdk/value_path.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
@@ -425,4 +425,11 @@ Deno.test("checkPlan() refuses variables outside of config in an operator's plan
 Deno.test("checkPlan() never displays the text of a config that is not an object", () => {
   const { findings } = checkPlan({ ...GOOD, tools: [{ module: "a", config: "sk-secret" }] });
   assertEquals(JSON.stringify(findings.errors).includes("sk-secret"), false);
+});
+
+Deno.test("checkPlan() lists at most 20 agents in a message", () => {
+  const agents: JsonObject = { x: { agents: ["unknown"] } };
+  for (let at = 0; at < 100; at++) agents[`agent-${at}`] = {};
+  const [warning] = checkPlan({ ...GOOD, agents }).findings.warnings;
+  assertStringIncludes(warning?.message ?? "", '"agent-18", …');
 });
