@@ -36,8 +36,11 @@ import type { SessionParts } from "../session/session_parts.ts";
 import { problemsOf } from "./module_checks.ts";
 import { type Mounted, resolveMount } from "./mounts.ts";
 
-/** Events that a module cannot emit although it mounts a context manager. */
-const NOT_OF_CONTEXT = RESERVED_EVENTS.difference(CONTEXT_EVENTS);
+/** Events that an orchestrator and a context manager cannot emit; all other modules: RESERVED_EVENTS. */
+const RESERVED_FOR: Readonly<Record<string, ReadonlySet<string>>> = {
+  orchestrator: RUNTIME_EVENTS,
+  context: RESERVED_EVENTS.difference(CONTEXT_EVENTS),
+};
 
 export class ModuleCoordinator implements Coordinator {
   readonly module_id: string;
@@ -51,8 +54,7 @@ export class ModuleCoordinator implements Coordinator {
     this.#shared = shared;
     this.module_id = module_id;
     this.#type = type;
-    const reserved = type === "orchestrator" || type === "context" ? RUNTIME_EVENTS : RESERVED_EVENTS;
-    this.#emitter = { module_id, reserved, open: 0 };
+    this.#emitter = { module_id, reserved: RESERVED_FOR[type] ?? RESERVED_EVENTS, open: 0 };
   }
 
   /** The module's hook registry; created on first use, because many modules register no handler. */
@@ -285,10 +287,8 @@ export class ModuleCoordinator implements Coordinator {
     );
     this.#draft = null;
     for (const { point } of draft.mounted) {
-      if (point !== "orchestrator" && point !== "context" || this.#emitter.reserved === RUNTIME_EVENTS) {
-        continue;
-      }
-      this.#emitter.reserved = point === "context" ? NOT_OF_CONTEXT : RUNTIME_EVENTS;
+      if (point !== "orchestrator" && point !== "context" || this.#type in RESERVED_FOR) continue;
+      this.#emitter.reserved = RESERVED_FOR[point]!; // it has both
       this.#shared.mounts.foreign.push(point);
     }
     for (const publishOne of publish) publishOne();

@@ -2,7 +2,7 @@
  * The hook registry that one module sees, and the draft of what the module mounts and registers before it is
  * committed.
  */
-import { eventsWith, GATES, RUNTIME_EVENTS } from "../../sdk/events.ts";
+import { CONTEXT_EVENTS, eventsWith, GATES, RUNTIME_EVENTS } from "../../sdk/events.ts";
 import { disposer, type HandlerRegistration, readRegistration } from "../../sdk/handler_list.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
 import { HookRegistryBase } from "../../sdk/hooks.ts";
@@ -93,7 +93,9 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
 
   /** Reports a refused event, once; returns the reason. */
   #refuse(event: string): string {
-    const emitter = RUNTIME_EVENTS.has(event) ? "the runtime" : "the orchestrator and the context manager";
+    const emitter = RUNTIME_EVENTS.has(event)
+      ? "the runtime"
+      : `the orchestrator${CONTEXT_EVENTS.has(event) ? " and the context manager" : ""}`;
     const reason = this.#emitter.reserved.has(event)
       ? `only ${emitter} may emit this event`
       : "emitAndCollect() does not decide a gate: use emit()";

@@ -1,10 +1,11 @@
 /** Approvals of calls and prompts: who is asked, what is bound, and what each answer decides. */
 import { canonicalHash } from "../../../src/sdk/digest.ts";
+import { mountLoop } from "../../../src/sdk/loop/mount_loop.ts";
 import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
 import type { ApprovalRequest } from "../../../src/kernel/host.ts";
 import type { HookResult, JsonObject } from "../../../src/sdk/types.ts";
 import { assertEquals } from "../../assert.ts";
-import { calls, hook, kit, listContext, tool, until } from "../../support/sessions.ts";
+import { calls, hook, kit, tool, until } from "../../support/sessions.ts";
 import { ASK, asking } from "../asking_session.ts";
 
 const AROUND = [
@@ -229,8 +230,7 @@ Deno.test("the input in the question to a person and the input that runs are one
 Deno.test("a gate that is emitted again during an approval is decided again", async () => {
   let again = true;
   const made = asking(["allow", "deny"], ASK, {
-    async context(coordinator) {
-      await listContext(coordinator);
+    orchestrator(coordinator) {
       coordinator.hooks.register("approval:required", async (_event, data) => {
         if (!again) return;
         again = false;
@@ -241,6 +241,7 @@ Deno.test("a gate that is emitted again during an approval is decided again", as
           tool_input: { evil: true },
         });
       });
+      return mountLoop(coordinator, {}, { orchestrator: "again", steering: false, max_parallel_tools: 1 });
     },
   });
   await made.run();

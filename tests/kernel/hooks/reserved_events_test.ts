@@ -36,11 +36,12 @@ Deno.test("providers, tools and hooks cannot emit events of the runtime, the loo
   const refused = forging.warnings.filter(({ code }) => code === "event_reserved");
   assertEquals(refused.length, RESERVED_EVENTS.size);
   assertEquals(
-    ["session:end", "execution:end"].map((event) =>
+    ["session:end", "execution:end", "context:compaction"].map((event) =>
       refused.find(({ message }) => message.includes(`"${event}"`))?.message.split(": ")[1]
     ),
     [
       "only the runtime may emit this event",
+      "only the orchestrator may emit this event",
       "only the orchestrator and the context manager may emit this event",
     ],
   );
@@ -80,6 +81,21 @@ Deno.test("a hook that mounts a context manager may emit its events, and none of
   await run();
   assertEquals([names().includes("context:pre_compact"), names().includes("tool:post")], [true, false]);
   assertEquals(warnings.map(({ code }) => code), ["module_overwritten", "event_reserved"]);
+});
+
+Deno.test("a context manager may emit its events, and none of the loop", async () => {
+  const { run, names, warnings } = kit({
+    async context(coordinator) {
+      await listContext(coordinator);
+      coordinator.hooks.register("execution:start", async () => {
+        for (const event of ["context:summary", "tool:post"]) await coordinator.hooks.emit(event, {});
+        return null;
+      });
+    },
+  });
+  await run();
+  assertEquals([names().includes("context:summary"), names().includes("tool:post")], [true, false]);
+  assertEquals(warnings.map(({ code }) => code), ["event_reserved"]);
 });
 
 Deno.test("a module that mounts an orchestrator or a context manager in a turn may not emit its events", async () => {
