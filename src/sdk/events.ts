@@ -20,10 +20,11 @@
  * - `ends_call`: reports the end of a provider call
  * - `ends_deltas`: no delta of the session's current answer follows
  * - `after_cancel`: may follow directly after `cancel:requested` in a turn that stops
- * - `replayed`: only the runtime and the orchestrator emit it, `context:*` also the context manager; these run
- *   in a replay too, and what they emit is compared with the recording. Events of other modules are played
- *   back from it
- * - `attributed`: loops and providers emit it: its entry has the `module_id` of any module but the orchestrator
+ * - `replayed`: only the runtime and the orchestrator emit it, `context:*` also the context manager; these
+ *   run in a replay too, and what they emit is compared with the recording. Events of other modules are
+ *   played back from it
+ * - `attributed`: loops and providers emit it: its entry has the `module_id` of any module but the
+ *   orchestrator
  * - `own_fields`: the fields of its data are the runtime's, so that a field is not redacted for its name.
  *   Replay and recovery read these events: a field named `token` in a tool's input must be in all of them or
  *   in none

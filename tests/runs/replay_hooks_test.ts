@@ -1,7 +1,15 @@
 /** Replay and recovery of runs whose hooks ask, change fields and make calls of their own. */
 import * as providerMock from "../../modules/provider-mock/mod.ts";
 import type { Entry } from "../../src/kernel/host.ts";
-import type { Coordinator, HookResult, JsonObject } from "../../src/sdk/types.ts";
+import { toPlain } from "../../src/sdk/json.ts";
+import type {
+  ContextManager,
+  Coordinator,
+  HookResult,
+  JsonObject,
+  Provider,
+  ToolCallContext,
+} from "../../src/sdk/types.ts";
 import { noopEmission } from "../../src/sdk/hook_chain.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { replayed, service } from "../support/runs.ts";
@@ -128,4 +136,35 @@ for (const [name, act] of Object.entries(ACTS)) {
       assertEquals(await replayed(service, run.id), { equal: true });
     });
   }
+}
+
+for (const emits of [false, true]) {
+  Deno.test(`replay() is equal: a loop runs a tool that no model requested, and ${emits ? "reports" : "does not report"} it`, async () => {
+    const { service, run } = await playOnce({
+      ...withHook(hook("tool:pre", () => ASK)),
+      plan: {
+        tools: [tool("works")],
+        hooks: [hook("tool:pre", () => ASK)],
+        async orchestrator(coordinator) {
+          const { hooks, tools } = coordinator;
+          await coordinator.mount("orchestrator", {
+            async execute(_prompt: unknown, context: ContextManager, providers: Record<string, Provider>) {
+              const call = { tool_name: "works", tool_call_id: "own_1", tool_input: { n: 1 } };
+              if (emits) await coordinator.processHookResult(await hooks.emit("tool:pre", call), "tool:pre");
+              const result = toPlain(
+                await tools.works!.execute({ n: 1 }, { id: "own_1" } as ToolCallContext),
+              );
+              if (emits) await hooks.emit("tool:post", { ...call, result });
+              await context.addMessage({ role: "user", content: JSON.stringify(result) });
+              const { content } = await providers.mock!.complete({ messages: await context.getMessages() });
+              await context.addMessage({ role: "assistant", content });
+              return "done";
+            },
+          });
+        },
+      },
+    });
+    assertEquals([run.status, run.tool_call_count], ["completed", 1]);
+    assertEquals(await replayed(service, run.id), { equal: true });
+  });
 }

@@ -12,8 +12,8 @@ import { type AgentSegment, isTakeover, type Segment } from "./segments.ts";
 /**
  * Origin of an entry in a replay. `session`: emitted by the replayed orchestrator, context and kernel.
  * `agent`: starts a sub-agent's turn that is replayed too. `recording`: played back. `inner`: the response to
- * a provider call outside of the loop, or a question that is about no tool call, by the loop or the context
- * (which run) or by another module. `cancel`: a request from outside.
+ * a provider call outside of the loop, a tool call that no model requested, or a question that is about no
+ * tool call: by the loop or the context (which run), or by another module. `cancel`: a request from outside.
  */
 export type Source = "session" | "agent" | "recording" | "inner" | "cancel";
 
@@ -59,6 +59,8 @@ export class RecordedEvents {
   readonly #openings: ReadonlySet<Entry | null>;
   readonly #closings: ReadonlySet<Entry | null>;
   readonly #loop_calls: Set<string>;
+  /** Ids of calls outside of any call of the model: the loop made them, or another module. */
+  readonly #other_calls = new Set<unknown>();
   /** Number of the first entry of a lost answer: the process ended before its `provider:response`. */
   readonly #lost_from: number;
 
@@ -76,8 +78,14 @@ export class RecordedEvents {
     this.#closings = new Set(agents.map(({ closing }) => closing));
     this.#loop_calls = new Set(open_calls);
     let lost_from = Infinity;
+    const open = new Set<unknown>(); // calls of the model
     for (const entry of this.#own(0)) {
       const { event, data, seq } = entry;
+      if (event === "tool:pre" && this.#loop_calls.has(String(data.tool_call_id))) {
+        open.add(data.tool_call_id);
+      } else if (event === "tool:pre" && open.size === 0) this.#other_calls.add(data.tool_call_id);
+      else if (event === "tool:post" || event === "tool:error") open.delete(data.tool_call_id);
+      else if (event === "provider:request") open.clear();
       if (event === "content_block:end" && seq > segment.from) lost_from = Math.min(lost_from, seq);
       if (ANSWERS.has(event) && data.inner !== true && this.#isOfSession(entry)) lost_from = Infinity;
       if (event !== "provider:response" || data.inner === true) continue;
@@ -105,7 +113,8 @@ export class RecordedEvents {
     if (this.#closings.has(entry)) return "session";
     if (event === "cancel:requested") return "cancel";
     if (event === "provider:response" && data.inner === true) return "inner";
-    if (event.startsWith("approval:") && data.tool_call_id === null) return "inner";
+    const { tool_call_id: id } = data;
+    if (PARALLEL_EVENTS.has(event) && (id === null || this.#other_calls.has(id))) return "inner";
     if (event.startsWith("content_block:") && entry.seq >= this.#lost_from) return "recording";
     return this.#isOfSession(entry) ? "session" : "recording";
   }
