@@ -110,7 +110,8 @@ function anchorOf(heading: string): string {
 
 const STYLE = `
 :root { color-scheme: light dark }
-body { font: 16px/1.55 system-ui, sans-serif; margin: 0 auto; max-width: 54rem; padding: 1rem 1.25rem 4rem }
+body { font: 16px/1.55 system-ui, sans-serif; margin: 0 auto; max-width: 54rem; padding: 1rem 1.25rem 4rem;
+  overflow-wrap: break-word }
 nav { border-bottom: 1px solid #8884; padding-bottom: .5rem }
 h1, h2, h3 { line-height: 1.25; margin: 2rem 0 .75rem }
 code { font: .875em ui-monospace, monospace; background: #8882; border-radius: 3px; padding: .1em .3em }
