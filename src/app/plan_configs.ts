@@ -6,6 +6,7 @@
 import { checkExpandedConfig, checkWrittenConfig, typeVariables } from "../plan/check/check_config.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { type EnvReference, expandEnv, findEnv } from "../plan/env.ts";
+import { PreampError } from "../sdk/errors.ts";
 import { Findings } from "../sdk/findings.ts";
 import { parsePath, type Path } from "../sdk/value_path.ts";
 import { type Grants, specsOf } from "../policy/authorise.ts";
@@ -77,6 +78,22 @@ export function schemaOf(spec: ModuleSpec, modules: ModuleTable): JsonObject | u
 /** Returns true if the table has the module. The policy reports unknown ids. */
 function isNamedById({ module, source }: ModuleSpec, { ids }: ModuleTable): boolean {
   return source.kind === "builtin" && ids.has(module);
+}
+
+/**
+ * Maximum characters of a config, times those of the schema of a module from a URL. Time and findings of a
+ * check, and the defaults that it fills in, grow with both.
+ */
+const MAX_CHECKED = 500_000_000;
+
+/** Checks that a config can be checked in this process. @throws {PreampError} `module_invalid`. */
+export function checkSchemaSize({ config }: ModuleSpec, { module: info }: Pick<Module, "module">): void {
+  const schema = statedSchema(info);
+  if (!schema) return;
+  const [written, stated] = [JSON.stringify(config).length, JSON.stringify(schema).length];
+  if (written * stated <= MAX_CHECKED) return;
+  const fact = `config_schema has ${stated} characters, too many for a config with ${written}`;
+  throw new PreampError("module_invalid", fact);
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The plan of one run, with its modules. */
 import {
   checkOpened,
+  checkSchemaSize,
   expandConfig,
   type LookUps,
   readableVariables,
@@ -132,7 +133,11 @@ export class ReadyPlan implements RunnablePlan {
 
   async #openUrl(spec: ModuleSpec, config: JsonObject, reporter: ModuleReporter): Promise<OpenedModule> {
     const opened = await this.#urlModules().open(spec, reporter);
-    return { ...opened, config, checkConfig: () => this.#checkOpened(spec, opened.module, config, reporter) };
+    const checkConfig = () => {
+      checkSchemaSize(spec, opened.module);
+      return this.#checkOpened(spec, opened.module, config, reporter);
+    };
+    return { ...opened, config, checkConfig };
   }
 
   /**

@@ -1,6 +1,6 @@
 /** A module from a file is mounted with a config that its schema accepts, with defaults, in every tier. */
 import { refusal } from "../support/plans.ts";
-import { assertEquals } from "../assert.ts";
+import { assertEquals, assertMatch } from "../assert.ts";
 import { runWithFiles, TIERS } from "../support/own_modules.ts";
 
 const SCHEMA = {
@@ -149,3 +149,22 @@ for (const tier of TIERS) {
     }]);
   });
 }
+
+Deno.test("a schema that is too large for its config skips the module instead of blocking the process", async () => {
+  const source = `
+const words = Array.from({ length: 100_000 }, (_, at) => "word " + at);
+export const module = {
+  id: "tool-dice",
+  type: "tool",
+  config_schema: { properties: { words: { items: { enum: words } } } },
+};
+export const mount = () => {};`;
+  const words = Array.from({ length: 2_000 }, (_, at) => `none ${at}`);
+  const { run, entries } = await runWithFiles("worker", { "dice.js": source }, tools({ words }));
+  const skipped = entries.find(({ event }) => event === "module:skipped")?.data;
+  assertEquals([run.status, skipped?.reason], ["completed", "mount_failed"]);
+  assertMatch(
+    String(skipped?.message),
+    /^Cannot check its config: config_schema has \d+ characters, too many/,
+  );
+});
