@@ -11,9 +11,11 @@ const MIN_SECRET_LENGTH = 6;
 
 /**
  * Returns the encodings of a secret (plain, JSON, URL, form, base64, hex), longest first; empty if it is too
- * short.
+ * short. Without the space around it, which providers and HTTP remove.
  */
-export function formsOf(secret: string): string[] {
+export function formsOf(value: string): string[] {
+  const trimmed = value.trim();
+  const secret = trimmed.length < MIN_SECRET_LENGTH ? value : trimmed;
   if (secret.length < MIN_SECRET_LENGTH) return [];
   const bytes = new TextEncoder().encode(secret);
   const url = encodeURIComponent(secret.toWellFormed());
@@ -21,7 +23,7 @@ export function formsOf(secret: string): string[] {
   const forms = new Set([
     secret,
     secret.replaceAll(/\p{Cc}/gu, ""), // control characters are removed from texts for models and terminals
-    JSON.stringify(secret).slice(1, -1),
+    ...jsonForms(secret),
     url,
     url.toLowerCase() === url ? url : lowerEscapes(url),
     new URLSearchParams({ "": secret }).toString().slice(1),
@@ -30,6 +32,16 @@ export function formsOf(secret: string): string[] {
     ...base64Forms(bytes),
   ]);
   return [...forms].filter((form) => form.length >= MIN_SECRET_LENGTH).sort((a, b) => b.length - a.length);
+}
+
+/** Returns a secret in JSON texts of several languages, some of which escape slashes or all but ASCII. */
+function jsonForms(secret: string): string[] {
+  const json = JSON.stringify(secret).slice(1, -1);
+  const ascii = json.replaceAll(
+    /[^ -~]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  return [json, json.replaceAll("/", "\\/"), ascii, ascii.replaceAll("/", "\\/")];
 }
 
 /**

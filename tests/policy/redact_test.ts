@@ -99,6 +99,27 @@ Deno.test("redactText() does not replace short values, which are ordinary text",
   assertEquals(new Redactor(["true", "8080", ""]).redactText("true on 8080"), "true on 8080");
 });
 
+Deno.test("redactText() replaces a secret without the space around its value", () => {
+  const redactor = new Redactor([" s3cr3t-key \n"]);
+  assertEquals(redactor.redactText("Bearer s3cr3t-key, is unknown"), `Bearer ${REDACTED}, is unknown`);
+  const encoded = Buffer.from("me:s3cr3t-key").toString("base64");
+  assert(redactor.redactText(encoded).includes(REDACTED));
+  assertEquals(new Redactor(["  abc  "]).redactText("<  abc  > abc"), `<${REDACTED}> abc`);
+});
+
+Deno.test("redactText() replaces a secret in JSON with escaped slashes or escaped characters", () => {
+  const redactor = new Redactor(["pass/wörd+ключ"]);
+  for (
+    const text of [
+      String.raw`{"key":"pass\/wörd+ключ"}`,
+      String.raw`{"key":"pass/w\u00f6rd+\u043a\u043b\u044e\u0447"}`,
+      String.raw`{"key":"pass\/w\u00f6rd+\u043a\u043b\u044e\u0447"}`,
+    ]
+  ) {
+    assertEquals(redactor.redactText(text), `{"key":"${REDACTED}"}`);
+  }
+});
+
 Deno.test("redact() leaves no encoding of a registered secret in any data", () => {
   const secret = fc.string({ minLength: 6, maxLength: 30 });
   fc.assert(
