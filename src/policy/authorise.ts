@@ -232,7 +232,9 @@ function permissionReasons(
       message: `Cannot grant ${
         entryLabel(entry)
       } to module "${spec.module}": the policy allows ${most} for ${permission}`,
-      hint: "ask for less, or have the operator raise permissions.max",
+      hint: permission === "run" || permission === "ffi"
+        ? "leave it out: a plan in a request never gets run or ffi"
+        : "ask for less, or have the operator raise permissions.max",
     });
   });
 }

@@ -216,7 +216,9 @@ Deno.test("authorise() never gives a caller run or ffi, whatever the policy says
   for (const [name, entry] of [["run", "sh"], ["ffi", "/lib"]] as const) {
     for (const asked of [true, [entry]]) {
       const error = await refusal(() => judge({ [name]: asked }, { max: { run: true, ffi: true } }));
-      assertEquals(error.details.map(({ path }) => path), [`tools[0].permissions.${name}`]);
+      assertEquals(error.details.map(({ path, hint }) => [path, hint]), [
+        [`tools[0].permissions.${name}`, "leave it out: a plan in a request never gets run or ffi"],
+      ]);
     }
   }
 });

@@ -60,7 +60,7 @@ export class RunStarter {
     if (active && !active.ended) {
       const awaits_approval = active.current().status === "awaiting_approval";
       if (!awaits_approval && request.if_busy !== "cancel") {
-        throw busyError(session_id, `run "${active.id}" has not ended`);
+        throw busyError(session_id, `run "${active.id}" has not ended; if_busy can be queue or cancel`);
       }
       await active.cancel("graceful", awaits_approval ? `superseded by ${id}` : "cancelled");
     }
