@@ -334,7 +334,7 @@ class BackendProvider implements Provider {
 
   #toResponse(answer: BackendAnswer, wire: WireRequest, model: string): ChatResponse {
     const { content, finish_reason, metadata } = answer;
-    const tool_calls = answer.tool_calls ?? callsOf({ content });
+    const tool_calls = withoutCutCall(answer);
     const counts = answer.usage && Usage(answer.usage); // whole numbers, whatever the server reports
     const usage = counts && { ...counts, cost_usd: this.#table.costOf(model, counts) };
     this.#costs.push(usage?.cost_usd ?? null);
@@ -366,6 +366,18 @@ function isPlain(block: ContentBlock): boolean {
 function callsOf({ content, tool_calls }: Pick<ChatResponse, "content" | "tool_calls">): ToolCall[] {
   return tool_calls ?? content.filter(({ type }) => type === "tool_call")
     .map(({ id, name, input }) => parseToolCall({ id, name, arguments: input }));
+}
+
+/**
+ * Returns the calls of an answer. A call without arguments at the end of an answer that was cut off counts as
+ * unreadable: its arguments did not arrive, and it must not run without them.
+ */
+function withoutCutCall({ content, finish_reason, tool_calls }: BackendAnswer): ToolCall[] {
+  const calls = tool_calls ?? callsOf({ content });
+  const last = calls.at(-1);
+  const is_cut = finish_reason === "length" && last?.id === content.at(-1)?.id &&
+    last !== undefined && last.invalid_arguments === undefined && Object.keys(last.arguments).length === 0;
+  return is_cut ? [...calls.slice(0, -1), parseToolCall({ ...last, invalid_arguments: "" })] : calls;
 }
 
 function withoutUndefined<T extends object>(fields: T): Partial<T> {

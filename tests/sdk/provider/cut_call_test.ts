@@ -1,0 +1,29 @@
+/** Calls at the end of an answer that was cut off. */
+import type { ChatRequest, ContentBlock } from "preamp";
+import { assertEquals } from "../../assert.ts";
+import { mountFake } from "./fake_backend.ts";
+
+const HELLO: ChatRequest = { messages: [{ role: "user", content: "Hello" }] };
+
+function call(id: string, input: ContentBlock["input"] = {}): ContentBlock {
+  return { type: "tool_call", id, name: "lookup", input };
+}
+
+Deno.test("a call whose arguments were cut off before they began is unreadable", async () => {
+  const unreadable = async (content: ContentBlock[], finish_reason: string) => {
+    const { provider } = await mountFake(() => ({ content, finish_reason }));
+    const { tool_calls } = await provider.complete(HELLO);
+    return tool_calls?.map(({ id, arguments: args, invalid_arguments }) => [id, args, invalid_arguments]);
+  };
+  assertEquals(await unreadable([call("a"), call("b")], "length"), [
+    ["a", {}, undefined],
+    ["b", {}, ""],
+  ]);
+  assertEquals(await unreadable([call("a")], "tool_calls"), [["a", {}, undefined]]);
+  assertEquals(await unreadable([call("a", { key: 1 })], "length"), [["a", { key: 1 }, undefined]]);
+  assertEquals(await unreadable([call("a"), { type: "text", text: "and" }], "length"), [[
+    "a",
+    {},
+    undefined,
+  ]]);
+});
