@@ -73,7 +73,7 @@ function toTools(
     functionDeclarations.push({
       name,
       ...(description ? { description } : {}),
-      parametersJsonSchema: parameters,
+      parametersJsonSchema: { ...parameters, type: "object" }, // the API refuses a schema without a type
     });
   }
   const names = Object.keys(server);

@@ -221,3 +221,11 @@ Deno.test("toRequest() signs the first call of another provider, and answers cal
     { role: "user", parts: [{ functionResponse: found }, image, failed] },
   ]);
 });
+
+Deno.test("toRequest() declares a function whose schema has no type as one of an object", () => {
+  const parametersJsonSchema = { type: "object", properties: { key: {} } };
+  const tools: ToolSpec[] = [{ name: "lookup", parameters: { properties: { key: {} } } }];
+  assertEquals(configOf({ tools }).tools, [{
+    functionDeclarations: [{ name: "lookup", parametersJsonSchema }],
+  }]);
+});
