@@ -65,7 +65,10 @@ async function send({ body }: WireRequest, io: CallIo, settings: ProviderSetting
     if (message.stop_reason !== "pause_turn" || messages.length > MAX_CONTINUATIONS) {
       return toAnswer(messages);
     }
-    const content = message.content as unknown as Anthropic.ContentBlockParam[]; // the API's own blocks
+    // the API's own blocks; it sends empty texts but refuses them
+    const content = message.content.filter(({ type, text }) =>
+      type !== "text" || String(text).trim() !== ""
+    ) as unknown as Anthropic.ContentBlockParam[];
     params = { ...params, messages: [...params.messages, { role: "assistant", content }] };
   }
 }

@@ -5,11 +5,13 @@ import { isObject, type JsonObject, type JsonSchema, type ToolSpec } from "pream
 import {
   type AssistantPart,
   type CallSettings,
+  type Conversation,
   Degradations,
   type MediaPart,
   textOfFile,
   type TextPart,
   type ToolResultPart,
+  type Turn,
   type UserPart,
   type WireRequest,
 } from "preamp/provider";
@@ -27,17 +29,14 @@ const EFFORTS: ReadonlySet<string> = new Set(["low", "medium", "high", "xhigh", 
 export function toRequest(call: CallSettings): WireRequest {
   const { model, conversation, tools, max_output_tokens, stop, temperature, top_p } = call;
   const traits = traitsOf(model);
-  const thinking = thinkingOf(call);
   const degradations = new Degradations();
+  const thinking = thinkingOf(call, degradations);
   const output_config = { ...effortOf(call), ...formatOf(call, degradations) };
   const sampling = traits.sampling && (thinking === undefined || thinking.type === "disabled");
   const body: Body = {
     model,
     max_tokens: max_output_tokens,
-    messages: conversation.turns.map((turn) => ({
-      role: turn.role,
-      content: turn.role === "user" ? turn.parts.map(userBlock) : turn.parts.map(assistantBlock),
-    })),
+    messages: conversation.turns.map(toMessage).filter(({ content }) => content.length > 0),
     ...(conversation.system.length > 0 ? { system: conversation.system.map(textBlock) } : {}),
     ...(tools.length > 0 ? { tools: tools.map(toTool) } : {}),
     ...toolChoiceOf(call, thinking),
@@ -50,6 +49,20 @@ export function toRequest(call: CallSettings): WireRequest {
   keepLastBreakpoints(body);
   // the SDK's interfaces have no index signature
   return { body: body as unknown as JsonObject, degradation: degradations.merged() };
+}
+
+/**
+ * Returns the message of a turn. The API refuses an assistant's message that ends with thinking, such as that
+ * of an answer that was cut off: nothing may be left of it, and the API joins the messages around it.
+ */
+function toMessage({ role, parts }: Turn): Anthropic.MessageParam & { content: Block[] } {
+  if (role === "user") return { role, content: parts.map(userBlock) };
+  const end = parts.findLastIndex((part) => !isThinking(part));
+  return { role, content: parts.slice(0, end + 1).map(assistantBlock) };
+}
+
+function isThinking(part: AssistantPart): boolean {
+  return part.type === "native" && /^(redacted_)?thinking$/.test(String(part.block.type));
 }
 
 function userBlock(part: UserPart): Block {
@@ -148,7 +161,7 @@ function inputSchema(
 
 type Thinking = Anthropic.ThinkingConfigParam;
 
-function thinkingOf(call: CallSettings): Thinking | undefined {
+function thinkingOf(call: CallSettings, degradations: Degradations): Thinking | undefined {
   const { model, thinking_budget: budget, reasoning_effort, max_output_tokens } = call;
   const { thinking, can_disable_thinking } = traitsOf(model);
   if (thinking === "none") return undefined;
@@ -162,7 +175,22 @@ function thinkingOf(call: CallSettings): Thinking | undefined {
   }
   if (budget === undefined) return undefined;
   const budget_tokens = Math.max(MIN_BUDGET, Math.min(budget, max_output_tokens - 1));
-  return budget_tokens < max_output_tokens ? { type: "enabled", budget_tokens } : undefined;
+  if (budget_tokens >= max_output_tokens) return undefined;
+  if (mayBudget(call.conversation)) return { type: "enabled", budget_tokens };
+  degradations.add(`thinking_budget ${budget}`, "the turn began without thinking");
+  return undefined;
+}
+
+/**
+ * Returns whether the API accepts a budget: calls of the current turn must begin with the thinking before
+ * them. Those of another provider have none.
+ */
+function mayBudget({ turns }: Conversation): boolean {
+  const question = turns.findLastIndex(({ role, parts }) =>
+    role === "user" && parts.every(({ type }) => type !== "tool_result")
+  );
+  const answer = turns[question + 1];
+  return answer?.role !== "assistant" || isThinking(answer.parts[0]!); // no turn is empty
 }
 
 function effortOf({ model, reasoning_effort }: CallSettings): Anthropic.OutputConfig {

@@ -1,5 +1,5 @@
 /** Requests of `provider-anthropic`, field by field. */
-import type { JsonObject, Message, ToolSpec } from "preamp";
+import type { ContentBlock, JsonObject, Message, ToolSpec } from "preamp";
 import { type CallSettings, toConversation, type WireRequest } from "preamp/provider";
 import { toRequest } from "../../modules/provider-anthropic/to_request.ts";
 import { assertEquals } from "../assert.ts";
@@ -197,4 +197,49 @@ Deno.test("toRequest() keeps the last four cache breakpoints", () => {
     [true],
     [false],
   ]);
+});
+
+const THINKING_BLOCK = { type: "thinking", thinking: "Hm.", signature: "s" };
+
+function own(block: JsonObject): ContentBlock {
+  return { ...block, provider: "anthropic" } as unknown as ContentBlock;
+}
+
+Deno.test("toRequest() sends no thinking at the end of an answer, which the API refuses", () => {
+  const redacted = { type: "redacted_thinking", data: "opaque" };
+  const text = { type: "text" as const, text: "Half" };
+  assertEquals(
+    messagesOf([
+      USER,
+      { role: "assistant", content: [own({ ...THINKING_BLOCK, signature: "" })] },
+      USER,
+      { role: "assistant", content: [own(THINKING_BLOCK), text, own(THINKING_BLOCK), own(redacted)] },
+      USER,
+    ]),
+    [
+      { role: "user", content: [{ type: "text", text: "Hello" }] },
+      { role: "user", content: [{ type: "text", text: "Hello" }] },
+      { role: "assistant", content: [THINKING_BLOCK, text] },
+      { role: "user", content: [{ type: "text", text: "Hello" }] },
+    ],
+  );
+});
+
+Deno.test("toRequest() has no thinking budget in a turn whose first calls have no thinking before them", () => {
+  const call = (id: string) => ({ type: "tool_call" as const, id, name: "lookup", input: {} });
+  const result = (tool_call_id: string): Message => ({ role: "tool", tool_call_id, content: "found" });
+  const thinkingAfter = (...messages: Message[]) => {
+    const { body, degradation } = request(
+      { thinking_budget: 2000, model: "claude-haiku-4-5", tools: [TOOL] },
+      [USER, ...messages],
+    );
+    return [body.thinking, degradation?.reason];
+  };
+  const enabled = [{ type: "enabled", budget_tokens: 2000 }, undefined];
+  const foreign: Message[] = [{ role: "assistant", content: [call("a")] }, result("a")];
+  const thought: Message = { role: "assistant", content: [own(THINKING_BLOCK), call("b")] };
+  assertEquals(thinkingAfter(...foreign), [undefined, "the turn began without thinking"]);
+  assertEquals(thinkingAfter(...foreign, thought, result("b"))[0], undefined);
+  assertEquals(thinkingAfter(...foreign, { role: "assistant", content: "Done." }, USER), enabled);
+  assertEquals(thinkingAfter(thought, result("b"), ...foreign), enabled);
 });

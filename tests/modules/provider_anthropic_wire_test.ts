@@ -183,6 +183,23 @@ Deno.test("complete() continues a paused turn, streamed and whole", async () => 
   }
 });
 
+Deno.test("complete() continues a paused turn without empty texts, which the API sends but refuses", async () => {
+  await using server = fakeServer((_request, count) =>
+    Response.json(
+      count === 0
+        ? message([{ type: "text", text: "" }, SERVER_TOOL], { stop_reason: "pause_turn" })
+        : message([{ type: "text", text: "Done." }]),
+    )
+  );
+  const coordinator = new TestCoordinator();
+  await mount(coordinator, { api_key: "k", base_url: server.url });
+  await coordinator.providers.anthropic!.complete({ messages: [USER] });
+  assertEquals((server.requests[1]!.body.messages as unknown[])[1], {
+    role: "assistant",
+    content: [SERVER_TOOL],
+  });
+});
+
 const REASONS = {
   end_turn: "stop",
   stop_sequence: "stop",
