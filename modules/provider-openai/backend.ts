@@ -11,12 +11,13 @@ import {
   type Conversation,
   type ListedModel,
   type ProviderSettings,
+  type UserPart,
   type WireRequest,
   withoutVariables,
 } from "preamp/provider";
 import { ChatAnswer } from "./chat_answer.ts";
 import { chatRequest } from "./chat_request.ts";
-import { refusedParameter, refusesReasoning, statedOutputLimit, toError } from "./errors.ts";
+import { refusedParameter, refusesReasoning, statedOutputLimit, toError, wantsShortIds } from "./errors.ts";
 import { optionsOf, type PlanOptions } from "./request_options.ts";
 import { ResponsesAnswer } from "./responses_answer.ts";
 import { responsesRequest } from "./responses_request.ts";
@@ -35,6 +36,9 @@ const MIN_OUTPUT_TOKENS = 16;
 
 /** Marks reasoning that the server cannot read, among the refused parameters. */
 const REASONING_ITEMS = "reasoning items";
+
+/** Marks ids of calls that the server does not take, among the refused parameters. */
+const LONG_IDS = "long ids";
 
 /** The backend with the settings of a plan. Imported on first use, because the client is large. */
 export class OpenAIBackend implements Backend {
@@ -57,8 +61,9 @@ export class OpenAIBackend implements Backend {
     };
   }
 
-  toRequest(call: CallSettings): WireRequest {
-    const refused = this.#refusedOf(call.model);
+  toRequest(requested: CallSettings): WireRequest {
+    const refused = this.#refusedOf(requested.model);
+    const call = refused.has(LONG_IDS) ? withShortIds(requested) : requested;
     const options = optionsOf(this.#options, call.model, refused);
     const { conversation } = call;
     if (this.#uses_chat) return chatRequest(call, options);
@@ -108,8 +113,13 @@ export class OpenAIBackend implements Backend {
 
   /** Notes the parameter of a body that the server refused; returns false when it is another error. */
   #learn(error: unknown, body: JsonObject, model: string): boolean {
-    const name = refusesReasoning(error, body) ? REASONING_ITEMS : refusedParameter(error, body);
-    if (name !== undefined) this.#refusedOf(model).add(name);
+    const refused = this.#refusedOf(model);
+    const name = refusesReasoning(error, body)
+      ? REASONING_ITEMS
+      : wantsShortIds(error) && !refused.has(LONG_IDS)
+      ? LONG_IDS
+      : refusedParameter(error, body);
+    if (name !== undefined) refused.add(name);
     return name !== undefined;
   }
 
@@ -201,6 +211,22 @@ function withoutNative(conversation: Conversation): Conversation {
     turn.role === "user" ? turn : { ...turn, parts: turn.parts.filter(({ type }) => type !== "native") }
   );
   return { ...conversation, turns };
+}
+
+/** Returns a call whose conversation numbers the ids of calls, with nine letters and digits each. */
+function withShortIds(call: CallSettings): CallSettings {
+  const ids = new Map(callIds(call).map((id, index) => [id, `call${String(index + 1).padStart(5, "0")}`]));
+  const turns = call.conversation.turns.map((turn) => ({
+    ...turn,
+    parts: (turn.parts as readonly (UserPart | AssistantPart)[]).map((part) =>
+      part.type === "tool_call"
+        ? { ...part, id: ids.get(part.id)! } // each call has one
+        : part.type === "tool_result"
+        ? { ...part, tool_call_id: ids.get(part.tool_call_id)! } // each result has a call
+        : part
+    ),
+  })) as Conversation["turns"]; // the parts of each turn have the same types as before
+  return { ...call, conversation: { ...call.conversation, turns } };
 }
 
 /** Returns the value of an answer that was sent as text. */

@@ -228,6 +228,11 @@ export function refusesReasoning(error: unknown, { input }: JsonObject): boolean
   return isRefusal && input.some((item) => isObject(item) && item.type === "reasoning");
 }
 
+/** Returns whether a server accepts only ids of calls with nine letters and digits (Mistral). */
+export function wantsShortIds(error: unknown): boolean {
+  return /tool call id .{0,200}length of 9\b/is.test(refusalOf(error)?.message ?? "");
+}
+
 /**
  * Messages about an answer that may not be as long as requested: its maximum, or window and request (vLLM).
  */
