@@ -89,3 +89,17 @@ for (const mode of ["graceful", "immediate"] as const) {
     assertEquals(await replayed(service, run.id), { equal: true });
   });
 }
+
+Deno.test("replay() is equal: a hook cancels the turn at the first of two parallel calls", async () => {
+  const { service, run, entries } = await play({
+    plan: {
+      providers: [mock(calls("first", "second"), "never")],
+      tools: [tool("first"), tool("second")],
+      hooks: [(coordinator) => {
+        coordinator.hooks.register("tool:pre", () => coordinator.requestCancel(true));
+      }],
+    },
+  });
+  assertEquals([run.status, entries.filter(({ event }) => event === "tool:pre").length], ["cancelled", 1]);
+  assertEquals(await replayed(service, run.id), { equal: true });
+});

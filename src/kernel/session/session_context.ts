@@ -147,13 +147,7 @@ export class SessionContext {
 const LAST_EVENTS = eventsWith("ends_turn");
 
 /** Fields that are in the payload for handlers, and in the envelope of the entry. */
-const ENVELOPE_FIELDS: ReadonlySet<string> = new Set([
-  "session_id",
-  "parent_id",
-  "timestamp",
-  "turn_id",
-  "iteration",
-]);
+const ENVELOPE_FIELDS = new Set<string>(["session_id", "parent_id", "timestamp", "turn_id", "iteration"]);
 
 /**
  * Returns a copy of a payload without the envelope's fields. A copy, because `delete` makes an object

@@ -241,15 +241,9 @@ function idsOf({ turn_id, data }: Entry): string[] {
 }
 
 /** Events that a turn, or its sub-agents' turns, may still emit after an immediate cancellation. */
-const ENDINGS: ReadonlySet<string> = new Set([
-  "cancel:completed",
-  "execution:end",
-  "orchestrator:complete",
-  "context:message",
-  "session:state",
-  "session:end",
-  "session:cleanup",
-  "run:status",
+const ENDINGS = new Set<string>([
+  ...["cancel:completed", "execution:end", "orchestrator:complete", "context:message", "session:state"],
+  ...["session:end", "session:cleanup", "run:status"],
 ]);
 
 /** An immediate cancellation of a session, before the entry with this index. */

@@ -149,13 +149,14 @@ export class Sequencer {
     if (entry.event === "session:state") {
       return void this.#assigned.set(entry.session_id, entry.data.set as JsonObject); // written by the kernel
     }
-    if (this.#sessions.get(entry.session_id)?.recorded.supplies(entry)) return;
+    const { session, recorded } = this.#sessions.get(entry.session_id) ?? {};
+    if (recorded?.supplies(entry)) return;
+    // a hook of an earlier call may have cancelled the turn before this call began
+    const is_stopped = session?.cancellation.is_immediate && entry.event === "tool:pre";
+    if (is_stopped && !recorded?.find(this.#position, (next) => isSame(entry, next))) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const waiting: Waiting = {
-      entry,
-      state: isBarrier(entry) ? this.#takeAssigned(entry.session_id) : {},
-      resolve,
-    };
+    const state = isBarrier(entry) ? this.#takeAssigned(entry.session_id) : {};
+    const waiting: Waiting = { entry, state, resolve };
     this.#waiting.push(waiting);
     this.#advance();
     return this.#waiting.includes(waiting) ? promise : undefined;
@@ -247,7 +248,8 @@ export class Sequencer {
       case "agent":
         return this.#acceptWaiting(next, session) || this.#beginAgent(next);
       case "inner":
-        return this.#acceptWaiting(next, session) || this.#playUnlessMade(next, session);
+        if (this.#acceptWaiting(next, session)) return true;
+        return (session.ended || this.#given_up === next) && this.#play(next);
       case "cancel":
         return this.#stepCancel(next, session);
       default:
@@ -366,10 +368,6 @@ export class Sequencer {
       continued.push(this.#sessionOf(entry)?.recorded.continuedAfter(entry) ?? null);
     }
     return continued.filter((entry) => entry !== null);
-  }
-
-  #playUnlessMade(next: Entry, { ended }: ReplayedSession): boolean {
-    return (ended || this.#given_up === next) && this.#play(next);
   }
 
   /** Reports a difference when the session emitted another entry instead, unless both may run in parallel. */
