@@ -284,7 +284,7 @@ Deno.test("a tool that exceeds its timeout is aborted, and the turn continues", 
   assertEquals((await done).status, "completed");
   assertEquals((reason as { code: string }).code, "tool_timeout");
   assertEquals(data("tool:error").map((one) => one.error), [
-    { type: "tool_timeout", msg: 'Cannot wait for tool "t": no result within 2 s' },
+    { type: "tool_timeout", msg: 'Tool "t" timed out: no result within 2 s (tool_timeout_s)' },
   ]);
   assertToolPairs(messages());
   assertEquals(clock.pending, 0);

@@ -286,7 +286,7 @@ export class CallDeadline {
     const is_waiting = this.#abandon !== null && !this.#is_aborted;
     if (!is_waiting || tool_timeout_s <= 0 || this.#pauses > 0 || this.#stop_timer !== null) return;
     this.#started_at = clock.monotonic();
-    const message = `Cannot wait for tool "${this.#tool}": no result within ${tool_timeout_s} s`;
+    const message = `Tool "${this.#tool}" timed out: no result within ${tool_timeout_s} s (tool_timeout_s)`;
     this.#stop_timer = clock.later(
       this.#left_ms,
       () => this.#abort(new PreampError("tool_timeout", message)),

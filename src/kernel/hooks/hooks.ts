@@ -207,12 +207,12 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
       timestamp: timestamp(host.clock.now()),
     });
     return runChain(handlers, event, payload, {
-      deadline: (pending, { name, timeout_ms }) =>
+      deadline: (pending, { timeout_ms }) =>
         timeout_ms <= 0 ? pending : withDeadline(
           pending,
           timeout_ms,
           host.clock,
-          () => new Error(`Cannot wait for hook "${name}" on ${event}: no answer within ${timeout_ms} ms`),
+          () => new Error(`no answer within ${timeout_ms} ms`),
         ),
       onError: (handler, error) => this.#warnFailed(handler, event, error),
       onIgnored: (handler, answer) => this.#warnIgnored(handler, event, answer),

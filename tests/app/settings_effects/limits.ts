@@ -124,8 +124,7 @@ export const LIMITS: Effects = {
   },
   "limits.hook_timeout_s": {
     value: 0.1,
-    seen:
-      'Denied by hook: Hook "handler-1" failed: Cannot wait for hook "handler-1" on tool:pre: no answer within 100 ms',
+    seen: 'Denied by hook: Hook "handler-1" failed: no answer within 100 ms',
     look: (server) =>
       toolResult(server, calling("large", {}, { tools: ["tool-shown"], hooks: ["hooks-silent"] })),
   },
