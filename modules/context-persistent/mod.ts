@@ -47,7 +47,7 @@ export const module: ModuleInfo = {
   version: "1.0.0",
   type: "context",
   mount_point: "context",
-  description: "context-simple with memory files at the start of every request",
+  description: "context-simple with memory files at the start of every request.",
   config_schema: SCHEMA,
 };
 

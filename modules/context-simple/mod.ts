@@ -12,7 +12,7 @@ export const module: ModuleInfo = {
   type: "context",
   mount_point: "context",
   description:
-    "Keeps the conversation in memory and compacts each request's view of it to the model's budget",
+    "Keeps the conversation in memory and compacts each request's view of it to the model's budget.",
   config_schema: CONFIG_SCHEMA,
 };
 

@@ -40,7 +40,8 @@ export const module: ModuleInfo = {
   version: "1.0.0",
   type: "context",
   mount_point: "context",
-  description: "context-simple with a summary, written by a model, of the messages that compactions left out",
+  description:
+    "context-simple with a summary, written by a model, of the messages that compactions left out.",
   config_schema: SCHEMA,
 };
 

@@ -105,7 +105,7 @@ export const module: ModuleInfo = {
   version: "1.0.0",
   type: "provider",
   mount_point: "providers",
-  description: "Claude models through Anthropic's Messages API",
+  description: "Claude models through Anthropic's Messages API.",
   config_schema: providerConfigSchema(DEFINITION),
 };
 

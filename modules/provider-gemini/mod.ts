@@ -151,7 +151,7 @@ export const module: ModuleInfo = {
   version: "1.0.0",
   type: "provider",
   mount_point: "providers",
-  description: "Models of Google through the Gemini API",
+  description: "Models of Google through the Gemini API.",
   config_schema: providerConfigSchema(DEFINITION),
 };
 

@@ -23,7 +23,7 @@ export const module: ModuleInfo = {
   version: "1.0.0",
   type: "provider",
   mount_point: "providers",
-  description: "Answers from a script or by a fixed rule; deterministic, needs no key",
+  description: "Answers from a script or by a fixed rule; deterministic, needs no key.",
   config_schema: CONFIG_SCHEMA,
 };
 

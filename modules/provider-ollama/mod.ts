@@ -56,7 +56,7 @@ export const module: ModuleInfo = {
   version: "1.0.0",
   type: "provider",
   mount_point: "providers",
-  description: "Local models through the API of an Ollama server",
+  description: "Local models through the API of an Ollama server.",
   config_schema: providerConfigSchema(DEFINITION),
 };
 

@@ -131,7 +131,7 @@ export const module: ModuleInfo = {
   version: "1.0.0",
   type: "provider",
   mount_point: "providers",
-  description: "Models of OpenAI and of servers with its API (Responses, Chat Completions)",
+  description: "Models of OpenAI and of servers with its API (Responses, Chat Completions).",
   config_schema: providerConfigSchema({ ...DEFINITION, load: () => Promise.reject() }),
 };
 

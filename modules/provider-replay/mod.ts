@@ -55,7 +55,7 @@ export const module: ModuleInfo = {
   version: "1.0.0",
   type: "provider",
   mount_point: "providers",
-  description: "Records answers of a provider, and returns recorded ones; deterministic, needs no key",
+  description: "Records answers of a provider, and returns recorded ones; deterministic, needs no key.",
   config_schema: CONFIG_SCHEMA,
 };
 
