@@ -125,7 +125,7 @@ Deno.test("README.md explains a plan before it runs, and prints what another one
   }
   const widened = await runCommand(argumentsOf(commandWith("plan diff")), here);
   assertEquals([widened.code, widened.stderr], [1, ""]);
-  assertMatch(widened.stdout, /^1 widen\n\+ tools\[0\]\.permissions\.net$/m);
+  assertMatch(widened.stdout, /^1 widening change\n\+ tools\[0\]\.permissions\.net$/m);
 });
 
 Deno.test("README.md shows a policy that the server takes", async () => {

@@ -11,7 +11,7 @@ import { type Answer, type Commands, TERMINAL } from "../commands.ts";
 import { EXIT, inDocument } from "../errors.ts";
 import { PLAN_FLAG, planData, planNames, readPlans, withPlans } from "../plan_files.ts";
 import { withSettings } from "../settings.ts";
-import { cutToWidth, styleOf, wrapText } from "../terminal/format.ts";
+import { counted, cutToWidth, styleOf, wrapText } from "../terminal/format.ts";
 import type { Io, Output } from "../terminal/io.ts";
 
 const MERGED = "several files are merged from left to right";
@@ -107,11 +107,11 @@ function diffText(diff: PlanDiff, output: Pick<Output, "color" | "columns">): st
       ...(from === null ? [] : [dim(`    from ${formatValue(from, columns - 9)}\n`)]),
       ...(to === null ? [] : [dim(`    to   ${formatValue(to, columns - 9)}\n`)]),
     ]);
-    return [`${paint(`${changes.length} ${title}`)}\n${lines.join("")}`];
+    return [`${paint(counted(changes.length, `${title} change`))}\n${lines.join("")}`];
   };
   const sections = [
-    ...section("widen", "+", diff.widens, red),
-    ...section("narrow", "-", diff.narrows, green),
+    ...section("widening", "+", diff.widens, red),
+    ...section("narrowing", "-", diff.narrows, green),
     ...section("other", "~", diff.other, yellow),
   ];
   return sections.length === 0 ? `${green("no difference")}\n` : sections.join("\n");

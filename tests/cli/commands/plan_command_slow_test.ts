@@ -189,10 +189,10 @@ Deno.test("plan diff exits 1 if something widens, else 0, and prints the changes
     assertEquals(wider.code, 1);
     assertEquals(
       wider.stdout,
-      '1 widen\n+ tools[0].permissions.run\n    "tool-x" is granted run "git"\n    to   ["git"]\n',
+      '1 widening change\n+ tools[0].permissions.run\n    "tool-x" is granted run "git"\n    to   ["git"]\n',
     );
     const narrower = await run(["plan", "diff", "plan.yaml", "less.yaml"]);
-    assertEquals([narrower.code, narrower.stdout.split("\n")[0]], [0, "1 narrow"]);
+    assertEquals([narrower.code, narrower.stdout.split("\n")[0]], [0, "1 narrowing change"]);
     assertEquals((await run(["plan", "diff", "plan.yaml", "plan.yaml"])).stdout, "no difference\n");
     const json = await run(["plan", "diff", "--output-format", "json", "-", "plan.yaml"], { stdin: PLAN });
     assertEquals([json.code, JSON.parse(json.stdout)], [0, { widens: [], narrows: [], other: [] }]);
