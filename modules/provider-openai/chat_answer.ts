@@ -231,9 +231,12 @@ function usageOf(usage: JsonObject | undefined): AnswerUsage | undefined {
   const prompt = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
   const completion = isObject(usage.completion_tokens_details) ? usage.completion_tokens_details : {};
   const written = numberOf(prompt.cache_write_tokens) ?? 0;
+  const sent = numberOf(usage.prompt_tokens) ?? 0;
+  const answered = numberOf(usage.completion_tokens) ?? 0;
   return {
-    input_tokens: (numberOf(usage.prompt_tokens) ?? 0) - written,
-    output_tokens: numberOf(usage.completion_tokens) ?? 0,
+    input_tokens: sent - written,
+    // xAI and Gemini count reasoning in the total only
+    output_tokens: Math.max(answered, (numberOf(usage.total_tokens) ?? 0) - sent),
     reasoning_tokens: numberOf(completion.reasoning_tokens),
     cache_read_tokens: numberOf(prompt.cached_tokens) ?? numberOf(usage.prompt_cache_hit_tokens),
     cache_write_tokens: written || undefined,

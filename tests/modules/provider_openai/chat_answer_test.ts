@@ -328,6 +328,16 @@ Deno.test("a server that does not stream is read whole", async () => {
   assertEquals(joined(deltas), { 0: "Hello" });
 });
 
+Deno.test("reasoning that a server counts in the total only is part of the output", async () => {
+  const details = { completion_tokens_details: { reasoning_tokens: 94 } };
+  const usage = { prompt_tokens: 32, completion_tokens: 9, total_tokens: 135, ...details };
+  const { answer } = await streamed([chunk({ content: "Hi" }, "stop"), usageChunk(usage)]);
+  assertEquals(
+    [answer.usage?.input_tokens, answer.usage?.output_tokens, answer.usage?.total_tokens],
+    [32, 103, 135],
+  );
+});
+
 Deno.test("an answer with another media type is read", async () => {
   await using server = await mounted(() => new Response(JSON.stringify(completion({ content: "Hello" }))));
   assertEquals((await server.ask("Hi")).content, [{ type: "text", text: "Hello" }]);
