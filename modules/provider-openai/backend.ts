@@ -17,8 +17,15 @@ import {
 } from "preamp/provider";
 import { ChatAnswer } from "./chat_answer.ts";
 import { chatRequest } from "./chat_request.ts";
-import { refusedParameter, refusesReasoning, statedOutputLimit, toError, wantsShortIds } from "./errors.ts";
-import { optionsOf, type PlanOptions } from "./request_options.ts";
+import {
+  refusedParameter,
+  refusesReasoning,
+  statedOutputLimit,
+  toError,
+  wantsReasoning,
+  wantsShortIds,
+} from "./errors.ts";
+import { MISSING_REASONING, optionsOf, type PlanOptions } from "./request_options.ts";
 import { ResponsesAnswer } from "./responses_answer.ts";
 import { responsesRequest } from "./responses_request.ts";
 
@@ -113,13 +120,14 @@ export class OpenAIBackend implements Backend {
 
   /** Notes the parameter of a body that the server refused; returns false when it is another error. */
   #learn(error: unknown, body: JsonObject, model: string): boolean {
-    const refused = this.#refusedOf(model);
     const name = refusesReasoning(error, body)
       ? REASONING_ITEMS
-      : wantsShortIds(error) && !refused.has(LONG_IDS)
+      : wantsShortIds(error)
       ? LONG_IDS
+      : wantsReasoning(error)
+      ? MISSING_REASONING
       : refusedParameter(error, body);
-    if (name !== undefined) refused.add(name);
+    if (name !== undefined) this.#refusedOf(model).add(name);
     return name !== undefined;
   }
 

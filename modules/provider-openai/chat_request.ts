@@ -4,9 +4,11 @@ import type { JsonObject, ToolSpec } from "preamp/base";
 import type {
   AssistantPart,
   CallSettings,
+  Conversation,
   MediaPart,
   TextPart,
   ToolResultPart,
+  Turn,
   UserPart,
   WireRequest,
 } from "preamp/provider";
@@ -18,6 +20,7 @@ import {
   formatOf,
   type FormatRequest,
   functionParameters,
+  MISSING_REASONING,
   namedText,
   nativeType,
   type RequestOptions,
@@ -29,6 +32,7 @@ import {
 type Body = OpenAI.Chat.ChatCompletionCreateParams;
 type ChatMessage = OpenAI.Chat.ChatCompletionMessageParam;
 type Content = OpenAI.Chat.ChatCompletionContentPart;
+type AssistantTurn = Extract<Turn, { role: "assistant" }>;
 
 /** Maximum number of stop texts; the API refuses more. */
 const MAX_STOPS = 4;
@@ -60,17 +64,26 @@ function messagesOf(
   const system: TextPart[] = instruction
     ? [...conversation.system, { type: "text", text: instruction }]
     : [...conversation.system];
-  const question = turns.findLastIndex((turn) =>
-    turn.role === "user" && turn.parts.some(({ type }) => type !== "tool_result")
-  );
+  const with_calls = turnsWithCalls(turns);
   return [
     ...(system.length === 0 ? [] : [systemMessage(system, options)]),
-    ...turns.flatMap((turn, index) =>
+    ...turns.flatMap((turn) =>
       turn.role === "user"
         ? userMessages(turn.parts, options)
-        : [assistantMessage(turn.parts, index > question)]
+        : [assistantMessage(turn.parts, with_calls.has(turn), options)]
     ),
   ];
+}
+
+/** Returns the turns of the assistant after the questions to which it made calls. */
+function turnsWithCalls(turns: Conversation["turns"]): Set<Turn> {
+  const groups: AssistantTurn[][] = [[]];
+  for (const turn of turns) {
+    if (turn.role === "assistant") groups.at(-1)!.push(turn); // there is one
+    else if (turn.parts.some(({ type }) => type !== "tool_result")) groups.push([]);
+  }
+  const hasCalls = ({ parts }: AssistantTurn) => parts.some(({ type }) => type === "tool_call");
+  return new Set(groups.filter((group) => group.some(hasCalls)).flat());
 }
 
 /** Other servers know the role `system` only. */
@@ -166,22 +179,28 @@ function contentOf(part: TextPart | MediaPart, { marks, degradations }: RequestO
 
 /**
  * Returns the message of an assistant turn. Reasoning is sent back in the field in which it came, and only
- * within the current turn: servers need it there for their tool calls, and refuse or ignore it elsewhere.
+ * where the model made calls: servers such as DeepSeek's need it there, also after later questions, and
+ * ignore it elsewhere. Some refuse messages without it, such as those of another provider.
  */
-function assistantMessage(parts: readonly AssistantPart[], isCurrent: boolean): ChatMessage {
+function assistantMessage(
+  parts: readonly AssistantPart[],
+  sendsReasoning: boolean,
+  { refused }: RequestOptions,
+): ChatMessage {
   const texts: string[] = [];
   const calls: OpenAI.Chat.ChatCompletionMessageToolCall[] = [];
-  const reasoning: JsonObject = {};
+  const reasoning: JsonObject = refused.has(MISSING_REASONING) ? { reasoning_content: "" } : {};
   for (const part of parts) {
     if (part.type === "text") texts.push(part.text);
     else if (part.type === "tool_call") calls.push(toolCall(part));
-    else if (isCurrent) Object.assign(reasoning, reasoningFields(part.block));
+    else if (sendsReasoning) Object.assign(reasoning, reasoningFields(part.block));
   }
   const content = texts.length > 0 ? texts.join("\n\n") : null;
   return {
     role: "assistant",
     content: content ?? (calls.length > 0 ? null : ""),
-    ...(calls.length > 0 ? { tool_calls: calls, ...reasoning } : {}),
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    ...reasoning,
   };
 }
 

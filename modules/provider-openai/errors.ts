@@ -186,7 +186,7 @@ const REFUSAL =
 function refusalOf(error: unknown): { stated: JsonObject; message: string } | undefined {
   if (!isObject(error) || error.status !== 400 && error.status !== 422) return undefined;
   const stated = isObject(error.error) ? error.error : {};
-  const message = typeof stated.message === "string" ? stated.message : JSON.stringify(stated);
+  const message = textOf(error.error) ?? textOf(stated.message) ?? JSON.stringify(stated);
   return { stated, message: message.slice(0, MAX_MESSAGE) };
 }
 
@@ -231,6 +231,11 @@ export function refusesReasoning(error: unknown, { input }: JsonObject): boolean
 /** Returns whether a server accepts only ids of calls with nine letters and digits (Mistral). */
 export function wantsShortIds(error: unknown): boolean {
   return /tool call id .{0,200}length of 9\b/is.test(refusalOf(error)?.message ?? "");
+}
+
+/** Returns whether a server refuses messages of the model without their reasoning (DeepSeek, Moonshot). */
+export function wantsReasoning(error: unknown): boolean {
+  return /reasoning_content\W.{0,80}(?:missing|must be passed back)/is.test(refusalOf(error)?.message ?? "");
 }
 
 /**

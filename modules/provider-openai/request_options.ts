@@ -29,6 +29,9 @@ export interface RequestOptions extends PlanOptions {
   readonly degradations: Degradations;
 }
 
+/** Marks messages without reasoning that the server refuses, among the refused parameters. */
+export const MISSING_REASONING = "messages without reasoning";
+
 /** Returns the options of a request to a model. */
 export function optionsOf(plan: PlanOptions, model: string, refused: ReadonlySet<string>): RequestOptions {
   const traits = traitsOf(model);

@@ -84,7 +84,7 @@ Deno.test("toRequest() sends at most four stop texts to OpenAI, and none to reas
   ]);
 });
 
-Deno.test("toRequest() sends reasoning back where it came from, within the current turn only", () => {
+Deno.test("toRequest() sends reasoning back where it came from, after questions with calls only", () => {
   const thinking = { type: "thinking", thinking: "Hm", field: "reasoning_content", provider: "openai" };
   const details = [{ type: "reasoning.text", text: "Hm", signature: "s" }];
   const turn = (id: string, block: object): Message[] => [
@@ -101,6 +101,8 @@ Deno.test("toRequest() sends reasoning back where it came from, within the curre
       ...turn("old", thinking),
       { role: "assistant", content: [thinking, { type: "text", text: "A dot." }] },
       ...QUESTION,
+      { role: "assistant", content: [thinking, { type: "text", text: "Hi." }] },
+      ...QUESTION,
       ...turn("new", { ...thinking, field: "reasoning", details }),
     ],
     {},
@@ -110,9 +112,11 @@ Deno.test("toRequest() sends reasoning back where it came from, within the curre
   const result = (tool_call_id: string) => ({ role: "tool", tool_call_id, content: "a dot" });
   assertEquals(messages, [
     ...HI,
-    { role: "assistant", content: null, tool_calls: [call("old")] },
+    { role: "assistant", content: null, tool_calls: [call("old")], reasoning_content: "Hm" },
     result("old"),
-    { role: "assistant", content: "A dot." },
+    { role: "assistant", content: "A dot.", reasoning_content: "Hm" },
+    ...HI,
+    { role: "assistant", content: "Hi." },
     ...HI,
     {
       role: "assistant",

@@ -1,10 +1,21 @@
-/** A server that accepts only ids of calls with nine letters and digits, such as Mistral's. */
+/** Servers that refuse calls of another provider, such as Mistral's and Moonshot's. */
 import type { JsonObject, Message } from "preamp";
 import { assertEquals } from "../../assert.ts";
 import { mounted } from "./kit.ts";
 import { completion } from "./wire.ts";
 
+const call = (id: string) => ({ type: "tool_call" as const, id, name: "lookup", input: {} });
+
+const HISTORY: Message[] = [
+  { role: "user", content: "Look" },
+  { role: "assistant", content: [call("toolu_01A"), call("toolu_01B")] },
+  { role: "tool", tool_call_id: "toolu_01B", content: "b" },
+  { role: "tool", tool_call_id: "toolu_01A", content: "a" },
+];
+
 interface WireMessage {
+  role: string;
+  reasoning_content?: string;
   tool_call_id?: string;
   tool_calls?: { id: string }[];
 }
@@ -21,19 +32,33 @@ Deno.test("calls of another provider get short ids when the server refuses their
     const message = `Tool call id was ${long} but must be a-z, A-Z, 0-9, with a length of 9.`;
     return Response.json({ object: "error", message, code: "3280" }, { status: 400 });
   });
-  const call = (id: string) => ({ type: "tool_call" as const, id, name: "lookup", input: {} });
-  const history: Message[] = [
-    { role: "user", content: "Look" },
-    { role: "assistant", content: [call("toolu_01A"), call("toolu_01B")] },
-    { role: "tool", tool_call_id: "toolu_01B", content: "b" },
-    { role: "tool", tool_call_id: "toolu_01A", content: "a" },
-  ];
-  await local.ask(history);
-  await local.ask(history);
+  await local.ask(HISTORY);
+  await local.ask(HISTORY);
   const short = ["call00001", "call00002", "call00001", "call00002"];
   assertEquals(local.requests.map(({ body }) => idsOf(body)), [
     ["toolu_01A", "toolu_01B", "toolu_01A", "toolu_01B"],
     short,
     short,
   ]);
+});
+
+Deno.test("calls of another provider get empty reasoning when the server refuses them without it", async () => {
+  const reasoningOf = ({ messages }: JsonObject) =>
+    (messages as WireMessage[]).filter(({ role }) => role === "assistant")
+      .map(({ reasoning_content }) => reasoning_content);
+  for (
+    const message of [
+      "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",
+      "The `reasoning_content` in the thinking mode must be passed back to the API.",
+    ]
+  ) {
+    await using local = await mounted(({ body }) =>
+      reasoningOf(body).includes(undefined)
+        ? Response.json({ error: { message, type: "invalid_request_error" } }, { status: 400 })
+        : Response.json(completion({ content: "Hi" }))
+    );
+    await local.ask(HISTORY);
+    await local.ask(HISTORY);
+    assertEquals(local.requests.map(({ body }) => reasoningOf(body)), [[undefined], [""], [""]]);
+  }
 });

@@ -185,6 +185,7 @@ const REFUSALS: Record<string, [api: string, name: string, error: unknown]> = {
     message: "`reasoning_effort` is not supported by this model",
     code: 400,
   }],
+  "an error that is a text": ["chat", "temperature", { error: "'temperature' is not supported" }],
   "a summary for verified organizations": ["responses", "reasoning", {
     error: {
       message: "Your organization must be verified to generate reasoning summaries.",
