@@ -18,6 +18,7 @@ import {
   withoutVariables,
 } from "preamp/provider";
 import { readStream, toAnswer, type WireMessage } from "./from_response.ts";
+import { RefusedThinking } from "./refused_thinking.ts";
 import { toRequest } from "./to_request.ts";
 
 const VENDOR_URL = "https://api.anthropic.com";
@@ -26,10 +27,11 @@ const MAX_CONTINUATIONS = 5;
 
 /** Returns the backend. Imported on first use, because the client is large. */
 export function createBackend(settings: ProviderSettings): Backend {
+  const refused = new RefusedThinking();
   return {
     toRequest,
     toError,
-    send: (request, io) => send(request, io, settings),
+    send: (request, io) => send(request, io, settings, refused),
     listModels: (io) => listModels(io, settings),
   };
 }
@@ -51,16 +53,28 @@ function clientOf(
   );
 }
 
-async function send({ body }: WireRequest, io: CallIo, settings: ProviderSettings): Promise<BackendAnswer> {
+async function send(
+  { body }: WireRequest,
+  io: CallIo,
+  settings: ProviderSettings,
+  refused: RefusedThinking,
+): Promise<BackendAnswer> {
   const api = new Messages(clientOf(settings, io));
   const { signal, onDelta } = io;
   const messages: WireMessage[] = [];
-  let params = body as unknown as Anthropic.MessageCreateParamsNonStreaming; // made by `toRequest`
-  for (;;) {
+  const create = async (params: Anthropic.MessageCreateParamsNonStreaming) => {
     const offset = messages.reduce((sum, { content }) => sum + content.length, 0);
-    const message = onDelta
+    return onDelta
       ? await readStream(await api.create({ ...params, stream: true }, { signal }), onDelta, offset)
       : checked(await api.create(params, { signal }));
+  };
+  let params = body as unknown as Anthropic.MessageCreateParamsNonStreaming; // made by `toRequest`
+  for (;;) {
+    params = refused.without(params);
+    const message = await create(params).catch((error) => {
+      if (!refused.learn(error, params)) throw error;
+      return create(params = refused.without(params));
+    });
     messages.push(message);
     if (message.stop_reason !== "pause_turn" || messages.length > MAX_CONTINUATIONS) {
       return toAnswer(messages);
