@@ -215,11 +215,12 @@ function formatOf(
 }
 
 function toolChoiceOf(call: CallSettings, thinking: Thinking | undefined): Pick<Body, "tool_choice"> {
-  const { tool_choice: choice, tools } = call;
+  const { tool_choice: choice, tools, model } = call;
   if (choice === undefined || tools.length === 0) return {};
   if (isObject(choice)) return { tool_choice: choice as unknown as Anthropic.ToolChoice };
   if (choice === "none" || choice === "auto") return { tool_choice: { type: choice } };
-  // a forced call excludes thinking: the API refuses both together
-  if (thinking?.type === "enabled" || thinking?.type === "adaptive") return { tool_choice: { type: "auto" } };
+  // a forced call excludes thinking: the API refuses both together, also of models that always think
+  const thinks = thinking ? thinking.type !== "disabled" : !traitsOf(model).can_disable_thinking;
+  if (thinks) return { tool_choice: { type: "auto" } };
   return { tool_choice: choice === "required" ? { type: "any" } : { type: "tool", name: choice } };
 }

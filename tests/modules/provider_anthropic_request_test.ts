@@ -105,6 +105,8 @@ Deno.test("toRequest() does not force a tool together with thinking, or without 
   const forced = { tools: [TOOL], tool_choice: "required", reasoning_effort: "low" };
   assertEquals(body(forced).tool_choice, { type: "auto" });
   assertEquals(body({ tool_choice: "required" }), {});
+  const always = { tools: [TOOL], tool_choice: "lookup", model: "claude-opus-5-5" };
+  assertEquals(body(always).tool_choice, { type: "auto" });
 });
 
 Deno.test("toRequest() sends native tools as they are, and schemas that the API accepts", () => {
