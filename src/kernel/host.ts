@@ -129,7 +129,8 @@ export interface HostClock extends Clock {
 /** Environment of a session. */
 export interface Host {
   readonly clock: HostClock;
-  newId(prefix: string): string;
+  /** Returns a new id. `tool_call_id`: that of a question; null for one that is about no call. */
+  newId(prefix: string, tool_call_id?: string | null): string;
   open(spec: ModuleSpec): Promise<OpenedModule> | OpenedModule;
   /** Numbers and stores an entry. Returns a promise only when the caller must wait until it is durable. */
   record(entry: DraftEntry): Promise<void> | void;

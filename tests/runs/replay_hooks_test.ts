@@ -12,7 +12,7 @@ import type {
 } from "../../src/sdk/types.ts";
 import { noopEmission } from "../../src/sdk/hook_chain.ts";
 import { assert, assertEquals } from "../assert.ts";
-import { replayed, service } from "../support/runs.ts";
+import { replayed, service, type TestPlan } from "../support/runs.ts";
 import { hook, type TestModule, tool } from "../support/sessions.ts";
 import { killAndResume } from "./killed.ts";
 import { builtin, mock, play, type Scenario } from "./play.ts";
@@ -168,3 +168,24 @@ for (const emits of [false, true]) {
     assertEquals(await replayed(service, run.id), { equal: true });
   });
 }
+
+Deno.test("replay() is equal: a hook delays the question about the first of two calls", async () => {
+  const calls = [1, 2].map((n) => ({ name: "works", arguments: { n } }));
+  const plan: TestPlan = {
+    providers: [mock({ tool_calls: calls }, "done")],
+    tools: [tool("works")],
+    hooks: [({ hooks }) => {
+      hooks.register("tool:pre", async (_, { tool_input }) => {
+        if ((tool_input as { n: number }).n === 1) await hooks.emit("own:delay", {});
+        return ASK;
+      });
+    }],
+  };
+  const { service, run, entries } = await playOnce({
+    plan,
+    react: (entry, { decide }) => entry.event === "approval:required" ? decide(entry, "Allow") : undefined,
+  });
+  const asked = entries.filter(({ event }) => event === "approval:required");
+  assertEquals(asked.map(({ data }) => data.tool_input), [{ n: 2 }, { n: 1 }]);
+  assertEquals(await replayed(service, run.id), { equal: true });
+});

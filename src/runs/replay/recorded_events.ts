@@ -219,10 +219,12 @@ export class RecordedIds {
     for (const id of idsOf(entry)) this.#used.add(`${entry.session_id} ${id}`);
   }
 
-  /** Returns the id that a session generated after `position` of the recorded run. */
-  newId(prefix: string, recorded: RecordedEvents, position: number): string {
+  /** Returns the id that a session generated after `position` of the recorded run, for this tool call. */
+  newId(prefix: string, recorded: RecordedEvents, position: number, call?: string | null): string {
     const { session_id } = recorded;
-    const own = recorded.from(position).filter((entry) => recorded.sourceOf(entry) !== "recording");
+    const own = recorded.from(position).filter((entry) =>
+      recorded.sourceOf(entry) !== "recording" && (call === undefined || entry.data.tool_call_id === call)
+    );
     const id = own.flatMap(idsOf)
       .find((id) => id.startsWith(`${prefix}_`) && !this.#used.has(`${session_id} ${id}`));
     if (id === undefined) return `${prefix}_replay${++this.#generated}`; // no entry names it

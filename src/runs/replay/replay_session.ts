@@ -99,8 +99,8 @@ export class ReplaySession implements ReplayedSession, EventReader {
     const { recorded } = this;
     return {
       clock,
-      newId: (prefix) =>
-        this.closed ? `${prefix}_gone` : sequencer.ids.newId(prefix, recorded, this.position),
+      newId: (prefix, call) =>
+        this.closed ? `${prefix}_gone` : sequencer.ids.newId(prefix, recorded, this.position, call),
       open: (spec) => this.#open(spec),
       record: (entry) => {
         if (this.closed) return;
