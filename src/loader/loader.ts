@@ -24,7 +24,7 @@ import type { ConnectionOptions } from "./fetch/pinned_connections.ts";
 import { GraphPrefetcher } from "./fetch/prefetch.ts";
 import { checkFile, checkGraph, type IntegrityPins, pinsOf } from "./integrity.ts";
 import { displayErrorLocation, linkModule } from "./link.ts";
-import { missingMountError, moduleLabel } from "./module_errors.ts";
+import { displayUrl, missingMountError, moduleLabel } from "./module_errors.ts";
 import type { Bundler, LoadContext, LoadedModule, LoadSpec, ModuleBundle } from "./types.ts";
 
 /** Options of {@link createLoader}. */
@@ -89,10 +89,15 @@ export class Loader {
   /**
    * Links a prepared bundle into this process: runs its top level, but not its `mount`. All sessions of a
    * namespace share the module, as they share a built-in one.
-   * @throws {PreampError} `module_load_failed`.
+   * @throws {PreampError} `module_load_failed`; `module_source_denied` if a redirect led from a trusted URL
+   * to another one.
    */
   async link(bundle: ModuleBundle, spec: LoadSpec, context: LoadContext): Promise<LoadedModule> {
-    const { base_url } = context;
+    const { base_url, policy } = context;
+    if (isTrustedInline(bundle.requested, policy) && !isTrustedInline(bundle.url, policy)) {
+      const fact = `a redirect leads outside of modules.inline, to ${displayUrl(bundle.url, base_url)}`;
+      throw new PreampError("module_source_denied", `Cannot load ${moduleLabel(spec, context)}: ${fact}`);
+    }
     const instance = scopeOf(context);
     const key = `${instance} ${bundle.integrity} ${bundle.requested}`;
     let linked = this.#linked.get(key);

@@ -373,3 +373,26 @@ Deno.test("bundle() reads the declaration of TypeScript whose functions use its 
   const { declared } = await loader.bundle(specOf(`${server.url}mod.ts`), contextOf());
   assertEquals(declared, { fields: { id: "tool-x", permissions: { net: ["a.test"] } }, unread: [] });
 });
+
+Deno.test("load() links no module in this process that a redirect led outside of modules.inline", async () => {
+  const code = "globalThis.linked = true; export const mount = () => {};";
+  await using other = serveFiles({ "mod.js": code });
+  await using trusted = serveFiles({
+    "a/other.js": () => Response.redirect(`${other.url}mod.js`),
+    "a/inside.js": () => Response.redirect(`${trusted.url}a/mod.js`),
+    "a/mod.js": "export const mount = () => {};",
+  });
+  const policy = policyOf({
+    allow: [`${trusted.url}a/`, other.url],
+    inline: [`${trusted.url}a/`],
+    private_hosts: ["127.0.0.1"],
+  });
+  const context = contextOf({ origin: "caller", policy });
+  const error = await refusal(() => loader.load(specOf(`${trusted.url}a/other.js`), context));
+  assertEquals([error.code, Reflect.get(globalThis, "linked")], ["module_source_denied", undefined]);
+  assertMatch(error.message, /outside of modules\.inline/);
+  assertEquals(
+    typeof (await loader.load(specOf(`${trusted.url}a/inside.js`), context)).module.mount,
+    "function",
+  );
+});
