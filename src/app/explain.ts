@@ -19,6 +19,7 @@ import { explainPlan, type Explanation, type ModuleFacts } from "../plan/explain
 import { askedOf, grantPath } from "../plan/permissions/permission_block.ts";
 import { type Lock, lockFromData, LockLookup, lockOf, lockOver } from "../plan/lock.ts";
 import { specsOf } from "../policy/authorise.ts";
+import type { EffectiveGrant } from "../policy/effective_permissions.ts";
 import { Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
 import { bundlerProcess } from "../sandbox/tiers/isolation_tiers.ts";
@@ -170,37 +171,56 @@ type FetchedModule = AuthorisedModule & { bundle?: ModuleBundle };
 
 /** Returns the modules of a plan, and those that its agents add. */
 function modulesOf({ plan, agents }: AuthorisedPlans): AuthorisedModule[] {
-  const own = specsOf(plan.compiled.plan).map((spec) => authorisedModule(spec, plan));
-  const known = new Set(own.map(identityOf));
+  const own = authorisedModules(specsOf(plan.compiled.plan), plan);
+  const known = new Set(own.map(({ spec }) => identityOf(spec, plan)));
   const brought = agents.flatMap(({ name, plan: child }) => {
     const place = (path: string) => placeInAgent(path, name, plan.compiled.written, child.compiled.written);
-    return specsOf(child.compiled.plan).map((spec) => authorisedModule(spec, child))
-      .filter((module) => !known.has(identityOf(module)))
-      .map(({ spec, grant, ...rest }) => ({
-        ...rest,
-        spec: { ...spec, path: place(spec.path) },
-        grant: { ...grant, grant_path: place(grant.grant_path) },
-      }));
+    const added = specsOf(child.compiled.plan).filter((spec) => !known.has(identityOf(spec, child)));
+    return authorisedModules(added, child).map(({ spec, grant, ...rest }) => ({
+      ...rest,
+      spec: { ...spec, path: place(spec.path) },
+      grant: { ...grant, grant_path: place(grant.grant_path) },
+    }));
   });
   return [...own, ...brought];
 }
 
-function authorisedModule(spec: ModuleSpec, authorised: AuthorisedPlan): AuthorisedModule {
-  const { compiled, grants, context } = authorised;
-  const { granted, dropped } = effectiveGrantOf(spec, authorised);
-  const grant = {
-    asked: askedOf(spec, compiled.plan) ?? {},
-    grant_path: grantPath(spec, compiled.plan),
-    granted: displayGrant(granted, authorised),
-    dropped,
-  };
-  return { spec, grant, tier: grants.tiers[spec.path] ?? "inline", context };
+/** Returns modules of one plan. Those with the same block of permissions share what it grants. */
+function authorisedModules(specs: readonly ModuleSpec[], authorised: AuthorisedPlan): AuthorisedModule[] {
+  const { compiled: { plan }, context } = authorised;
+  const known = new Map<Permissions | undefined, EffectiveGrant>();
+  return specs.map((spec) => {
+    const block = askedOf(spec, plan);
+    let effective = known.get(block);
+    if (!effective) known.set(block, effective = effectiveGrantOf(spec, authorised));
+    const { granted, dropped } = effective;
+    const grant = {
+      asked: block ?? {},
+      grant_path: grantPath(spec, plan),
+      granted: displayGrant(granted, authorised),
+      dropped,
+    };
+    return { spec, grant, tier: tierOf(spec, authorised), context };
+  });
+}
+
+function tierOf({ path }: ModuleSpec, { grants }: AuthorisedPlan): ModuleFacts["tier"] {
+  return grants.tiers[path] ?? "inline";
 }
 
 /** Returns a key of everything that matters for `explain`, independent of the path. */
-function identityOf({ spec, grant, tier }: AuthorisedModule): string {
+function identityOf(spec: ModuleSpec, authorised: AuthorisedPlan): string {
   const { module, type, source, integrity = null, instance_id = null } = spec;
-  return canonicalJson({ module, type, source, integrity, instance_id, asked: grant.asked, tier });
+  const asked = askedOf(spec, authorised.compiled.plan) ?? {};
+  return canonicalJson({
+    module,
+    type,
+    source,
+    integrity,
+    instance_id,
+    asked,
+    tier: tierOf(spec, authorised),
+  });
 }
 
 async function factsOf(

@@ -12,7 +12,7 @@ import {
   type FullPermissions,
   grantPath,
 } from "../plan/permissions/permission_block.ts";
-import type { RunLimits } from "../sdk/contracts.ts";
+import type { Permissions, RunLimits } from "../sdk/contracts.ts";
 import { didYouMean } from "../sdk/findings.ts";
 import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import { toFrozenObject } from "../sdk/json.ts";
@@ -86,18 +86,22 @@ export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Gr
   const reasons: Reason[] = [];
   const tiers: Record<string, Tier> = {};
   const permissions: Record<string, FullPermissions> = {};
+  const allowed = new Set<Permissions | undefined>(); // blocks: many tools may have the plan's default
   for (const spec of specsOf(plan)) {
+    const asked = askedOf(spec, plan);
     const refusals = sourceReasons(spec, options);
     const tier = refusals.length === 0 && spec.source.kind === "url"
       ? urlTier(spec, spec.source, options)
       : builtinTier(spec);
     reasons.push(...refusals, ...(typeof tier === "string" ? [] : [tier]));
     if (max) {
-      reasons.push(...permissionReasons(spec, plan, max, options.paths));
+      const excess = allowed.has(asked) ? [] : permissionReasons(spec, plan, max, options.paths);
+      if (excess.length === 0) allowed.add(asked);
+      reasons.push(...excess);
       reasons.push(...endpointReasons(spec, max).map(refused));
     }
     tiers[spec.path] = typeof tier === "string" ? tier : "inline";
-    permissions[spec.path] = fullPermissions(askedOf(spec, plan));
+    permissions[spec.path] = fullPermissions(asked);
   }
   if (origin === "caller") reasons.push(...envReasons(compiled, mayReadEnv));
   const { limits, cost_limit, reasons: too_high } = combineLimits(policy.limits, {

@@ -3,7 +3,9 @@
  * queried grant nothing. Pure: file system and process are arguments.
  */
 import {
+  blockOf,
   type DroppedEntry,
+  entriesOf,
   type Entry,
   entryLabel,
   entryText,
@@ -198,8 +200,13 @@ function joined(a: boolean | string[], b: boolean | string[]): boolean | string[
  */
 export function exceedsParent(child: PlanGrants, parent: PlanGrants, resolve = asWritten): ErrorDetail[] {
   const most = grantedAnywhere(parent);
+  const keyOf = ({ permission, entry }: GrantEntry) => JSON.stringify([permission, entry]);
+  const known = new Set(entriesOf(most).map(keyOf));
+  // perf: inherited entries are not parsed and compared with all others
+  const newIn = (block: FullPermissions) =>
+    blockOf(entriesOf(block).filter((entry) => !known.has(keyOf(entry))));
   return Object.entries(child.permissions).flatMap(([path, permissions]) =>
-    excessPermissions(permissions, most, { asked: resolve, max: resolve }).map((entry) => ({
+    excessPermissions(newIn(permissions), most, { asked: resolve, max: resolve }).map((entry) => ({
       path: `${path}.permissions.${entry.permission}`,
       message: `Cannot grant ${entryLabel(entry)} to a sub-agent: no module of the parent plan has it`,
       hint: "grant it to a module of the plan too, or leave it out",

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { childPlan } from "../../src/plan/child_plan.ts";
+import type { FilePath } from "../../src/plan/permissions/permission_block.ts";
 import { PERMISSION_KINDS } from "../../src/sdk/plan.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
 import { authorise, authoriseWithin } from "../../src/policy/authorise.ts";
@@ -98,4 +99,24 @@ Deno.test("authoriseWithin() authorises a child like any plan of its origin, and
   assertStringIncludes(error.details[0]?.message ?? "", 'Cannot grant read "/etc" to a sub-agent');
   const unknown = await child(["tool-unheard-of"]);
   assertEquals((await refusal(() => authoriseWithin(unknown, options, grants))).code, "plan_invalid");
+});
+
+Deno.test("authoriseWithin() resolves the paths of a default grant once, not for each of its tools", async () => {
+  const written = {
+    session: { orchestrator: "loop-streaming", context: "context-simple" },
+    providers: ["provider-mock"],
+    permissions: { read: PATHS },
+    tools: Array.from({ length: 50 }, (_, at) => ({ module: "tool-calculator", instance_id: `i${at}` })),
+  };
+  let resolved = 0;
+  const asked = (path: FilePath) => {
+    resolved++;
+    return path;
+  };
+  const policy = defaultPolicy();
+  policy.permissions.max.read = ["/"];
+  const options = { origin: "caller" as const, policy, builtins: BUILTINS, paths: { asked } };
+  const compiled = await compilePlan(written, { origin: "caller" });
+  authoriseWithin(compiled, options, authorise(compiled, options));
+  assertEquals(resolved, 2 * PATHS.length);
 });

@@ -35,6 +35,9 @@ const SYS_KINDS: ReadonlySet<string> = new Set([
 ]);
 
 const KNOWN: ReadonlySet<string> = new Set(PERMISSION_KINDS);
+
+/** Maximum entries of one permission: intersections compare all pairs. */
+const MAX_ENTRIES = 200;
 const HINT = 'write true, false or a list, such as net: ["api.example.com"]';
 
 /** Returns a permissions block if it is valid: each name is true, false or a list of text. */
@@ -48,7 +51,11 @@ export function checkPermissions(value: unknown, path: Path, findings: Findings)
     const setting = fields[name];
     const place = [...path, name];
     if (typeof setting === "boolean") permissions[name] = setting;
-    else if (Array.isArray(setting)) {
+    else if (Array.isArray(setting) && setting.length > MAX_ENTRIES) {
+      const message =
+        `Cannot read ${name}: must have at most ${MAX_ENTRIES} entries: received ${setting.length}`;
+      findings.error(place, "value", message, "use fewer, wider entries");
+    } else if (Array.isArray(setting)) {
       const entries = texts(setting, place, findings, HINT);
       if (entries) permissions[name] = entries;
       entries?.forEach((entry, index) => checkEntry(name, entry, [...place, index], findings));

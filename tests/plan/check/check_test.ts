@@ -433,3 +433,12 @@ Deno.test("checkPlan() lists at most 20 agents in a message", () => {
   const [warning] = checkPlan({ ...GOOD, agents }).findings.warnings;
   assertStringIncludes(warning?.message ?? "", '"agent-18", …');
 });
+
+Deno.test("checkPlan() limits the entries of a permission", () => {
+  const net = (count: number) => Array.from({ length: count }, (_, at) => `a${at}.example`);
+  assertEquals(failed({ ...GOOD, permissions: { net: net(200) } }), []);
+  assertEquals(failed({ ...GOOD, permissions: { net: net(201) } }), ["permissions.net value"]);
+  assertEquals(failed({ ...GOOD, tools: [{ module: "tool-x", permissions: { net: net(201) } }] }), [
+    "tools[0].permissions.net value",
+  ]);
+});
