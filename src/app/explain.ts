@@ -71,7 +71,7 @@ export async function explain(
  * for other modules are kept; its entries for this plan's are replaced.
  *
  * @throws {PreampError} as {@link explain}; `module_integrity_mismatch` if the plan itself pins another
- * integrity.
+ * integrity; `policy_refused` for a caller if the operator's plan has sources that callers do not see.
  */
 export async function lockPlan(
   input: LockedInput,
@@ -90,7 +90,24 @@ export async function lockPlan(
     return { source, url, integrity, files };
   });
   const fresh = lockOf(graphs, authorised.plan.base_url);
+  if (caller.origin === "caller" && authorised.plan.origin === "operator") checkPublic(fresh);
   return kept ? lockOver(fresh, kept) : fresh;
+}
+
+/**
+ * Checks that a lock has only names that a caller may see: no queries, which may contain signatures, no
+ * folders of this machine and no code.
+ */
+function checkPublic({ modules, files }: Lock): void {
+  const names = [
+    ...Object.keys(modules),
+    ...Object.values(modules).map(({ url }) => url),
+    ...Object.keys(files),
+  ];
+  if (!names.some((name) => name.includes("?") || /^(\/|file:|data:)/i.test(name))) return;
+  const message = "Cannot return the lock: it has names of files that only the operator may see: " +
+    "the operator can run preamp plan lock";
+  throw new PreampError("policy_refused", message);
 }
 
 /** A plan and the bundles of its modules from URLs, those of its agents included. */

@@ -10,6 +10,7 @@ import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { type FileServer, serveFiles } from "../support/loader.ts";
 import { refusal } from "../support/plans.ts";
 import { bodyOf, problemOf } from "../support/http.ts";
+import { temporaryFolder } from "../support/folder.ts";
 import { testWithUnitPermissions } from "../support/permissions.ts";
 
 const OPERATOR: Caller = { name: "terminal", namespace: "local", origin: "operator" };
@@ -353,4 +354,29 @@ Deno.test("explain() names the variables of keys and addresses that a plan does 
   } finally {
     await runtime.close();
   }
+});
+
+Deno.test("lock() returns no path and no query of an operator's plan to a caller", async () => {
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  const code = "export const mount = () => {};";
+  await using server = serveFiles({ "x.ts": code });
+  await Deno.writeTextFile(`${folder}/x.ts`, code);
+  const written = (source: string) =>
+    JSON.stringify({
+      session: { orchestrator: "loop-streaming", context: "context-simple" },
+      tools: [{ module: "tool-x", source }],
+    });
+  await Deno.writeTextFile(`${folder}/path.json`, written(`${folder}/x.ts`));
+  await Deno.writeTextFile(`${folder}/query.json`, written(`${server.url}x.ts?token=secret`));
+  await Deno.writeTextFile(`${folder}/plain.json`, written("./x.ts"));
+  const runtime = createRuntime({ plans: new URL(`file://${folder}/`), home: HOME });
+  const lock = (plan_ref: string, caller: Caller) => runtime.plans.lock({ plan_ref }, caller);
+  for (const name of ["path", "query"]) {
+    const error = await refusal(() => lock(name, CALLER));
+    assertEquals([error.code, error.message.includes(folder)], ["policy_refused", false]);
+    assertEquals(Object.keys((await lock(name, OPERATOR)).modules).length, 1);
+  }
+  assertEquals(Object.keys((await lock("plain", CALLER)).modules), ["./x.ts"]);
+  await runtime.close();
 });
