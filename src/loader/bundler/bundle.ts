@@ -235,6 +235,13 @@ class Graph {
   #file(requested: string, from: string): Esbuild.OnResolveResult {
     const { redirects, failed } = this.#request;
     const url = Object.hasOwn(redirects, requested) ? redirects[requested]! : requested;
+    if (url.startsWith("file:") && !from.startsWith("file:") && this.#files.has(url)) {
+      // another file of the graph imports it, so that it was fetched
+      const text = `Cannot import ${
+        JSON.stringify(requested.slice(0, MAX_TEXT))
+      }: only files may import files`;
+      return this.#refuse(requested, { text, notes: [{ text: "import it by its https:// URL" }] });
+    }
     if (this.#files.has(url) || url.startsWith("data:")) return { path: this.#nameOf(url), namespace: FILES };
     if (Object.hasOwn(failed, requested)) {
       return this.#refuse(requested, { text: failed[requested]!, detail: { failed_url: requested } });

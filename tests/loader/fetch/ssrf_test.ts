@@ -1,3 +1,4 @@
+import { temporaryFolder } from "../../support/folder.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../../support/loader.ts";
 import { hostSpellings } from "./spellings.ts";
@@ -144,4 +145,30 @@ Deno.test("load() resolves a name once, and connects to what it checked", async 
   await loader.close();
   assertEquals(asked, 1);
   assertEquals(server.requests, ["/mod.ts", "/a.ts", "/b.ts"]);
+});
+
+Deno.test("load() refuses a file import of a remote module, also if a local module imports the file", async () => {
+  await using temporary = await temporaryFolder();
+  const file = (name: string) => `${temporary.path}/${name}`;
+  await using server = serveFiles({});
+  await using loader = loaderOf();
+  await Deno.writeTextFile(file("own.json"), `"secret"`);
+  await Deno.writeTextFile(
+    file("mod.js"),
+    `import own from "./own.json" with { type: "json" };
+     import { theirs } from "${server.url}lib.js";
+     export const mount = () => [own, theirs];`,
+  );
+  server.files = {
+    "lib.js": `import text from "file://${
+      file("own.json")
+    }" with { type: "text" }; export const theirs = text;`,
+  };
+  const policy = policyOf({ private_hosts: [`127.0.0.1:${server.port}`] });
+  const error = await refusal(() => loader.load(specOf(file("mod.js")), contextOf({ policy })));
+  assertEquals([error.code, /only files may import files/.test(error.message)], ["module_invalid", true]);
+  server.files = { "lib.js": `export const theirs = 1;` };
+  await Deno.writeTextFile(file("mod.js"), `${await Deno.readTextFile(file("mod.js"))}\n`);
+  const { module } = await loader.load(specOf(file("mod.js")), contextOf({ policy }));
+  assertEquals((module.mount as () => unknown)(), ["secret", 1]);
 });
