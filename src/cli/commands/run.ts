@@ -58,7 +58,7 @@ Otherwise stdout gets only the answer: streamed if the plan has no tools, else w
 
 Without a terminal no one can be asked: each approval gets its default at once, which is deny unless the plan says
 otherwise. Ctrl-C stops the run after its current step, a second Ctrl-C stops it at once, a third one ends the
-process. Text that has arrived is kept. The exit code is 130.
+process. Text that has arrived is kept. The exit code is 130, or 0 if that step was the last one.
 Each setting of preamp.yaml is also a flag, such as --limits.tool_timeout_s 5; preamp help serve lists them.
 
 -m runs the demo agent, or the plan of -p or --profile, on a model; the key is in the variable that preamp provider list
