@@ -40,7 +40,10 @@ export class LoopContract implements LoopSteps {
       case "provider:request":
         return this.#beforeRequest(turn);
       case "cancel:completed":
-        if (this.#tracker.cancel_requested) return this.#session.cancel_emission ?? undefined;
+        if (this.#tracker.cancel_requested) {
+          if (turn.started) return this.#session.cancel_emission ?? undefined;
+          break;
+        }
         // a provider that reports its call as aborted cancels the turn
         return cancellation.is_cancelled
           ? this.#session.emitCancelRequested()

@@ -197,6 +197,25 @@ Deno.test("cancel events are emitted once, whatever the loop emits", async () =>
   ]);
 });
 
+Deno.test("a turn that was cancelled before it began starts with execution:start, whatever the loop emits", async () => {
+  const { session, run, names } = kit({
+    orchestrator: async (coordinator) =>
+      await coordinator.mount("orchestrator", {
+        async execute(_p: unknown, _c: unknown, _v: unknown, _t: unknown, hooks: Coordinator["hooks"]) {
+          await hooks.emit("cancel:completed", { was_immediate: false });
+          return "";
+        },
+      }),
+  });
+  await session.initialize();
+  await session.cancel("graceful");
+  await run();
+  assertEquals(names().slice(names().indexOf("cancel:requested")), [
+    ...["cancel:requested", "session:start", "execution:start", "cancel:completed"],
+    ...["execution:end", "orchestrator:complete"],
+  ]);
+});
+
 Deno.test("a cancel callback that throws does not stop the others", async () => {
   const { module, coordinator } = spy();
   const { session, warnings } = kit({ tools: [module] });
