@@ -38,6 +38,14 @@ const REFERENCE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-?(.*))?$/s;
 /** Returns a text with each reference replaced. */
 function replaceEnv(text: string, replace: (name: string, fallback: string | undefined) => string): string {
   if (!text.includes("${")) return text;
+  const end = text.lastIndexOf("}") + 1; // perf: searching the end of each open brace takes quadratic time
+  return replaceBraces(text.slice(0, end), replace) + text.slice(end).replaceAll("$${", "${");
+}
+
+function replaceBraces(
+  text: string,
+  replace: (name: string, fallback: string | undefined) => string,
+): string {
   return text.replaceAll(BRACES, (found: string, inner: string | undefined) => {
     if (inner === undefined) return "${";
     const [, name, fallback] = REFERENCE.exec(inner) ?? [];

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { assertEquals } from "../assert.ts";
+import { assert, assertEquals } from "../assert.ts";
 import { expandEnv, findEnv } from "../../src/plan/env.ts";
 
 function expand(value: unknown, env: Record<string, string> = {}): unknown {
@@ -85,4 +85,14 @@ Deno.test("expandEnv() looks up exactly the variables that findEnv() lists", () 
     expandEnv(config, (name) => void asked.push(name));
     assertEquals(asked, findEnv(config).map(({ name }) => name));
   }));
+});
+
+Deno.test("expandEnv() and findEnv() read text with many open braces in linear time", () => {
+  const open = "${".repeat(100_000);
+  const started = performance.now();
+  assertEquals(expand(open), open);
+  assertEquals(expand(`\${A}${open}`, { A: "1" }), `1${open}`);
+  assertEquals(expand(`$\${A}$${open}`, { A: "1" }), `\${A}${open}`);
+  assertEquals(findEnv([open, `${open}$`]), []);
+  assert(performance.now() - started < 5_000); // quadratic: minutes
 });
