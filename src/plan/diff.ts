@@ -46,11 +46,12 @@ export function diffPlans(from: ComparedPlan, to: ComparedPlan, redact: Redact):
 /** Maps the modules of a plan by type and name. A second module of the same name has a number in its key. */
 function modulesByKey({ session, providers, tools, hooks }: MountPlan): Map<string, ModuleSpec> {
   const found = new Map<string, ModuleSpec>();
+  const counts = new Map<string, number>();
   for (const spec of [...providers, ...tools, ...hooks]) {
     const name = `${spec.type} ${spec.instance_id ?? spec.module}`;
-    let key = name;
-    for (let count = 2; found.has(key); count++) key = `${name} ${count}`;
-    found.set(key, spec);
+    const count = (counts.get(name) ?? 0) + 1;
+    counts.set(name, count);
+    found.set(count === 1 ? name : `${name} ${count}`, spec);
   }
   // a plan has exactly one orchestrator and one context, so their names are not in the key
   return found.set("orchestrator", session.orchestrator).set("context", session.context);

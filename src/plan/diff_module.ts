@@ -24,6 +24,9 @@ export function diffSpec(old: ModuleSpec, spec: ModuleSpec, report: DiffReport):
   diffRequired(old, spec, report);
 }
 
+/** Maximum changed entries of a permission that are reported one by one, each with both lists. */
+const MAX_ENTRIES = 20;
+
 /** Reports how a module's grant differs from the one before; undefined: the module is new. */
 export function diffGrants(
   before: Permissions | undefined,
@@ -33,13 +36,19 @@ export function diffGrants(
 ): void {
   const after = askedOf(spec, to);
   const path = grantPath(spec, to);
-  const add = (kind: "widens" | "narrows", entry: GrantEntry, fact: string) => {
-    const { permission } = entry;
-    const message = `"${spec.module}" ${fact} ${entryLabel(entry)}`;
-    report.add(kind, `${path}.${permission}`, before?.[permission], after?.[permission], message);
+  const add = (kind: "widens" | "narrows", entries: readonly GrantEntry[], fact: string) => {
+    for (const [permission, changed] of Map.groupBy(entries, (entry) => entry.permission)) {
+      const labels = changed.length <= MAX_ENTRIES
+        ? changed.map(entryLabel)
+        : [`${changed.length} entries of ${permission}`];
+      for (const label of labels) {
+        const message = `"${spec.module}" ${fact} ${label}`;
+        report.add(kind, `${path}.${permission}`, before?.[permission], after?.[permission], message);
+      }
+    }
   };
-  for (const entry of grantedBeyond(after, before)) add("widens", entry, "is granted");
-  for (const entry of grantedBeyond(before, after)) add("narrows", entry, "is no longer granted");
+  add("widens", grantedBeyond(after, before), "is granted");
+  add("narrows", grantedBeyond(before, after), "is no longer granted");
 }
 
 /** Returns a source as the plan writes it; null for a built-in module. */

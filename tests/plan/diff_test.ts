@@ -299,3 +299,14 @@ Deno.test("diffPlans() never reports rules as stricter if they decide any call m
     { numRuns: 500 },
   );
 });
+
+Deno.test("diffPlans() reports many new entries of a permission as one change with both lists", async () => {
+  const net = (count: number) =>
+    tools({ ...URL_TOOL, permissions: { net: Array.from({ length: count }, (_, at) => `a${at}.example`) } });
+  assertEquals((await diff(net(0), net(20))).widens.length, 20);
+  const { widens } = await diff(net(0), net(200));
+  assertEquals(widens.map(({ path, message }) => [path, message]), [
+    ["tools[0].permissions.net", '"tool-x" is granted 200 entries of net'],
+  ]);
+  assertEquals((widens[0]?.to as unknown[]).length, 200);
+});
