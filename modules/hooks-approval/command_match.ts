@@ -39,16 +39,27 @@ const LEADING: ReadonlySet<string> = new Set("! { do elif else if then until whi
 /** Maximum nesting of shell texts in arguments; deeper texts count as a match. */
 const MAX_COMMAND_TEXTS = 3;
 
-/** Returns the commands in a tool's input: `command` (text or words, plus `args`) and `argv`. */
-export function invocationsOf(input: JsonObject): Invocation[] {
+/** Maximum characters of a command times the globs that it is matched against: each may read all words. */
+const MAX_MATCHING = 500_000;
+
+/**
+ * Returns the commands in a tool's input: `command` (text or words, plus `args`) and `argv`.
+ *
+ * @param globs Number of globs that they are matched against. For many globs, a long command is not certain.
+ */
+export function invocationsOf(input: JsonObject, globs: number = 1): Invocation[] {
+  const max_chars = Math.min(MAX_COMMAND_CHARS, Math.floor(MAX_MATCHING / Math.max(1, globs)));
+  const { command, args, argv } = input;
   const invocations: Invocation[] = [];
-  if (input.command !== undefined && input.command !== null) {
-    const invocation = typeof input.command === "string" ? ofText(input.command) : ofWords(input.command);
-    invocations.push(withArguments(invocation, input.args));
+  if (command !== undefined && command !== null) {
+    const invocation = typeof command === "string" ? ofText(command, max_chars) : ofWords(command, max_chars);
+    invocations.push(withArguments(invocation, args, max_chars));
   }
-  if (input.argv !== undefined && input.argv !== null) invocations.push(ofWords(input.argv));
+  if (argv !== undefined && argv !== null) invocations.push(ofWords(argv, max_chars));
   return invocations;
 }
+
+const UNKNOWN: Invocation = { argv: null, commands: [], certain: false };
 
 /** Returns whether an invocation is exactly one command that matches the pattern. When in doubt, false. */
 export function surelyRuns(pattern: ArgvPattern, { argv, certain }: Invocation): boolean {
@@ -63,7 +74,8 @@ export function couldRun(pattern: ArgvPattern, { commands, certain }: Invocation
   return !certain || commands.some((words) => commandCouldBe(pattern, words, MAX_COMMAND_TEXTS));
 }
 
-function ofText(text: string): Invocation {
+function ofText(text: string, max_chars: number): Invocation {
+  if (text.length > max_chars) return UNKNOWN;
   const reading = readShell(text);
   const words = reading.plain ? reading.commands[0] : undefined;
   return {
@@ -73,19 +85,19 @@ function ofText(text: string): Invocation {
   };
 }
 
-function ofWords(value: unknown): Invocation {
+function ofWords(value: unknown, max_chars: number): Invocation {
   const readable = isTextList(value) && value.length > 0 &&
-    value.reduce((sum, word) => sum + word.length, 0) <= MAX_COMMAND_CHARS;
-  if (!readable) return { argv: null, commands: [], certain: false };
+    value.reduce((sum, word) => sum + word.length + 1, -1) <= max_chars;
+  if (!readable) return UNKNOWN;
   return { argv: value, commands: [value.map(literal)], certain: true };
 }
 
 /**
  * Adds `args` to an invocation, as in `{command: "ls", args: ["-la"]}`. They may belong to the last command.
  */
-function withArguments(invocation: Invocation, args: unknown): Invocation {
+function withArguments(invocation: Invocation, args: unknown, max_chars: number): Invocation {
   if (args === undefined || args === null || (Array.isArray(args) && args.length === 0)) return invocation;
-  const added = ofWords(args);
+  const added = ofWords(args, max_chars);
   if (added.argv === null) return added;
   const last = invocation.commands.at(-1) ?? [];
   return {

@@ -167,16 +167,22 @@ function gateOf(coordinator: Coordinator, config: JsonObject): HookHandler {
     const reason = `all tool calls are denied: ${errorMessage(error)}`;
     return () => ({ action: "deny", reason });
   }
-  return (_event, data) => decide(coordinator, rules, data);
+  const globs = rules.reduce((sum, { argv }) => sum + (argv?.globs.length ?? 0), 0);
+  return (_event, data) => decide(coordinator, rules, globs, data);
 }
 
-/** Returns the decision about one call; null allows it. */
-function decide(coordinator: Coordinator, rules: readonly Rule[], data: JsonObject): HookResult | null {
+/** Returns the decision about one call; null allows it. `globs`: number of globs in all `argv`. */
+function decide(
+  coordinator: Coordinator,
+  rules: readonly Rule[],
+  globs: number,
+  data: JsonObject,
+): HookResult | null {
   const name = typeof data.tool_name === "string" && data.tool_name ? data.tool_name : "unknown tool";
   const tool = toolOf(coordinator, name);
   const input = data.tool_input;
   // Some loops emit no input, so there are no words to match.
-  const invocations = isObject(input) ? invocationsOf(input) : null;
+  const invocations = isObject(input) ? invocationsOf(input, globs) : null;
   for (const [index, rule] of rules.entries()) {
     if (!rule.tool(name)) continue;
     if (rule.argv && invocations === null) return ask(name, tool);
