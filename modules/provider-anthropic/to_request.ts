@@ -52,13 +52,26 @@ export function toRequest(call: CallSettings): WireRequest {
 }
 
 /**
- * Returns the message of a turn. The API refuses an assistant's message that ends with thinking, such as that
- * of an answer that was cut off: nothing may be left of it, and the API joins the messages around it.
+ * Returns the message of a turn. The API refuses an assistant's message that ends with thinking or has calls
+ * of its own tools without results, such as that of an answer that was cut off: nothing may be left of it,
+ * and the API joins the messages around it.
  */
 function toMessage({ role, parts }: Turn): Anthropic.MessageParam & { content: Block[] } {
   if (role === "user") return { role, content: parts.map(userBlock) };
-  const end = parts.findLastIndex((part) => !isThinking(part));
-  return { role, content: parts.slice(0, end + 1).map(assistantBlock) };
+  const ended = withoutOpenCalls(parts);
+  const end = ended.findLastIndex((part) => !isThinking(part));
+  return { role, content: ended.slice(0, end + 1).map(assistantBlock) };
+}
+
+/** Beside calls of the plan's tools, the API gives the results of its own in a later answer. */
+function withoutOpenCalls(parts: readonly AssistantPart[]): readonly AssistantPart[] {
+  if (parts.some(({ type }) => type === "tool_call")) return parts;
+  const blocks: JsonObject[] = parts.flatMap((part) => part.type === "native" ? [part.block] : []);
+  const answered = new Set(blocks.map(({ tool_use_id }) => tool_use_id));
+  const open = new Set(
+    blocks.filter(({ type, id }) => /^(server|mcp)_tool_use$/.test(String(type)) && !answered.has(id)),
+  );
+  return parts.filter((part) => part.type !== "native" || !open.has(part.block));
 }
 
 function isThinking(part: AssistantPart): boolean {

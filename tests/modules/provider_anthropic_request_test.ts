@@ -245,3 +245,20 @@ Deno.test("toRequest() has no thinking budget in a turn whose first calls have n
   assertEquals(thinkingAfter(...foreign, { role: "assistant", content: "Done." }, USER), enabled);
   assertEquals(thinkingAfter(thought, result("b"), ...foreign), enabled);
 });
+
+Deno.test("toRequest() sends no calls of the API's tools that were cut off before their results", () => {
+  const search = (id: string) => ({ type: "server_tool_use", id, name: "web_search", input: {} });
+  const found = { type: "web_search_tool_result", tool_use_id: "a", content: [] };
+  const answer = (...blocks: JsonObject[]): Message => ({ role: "assistant", content: blocks.map(own) });
+  const blocksOf = (messages: Message[]) =>
+    (messagesOf(messages) as { role: string; content: JsonObject[] }[])
+      .filter(({ role }) => role === "assistant").map(({ content }) => content);
+  assertEquals(blocksOf([USER, answer(search("a"), found, THINKING_BLOCK, search("b")), USER]), [[
+    search("a"),
+    found,
+  ]]);
+  assertEquals(blocksOf([USER, answer(search("b")), USER]), []);
+  const call: ContentBlock = { type: "tool_call", id: "c", name: "lookup", input: {} };
+  const [both] = blocksOf([USER, { role: "assistant", content: [own(search("b")), call] }]);
+  assertEquals(both?.map(({ type }) => type), ["server_tool_use", "tool_use"]);
+});
