@@ -1,5 +1,5 @@
 /** Converts a call to the body of `/api/chat`. */
-import type { JsonObject, ToolSpec } from "preamp/base";
+import { isObject, type JsonObject, type ToolSpec } from "preamp/base";
 import {
   type AssistantPart,
   type CallSettings,
@@ -49,7 +49,7 @@ export function toRequest(call: CallSettings, settings: RequestSettings): WireRe
       ? {
         tools: tools.map(({ name, description = "", parameters }) => ({
           type: "function",
-          function: { name, description, parameters },
+          function: { name, description, parameters: { ...withObjects(parameters), type: "object" } },
         })),
       }
       : {}),
@@ -87,6 +87,16 @@ function offered(
   }
   const named = tools.filter(({ name }) => name === choice);
   return named.length > 0 ? named : tools;
+}
+
+/** Returns a schema with objects as properties: the server refuses `true`, which allows anything. */
+function withObjects(schema: JsonObject): JsonObject {
+  if (!isObject(schema.properties)) return schema;
+  const properties = Object.entries(schema.properties).map(([name, property]) => [
+    name,
+    isObject(property) ? withObjects(property) : {},
+  ]);
+  return { ...schema, properties: Object.fromEntries(properties) };
 }
 
 function toThink(

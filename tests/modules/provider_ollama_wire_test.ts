@@ -78,6 +78,17 @@ for (const [fields, body, degradation] of SETTINGS) {
   Deno.test(`toRequest() ${JSON.stringify(fields)}`, () => assertEquals(added(fields), [body, degradation]));
 }
 
+Deno.test("toRequest() sends schemas that the server can read", () => {
+  const inner = { type: ["object", "null"], properties: { any: true, key: { type: "string" } } };
+  const parameters = { type: ["object"], properties: { any: true, inner }, additionalProperties: false };
+  const { body } = request({ tools: [{ name: "lookup", parameters: parameters as ToolSpec["parameters"] }] });
+  assertEquals((body.tools as { function: JsonObject }[])[0]!.function.parameters, {
+    type: "object",
+    properties: { any: {}, inner: { ...inner, properties: { any: {}, key: { type: "string" } } } },
+    additionalProperties: false,
+  });
+});
+
 Deno.test("toRequest() sends images and text files, and notes in the place of others", () => {
   const content = [
     { type: "text", text: "Look:" },
