@@ -27,9 +27,10 @@ import {
 } from "preamp/provider";
 // @ts-types="./client_types.ts"
 import { GoogleGenAI } from "@google/genai/web"; // the other builds import node:fs and a client for Google Cloud
-import type { GenerateContentParameters, GoogleGenAI as Client, Transport } from "./client_types.ts";
+import type { Content, GenerateContentParameters, GoogleGenAI as Client, Transport } from "./client_types.ts";
 import { AnswerCollector } from "./answer.ts";
 import { bareId } from "./mod.ts";
+import { RefusedSignatures } from "./refused_signatures.ts";
 import { type RequestSettings, toRequest } from "./request.ts";
 
 /** Returns the backend. Imported on first use, because the client is large. */
@@ -42,15 +43,21 @@ export function createBackend({ api_key = "", base_url, config }: ProviderSettin
       ...(base_url === undefined ? {} : { baseUrl: base_url.replace(/\/v1(alpha|beta)?$/, "") }),
     },
   });
+  const refused = new RefusedSignatures();
   return {
     toRequest: (call) => toRequest(call, settings),
-    send: (request, io) => send(client, request, io),
+    send: (request, io) => send(client, request, io, refused),
     toError,
     listModels: (io) => listModels(client, io),
   };
 }
 
-async function send(client: Client, { body }: WireRequest, io: CallIo): Promise<BackendAnswer> {
+async function send(
+  client: Client,
+  { body }: WireRequest,
+  io: CallIo,
+  refused: RefusedSignatures,
+): Promise<BackendAnswer> {
   const { model, contents, config } = body as unknown as GenerateContentParameters; // made by toRequest
   const connection = new Connection(io);
   const collector = new AnswerCollector({
@@ -58,7 +65,7 @@ async function send(client: Client, { body }: WireRequest, io: CallIo): Promise<
     onDelta: io.onDelta,
     tail: () => connection.tail(),
   });
-  return await connection.run(async () => {
+  const ask = async (contents: Content[]) => {
     const parameters = {
       model,
       contents,
@@ -72,6 +79,13 @@ async function send(client: Client, { body }: WireRequest, io: CallIo): Promise<
     if (io.onDelta) {
       for await (const chunk of await client.models.generateContentStream(parameters)) collector.add(chunk);
     } else collector.add(await client.models.generateContent(parameters));
+  };
+  return await connection.run(async () => {
+    const known = refused.without(contents, model);
+    await ask(known).catch((error) => {
+      if (!refused.learn(error, known)) throw error;
+      return ask(refused.without(contents, model));
+    });
     const answer = collector.finish();
     return { ...answer, degradation: otherModel(bareId(model), answer.model) };
   });

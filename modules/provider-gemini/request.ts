@@ -139,7 +139,7 @@ function toResponseFormat(
  * The signature that the API documents for calls that the model did not make, such as those of another
  * provider: from Gemini 3 on, the first call of a turn must have one.
  */
-const NO_SIGNATURE = "skip_thought_signature_validator";
+export const NO_SIGNATURE = "skip_thought_signature_validator";
 
 /** Media types by extension, for URLs. */
 const MEDIA_TYPES: Readonly<Record<string, string>> = {

@@ -1,0 +1,58 @@
+/** Signatures of thoughts that the Gemini API refuses to take back, such as those of another model. */
+import type { ContentBlock, JsonObject, Message } from "preamp";
+import { TestCoordinator } from "preamp/testing";
+import { assertEquals } from "../assert.ts";
+import { fakeServer } from "./providers/fake_server.ts";
+import { errorBody, event, response } from "./providers/gemini_wire.ts";
+import { mount } from "../../modules/provider-gemini/mod.ts";
+
+const USER: Message = { role: "user", content: "Hello" };
+
+function signaturesOf({ contents }: JsonObject): unknown[] {
+  return (contents as { parts: JsonObject[] }[]).flatMap(({ parts }) =>
+    parts.flatMap(({ thoughtSignature }) => thoughtSignature ?? [])
+  );
+}
+
+for (const stream of [true, false]) {
+  Deno.test(`complete() leaves out signatures that the API refuses, then and later (stream: ${stream})`, async () => {
+    await using server = fakeServer(({ body }) => {
+      if (signaturesOf(body).includes("b2xk")) {
+        return Response.json(errorBody(400, "INVALID_ARGUMENT", "Corrupted thought signature."), {
+          status: 400,
+        });
+      }
+      const answer = response([{ text: "Hi.", thoughtSignature: "bmV3" }], "STOP");
+      return stream
+        ? new Response(event(answer), { headers: { "content-type": "text/event-stream" } })
+        : Response.json(answer);
+    });
+    const coordinator = new TestCoordinator();
+    await mount(coordinator, { api_key: "k", base_url: server.url, max_retries: 0 });
+    const provider = coordinator.providers.gemini!;
+    const own = (block: JsonObject) =>
+      ({ ...block, provider: `gemini@${new URL(server.url).host}` }) as unknown as ContentBlock;
+    const call = { type: "tool_call", id: "a", name: "lookup", input: {}, thought_signature: "b2xk" };
+    const history: Message[] = [
+      USER,
+      {
+        role: "assistant",
+        content: [own({ type: "thinking", thinking: "", signature: "b2xkZXI=" }), own(call)],
+      },
+      { role: "tool", tool_call_id: "a", content: "found" },
+    ];
+    const ask = async (model: string) =>
+      await provider.complete({ messages: history, model }, stream ? { onDelta() {} } : {});
+    const { content } = await ask("gemini-3.8-flash");
+    history.push({ role: "assistant", content }, USER);
+    await ask("gemini-3.8-flash");
+    await ask("gemini-2.5-flash");
+    const unchecked = "skip_thought_signature_validator";
+    assertEquals(server.requests.map(({ body }) => signaturesOf(body)), [
+      ["b2xkZXI=", "b2xk"],
+      [unchecked],
+      [unchecked, "bmV3"],
+      ["bmV3"],
+    ]);
+  });
+}
