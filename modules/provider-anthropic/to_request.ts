@@ -36,7 +36,8 @@ export function toRequest(call: CallSettings): WireRequest {
   const body: Body = {
     model,
     max_tokens: max_output_tokens,
-    messages: conversation.turns.map(toMessage).filter(({ content }) => content.length > 0),
+    messages: conversation.turns.map((turn) => toMessage(turn, degradations))
+      .filter(({ content }) => content.length > 0),
     ...(conversation.system.length > 0 ? { system: conversation.system.map(textBlock) } : {}),
     ...(tools.length > 0 ? { tools: tools.map(toTool) } : {}),
     ...toolChoiceOf(call, thinking),
@@ -56,8 +57,11 @@ export function toRequest(call: CallSettings): WireRequest {
  * of its own tools without results, such as that of an answer that was cut off: nothing may be left of it,
  * and the API joins the messages around it.
  */
-function toMessage({ role, parts }: Turn): Anthropic.MessageParam & { content: Block[] } {
-  if (role === "user") return { role, content: parts.map(userBlock) };
+function toMessage(
+  { role, parts }: Turn,
+  degradations: Degradations,
+): Anthropic.MessageParam & { content: Block[] } {
+  if (role === "user") return { role, content: parts.map((part) => userBlock(part, degradations)) };
   const ended = withoutOpenCalls(parts);
   const end = ended.findLastIndex((part) => !isThinking(part));
   return { role, content: ended.slice(0, end + 1).map(assistantBlock) };
@@ -78,14 +82,14 @@ function isThinking(part: AssistantPart): boolean {
   return part.type === "native" && /^(redacted_)?thinking$/.test(String(part.block.type));
 }
 
-function userBlock(part: UserPart): Block {
+function userBlock(part: UserPart, degradations: Degradations): Block {
   switch (part.type) {
     case "text":
       return textBlock(part);
     case "tool_result":
-      return toolResult(part);
+      return toolResult(part, degradations);
     default:
-      return mediaBlock(part);
+      return mediaBlock(part, degradations);
   }
 }
 
@@ -107,20 +111,28 @@ function textBlock(part: TextPart): Anthropic.TextBlockParam {
   return cached(part, { type: "text", text: part.text });
 }
 
-function toolResult(part: ToolResultPart): Anthropic.ToolResultBlockParam {
+function toolResult(part: ToolResultPart, degradations: Degradations): Anthropic.ToolResultBlockParam {
   const { tool_call_id, content, is_error } = part;
   return cached(part, {
     type: "tool_result",
     tool_use_id: tool_call_id,
     content: typeof content === "string"
       ? content
-      : content.map((part) => part.type === "text" ? textBlock(part) : mediaBlock(part)),
+      : content.map((part) => part.type === "text" ? textBlock(part) : mediaBlock(part, degradations)),
     ...(is_error ? { is_error } : {}),
   });
 }
 
-function mediaBlock(part: MediaPart): Anthropic.ImageBlockParam {
-  const { type, data, url, file_id, name } = part;
+function mediaBlock(
+  part: MediaPart,
+  degradations: Degradations,
+): Anthropic.ImageBlockParam | Anthropic.TextBlockParam {
+  const { type, data, url, file_id, name, media_type } = part;
+  if (data !== undefined && !isReadable(part, data)) {
+    const what = `${type} ${name ?? media_type}`;
+    degradations.add(what, "the API takes JPEG, PNG, GIF, WebP, PDF and text only", "a note in its place");
+    return cached(part, { type: "text", text: `[The ${what} cannot be shown to this model.]` });
+  }
   const source = data !== undefined
     ? dataSource(part, data)
     : url !== undefined
@@ -131,6 +143,15 @@ function mediaBlock(part: MediaPart): Anthropic.ImageBlockParam {
     : { type: "document", source, ...(name === undefined ? {} : { title: name.slice(0, 255) }) };
   return cached(part, block as unknown as Anthropic.ImageBlockParam); // or a document
 }
+
+/** Whether the API takes data of this type: it refuses a request with any other, and the whole history. */
+function isReadable({ type, media_type = "" }: MediaPart, data: string): boolean {
+  if (type === "image") return /^image\/(jpeg|png|gif|webp)$/.test(media_type);
+  return media_type.startsWith("text/") || media_type === "application/pdf" || data.startsWith(PDF);
+}
+
+/** Beginning of a PDF file in base64. */
+const PDF = "JVBERi";
 
 function dataSource(part: MediaPart, data: string): JsonObject {
   if (part.type === "image") return { type: "base64", data, media_type: part.media_type };

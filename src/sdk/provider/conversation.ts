@@ -135,7 +135,7 @@ function contentOf(
   url: string | undefined,
   kind: MediaPart["type"],
 ): Content | undefined {
-  const stated = text(source.media_type) ?? text(fields.media_type) ?? text(fields.mime_type);
+  const stated = mediaType(text(source.media_type) ?? text(fields.media_type) ?? text(fields.mime_type));
   const data = text(source.data) ?? text(fields.data);
   if (data !== undefined && source.type === "text") {
     return { data: new TextEncoder().encode(data).toBase64(), media_type: "text/plain" };
@@ -144,12 +144,17 @@ function contentOf(
     return { data, media_type: stated ?? (kind === "image" ? "image/png" : "application/pdf") };
   }
   if (url !== undefined) {
-    const media_type = DATA_URL.exec(url)?.[1];
+    const media_type = mediaType(DATA_URL.exec(url)?.[1]);
     if (media_type !== undefined) return { data: url.slice(url.indexOf(",") + 1), media_type };
     return stated === undefined ? { url } : { url, media_type: stated };
   }
   const file_id = text(source.file_id) ?? text(fields.file_id);
   return file_id === undefined ? undefined : { file_id };
+}
+
+/** Returns the registered name of a type: vendors refuse `image/jpg`, which tools write. */
+function mediaType(stated: string | undefined): string | undefined {
+  return stated === "image/jpg" ? "image/jpeg" : stated;
 }
 
 function urlOf(value: unknown): string | undefined {
