@@ -217,15 +217,20 @@ function isIn(body: JsonObject, name: string): boolean {
   return true;
 }
 
-/** Returns whether a server cannot read the reasoning in a body, for example of another account or model. */
+/** What a server says about items of its answers that it does not take back. */
+const REFUSED_ITEM =
+  /encrypted content .{0,80}could not be|without its required following item|items are not persisted/i;
+
+/**
+ * Returns whether a server does not take back items of its answers in a body, such as reasoning of another
+ * account or model.
+ */
 export function refusesReasoning(error: unknown, { input }: JsonObject): boolean {
-  if (!isObject(error) || error.status !== 400 || !isObject(error.error) || !Array.isArray(input)) {
-    return false;
-  }
+  if (!isObject(error) || error.status !== 400 && error.status !== 404) return false;
+  if (!isObject(error.error) || !Array.isArray(input)) return false;
   const { code, message } = error.error;
-  const isRefusal = code === "invalid_encrypted_content" ||
-    /encrypted content .{0,80}could not be/i.test(String(message));
-  return isRefusal && input.some((item) => isObject(item) && item.type === "reasoning");
+  const isRefusal = code === "invalid_encrypted_content" || REFUSED_ITEM.test(String(message));
+  return isRefusal && input.some((item) => isObject(item) && typeof item.id === "string");
 }
 
 /** Returns whether a server accepts only ids of calls with nine letters and digits (Mistral). */

@@ -2,7 +2,7 @@
 import type { JsonObject, Message } from "preamp";
 import { assertEquals } from "../../assert.ts";
 import { mounted } from "./kit.ts";
-import { completion } from "./wire.ts";
+import { completion, outputMessage, reasoning, response } from "./wire.ts";
 
 const call = (id: string) => ({ type: "tool_call" as const, id, name: "lookup", input: {} });
 
@@ -60,5 +60,33 @@ Deno.test("calls of another provider get empty reasoning when the server refuses
     await local.ask(HISTORY);
     await local.ask(HISTORY);
     assertEquals(local.requests.map(({ body }) => reasoningOf(body)), [[undefined], [""], [""]]);
+  }
+});
+
+Deno.test("items of answers that the server does not take back are left out", async () => {
+  const message = (id: string) =>
+    `Item with id '${id}' not found. Items are not persisted when \`store\` is set to false.`;
+  const following = (id: string) =>
+    `Item '${id}' of type 'reasoning' was provided without its required following item.`;
+  const search = { type: "web_search_call", id: "ws_1", status: "completed" };
+  for (
+    const [item, status, text] of [
+      [search, 404, message("ws_1")],
+      [reasoning(["Hm"], "gAAA"), 400, following("rs_1")],
+    ] as const
+  ) {
+    await using local = await mounted(({ body }, count) => {
+      const known = (body.input as JsonObject[]).some(({ id }) => id !== undefined);
+      if (known) return Response.json({ error: { message: text } }, { status });
+      return Response.json(response(count === 0 ? [item, outputMessage("Hi")] : [outputMessage("Bye")]));
+    }, { api: "responses", model: "gpt-5" });
+    const { content } = await local.ask("Hi");
+    const history: Message[] = [
+      { role: "user", content: "Hi" },
+      { role: "assistant", content },
+      { role: "user", content: "Bye" },
+    ];
+    assertEquals((await local.ask(history)).content.map((block) => block.text), ["Bye"]);
+    assertEquals(local.requests.map(({ body }) => (body.input as JsonObject[]).length), [1, 4, 3]);
   }
 });
