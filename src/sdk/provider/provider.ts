@@ -65,6 +65,9 @@ function missingKey({ id, module, credential }: ProviderDefinition, { base_url }
 /** Least characters of a key; local servers take any text, such as `none`. */
 const MIN_KEY_LENGTH = 8;
 
+/** Maximum code units of the message of a failure: some servers answer with a page or the whole request. */
+const MAX_MESSAGE_CHARS = 4000;
+
 /** What a call goes to. */
 interface CallTarget {
   readonly backend: Backend;
@@ -306,7 +309,9 @@ class BackendProvider implements Provider {
   }
 
   #error(type: LLMError["type"], message: string, options: LLMErrorOptions): LLMError {
-    return new LLMError(type, this.#withoutKey(message), { provider: this.name, ...options });
+    const text = this.#withoutKey(message);
+    const cut = text.length > MAX_MESSAGE_CHARS ? `${text.slice(0, MAX_MESSAGE_CHARS)} …` : text;
+    return new LLMError(type, cut.toWellFormed(), { provider: this.name, ...options });
   }
 
   /** Returns an error without the key: undefined when its message repeats it. */

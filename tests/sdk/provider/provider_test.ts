@@ -298,6 +298,13 @@ Deno.test("an error message does not repeat the key", async () => {
   assertEquals(error.message, "Incorrect API key provided: [REDACTED].");
 });
 
+Deno.test("an error message is cut, after the key in it was removed", async () => {
+  const page = `${"x".repeat(3990)} sk-0123456789 ${"y".repeat(10_000)}`;
+  const { provider } = await mountFake(() => Promise.reject(new LLMError("AccessDeniedError", page)));
+  const error = await provider.complete(HELLO).catch((error) => error);
+  assertEquals(error.message, `${"x".repeat(3990)} [REDACTED …`);
+});
+
 Deno.test("a client that cannot be imported is imported again at the next call", async () => {
   const definition = definitionOf(() => textAnswer("x"));
   let imports = 0;
