@@ -88,7 +88,7 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
   /** Returns the data of an event, with the module's id where the entry names the module. */
   #attributed(event: string, data: JsonObject | null | undefined): JsonObject | null | undefined {
     const { reserved, module_id } = this.#emitter;
-    return ATTRIBUTED.has(event) && reserved !== RUNTIME_EVENTS ? { ...data, module_id } : data;
+    return reserved !== RUNTIME_EVENTS && ATTRIBUTED.has(event) ? { ...data, module_id } : data;
   }
 
   /** Reports a refused event, once; returns the reason. */
