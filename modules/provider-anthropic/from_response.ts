@@ -133,7 +133,9 @@ export async function readStream(
     }
   }
   if (!ended) throw broken("it has no message_stop");
-  for (const [block, text] of inputs) block.input = block.type === "tool_use" ? text || {} : parse(text);
+  for (const [block, text] of inputs) {
+    if (text !== "") block.input = block.type === "tool_use" ? text : parse(text); // else that of its start
+  }
   return message;
 }
 

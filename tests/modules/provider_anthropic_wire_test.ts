@@ -396,6 +396,13 @@ Deno.test("complete() reads a stream with CRLF, comments, several data lines, an
   assertEquals([answer.content.map(({ text }) => text), deltas.length], [["Hi"], 1]);
 });
 
+Deno.test("complete() reads the input of a call that is in its start", async () => {
+  const block = { type: "tool_use", id: "toolu_1", name: "lookup", input: { key: "a" } };
+  const events = blockEvents(0, block, [{ type: "input_json_delta", partial_json: "" }]);
+  const { answer } = await complete(() => sse(messageEvents(events, "tool_use")), true);
+  assertEquals(answer.tool_calls?.map((call) => call.arguments), [{ key: "a" }]);
+});
+
 Deno.test("complete() makes whole numbers of a usage, and knows no words of objects", async () => {
   const usage = {
     input_tokens: 1.7,
