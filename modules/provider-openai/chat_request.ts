@@ -23,6 +23,7 @@ import {
   MISSING_REASONING,
   namedText,
   nativeType,
+  noteOnImage,
   type RequestOptions,
   samplingOf,
   type ToolChoice,
@@ -147,10 +148,11 @@ function markOf({ cache }: TextPart | MediaPart, marks: boolean) {
   return marks && cache ? { prompt_cache_breakpoint: { mode: "explicit" as const } } : {};
 }
 
-function contentOf(part: TextPart | MediaPart, { marks, degradations }: RequestOptions): Content {
+function contentOf(part: TextPart | MediaPart, options: RequestOptions): Content {
+  const { marks, degradations } = options;
   if (part.type === "text") return textContent(part, marks);
   const { type, media_type, data, url, file_id, name } = part;
-  const content = namedText(part);
+  const content = namedText(part) ?? noteOnImage(part, options);
   if (content !== undefined) return { type: "text", text: content, ...markOf(part, marks) };
   const data_url = data === undefined ? undefined : `data:${media_type};base64,${data}`;
   if (type === "image") {

@@ -121,6 +121,18 @@ export function namedText(part: MediaPart): string | undefined {
   return text === undefined ? undefined : `<file${name}>\n${text}\n</file>`;
 }
 
+/** Returns a note in the place of an image that OpenAI refuses; undefined for all other parts. */
+export function noteOnImage(
+  { type, media_type, data, name }: MediaPart,
+  { own_host, degradations }: RequestOptions,
+): string | undefined {
+  if (!own_host || type !== "image" || data === undefined) return undefined;
+  if (/^image\/(png|jpeg|gif|webp)$/.test(media_type ?? "")) return undefined;
+  const what = `image ${name ?? media_type}`;
+  degradations.add(what, "the API takes PNG, JPEG, GIF and WebP only", "a note in its place");
+  return `[The ${what} cannot be shown to this model.]`;
+}
+
 /** Returns a name for a file that has none; the API recognises PDF files by their name. */
 export function fileName({ name, media_type = "" }: MediaPart): string {
   return name ?? (media_type === "" || media_type === "application/pdf" ? "file.pdf" : "file");

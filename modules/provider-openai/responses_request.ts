@@ -18,6 +18,7 @@ import {
   functionParameters,
   namedText,
   nativeType,
+  noteOnImage,
   type RequestOptions,
   samplingOf,
   type ToolChoice,
@@ -34,20 +35,20 @@ const MIN_OUTPUT_TOKENS = 16;
 /** Returns the request of a call. Nothing is stored at OpenAI: every request contains the whole history. */
 export function responsesRequest(call: CallSettings, options: RequestOptions): WireRequest {
   const { model, conversation, stop } = call;
-  const { marks, degradations } = options;
+  const { degradations } = options;
   const { format, instruction } = formatOf(call, options);
   const system = instruction ? [...conversation.system, text(instruction)] : conversation.system;
   if (stop && stop.length > 0) {
     degradations.add(`stop ${JSON.stringify(stop)}`, "the Responses API has no stop texts; use api: chat");
   }
-  const { instructions, lead } = systemOf(system, marks);
+  const { instructions, lead } = systemOf(system, options);
   const body: Body = {
     model,
     ...(instructions === undefined ? {} : { instructions }),
     input: [
       ...lead,
       ...conversation.turns.flatMap((turn) =>
-        turn.role === "user" ? userItems(turn.parts, marks) : assistantItems(turn.parts)
+        turn.role === "user" ? userItems(turn.parts, options) : assistantItems(turn.parts)
       ),
     ],
     max_output_tokens: Math.max(call.max_output_tokens, MIN_OUTPUT_TOKENS),
@@ -67,44 +68,48 @@ function text(value: string): TextPart {
 }
 
 /** Returns the system prompt: `instructions`, or a message where a cache breakpoint is needed. */
-function systemOf(system: readonly TextPart[], marks: boolean): { instructions?: string; lead: Item[] } {
+function systemOf(
+  system: readonly TextPart[],
+  options: RequestOptions,
+): { instructions?: string; lead: Item[] } {
   if (system.length === 0) return { lead: [] };
-  if (marks && system.some(({ cache }) => cache)) {
-    return { lead: [{ role: "developer", content: system.map((part) => contentOf(part, marks)) }] };
+  if (options.marks && system.some(({ cache }) => cache)) {
+    return { lead: [{ role: "developer", content: system.map((part) => contentOf(part, options)) }] };
   }
   return { instructions: system.map((part) => part.text).join("\n\n"), lead: [] };
 }
 
-function userItems(parts: readonly UserPart[], marks: boolean): Item[] {
+function userItems(parts: readonly UserPart[], options: RequestOptions): Item[] {
   const items: Item[] = [];
   const content: Content[] = [];
   for (const part of parts) {
-    if (part.type === "tool_result") items.push(outputItem(part, marks));
-    else content.push(contentOf(part, marks));
+    if (part.type === "tool_result") items.push(outputItem(part, options));
+    else content.push(contentOf(part, options));
   }
   if (content.length > 0) items.push({ role: "user", content });
   return items;
 }
 
-function outputItem(part: ToolResultPart, marks: boolean): Item {
+function outputItem(part: ToolResultPart, options: RequestOptions): Item {
   const { tool_call_id: call_id, content, cache } = part;
   const parts = typeof content === "string" ? [text(content)] : content;
-  const isPlain = typeof content === "string" && !(marks && cache);
+  const isPlain = typeof content === "string" && !(options.marks && cache);
   return {
     type: "function_call_output",
     call_id,
     output: isPlain ? content : parts.map((one, index) => {
       const last = index === parts.length - 1 && cache;
-      return contentOf(last ? { ...one, cache } : one, marks);
+      return contentOf(last ? { ...one, cache } : one, options);
     }),
   };
 }
 
-function contentOf(part: TextPart | MediaPart, marks: boolean): Content {
+function contentOf(part: TextPart | MediaPart, options: RequestOptions): Content {
+  const { marks } = options;
   const mark = marks && part.cache ? { prompt_cache_breakpoint: { mode: "explicit" as const } } : {};
   if (part.type === "text") return { type: "input_text", text: part.text, ...mark };
   const { media_type, data, url, file_id } = part;
-  const content = namedText(part);
+  const content = namedText(part) ?? noteOnImage(part, options);
   if (content !== undefined) return { type: "input_text", text: content, ...mark };
   const data_url = data === undefined ? undefined : `data:${media_type};base64,${data}`;
   if (part.type === "image") {

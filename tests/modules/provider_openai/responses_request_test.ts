@@ -1,4 +1,5 @@
 /** Requests of the Responses API, by whole value. */
+import type { ContentBlock, Message } from "preamp";
 import { assertEquals } from "../../assert.ts";
 import { bodyOf, degradationOf, HISTORY, PIXEL, QUESTION, requestOf } from "./bodies.ts";
 
@@ -240,4 +241,16 @@ Deno.test("toRequest() sends no key of the cache to another server", () => {
   });
   const eu = bodyOf(QUESTION, {}, { base_url: "https://eu.api.openai.com/v1" });
   assertEquals(eu, { ...BASE, input: HI });
+});
+
+Deno.test("an image that OpenAI does not read becomes a note, with both APIs; other servers get it", () => {
+  const svg = { type: "image", media_type: "image/svg+xml", data: "PHN2Zz4=" };
+  const messages: Message[] = [{ role: "user", content: [svg] as unknown as ContentBlock[] }];
+  const text = "[The image image/svg+xml cannot be shown to this model.]";
+  assertEquals(bodyOf(messages).input, [{ role: "user", content: [{ type: "input_text", text }] }]);
+  const { body, degradation } = requestOf(messages, {}, { api: "chat" });
+  assertEquals((body.messages as unknown[])[0], { role: "user", content: text });
+  assertEquals(degradation?.requested, "image image/svg+xml");
+  const other = requestOf(messages, {}, { base_url: "http://127.0.0.1:1/v1" });
+  assertEquals([other.degradation, JSON.stringify(other.body).includes("PHN2Zz4=")], [undefined, true]);
 });
