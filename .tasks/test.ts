@@ -26,13 +26,14 @@ const GATES: readonly (readonly string[])[] = [
  * meanwhile.
  */
 const TYPES: readonly string[] = ["check", "--doc", "--quiet", ...SOURCES, "README.md"];
-/** Suites of `quick`, each a task. */
 const QUICK_SUITES = ["unit:kernel", "unit:rest", "unit:docs"];
 /**
- * Suites of the whole. `test:parallel` runs most files at once: while the tests of one wait, those of another
- * have the processors. The escape suite measures times, so it runs alone, and last.
+ * Suites that `quick` leaves out. They run at once: while the tests of one wait, those of the other have the
+ * processors.
  */
-const SUITES = ["unit:kernel", "unit:docs", "test:parallel", "e2e:escape"];
+const SLOW_SUITES = ["unit:slow", "e2e"];
+/** Measures times, so it runs alone, and last. */
+const MEASURED_SUITE = "e2e:escape";
 
 interface Count {
   passed: number;
@@ -46,10 +47,14 @@ for (const args of GATES) {
   if (quick && total.failed > 0) break;
   await runGate(args);
 }
-for (const suite of quick ? QUICK_SUITES : SUITES) {
+for (const suite of QUICK_SUITES) {
   if (quick && total.failed > 0) break;
-  if (suite === "e2e:escape") await types;
   await runSuite(suite);
+}
+if (!quick) {
+  await Promise.all(SLOW_SUITES.map(runSuite));
+  await types;
+  await runSuite(MEASURED_SUITE);
 }
 await types;
 print(`${total.passed} passed, ${total.failed} failed`);
