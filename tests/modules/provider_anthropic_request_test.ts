@@ -177,15 +177,17 @@ Deno.test("toRequest() sends a note in the place of media that the API refuses",
   const svg = { type: "image", media_type: "image/svg+xml", data: "PHN2Zz4=" };
   const pdf = { type: "file", media_type: "application/octet-stream", data: "JVBERi0x" };
   const jpg = { type: "image", media_type: "image/jpg", data: "/9j/" };
+  const png = { type: "image", media_type: "Image/PNG; q=1", data: "iVBO" };
   const { body, degradation } = request({}, [{
     role: "user",
-    content: [zip, svg, pdf, jpg] as ContentBlock[],
+    content: [zip, svg, pdf, jpg, png] as ContentBlock[],
   }]);
   assertEquals((body.messages as { content: unknown }[])[0]!.content, [
     { type: "text", text: "[The file a.zip cannot be shown to this model.]" },
     { type: "text", text: "[The image image/svg+xml cannot be shown to this model.]" },
     { type: "document", source: { type: "base64", media_type: "application/pdf", data: "JVBERi0x" } },
     { type: "image", source: { type: "base64", media_type: "image/jpeg", data: "/9j/" } },
+    { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBO" } },
   ]);
   assertEquals(degradation?.requested, "file a.zip; image image/svg+xml");
 });

@@ -302,11 +302,11 @@ async function sessionOf(text: string | undefined, { runs }: Runtime): Promise<s
   );
 }
 
-/** Returns the command that continues the session of a run. A store with a password is not repeated. */
+/** Returns the command that continues the session of a run. A URL of a store may have a password: `…`. */
 function continuation(args: Arguments, { session_id }: Run): string {
   const places = ["config", "store"].flatMap((name) => {
     const value = args.value(name);
-    return value === undefined ? [] : [`--${name}`, value.includes("@") ? "…" : shellWord(value)];
+    return value === undefined ? [] : [`--${name}`, value.includes("://") ? "…" : shellWord(value)];
   });
   return ["preamp run", ...places, "--session", session_id, '"…"'].join(" ");
 }

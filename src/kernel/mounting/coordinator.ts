@@ -288,7 +288,7 @@ export class ModuleCoordinator implements Coordinator {
     this.#draft = null;
     for (const { point } of draft.mounted) {
       if (point !== "orchestrator" && point !== "context" || this.#type in RESERVED_FOR) continue;
-      this.#emitter.reserved = RESERVED_FOR[point]!; // it has both
+      this.#emitter.reserved = this.#emitter.reserved.intersection(RESERVED_FOR[point]!); // has both points
       this.#shared.mounts.foreign.push(point);
     }
     for (const publishOne of publish) publishOne();

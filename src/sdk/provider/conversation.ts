@@ -152,9 +152,12 @@ function contentOf(
   return file_id === undefined ? undefined : { file_id };
 }
 
-/** Returns the registered name of a type: vendors refuse `image/jpg`, which tools write. */
+/**
+ * Returns the registered name of a type, without parameters: vendors refuse `image/jpg`, which tools write.
+ */
 function mediaType(stated: string | undefined): string | undefined {
-  return stated === "image/jpg" ? "image/jpeg" : stated;
+  const type = stated?.replace(/;.*/s, "").trim().toLowerCase();
+  return type === "image/jpg" ? "image/jpeg" : type;
 }
 
 function urlOf(value: unknown): string | undefined {
