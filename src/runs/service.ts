@@ -84,11 +84,16 @@ export class RunService implements Runs {
       const run = active.current();
       return run.ended_at === null ? run : await active.settled("end"); // once its end is stored
     }
+    return await this.#remote.currentRun(await this.#stored(caller, run_id));
+  }
+
+  /** Resolves to a run as it was last stored. @throws {PreampError} `not_found`. */
+  async #stored(caller: Caller, run_id: string): Promise<Run> {
     const record = await this.#deps.store.get("run", run_id);
     if (!record || record.namespace !== caller.namespace) {
       throw new PreampError("not_found", `Cannot find run "${printableId(run_id)}"`);
     }
-    return await this.#remote.currentRun(record.value as unknown as Run);
+    return record.value as unknown as Run;
   }
 
   async handle(caller: Caller, run_id: string): Promise<RunHandle> {
@@ -245,7 +250,8 @@ export class RunService implements Runs {
     run_id: string,
     options: { after?: number; limit?: number },
   ): Promise<Entry[]> {
-    await this.get(caller, run_id);
+    if (this.#activeRun(caller, run_id)) await this.get(caller, run_id); // its last entry is stored
+    else await this.#stored(caller, run_id); // of another server: its whole log is not read for one page
     const { after = 0, limit = PAGE_ENTRIES } = options;
     return await this.#entries(caller, run_id, { after, limit, max_bytes: MAX_PAGE_BYTES });
   }
