@@ -79,8 +79,23 @@ const checked_parts = new WeakMap<JsonSchema, JsonSchema>();
  */
 function checkedPart(schema: JsonSchema): JsonSchema {
   let part = checked_parts.get(schema);
-  if (part === undefined) checked_parts.set(schema, part = isSlow(schema) ? fastPart(schema) : schema);
+  if (part === undefined) {
+    part = !isSlow(schema) ? schema : keepsReferences(schema) ? fastPart(schema) : {};
+    checked_parts.set(schema, part);
+  }
   return part;
+}
+
+/** References to places that {@link fastPart} keeps. */
+const KEPT = /^#(?:\/(?:\$defs|definitions|properties)\/[^/]+)*$/;
+
+/** Returns whether all references of a schema, which may name any place of it, lead to a kept one. */
+function keepsReferences(schema: unknown): boolean {
+  if (Array.isArray(schema)) return schema.every(keepsReferences);
+  if (!isObject(schema)) return true;
+  return Object.entries(schema).every(([key, value]) =>
+    key === "$ref" && typeof value === "string" ? KEPT.test(value) : keepsReferences(value)
+  );
 }
 
 function isSlow(schema: unknown): boolean {

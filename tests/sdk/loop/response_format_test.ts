@@ -56,3 +56,14 @@ Deno.test("formatProblems() checks every keyword of a schema without them", asyn
   );
   assert((await problems({ oneOf: [{ type: "number" }, { minimum: 0 }] }, 1)).length > 0);
 });
+
+Deno.test("formatProblems() refuses no answer because a schema refers to a part that it does not check", async () => {
+  const schema = {
+    oneOf: [{ type: "object", properties: { k: { type: "string", pattern: "^a" } } }, { type: "null" }],
+    $defs: { again: { $ref: "#/oneOf/0/properties/k" } },
+    properties: { other: { $ref: "#/$defs/again" } },
+  };
+  const format = { type: "json_schema", schema } as const;
+  assertEquals(await formatProblems(format, '{"k":"a","other":"a"}'), []);
+  assertEquals((await formatProblems(format, "{")).length, 1);
+});
