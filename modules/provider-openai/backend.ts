@@ -1,6 +1,6 @@
 /** OpenAI's API, and servers with the same API: sends requests with OpenAI's client. */
 import { OpenAI } from "openai";
-import { isObject, type JsonObject, LLMError, type ModelInfo } from "preamp/base";
+import { isObject, jsonEqual, type JsonObject, LLMError, type ModelInfo } from "preamp/base";
 import {
   AnswerBlocks,
   type AssistantPart,
@@ -82,7 +82,8 @@ export class OpenAIBackend implements Backend {
 
   /**
    * Sends a request. A parameter that the server refuses is left out, now and in later requests. A maximum of
-   * the answer that is too large for the server is lowered.
+   * the answer that is too large for the server is lowered. A refusal that changes nothing in the request is
+   * an error.
    */
   async send(request: WireRequest, io: CallIo): Promise<BackendAnswer> {
     let call = request.context as CallSettings; // set by toRequest
@@ -98,7 +99,9 @@ export class OpenAIBackend implements Backend {
         const isLower = limit !== undefined && limit >= MIN_OUTPUT_TOKENS && limit < call.max_output_tokens;
         if (isLower) call = { ...call, max_output_tokens: limit };
         else if (!this.#learn(error, current.body, call.model)) throw error;
-        current = this.toRequest(call);
+        const corrected = this.toRequest(call);
+        if (jsonEqual(corrected.body, current.body)) throw error;
+        current = corrected;
       }
     }
   }

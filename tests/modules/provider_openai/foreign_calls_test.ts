@@ -90,3 +90,48 @@ Deno.test("items of answers that the server does not take back are left out", as
     assertEquals(local.requests.map(({ body }) => (body.input as JsonObject[]).length), [1, 4, 3]);
   }
 });
+
+/** Resolves when `count` requests have arrived; then all of them are answered. */
+function gate(count: number): () => Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return () => {
+    if (--count === 0) resolve();
+    return promise;
+  };
+}
+
+Deno.test("a refusal of a request that was corrected already is an error", async () => {
+  const refusal = (message: string) => () => Response.json({ error: { message } }, { status: 400 });
+  for (
+    const message of [
+      "Tool call id was toolu_01A but must be a-z, A-Z, 0-9, with a length of 9.",
+      "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",
+    ]
+  ) {
+    await using local = await mounted(refusal(message));
+    const error = await local.ask(HISTORY).catch((error) => error);
+    assertEquals([error.type, error.message, local.requests.length], ["InvalidRequestError", message, 2]);
+    await local.ask(HISTORY).catch(() => {});
+    assertEquals(local.requests.length, 3); // it was sent at once as the server had wanted it
+    await using other = await mounted(refusal(message));
+    await other.ask("Hi").catch(() => {});
+    assertEquals(other.requests.length, 1); // nothing in it could be the reason
+  }
+});
+
+Deno.test("calls at the same time are each sent again with what one of them has learnt", async () => {
+  const both = gate(2);
+  await using local = await mounted(async ({ body }, count) => {
+    if (count < 2) await both();
+    if (body.temperature === undefined) return Response.json(completion({ content: "Hi" }));
+    const message = "Unsupported parameter: 'temperature' is not supported with this model.";
+    return Response.json({ error: { message, param: "temperature" } }, { status: 400 });
+  });
+  const ask = () => local.ask("Hi", { model: "local", temperature: 0.5 });
+  const answers = await Promise.all([ask(), ask()]);
+  assertEquals(answers.map(({ degradation }) => degradation?.requested), [
+    "temperature 0.5",
+    "temperature 0.5",
+  ]);
+  assertEquals(local.requests.map(({ body }) => body.temperature), [0.5, 0.5, undefined, undefined]);
+});
