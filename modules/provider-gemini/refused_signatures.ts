@@ -10,14 +10,18 @@ const REFUSAL = /(?:corrupted|invalid) thought.?signature/i;
 export class RefusedSignatures {
   readonly #refused = new Set<string>();
 
-  /** Notes all signatures of a refused request. Returns false when the error is another one. */
+  /**
+   * Notes all signatures of a refused request. Returns false when the error is another one, or the request
+   * has no signature.
+   */
   learn(error: unknown, contents: readonly Content[]): boolean {
     if (!isObject(error) || error.status !== 400 || !REFUSAL.test(String(error.message))) return false;
-    const known = this.#refused.size;
-    for (const { thoughtSignature } of contents.flatMap(({ parts }) => parts)) {
-      if (thoughtSignature && thoughtSignature !== NO_SIGNATURE) this.#refused.add(thoughtSignature);
-    }
-    return this.#refused.size > known;
+    const sent = contents.flatMap(({ parts }) =>
+      parts.flatMap(({ thoughtSignature }) => thoughtSignature ?? [])
+    );
+    const signatures = sent.filter((signature) => signature !== NO_SIGNATURE);
+    for (const signature of signatures) this.#refused.add(signature);
+    return signatures.length > 0;
   }
 
   /** Returns contents without refused signatures. From Gemini 3 on, a call needs one: that of no check. */

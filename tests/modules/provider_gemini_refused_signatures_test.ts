@@ -56,3 +56,25 @@ for (const stream of [true, false]) {
     ]);
   });
 }
+
+Deno.test("calls at the same time are each sent again without the signature that was refused", async () => {
+  const { promise: both, resolve } = Promise.withResolvers<void>();
+  let arrived = 0;
+  await using server = fakeServer(async ({ body }) => {
+    if (!signaturesOf(body).includes("b2xk")) return Response.json(response([{ text: "Hi." }], "STOP"));
+    if (++arrived === 2) resolve();
+    await both;
+    return Response.json(errorBody(400, "INVALID_ARGUMENT", "Corrupted thought signature."), { status: 400 });
+  });
+  const coordinator = new TestCoordinator();
+  await mount(coordinator, { api_key: "k", base_url: server.url, max_retries: 0 });
+  const block = { type: "text", text: "Yes?", thought_signature: "b2xk" };
+  const messages: Message[] = [
+    USER,
+    { role: "assistant", content: [{ ...block, provider: `gemini@${new URL(server.url).host}` }] },
+    USER,
+  ];
+  const provider = coordinator.providers.gemini!;
+  await Promise.all([provider.complete({ messages }), provider.complete({ messages })]);
+  assertEquals(server.requests.map(({ body }) => signaturesOf(body)), [["b2xk"], ["b2xk"], [], []]);
+});
