@@ -11,6 +11,7 @@ import {
   type Backend,
   type BackendAnswer,
   type CallIo,
+  type CallSettings,
   connectionError,
   type ListedModel,
   type ProviderSettings,
@@ -29,7 +30,7 @@ const MAX_CONTINUATIONS = 5;
 export function createBackend(settings: ProviderSettings): Backend {
   const refused = new RefusedThinking();
   return {
-    toRequest,
+    toRequest: (call) => toRequest(refused.without(call)),
     toError,
     send: (request, io) => send(request, io, settings, refused),
     listModels: (io) => listModels(io, settings),
@@ -54,7 +55,7 @@ function clientOf(
 }
 
 async function send(
-  { body }: WireRequest,
+  wire: WireRequest,
   io: CallIo,
   settings: ProviderSettings,
   refused: RefusedThinking,
@@ -68,23 +69,33 @@ async function send(
       ? await readStream(await api.create({ ...params, stream: true }, { signal }), onDelta, offset)
       : checked(await api.create(params, { signal }));
   };
-  let params = body as unknown as Anthropic.MessageCreateParamsNonStreaming; // made by `toRequest`
+  let call = refused.without(wire.context as CallSettings); // set by toRequest
+  let request = call === wire.context ? wire : toRequest(call); // an earlier attempt may have learnt
   for (;;) {
-    params = refused.without(params);
-    const message = await create(params).catch((error) => {
-      if (!refused.learn(error, params)) throw error;
-      return create(params = refused.without(params));
-    });
-    messages.push(message);
-    if (message.stop_reason !== "pause_turn" || messages.length > MAX_CONTINUATIONS) {
-      return toAnswer(messages);
+    try {
+      messages.push(await create(withAnswered(request, messages)));
+    } catch (error) {
+      if (!refused.learn(error, call)) throw error;
+      request = toRequest(call = refused.without(call));
+      continue;
     }
-    // the API's own blocks; it sends empty texts but refuses them
-    const content = message.content.filter(({ type, text }) =>
-      type !== "text" || String(text).trim() !== ""
-    ) as unknown as Anthropic.ContentBlockParam[];
-    params = { ...params, messages: [...params.messages, { role: "assistant", content }] };
+    if (messages.at(-1)!.stop_reason !== "pause_turn" || messages.length > MAX_CONTINUATIONS) {
+      return { ...toAnswer(messages), degradation: request.degradation };
+    }
   }
+}
+
+/** Returns a request to continue an answer: the API's own blocks; it sends empty texts but refuses them. */
+function withAnswered(
+  { body }: WireRequest,
+  answered: readonly WireMessage[],
+): Anthropic.MessageCreateParamsNonStreaming {
+  const params = body as unknown as Anthropic.MessageCreateParamsNonStreaming; // made by `toRequest`
+  const messages = answered.map(({ content }) => ({
+    role: "assistant",
+    content: content.filter(({ type, text }) => type !== "text" || String(text).trim() !== ""),
+  })) as unknown as Anthropic.MessageParam[];
+  return { ...params, messages: [...params.messages, ...messages] };
 }
 
 function checked(value: unknown): WireMessage {

@@ -2,10 +2,9 @@
  * Thinking that the API refuses to take back: newer models check that nothing before a block of thinking has
  * changed, such as by a compaction, another set of tools or another account.
  */
-import type { Anthropic } from "@anthropic-ai/sdk";
 import { isObject } from "preamp/base";
-
-type Body = Anthropic.MessageCreateParamsNonStreaming;
+import type { CallSettings, Conversation, NativePart } from "preamp/provider";
+import { isThinking } from "./to_request.ts";
 
 const REFUSAL = /invalid `?signature`? in `?thinking`? block|thinking`? blocks .{0,80}cannot be modified/i;
 
@@ -15,44 +14,32 @@ export class RefusedThinking {
   readonly #refused = new Set<unknown>();
 
   /**
-   * Notes all thinking in a refused request: blocks after a refused one are refused, too. Returns false when
-   * the error is another one.
+   * Notes all thinking of a refused call: blocks after a refused one are refused, too. Returns false when the
+   * error is another one, or the call has no thinking.
    */
-  learn(error: unknown, body: Body): boolean {
+  learn(error: unknown, { conversation }: CallSettings): boolean {
     if (!isObject(error) || error.status !== 400 || !REFUSAL.test(String(error.message))) return false;
-    const known = this.#refused.size;
-    for (const { content } of body.messages) {
-      for (const block of typeof content === "string" ? [] : content) {
-        if (isThinking(block)) this.#refused.add(markOf(block));
-      }
-    }
-    return this.#refused.size > known;
+    const thinking = conversation.turns.flatMap(({ parts }) => [...parts].filter(isThinking));
+    for (const part of thinking) this.#refused.add(markOf(part));
+    return thinking.length > 0;
   }
 
-  /** Returns a body without refused thinking. A budget needs the thinking of the turn, and goes with it. */
-  without(body: Body): Body {
-    if (this.#refused.size === 0) return body;
-    const { thinking, ...rest } = body;
-    const messages = body.messages.map((message) =>
-      message.role !== "assistant" || typeof message.content === "string" ? message : {
-        ...message,
-        content: message.content.filter((block) => !isThinking(block) || !this.#refused.has(markOf(block))),
-      }
+  /** Returns a call without refused thinking; the same call when it has none. */
+  without(call: CallSettings): CallSettings {
+    const { conversation } = call;
+    const isRefused = (part: Conversation["turns"][number]["parts"][number]) =>
+      isThinking(part) && this.#refused.has(markOf(part));
+    if (!conversation.turns.some(({ parts }) => parts.some(isRefused))) return call;
+    const turns = conversation.turns.map((turn) =>
+      turn.role === "user" ? turn : { ...turn, parts: turn.parts.filter((part) => !isRefused(part)) }
     );
     return {
-      ...rest,
-      ...(thinking && thinking.type !== "enabled" ? { thinking } : {}),
-      messages: messages.filter(({ content }) => content.length > 0),
+      ...call,
+      conversation: { ...conversation, turns: turns.filter(({ parts }) => parts.length > 0) },
     };
   }
 }
 
-type Thinking = Anthropic.ThinkingBlockParam | Anthropic.RedactedThinkingBlockParam;
-
-function isThinking(block: Anthropic.ContentBlockParam): block is Thinking {
-  return block.type === "thinking" || block.type === "redacted_thinking";
-}
-
-function markOf(block: Thinking): string {
-  return block.type === "thinking" ? block.signature : block.data;
+function markOf({ block: { signature, data } }: NativePart): unknown {
+  return signature ?? data;
 }

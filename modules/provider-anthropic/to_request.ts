@@ -8,6 +8,7 @@ import {
   type Conversation,
   Degradations,
   type MediaPart,
+  type NativePart,
   textOfFile,
   type TextPart,
   type ToolResultPart,
@@ -49,7 +50,7 @@ export function toRequest(call: CallSettings): WireRequest {
   };
   keepLastBreakpoints(body);
   // the SDK's interfaces have no index signature
-  return { body: body as unknown as JsonObject, degradation: degradations.merged() };
+  return { body: body as unknown as JsonObject, degradation: degradations.merged(), context: call };
 }
 
 /**
@@ -78,7 +79,8 @@ function withoutOpenCalls(parts: readonly AssistantPart[]): readonly AssistantPa
   return parts.filter((part) => part.type !== "native" || !open.has(part.block));
 }
 
-function isThinking(part: AssistantPart): boolean {
+/** Returns whether a part is a block of thinking, as it was received. */
+export function isThinking(part: UserPart | AssistantPart): part is NativePart {
   return part.type === "native" && /^(redacted_)?thinking$/.test(String(part.block.type));
 }
 

@@ -59,8 +59,76 @@ Deno.test("complete() leaves out thinking that the API refuses, then and later, 
     "adaptive",
     "adaptive",
     "adaptive",
-    undefined,
+    "enabled",
   ]);
+});
+
+Deno.test("complete() leaves the budget out, with a degradation, only in the turn whose thinking was refused", async () => {
+  await using server = fakeServer(({ body }) => {
+    if (signaturesOf(body).includes("old")) {
+      const error = { type: "invalid_request_error", message: ERROR };
+      return Response.json({ type: "error", error }, { status: 400 });
+    }
+    return Response.json(message([{ type: "text", text: "Hi." }]));
+  });
+  const coordinator = new TestCoordinator();
+  const config = { api_key: "k", base_url: server.url, max_retries: 0, thinking_budget: 2000 };
+  await mount(coordinator, { ...config, model: "claude-haiku-4-5" });
+  const own = {
+    type: "thinking",
+    thinking: "",
+    signature: "old",
+    provider: `anthropic@${new URL(server.url).host}`,
+  };
+  const history: Message[] = [
+    USER,
+    { role: "assistant", content: [own, { type: "tool_call", id: "call_1", name: "lookup", input: {} }] },
+    { role: "tool", tool_call_id: "call_1", name: "lookup", content: "found" },
+  ];
+  const ask = () => coordinator.providers.anthropic!.complete({ messages: history });
+  const first = [await ask(), await ask()];
+  history.push({ role: "assistant", content: first[0]!.content }, USER);
+  const later = await ask();
+  const degradation = {
+    requested: "thinking_budget 2000",
+    actual: "left out",
+    reason: "the turn began without thinking",
+  };
+  assertEquals([...first, later].map((answer) => answer.degradation), [degradation, degradation, undefined]);
+  assertEquals(server.requests.map(({ body }) => (body.thinking as JsonObject | undefined)?.type), [
+    "enabled",
+    undefined,
+    undefined,
+    "enabled",
+  ]);
+});
+
+Deno.test("calls at the same time are each sent again without the thinking that was refused", async () => {
+  const { promise: both, resolve } = Promise.withResolvers<void>();
+  let arrived = 0;
+  await using server = fakeServer(async ({ body }) => {
+    if (!signaturesOf(body).includes("old")) return Response.json(message([{ type: "text", text: "Hi." }]));
+    if (++arrived === 2) resolve();
+    await both;
+    const error = { type: "invalid_request_error", message: ERROR };
+    return Response.json({ type: "error", error }, { status: 400 });
+  });
+  const coordinator = new TestCoordinator();
+  await mount(coordinator, { api_key: "k", base_url: server.url, max_retries: 0 });
+  const own = {
+    type: "thinking",
+    thinking: "",
+    signature: "old",
+    provider: `anthropic@${new URL(server.url).host}`,
+  };
+  const messages: Message[] = [
+    USER,
+    { role: "assistant", content: [own, { type: "text", text: "Yes?" }] },
+    USER,
+  ];
+  const provider = coordinator.providers.anthropic!;
+  await Promise.all([provider.complete({ messages }), provider.complete({ messages })]);
+  assertEquals(server.requests.map(({ body }) => signaturesOf(body)), [["old"], ["old"], [], []]);
 });
 
 Deno.test("complete() sends a request once that is refused for a signature without any thinking in it", async () => {
