@@ -18,7 +18,7 @@ import {
   type WireRequest,
   withoutVariables,
 } from "preamp/provider";
-import { readStream, toAnswer, type WireMessage } from "./from_response.ts";
+import { parse, readStream, toAnswer, type WireMessage } from "./from_response.ts";
 import { RefusedThinking } from "./refused_thinking.ts";
 import { toRequest } from "./to_request.ts";
 
@@ -98,7 +98,9 @@ function withAnswered(
   return { ...params, messages: [...params.messages, ...messages] };
 }
 
-function checked(value: unknown): WireMessage {
+/** @param answer The message, or its text when the media type is not that of JSON, such as behind a proxy. */
+function checked(answer: unknown): WireMessage {
+  const value = typeof answer === "string" ? parse(answer) : answer;
   const isBlock = (block: unknown) => isObject(block) && typeof block.type === "string";
   if (
     isObject(value) && Array.isArray(value.content) && value.content.every(isBlock) && isObject(value.usage)

@@ -189,11 +189,12 @@ function withoutNulls(fields: JsonObject): JsonObject {
   );
 }
 
-function parse(text: string): unknown {
+/** Returns the value of a text; an empty object when it is not JSON. */
+export function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    return {}; // of a tool that the server ran
+    return {};
   }
 }
 

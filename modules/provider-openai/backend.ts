@@ -141,9 +141,7 @@ export class OpenAIBackend implements Backend {
     const stream = body.stream === true;
     const sent = this.#client(io).post<unknown>(path, { body, signal: io.signal, stream });
     const response = await sent.asResponse();
-    const media_type = response.headers.get("content-type") ?? "";
-    const is_json = /\bjson\b/i.test(media_type);
-    if (/\bhtml\b/i.test(media_type)) answer.readWhole(undefined); // a page of another server: no answer
+    const is_json = /\bjson\b/i.test(response.headers.get("content-type") ?? "");
     if (stream && !is_json) {
       for await (const event of await sent as AsyncIterable<unknown>) answer.readEvent(event);
     } else answer.readWhole(stream ? await response.json() : parsed(await sent)); // the server does not stream

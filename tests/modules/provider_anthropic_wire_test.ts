@@ -364,7 +364,6 @@ const ODD: Readonly<Record<string, readonly string[]>> = {
   "a delta that is not text": [START, blockStart(0, TEXT_BLOCK), textDelta(0, 7), END],
   "a block that is null": [START, blockStart(0, null), END],
   "a message that is null": [event({ type: "message_start", message: null }), END],
-  "a page of HTML": ["<!doctype html><p>Sign in"],
   "nothing": [],
 };
 

@@ -332,7 +332,7 @@ for (const [status, error, { message = error, retryable = false, ...expected }] 
 Deno.test("complete() reads an answer that is not JSON", async () => {
   const page = () => new Response("<html>proxy</html>", { status: 502 });
   assertEquals((await failureOf(complete(page, false))).message, "<html>proxy</html>");
-  const ok = await failureOf(complete(() => new Response("<html>proxy</html>"), true));
+  const ok = await failureOf(complete(() => new Response("proxy"), true));
   assertEquals(ok.type, "StreamError");
-  assertStringIncludes(ok.message, "a line is not a JSON object: <html>proxy</html>");
+  assertStringIncludes(ok.message, "a line is not a JSON object: proxy");
 });

@@ -13,6 +13,11 @@ import type { ProviderSettings } from "./settings.ts";
  */
 const ENDED = "the attempt has ended";
 
+/** Bytes of white space and of a byte order mark. */
+const BLANK: ReadonlySet<number> = new Set([...new TextEncoder().encode("\t\n\r \ufeff")]);
+/** First byte of a page of HTML; no answer in JSON or in events begins with it. */
+const PAGE_BEGIN = 0x3c;
+
 export interface AttemptOptions {
   readonly clock: Clock;
   readonly settings: Pick<
@@ -89,7 +94,27 @@ export class Attempt {
     const response = await fetch(input, { ...init, redirect: "manual" });
     this.#refuseRedirect(input, response);
     this.#onChunk(0);
-    return withWatchedBody(response, (chunk) => this.#onChunk(chunk.byteLength));
+    let begun = !response.ok; // a page with an error is read for its message
+    return withWatchedBody(response, (chunk) => {
+      if (!begun) begun = this.#hasBegun(input, chunk);
+      this.#onChunk(chunk.byteLength);
+    });
+  }
+
+  /**
+   * Returns whether a chunk has more than white space. Aborts when the body is a page, such as of a proxy:
+   * the media type does not say so, because proxies also label answers as pages.
+   */
+  #hasBegun(input: Parameters<typeof fetch>[0], chunk: Uint8Array): boolean {
+    const first = chunk.find((byte) => !BLANK.has(byte));
+    if (first === PAGE_BEGIN) {
+      const { origin, pathname } = new URL(input instanceof Request ? input.url : input);
+      const message =
+        `Cannot read the answer: ${origin}${pathname} answers with a page of HTML; check base_url`;
+      this.#abort.abort(new LLMError("InvalidRequestError", message));
+      this.#abort.signal.throwIfAborted();
+    }
+    return first !== undefined;
   }
 
   /** The plan states where its requests go: another address would get the plan's headers and the history. */

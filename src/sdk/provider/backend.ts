@@ -75,7 +75,7 @@ export interface CallIo {
   readonly signal: AbortSignal;
   /**
    * `fetch` for the vendor's client. It restarts the idle timeout with every received chunk, and stops a
-   * response with too many bytes.
+   * response with too many bytes, or with a page of HTML where the status says success.
    */
   readonly fetch: typeof fetch;
   /** Receives the deltas of a streamed answer; absent when the answer is not streamed. */
