@@ -4,7 +4,7 @@
  */
 import type { TierAnswer } from "../policy/authorise.ts";
 import type { Policy } from "../policy/policy.ts";
-import { defaultPolicy } from "../policy/policy_schema.ts";
+import { defaultPolicy } from "../policy/settings.ts";
 import type { Redactor } from "../policy/redact.ts";
 import { readVariable } from "../process/environment.ts";
 import { systemClock } from "../process/system_clock.ts";

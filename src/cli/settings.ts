@@ -7,14 +7,14 @@ import { mergeAll } from "../plan/merge.ts";
 import { entriesOfKeys } from "../policy/api_keys.ts";
 import { policyFromData } from "../policy/parse_policy.ts";
 import type { Policy } from "../policy/policy.ts";
-import { isFolderPath } from "../policy/setting_types.ts";
 import {
   commaSeparated,
   OUTSIDE_SETTINGS,
   type OutsideSetting,
   settingsToData,
   valuesOf,
-} from "../policy/policy_schema.ts";
+} from "../policy/settings.ts";
+import { isFolderPath } from "../policy/setting_types.ts";
 import { errorMessage, hasCode, type PreampError } from "../sdk/errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { describeStore, openStore, parseStoreName, type Store, type StoreName } from "../store/store.ts";

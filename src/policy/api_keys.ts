@@ -3,12 +3,21 @@
  * all of them. Independent of HTTP.
  */
 import { nodeCrypto } from "../sdk/digest.ts";
-import type { ApiKeyEntry } from "./policy.ts";
 import type { SettingType } from "./setting_types.ts";
 import { fitting, object, text } from "../plan/check/field_checks.ts";
 import { checkKeys, type Findings } from "../sdk/findings.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { describe, type Path } from "../sdk/value_path.ts";
+
+/** A key that may call the API. */
+export interface ApiKeyEntry {
+  /** Displayed as `key:NAME`; also the namespace of what its holder creates. */
+  name: string;
+  /** Lower-case hex SHA-256 of the key. */
+  sha256: string;
+  /** Name of an entry of `policies`. */
+  policy?: string;
+}
 
 export interface KeyHolder {
   /** Displayed as `key:NAME`. */

@@ -24,7 +24,8 @@ import {
   excessPermissions,
   fullPermissions,
 } from "./effective_permissions.ts";
-import { combineLimits, type Origin, type Policy, trustOf } from "./policy.ts";
+import { combineLimits } from "./limits.ts";
+import { type Origin, type Policy, trustOf } from "./policy.ts";
 import { isTrustedInline, sourceProblem, sourceRules } from "./source_rules.ts";
 
 export interface AuthoriseOptions {

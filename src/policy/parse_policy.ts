@@ -4,7 +4,7 @@ import { checkKeys, Findings } from "../sdk/findings.ts";
 import { documentError, type Locate, toDetail } from "../plan/check/findings.ts";
 import { describe, type Path } from "../sdk/value_path.ts";
 import type { Policy, PolicyOverlay } from "./policy.ts";
-import { defaultPolicy, OVERLAY_SECTIONS, SECTIONS, SINGLES } from "./policy_schema.ts";
+import { defaultPolicy, OVERLAY_SECTIONS, SECTIONS, SINGLES } from "./settings.ts";
 import type { SettingTypes } from "./setting_types.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 

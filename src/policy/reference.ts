@@ -2,7 +2,7 @@
  * Generates the documentation of the settings from the table: a `preamp.yaml` with every default, and a
  * Markdown page.
  */
-import { ALL_SETTINGS, OVERLAY_SECTIONS, type Setting, valuesOf } from "./policy_schema.ts";
+import { ALL_SETTINGS, OVERLAY_SECTIONS, type Setting, valuesOf } from "./settings.ts";
 
 /** Settings under one top-level key. The name is empty for settings that are top-level keys themselves. */
 interface Section {

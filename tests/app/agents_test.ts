@@ -1,6 +1,6 @@
 /** Tests of a plan's agents, which `check` and `create` authorise before the plan runs. */
 import { createRuntime } from "../../src/app/runtime.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { agentPlans } from "../../src/app/agent_plans.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";

@@ -6,7 +6,7 @@ import { Plans } from "../../src/app/plan_service.ts";
 import type { Loader } from "../../src/loader/loader.ts";
 import { SourceOverrides } from "../../src/app/source_overrides.ts";
 import { specsOf } from "../../src/policy/authorise.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import { Redactor } from "../../src/policy/redact.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";

@@ -1,6 +1,6 @@
 /** `model` of a request: which plan runs on it, and who may choose it. */
 import { createRuntime } from "../../src/app/runtime.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import type { Caller, Run, RunRequest } from "../../src/runs/types.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type { Coordinator, JsonObject } from "../../src/sdk/types.ts";

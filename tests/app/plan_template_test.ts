@@ -3,7 +3,7 @@ import { LazyLoader, LazySandbox } from "../../src/app/lazy_imports.ts";
 import { createModuleTable } from "../../src/app/module_table.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";
 import { SourceOverrides } from "../../src/app/source_overrides.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import { Redactor } from "../../src/policy/redact.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import type { JsonObject, ModuleSpec } from "../../src/sdk/types.ts";

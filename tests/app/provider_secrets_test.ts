@@ -1,6 +1,6 @@
 /** The keys of real providers: sent to the vendor's own address, and in no output. */
 import { createRuntime } from "../../src/app/runtime.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";

@@ -3,7 +3,7 @@ import { LazyLoader, LazySandbox } from "../../src/app/lazy_imports.ts";
 import { UrlModules } from "../../src/app/remote_modules.ts";
 import type { Loader } from "../../src/loader/loader.ts";
 import type { LoadContext, ModuleBundle } from "../../src/loader/types.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
 import type { ModuleSpec } from "../../src/sdk/plan.ts";
 import { assertEquals } from "../assert.ts";

@@ -1,6 +1,6 @@
 /** A kernel session for a bench: modules are objects, time is real, and entries are kept in memory. */
 import { systemClock } from "../../src/process/system_clock.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import { RunLimitGuard } from "../../src/kernel/run_limits.ts";
 import type { DraftEntry, Entry, Host } from "../../src/kernel/host.ts";
 import { Session } from "../../src/kernel/session/session.ts";

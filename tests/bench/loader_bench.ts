@@ -9,7 +9,7 @@ import * as esbuild from "esbuild-wasm/esm/browser.js";
 import { createBundlerProcess } from "../../src/loader/bundler/bundler_process.ts";
 import { linkModule } from "../../src/loader/link.ts";
 import type { Bundler, LoadContext, LoadSpec } from "../../src/loader/types.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import { type Cell, compare, print, report, tableOf, timed } from "./figures.ts";
 import { loaderOf, type TestLoader } from "../support/loader.ts";
 import { residentMb } from "./processes.ts";

@@ -1,7 +1,7 @@
 /** Complete runs in this process, with a memory store and limits that no bench reaches. */
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Entry } from "../../src/kernel/host.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import type { Caller, Run } from "../../src/runs/types.ts";
 import type { HostClock } from "../../src/kernel/host.ts";
 import type { JsonObject } from "../../src/sdk/types.ts";

@@ -3,7 +3,7 @@
  * reaches.
  */
 import { createRuntime } from "../../src/app/runtime.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import type { Caller, Run, RunHandle } from "../../src/runs/types.ts";
 import type { JsonObject } from "../../src/sdk/types.ts";
 import { MemoryStore } from "../../src/store/memory.ts";

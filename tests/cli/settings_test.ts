@@ -1,5 +1,5 @@
 import { readArguments, UsageError } from "../../src/cli/arguments.ts";
-import { OUTSIDE_SETTINGS } from "../../src/policy/policy_schema.ts";
+import { OUTSIDE_SETTINGS } from "../../src/policy/settings.ts";
 import { openSettingsStore, readSettings, withSettings } from "../../src/cli/settings.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { systemIo } from "../../src/cli/terminal/io.ts";

@@ -2,7 +2,7 @@
  * Every built-in module gives the same run, with the same entries, when it is loaded by path into a child
  * process. Providers of real models are left out: their vendors' clients are parts of the program.
  */
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { VENDORS } from "./providers/fake_vendor.ts";

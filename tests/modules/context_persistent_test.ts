@@ -3,7 +3,7 @@ import { errorCode, type JsonObject } from "preamp";
 import { testContext, TestCoordinator } from "preamp/testing";
 import * as contextPersistent from "../../modules/context-persistent/mod.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import { MemoryStore } from "../../src/store/memory.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";

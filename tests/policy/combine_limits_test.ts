@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { assert, assertEquals } from "../assert.ts";
 import { compareDecimal } from "../../src/sdk/money.ts";
-import { combineLimits } from "../../src/policy/policy.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { combineLimits } from "../../src/policy/limits.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 
 const POLICY = defaultPolicy().limits;
 const FIVE = {

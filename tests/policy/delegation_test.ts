@@ -5,7 +5,7 @@ import type { FilePath } from "../../src/plan/permissions/permission_block.ts";
 import { PERMISSION_KINDS } from "../../src/sdk/plan.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
 import { authorise, authoriseWithin } from "../../src/policy/authorise.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import { excessPermissions, grantedAnywhere } from "../../src/policy/effective_permissions.ts";
 import { errorCode } from "../../src/sdk/errors.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";

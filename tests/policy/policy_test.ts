@@ -1,7 +1,8 @@
 import { DOCUMENT_LIMITS } from "../../src/plan/parse/document_limits.ts";
 import { parsePolicy, policyFromData } from "../../src/policy/parse_policy.ts";
-import { documentLimits, policyFor } from "../../src/policy/policy.ts";
-import { defaultPolicy, OUTSIDE_SETTINGS, settingsToData } from "../../src/policy/policy_schema.ts";
+import { documentLimits } from "../../src/policy/limits.ts";
+import { policyFor } from "../../src/policy/policy.ts";
+import { defaultPolicy, OUTSIDE_SETTINGS, settingsToData } from "../../src/policy/settings.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { detailAt, refusal } from "../support/plans.ts";
 

@@ -1,5 +1,5 @@
 import { parsePolicy } from "../../src/policy/parse_policy.ts";
-import { ALL_SETTINGS, defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { ALL_SETTINGS, defaultPolicy } from "../../src/policy/settings.ts";
 import { exampleDocument, referencePage } from "../../src/policy/reference.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 

@@ -9,8 +9,8 @@ import {
   type SourceUse,
 } from "../../src/policy/source_rules.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
 import type { Origin } from "../../src/policy/policy.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 
 function rules(origin: Origin, entry: string, modules: { allow?: string[]; private_hosts?: string[] } = {}) {
   const policy = defaultPolicy();

@@ -2,7 +2,7 @@ import { compilePlan } from "../../src/plan/compile.ts";
 import { authorise, type TierAnswer } from "../../src/policy/authorise.ts";
 import type { Tier } from "../../src/plan/check/check_spec.ts";
 import type { Origin } from "../../src/policy/policy.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { refusal } from "../support/plans.ts";
 

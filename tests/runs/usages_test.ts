@@ -1,6 +1,6 @@
 /** Usage of a session's requests is stored until the next compaction and given to the next run's context. */
 import { createRuntime } from "../../src/app/runtime.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { MemoryStore } from "../../src/store/memory.ts";
 import { assert, assertEquals } from "../assert.ts";

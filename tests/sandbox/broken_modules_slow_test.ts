@@ -3,7 +3,7 @@
  * late, never or twice, in modules that run in processes and in workers, while another guest watches. Nothing
  * here catches what the host leaves behind: an unhandled error ends `deno test` itself.
  */
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import { createPreamp, type Preamp, type PreampOptions } from "../../src/server/mod.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { someOf } from "../support/cases.ts";

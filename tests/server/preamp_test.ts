@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { createPreamp, type PreampOptions } from "../../src/server/mod.ts";
 import { hashKey } from "../../src/policy/api_keys.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import { bodyOf, problemOf, readEvents } from "../support/http.ts";
 
 const PLAN = {

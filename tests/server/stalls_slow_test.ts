@@ -2,7 +2,7 @@
  * Tests that no module blocks the server's thread: data from modules is limited with an error that names the
  * limit, and long work yields.
  */
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
 import { assert, assertMatch } from "../assert.ts";
 import { busyTime } from "../support/busy_time.ts";

@@ -6,7 +6,7 @@
 import type { HostClock } from "../../src/kernel/host.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Runtime } from "../../src/app/types.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import type { Caller, CreateOptions, RunRequest } from "../../src/runs/types.ts";
 import type { ChatRequest, Module } from "../../src/sdk/types.ts";
 import { textOf } from "../../src/sdk/mod.ts";

@@ -2,7 +2,7 @@
 import { createLoader, type Loader, type LoaderOptions } from "../../src/loader/loader.ts";
 import type { LoadContext, LoadedModule, LoadSpec } from "../../src/loader/types.ts";
 import type { Policy } from "../../src/policy/policy.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import { parseSource } from "../../src/plan/source/source.ts";
 
 export { refusal } from "./plans.ts";

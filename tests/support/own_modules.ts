@@ -6,7 +6,7 @@ import { assertEquals } from "../assert.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Runtime } from "../../src/app/types.ts";
 import type { Entry } from "../../src/kernel/host.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 import type { Caller, Run } from "../../src/runs/types.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 

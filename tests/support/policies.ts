@@ -3,7 +3,7 @@ import type { JsonObject } from "../../src/sdk/json.ts";
 import { type CompiledPlan, compilePlan } from "../../src/plan/compile.ts";
 import { authorise, type AuthoriseOptions, type Grants } from "../../src/policy/authorise.ts";
 import type { Policy } from "../../src/policy/policy.ts";
-import { defaultPolicy } from "../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
 
 export const BUILTINS: ReadonlySet<string> = new Set([
   "loop-streaming",

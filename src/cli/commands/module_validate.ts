@@ -12,7 +12,7 @@ import { validateInProcess } from "../../app/validation/process.ts";
 import { MODULE_TYPES, typeOfId } from "../../app/validation/export_checks.ts";
 import { type Check, failed, passed } from "../../kernel/mounting/module_checks.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
-import { commaSeparated } from "../../policy/policy_schema.ts";
+import { commaSeparated } from "../../policy/settings.ts";
 import { errorCode, errorMessage } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";

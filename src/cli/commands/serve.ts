@@ -1,5 +1,5 @@
 /** `preamp serve`: serves the HTTP API. By default it listens on loopback and requires a key. */
-import { defaultPolicy } from "../../policy/policy_schema.ts";
+import { defaultPolicy } from "../../policy/settings.ts";
 import { processRedactor, type Redactor } from "../../policy/redact.ts";
 import { NamedPlans } from "../../app/named_plans.ts";
 import { addressKind } from "../../plan/permissions/ip_address.ts";

@@ -1,5 +1,5 @@
 /** How the effect of a setting is shown, and the tests of a table of effects. */
-import { ALL_SETTINGS, OVERLAY_SECTIONS } from "../../../src/policy/policy_schema.ts";
+import { ALL_SETTINGS, OVERLAY_SECTIONS } from "../../../src/policy/settings.ts";
 import type { JsonObject } from "../../../src/sdk/types.ts";
 import { assertEquals } from "../../assert.ts";
 import { serverWith, type SettingServer, type Where } from "./kit.ts";

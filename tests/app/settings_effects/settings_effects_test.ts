@@ -3,7 +3,7 @@
  * of a key where it may be there. The rows are compared with the table of settings: a setting without a row
  * fails, and so a setting without effect cannot be added.
  */
-import { ALL_SETTINGS } from "../../../src/policy/policy_schema.ts";
+import { ALL_SETTINGS } from "../../../src/policy/settings.ts";
 import { assertEquals } from "../../assert.ts";
 import { ACCESS } from "./access.ts";
 import { testEffects } from "./effect.ts";

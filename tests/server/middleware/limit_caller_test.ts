@@ -2,7 +2,7 @@ import { assertEquals, assertThrows } from "../../assert.ts";
 import { createRateLimiter } from "../../../src/server/middleware/limit_caller.ts";
 import { callerBounds } from "../../../src/server/mod.ts";
 import { DOCUMENT_LIMITS } from "../../../src/plan/parse/document_limits.ts";
-import { defaultPolicy } from "../../../src/policy/policy_schema.ts";
+import { defaultPolicy } from "../../../src/policy/settings.ts";
 import { problemOf, testApp } from "../../support/http.ts";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 

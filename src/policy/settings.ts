@@ -1,10 +1,10 @@
 /**
  * Defines every setting of `preamp.yaml` in one table: meaning, unit, default and range. Parsing, flags,
  * variables, defaults, `preamp help serve`, `preamp config example` and the page of settings are made from
- * it. Names and types are those of `Policy`.
+ * it. The limits are in limits.ts, the types of values in setting_types.ts; names are those of `Policy`.
  */
-import { DOCUMENT_LIMITS } from "../plan/parse/document_limits.ts";
 import { apiKeys } from "./api_keys.ts";
+import { LIMITS } from "./limits.ts";
 import type { Policy } from "./policy.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import {
@@ -12,7 +12,6 @@ import {
   bytes,
   callerPermissions,
   choice,
-  dollars,
   esmHost,
   flag,
   hosts,
@@ -128,51 +127,7 @@ export const SECTIONS: {
     }),
     max_guests_per_session: whole(16, "Sandboxes of one session"),
   },
-  limits: {
-    max_iterations: whole(50, "Provider calls of one run"),
-    max_tool_calls: whole(200, "Tool calls of one run; 0 = no tool runs", { min: 0 }),
-    max_total_tokens: whole(1_000_000, "Input and output tokens of one run"),
-    max_cost_usd: dollars("5", "What the model calls of one run may cost"),
-    max_duration_s: seconds(600, "Time that one run may take; waiting for approvals does not count"),
-    max_concurrent_runs: whole(64, "Runs of one server at the same time", {
-      for_keys: "set limits.max_concurrent_runs of the server; max_runs_per_key limits one key",
-    }),
-    max_runs_per_key: whole(16, "Runs of one key at the same time, on all servers of the store"),
-    max_body_bytes: bytes(1024 * 1024, "Size of a request's body"),
-    max_plan_bytes: bytes(DOCUMENT_LIMITS.max_bytes, "Size of a plan's text"),
-    max_plan_nodes: whole(
-      DOCUMENT_LIMITS.max_nodes,
-      "Values in a plan; an alias counts as the values it refers to",
-    ),
-    max_plan_depth: whole(DOCUMENT_LIMITS.max_depth, "Nesting of lists and objects in a plan", {
-      max: 100, // plans are walked by recursion
-    }),
-    max_plan_aliases: whole(DOCUMENT_LIMITS.max_aliases, "Uses of YAML anchors in a plan", { min: 0 }),
-    max_module_bytes: bytes(5 * 1024 * 1024, "Size of one file of a module"),
-    max_graph_bytes: bytes(20 * 1024 * 1024, "Size of a module with all its imports"),
-    max_graph_files: whole(500, "Files of a module with all its imports"),
-    max_redirects: whole(5, "Redirects of the fetch of one file of a module", { min: 0 }),
-    fetch_timeout_s: seconds(10, "Time that the fetch of one file of a module may take"),
-    tool_timeout_s: seconds(60, "Time that one tool call may take"),
-    hook_timeout_s: seconds(30, "Time that one call of a hook's handler may take"),
-    approval_timeout: seconds(300, "Time to answer an approval; after it, the approval's default applies"),
-    cleanup_timeout_s: seconds(10, "Time that the cleanup of one module may take"),
-    max_tool_output_bytes: bytes(256 * 1024, "Output of a sandboxed tool; beyond it, the sandbox is stopped"),
-    max_tool_result_bytes: bytes(128 * 1024, "Output of a tool that the model receives; the rest is cut off"),
-    max_answer_tool_calls: whole(128, "Tool calls in one model response; more are an error"),
-    max_answer_blocks: whole(
-      2_000,
-      "Content blocks in one model response; more are an error",
-    ),
-    max_hooks: whole(256, "Hook handlers in one session"),
-    max_log_entries: whole(100_000, "Entries in the log of one run, not counting deltas"),
-    max_log_bytes: bytes(64 * 1024 * 1024, "Size of the log of one run, not counting deltas"),
-    max_session_state_bytes: bytes(64 * 1024, "Size of the session_state of one session"),
-    max_depth: whole(3, "Levels of sub-agents", { min: 0 }),
-    max_sessions: whole(16, "Sessions of one run, including sub-agents"),
-    page_limit: whole(100, "Items on one page of a list by default", { max: 1000 }),
-    max_page_limit: whole(1000, "Items that a request may ask for on one page of a list", { max: 1000 }),
-  },
+  limits: LIMITS,
 };
 
 /** Sections that the policy of one key may have. */
