@@ -52,11 +52,11 @@ export class RunService implements Runs {
   constructor(deps: RunsDeps) {
     this.#deps = deps;
     this.#sessions = new SessionStore(deps.store);
-    this.#scheduler = new RunScheduler(deps, this.#sessions, {
-      awaitsApproval: async (stored) =>
-        (await this.#remote.currentRun(stored as unknown as Run)).status === "awaiting_approval",
-      cancel: (run_id, reason) => this.#cancel(run_id, { kind: "cancel", mode: "graceful", reason }),
-    });
+    this.#scheduler = new RunScheduler(
+      deps,
+      this.#sessions,
+      (run_id, reason) => this.#cancel(run_id, { kind: "cancel", mode: "graceful", reason }),
+    );
     this.#remote = new RemoteRuns(
       deps,
       (run_id) => this.#scheduler.activeRun(run_id) !== undefined,
@@ -112,37 +112,34 @@ export class RunService implements Runs {
   async #settled(caller: Caller, run: Run, until: "end" | "attention"): Promise<Run> {
     const holds = ({ ended_at, status }: Run) =>
       ended_at !== null || until === "attention" && status === "awaiting_approval";
-    if (holds(run) || !this.#remote.possible) return run;
-    for await (const _ of this.follow(caller, run.id, {})) {
-      run = await this.get(caller, run.id);
-      if (holds(run)) break;
+    const { signal } = new AbortController();
+    while (!holds(run) && this.#remote.possible) {
+      await this.#remote.changed(signal);
+      const active = this.#activeRun(caller, run.id); // this process may have continued it
+      if (active) return await active.settled(until);
+      run = await this.#stored(caller, run.id);
     }
-    return run;
+    return await this.get(caller, run.id);
   }
 
   async list(
     caller: Caller,
     filter: { session_id?: string; status?: RunStatus } & PageOptions,
   ): Promise<Page<Run>> {
-    const where: Record<string, string> = {};
-    if (filter.session_id !== undefined) where.session_id = filter.session_id;
-    const wanted = filter.status;
-    if (
-      wanted !== undefined && wanted !== "running" && wanted !== "awaiting_approval" && wanted !== "queued"
-    ) where.status = wanted;
-    else if (wanted !== undefined) where.open = "true";
+    const { session_id, status } = filter;
+    const where = {
+      ...(session_id === undefined ? {} : { session_id }),
+      ...(status === undefined ? {} : { status }),
+    };
     const { records, next_cursor } = await this.#deps.store.list("run", {
       ...listOptions(caller, filter, this.#deps.limitsOf(caller)),
       where,
     });
-    const runs: Run[] = [];
-    for (const { key, value } of records) {
-      const active = this.#scheduler.activeRun(key);
-      runs.push(active?.current() ?? await this.#remote.currentRun(value as unknown as Run));
-    }
-    const data = wanted === undefined ? runs : runs.filter((run) => run.status === wanted);
-    if (data.length > 0 || next_cursor === null) return { data, next_cursor };
-    return await this.list(caller, { ...filter, cursor: next_cursor });
+    const runs = records.map(({ key, value }) =>
+      this.#scheduler.activeRun(key)?.current() ?? value as unknown as Run
+    );
+    // the status of a run of this process may have changed since it was stored
+    return { data: status === undefined ? runs : runs.filter((run) => run.status === status), next_cursor };
   }
 
   async remove(caller: Caller, run_id: string): Promise<void> {
@@ -213,7 +210,7 @@ export class RunService implements Runs {
   async approvals(caller: Caller, run_id: string): Promise<Approval[]> {
     const active = this.#activeRun(caller, run_id);
     if (active) return active.projection.approvals.map((approval) => ({ ...approval }));
-    const run = await this.get(caller, run_id);
+    const run = await this.#stored(caller, run_id);
     const entries = await this.#entries(caller, run.id);
     return projectRun(run, entries.filter(({ event }) => event.startsWith("approval:"))).approvals;
   }
@@ -228,7 +225,7 @@ export class RunService implements Runs {
     const approval = await find();
     if (!approval) throw new PreampError("not_found", `Cannot find approval "${printableId(approval_id)}"`);
     const active = this.#activeRun(caller, run_id);
-    const ended = active ? active.ended : (await this.get(caller, run_id)).ended_at !== null;
+    const ended = active ? active.ended : (await this.#stored(caller, run_id)).ended_at !== null;
     if (ended || !active && !this.#remote.possible) throw closedApprovalError(approval);
     try {
       await this.#command(run_id, {

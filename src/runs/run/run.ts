@@ -13,7 +13,7 @@ import type { JsonObject } from "../../sdk/json.ts";
 import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Prompt } from "../../sdk/types.ts";
-import { ConflictError, type Fence } from "../../store/store.ts";
+import { type Change, ConflictError, type Fence } from "../../store/store.ts";
 import { ApprovalQueue } from "./approval_queue.ts";
 import type { LogLimits, RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
 import { Spawner } from "../subagents/spawner.ts";
@@ -145,6 +145,10 @@ export class ActiveRun implements RunHandle {
 
   fence(): Fence | undefined {
     return this.options.scheduler.fence(this);
+  }
+
+  changesWith(entries: readonly Entry[]): readonly Change[] {
+    return this.#records.changesWith(entries);
   }
 
   /** Receives entries after they are stored. */

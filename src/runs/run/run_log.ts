@@ -23,13 +23,13 @@ export interface LoggedRun {
   /** Redacts the data of entries. */
   readonly secrets: SecretSink;
   fence(): Fence | undefined;
+  /** Returns what is stored in the commit of these entries, beside them. */
+  changesWith(entries: readonly Entry[]): readonly Change[];
   /** Receives entries after they are stored. */
   stored(entries: readonly Entry[]): void;
   /** Called once when the log is full. */
   full(limit: keyof LogLimits): void;
 }
-
-const NO_CHANGES: readonly Change[] = [];
 
 /** Estimated size of an entry without its data. */
 const ENVELOPE_BYTES = 250;
@@ -246,7 +246,7 @@ export class RunLog {
   /** Stores the buffered entries. */
   flush(): Promise<void> | void {
     if (this.#flushing) return this.#flushing.then(() => this.flush());
-    if (this.#pending.length > 0) return this.#commit(NO_CHANGES);
+    if (this.#pending.length > 0) return this.#commit(this.#run.changesWith(this.#pending));
   }
 
   /**

@@ -1,7 +1,9 @@
 /**
  * The stored records of a run: its object, its input and its sessions. Each is written when the run is
- * accepted and when it ends, in the commit of the log's entries.
+ * accepted and when it ends, in the commit of the log's entries; the object also when the run's status or its
+ * approvals change.
  */
+import type { Entry } from "../../kernel/host.ts";
 import type { Session } from "../../kernel/session/session.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { millisecondsOf } from "../../sdk/timestamp.ts";
@@ -22,6 +24,15 @@ import type { RunOptions } from "./run_options.ts";
 
 /** Milliseconds of a day, the unit of `log_days`. */
 export const DAY_MS = 86_400_000;
+
+/** Events that change what lists say of a run that has not ended: its status and its pending approvals. */
+const LISTED: ReadonlySet<string> = new Set([
+  "run:status",
+  "approval:required",
+  "approval:granted",
+  "approval:denied",
+]);
+const NO_CHANGES: readonly Change[] = [];
 
 /** The run whose records are stored. */
 export interface RecordedRun extends FinishedRun {
@@ -62,6 +73,11 @@ export class RunRecords {
    */
   object(place?: string): Change {
     return runChange(this.#run.current(), this.#run.options.caller.namespace, place);
+  }
+
+  /** Returns what is stored with entries: the run object, if they change what lists say of it. */
+  changesWith(entries: readonly Entry[]): readonly Change[] {
+    return entries.some(isListed) ? [this.object()] : NO_CHANGES;
   }
 
   #session(): Change {
@@ -121,6 +137,10 @@ export class RunRecords {
     if (has_begun) changes.push(this.#session());
     return changes;
   }
+}
+
+function isListed({ event }: Entry): boolean {
+  return LISTED.has(event);
 }
 
 /** Returns the change that stores a run object. */

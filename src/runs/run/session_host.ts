@@ -134,10 +134,11 @@ export class SessionHost implements Host, ModuleReporter {
     if (!waits && run.projection.status === "awaiting_approval") await this.status({ status: "running" });
   }
 
-  /** Records `run:status`. */
+  /** Records `run:status`, and stores it before clients are notified: lists answer from the store. */
   async status(data: JsonObject): Promise<void> {
     const run = this.#run;
     await run.log.record(draftEntry("run:status", run.session_id, data, run.session.turn_fields));
+    await run.log.flush()?.catch(() => {}); // the next barrier meets the same store and rejects
     run.waiters.notify();
   }
 

@@ -35,7 +35,7 @@ export class RunStarter {
       ({ active } = await this.#queue.openRuns(run.options));
     }
     // such a run is superseded, whatever `if_busy` says
-    const supersedes = active !== undefined && await this.#scheduler.elsewhere.awaitsApproval(active.value);
+    const supersedes = active?.index?.status === "awaiting_approval";
     const cancels = supersedes || if_busy === "cancel" && !is_agent;
     if (!cancels && if_busy !== "queue") throw busyError(session_id, "another server has an active run");
     await this.#wait(run, cancels);

@@ -8,7 +8,7 @@ import { Admission, CallerSlots } from "./admission.ts";
 import type { RunnablePlan, RunsDeps } from "../ports.ts";
 import { RunStarter } from "./run_starter.ts";
 import { busyError } from "./leases.ts";
-import { type RunsElsewhere, SchedulerContext } from "./scheduler_context.ts";
+import { type CancelRun, SchedulerContext } from "./scheduler_context.ts";
 import { SessionQueue } from "./session_queue.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Recovery } from "./recovery.ts";
@@ -38,11 +38,11 @@ export class RunScheduler implements RunOwner {
   readonly #starter: RunStarter;
   readonly #admission: Admission;
 
-  constructor(deps: RunsDeps, sessions: SessionStore, elsewhere: RunsElsewhere) {
+  constructor(deps: RunsDeps, sessions: SessionStore, cancel: CancelRun) {
     this.#deps = deps;
     this.#sessions = sessions;
     this.#idempotency = new Idempotency(deps.store);
-    const context = new SchedulerContext(deps, sessions, elsewhere, (id) => this.#queue.check(id));
+    const context = new SchedulerContext(deps, sessions, cancel, (id) => this.#queue.check(id));
     this.#context = context;
     this.#queue = new SessionQueue(context, (run) => this.#starter.startWaiting(run));
     this.#starter = new RunStarter(context, this.#queue);

@@ -1,18 +1,12 @@
 /** State and collaborators that all parts of the scheduler share: the runs and leases of this process. */
-import type { JsonObject } from "../../sdk/types.ts";
 import type { RunsDeps } from "../ports.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { SessionStore } from "../storage/session_store.ts";
 import { HeldLeases, SessionLeases } from "./leases.ts";
 import { ReleasingMap } from "./releasing_map.ts";
 
-/** The runs of other processes that share the store. */
-export interface RunsElsewhere {
-  /** Resolves to whether a stored run, which has not ended, waits for an approval. */
-  awaitsApproval(stored: JsonObject): Promise<boolean>;
-  /** Cancels a run in any process. Resolves when the cancellation was requested, or the run has ended. */
-  cancel(run_id: string, reason: string): Promise<void>;
-}
+/** Cancels a run in any process. Resolves when the cancellation was requested, or the run has ended. */
+export type CancelRun = (run_id: string, reason: string) => Promise<void>;
 
 export class SchedulerContext {
   readonly held: HeldLeases;
@@ -26,7 +20,7 @@ export class SchedulerContext {
   constructor(
     readonly deps: RunsDeps,
     readonly sessions: SessionStore,
-    readonly elsewhere: RunsElsewhere,
+    readonly cancel: CancelRun,
     onReleased: (session_id: string) => void,
   ) {
     this.held = new HeldLeases(deps.store, deps.newId("proc"), deps.log);

@@ -194,7 +194,7 @@ export class SessionQueue {
   #interrupt(run_id: string, by: ActiveRun): void {
     if (this.#interrupted.has(run_id)) return;
     this.#interrupted.add(run_id);
-    this.#scheduler.elsewhere.cancel(run_id, `superseded by ${by.id}`).catch((error) => {
+    this.#scheduler.cancel(run_id, `superseded by ${by.id}`).catch((error) => {
       this.#scheduler.deps.log("error", "run_not_cancelled", { run_id, message: errorMessage(error) });
     }).then(() => this.#pause(INTERRUPT_EVERY_MS)).then(() => {
       this.#interrupted.delete(run_id);
