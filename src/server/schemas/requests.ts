@@ -179,7 +179,7 @@ export const QUERIES = {
   }),
   PageQuery: z.strictObject({ limit, cursor }),
   MessagesQuery: z.strictObject({
-    limit: limit.meta({ description: "without it, all messages" }),
+    limit: limit.meta({ description: "without it, all messages, up to about 8 MiB" }),
     cursor: seq.exactOptional().meta({ description: "next_cursor of the previous page" }),
   }),
 };
