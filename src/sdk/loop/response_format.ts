@@ -2,9 +2,10 @@
  * Structured output: checks the form of an answer, even if the provider promises it, and asks the model for
  * corrections.
  */
-import { isObject, type JsonObject, type JsonSchema } from "../json.ts";
+import { isObject, type JsonObject } from "../json.ts";
 import type { Message, ResponseFormat } from "../messages.ts";
 import type { Provider } from "../providers.ts";
+import { checkedPart } from "./checked_part.ts";
 import { capabilitiesOf } from "./provider_errors.ts";
 import { schemaProblems } from "./tool_input_validation.ts";
 
@@ -49,77 +50,6 @@ export async function formatProblems(format: ResponseFormat, text: string): Prom
     return [`the answer is not JSON: ${error instanceof Error ? error.message : String(error)}`];
   }
   return format.type === "json" ? [] : await schemaProblems(checkedPart(format.schema), value, "answer");
-}
-
-/** Keywords that may take unlimited time: those of regular expressions, and one that compares all pairs. */
-const SLOW: ReadonlySet<string> = new Set(["pattern", "patternProperties", "format", "uniqueItems"]);
-
-/** Keywords that refuse a value because a part of the schema accepts it, or depend on what a part accepts. */
-const INVERSE: ReadonlySet<string> = new Set([
-  "not",
-  "if",
-  "then",
-  "else",
-  "maxContains",
-  "unevaluatedItems",
-  "unevaluatedProperties",
-]);
-
-/** Keywords whose value maps names to schemas. */
-const MAPS: ReadonlySet<string> = new Set(["properties", "$defs", "definitions", "dependentSchemas"]);
-/** Keywords whose value is data. */
-const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
-
-const checked_parts = new WeakMap<JsonSchema, JsonSchema>();
-
-/**
- * Returns the part of a schema that can be checked in limited time, which accepts whatever the schema
- * accepts: the schema itself if it has no slow keyword. A plan in a request may have any schema, and a
- * regular expression can block the whole process.
- */
-function checkedPart(schema: JsonSchema): JsonSchema {
-  let part = checked_parts.get(schema);
-  if (part === undefined) {
-    part = !isSlow(schema) ? schema : keepsReferences(schema) ? fastPart(schema) : {};
-    checked_parts.set(schema, part);
-  }
-  return part;
-}
-
-/** References to places that {@link fastPart} keeps. */
-const KEPT = /^#(?:\/(?:\$defs|definitions|properties)\/[^/]+)*$/;
-
-/** Returns whether all references of a schema, which may name any place of it, lead to a kept one. */
-function keepsReferences(schema: unknown): boolean {
-  if (Array.isArray(schema)) return schema.every(keepsReferences);
-  if (!isObject(schema)) return true;
-  return Object.entries(schema).every(([key, value]) =>
-    key === "$ref" && typeof value === "string" ? KEPT.test(value) : keepsReferences(value)
-  );
-}
-
-function isSlow(schema: unknown): boolean {
-  if (Array.isArray(schema)) return schema.some(isSlow);
-  if (!isObject(schema)) return false;
-  return Object.entries(schema).some(([key, value]) =>
-    SLOW.has(key) || !DATA.has(key) && isSlow(MAPS.has(key) && isObject(value) ? Object.values(value) : value)
-  );
-}
-
-function fastPart<T>(schema: T): T {
-  if (Array.isArray(schema)) return schema.map(fastPart) as T; // a list remains one
-  if (!isObject(schema)) return schema;
-  const fast: JsonObject = {};
-  for (const [key, value] of Object.entries(schema)) {
-    if (SLOW.has(key) || INVERSE.has(key)) continue;
-    if (key === "additionalProperties" && Object.hasOwn(schema, "patternProperties")) continue;
-    if (DATA.has(key)) fast[key] = value;
-    else if (MAPS.has(key) && isObject(value)) {
-      fast[key] = Object.fromEntries(Object.entries(value).map(([name, part]) => [name, fastPart(part)]));
-    } else if (key !== "oneOf") fast[key] = fastPart(value);
-    else if (!Object.hasOwn(schema, "anyOf")) fast.anyOf = fastPart(value); // more than one part may accept it
-  }
-  return fast as T; // a schema remains one
 }
 
 /** Returns the instruction for a model whose provider has no structured output, or null. */
