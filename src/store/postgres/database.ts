@@ -24,8 +24,8 @@ export interface Queryable {
 
 /** A connection out of a pool. */
 interface PooledClient extends Queryable {
-  /** Returns the connection to the pool; with `broken` it is closed. */
-  release(broken?: boolean): void;
+  /** Returns the connection to the pool; with `close` it is closed. */
+  release(close?: boolean): void;
 }
 
 /** Connections that are opened when they are needed. */
@@ -44,9 +44,12 @@ interface Client extends Queryable {
   end(): Promise<void>;
 }
 
-/** Creates a pool of at most `max` connections; opens none yet. */
-export function createPool(url: string, max: number): Pool {
-  return new pg.Pool({ ...settingsOf(url), max }) as Pool;
+/**
+ * Creates a pool of at most `max` connections; opens none yet. A statement without a result after
+ * `timeout_ms` fails, and its connection is closed: a connection can be lost without a sign.
+ */
+export function createPool(url: string, { max, timeout_ms }: { max: number; timeout_ms: number }): Pool {
+  return new pg.Pool({ ...settingsOf(url), max, query_timeout: timeout_ms }) as Pool;
 }
 
 /** Creates a connection; does not open it yet. */

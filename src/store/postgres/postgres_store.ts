@@ -32,8 +32,12 @@ import {
 export interface PostgresStoreOptions {
   /** Milliseconds since the epoch. Default: the clock of the database. */
   now?: () => number;
+  /** Milliseconds to wait for the result of a statement. Default: 30,000. */
+  timeout_ms?: number;
 }
 
+/** Longer than any statement takes that makes progress. */
+const TIMEOUT_MS = 30_000;
 /** Connections of one process. One more listens for changes of other processes. */
 const CONNECTIONS = 10;
 /** Channel of the notifications; the payload names the process that sent it. */
@@ -55,19 +59,16 @@ const ATTEMPTS = 8;
  * password.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
-  const pool = createPool(url, CONNECTIONS);
-  pool.on("error", () => {}); // an idle connection was closed; the pool opens another one when it needs it
+  const client = createClient(url); // not of the pool: a change of the tables may take long
+  client.on("error", () => {}); // its statement fails too
   try {
-    const client = await pool.connect();
-    try {
-      await migrate(client);
-    } finally {
-      client.release();
-    }
-  } catch (error) {
-    await pool.end();
-    throw error;
+    await client.connect();
+    await migrate(client);
+  } finally {
+    await client.end();
   }
+  const pool = createPool(url, { max: CONNECTIONS, timeout_ms: options.timeout_ms ?? TIMEOUT_MS });
+  pool.on("error", () => {}); // an idle connection was closed; the pool opens another one when it needs it
   return new PostgresStore(pool, new Changes(notificationsOf(url, pool)), options.now ?? null);
 }
 
@@ -250,16 +251,18 @@ class PostgresStore implements Store {
   #transaction(body: (client: Queryable) => Promise<void>): Promise<void> {
     return retried(async () => {
       const client = await this.#pool.connect();
-      let broken = false;
+      let is_closed = false;
       try {
         await client.query("BEGIN");
         await body(client);
         await client.query("COMMIT");
       } catch (error) {
-        broken = await client.query("ROLLBACK").then(() => false, () => true);
+        // closing the connection rolls back too, and does not wait for a database that does not answer
+        is_closed = !(error instanceof ConflictError || RETRIED.has(codeOf(error))) ||
+          await client.query("ROLLBACK").then(() => false, () => true);
         throw error;
       } finally {
-        client.release(broken);
+        client.release(is_closed);
       }
     });
   }
@@ -316,13 +319,15 @@ function codeOf(error: unknown): string {
   return typeof code === "string" ? code : "";
 }
 
-/** Returns an error of the database as one of ours; its message names no value and no password. */
+/**
+ * Returns an error of the database as one of ours. Its message, which a failed run has too, is the code of
+ * the database or the network, and has no address, value or password.
+ */
 function toStoreError(error: unknown): unknown {
   if (error instanceof ConflictError) return error;
-  if (FULL.has(codeOf(error))) {
-    return new PreampError("storage_full", "Cannot write to the store: the database is full or read-only", {
-      cause: error,
-    });
-  }
-  return error;
+  const code = codeOf(error);
+  const [name, message] = FULL.has(code)
+    ? ["storage_full", "Cannot write to the store: the database is full or read-only"] as const
+    : ["internal", `Cannot use the store: the database failed: ${code || errorMessage(error)}`] as const;
+  return new PreampError(name, message, { cause: error });
 }

@@ -5,6 +5,7 @@ import { assertEquals, assertRejects } from "../../assert.ts";
 import { testLeaseClocks } from "../../contracts/leases.ts";
 import { testStore } from "../../contracts/store.ts";
 import { type Database, POSTGRES, startPostgres } from "../../support/postgres.ts";
+import { stallingProxy } from "../../support/stalling_proxy.ts";
 
 let database: Database | undefined;
 
@@ -86,6 +87,35 @@ if (POSTGRES === null) {
     assertEquals((await one.get("run", "a"))?.version, 41);
     await one.close();
     await two.close();
+  });
+
+  Deno.test("a statement on a connection that was lost without a sign fails in time, and the next one succeeds", async () => {
+    using proxy = stallingProxy(await emptyDatabase());
+    const store = await openPostgresStore(proxy.url, { timeout_ms: 300 });
+    const put = (key: string) => ({ put: { kind: "run", key, namespace: "a", value: {} } });
+    await store.commit([put("a"), { append: "a", after: 0, entries: [{ seq: 1 }] }]);
+    proxy.stall();
+    const read = await assertRejects(async () => await store.get("run", "a"));
+    assertEquals((read as Error).message, "Cannot use the store: the database failed: Query read timeout");
+    assertEquals((await store.get("run", "a"))?.version, 1);
+    proxy.stall();
+    await assertRejects(async () => await store.commit([put("a"), put("b")]));
+    await store.commit([put("a"), put("b")]);
+    assertEquals([(await store.get("run", "a"))?.version, (await store.get("run", "b"))?.version], [2, 1]);
+    await store.close();
+  });
+
+  Deno.test("errors of the database have its code and no address", async () => {
+    const gone = await startPostgres();
+    const store = await openPostgresStore(gone.url);
+    await gone[Symbol.asyncDispose]();
+    await assertRejects(async () => await store.get("run", "a")); // of a connection that was closed
+    const error = await assertRejects(async () => await store.get("run", "a"));
+    assertEquals(
+      (error as Error).message,
+      "Cannot use the store: the database failed: ECONNREFUSED",
+    );
+    await store.close();
   });
 
   Deno.test("ready() gives the reason when the database is gone, and no password", async () => {
