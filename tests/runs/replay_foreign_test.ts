@@ -1,11 +1,12 @@
 /** Replay of runs whose context manager or orchestrator a hook mounted: it does not run in the replay. */
 import * as contextSimple from "../../modules/context-simple/mod.ts";
 import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";
+import type { Coordinator } from "../../src/sdk/types.ts";
 import { MockContextManager } from "../../src/sdk/testing/mocks.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { replayed } from "../support/runs.ts";
-import { tool } from "../support/sessions.ts";
+import { type TestModule, tool } from "../support/sessions.ts";
 import { builtin, mock, play, type Scenario } from "./play.ts";
 
 const SCENARIO: Scenario = {
@@ -66,6 +67,54 @@ Deno.test("a run whose orchestrator a hook mounted is not_replayable", async () 
   assertEquals(run.status, "completed");
   const error = await assertRejects(() => replayed(service, run.id), Error, "mounted its orchestrator");
   assertEquals((error as { code?: string }).code, "not_replayable");
+});
+
+/** A hook that mounts something when the session starts or continues. */
+function atStart(mount: (coordinator: Coordinator) => unknown): TestModule {
+  return (coordinator) => {
+    for (const event of ["session:start", "session:resume"]) {
+      coordinator.hooks.register(event, async () => {
+        await mount(coordinator);
+        return null;
+      });
+    }
+  };
+}
+
+Deno.test("replay() is equal: a hook mounts the context manager when the session starts or continues", async () => {
+  const { service, run, entries } = await play({
+    plan: {
+      ...SCENARIO.plan,
+      providers: [mock({ tool_calls: [{ name: "long", arguments: {} }] }, "done", "again")],
+      hooks: [atStart(async (coordinator) => {
+        await contextSimple.mount(coordinator, {});
+        coordinator.hooks.register("execution:start", async () => {
+          await coordinator.hooks.emit("context:compaction", { strategy_level: 2 });
+          return null;
+        });
+      })],
+    },
+    before: { prompt: "first" },
+  });
+  assert(entries.some(({ event }) => event === "context:compaction"));
+  assertEquals(run.output_text, "again");
+  assert(run.context.tokens > 900); // the history of the first run
+  assertEquals(await replayed(service, run.id), { equal: true });
+});
+
+Deno.test("a run whose orchestrator a hook mounted when the session started is not_replayable", async () => {
+  const { service, run } = await play({
+    plan: {
+      ...SCENARIO.plan,
+      hooks: [
+        atStart((coordinator) =>
+          mountLoop(coordinator, {}, { orchestrator: "mine", steering: false, max_parallel_tools: 1 })
+        ),
+      ],
+    },
+  });
+  assertEquals(run.status, "completed");
+  await assertRejects(() => replayed(service, run.id), Error, "mounted its orchestrator");
 });
 
 Deno.test("replay() is equal: a hook without handlers mounts the provider", async () => {

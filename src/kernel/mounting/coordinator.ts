@@ -134,7 +134,9 @@ export class ModuleCoordinator implements Coordinator {
           `Cannot mount "${mounted.name}" at ${mounted.point}: ${facts}`,
         );
       }
-      guardMounted(this.#shared, mounted, this.module_id)();
+      const publish = guardMounted(this.#shared, mounted, this.module_id);
+      this.#takeRole(mounted);
+      publish();
       return Promise.resolve();
     } catch (error) {
       return Promise.reject(error);
@@ -286,15 +288,23 @@ export class ModuleCoordinator implements Coordinator {
       guardMounted(this.#shared, rename(mounted), this.module_id)
     );
     this.#draft = null;
-    for (const { point } of draft.mounted) {
-      if (point !== "orchestrator" && point !== "context" || this.#type in RESERVED_FOR) continue;
-      this.#emitter.reserved = this.#emitter.reserved.intersection(RESERVED_FOR[point]!); // has both points
-      this.#shared.mounts.foreign.push(point);
-    }
+    for (const mounted of draft.mounted) this.#takeRole(mounted);
     for (const publishOne of publish) publishOne();
     for (const entry of draft.handlers) entry.dispose = hooks.add(entry, this.module_id, this.hooks);
     for (const cleanup of draft.cleanups) this.registerCleanup(cleanup);
     for (const effect of draft.effects) effect();
+  }
+
+  /**
+   * Lets a provider, a tool or a hook that mounts an orchestrator or a context manager emit its events. Not
+   * during a turn, which keeps the ones it began with.
+   */
+  #takeRole({ point }: Mounted): void {
+    const { session, mounts } = this.#shared;
+    if (point !== "orchestrator" && point !== "context") return;
+    if (this.#type in RESERVED_FOR || session.turn !== null) return;
+    this.#emitter.reserved = this.#emitter.reserved.intersection(RESERVED_FOR[point]!); // has both points
+    mounts.foreign.push(point);
   }
 
   /** Discards the draft; returns the cleanups that the module registered. */

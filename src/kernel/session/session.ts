@@ -46,6 +46,8 @@ export class Session {
   readonly #session: SessionContext;
   #parts: SessionParts;
   #modules: MountedModule[] = [];
+  /** The context manager that has the history. */
+  #loaded: ContextGuard | null = null;
   #initialized: Promise<void> | null = null;
   #announced = false;
   #executing = false;
@@ -184,7 +186,7 @@ export class Session {
   }
 
   async #initialize(): Promise<void> {
-    const { plan, history, parent_id, continued } = this.#options;
+    const { plan, parent_id, continued } = this.#options;
     const skipped: ErrorDetail[] = [];
     try {
       for (const spec of mountingOrder(plan)) {
@@ -203,7 +205,7 @@ export class Session {
         }
       }
       const context = this.#requireMounts();
-      if (history && history.length > 0) await context.load(history);
+      await this.#loadHistory(context);
       if (parent_id && !continued) {
         await this.#session.hooks.emit("session:fork", {
           parent: parent_id,
@@ -274,9 +276,17 @@ export class Session {
       parent_id: parent_id ?? null,
       ...this.#metadata(),
     });
+    const context = this.#requireMounts();
+    if (context !== this.#loaded) await this.#loadHistory(context); // a handler mounted it
     if (!continued) {
-      if (plan.system !== undefined) await this.#requireMounts().addMessage(systemMessage(plan.system));
-    } else await this.#replaceSystem(plan.system);
+      if (plan.system !== undefined) await context.addMessage(systemMessage(plan.system));
+    } else await this.#replaceSystem(context, plan.system);
+  }
+
+  async #loadHistory(context: ContextGuard): Promise<void> {
+    const { history = [] } = this.#options;
+    this.#loaded = context;
+    if (history.length > 0) await context.load(history);
   }
 
   #metadata(): JsonObject {
@@ -291,7 +301,7 @@ export class Session {
    * Replaces the system message of the session's earlier plan by that of this plan; keeps all other system
    * messages.
    */
-  async #replaceSystem(system: string | undefined): Promise<void> {
+  async #replaceSystem(context: ContextGuard, system: string | undefined): Promise<void> {
     const history = this.#options.history ?? [];
     const index = history.findIndex((message) =>
       message.role === "system" && message.metadata?.source === "plan"
@@ -299,7 +309,7 @@ export class Session {
     const before = index < 0 ? undefined : history[index]!.content;
     if (before === system) return;
     const rest = history.filter((_, at) => at !== index);
-    await this.#requireMounts().setMessages(system === undefined ? rest : [systemMessage(system), ...rest]);
+    await context.setMessages(system === undefined ? rest : [systemMessage(system), ...rest]);
   }
 
   /** Cancels the turn; emits `cancel:requested` at the first request only. */

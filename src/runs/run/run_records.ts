@@ -127,12 +127,19 @@ export class RunRecords {
     await this.#run.options.deps.store.commit(changes, this.#run.fence());
   }
 
+  /** Returns the input with what modules mounted after it was stored, which a replay must know. */
+  #withForeign(): StoredInput | null {
+    const { foreign } = this.#run.session.descriptors;
+    const input = this.#input;
+    return foreign?.length && input?.surface ? { ...input, surface: { ...input.surface, foreign } } : input;
+  }
+
   /**
    * Returns the changes of a run that has ended. Its log and its input expire at `at_ms`.
    * @param has_begun Whether the session was initialised; only then it is stored.
    */
   ended(at_ms: number, has_begun: boolean): Change[] {
-    const input = inputChange(this.#input ?? this.#inputWith(null), at_ms);
+    const input = inputChange(this.#withForeign() ?? this.#inputWith(null), at_ms);
     const changes = [this.object(), input, { expireLog: this.#run.id, at_ms }];
     if (has_begun) changes.push(this.#session());
     return changes;

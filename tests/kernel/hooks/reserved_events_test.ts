@@ -83,6 +83,44 @@ Deno.test("a hook that mounts a context manager may emit its events, and none of
   assertEquals(warnings.map(({ code }) => code), ["module_overwritten", "event_reserved"]);
 });
 
+const LOOP = { execute: () => Promise.resolve("mine") };
+
+Deno.test("a hook that mounts a loop and a context manager emits the loop's events, in either order", async () => {
+  const mountLoop = (coordinator: Coordinator) => coordinator.mount("orchestrator", LOOP);
+  for (const mounts of [[mountLoop, listContext], [listContext, mountLoop]]) {
+    const { run, names, warnings } = kit({
+      hooks: [async (coordinator) => {
+        for (const mount of mounts) await mount(coordinator);
+        coordinator.hooks.register("execution:start", async () => {
+          for (const event of ["tool:post", "context:summary"]) await coordinator.hooks.emit(event, {});
+          return null;
+        });
+      }],
+    });
+    assertEquals((await run()).output_text, "mine");
+    assertEquals([names().includes("tool:post"), names().includes("context:summary")], [true, true]);
+    assertEquals(warnings.map(({ code }) => code), ["module_overwritten", "module_overwritten"]);
+  }
+});
+
+Deno.test("a hook that mounts a loop or a context manager before the turn begins emits its events", async () => {
+  const { run, names, warnings } = kit({
+    hooks: [(coordinator) => {
+      coordinator.hooks.register("session:start", async () => {
+        await listContext(coordinator);
+        return null;
+      });
+      coordinator.hooks.register("execution:start", async () => {
+        for (const event of ["tool:post", "context:summary"]) await coordinator.hooks.emit(event, {});
+        return null;
+      });
+    }],
+  });
+  await run();
+  assertEquals([names().includes("tool:post"), names().includes("context:summary")], [false, true]);
+  assertEquals(warnings.map(({ code }) => code), ["module_overwritten", "event_reserved"]);
+});
+
 Deno.test("a context manager may emit its events, and none of the loop", async () => {
   const { run, names, warnings } = kit({
     async context(coordinator) {
