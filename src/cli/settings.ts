@@ -93,8 +93,7 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
     {
       name: "store",
       value: "STORE",
-      help:
-        "memory, sqlite:PATH, postgres://… or kv; default sqlite:~/.preamp/preamp.db (run: memory without --session)",
+      help: "memory, sqlite:PATH, postgres://… or kv; default sqlite:~/.preamp/preamp.db",
     },
     { name: "frozen", help: "refuse modules by URL that neither the plan nor its lock pins" },
   ];

@@ -10,7 +10,7 @@ import { skippedText } from "../../runs/run/run_projection.ts";
 import type { Run, RunHandle, RunInput, SessionObject, Warning } from "../../runs/types.ts";
 import { consoleMethods } from "../../sdk/console.ts";
 import { errorCode, errorMessage, type PreampError } from "../../sdk/errors.ts";
-import type { JsonObject } from "../../sdk/json.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { AnswerWriter } from "../answer.ts";
 import { type Arguments, formatFlags, formatOf, UsageError } from "../arguments.ts";
 import { type Commands, TERMINAL } from "../commands.ts";
@@ -44,7 +44,8 @@ export const commands: Commands = {
       {
         name: "session",
         value: "ID|new|last",
-        help: "keep the conversation in the store: continue one, begin one, or continue the last one",
+        help:
+          "keep the conversation in the store: continue one, begin one, or continue the last one; without it the default store is memory",
       },
       { name: "strict", help: "exit 1 on any warning; do not start a run that has warnings" },
       ...formatFlags({
@@ -116,7 +117,11 @@ async function run(args: Arguments, io: Io): Promise<number> {
     const answered = ended.status === "completed" || ended.status === "incomplete";
     answer?.finish(answered && ended.output_text !== "" ? ended.output_text : null);
     progress.close();
-    if (ended.error !== null) printError(`${messageText(ended.error.message)} (${ended.error.code})`);
+    if (ended.error !== null) {
+      const { code, message } = ended.error;
+      const text = display.hasDisplayed(message) ? "The model call failed" : messageText(message);
+      printError(`${text} (${code})`);
+    }
     io.err.write(`${summaryLine(ended, style)}\n`);
     if (store) io.err.write(style.dim(`Continue with: ${continuation(args, ended)}`) + "\n");
     if (format !== "text") {
@@ -147,6 +152,8 @@ interface Display {
   warnings: Warnings;
   /** Displays the next entry of the run's log. */
   entry(entry: Entry): void;
+  /** Returns whether progress displays this message as that of the last failed model call. */
+  hasDisplayed(message: string): boolean;
 }
 
 /**
@@ -165,17 +172,20 @@ function createDisplay(io: Io, is_text: boolean): Display {
   });
   const { yellow } = styleOf(err);
   const warnings = new Warnings((text) => progress.note(`${yellow("warning:")} ${messageText(text)}`));
+  let provider_error: unknown;
   return {
     progress,
     answer,
     warnings,
     entry(entry) {
       const { event, data } = entry;
+      if (event === "provider:error" && isObject(data.error)) provider_error = data.error.msg;
       if (event === "module:skipped") warnings.add(skippedText(data));
       else if (event === "user:notification" && data.level !== "info") warnings.count++;
       answer?.take(entry);
       progress.entry(entry);
     },
+    hasDisplayed: (message) => message === provider_error,
   };
 }
 
@@ -303,7 +313,7 @@ async function sessionOf(text: string | undefined, { runs }: Runtime): Promise<s
 }
 
 /** Returns the command that continues the session of a run. A URL of a store may have a password: `…`. */
-function continuation(args: Arguments, { session_id }: Run): string {
+export function continuation(args: Arguments, { session_id }: Pick<Run, "session_id">): string {
   const places = ["config", "store"].flatMap((name) => {
     const value = args.value(name);
     return value === undefined ? [] : [`--${name}`, value.includes("://") ? "…" : shellWord(value)];

@@ -1,5 +1,7 @@
 import { createRuntime } from "../../../src/app/runtime.ts";
 import { cli } from "../../../src/cli/mod.ts";
+import { readArguments } from "../../../src/cli/arguments.ts";
+import { continuation } from "../../../src/cli/commands/run.ts";
 import { TERMINAL } from "../../../src/cli/commands.ts";
 import { EXIT, exitOfCode, exitOfStatus } from "../../../src/cli/errors.ts";
 import { cutToWidth, tableText, wrapText } from "../../../src/cli/terminal/format.ts";
@@ -37,6 +39,43 @@ Deno.test("run names the command that continues its session, with the store of t
     assertEquals(await cli(["run", "-p", plan, "--store", store, "hi"], io), EXIT.done);
     const word = name.includes(" ") ? `'${store}'` : store;
     assertStringIncludes(io.stderr, `Continue with: preamp run --store ${word} --session ses_`);
+  }
+});
+
+Deno.test("the command that continues a session has no URL of a store, which may have a password", () => {
+  const flags = [{ name: "config", value: "FILE", help: "" }, { name: "store", value: "STORE", help: "" }];
+  const words = ["--config=my file.yaml", "--store", "postgres://ann:secret@db.example/runs"];
+  assertEquals(
+    continuation(readArguments(words, flags), { session_id: "ses_1" }),
+    `preamp run --config 'my file.yaml' --store … --session ses_1 "…"`,
+  );
+});
+
+Deno.test("help says which store is the default: of run without --session memory", async () => {
+  const helps = await Promise.all(["run", "serve"].map(async (name) => {
+    const io = fakeIo();
+    assertEquals(await cli(["help", name], io), EXIT.done);
+    return io.stdout.replace(/\s+/g, " ");
+  }));
+  for (const help of helps) assertStringIncludes(help, "or kv; default sqlite:~/.preamp/preamp.db");
+  assertEquals(helps.map((help) => help.includes("store is memory")), [true, false]);
+  assertEquals(helps.map((help) => help.includes("(run:")), [false, false]);
+});
+
+Deno.test("run displays the message of a failed model call once", async () => {
+  const failing = (orchestrator: string) =>
+    JSON.stringify({
+      session: { orchestrator, context: "context-simple" },
+      providers: [{
+        module: "provider-mock",
+        config: { responses: [{ error: { type: "AuthenticationError", message: "The key is wrong" } }] },
+      }],
+    });
+  for (const orchestrator of ["loop-basic", "loop-streaming"]) {
+    const io = fakeIo({ stdin: failing(orchestrator) });
+    assertEquals(await cli(["run", "-p", "-", "hi"], io), EXIT.failed);
+    assertEquals(io.stderr.split("The key is wrong").length, 2, io.stderr);
+    assertStringIncludes(io.stderr, "error: The model call failed (provider_auth)\n");
   }
 });
 
