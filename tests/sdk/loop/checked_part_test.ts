@@ -7,6 +7,7 @@ import { assert, assertEquals, assertStrictEquals } from "../../assert.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
 import { checkedPart } from "../../../src/sdk/loop/checked_part.ts";
 import { schemaProblems } from "../../../src/sdk/loop/tool_input_validation.ts";
+import { busyTime } from "../../support/busy_time.ts";
 import { propertyOptions } from "../../support/cases.ts";
 
 const name = fc.constantFrom("a", "b", "pattern", "not");
@@ -155,12 +156,12 @@ Deno.test("checkedPart() checks nothing of a schema with a slow keyword and an i
   assertEquals(checkedPart({ ...SLOW_PART, $defs: { a: { $id: "https://example.com/a" } } }), {});
 });
 
-Deno.test("checkedPart() takes time in proportion to the schema's size", () => {
+Deno.test("checkedPart() takes time in proportion to the schema's size", async () => {
   const size = 20_000;
   const $defs: JsonObject = { d0: SLOW_PART };
   for (let i = 1; i < size; i++) $defs[`d${size - i}`] = { not: { $ref: `#/$defs/d${size - i - 1}` } };
-  const start = performance.now();
-  const part = checkedPart({ $defs, allOf: Array.from({ length: size }, () => ({ $ref: "#/$defs/d9" })) });
-  assert(performance.now() - start < 5_000);
-  assertEquals((part.$defs as JsonObject).d9, {});
+  const schema = { $defs, allOf: Array.from({ length: size }, () => ({ $ref: "#/$defs/d9" })) };
+  const { value, busy_ms } = await busyTime(() => Promise.resolve(checkedPart(schema)));
+  assert(busy_ms < 3_000, `it took ${busy_ms} ms`);
+  assertEquals((value.$defs as JsonObject).d9, {});
 });
