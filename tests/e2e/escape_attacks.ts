@@ -3,7 +3,7 @@ import { assert, assertEquals } from "../assert.ts";
 import { assertSeen, assertUnharmed, type Attacked, callsOf } from "./escape_checks.ts";
 import { ESCAPE_KINDS, type EscapeKind, type EscapeTier } from "./escape_kinds.ts";
 import { escapePlan } from "./escape_plans.ts";
-import { type EscapeServer, planName } from "./escape_server.ts";
+import { type EscapeServer, keyFor, planName } from "./escape_server.ts";
 import type { Json } from "./program.ts";
 import { aliveOf, descendantsOf, descriptorsOf } from "./processes.ts";
 import { readSse } from "../support/sse.ts";
@@ -19,11 +19,15 @@ async function attack(suite: EscapeServer, kind: EscapeKind, tier: EscapeTier): 
   const plan = tier === "process"
     ? { plan: escapePlan({ kind, tier, site, modules: `${modules.url}hostile/`, server_pid: server.pid }) }
     : { plan_ref: planName(kind.name, tier) };
+  const authorization = `Bearer ${keyFor(kind)}`;
   const { status, body: run } = await server.post("/v1/runs", { prompt: "Attack.", ...plan }, {
     prefer: "wait",
+    authorization,
   });
   if (status !== 200) return { status, run, events: [], text: "" };
-  const response = await server.fetch(run.events_url, { headers: { accept: "text/event-stream" } });
+  const response = await server.fetch(run.events_url, {
+    headers: { accept: "text/event-stream", authorization },
+  });
   const text = await response.text();
   assertEquals(response.status, 200, text.slice(0, 500));
   const events: Json[] = [];

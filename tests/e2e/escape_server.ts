@@ -1,6 +1,7 @@
 /** The one server that all attacks are sent to, what is asked of it afterwards, and the modules beside it. */
+import { hashKey } from "../../src/policy/api_keys.ts";
 import { type FileServer, serveFiles } from "../support/loader.ts";
-import { ESCAPE_KINDS } from "./escape_kinds.ts";
+import { ESCAPE_KINDS, type EscapeKind } from "./escape_kinds.ts";
 import { BYSTANDER_ENV, escapePlan } from "./escape_plans.ts";
 import { type EscapeSite, openEscapeSite } from "./escape_site.ts";
 import type { ProbeReport } from "./health_probe.ts";
@@ -9,12 +10,15 @@ import { type Json, ROOT, type ServerProgram, startServer } from "./program.ts";
 const HOSTILE = `${ROOT}tests/fixtures/hostile/`;
 
 /**
- * Seconds of one call, of a hook, of an end; of the start of a guest, which takes longer when eight start at
- * once.
+ * Seconds of one call of a tool or a hook, and of the start of a guest, which takes longer when eight start
+ * at once. `LONG` is for attacks that must answer, or that another limit must end, also on a busy machine.
  */
-const CALL_S = 1.5;
-const LOAD_S = 4;
+const SHORT = { call_s: 1.5, load_s: 4 };
+const LONG = { call_s: 30, load_s: 30 };
 const MEMORY_MB = 128;
+
+/** Keys of the API: one whose calls have little time, and one whose calls have much. */
+const KEYS = { short: "pk_escape_short", long: "pk_escape_long" };
 
 /** The server and what is around it. */
 export interface EscapeServer extends AsyncDisposable {
@@ -83,6 +87,13 @@ export async function startEscapeServer(): Promise<EscapeServer> {
   };
 }
 
+/** Returns the key to attack with. */
+export function keyFor({ seen }: EscapeKind): string {
+  const needs_time = "answers" in seen || "doors" in seen && seen.doors === "open" ||
+    "fails" in seen && !seen.fails.includes("tool_timeout");
+  return needs_time ? KEYS.long : KEYS.short;
+}
+
 /** Name of the operator's plan for an attack. */
 export function planName(kind: string, tier: string): string {
   return `${kind}_${tier}`.replaceAll("_", "-");
@@ -102,8 +113,19 @@ function policyOf(site: EscapeSite, modules: FileServer): Json {
         write: [site.writable],
       },
     },
-    isolation: { urls_from_operator: "worker", memory_mb: MEMORY_MB, load_timeout_s: LOAD_S },
-    limits: { tool_timeout_s: CALL_S, hook_timeout_s: CALL_S, cleanup_timeout_s: CALL_S },
+    auth: {
+      keys: Object.entries(KEYS).map(([name, key]) => ({ name, sha256: hashKey(key), policy: name })),
+    },
+    isolation: { urls_from_operator: "worker", memory_mb: MEMORY_MB },
+    limits: { cleanup_timeout_s: SHORT.call_s },
+    policies: { short: policyWith(SHORT), long: policyWith(LONG) },
+  };
+}
+
+function policyWith({ call_s, load_s }: typeof SHORT): Json {
+  return {
+    limits: { tool_timeout_s: call_s, hook_timeout_s: call_s },
+    isolation: { load_timeout_s: load_s },
   };
 }
 

@@ -82,7 +82,7 @@ export async function openEscapeSite(): Promise<EscapeSite> {
 /** The attacker's `config`: addresses and paths of the site. */
 export function targetOf(
   site: EscapeSite,
-  kind: Pick<EscapeKind, "name">,
+  kind: Pick<EscapeKind, "name" | "seen">,
   server_pid = Deno.pid,
 ): Record<string, unknown> {
   return {
@@ -95,7 +95,7 @@ export function targetOf(
     open_url: site.open_url,
     closed_url: site.closed_url,
     closed_socket: site.closed_socket,
-    patience_ms: 300,
+    patience_ms: "doors" in kind.seen && kind.seen.doors === "open" ? 20_000 : 300,
     server_pid,
   };
 }
