@@ -127,8 +127,8 @@ export interface ProviderDescriptor {
 export interface MountedDescriptors {
   tools: ToolDescriptor[];
   providers: ProviderDescriptor[];
-  /** Which of orchestrator and context manager a provider, a tool or a hook mounted, also those to come. */
-  foreign?: readonly SingleSlot[];
+  /** Which of orchestrator and context manager a provider, a tool or a hook mounted; absent: none. */
+  foreign?: SingleSlot[];
 }
 
 export function describeMounted(mounts: Mounts): MountedDescriptors {
@@ -161,5 +161,5 @@ export function describeMounted(mounts: Mounts): MountedDescriptors {
     }
     return descriptor;
   });
-  return { tools, providers, foreign: mounts.foreign };
+  return { tools, providers, ...(mounts.foreign.length > 0 ? { foreign: [...mounts.foreign] } : {}) };
 }

@@ -127,11 +127,12 @@ export class RunRecords {
     await this.#run.options.deps.store.commit(changes, this.#run.fence());
   }
 
-  /** Returns the input with what modules mounted after it was stored, which a replay must know. */
-  #withForeign(): StoredInput | null {
-    const { foreign } = this.#run.session.descriptors;
-    const input = this.#input;
-    return foreign?.length && input?.surface ? { ...input, surface: { ...input.surface, foreign } } : input;
+  /** Returns the input, with what modules mounted after it was stored: a replay must know it. */
+  #inputAtEnd(): StoredInput {
+    const input = this.#input ?? this.#inputWith(null);
+    const { foreign } = this.#run.session.mounts;
+    if (foreign.length === 0 || input.surface === null) return input;
+    return { ...input, surface: { ...input.surface, foreign: [...foreign] } };
   }
 
   /**
@@ -139,7 +140,7 @@ export class RunRecords {
    * @param has_begun Whether the session was initialised; only then it is stored.
    */
   ended(at_ms: number, has_begun: boolean): Change[] {
-    const input = inputChange(this.#withForeign() ?? this.#inputWith(null), at_ms);
+    const input = inputChange(this.#inputAtEnd(), at_ms);
     const changes = [this.object(), input, { expireLog: this.#run.id, at_ms }];
     if (has_begun) changes.push(this.#session());
     return changes;
