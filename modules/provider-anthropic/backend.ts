@@ -65,9 +65,11 @@ async function send(
   const messages: WireMessage[] = [];
   const create = async (params: Anthropic.MessageCreateParamsNonStreaming) => {
     const offset = messages.reduce((sum, { content }) => sum + content.length, 0);
-    return onDelta
-      ? await readStream(await api.create({ ...params, stream: true }, { signal }), onDelta, offset)
-      : checked(await api.create(params, { signal }));
+    if (!onDelta) return checked(await api.create(params, { signal }));
+    const sent = api.create({ ...params, stream: true }, { signal });
+    const response = await sent.asResponse();
+    const is_json = /\bjson\b/i.test(response.headers.get("content-type") ?? ""); // the server does not stream
+    return is_json ? checked(await response.json()) : await readStream(await sent, onDelta, offset);
   };
   let call = refused.without(wire.context as CallSettings); // set by toRequest
   let request = call === wire.context ? wire : toRequest(call); // an earlier attempt may have learnt
@@ -101,6 +103,7 @@ function withAnswered(
 /** @param answer The message, or its text when the media type is not that of JSON, such as behind a proxy. */
 function checked(answer: unknown): WireMessage {
   const value = typeof answer === "string" ? parse(answer) : answer;
+  if (isObject(value) && isObject(value.error)) throw new ServerError(value);
   const isBlock = (block: unknown) => isObject(block) && typeof block.type === "string";
   if (
     isObject(value) && Array.isArray(value.content) && value.content.every(isBlock) && isObject(value.usage)
@@ -124,6 +127,17 @@ async function listModels(io: CallIo, settings: ProviderSettings): Promise<Liste
   return models;
 }
 
+/** An error that a server, such as a proxy, states in an answer with status 200. */
+class ServerError extends Error {
+  readonly type: unknown;
+
+  /** @param error The body of the answer; the type decides about the error as in a stream. */
+  constructor(readonly error: JsonObject) {
+    super("The API reported an error without a message");
+    this.type = isObject(error.error) ? error.error.type : undefined;
+  }
+}
+
 /** Statuses of errors that a stream reports after its response began with 200. */
 const STREAM_STATUS: ReadonlyMap<unknown, number> = new Map([
   ["invalid_request_error", 400],
@@ -140,7 +154,7 @@ const STREAM_STATUS: ReadonlyMap<unknown, number> = new Map([
 
 function toError(error: unknown): LLMError {
   if (!(error instanceof Error)) return toLLMError(error);
-  const { status, type, headers } = error as { status?: number; type?: string | null; headers?: unknown };
+  const { status, type, headers } = error as { status?: number; type?: unknown; headers?: unknown };
   const status_code = status ?? STREAM_STATUS.get(type);
   if (status_code === undefined && error instanceof SyntaxError) {
     const message = "Cannot read the stream of the answer: it is not JSON";

@@ -37,6 +37,11 @@ export class AnswerCollector {
     this.#blocks = new AnswerBlocks([], options.onDelta);
   }
 
+  /** Whether no chunk had an output or a reason of the end. */
+  get is_empty(): boolean {
+    return !this.#has_output && this.#finish_reason === undefined && this.#block_reason === undefined;
+  }
+
   add(chunk: GenerateContentResponse): void {
     const [candidate] = chunk.candidates ?? [];
     for (const part of candidate?.content?.parts ?? []) this.#addPart(part);

@@ -86,6 +86,8 @@ async function send(
       if (!refused.learn(error, known)) throw error;
       return ask(refused.without(contents, model));
     });
+    const error = collector.is_empty ? parseBody(connection.tail()) : undefined;
+    if (error) throw new ServerError(error);
     const answer = collector.finish();
     return { ...answer, degradation: otherModel(bareId(model), answer.model) };
   });
@@ -171,6 +173,18 @@ class Connection {
     while (this.#tail_bytes - this.#tail[0]!.byteLength >= TAIL_BYTES) {
       this.#tail_bytes -= this.#tail.shift()!.byteLength;
     }
+  }
+}
+
+/** An error that a server, such as a proxy, states in a response with status 200. */
+class ServerError extends Error {
+  readonly status: number;
+
+  /** @param error The error object of the API; the client has left it out. */
+  constructor(error: JsonObject) {
+    super(JSON.stringify({ error }));
+    this.name = "ApiError"; // as the client's own
+    this.status = typeof error.code === "number" ? error.code : 500;
   }
 }
 

@@ -1,7 +1,7 @@
 /** Reads an answer of the Chat Completions API, whole or streamed, also of servers that only resemble it. */
 import { isObject, type JsonObject, LLMError } from "preamp/base";
 import type { AnswerBlocks, AnswerUsage, BackendAnswer } from "preamp/provider";
-import { ServerError } from "./errors.ts";
+import { isStatedError, ServerError } from "./errors.ts";
 
 /** Fields in which servers send reasoning; the first one with text is read. */
 const REASONING = ["reasoning_content", "reasoning", "reasoning_text"] as const;
@@ -46,7 +46,7 @@ export class ChatAnswer {
    * @throws {LLMError} when the value is not an answer, or says that the server failed.
    */
   readWhole(answer: unknown): void {
-    if (isObject(answer) && isObject(answer.error)) throw new ServerError(answer.error);
+    if (isObject(answer) && isStatedError(answer.error)) throw new ServerError(answer.error);
     if (!isObject(answer) || !Array.isArray(answer.choices) || !isObject(answer.choices[0])) {
       throw unreadable();
     }

@@ -18,8 +18,9 @@ import { connectionError } from "preamp/provider";
 export class ServerError extends Error {
   readonly error: JsonObject;
 
-  /** Creates an error from the server's error object. */
-  constructor(error: JsonObject) {
+  /** Creates an error from the server's error object, or from its message alone. */
+  constructor(stated: JsonObject | string) {
+    const error = isObject(stated) ? stated : { message: stated };
     super(textOf(error.message) ?? "The server reported an error without a message");
     this.name = "ServerError";
     this.error = error;
@@ -126,7 +127,7 @@ function withCounts(message: string, { n_prompt_tokens, n_ctx }: JsonObject): st
 
 /** Returns the type of a failure that the server stated; undefined when there was no answer of the server. */
 function typeOf(error: unknown, { status, codes, message }: ErrorFacts): LLMErrorType | undefined {
-  const isStated = status !== null || isObject(error) && isObject(error.error);
+  const isStated = status !== null || isObject(error) && isStatedError(error.error);
   if (!isStated) return undefined;
   if (status === 401) return "AuthenticationError";
   const known = codes.map((code) => BY_CODE.get(code)).find((type) => type !== undefined);
@@ -172,6 +173,11 @@ const OPTIONAL: ReadonlySet<string> = new Set(
   ("temperature top_p stop reasoning_effort reasoning.summary reasoning include tool_choice parallel_tool_calls " +
     "response_format prompt_cache_key stream stream_options max_tokens max_completion_tokens").split(" "),
 );
+
+/** Returns whether the field `error` of an answer states one: as an object, or as its message alone. */
+export function isStatedError(error: unknown): error is JsonObject | string {
+  return isObject(error) || textOf(error) !== undefined;
+}
 
 /** Places in the body of Responses → these names. */
 const PLACES: ReadonlyMap<string, string> = new Map([

@@ -2,7 +2,7 @@
 import type OpenAI from "openai";
 import { isObject, type JsonObject, LLMError } from "preamp/base";
 import type { AnswerBlocks, AnswerUsage, BackendAnswer } from "preamp/provider";
-import { ServerError } from "./errors.ts";
+import { isStatedError, ServerError } from "./errors.ts";
 
 type Event = OpenAI.Responses.ResponseStreamEvent;
 type Response = OpenAI.Responses.Response;
@@ -31,7 +31,7 @@ export class ResponsesAnswer {
   readWhole(value: unknown): void {
     if (!isObject(value)) throw unreadable();
     const response = value as unknown as Response; // its fields are checked where they are read
-    if (response.status === "failed" || isObject(response.error)) throw failureOf(response);
+    if (response.status === "failed" || isStatedError(response.error)) throw failureOf(response);
     const output = Array.isArray(response.output) ? response.output : undefined;
     if (output === undefined && this.#finished.size === 0) throw unreadable();
     output?.forEach((item, index) => this.#finishItem(String(index), item));
@@ -173,8 +173,9 @@ function unreadable(): LLMError {
 }
 
 function failureOf({ error, id }: Response): ServerError {
-  const fields = isObject(error) ? error as unknown as JsonObject : {};
-  return new ServerError({ message: `The response ${id} has failed`, ...fields });
+  const stated: unknown = error;
+  if (typeof stated === "string") return new ServerError(stated);
+  return new ServerError({ message: `The response ${id} has failed`, ...(isObject(stated) ? stated : {}) });
 }
 
 /** Returns the usage by our convention. OpenAI counts tokens written to its cache as input, too. */

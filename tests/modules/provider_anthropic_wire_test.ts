@@ -386,6 +386,12 @@ for (const value of MESSAGES_OF_OTHERS) {
   });
 }
 
+Deno.test("complete() reads the answer of a server that does not stream", async () => {
+  const reply = () => Response.json(message([{ type: "text", text: "Hi." }]));
+  const { answer, deltas } = await complete(reply, true);
+  assertEquals([answer.content, deltas], [[{ type: "text", text: "Hi." }], []]);
+});
+
 Deno.test("complete() reads a stream with CRLF, comments, several data lines, and fields it does not know", async () => {
   const odd = messageEvents([
     ...blockEvents(0, { ...TEXT_BLOCK, new_field: 1 }, [{ type: "text_delta", text: "Hi", more: 1 }]),

@@ -283,6 +283,16 @@ Deno.test("an error within a stream is an error", async () => {
   assertEquals(chat.type, "ProviderUnavailableError");
 });
 
+Deno.test("an error with status 200 may be a text alone", async () => {
+  for (const config of [{}, { api: "responses" }]) {
+    const replies = [() => Response.json({ error: "It broke" }), () => sse('data: {"error":"It broke"}\n\n')];
+    for (const [index, reply] of replies.entries()) {
+      const error = await failureOf(reply, config, index === 1);
+      assertEquals([error.type, error.message], ["ProviderUnavailableError", "It broke"]);
+    }
+  }
+});
+
 Deno.test("an answer of another kind of server says what to check", async () => {
   for (
     const [config, api] of [[{}, "Chat Completions"], [{ api: "responses" }, "the Responses API"]] as const

@@ -121,6 +121,11 @@ const FAULTS: readonly Fault[] = [
   { name: "503", replies: ({ error }) => [error("unavailable")], end: AGAIN },
   { name: "529", replies: ({ error }) => [error("overloaded")], end: AGAIN },
   {
+    name: "an error with status 200",
+    replies: ({ error }) => [{ ...error("unavailable"), status: 200 }],
+    end: AGAIN,
+  },
+  {
     name: "503 three times",
     replies: ({ error }) => [error("unavailable"), error("unavailable"), error("unavailable")],
     end: { requests: 3, error: "ProviderUnavailableError" },
