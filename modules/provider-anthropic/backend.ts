@@ -18,7 +18,7 @@ import {
   type WireRequest,
   withoutVariables,
 } from "preamp/provider";
-import { parse, readStream, toAnswer, type WireMessage } from "./from_response.ts";
+import { parse, readStream, toAnswer, usageOf, type WireMessage } from "./from_response.ts";
 import { RefusedThinking } from "./refused_thinking.ts";
 import { toRequest } from "./to_request.ts";
 
@@ -63,13 +63,19 @@ async function send(
   const api = new Messages(clientOf(settings, io));
   const { signal, onDelta } = io;
   const messages: WireMessage[] = [];
+  const onUsage = (usage: JsonObject) => {
+    const counted = usageOf([...messages, { content: [], stop_reason: null, usage }]);
+    if (counted) io.onUsage?.(counted);
+  };
   const create = async (params: Anthropic.MessageCreateParamsNonStreaming) => {
     const offset = messages.reduce((sum, { content }) => sum + content.length, 0);
     if (!onDelta) return checked(await api.create(params, { signal }));
     const sent = api.create({ ...params, stream: true }, { signal });
     const response = await sent.asResponse();
     const is_json = /\bjson\b/i.test(response.headers.get("content-type") ?? ""); // the server does not stream
-    return is_json ? checked(await response.json()) : await readStream(await sent, onDelta, offset);
+    return is_json
+      ? checked(await response.json())
+      : await readStream(await sent, { onDelta, onUsage }, offset);
   };
   let call = refused.without(wire.context as CallSettings); // set by toRequest
   let request = call === wire.context ? wire : toRequest(call); // an earlier attempt may have learnt

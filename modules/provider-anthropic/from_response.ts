@@ -21,6 +21,13 @@ const FINISH_REASONS: ReadonlyMap<unknown, string> = new Map([
 
 type OnDelta = NonNullable<CallIo["onDelta"]>;
 
+/** What the reader of a stream passes on. */
+export interface StreamHandlers {
+  onDelta: OnDelta;
+  /** Receives the usage of the message so far. */
+  onUsage(usage: JsonObject): void;
+}
+
 /** A message whose blocks are plain data. */
 export interface WireMessage {
   id?: string;
@@ -68,7 +75,7 @@ function toBlock(block: JsonObject, calls: ToolCall[]): ContentBlock {
  * Returns the sum of the messages' tokens; undefined when the server reports none. The API's `input_tokens`
  * has neither cache reads nor writes.
  */
-function usageOf(messages: readonly WireMessage[]): AnswerUsage | undefined {
+export function usageOf(messages: readonly WireMessage[]): AnswerUsage | undefined {
   if (messages.every(({ usage }) => usage.input_tokens === undefined)) return undefined;
   const sum = (read: (usage: JsonObject) => unknown) =>
     messages.reduce((total, { usage }) => total + (Number(read(usage)) || 0), 0);
@@ -87,14 +94,14 @@ function usageOf(messages: readonly WireMessage[]): AnswerUsage | undefined {
 }
 
 /**
- * Resolves to the message of a stream, and passes its deltas on.
+ * Resolves to the message of a stream, and passes its deltas and its usage on.
  *
  * @param offset Blocks of the answer before this message.
  * @throws {LLMError} `StreamError` when the stream ends before the message does.
  */
 export async function readStream(
   events: AsyncIterable<Anthropic.RawMessageStreamEvent>,
-  onDelta: OnDelta,
+  { onDelta, onUsage }: StreamHandlers,
   offset: number,
 ): Promise<WireMessage> {
   const message: WireMessage = { content: [], stop_reason: null, usage: {} };
@@ -106,6 +113,7 @@ export async function readStream(
         if (!isObject(event.message)) throw broken("message_start has no message");
         const { id, model, usage } = event.message;
         Object.assign(message, { id, model, usage: { ...usage } });
+        onUsage(message.usage);
         break;
       }
       case "content_block_start": {
@@ -127,6 +135,7 @@ export async function readStream(
         message.stop_reason = event.delta?.stop_reason ?? null;
         message.stop_details = event.delta?.stop_details;
         Object.assign(message.usage, withoutNulls({ ...event.usage }));
+        onUsage(message.usage);
         break;
       case "message_stop":
         ended = true;

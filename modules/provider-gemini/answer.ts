@@ -8,6 +8,8 @@ export interface AnswerOptions {
   readonly tools: readonly string[];
   /** Receives a delta for each part. */
   readonly onDelta?: ((delta: StreamDelta) => void) | undefined;
+  /** Receives the usage so far. */
+  readonly onUsage?: ((usage: AnswerUsage) => void) | undefined;
   /** Returns the end of the response as text: the client leaves `finishMessage` out. */
   tail(): string;
 }
@@ -47,7 +49,9 @@ export class AnswerCollector {
     for (const part of candidate?.content?.parts ?? []) this.#addPart(part);
     this.#finish_reason = candidate?.finishReason ?? this.#finish_reason;
     this.#block_reason = chunk.promptFeedback?.blockReason ?? this.#block_reason;
-    this.#usage = usageOf(chunk) ?? this.#usage;
+    const usage = usageOf(chunk);
+    if (usage) this.#options.onUsage?.(usage);
+    this.#usage = usage ?? this.#usage;
     this.#model = chunk.modelVersion ?? this.#model;
     if (chunk.responseId) this.#metadata.response_id = chunk.responseId;
     if (candidate?.groundingMetadata) this.#metadata.grounding = { ...candidate.groundingMetadata };

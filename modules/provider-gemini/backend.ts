@@ -63,6 +63,7 @@ async function send(
   const collector = new AnswerCollector({
     tools: (config.tools ?? []).flatMap((tool) => (tool.functionDeclarations ?? []).map(({ name }) => name)),
     onDelta: io.onDelta,
+    onUsage: io.onUsage,
     tail: () => connection.tail(),
   });
   const ask = async (contents: Content[]) => {

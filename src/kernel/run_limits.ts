@@ -25,8 +25,13 @@ export interface RunLimitOptions {
 export interface Reservation {
   /** Maximum output tokens of the call, lowered to what is left. */
   readonly max_output_tokens: number;
-  /** Counts the usage of the call; null: it failed. Throws when a call without a price must end the run. */
-  settle(usage: Usage | null): void;
+  /**
+   * Counts the usage of the call; null: none is known. Throws when an answer without a price must end the
+   * run.
+   *
+   * @param outcome Default: `failed` without a usage. A call that failed after a part of its answer has one.
+   */
+  settle(usage: Usage | null, outcome?: "answered" | "failed"): void;
 }
 
 /** Amounts that a run had used before it was interrupted. */
@@ -107,25 +112,25 @@ export class RunLimitGuard {
     let open = true;
     return {
       max_output_tokens: output,
-      settle: (usage) => {
+      settle: (usage, outcome) => {
         if (!open) return;
         open = false;
         this.#reserved_tokens -= reserved;
         this.#pending--;
         try {
-          if (usage) this.#settle(usage);
+          if (usage) this.#settle(usage, outcome === "failed");
         } finally {
-          outer?.settle(usage);
+          outer?.settle(usage, outcome);
         }
       },
     };
   }
 
-  #settle(usage: Usage): void {
-    this.#answered++;
+  #settle(usage: Usage, has_failed: boolean): void {
+    if (!has_failed) this.#answered++;
     this.#tokens += usage.total_tokens;
     if (usage.cost_usd !== null) this.#cost += parseDecimal(usage.cost_usd);
-    else if (this.#options.cost_limit_is_set) {
+    else if (this.#options.cost_limit_is_set && !has_failed) {
       throw reached(
         "max_cost_usd",
         'the provider reported no cost for this call; set config.prices of the provider, such as {input: "3", ' +

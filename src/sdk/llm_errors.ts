@@ -4,6 +4,8 @@
  */
 import { type ContextOverflow, readOverflow } from "./context_overflow.ts";
 import { type ErrorCode, errorMessage, errorName, readField, readText } from "./errors.ts";
+import { isObject } from "./json.ts";
+import { Usage } from "./messages.ts";
 
 /** Types of provider failures. */
 export const LLM_ERROR_TYPES = [
@@ -53,6 +55,8 @@ export interface LLMErrorOptions {
   limit_tokens?: number | null | undefined;
   /** Of a `ContextLengthError`: input tokens of the request. Default: the number in the message. */
   requested_tokens?: number | null | undefined;
+  /** Tokens and cost of a call that failed after a part of its answer. */
+  usage?: Usage | null | undefined;
 }
 
 const RETRYABLE: ReadonlySet<string> = new Set([
@@ -83,6 +87,8 @@ export class LLMError extends Error {
   declare readonly limit_tokens?: number;
   /** Of a `ContextLengthError`: input tokens of the request, if the provider states them. */
   declare readonly requested_tokens?: number;
+  /** Tokens and cost of a call that failed after a part of its answer; estimated as far as unknown. */
+  declare readonly usage?: Usage;
 
   /** Creates a provider failure of one type. */
   constructor(type: LLMErrorType, message: string, options: LLMErrorOptions = {}) {
@@ -95,6 +101,7 @@ export class LLMError extends Error {
     this.retryable = options.retryable ?? RETRYABLE.has(type);
     this.retry_after = options.retry_after ?? null;
     this.delay_multiplier = options.delay_multiplier ?? 1;
+    if (options.usage) this.usage = options.usage;
     if (type !== "ContextLengthError") return;
     const stated = readOverflow(message);
     const limit_tokens = countOf(options.limit_tokens) ?? stated.limit_tokens;
@@ -181,10 +188,22 @@ export function toLLMError(error: unknown, options: LLMErrorOptions = {}): LLMEr
     delay_multiplier: numberOf(readField(error, "delay_multiplier")),
     limit_tokens: countOf(readField(error, "limit_tokens")),
     requested_tokens: countOf(readField(error, "requested_tokens")),
+    usage: usageOfFailure(error),
     ...options,
     status_code,
     retry_after: numberOf(options.retry_after) ?? retryAfterOf(error),
   });
+}
+
+/** Returns the usage of a call that failed after a part of its answer; null for any other failure. */
+export function usageOfFailure(error: unknown): Usage | null {
+  const usage = readField(error, "usage");
+  if (!isObject(usage) || typeof usage.input_tokens !== "number") return null;
+  try {
+    return Usage(usage);
+  } catch {
+    return null; // an error of another SDK may have a usage of its own
+  }
 }
 
 /** Returns a number of tokens; null for any other value. */

@@ -168,6 +168,9 @@ export function count(
       counters.turn_count++;
       if (isObject(data.usage)) countUsage(counters, data.usage);
       break;
+    case "provider:error": // after a part of the answer
+      if (isObject(data.usage)) countUsage(counters, data.usage);
+      break;
     case "tool:post":
       counters.tool_invocations++;
       if (isObject(data.result) && data.result.success === false) counters.tool_failures++;

@@ -90,6 +90,7 @@ class RunMetrics {
         break;
       case "provider:error":
         this.#endModelCall(entry, isObject(data.error) ? data.error.type : undefined);
+        if (isObject(data.usage)) this.#readUsage(data.provider, data.usage);
         break;
       case "provider:retry":
         this.#runs.metrics.record("preamp_model_retries_total", {

@@ -95,7 +95,7 @@ export class RunSpans {
           ...answerAttributes(data.response, content),
         });
       case "provider:error":
-        return this.#endAt(entry, chatKey(session_id), {}, typeOf(data.error));
+        return this.#endAt(entry, chatKey(session_id), usageAttributes(data.usage), typeOf(data.error));
       case "tool:pre":
         return this.#startTool(entry);
       case "tool:post":

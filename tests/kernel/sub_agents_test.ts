@@ -55,6 +55,14 @@ Deno.test("RunLimitGuard with a parent lowers tokens to the parent's; a refused 
   assertEquals(narrow.outer.tokens_left, 10_000);
 });
 
+Deno.test("RunLimitGuard with a parent counts the tokens and cost of a failed call, but no answer", () => {
+  const { outer, inner } = nested({ max_iterations: 1, max_cost_usd: "0.5" });
+  inner.reserveCall(100, 500).settle({ ...USED, cost_usd: "0.2" }, "failed");
+  inner.reserveCall(100, 500).settle({ ...USED, cost_usd: "0.3" }, "failed");
+  assertEquals([inner.tokens_left, outer.tokens_left], [6_000, 6_000]);
+  assertEquals(limitOf(() => inner.reserveCall(100, 500)), "max_cost_usd");
+});
+
 Deno.test("RunLimitGuard with a parent settles a call without a price in the parent too", () => {
   const clock = new FakeClock();
   const outer = new RunLimitGuard({ limits: LIMITS, clock });

@@ -246,6 +246,7 @@ const ERROR_FIELDS = [
   "delay_multiplier",
   "limit_tokens",
   "requested_tokens",
+  "usage",
 ];
 
 function failureOf({ event, data }: Entry): Error {

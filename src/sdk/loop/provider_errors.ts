@@ -1,6 +1,6 @@
 /** Classifies failures of model calls: their event data, and whether they are retried. */
 import { errorCode, errorMessage, errorName, hasCode, PreampError } from "../errors.ts";
-import { overflowOf, toLLMError } from "../llm_errors.ts";
+import { overflowOf, toLLMError, usageOfFailure } from "../llm_errors.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { ChatRequest } from "../messages.ts";
 import type { Provider } from "../providers.ts";
@@ -16,12 +16,14 @@ const NEVER_AGAIN: ReadonlySet<unknown> = new Set([400, 401, 402, 403, 404, 413,
 export function providerFailure(name: string, error: unknown): JsonObject | null {
   if (STOPS.has(errorCode(error))) return null;
   const fields = isObject(error) ? error : {};
+  const usage = usageOfFailure(error);
   return {
     provider: name,
     error: { type: errorName(error), msg: errorMessage(error) },
     retryable: typeof fields.retryable === "boolean" ? fields.retryable : false,
     status_code: typeof fields.status_code === "number" ? fields.status_code : null,
     ...tokensOf(error),
+    ...(usage ? { usage } : {}),
   };
 }
 

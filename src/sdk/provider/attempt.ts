@@ -4,7 +4,7 @@ import { LLMError } from "../llm_errors.ts";
 import { isBrokenStream, isPassing } from "../loop/provider_errors.ts";
 import type { StreamDelta } from "../messages.ts";
 import { RetryConfig, retryDelay, type RetryNotice } from "../retry.ts";
-import { type CallIo, withWatchedBody } from "./backend.ts";
+import { type AnswerUsage, type CallIo, withWatchedBody } from "./backend.ts";
 import type { ProviderSettings } from "./settings.ts";
 
 /**
@@ -46,6 +46,9 @@ export class Attempt {
   emitted = false;
   /** Whether any byte of a response arrived. */
   received = false;
+  /** Tokens that the server has counted so far. */
+  usage: AnswerUsage | undefined;
+  readonly #deltas: string[] = [];
 
   /** Starts the timeouts. */
   constructor(options: AttemptOptions) {
@@ -57,6 +60,11 @@ export class Attempt {
   get failure(): LLMError | null {
     const { reason } = this.#abort.signal;
     return reason instanceof LLMError ? reason : null;
+  }
+
+  /** Text of the deltas that were emitted. */
+  get text(): string {
+    return this.#deltas.join("");
   }
 
   /** Runs `send`. Rejects at an abort even if `send` does not. */
@@ -71,6 +79,7 @@ export class Attempt {
     const io: CallIo = {
       signal: joined,
       fetch: (input, init) => this.#fetch(input, init),
+      onUsage: (usage) => this.usage = usage,
       ...(onDelta ? { onDelta: (delta: StreamDelta) => this.#emit(onDelta, delta) } : {}),
     };
     try {
@@ -87,6 +96,7 @@ export class Attempt {
   #emit(onDelta: (delta: StreamDelta) => void, delta: StreamDelta): void {
     if (this.#ended) return;
     this.emitted = true;
+    this.#deltas.push(delta.delta);
     onDelta(delta);
   }
 

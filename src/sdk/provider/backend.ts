@@ -80,6 +80,8 @@ export interface CallIo {
   readonly fetch: typeof fetch;
   /** Receives the deltas of a streamed answer; absent when the answer is not streamed. */
   readonly onDelta?: (delta: StreamDelta) => void;
+  /** Receives the tokens that the server has counted so far: the usage of an answer that breaks off. */
+  readonly onUsage?: (usage: AnswerUsage) => void;
 }
 
 /**

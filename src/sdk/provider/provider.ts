@@ -11,6 +11,7 @@ import {
   Usage,
 } from "../messages.ts";
 import { sumCostUsd } from "../money.ts";
+import { estimateTokens, RequestMeter, toolTokens } from "../token_estimate.ts";
 import { type CompleteOptions, type ModelInfo, type Provider, ProviderInfo } from "../providers.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
 import { type Attempt, tryUntilAnswered } from "./attempt.ts";
@@ -68,11 +69,15 @@ const MIN_KEY_LENGTH = 8;
 /** Maximum code units of the message of a failure: some servers answer with a page or the whole request. */
 const MAX_MESSAGE_CHARS = 4000;
 
+const METER = new RequestMeter();
+
 /** What a call goes to. */
 interface CallTarget {
   readonly backend: Backend;
   readonly model: string;
   readonly options?: CompleteOptions;
+  /** Absent for a list of models. */
+  readonly request?: ChatRequest;
 }
 
 /** A provider whose answers come from a {@link Backend}. */
@@ -179,15 +184,16 @@ class BackendProvider implements Provider {
       return hooks.emit("llm:response", { ...facts, duration_ms, ...outcome });
     };
     try {
-      const target = { backend, model: call.model, options };
+      const target = { backend, model: call.model, options, request };
       const answer = await this.#tryUntilAnswered(target, (io) => backend.send(wire, io));
       const response = this.#toResponse(answer, wire, call.model);
       const { usage = null } = response;
       await report({ status: "ok", usage, ...(raw ? { raw: { answer: answer.raw ?? null } } : {}) });
       return response;
     } catch (error) {
-      const { type, message } = error as LLMError; // #tryUntilAnswered rejects with nothing else
-      await report({ status: "error", error: { type, msg: message } });
+      const { type, message, usage } = error as LLMError; // #tryUntilAnswered rejects with nothing else
+      if (usage) this.#costs.push(usage.cost_usd);
+      await report({ status: "error", error: { type, msg: message }, ...(usage ? { usage } : {}) });
       throw error;
     }
   }
@@ -230,7 +236,7 @@ class BackendProvider implements Provider {
 
   /** Resolves to the result of the first attempt that succeeds. Rejects with an LLMError. */
   async #tryUntilAnswered<T>(
-    { backend, model, options = {} }: CallTarget,
+    { backend, model, options = {}, request }: CallTarget,
     send: (io: CallIo) => Promise<T>,
   ): Promise<T> {
     const { clock, hooks } = this.#coordinator;
@@ -239,7 +245,10 @@ class BackendProvider implements Provider {
       try {
         return await this.#throttled(signal, () => attempt.run(send));
       } catch (error) {
-        throw signal?.aborted ? this.#aborted(error, model) : this.#toError(error, attempt, backend, model);
+        const usage = request && this.#usageOf(attempt, model, request);
+        throw signal?.aborted
+          ? this.#aborted(error, { model, usage })
+          : this.#toError(error, attempt, backend, { model, usage });
       }
     };
     try {
@@ -258,8 +267,18 @@ class BackendProvider implements Provider {
           }),
       });
     } catch (error) {
-      throw error instanceof LLMError ? error : this.#aborted(error, model);
+      throw error instanceof LLMError ? error : this.#aborted(error, { model });
     }
+  }
+
+  /** Returns the usage of a call that failed after a part of its answer; undefined without a part. */
+  #usageOf({ emitted, usage, text }: Attempt, model: string, request: ChatRequest): Usage | undefined {
+    if (!emitted) return undefined;
+    const { messages, tools } = request;
+    const counted = usage ?? { input_tokens: METER.count(messages) + toolTokens(tools), output_tokens: 0 };
+    const output_tokens = Math.max(counted.output_tokens, estimateTokens(text)); // some count at the end only
+    const counts = Usage({ ...counted, output_tokens });
+    return { ...counts, cost_usd: this.#table.costOf(model, counts) };
   }
 
   async #throttled<T>(signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
@@ -286,14 +305,19 @@ class BackendProvider implements Provider {
     return limits.max_duration_s * 1000 - (clock.monotonic() - this.#mounted_ms);
   }
 
-  #toError(error: unknown, attempt: Attempt, backend: Backend, model: string): LLMError {
+  #toError(
+    error: unknown,
+    attempt: Attempt,
+    backend: Backend,
+    facts: Pick<LLMErrorOptions, "model" | "usage">,
+  ): LLMError {
     const known = attempt.failure ?? (error instanceof LLMError ? error : backend.toError(error));
     const { message, cause = error, retryable, delay_multiplier, status_code, retry_after } = known;
     const { limit_tokens, requested_tokens } = known;
     // a connection that broke after the response began is a stream that broke
     const type = known.type === "NetworkError" && attempt.received ? "StreamError" : known.type;
     return this.#error(type, message, {
-      model,
+      ...facts,
       cause: this.#withoutKeyIn(cause),
       retryable,
       delay_multiplier,
@@ -304,8 +328,8 @@ class BackendProvider implements Provider {
     });
   }
 
-  #aborted(cause: unknown, model: string): LLMError {
-    return this.#error("AbortError", "Cannot finish the model call: it was cancelled", { cause, model });
+  #aborted(cause: unknown, facts: Pick<LLMErrorOptions, "model" | "usage">): LLMError {
+    return this.#error("AbortError", "Cannot finish the model call: it was cancelled", { cause, ...facts });
   }
 
   #error(type: LLMError["type"], message: string, options: LLMErrorOptions): LLMError {

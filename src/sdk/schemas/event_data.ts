@@ -199,6 +199,7 @@ const MODEL = {
     error: failure,
     retryable: flag,
     status_code: z.int().nullable(),
+    usage: usage.optional().describe("present when the call failed after a part of its answer"),
     ...overflow,
   }),
   "provider:retry": payload("A model call failed and is repeated: after a delay, or with a smaller view.", {
