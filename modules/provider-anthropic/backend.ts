@@ -84,6 +84,7 @@ async function send(
       messages.push(await create(withAnswered(request, messages)));
     } catch (error) {
       if (!refused.learn(error, call)) throw error;
+      await io.onRefusal?.(error);
       request = toRequest(call = refused.without(call));
       continue;
     }

@@ -83,9 +83,10 @@ async function send(
   };
   return await connection.run(async () => {
     const known = refused.without(contents, model);
-    await ask(known).catch((error) => {
+    await ask(known).catch(async (error) => {
       if (!refused.learn(error, known)) throw error;
-      return ask(refused.without(contents, model));
+      await io.onRefusal?.(error);
+      await ask(refused.without(contents, model));
     });
     const error = collector.is_empty ? parseBody(connection.tail()) : undefined;
     if (error) throw new ServerError(error);

@@ -101,6 +101,7 @@ export class OpenAIBackend implements Backend {
         else if (!this.#learn(error, current.body, call.model)) throw error;
         const corrected = this.toRequest(call);
         if (jsonEqual(corrected.body, current.body)) throw error;
+        await io.onRefusal?.(error);
         current = corrected;
       }
     }

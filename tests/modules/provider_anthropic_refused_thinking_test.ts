@@ -61,6 +61,10 @@ Deno.test("complete() leaves out thinking that the API refuses, then and later, 
     "adaptive",
     "enabled",
   ]);
+  const retries = coordinator.hooks.getEvents("provider:retry").map((
+    [, { delay, error_message }],
+  ) => [delay, error_message]);
+  assertEquals(retries, [[0, ERROR]]);
 });
 
 Deno.test("complete() leaves the budget out, with a degradation, only in the turn whose thinking was refused", async () => {

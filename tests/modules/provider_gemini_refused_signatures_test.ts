@@ -54,6 +54,10 @@ for (const stream of [true, false]) {
       [unchecked, "bmV3"],
       ["bmV3"],
     ]);
+    const retries = coordinator.hooks.getEvents("provider:retry").map((
+      [, { delay, error_message }],
+    ) => [delay, error_message]);
+    assertEquals(retries, [[0, "Corrupted thought signature."]]);
   });
 }
 

@@ -82,6 +82,8 @@ export interface CallIo {
   readonly onDelta?: (delta: StreamDelta) => void;
   /** Receives the tokens that the server has counted so far: the usage of an answer that breaks off. */
   readonly onUsage?: (usage: AnswerUsage) => void;
+  /** Emits `provider:retry` for a request that is sent again at once without what the server refused. */
+  readonly onRefusal?: (error: unknown) => Promise<unknown>;
 }
 
 /**

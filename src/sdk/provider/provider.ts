@@ -13,6 +13,7 @@ import {
 import { sumCostUsd } from "../money.ts";
 import { estimateTokens, RequestMeter, toolTokens } from "../token_estimate.ts";
 import { type CompleteOptions, type ModelInfo, type Provider, ProviderInfo } from "../providers.ts";
+import type { RetryNotice } from "../retry.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
 import { type Attempt, tryUntilAnswered } from "./attempt.ts";
 import type { Backend, BackendAnswer, CallIo, CallSettings, WireRequest } from "./backend.ts";
@@ -239,11 +240,19 @@ class BackendProvider implements Provider {
     { backend, model, options = {}, request }: CallTarget,
     send: (io: CallIo) => Promise<T>,
   ): Promise<T> {
-    const { clock, hooks } = this.#coordinator;
+    const { clock } = this.#coordinator;
+    const { max_retries } = this.#settings;
     const { signal, onDelta } = options;
+    let count = 0;
     const run = async (attempt: Attempt) => {
+      count++;
+      const onRefusal = (error: unknown) => {
+        const failure = this.#toError(error, attempt, backend, { model });
+        const { type: error_type, message: error_message } = failure;
+        return this.#emitRetry({ attempt: count, max_retries, delay: 0, error_type, error_message }, failure);
+      };
       try {
-        return await this.#throttled(signal, () => attempt.run(send));
+        return await this.#throttled(signal, () => attempt.run((io) => send({ ...io, onRefusal })));
       } catch (error) {
         const usage = request && this.#usageOf(attempt, model, request);
         throw signal?.aborted
@@ -258,17 +267,20 @@ class BackendProvider implements Provider {
         signal,
         onDelta,
         leftMs: () => this.#left_ms,
-        onRetry: (notice, { status_code, retry_after }) =>
-          hooks.emit("provider:retry", {
-            provider: this.name,
-            ...notice,
-            ...(status_code === null ? {} : { status_code }),
-            ...(retry_after === null ? {} : { retry_after }),
-          }),
+        onRetry: (notice, error) => this.#emitRetry(notice, error),
       });
     } catch (error) {
       throw error instanceof LLMError ? error : this.#aborted(error, { model });
     }
+  }
+
+  #emitRetry(notice: RetryNotice, { status_code, retry_after }: LLMError): Promise<unknown> {
+    return this.#coordinator.hooks.emit("provider:retry", {
+      provider: this.name,
+      ...notice,
+      ...(status_code === null ? {} : { status_code }),
+      ...(retry_after === null ? {} : { retry_after }),
+    });
   }
 
   /** Returns the usage of a call that failed after a part of its answer; undefined without a part. */

@@ -40,6 +40,13 @@ Deno.test("calls of another provider get short ids when the server refuses their
     short,
     short,
   ]);
+  const [retry, ...others] = local.coordinator.hooks.getEvents("provider:retry").map(([, data]) => data);
+  const { provider, attempt, max_retries, delay, error_type, error_message, status_code } = retry!;
+  assertEquals([provider, attempt, max_retries, delay, status_code, others], ["openai", 1, 0, 0, 400, []]);
+  assertEquals([error_type, error_message], [
+    "InvalidRequestError",
+    "Tool call id was toolu_01A but must be a-z, A-Z, 0-9, with a length of 9.",
+  ]);
 });
 
 Deno.test("calls of another provider get empty reasoning when the server refuses them without it", async () => {
