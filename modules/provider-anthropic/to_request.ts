@@ -32,12 +32,13 @@ export function toRequest(call: CallSettings): WireRequest {
   const traits = traitsOf(model);
   const degradations = new Degradations();
   const thinking = thinkingOf(call, degradations);
+  const unpaired = unpairedBlocks(conversation.turns);
   const output_config = { ...effortOf(call), ...formatOf(call, degradations) };
   const sampling = traits.sampling && (thinking === undefined || thinking.type === "disabled");
   const body: Body = {
     model,
     max_tokens: max_output_tokens,
-    messages: conversation.turns.map((turn) => toMessage(turn, degradations))
+    messages: conversation.turns.map((turn) => toMessage(turn, unpaired, degradations))
       .filter(({ content }) => content.length > 0),
     ...(conversation.system.length > 0 ? { system: conversation.system.map(textBlock) } : {}),
     ...(tools.length > 0 ? { tools: tools.map(toTool) } : {}),
@@ -54,29 +55,50 @@ export function toRequest(call: CallSettings): WireRequest {
 }
 
 /**
- * Returns the message of a turn. The API refuses an assistant's message that ends with thinking or has calls
- * of its own tools without results, such as that of an answer that was cut off: nothing may be left of it,
- * and the API joins the messages around it.
+ * Returns the message of a turn. The API refuses an assistant's message that ends with thinking, such as that
+ * of an answer that was cut off. Nothing may be left of it: the API joins the messages around it.
+ *
+ * @param unpaired Blocks to leave out.
  */
 function toMessage(
   { role, parts }: Turn,
+  unpaired: ReadonlySet<JsonObject>,
   degradations: Degradations,
 ): Anthropic.MessageParam & { content: Block[] } {
   if (role === "user") return { role, content: parts.map((part) => userBlock(part, degradations)) };
-  const ended = withoutOpenCalls(parts);
-  const end = ended.findLastIndex((part) => !isThinking(part));
-  return { role, content: ended.slice(0, end + 1).map(assistantBlock) };
+  const paired = parts.filter((part) => part.type !== "native" || !unpaired.has(part.block));
+  const end = paired.findLastIndex((part) => !isThinking(part));
+  return { role, content: paired.slice(0, end + 1).map(assistantBlock) };
 }
 
-/** Beside calls of the plan's tools, the API gives the results of its own in a later answer. */
-function withoutOpenCalls(parts: readonly AssistantPart[]): readonly AssistantPart[] {
-  if (parts.some(({ type }) => type === "tool_call")) return parts;
-  const blocks: JsonObject[] = parts.flatMap((part) => part.type === "native" ? [part.block] : []);
-  const answered = new Set(blocks.map(({ tool_use_id }) => tool_use_id));
-  const open = new Set(
-    blocks.filter(({ type, id }) => /^(server|mcp)_tool_use$/.test(String(type)) && !answered.has(id)),
-  );
-  return parts.filter((part) => part.type !== "native" || !open.has(part.block));
+/**
+ * Returns the blocks of the API's own tools that it refuses: calls without a result, such as those of an
+ * answer that was cut off, and results without a call, such as after a compaction. Beside calls of the plan's
+ * tools, the result is in the next answer.
+ */
+function unpairedBlocks(turns: Conversation["turns"]): ReadonlySet<JsonObject> {
+  const unpaired = new Set<JsonObject>();
+  let open = new Map<unknown, JsonObject>();
+  for (const { role, parts } of turns) {
+    if (role === "user") continue;
+    const earlier = open;
+    open = new Map();
+    for (const part of parts) {
+      if (part.type !== "native") continue;
+      const { block } = part;
+      if (/^(server|mcp)_tool_use$/.test(String(block.type))) open.set(block.id, block);
+      else if (
+        block.tool_use_id !== undefined && !open.delete(block.tool_use_id) &&
+        !earlier.delete(block.tool_use_id)
+      ) {
+        unpaired.add(block);
+      }
+    }
+    const isPending = parts.some(({ type }) => type === "tool_call");
+    for (const block of [...earlier.values(), ...(isPending ? [] : open.values())]) unpaired.add(block);
+    if (!isPending) open.clear();
+  }
+  return unpaired;
 }
 
 /** Returns whether a part is a block of thinking, as it was received. */
@@ -114,7 +136,10 @@ function textBlock(part: TextPart): Anthropic.TextBlockParam {
 }
 
 function toolResult(part: ToolResultPart, degradations: Degradations): Anthropic.ToolResultBlockParam {
-  const { tool_call_id, content, is_error } = part;
+  const { tool_call_id, content } = part;
+  // the API refuses a failed result with anything but text
+  const is_error = part.is_error &&
+    (typeof content === "string" || content.every(({ type }) => type === "text"));
   return cached(part, {
     type: "tool_result",
     tool_use_id: tool_call_id,

@@ -282,3 +282,37 @@ Deno.test("toRequest() sends no calls of the API's tools that were cut off befor
   const [both] = blocksOf([USER, { role: "assistant", content: [own(search("b")), call] }]);
   assertEquals(both?.map(({ type }) => type), ["server_tool_use", "tool_use"]);
 });
+
+Deno.test("toRequest() sends results of the API's tools with their calls only, which may be in the answer before", () => {
+  const search = { type: "server_tool_use", id: "a", name: "web_search", input: {} };
+  const found = { type: "web_search_tool_result", tool_use_id: "a", content: [] };
+  const call: ContentBlock = { type: "tool_call", id: "c", name: "lookup", input: {} };
+  const result: Message = { role: "tool", tool_call_id: "c", content: "found" };
+  const done: ContentBlock = { type: "text", text: "Done." };
+  const answer = (...content: ContentBlock[]): Message => ({ role: "assistant", content });
+  const typesOf = (...messages: Message[]) =>
+    (messagesOf([USER, ...messages, USER]) as { role: string; content: JsonObject[] }[])
+      .filter(({ role }) => role === "assistant").map(({ content }) => content.map(({ type }) => type));
+  assertEquals(typesOf(answer(own(search), call), result, answer(own(found), done)), [
+    ["server_tool_use", "tool_use"],
+    ["web_search_tool_result", "text"],
+  ]);
+  // another provider answered after the calls
+  assertEquals(typesOf(answer(own(search), call), result, answer(done)), [["tool_use"], ["text"]]);
+  // the answer with the call was left out of the view
+  assertEquals(typesOf(answer(own(found), done)), [["text"]]);
+});
+
+Deno.test("toRequest() marks no result with an image as failed, which the API refuses", () => {
+  const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "aGk=" } };
+  const failed = (content: ContentBlock[]) => {
+    const call: ContentBlock = { type: "tool_call", id: "c", name: "lookup", input: {} };
+    const messages = messagesOf([
+      USER,
+      { role: "assistant", content: [call] },
+      { role: "tool", tool_call_id: "c", content, is_error: true },
+    ]) as { content: JsonObject[] }[];
+    return messages[2]!.content[0]!.is_error;
+  };
+  assertEquals([failed([image]), failed([{ type: "text", text: "broken" }])], [undefined, true]);
+});
