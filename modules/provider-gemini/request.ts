@@ -6,6 +6,7 @@ import {
   type Conversation,
   Degradations,
   type MediaPart,
+  type TextPart,
   type ToolResultPart,
   type UserPart,
   type WireRequest,
@@ -56,7 +57,7 @@ export function toRequest(call: CallSettings, settings: RequestSettings): WireRe
     ...toThinkingConfig(call, settings.include_thoughts, degradations),
     ...(settings.safety_settings ? { safetySettings: [...settings.safety_settings] } : {}),
   };
-  const body = { model: call.model, contents: toContents(turns, call.model), config };
+  const body = { model: call.model, contents: toContents(turns, call.model, degradations), config };
   return { body, degradation: degradations.merged() };
 }
 
@@ -154,36 +155,51 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 };
 
 /** Returns the contents of a request to `model`. */
-function toContents(turns: Conversation["turns"], model: string): Content[] {
+function toContents(turns: Conversation["turns"], model: string, degradations: Degradations): Content[] {
   const early = isBeforeGemini3(model);
   return turns.map((turn) =>
     turn.role === "user"
-      ? { role: "user", parts: turn.parts.flatMap((part) => toUserParts(part, early)) }
+      ? { role: "user", parts: turn.parts.flatMap((part) => toUserParts(part, early, degradations)) }
       : { role: "model", parts: signFirstCall(turn.parts.map(toModelPart), early) }
   );
 }
 
-function toUserParts(part: UserPart, early: boolean): Part[] {
-  if (part.type === "text") return [{ text: part.text }];
-  if (part.type !== "tool_result") return [toMediaPart(part)];
-  const { functionResponse, media } = toFunctionResponse(part);
+function toUserParts(part: UserPart, early: boolean, degradations: Degradations): Part[] {
+  if (part.type !== "tool_result") return [toContentPart(readable(part, degradations))];
+  const { functionResponse, media } = toFunctionResponse(part, degradations);
   if (media.length === 0) return [{ functionResponse }];
   // before Gemini 3 a function response is JSON only
   if (early) return [{ functionResponse }, ...media];
   return [{ functionResponse: { ...functionResponse, parts: media } }];
 }
 
-function toFunctionResponse({ tool_call_id: id, name, content, is_error }: ToolResultPart) {
-  const parts = typeof content === "string" ? [] : content;
+function toFunctionResponse(
+  { tool_call_id: id, name, content, is_error }: ToolResultPart,
+  degradations: Degradations,
+) {
+  const parts = typeof content === "string" ? [] : content.map((part) => readable(part, degradations));
   const text = typeof content === "string"
     ? content
     : parts.flatMap((part) => part.type === "text" ? part.text : []).join("\n\n");
   const response = { [is_error ? "error" : "output"]: text };
-  const media = parts.flatMap((part) => part.type === "text" ? [] : toMediaPart(part));
+  const media = parts.filter(({ type }) => type !== "text").map(toContentPart);
   return { functionResponse: { id, name, response }, media };
 }
 
-function toMediaPart({ media_type, data, url, file_id }: MediaPart): Part {
+/** Returns a note in the place of an image that the API refuses, such as GIF; any other part as it is. */
+function readable(part: TextPart | MediaPart, degradations: Degradations): TextPart | MediaPart {
+  if (part.type !== "image" || part.data === undefined) return part;
+  const { media_type = "", name } = part;
+  if (/^image\/(png|jpeg|webp|heic|heif)$/.test(media_type)) return part;
+  const what = `image ${name ?? media_type}`;
+  degradations.add(what, "the API takes PNG, JPEG, WebP, HEIC and HEIF only", "a note in its place");
+  return { type: "text", text: `[The ${what} cannot be shown to this model.]` };
+}
+
+function toContentPart(part: TextPart | MediaPart): Part {
+  if (part.type === "text") return { text: part.text };
+  const { data, url, file_id } = part;
+  const media_type = part.media_type?.startsWith("text/") ? "text/plain" : part.media_type; // it refuses many others
   if (data !== undefined) return { inlineData: { mimeType: media_type ?? "application/octet-stream", data } };
   const fileUri = url ?? file_id ?? "";
   const mimeType = media_type ?? typeOfUrl(fileUri);

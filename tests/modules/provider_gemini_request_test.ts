@@ -1,6 +1,7 @@
 /** Requests of `provider-gemini`, field by field. */
 import type { JsonObject, Message, ToolSpec } from "preamp";
 import { type CallSettings, toConversation, type WireRequest } from "preamp/provider";
+import type { Content } from "../../modules/provider-gemini/client_types.ts";
 import { toRequest } from "../../modules/provider-gemini/request.ts";
 import { assertEquals } from "../assert.ts";
 
@@ -182,6 +183,29 @@ Deno.test("toRequest() sends images and files", () => {
       { fileData: { fileUri: "https://generativelanguage.googleapis.com/v1beta/files/a" } },
     ],
   }]);
+});
+
+Deno.test("toRequest() sends a note in the place of images that the API refuses, and texts as plain texts", () => {
+  const gif = { type: "image", source: { type: "base64", media_type: "image/gif", data: "AAAA" } };
+  const yaml = { type: "file", file: { filename: "a.yaml", file_data: "data:text/yaml;base64,AAAA" } };
+  const { body, degradation } = request({}, [
+    { role: "user", content: [gif, yaml] },
+    { role: "assistant", content: [{ type: "tool_call", id: "call_1", name: "draw", input: {} }] },
+    { role: "tool", tool_call_id: "call_1", name: "draw", content: [{ type: "text", text: "see" }, gif] },
+  ]);
+  const note = "[The image image/gif cannot be shown to this model.]";
+  const [question, , results] = body.contents as Content[];
+  assertEquals(question!.parts, [{ text: note }, { inlineData: { mimeType: "text/plain", data: "AAAA" } }]);
+  assertEquals(results!.parts[0]!.functionResponse, {
+    id: "call_1",
+    name: "draw",
+    response: { output: `see\n\n${note}` },
+  });
+  assertEquals(degradation, {
+    requested: "image image/gif",
+    actual: "a note in its place",
+    reason: "the API takes PNG, JPEG, WebP, HEIC and HEIF only",
+  });
 });
 
 const CALLED: Message = {
