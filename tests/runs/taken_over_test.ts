@@ -5,7 +5,8 @@ import { setImmediate } from "node:timers";
 import type { MemoryStore } from "../../src/store/memory.ts";
 import type { Change, Fence, ListOptions } from "../../src/store/store.ts";
 import { assertEquals } from "../assert.ts";
-import { CALLER, service, SlowStore } from "../support/runs.ts";
+import { asking, codeOf } from "../support/asking_runs.ts";
+import { CALLER, type Service, service, SlowStore } from "../support/runs.ts";
 import { calls, hook, tool } from "../support/sessions.ts";
 
 /** A store that other processes may share. */
@@ -126,6 +127,22 @@ Deno.test("a waiting run whose process dies after it began counts once in its se
   await (await other.runs.handle(CALLER, next.id)).settled("end");
   const { run_count } = await other.runs.sessions.get(CALLER, session_id);
   assertEquals(run_count, 2);
+});
+
+Deno.test("a server that was taken for dead answers no approval of the run that another one continues", async () => {
+  const one = service({ plans: { asking: asking() }, store: shared });
+  const run = await one.post("asking");
+  const { approvals: [approval] } = await run.settled("attention");
+  await one.clock.advance(6_000);
+  const plans = { asking: { ...asking(), providers: [["done"]] } };
+  const other = service({ plans, beside: one, store: shared });
+  assertEquals(await other.runs.recover(), [run.id]);
+  const continued = await other.runs.handle(CALLER, run.id);
+  await settle();
+  const decide = (server: Service) => server.runs.decide(CALLER, run.id, approval!.id, { decision: "allow" });
+  assertEquals(await codeOf(() => decide(one)), "overloaded");
+  assertEquals((await decide(other)).status, "granted");
+  assertEquals((await continued.settled("end")).status, "completed");
 });
 
 Deno.test("a server that has left a run to another one carries out no command for it", async () => {

@@ -7,7 +7,7 @@ import type { ApprovalDecision, ApprovalRequest } from "../../kernel/host.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { SecretSink } from "../ports.ts";
 import type { ApprovalOption, JsonObject } from "../../sdk/types.ts";
-import { type Change, ConflictError, type Store } from "../../store/store.ts";
+import { type Change, ConflictError, type Fence, type Store } from "../../store/store.ts";
 
 interface Waiting {
   request: ApprovalRequest;
@@ -22,6 +22,7 @@ export class ApprovalQueue {
   readonly #run_id: string;
   readonly #namespace: string;
   readonly #secrets: Pick<SecretSink, "redactValues">;
+  readonly #fence: () => Fence | undefined;
   readonly #waiting = new Map<string, Waiting>();
   /** Questions that readers know of and that are not stored yet. */
   readonly #expected = new Map<string, PromiseWithResolvers<void>>();
@@ -29,14 +30,18 @@ export class ApprovalQueue {
 
   constructor(
     store: Store,
-    run_id: string,
-    namespace: string,
-    secrets: Pick<SecretSink, "redactValues">,
+    { id, namespace, secrets, fence }: {
+      id: string;
+      namespace: string;
+      secrets: Pick<SecretSink, "redactValues">;
+      fence: () => Fence | undefined;
+    },
   ) {
-    this.#secrets = secrets;
     this.#store = store;
-    this.#run_id = run_id;
+    this.#run_id = id;
     this.#namespace = namespace;
+    this.#secrets = secrets;
+    this.#fence = fence;
   }
 
   /** Announces a question: answers wait until the question is stored. */
@@ -70,7 +75,7 @@ export class ApprovalQueue {
       return answerOf(known.value); // answered, and the process ended before the answer was recorded
     }
     if (!known) {
-      await this.#store.commit([{ put: this.#record(request, { status: "pending" }), expect: 0 }]);
+      await this.#put(request, { status: "pending" }, 0);
     }
     const answered = new Promise<ApprovalDecision>((resolve) =>
       this.#waiting.set(request.approval_id, { request, resolve })
@@ -92,13 +97,14 @@ export class ApprovalQueue {
   async drop(request: ApprovalRequest, reason: string): Promise<ApprovalDecision> {
     const stored = await this.#storedAnswer(request);
     const answer = stored ?? { decision: "deny", reason, decided_by: null };
-    if (!stored) await this.#store.commit([{ put: this.#record(request, { status: "denied", ...answer }) }]);
+    if (!stored) await this.#put(request, { status: "denied", ...answer });
     this.#resolveExpected(request.approval_id);
     return answer;
   }
 
-  #record(request: ApprovalRequest, fields: JsonObject) {
-    return {
+  /** Stores a question over a version, unless another process has continued the run. */
+  async #put(request: ApprovalRequest, fields: JsonObject, expect?: number): Promise<void> {
+    const put = {
       kind: KIND,
       key: `${this.#run_id}/${request.approval_id}`,
       namespace: this.#namespace,
@@ -109,6 +115,7 @@ export class ApprovalQueue {
         ...fields,
       }),
     };
+    await this.#store.commit([expect === undefined ? { put } : { put, expect }], this.#fence());
   }
 
   /** Closes a question without a person's answer. `reason`: `timeout`, or why it is denied. */
@@ -138,7 +145,7 @@ export class ApprovalQueue {
   }
 
   async #settle(request: ApprovalRequest, answer: ApprovalDecision, status: string): Promise<void> {
-    await this.#store.commit([{ put: this.#record(request, { status, ...answer }), expect: 1 }]);
+    await this.#put(request, { status, ...answer }, 1);
     this.#waiting.get(request.approval_id)?.resolve(answer);
   }
 
@@ -157,7 +164,11 @@ export class ApprovalQueue {
       options: ApprovalOption[];
       expires_at: string;
     };
-    if (status !== "pending") throw closedApprovalError({ status, expires_at });
+    const waiting = this.#waiting.get(approval_id);
+    if (status !== "pending") {
+      waiting?.resolve(answerOf(record.value)); // by a commit whose success was not reported
+      throw closedApprovalError({ status, expires_at });
+    }
     if (args_hash !== undefined && args_hash !== record.value.args_hash) {
       throw new PreampError(
         "approval_args_mismatch",
@@ -165,7 +176,6 @@ export class ApprovalQueue {
       );
     }
     const decision = offeredDecision(answer.decision, options);
-    const waiting = this.#waiting.get(approval_id);
     if (!waiting) throw closedApprovalError({ status: "closed", expires_at });
     try {
       const status = allows(decision, options) ? "granted" : "denied";
@@ -173,7 +183,13 @@ export class ApprovalQueue {
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error;
       const now = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
-      throw closedApprovalError({ status: String(now?.value.status), expires_at });
+      if (now?.value.status !== "pending") {
+        throw closedApprovalError({ status: String(now?.value.status), expires_at });
+      }
+      throw new PreampError(
+        "overloaded",
+        "Cannot answer the approval: another server continues the run; try again in a few seconds",
+      );
     }
   }
 

@@ -139,8 +139,9 @@ export class ActiveRun implements RunHandle {
 
   /** Questions of the run that wait for an answer. */
   get approvalQueue(): ApprovalQueue {
-    const { deps, caller } = this.options;
-    return this.#approvals ??= new ApprovalQueue(deps.store, this.id, caller.namespace, this.secrets);
+    const { id, secrets, options: { deps, caller: { namespace } } } = this;
+    const fence = () => this.fence();
+    return this.#approvals ??= new ApprovalQueue(deps.store, { id, namespace, secrets, fence });
   }
 
   fence(): Fence | undefined {

@@ -1,6 +1,7 @@
 /** Questions of a run to people, and their answers. */
 import type { Approval } from "../../../src/runs/types.ts";
-import { assert, assertEquals } from "../../assert.ts";
+import type { Change } from "../../../src/store/store.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { calls, until } from "../../support/sessions.ts";
 import { CALLER, service, SlowStore } from "../../support/runs.ts";
 import { asking, codeOf, plain, waiting } from "../../support/asking_runs.ts";
@@ -205,4 +206,22 @@ Deno.test("a run with two questions waits until both are answered", async () => 
   assertEquals(run.tool_call_count, 1);
   assertEquals((await names(run.id)).filter((name) => name === "run:status").length, 2);
   assertEquals((await runs.approvals(CALLER, run.id)).map((one) => one.status), ["granted", "denied"]);
+});
+
+Deno.test("an answer whose success was not reported continues the run at the next answer", async () => {
+  class LosingStore extends SlowStore {
+    is_losing = false;
+    override async commit(changes: readonly Change[]): Promise<void> {
+      await super.commit(changes);
+      if (this.is_losing) throw new Error("the connection was lost");
+    }
+  }
+  const { decide, handle, store } = await waiting(asking(), { store: (memory) => new LosingStore(memory) });
+  const losing = store as LosingStore;
+  losing.is_losing = true;
+  await assertRejects(() => decide("allow"), Error, "the connection was lost");
+  losing.is_losing = false;
+  assertEquals(await codeOf(() => decide("allow")), "approval_already_resolved");
+  const run = await handle.settled("end");
+  assertEquals([run.status, run.tool_call_count], ["completed", 1]);
 });
