@@ -17,6 +17,8 @@ export interface SourcesFile {
   url: URL;
   /** Base of its relative sources: a folder. */
   base_url: URL;
+  /** Name in messages. Default: the last two parts of its path. */
+  name?: string;
 }
 
 /** The source that replaces the plan's. */
@@ -121,7 +123,7 @@ export class SourceOverrides {
 
 /** Reads a file; findings name the file, because callers read other places as places in the plan. */
 async function readNamed(file: SourcesFile, esm_host: string): Promise<Overrides> {
-  const name = nameOf(file.url);
+  const { name = nameOf(file.url) } = file;
   try {
     return await readOverrides(file, name, esm_host);
   } catch (error) {

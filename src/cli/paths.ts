@@ -144,7 +144,7 @@ export function homeOf({ env, cwd }: Environment): URL | null {
   return user ? new URL(".preamp/", fileUrl(`${user}/`)) : null;
 }
 
-/** A file of source overrides, with its name in messages. */
+/** A file of source overrides, with its name in messages and its scope. */
 export interface NamedSources extends SourcesFile {
   name: string;
   scope: "project" | "user";
@@ -164,6 +164,6 @@ export function sourceFilesOf(io: Environment): NamedSources[] {
   const home = homeOf(io);
   return [
     file("project", ".preamp/sources.yaml", ".preamp/sources.yaml", io.cwd),
-    ...(home ? [file("user", "sources.yaml of the user's home", "sources.yaml", home)] : []),
+    ...(home ? [file("user", "sources.yaml of $PREAMP_HOME", "sources.yaml", home)] : []),
   ];
 }

@@ -144,7 +144,9 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
   const flags = readLayer(({ path }) => {
     const short = SHORT_FLAGS[path];
     if (short === undefined || args.has(path)) return [`--${path}`, args.value(path)];
-    return [`--${short}`, args.value(short) || undefined]; // without a value, it is a flag of its own
+    const text = args.value(short);
+    // without addresses, --behind-proxy is a flag of its own
+    return [`--${short}`, short === "behind-proxy" ? text || undefined : text];
   });
   const candidates = preampVariables(io);
   const variables = candidates?.length === 0 ? {} : readLayer(({ path, variable }) => {

@@ -87,7 +87,11 @@ async function compileText(
 ): Promise<CompiledPlan> {
   const { origin, base_url, readText, cache, limits = DOCUMENT_LIMITS } = options;
   const { data, locate } = is_document
-    ? await (await import("./parse/parse.ts")).parseDocument(text, { label, limits })
+    ? await (await import("./parse/parse.ts")).parseDocument(text, {
+      label,
+      limits,
+      hint: "start with session:",
+    })
     : { data: JSON.parse(text), locate: undefined };
   if (!is_document) checkData(data, label, limits);
   // marked, so that stores do not measure the plan of each run; deeper data than can be marked would be cut

@@ -4,8 +4,8 @@
  */
 import { nodeCrypto } from "../sdk/digest.ts";
 import type { SettingType } from "./setting_types.ts";
-import { fitting, object, text } from "../plan/check/field_checks.ts";
-import { checkKeys, type Findings } from "../sdk/findings.ts";
+import { object, text } from "../plan/check/field_checks.ts";
+import { checkKeys, didYouMean, type Findings } from "../sdk/findings.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { describe, type Path } from "../sdk/value_path.ts";
 
@@ -154,6 +154,12 @@ function readKey(
   }
   if (name === undefined) return undefined;
   if (!Object.hasOwn(fields, "policy")) return { name, sha256 };
-  const policy = fitting<string>(fields.policy, { enum: policies }, [...at, "policy"], findings);
-  return policy === undefined ? undefined : { name, sha256, policy };
+  const policy = text(fields.policy, [...at, "policy"], findings);
+  if (policy === undefined) return undefined;
+  if (policies.includes(policy)) return { name, sha256, policy };
+  const meant = didYouMean(policy, policies);
+  const hint = meant === undefined ? "add it to policies, or leave it out" : `did you mean "${meant}"?`;
+  const message = `Cannot use policy ${describe(policy)}: policies has no such entry`;
+  findings.error([...at, "policy"], "value", message, hint);
+  return undefined;
 }

@@ -132,7 +132,7 @@ function narrowPermissions(overlay: Record<string, unknown>, written: JsonObject
  * @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`: a policy is parsed like a plan.
  */
 export async function parsePolicy(text: string, options: { name?: string } = {}): Promise<Policy> {
-  const label = `the policy "${options.name ?? "preamp.yaml"}"`;
+  const label = `the settings file "${options.name ?? "preamp.yaml"}"`;
   const { parseDocument } = await import("../plan/parse/parse.ts"); // not loaded by a server without preamp.yaml
   const { data, locate } = await parseDocument(text, { label });
   return policyFromData(data, { label, locate });

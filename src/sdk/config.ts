@@ -299,7 +299,7 @@ function quotesHint(value: unknown, rule: string): string | undefined {
     return `write it in quotes: "${value}"`;
   }
   const numeric = typeof value === "string" && value.trim() !== "" && Number.isFinite(Number(value));
-  return numeric && rule.includes("number") ? "write it without quotes" : undefined;
+  return numeric && rule !== MONEY && rule.includes("number") ? "write it without quotes" : undefined;
 }
 
 function variablesAt(path: Path, report: ConfigReport): readonly string[] {

@@ -113,6 +113,8 @@ Deno.test("readSettings() does not warn of variables of settings and clients", a
 for (
   const [words, env, name] of [
     [["--port", "x"], {}, "--port"],
+    [["--port="], {}, "--port"],
+    [["--host", ""], {}, "--host"],
     [["--limits.max_iterations", "0"], {}, "--limits.max_iterations"],
     [["--modules.frozen", "perhaps"], {}, "--modules.frozen"],
     [[], { PREAMP_RATES_RUNS_PER_MINUTE: "-1" }, "PREAMP_RATES_RUNS_PER_MINUTE"],

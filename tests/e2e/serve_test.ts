@@ -102,10 +102,17 @@ Deno.test("serve --no-auth takes requests without a key", async () => {
   assert(!server.stdout.text.includes("Bearer"));
 });
 
-Deno.test("serve warns when the folder of plans that was named does not exist", async () => {
-  await using server = await startServer(["--no-auth", "--plans", "plnas"]);
-  await server.stderr.until((text) => text.includes('Cannot find the folder of plans \\"plnas\\"'));
-  assertEquals((await server.get("/v1/plans")).body, { data: [], next_cursor: null });
+for (const name of ["plnas", import.meta.filename!]) {
+  Deno.test(`serve warns when the folder of plans is ${name}, which is no folder`, async () => {
+    await using server = await startServer(["--no-auth", "--plans", name]);
+    await server.stderr.until((text) => text.includes(`Cannot find the folder of plans \\"${name}\\"`));
+    assertEquals((await server.get("/v1/plans")).body, { data: [], next_cursor: null });
+  });
+}
+
+Deno.test("serve warns when the setting model names a provider that does not exist", async () => {
+  await using server = await startServer(["--no-auth"], { env: { PREAMP_MODEL: "antropic/x" } });
+  await server.stderr.until((text) => text.includes('there is no provider \\"antropic\\"'));
 });
 
 Deno.test("serve refuses a foreign Host, as a rebound name sends it", async () => {

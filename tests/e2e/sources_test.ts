@@ -118,6 +118,14 @@ Deno.test("a broken file of sources is named with line and column, and nothing r
   assertStringIncludes(listed.stderr, "must be text");
 });
 
+Deno.test("a file of sources of the user's home that cannot be read is named", async () => {
+  await using at = await place();
+  await Deno.mkdir(`${at.folder}/home/sources.yaml`, { recursive: true });
+  const { code, stderr } = await at.run("run", "-p", "plan.yaml", "What is 6 × 7?");
+  assertEquals(code, 3);
+  assertStringIncludes(stderr, "sources.yaml of $PREAMP_HOME");
+});
+
 Deno.test("a caller's plan is not touched by the operator's sources", async () => {
   await using server = await serveModules();
   await using at = await place();

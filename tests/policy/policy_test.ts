@@ -83,7 +83,7 @@ modules: {alow: []}
 `;
   const error = await refusal(() => parsePolicy(text));
   assertEquals(error.code, "plan_invalid");
-  assertStringIncludes(error.message, 'the policy "preamp.yaml"');
+  assertStringIncludes(error.message, 'the settings file "preamp.yaml"');
   const found = error.details.map((
     { path, line, hint },
   ) => [path, line, hint?.startsWith("did you mean") ? hint : ""]);

@@ -1,9 +1,12 @@
 /** `preamp serve`: serves the HTTP API. By default it listens on loopback and requires a key. */
 import { defaultPolicy } from "../../policy/settings.ts";
 import { processRedactor, type Redactor } from "../../policy/redact.ts";
+import { createModuleTable } from "../../app/module_table.ts";
+import { formatDetail } from "../../plan/check/findings.ts";
+import { readModelChoice } from "../../plan/model_choice.ts";
 import { NamedPlans } from "../../app/named_plans.ts";
 import { addressKind } from "../../plan/permissions/ip_address.ts";
-import { errorMessage } from "../../sdk/errors.ts";
+import { errorMessage, type PreampError } from "../../sdk/errors.ts";
 import { generateKey, KeyRing } from "../../policy/api_keys.ts";
 import { describeError } from "../../server/log_line.ts";
 import { authenticateWith, createPreamp, type Preamp, type PreampOptions, serve } from "../../server/mod.ts";
@@ -68,6 +71,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
  */
 export async function serverOptions(settings: Settings, secrets: Redactor, log: Log): Promise<PreampOptions> {
   const { policy, plans, home, sources } = settings;
+  checkModel(policy.model, log);
   const { store, warning } = await openSettingsStore(settings, true);
   if (warning !== null) log.note("warning", "store", { message: warning });
   return {
@@ -116,9 +120,21 @@ async function listen(
   }
 }
 
+/** Warns of a demo model with an unknown provider: every request without a plan will be refused. */
+function checkModel(model: string, log: Log): void {
+  try {
+    if (model !== "") readModelChoice(model, createModuleTable().ids);
+  } catch (error) {
+    const [detail] = (error as PreampError).details; // the only error that is thrown there
+    log.note("warning", "settings", { message: formatDetail(detail!, "the settings") });
+  }
+}
+
 /** Warns when a folder of plans that was named does not exist, or is a file. */
 async function checkPlansFolder(name: string, folder: URL | null, log: Log): Promise<void> {
-  if (folder === null || name === defaultPolicy().plans || await Deno.stat(folder).catch(() => null)) return;
+  if (folder === null || name === defaultPolicy().plans) return;
+  const found = await Deno.stat(folder).catch(() => null);
+  if (found?.isDirectory) return;
   const message = `Cannot find the folder of plans ${
     JSON.stringify(name)
   }: until it exists, no plan has a name`;

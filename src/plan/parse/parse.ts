@@ -22,6 +22,8 @@ export interface ParsedDocument {
 export interface ParseOptions {
   /** Name of the document in error messages. Default `the plan`. */
   label?: string;
+  /** What to write instead of a document that is not an object. */
+  hint?: string;
   /** Limits; default {@link DOCUMENT_LIMITS}. */
   limits?: DocumentLimits;
 }
@@ -41,7 +43,7 @@ export async function parseDocument(text: string, options: ParseOptions = {}): P
   try {
     const root = await read(source, limits);
     if (!root) throw new YamlSyntaxError("the document is empty", 0);
-    const data = objectOf(root, label, limits, position);
+    const data = objectOf(root, { ...options, label, limits }, position);
     return { data, locate: (path) => position(offsetOf(root, path)) };
   } catch (error) {
     throw located(error, label, position);
@@ -50,8 +52,7 @@ export async function parseDocument(text: string, options: ParseOptions = {}): P
 
 function objectOf(
   root: TreeNode,
-  label: string,
-  limits: DocumentLimits,
+  { label, hint, limits }: ParseOptions & { label: string; limits: DocumentLimits },
   position: (offset: number) => Position,
 ): JsonObject {
   const { data, problems } = toData(root, limits);
@@ -61,7 +62,7 @@ function objectOf(
   }
   if (isObject(data)) return data;
   const message = `Cannot read ${label}: must be an object: received ${describe(data)}`;
-  const detail = { path: "", ...position(root.at), message, hint: "start with session:" };
+  const detail = { path: "", ...position(root.at), message, ...(hint === undefined ? {} : { hint }) };
   throw documentError("plan_invalid", label, [detail]);
 }
 
@@ -72,6 +73,7 @@ export function parsePlanText(
 ): Promise<ParsedDocument> {
   return parseDocument(text, {
     label: name === undefined ? "the plan" : `the plan "${name}"`,
+    hint: "start with session:",
     ...(limits ? { limits } : {}),
   });
 }

@@ -50,6 +50,22 @@ policies: { small: { limits: { max_concurrent_runs: 3 } } }
   ]);
 });
 
+for (
+  const [text, expected] of [
+    ["- limits", ": received a list\n"],
+    ['limits: { max_cost_usd: "-1" }', ': received "-1"\n'],
+    [
+      `auth: { keys: [{ name: a, sha256: "${"0".repeat(64)}", policy: small }] }`,
+      'Cannot use policy "small": policies has no such entry (add it to policies, or leave it out)\n',
+    ],
+  ] as const
+) {
+  Deno.test(`config check gives advice that fits to ${text}`, async () => {
+    const { code, stderr } = await run("check", ["-"], text);
+    assertEquals([code, stderr.slice(-expected.length)], [3, expected]);
+  });
+}
+
 Deno.test("config check exits 2 for a missing file, and for two files", async () => {
   assertEquals((await run("check", ["none.yaml"])).code, 2);
   assertEquals((await run("check", [])).stderr.includes('"preamp.yaml": there is no such file'), true);
