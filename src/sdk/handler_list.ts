@@ -7,6 +7,7 @@ import { type ChainHandler, HANDLER_TIMEOUT_MS, isWildcard, matchesEvent } from 
 import type { Disposer, HookHandler, HookOptions, HookRegistry } from "./hooks.ts";
 import { isObject, type JsonObject } from "./json.ts";
 import { methodOf } from "./snake_case_aliases.ts";
+import { describe } from "./value_path.ts";
 
 interface Registration extends ChainHandler {
   readonly id: number;
@@ -193,11 +194,7 @@ export function readRegistration(
   options?: number | HookOptions,
   name?: string,
 ): HandlerRegistration {
-  if (typeof event !== "string" || event === "") {
-    throw new TypeError(
-      `Cannot register a handler: event must be a non-empty string: received ${JSON.stringify(event)}`,
-    );
-  }
+  requireEventName("register a handler", event);
   if (typeof handler !== "function") {
     throw new TypeError(
       `Cannot register a handler for "${event}": must be a function: received ${typeof handler}`,
@@ -209,6 +206,16 @@ export function readRegistration(
     ? { ...options }
     : {};
   return { event, handler, options: name === undefined ? settings : { ...settings, name } };
+}
+
+/**
+ * Checks the name of an event.
+ *
+ * @throws {TypeError} when it is not a non-empty string.
+ */
+export function requireEventName(action: string, event: unknown): void {
+  if (typeof event === "string" && event !== "") return;
+  throw new TypeError(`Cannot ${action}: event must be a non-empty string: received ${describe(event)}`);
 }
 
 /** Returns a disposer that runs `dispose` once, even when called again. */

@@ -141,6 +141,23 @@ export interface ParsedHookResult extends Required<HookResultFields> {
   risk_level: string | null;
 }
 
+/** Fields of a handler's result. */
+const RESULT_FIELDS: readonly string[] = [
+  ...Object.keys(RESULT_DEFAULTS),
+  ...["append_to_last_tool_result", "approval_pattern", "risk_level", "user_message_source"],
+];
+
+/**
+ * Returns what a handler returned as a value that keeps its meaning as JSON: the result's fields, also those
+ * that getters of its class return; false for a value that is not a hook result.
+ *
+ * @throws what a getter throws.
+ */
+export function hookResultData(value: unknown): unknown {
+  if (value === null || value === undefined) return value;
+  return isObject(value) ? Object.fromEntries(RESULT_FIELDS.map((field) => [field, value[field]])) : false;
+}
+
 const ACTIONS = ["continue", "deny", "modify", "inject_context", "ask_user"] as const;
 const INJECTION_ROLES = ["system", "user", "assistant"] as const;
 const LEVELS = ["info", "warning", "error"] as const;

@@ -69,6 +69,9 @@ export async function onSessionReady(coordinator) {
     await thrown(async () => coordinator.get("nowhere")),
     await thrown(async () => hooks.register("", () => null)),
     await thrown(async () => hooks.register("x", 5)),
+    await thrown(() => hooks.emit(5, {})),
+    await thrown(() => hooks.emit(undefined)),
+    await thrown(() => hooks.emitAndCollect("", {})),
   ];
 
   report.handlers = [];

@@ -109,6 +109,14 @@ const DRESSING_HOOK = {
     };`,
 };
 
+/** Hooks whose answers mean less as JSON than as values: accessors of classes, no hook results. */
+const hookAnswering = (answer: string): Part => ({
+  of: `
+    class Denial { #why = "by a class"; get action() { return "deny" } get reason() { return this.#why } }
+    class Broken { get action() { throw new Error("no action") } }
+    export const mount = ({ hooks }) => void hooks.register("tool:pre", () => ${answer}, { name: "answers" });`,
+});
+
 /** Says that it is busy, as the SDKs of vendors do. */
 const VENDOR = {
   of: `
@@ -276,6 +284,23 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       config: { api_key: "k", response: "hello" },
     },
     shows: "content_block:delta",
+  },
+  ...Object.fromEntries(
+    ["new Denial()", "new Broken()", "() => null", "Symbol()", "NaN", "[]"].map((answer) => [
+      `a gate that answers ${answer}`,
+      {
+        provider: mock(calling(SUM), "It may not."),
+        tools: [CALCULATOR],
+        hooks: [hookAnswering(answer)],
+        shows: "tool:pre",
+      },
+    ]),
+  ),
+  "a gate that answers with a map": {
+    provider: mock(calling(SUM), "42"),
+    tools: [CALCULATOR],
+    hooks: [hookAnswering(`new Map([["action", "deny"]])`)],
+    shows: "tool:post",
   },
   "modules that are skipped": {
     provider: mock("Fine."),

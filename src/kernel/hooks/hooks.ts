@@ -4,7 +4,13 @@
  * meaning of events; this file does not.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { finite, HandlerList, type HandlerRegistration, readRegistration } from "../../sdk/handler_list.ts";
+import {
+  finite,
+  HandlerList,
+  type HandlerRegistration,
+  readRegistration,
+  requireEventName,
+} from "../../sdk/handler_list.ts";
 import { RUNTIME_EVENTS } from "../../sdk/events.ts";
 import { type ChainHandler, noopEmission, runChain } from "../../sdk/hook_chain.ts";
 import { toFrozenObject, toPlainObject } from "../../sdk/json.ts";
@@ -133,6 +139,7 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     emitter: Emitter | null,
   ): Promise<Emission> {
     try {
+      requireEventName("emit an event", event);
       const preceding = this.#contract.before(event, data);
       if (preceding) return preceding.then(() => this.#pass(event, data, collection, emitter));
       return this.#pass(event, data, collection, emitter);

@@ -99,7 +99,7 @@ async function serveHooks(
   emissions: EmissionTable,
 ): Promise<unknown> {
   const { method, args } = request;
-  const event = String(args[0]);
+  const event = args[0] as string; // checked by the registry
   const data = isObject(args[1]) ? args[1] : null;
   if (method === "emit") return emissions.add(await hooks.emit(event, data));
   if (method !== "emitAndCollect") throw unknownMethod(request);

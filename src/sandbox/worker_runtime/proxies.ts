@@ -2,7 +2,8 @@
  * What a guest has of its session: tools, providers, the conversation, hooks and state. Each call is a
  * request to the host's guarded handle; registered handlers stay in the guest.
  */
-import { disposer, readRegistration } from "../../sdk/handler_list.ts";
+import { disposer, readRegistration, requireEventName } from "../../sdk/handler_list.ts";
+import { hookResultData } from "../../sdk/hook_result.ts";
 import { HookRegistryBase } from "../../sdk/hooks.ts";
 import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
@@ -154,7 +155,9 @@ export class HooksProxy extends HookRegistryBase implements HookRegistry {
     const plain = toPlainObject(settings);
     const label = plain.name ?? (handler.name || undefined);
     // a separate function for each registration, so that disposing of one leaves the others
-    const ref = this.#objects.add((name: string, data: JsonObject) => handler(name, data));
+    const ref = this.#objects.add(async (name: string, data: JsonObject) =>
+      hookResultData(await handler(name, data))
+    );
     const named = typeof label === "string" ? { ...plain, name: label } : plain;
     this.#rpc.notify({ e: "register", ref, event, options: named }, "hooks.register");
     return disposer(() => this.#rpc.notify({ e: "dispose", ref }, "a disposer"));
@@ -165,6 +168,7 @@ export class HooksProxy extends HookRegistryBase implements HookRegistry {
   }
 
   async emit(event: string, data: JsonObject | null = null): Promise<Emission> {
+    requireEventName("emit an event", event);
     const answer = await this.#rpc.request("hooks", "emit", [event, toPlain(data)]);
     const { number, emission } = answer as NumberedEmission; // from the host
     this.#numbers.set(emission, number);
@@ -181,6 +185,7 @@ export class HooksProxy extends HookRegistryBase implements HookRegistry {
     data: JsonObject | null = null,
     timeout_s?: number,
   ): Promise<JsonObject[]> {
+    requireEventName("emit an event", event);
     const args = [event, toPlain(data), timeout_s];
     return await this.#rpc.request("hooks", "emitAndCollect", args) as JsonObject[];
   }

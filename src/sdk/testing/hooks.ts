@@ -1,6 +1,6 @@
 /** Hooks of modules under test: a complete registry that records what was emitted. */
 import type { Clock } from "../contracts.ts";
-import { HandlerList, readRegistration } from "../handler_list.ts";
+import { HandlerList, readRegistration, requireEventName } from "../handler_list.ts";
 import { noopEmission, runChain } from "../hook_chain.ts";
 import {
   type Disposer,
@@ -56,6 +56,7 @@ export class EventRecorder extends HookRegistryBase implements HookRegistry {
 
   /** Runs the handlers, records the event, and resolves to the emission. */
   async emit(event: string, input: JsonObject | null = null): Promise<Emission> {
+    requireEventName("emit an event", event);
     const data = input ?? {};
     const handlers = this.#handlers.of(event);
     if (handlers.length === 0) {
@@ -77,6 +78,7 @@ export class EventRecorder extends HookRegistryBase implements HookRegistry {
   }
 
   async emitAndCollect(event: string, input: JsonObject | null = null, timeout_s = 1): Promise<JsonObject[]> {
+    requireEventName("emit an event", event);
     const collected: JsonObject[] = [];
     for (const { name, handler } of this.#handlers.of(event)) {
       try {
