@@ -64,6 +64,8 @@ export interface PlanOptions {
   hooks?: TestModule[];
   /** Returns the location of an error, as a host that loads modules by URL does. */
   placeOf?: (error: unknown) => string | undefined;
+  /** Ends an opened module, as the host ends its sandbox. */
+  close?: () => Promise<void>;
   /** Timeout of `mount`, in seconds. */
   load_timeout_s?: number;
   system?: string;
@@ -261,6 +263,7 @@ export function planOf(options: PlanOptions, clock: FakeClock): PlanInMemory {
     integrity: null,
     ...(options.load_timeout_s === undefined ? {} : { load_timeout_s: options.load_timeout_s }),
     ...(options.placeOf ? { placeOf: options.placeOf } : {}),
+    ...(options.close ? { close: options.close } : {}),
   });
   return { plan, open };
 }

@@ -218,6 +218,7 @@ export class Session {
     } catch (error) {
       this.#initialized = null;
       await runCleanups(this.#parts);
+      await endGuests(this.#parts);
       this.#parts = new SessionParts(this.#session, this.#options);
       this.#modules = [];
       throw error;
@@ -328,13 +329,17 @@ export class Session {
     this.#cleaned = true;
     if (this.#initialized === null) return; // never initialised
     const { hooks } = this.#session;
-    let report: JsonObject;
     try {
-      await hooks.emit("session:end", { session_id: this.session_id, status });
+      let report: JsonObject;
+      try {
+        await hooks.emit("session:end", { session_id: this.session_id, status });
+      } finally {
+        report = { ...await runCleanups(this.#parts) }; // also when the entry cannot be stored
+      }
+      await hooks.emit("session:cleanup", report);
     } finally {
-      report = { ...await runCleanups(this.#parts) }; // also when the entry cannot be stored
+      if (this.#parts.guests.length > 0) await endGuests(this.#parts); // handlers of both events may be in guests
     }
-    await hooks.emit("session:cleanup", report);
     const written = this.#session.writeState();
     if (written) await written;
   }

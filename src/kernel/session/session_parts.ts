@@ -113,8 +113,7 @@ export class Capabilities {
 }
 
 /**
- * Runs all cleanups in reverse order, each with a timeout; then stops the guests. Resolves to the data of
- * `session:cleanup`.
+ * Runs all cleanups in reverse order, each with a timeout. Resolves to the data of `session:cleanup`.
  */
 export async function runCleanups(shared: SessionParts): Promise<JsonObject> {
   const failed: { module_id: string; error: string }[] = [];
@@ -126,7 +125,6 @@ export async function runCleanups(shared: SessionParts): Promise<JsonObject> {
       failed.push({ module_id, error: errorMessage(error) });
     }
   }
-  if (shared.guests.length > 0) await endGuests(shared);
   return { ran: cleanups.length - failed.length, failed };
 }
 

@@ -62,6 +62,29 @@ Deno.test("cleanup() emits session:end before the cleanups and session:cleanup a
   assertEquals(data("session:cleanup"), [{ ran: 1, failed: [] }]);
 });
 
+Deno.test("cleanup() ends the sandboxes of modules after session:cleanup, which their hooks handle", async () => {
+  for (const failing of ["none", "session:end", "session:cleanup"]) {
+    const order: string[] = [];
+    const { run, session } = kit({
+      tools: [tool("first")],
+      hooks: [
+        (coordinator) => void coordinator.hooks.register("session:*", (event) => void order.push(event)),
+      ],
+      close: () => Promise.resolve(void order.push("ended")),
+      record: (entry) => entry.event === failing ? Promise.reject(new Error("full")) : undefined,
+    });
+    await run();
+    await session.cleanup("completed").catch((error) => order.push(error.message));
+    const expected = {
+      none: ["session:end", "session:cleanup"],
+      "session:end": ["session:end"],
+      "session:cleanup": ["session:end", "session:cleanup"],
+    }[failing]!;
+    const ended = order.slice(order.indexOf("session:end"));
+    assertEquals(ended, [...expected, ...Array(5).fill("ended"), ...failing === "none" ? [] : ["full"]]);
+  }
+});
+
 Deno.test("cleanup() of a session that was never initialised emits nothing", async () => {
   const { session, names } = kit();
   await session.cleanup("cancelled");
