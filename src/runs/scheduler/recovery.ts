@@ -15,6 +15,7 @@ import {
   inputChange,
   inputDeletion,
   loadOpenInput,
+  type OpenInput,
   openInputs,
   type StoredInput,
 } from "../storage/run_input.ts";
@@ -97,10 +98,10 @@ export class Recovery {
    * Acquires the lease that the process of a run has while it is alive, and reads the run; resolves to null
    * when the process is alive, or the run has ended.
    */
-  async #claim({ run_id, session_id, surface }: StoredInput): Promise<Claim | null> {
+  async #claim({ run_id, session_id, has_begun }: OpenInput): Promise<Claim | null> {
     const { leases } = this.#scheduler;
     if (this.#stopped.signal.aborted) return null;
-    if (surface === null) { // its session was not initialised: it waits, or was about to begin
+    if (!has_begun) { // it waits, or was about to begin
       if (!await this.#queue.claim(run_id)) return null;
       const claim = await this.#read(run_id, () => this.#queue.disclaim(run_id));
       if (claim === null || isWaiting(claim.entries)) return claim;

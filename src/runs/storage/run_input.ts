@@ -54,10 +54,20 @@ export async function loadOpenInput(store: Store, run_id: string): Promise<Store
   return record?.index?.open === "true" ? record.value as unknown as StoredInput : null;
 }
 
-/** Resolves to the inputs of all runs that have not ended, oldest first. */
-export async function openInputs(store: Store): Promise<StoredInput[]> {
-  const records = allRecords(store, KIND, { namespace: NAMESPACE, where: { open: "true" } });
-  return (await Array.fromAsync(records, ({ value }) => value as unknown as StoredInput)).reverse();
+/** The fields of the input of a run that has not ended that decide who may continue it. */
+export type OpenInput = Pick<StoredInput, "run_id" | "session_id"> & {
+  /** Whether the session was initialised. */
+  readonly has_begun: boolean;
+};
+
+/** Resolves to the open inputs of all runs, oldest first, without their histories: there may be many. */
+export async function openInputs(store: Store): Promise<OpenInput[]> {
+  const open: OpenInput[] = [];
+  for await (const { value } of allRecords(store, KIND, { namespace: NAMESPACE, where: { open: "true" } })) {
+    const { run_id, session_id, surface } = value as unknown as StoredInput;
+    open.push({ run_id, session_id, has_begun: surface !== null });
+  }
+  return open.reverse();
 }
 
 /** Prefixed, because a store may delete the log that has the name of a deleted record. */
