@@ -84,7 +84,9 @@ export function sourceProblem(url: URL, use: SourceUse, rules: SourceRules): Sou
 export function addressProblem(url: URL, address: string, rules: SourceRules): SourceProblem | undefined {
   const kind = addressKind(address);
   if (kind !== "invalid") {
-    if (namesHost(url, rules.private_hosts)) return undefined;
+    if (namesHost(url, rules.private_hosts)) {
+      return kind === "public" && url.protocol === "http:" ? PUBLIC_HTTP : undefined;
+    }
     const own = rules.origin === "operator" && url.host === rules.entry.host &&
       url.protocol === rules.entry.protocol;
     if (own && kind === "loopback") return undefined;
@@ -170,6 +172,7 @@ function allowed(rules: SourceRules): string {
 }
 
 const PLAIN_HTTP = problem("http: is for loopback and modules.private_hosts only", "use the https:// URL");
+const PUBLIC_HTTP = problem("its host has a public address, which needs https:", "use the https:// URL");
 
 function problem(fact: string, hint: string): SourceProblem {
   return { fact, hint };

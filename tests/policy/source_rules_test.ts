@@ -192,6 +192,20 @@ Deno.test("addressProblem() refuses addresses that are not public unless plan or
   );
 });
 
+Deno.test("addressProblem() refuses plain http to a public address, of a named host and of modules.esm_host too", () => {
+  const policy = defaultPolicy();
+  policy.modules.private_hosts = ["build.internal"];
+  policy.modules.esm_host = "http://packages.internal:8080";
+  for (const host of ["build.internal", "packages.internal:8080"]) {
+    const use = (scheme: string, address: string) => {
+      const url = new URL(`${scheme}://${host}/m.ts`);
+      return addressProblem(url, address, sourceRules("operator", policy, url))?.fact;
+    };
+    assertMatch(use("http", "93.184.216.34")!, /a public address, which needs https:/);
+    assertEquals([use("https", "93.184.216.34"), use("http", "10.1.2.3")], [undefined, undefined]);
+  }
+});
+
 Deno.test("matchesPrefix() compares normalised URLs at slashes", () => {
   const yes = (url: string, prefix: string) => assertEquals(matchesPrefix(new URL(url), [prefix]), true);
   const no = (url: string, prefix: string) => assertEquals(matchesPrefix(new URL(url), [prefix]), false);

@@ -16,6 +16,7 @@ const landing: Handler = ({ request, origin, server }) => {
   const html = preferredType(request.headers.get("accept"), ["text/plain", "text/html"]) === "text/html";
   return textAnswer(html ? landingPage(base) : landingText(base), 200, {
     "content-type": html ? "text/html; charset=utf-8" : "text/plain; charset=utf-8",
+    "vary": "accept",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",

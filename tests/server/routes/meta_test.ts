@@ -1,4 +1,4 @@
-import { assertEquals, assertStringIncludes } from "../../assert.ts";
+import { assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
 import { bodyOf, testApp } from "../../support/http.ts";
 
 Deno.test("/healthz answers 200 while /readyz answers 503", async () => {
@@ -18,5 +18,6 @@ Deno.test("GET / returns text to curl and HTML to a browser", async () => {
   assertStringIncludes(await text.text(), "curl -N http://localhost/v1/runs");
   const page = await send("GET /", { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } });
   assertEquals(page.headers.get("content-type"), "text/html; charset=utf-8");
+  assertMatch(page.headers.get("vary")!, /\baccept$/);
   assertStringIncludes(await page.text(), '<a href="/openapi.json">');
 });
