@@ -108,11 +108,11 @@ export class HandlerList {
 
   /** Returns handler names by registered event; with an argument, only those of that event. */
   names(event?: string): Record<string, string[]> {
-    const names: Record<string, string[]> = event === undefined ? {} : { [event]: [] };
+    const names = new Map<string, string[]>(event === undefined ? [] : [[event, []]]);
     for (const registration of this.#sorted((item) => event === undefined || item.event === event)) {
-      (names[registration.event] ??= []).push(registration.name);
+      names.set(registration.event, [...names.get(registration.event) ?? [], registration.name]);
     }
-    return names;
+    return Object.fromEntries(names); // an event may have any name, such as constructor
   }
 
   /** Returns the event and the module of each handler that has not matched an event so far. */

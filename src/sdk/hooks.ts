@@ -163,7 +163,8 @@ export interface HookRegistry extends EventNames {
   emit(event: string, data?: JsonObject | null): Promise<Emission>;
   /**
    * Runs all handlers, each with the timeout `timeout_s` (default 1), and resolves to the `data` that
-   * handlers returned. Not for gates, which it would not decide: a session refuses them.
+   * handlers returned; wildcard handlers only observe. Not for gates, which it would not decide: a session
+   * refuses them.
    */
   emitAndCollect(event: string, data?: JsonObject | null, timeout_s?: number): Promise<JsonObject[]>;
   /** Replaces the fields that every payload starts with. */

@@ -213,6 +213,38 @@ Deno.test("a hook that fails at a gate denies the call, and the turn continues",
   assertEquals(of("tool:pre")[0]?.verdict?.action, "deny");
 });
 
+Deno.test("a hook that sets an input to no object denies the call", async () => {
+  const { run, messages, of } = kit({
+    providers: [[calls(["t"]), "done"]],
+    tools: [tool("t", () => Promise.reject(new Error("it ran")))],
+    hooks: [hook("tool:pre", () => ({ action: "modify", data: { tool_input: "[redacted]" } }))],
+  });
+  assertEquals((await run()).status, "completed");
+  assertEquals(
+    messages()[2]?.content,
+    'Denied by hook: Hook "test-hook" set tool_input to a value that is no object',
+  );
+  assertEquals(of("tool:pre")[0]?.verdict?.action, "deny");
+});
+
+Deno.test("prompt, input and result stay as they were where the data of a hook lacks them", async () => {
+  const { run, messages, data } = kit({
+    providers: [[{ tool_calls: [{ id: "c1", name: "t", arguments: { n: 1 } }] }, "done"]],
+    tools: [tool("t", (input) => Promise.resolve(`received ${JSON.stringify(input)}`))],
+    hooks: ["prompt:submit", "tool:pre", "tool:post"].map((event) =>
+      hook(event, () => ({ action: "modify", data: { note: event } }))
+    ),
+  });
+  await run();
+  assertEquals(messages().map(({ role, content }) => role === "assistant" ? role : content), [
+    ...["hello", "assistant", 'received {"n":1}', "assistant"],
+  ]);
+  assertEquals(
+    [data("prompt:submit")[0]?.prompt, data("tool:pre")[0]?.tool_input, data("tool:post")[0]?.result],
+    ["hello", { n: 1 }, { success: true, output: 'received {"n":1}', error: null }],
+  );
+});
+
 Deno.test("a hook's user message is emitted with its level and source, with any action", async () => {
   const results: HookResult[] = [
     { action: "continue" },

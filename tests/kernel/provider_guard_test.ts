@@ -177,3 +177,23 @@ Deno.test("a provider cannot create a key, so that calls of other providers are 
   const inner = data("provider:response").filter((response: JsonObject) => response.inner === true);
   assertEquals(inner.length, 9);
 });
+
+Deno.test("a maximum that is no number of tokens neither lifts the run's limit nor reaches the provider", async () => {
+  for (const max_output_tokens of [-1e9, NaN]) {
+    const received: unknown[] = [];
+    const usage = { input_tokens: 500, output_tokens: 500 };
+    const { run } = kit({
+      limits: { max_total_tokens: 2_000 },
+      orchestrator: loopOf(async (provider) => {
+        for (let count = 0; count < 5; count++) await provider.complete({ ...REQUEST, max_output_tokens });
+      }),
+      providers: [providerOf((request) => {
+        received.push(request.max_output_tokens);
+        return { content: "x", usage };
+      })],
+    });
+    assertEquals((await run()).stop_reason, "limit:max_total_tokens");
+    assertEquals(received.length, 2);
+    assert(received.every((maximum) => Number(maximum) > 0), String(received));
+  }
+});

@@ -151,10 +151,11 @@ export class ProviderGuard {
     return this.#info ??= readInfo(this.#session, this.#provider, this.#name);
   }
 
-  #maxOutputTokens(request: ChatRequest): number {
-    if (typeof request.max_output_tokens === "number") return request.max_output_tokens;
+  /** Returns the maximum of a request, else that of the provider; ignores a number below 0, and NaN. */
+  #maxOutputTokens({ max_output_tokens: stated }: ChatRequest): number {
+    if (isCount(stated)) return stated;
     const maximum = this.readInfo().defaults.max_output_tokens;
-    return typeof maximum === "number" ? maximum : DEFAULT_MAX_OUTPUT_TOKENS;
+    return isCount(maximum) ? maximum : DEFAULT_MAX_OUTPUT_TOKENS;
   }
 
   /** @param is_for_loop Whether the answer is one of the turn; otherwise it is only counted and logged. */
@@ -254,8 +255,9 @@ export class ProviderGuard {
     call: CallKey,
     reservation: Reservation | null,
   ): Promise<unknown> {
-    const max_output_tokens = reservation?.max_output_tokens ?? Infinity;
-    const is_lowered = max_output_tokens < this.#maxOutputTokens(request);
+    const maximum = this.#maxOutputTokens(request);
+    const max_output_tokens = reservation?.max_output_tokens ?? maximum; // at most the maximum
+    const is_changed = max_output_tokens !== (request.max_output_tokens ?? maximum);
     const { step, cancellation } = this.#session;
     const own_signal = options.signal === cancellation.signal ? undefined : options.signal;
     const signal = own_signal ? AbortSignal.any([step.signal, own_signal]) : step.signal;
@@ -264,11 +266,15 @@ export class ProviderGuard {
       if (CallKey.isOpen(call) && isDelta(delta)) options.onDelta?.(delta); // a late one belongs to no answer
     };
     const pending = step.race(this.#provider.complete(
-      is_lowered ? { ...request, max_output_tokens } : request,
+      is_changed ? { ...request, max_output_tokens } : request,
       options.onDelta ? { signal, call, onDelta } : { signal, call },
     ));
     return own_signal ? withAbort(pending, own_signal) : pending;
   }
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && value >= 0;
 }
 
 const METER = new RequestMeter();

@@ -270,7 +270,7 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
           () => new Error(`no answer within ${timeout_s} s`),
         );
         const answer = (result as { data?: unknown } | null | undefined)?.data;
-        if (answer !== null && answer !== undefined) answers.push(toPlainObject(answer));
+        if (answer !== null && answer !== undefined && !handler.observes) answers.push(toPlainObject(answer));
       } catch (error) {
         this.#warnFailed(handler, event, error);
       }

@@ -80,7 +80,7 @@ export class EventRecorder extends HookRegistryBase implements HookRegistry {
   async emitAndCollect(event: string, input: JsonObject | null = null, timeout_s = 1): Promise<JsonObject[]> {
     requireEventName("emit an event", event);
     const collected: JsonObject[] = [];
-    for (const { name, handler } of this.#handlers.of(event)) {
+    for (const { name, handler, observes } of this.#handlers.of(event)) {
       try {
         const answer = Promise.resolve(handler(event, toPlainObject(input)));
         const result = await withinTime(
@@ -89,7 +89,9 @@ export class EventRecorder extends HookRegistryBase implements HookRegistry {
           `no answer within ${timeout_s} s`,
           this.#clock,
         );
-        if (isObject(result) && isObject(result.data)) collected.push(toPlainObject(result.data));
+        if (isObject(result) && isObject(result.data) && !observes) {
+          collected.push(toPlainObject(result.data));
+        }
       } catch (error) {
         this.failures.push({ event, handler: name, error });
       }

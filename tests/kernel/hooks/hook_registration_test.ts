@@ -58,7 +58,7 @@ Deno.test("register() during an emit takes effect at the next one", async () => 
   assertEquals(order, ["a", "a", "b"]);
 });
 
-Deno.test("emitAndCollect() skips handlers that are slow, fail or return no data", async () => {
+Deno.test("emitAndCollect() skips handlers that are slow, fail, observe or return no data", async () => {
   const { hooks, clock, entries, warnings } = registry();
   hooks.register("x", () => ({ action: "continue", data: { from: "first" } } as HookResult));
   hooks.register("x", async () => {
@@ -66,6 +66,7 @@ Deno.test("emitAndCollect() skips handlers that are slow, fail or return no data
     return { action: "continue", data: { from: "slow" } } as HookResult;
   }, { name: "slow" });
   hooks.register("x", () => null);
+  hooks.register("*", () => ({ action: "modify", data: { from: "observer" } }));
   hooks.register("x", () => {
     throw new Error("broken");
   }, { name: "bad" });
@@ -149,6 +150,8 @@ Deno.test("listHandlers() returns all handlers by event, or those of one event",
   assertEquals(hooks.listHandlers(), { a: ["named"], b: ["early", "late"] });
   assertEquals(hooks.listHandlers("b"), { b: ["early", "late"] });
   assertEquals(hooks.listHandlers("x"), { x: [] });
+  hooks.register("constructor", () => null, 0, "any");
+  assertEquals(hooks.listHandlers("constructor"), { constructor: ["any"] });
 });
 
 Deno.test("on() registers the handler, or returns a function that does", async () => {

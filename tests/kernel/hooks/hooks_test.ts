@@ -242,6 +242,15 @@ Deno.test("emit() reads null as no data", async () => {
   assertEquals(Object.keys(seen), ["session_id", "parent_id", "timestamp"]);
 });
 
+Deno.test("emit() and emitAndCollect() refuse an event that is no name, and append nothing", async () => {
+  const { hooks, entries } = registry();
+  for (const event of [undefined, "", 7, ["run:end"]] as unknown as string[]) {
+    await assertRejects(() => hooks.emit(event, {}), TypeError, "event must be a non-empty string");
+    await assertRejects(() => hooks.emitAndCollect(event, {}), TypeError, "event must be");
+  }
+  assertEquals(entries, []);
+});
+
 Deno.test("emit() survives results whose getters throw and invalid thenables", async () => {
   const { hooks, warnings } = registry();
   hooks.register("x", () =>
