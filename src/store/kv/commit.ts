@@ -253,9 +253,5 @@ function toStoreError(error: unknown, changes: readonly Change[]): unknown {
       `Cannot write to the store: Deno KV does not take ${changes.length} changes at once: ${error.message}`;
     return new PreampError("storage_full", message, { cause: error });
   }
-  if (/disk is full|readonly database/i.test(error.message)) {
-    const message = "Cannot write to the store: its disk is full or read-only";
-    return new PreampError("storage_full", message, { cause: error });
-  }
   return error;
 }

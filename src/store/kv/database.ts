@@ -6,6 +6,7 @@
  * to it stays small and atomic. A blob that no commit refers to is deleted after an hour.
  */
 import { createHash } from "node:crypto";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
 
 const ROOT = "preamp";
 
@@ -139,13 +140,19 @@ const MAX_PAUSE_MS = 50;
 
 /**
  * Commits; resolves to false if a check failed, or another process writes to the same file at this moment.
+ *
+ * @throws {PreampError} `storage_full` if the disk is full or read-only.
  */
 export async function tryCommit(atomic: Deno.AtomicOperation): Promise<boolean> {
   try {
     return (await atomic.commit()).ok;
   } catch (error) {
-    if (error instanceof Error && /database is locked/i.test(error.message)) return false; // nothing was written
-    throw error;
+    const message = errorMessage(error);
+    if (/database is locked/i.test(message)) return false; // nothing was written
+    if (!/disk is full|readonly database/i.test(message)) throw error;
+    throw new PreampError("storage_full", "Cannot write to the store: its disk is full or read-only", {
+      cause: error,
+    });
   }
 }
 

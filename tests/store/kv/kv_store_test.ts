@@ -1,5 +1,6 @@
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { commit } from "../../../src/store/kv/commit.ts";
+import { tryCommit } from "../../../src/store/kv/database.ts";
 import { openKvMaintenance } from "../../../src/store/kv/maintenance.ts";
 import { openKvStore } from "../../../src/store/kv/kv_store.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -161,6 +162,12 @@ Deno.test("a commit with more changes than an atomic operation takes is refused 
       assertEquals((await store.list("run", { namespace: "a", limit: 10 })).records, []);
     })
   ));
+
+Deno.test("every write to a full disk is storage_full, that of a lease too", async () => {
+  const full = { commit: () => Promise.reject(new TypeError("database or disk is full")) };
+  const error = await assertRejects(() => tryCommit(full as unknown as Deno.AtomicOperation));
+  assertEquals((error as unknown as { code: string }).code, "storage_full");
+});
 
 Deno.test("a large record of a commit whose answer was lost is whole", () =>
   withFile(async (path) => {
