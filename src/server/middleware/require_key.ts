@@ -2,13 +2,16 @@
 import { type KeyRing, LOCAL_NAMESPACE } from "../../policy/api_keys.ts";
 import type { Caller } from "../../runs/types.ts";
 import { PreampError } from "../../sdk/errors.ts";
+import { isObject, isThenable } from "../../sdk/json.ts";
+import { describeKind } from "../../sdk/value_path.ts";
 import type { Middleware } from "../context.ts";
 
 /**
- * Returns the caller of a key, or null. Called for every request, with an empty string when the request has
- * no key. Must compare in constant time and must not throw.
+ * Returns the caller of a key, or null, or a promise of either. Called for every request, with an empty
+ * string when the request has no key. Must compare in constant time. If it throws, or returns anything else,
+ * the request fails with `internal`.
  */
-export type Authenticate = (key: string) => Caller | null;
+export type Authenticate = (key: string) => Caller | null | Promise<Caller | null>;
 
 /**
  * The caller when keys are not checked. The generated local key has the same namespace, so both see the same
@@ -17,7 +20,7 @@ export type Authenticate = (key: string) => Caller | null;
 export const ANONYMOUS: Caller = { name: "anonymous", namespace: LOCAL_NAMESPACE, origin: "caller" };
 
 /** Creates an {@link Authenticate} function from a key ring. */
-export function authenticateWith(keys: Pick<KeyRing, "find">): Authenticate {
+export function authenticateWith(keys: Pick<KeyRing, "find">): (key: string) => Caller | null {
   return (key) => {
     const holder = keys.find(key);
     return holder ? { ...holder, name: `key:${holder.name}`, origin: "caller" } : null;
@@ -30,19 +33,46 @@ export function authenticateWith(keys: Pick<KeyRing, "find">): Authenticate {
  */
 export function requireKey(authenticate: Authenticate | null): Middleware {
   return ({ env }, next) => {
-    env.caller = authenticate === null ? ANONYMOUS : callerOf(env.request.headers, authenticate);
-    return next();
+    if (authenticate === null) {
+      env.caller = ANONYMOUS;
+      return next();
+    }
+    const key = bearerKey(env.request.headers.get("authorization"));
+    const found: unknown = authenticate(key);
+    const admit = (caller: unknown) => {
+      env.caller = callerOf(key, caller);
+      return next();
+    };
+    return isThenable(found) ? found.then(admit) : admit(found);
   };
 }
 
-function callerOf(headers: Headers, authenticate: Authenticate): Caller {
-  const key = bearerKey(headers.get("authorization"));
-  const caller = authenticate(key);
-  if (caller !== null && key !== "") return caller;
-  throw new PreampError(
-    "unauthorized",
-    "Missing or unknown API key: send `Authorization: Bearer <key>`",
+/**
+ * Returns the caller that was found for a key.
+ * @throws {PreampError} `unauthorized` without a caller or a key.
+ * @throws {TypeError} if it is not a caller.
+ */
+function callerOf(key: string, found: unknown): Caller {
+  if (found === null || found === undefined || key === "") {
+    throw new PreampError(
+      "unauthorized",
+      "Missing or unknown API key: send `Authorization: Bearer <key>`",
+    );
+  }
+  if (isCaller(found)) return found;
+  throw new TypeError(
+    `Cannot use what authenticate() returned: must be {name, namespace, origin: "caller" or "operator"} or null: received ${
+      isObject(found) ? `an object with ${Object.keys(found).join(", ") || "no keys"}` : describeKind(found)
+    }`,
   );
+}
+
+/** Returns whether a value is a caller; without these fields its rights would be undefined. */
+function isCaller(value: unknown): value is Caller {
+  if (!isObject(value)) return false;
+  const { name, namespace, origin, policy } = value;
+  return typeof name === "string" && name !== "" && typeof namespace === "string" && namespace !== "" &&
+    (origin === "caller" || origin === "operator") && (policy === undefined || typeof policy === "string");
 }
 
 /** Returns the key of a Bearer header (RFC 6750 §2.1; the scheme is case-insensitive), or an empty string. */

@@ -1,4 +1,5 @@
 import { assert, assertEquals } from "../../assert.ts";
+import type { Authenticate } from "../../../src/server/middleware/require_key.ts";
 import { ROUTES } from "../../../src/server/route_table.ts";
 import { problemOf, testApp } from "../../support/http.ts";
 
@@ -43,6 +44,31 @@ Deno.test("authenticate is called once for each request", async () => {
 Deno.test("an empty key is refused even if authenticate accepts it", async () => {
   const { send } = testApp({ authenticate: () => ({ name: "key:x", namespace: "x", origin: "caller" }) });
   assertEquals((await send("GET /v1/runs", { headers: { authorization: "Bearer " } })).status, 401);
+});
+
+Deno.test("authenticate may return a promise, and only a caller is let in", async () => {
+  const caller = { name: "key:x", namespace: "x", origin: "caller" };
+  const wrong = [true, "x", {}, [caller], { ...caller, name: "" }, { ...caller, namespace: 5 }];
+  const without_rights = [{ ...caller, origin: undefined }, { ...caller, origin: "root" }, {
+    ...caller,
+    policy: 5,
+  }];
+  const expected: [found: unknown, status: number][] = [
+    [caller, 200],
+    [{ ...caller, origin: "operator" }, 200],
+    [null, 401],
+    [undefined, 401],
+    ...[...wrong, ...without_rights].map((found): [unknown, number] => [found, 500]),
+  ];
+  for (const [found, status] of expected) {
+    for (const answer of [() => found, () => Promise.resolve(found)]) {
+      const { send } = testApp({ authenticate: answer as Authenticate });
+      assertEquals((await send("GET /v1/runs")).status, status, JSON.stringify(found));
+    }
+  }
+  const failing = testApp({ authenticate: () => Promise.reject(new Error("no database")) });
+  assertEquals((await failing.send("GET /v1/runs")).status, 500);
+  assertEquals(failing.created, []);
 });
 
 Deno.test("the scheme of the key is case-insensitive", async () => {
