@@ -6,8 +6,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { within } from "../process/system_clock.ts";
 import { consoleMethods, type ConsoleWriter } from "../sdk/console.ts";
-import { PreampError } from "../sdk/errors.ts";
-import { isObject, type JsonObject } from "../sdk/json.ts";
+import { PreampError, readField, readText } from "../sdk/errors.ts";
+import type { JsonObject } from "../sdk/json.ts";
 import { installSdk } from "../sdk/sdk_global.ts";
 import { splitMap } from "./bundler/source_map.ts";
 import { displayUrl } from "./module_errors.ts";
@@ -61,22 +61,28 @@ function dataUrl(code: string, instance: string): string {
   return `data:text/javascript;charset=utf-8;base64,${new TextEncoder().encode(code).toBase64()}#${instance}`;
 }
 
+/** Most causes of an error whose stacks are read for a location. */
+const MAX_CAUSES = 3;
+
 /**
  * Returns where in the module's files an error was thrown, as `<url>:<line>:<column>` with the URL in display
- * form; undefined if elsewhere. Reads the innermost frame of its stack that lies in one of the files: Deno
- * applies the bundle's source map to stacks itself, under `deno run` and in the compiled program alike.
+ * form; undefined if elsewhere. Reads the innermost frame that lies in one of the files, of its stack or else
+ * of its cause's: Deno applies the bundle's source map to stacks itself, under `deno run` and in the compiled
+ * program alike.
  */
 export function displayErrorLocation(
   error: unknown,
   files: readonly { url: string }[],
   base_url?: string,
 ): string | undefined {
-  const { stack } = isObject(error) ? error : {};
-  if (typeof stack !== "string") return undefined;
   const urls = new Set(files.map(({ url }) => url));
-  for (const frame of stack.slice(0, 20_000).split("\n")) {
-    const place = placeOf(frame.trim());
-    if (place && urls.has(place.url)) return displayUrl(place.url, base_url) + place.position;
+  let thrown = error;
+  for (let causes = 0; causes <= MAX_CAUSES; causes++) {
+    for (const frame of readText(thrown, "stack")?.slice(0, 20_000).split("\n") ?? []) {
+      const place = placeOf(frame.trim());
+      if (place && urls.has(place.url)) return displayUrl(place.url, base_url) + place.position;
+    }
+    thrown = readField(thrown, "cause");
   }
   return undefined;
 }

@@ -100,6 +100,8 @@ Deno.test("load() maps stacks to the author's file and line, and errorPlace() re
   assertEquals(displayErrorLocation(error, loaded.files), `${server.url}lib.ts:5:9`);
   assertEquals(displayErrorLocation(new Error("ours"), loaded.files), undefined);
   assertEquals(displayErrorLocation("text", loaded.files), undefined);
+  const ours = new Error("ours", { cause: new Error("ours, too", { cause: error }) });
+  assertEquals(displayErrorLocation(ours, loaded.files), `${server.url}lib.ts:5:9`);
 });
 
 Deno.test("load() makes every import that is left throw import_refused, and reports it", async () => {
