@@ -23,6 +23,7 @@ import type { Caller } from "../runs/types.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { OpenTelemetry } from "../telemetry/open_telemetry.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
+import { checkOptions } from "./check_options.ts";
 import { createDefaultLog, type Log } from "./middleware/access_log.ts";
 import type { Hosts } from "./middleware/check_host.ts";
 import type { BoundsOf, CallerBounds } from "./middleware/limit_caller.ts";
@@ -85,8 +86,13 @@ export interface Preamp extends App, AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Creates a runtime with its HTTP API. Modules and store are loaded on the first request. */
+/**
+ * Creates a runtime with its HTTP API. Modules and store are loaded on the first request.
+ *
+ * @throws {TypeError} for an option that is not of its type.
+ */
 export function createPreamp(options: PreampOptions = {}): Preamp {
+  checkOptions(options);
   const { authenticate, hosts = "any", ...config } = options;
   const policy = config.policy ?? defaultPolicy();
   const basePath = checkBasePath(config.basePath ?? "");

@@ -1,4 +1,4 @@
-import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
 import { createPreamp, type PreampOptions } from "../../src/server/mod.ts";
 import { hashKey } from "../../src/policy/api_keys.ts";
 import { defaultPolicy } from "../../src/policy/settings.ts";
@@ -52,6 +52,32 @@ Deno.test("createPreamp() runs a posted plan and answers in every format", async
   const events = await readEvents(stream.body!);
   assertEquals(events.map(({ id }) => Number(id)), events.map((_, index) => index + 1));
   assertEquals([events[0]?.event, events.at(-1)?.event], ["run:start", "run:end"]);
+});
+
+Deno.test("createPreamp() refuses an option that it could not use", () => {
+  const wrong: Record<string, unknown[]> = {
+    policy: [{}, { limits: { max_cost_usd: "1" } }, "preamp.yaml"],
+    store: ["memory", "postgres://localhost/x", {}],
+    plans: ["plans/", new URL("file:///plans")],
+    home: ["~/.preamp"],
+    modules: [5, []],
+    authenticate: ["key", {}],
+    hosts: ["example.com"],
+    basePath: [5],
+    heartbeat_ms: ["3000", 0, NaN],
+    log: [console],
+    runtime_log: ["stderr"],
+    secrets: ["key", [5]],
+  };
+  for (const [option, values] of Object.entries(wrong)) {
+    for (const value of values) {
+      assertThrows(
+        () => createPreamp({ [option]: value }),
+        TypeError,
+        `Cannot create Preamp: ${option} must be `,
+      );
+    }
+  }
 });
 
 Deno.test("createPreamp() returns the same log in every format and resumes exactly", async () => {
