@@ -212,12 +212,14 @@ export function approvalDeletion(run_id: string, approval_id: string): Change {
   return { delete: { kind: KIND, key: `${run_id}/${approval_id}` } };
 }
 
-/** Returns the error of an answer to a closed question. */
+/** Returns the error of an answer to a closed question; `pending`: its run ended without an answer. */
 export function closedApprovalError(approval: { status: string; expires_at: string }): PreampError {
   const { status, expires_at } = approval;
-  return status === "expired"
-    ? new PreampError("approval_expired", `Cannot answer the approval: it expired at ${expires_at}`)
-    : new PreampError("approval_already_resolved", `Cannot answer the approval: it is already ${status}`);
+  if (status === "expired") {
+    return new PreampError("approval_expired", `Cannot answer the approval: it expired at ${expires_at}`);
+  }
+  const fact = status === "pending" ? "its run has ended" : `it is already ${status}`;
+  return new PreampError("approval_already_resolved", `Cannot answer the approval: ${fact}`);
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Questions of a run to people, and their answers. */
+import { closedApprovalError } from "../../../src/runs/run/approval_queue.ts";
 import type { Approval } from "../../../src/runs/types.ts";
 import type { Change } from "../../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
@@ -224,4 +225,14 @@ Deno.test("an answer whose success was not reported continues the run at the nex
   assertEquals(await codeOf(() => decide("allow")), "approval_already_resolved");
   const run = await handle.settled("end");
   assertEquals([run.status, run.tool_call_count], ["completed", 1]);
+});
+
+Deno.test("closedApprovalError() says why a question takes no answer, also of a run that ended without one", () => {
+  const messageOf = (status: string) =>
+    closedApprovalError({ status, expires_at: "2026-01-01T00:00:00Z" }).message;
+  assertEquals(["granted", "expired", "pending"].map(messageOf), [
+    "Cannot answer the approval: it is already granted",
+    "Cannot answer the approval: it expired at 2026-01-01T00:00:00Z",
+    "Cannot answer the approval: its run has ended",
+  ]);
 });
