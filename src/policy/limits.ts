@@ -48,7 +48,10 @@ export const LIMITS: { readonly [Name in keyof PolicyLimits]: SettingType<Policy
   max_iterations: whole(50, "Provider calls of one run"),
   max_tool_calls: whole(200, "Tool calls of one run; 0 = no tool runs", { min: 0 }),
   max_total_tokens: whole(1_000_000, "Input and output tokens of one run"),
-  max_cost_usd: dollars("5", "What the model calls of one run may cost"),
+  max_cost_usd: dollars(
+    "5",
+    "What the model calls of one run may cost; calls without a known price do not count",
+  ),
   max_duration_s: seconds(600, "Time that one run may take; waiting for approvals does not count"),
   max_concurrent_runs: whole(64, "Runs of one server at the same time", {
     for_keys: "set limits.max_concurrent_runs of the server; max_runs_per_key limits one key",
@@ -110,7 +113,7 @@ export interface AskedLimits {
 export interface CombinedLimits {
   limits: RunLimits;
   /**
-   * Source of the dollar limit. An unpriced call ends the run under `asked`, and is a warning under
+   * Source of the dollar limit. An unpriced call ends the run under `asked`, and does not count under
    * `policy`.
    */
   cost_limit: "asked" | "policy";

@@ -166,10 +166,11 @@ Deno.test("withPlaces() adds line and column to findings without a place", async
       path: "",
       message: "n",
       line: 9,
-    }], text),
+    }, { path: "request.limits.max_iterations", message: "o" }], text),
     [
       { path: "agents.a.tools[0].config.b", line: 6, column: 18, message: "m" },
       { path: "", message: "n", line: 9 },
+      { path: "request.limits.max_iterations", message: "o" },
     ],
   );
 });

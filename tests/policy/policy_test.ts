@@ -191,7 +191,7 @@ Deno.test("OUTSIDE_SETTINGS names every single key as a flag and as a variable o
     form: "text",
     variable: "PREAMP_LIMITS_MAX_COST_USD",
     default: "5",
-    meaning: "What the model calls of one run may cost",
+    meaning: "What the model calls of one run may cost; calls without a known price do not count",
     range: 'a decimal number in quotes, such as "0.50"',
     unit: "US dollars",
   });

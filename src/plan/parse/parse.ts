@@ -135,7 +135,8 @@ function located(error: unknown, label: string, position: (offset: number) => Po
 }
 
 /**
- * Returns the details with their places in the text of the plan. Details that have a place are not changed.
+ * Returns the details with their places in the text of the plan. Details that have a place, or are
+ * about the request, are not changed.
  *
  * @param limits The limits that the text was parsed with.
  */
@@ -144,7 +145,8 @@ export async function withPlaces<T extends ErrorDetail>(
   text: string,
   limits?: DocumentLimits,
 ): Promise<(T & ErrorDetail)[]> {
-  const isPlaced = ({ line, file }: ErrorDetail) => line !== undefined || file !== undefined;
+  const isPlaced = ({ line, file, path }: ErrorDetail) =>
+    line !== undefined || file !== undefined || path.startsWith("request."); // such as a limit of the request
   if (details.every(isPlaced)) return [...details];
   const { locate } = await parsePlanText(text, limits ? { limits } : {}); // the text was parsed before, so it is valid
   return details.map((detail) => {
