@@ -10,34 +10,41 @@ import type { Tool } from "../tools.ts";
 const MAX_PROBLEMS = 5;
 
 /**
- * Maximum steps of one validation: schemas that apply to a value, and each twenty choices or names in them.
- * References and alternatives inside each other would take exponential time.
+ * Maximum steps of one validation: schemas that apply to a value, and each 50 characters of choices and
+ * required names in them. References and alternatives inside each other would take exponential time.
  */
 const MAX_STEPS = 100_000;
+/**
+ * Maximum milliseconds of one validation. The steps of usual schemas take less than 500; a step takes longer
+ * the more properties the schema and the value have.
+ */
+const MAX_MS = 5_000;
 let steps = 0;
+let started_ms = 0;
+
+/** Steps of a schema. */
+const COST = Symbol("cost");
 
 /** Prototype of the schemas of a validator, which reads this keyword of older drafts once in each step. */
 const COUNTED = {
   get $recursiveRef(): undefined {
-    const { enum: choices, required } = this as JsonSchema;
-    steps += 1 + (lengthOf(choices) + lengthOf(required)) / 20;
+    steps += (this as { [COST]?: number })[COST] ?? 1;
     if (steps > MAX_STEPS) throw new RangeError(`it takes more than ${MAX_STEPS} steps`);
+    if (performance.now() - started_ms > MAX_MS) throw new RangeError(`it takes more than ${MAX_MS} ms`);
     return undefined;
   },
 };
-
-function lengthOf(list: unknown): number {
-  return Array.isArray(list) ? list.length : 0;
-}
 
 /** Returns a copy of a schema whose steps are counted; the validator also writes into it. */
 function countedCopy(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(countedCopy);
   if (!isObject(schema)) return schema;
-  const copy: JsonObject = Object.create(COUNTED);
+  const copy: JsonObject & { [COST]?: number } = Object.create(COUNTED);
   for (const key of Object.keys(schema)) {
     if (key !== "$recursiveRef" && key !== "__proto__") copy[key] = countedCopy(schema[key]);
   }
+  const { enum: choices, const: choice, required } = schema;
+  copy[COST] = 1 + JSON.stringify([choices, choice, required]).length / 50;
   return copy;
 }
 
@@ -88,6 +95,7 @@ function problemsOf(
   let result;
   try {
     steps = 0;
+    started_ms = performance.now();
     let validator = validators.get(schema);
     if (!validator) {
       validator = new Validator(countedCopy(toPlain(schema)) as Schema, "2020-12", false);

@@ -122,11 +122,28 @@ Deno.test("schemaProblems() ends a validation that takes too many steps", async 
     [doubled("anyOf"), 1],
     [{ items: { enum: choices } }, choices],
     [{ items: { allOf: choices.map(() => ({})) } }, choices],
+    [{ items: { enum: ["a".repeat(100_000)] } }, choices], // each error repeats it
+    [{ items: { const: "a".repeat(100_000) } }, choices],
   ];
   for (const [schema, value] of slow) {
     assertEquals(await schemaProblems(schema, value, "input"), [
       "the schema cannot be used: it takes more than 100000 steps",
     ]);
+  }
+});
+
+Deno.test("schemaProblems() ends a validation whose steps take too long, such as with many properties", async () => {
+  const schema = { allOf: Array.from({ length: 10 }, () => ({ additionalProperties: false })) };
+  assertEquals((await schemaProblems(schema, {}, "input")).length, 0);
+  const { now } = performance;
+  let calls = 0;
+  performance.now = () => calls++ * 1_000;
+  try {
+    assertEquals(await schemaProblems(schema, {}, "input"), [
+      "the schema cannot be used: it takes more than 5000 ms",
+    ]);
+  } finally {
+    performance.now = now;
   }
 });
 
