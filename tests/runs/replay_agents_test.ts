@@ -68,6 +68,15 @@ const asksAgain: Module["mount"] = (coordinator) => {
   });
 };
 
+/** Mounts an orchestrator of its own when a sub-agent starts. */
+const replacesLoop: Module["mount"] = (coordinator) => {
+  coordinator.hooks.register("session:start", async () => {
+    if (coordinator.parent_id === null) return null;
+    await coordinator.mount("orchestrator", { execute: () => Promise.resolve("mine") });
+    return null;
+  });
+};
+
 /** A tool that cancels its own session gracefully, and half a second later immediately. */
 const cancelsTwice: Module["mount"] = (coordinator) =>
   coordinator.mount("tools", {
@@ -191,6 +200,10 @@ const FAMILIES: Record<string, Family> = {
   "a sub-agent whose hook calls a provider": {
     plan: planOf([ASK_HELPER, "done"], { helper: { ...HELPER, hooks: ["hooks-timing"] } }),
     options: { modules: { "hooks-timing": asksAgain } },
+  },
+  "a sub-agent whose hook mounts its orchestrator": {
+    plan: planOf([ASK_HELPER, "done"], { helper: { ...HELPER, hooks: ["hooks-timing"] } }),
+    options: { modules: { "hooks-timing": replacesLoop } },
   },
   "a sub-agent that no call awaits": {
     plan: planOf([sum(), "done"], { slow: { providers: [script({ delay_ms: 1_000_000, text: "never" })] } }),

@@ -5,6 +5,7 @@
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import { withAbort } from "../../kernel/timeouts.ts";
 import type { HostClock } from "../../kernel/host.ts";
+import type { Mounts } from "../../kernel/mounting/mounts.ts";
 import { Session } from "../../kernel/session/session.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import { count } from "../../sdk/session_status.ts";
@@ -186,7 +187,7 @@ export class Spawner {
           parent_id: session.session_id,
           session_state: child.session_state,
           last_run: lastRunOf(outcome),
-          input: inputOf(planned, started),
+          input: inputOf(planned, started, child.mounts.foreign),
         });
       }
       const turn_count = usage.counters.turn_count - before;
@@ -249,10 +250,11 @@ export class Spawner {
   }
 }
 
-/** Returns the stored input of a sub-agent's turn. */
+/** Returns the stored input of a sub-agent's turn, also with what modules mounted after it was accepted. */
 function inputOf(
   { session_id, ready, limited, saved }: PlannedChild,
   { surface, turn_id }: StartedTurn,
+  foreign: Mounts["foreign"],
 ): AgentInput | null {
   if (surface === undefined || turn_id === undefined) return null;
   return {
@@ -261,7 +263,7 @@ function inputOf(
     plan: ready.compiled.written,
     limited,
     ...initialState(saved),
-    surface,
+    surface: foreign.length > 0 ? { ...surface, foreign: [...foreign] } : surface,
   };
 }
 
