@@ -78,7 +78,7 @@ export class Attempt {
     void this.#watch();
     const io: CallIo = {
       signal: joined,
-      fetch: (input, init) => this.#fetch(input, init),
+      fetch: (input, init) => this.#fetch(input, init, joined),
       onUsage: (usage) => this.usage = usage,
       ...(onDelta ? { onDelta: (delta: StreamDelta) => this.#emit(onDelta, delta) } : {}),
     };
@@ -100,7 +100,11 @@ export class Attempt {
     onDelta(delta);
   }
 
-  async #fetch(input: Parameters<typeof fetch>[0], init?: RequestInit): Promise<Response> {
+  async #fetch(
+    input: Parameters<typeof fetch>[0],
+    init: RequestInit | undefined,
+    signal: AbortSignal,
+  ): Promise<Response> {
     const response = await fetch(input, { ...init, redirect: "manual" });
     this.#refuseRedirect(input, response);
     this.#onChunk(0);
@@ -108,7 +112,7 @@ export class Attempt {
     return withWatchedBody(response, (chunk) => {
       if (!begun) begun = this.#hasBegun(input, chunk);
       this.#onChunk(chunk.byteLength);
-    });
+    }, signal);
   }
 
   /**

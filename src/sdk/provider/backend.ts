@@ -165,8 +165,15 @@ export function connectionError(error: unknown, fact: string): LLMError {
 /**
  * Returns a response whose body calls `onChunk` with each chunk before it is read; an error in it ends the
  * body.
+ *
+ * @param signal Ends the body, and the connection. The signal of the request does not when nothing has a
+ * reference to the original response any more: it is then collected as garbage, and its signal with it.
  */
-export function withWatchedBody(response: Response, onChunk: (chunk: Uint8Array) => void): Response {
+export function withWatchedBody(
+  response: Response,
+  onChunk: (chunk: Uint8Array) => void,
+  signal?: AbortSignal,
+): Response {
   if (response.body === null) return response;
   const body = response.body.pipeThrough(
     new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
@@ -175,6 +182,7 @@ export function withWatchedBody(response: Response, onChunk: (chunk: Uint8Array)
         controller.enqueue(chunk);
       },
     }),
+    signal ? { signal } : {},
   );
   const { status, statusText, headers } = response;
   return new Response(body, { status, statusText, headers });
