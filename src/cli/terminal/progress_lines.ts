@@ -105,6 +105,8 @@ export class ProgressLines {
 function retryText({ provider, delay, error_type, error_message }: JsonObject): string {
   const how = error_type === "ContextLengthError"
     ? "with fewer tokens"
+    : delay === 0
+    ? "at once"
     : `in ${duration(1000 * Number(delay))}`;
   return `provider ${formatValue(provider)} ${how}: ${messageText(error_message)}`;
 }

@@ -54,9 +54,13 @@ Deno.test("createProgress() shows which model call is repeated, when, and why", 
   progress.entry(entry("provider:retry", retry));
   const too_long = { error_type: "ContextLengthError", error_message: "prompt is too long", delay: 0 };
   progress.entry(entry("provider:retry", { ...retry, ...too_long }));
+  progress.entry(
+    entry("provider:retry", { ...retry, error_message: "temperature is not supported", delay: 0 }),
+  );
   assertEquals(io.text().split("\n"), [
     "retrying provider mock in 2.5 s: slow down",
     "retrying provider mock with fewer tokens: prompt is too long",
+    "retrying provider mock at once: temperature is not supported",
     "",
   ]);
 });
