@@ -23,13 +23,13 @@ if (major < OLDEST[0] || major === OLDEST[0] && minor < OLDEST[1]) {
 if (Deno.build.standalone && Deno.args[0] === "child") {
   switch (Deno.args[1]) {
     case "guest": // a sandboxed module (src/sandbox/tiers/process_tier.ts)
-      await (await import("./src/sandbox/child/child.ts")).runGuestChild();
+      await (await import("./src/sandbox/guest_child.ts")).runGuestChild();
       break;
     case "bundle": // the bundler (src/loader/bundler/bundler_process.ts)
       await (await import("./src/loader/bundler/bundler_child.ts")).runBundlerChild();
       break;
     case "validate": // a module under `preamp module validate` (src/app/validation/process.ts)
-      await (await import("./src/app/validation/child.ts")).runValidatorChild();
+      await (await import("./src/app/validation/validator_child.ts")).runValidatorChild();
   }
 }
 

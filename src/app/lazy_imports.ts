@@ -22,9 +22,9 @@ interface LazyLoaderOptions {
 /** Entry files of child processes that run from source. */
 const CHILDREN = [
   "../loader/bundler/bundler_source.js",
-  "../sandbox/child/child.ts",
+  "../sandbox/guest_child.ts",
   "../sandbox/worker_runtime/main.ts",
-  "./validation/child.ts",
+  "./validation/validator_child.ts",
 ];
 
 /**

@@ -2,7 +2,7 @@
  * The interface between a session and its environment: time, ids, modules, the log and approvals. The kernel
  * reaches nothing else; it has no `Deno.*`, no `fetch`, no timer and no clock of its own.
  */
-import { eventsWith } from "../sdk/events.ts";
+import { eventsWith } from "../sdk/event_table.ts";
 import type { SessionStatus } from "../sdk/session_status.ts";
 import type { ApprovalOption, Clock, Emission, JsonObject, Module, ModuleSpec } from "../sdk/types.ts";
 

@@ -5,7 +5,7 @@
  * change its input.
  */
 import { type ErrorCode, errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
-import { eventsWith } from "../sdk/events.ts";
+import { eventsWith } from "../sdk/event_table.ts";
 import { isClean, markedBytes, setClean } from "../sdk/frozen_data.ts";
 import { isObject, ITEM_BYTES, type JsonObject, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "../sdk/json.ts";
 import { createPartialSecretFilter, formsOf } from "./secret_texts.ts";

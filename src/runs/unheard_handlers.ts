@@ -4,7 +4,7 @@
  */
 import type { Session } from "../kernel/session/session.ts";
 import { didYouMean } from "../sdk/findings.ts";
-import { CANONICAL_EVENTS, eventsWith } from "../sdk/events.ts";
+import { CANONICAL_EVENTS, eventsWith } from "../sdk/event_table.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import type { ModuleReporter } from "./ports.ts";
 

@@ -2,7 +2,7 @@
  * The registered handlers of events and their order; the arguments of `register` and `on`, and disposers.
  * Used by every hook registry: the kernel's, the guest's and the test recorder. Calls no handler.
  */
-import { GATES } from "./events.ts";
+import { GATES } from "./event_table.ts";
 import { type ChainHandler, HANDLER_TIMEOUT_MS, isWildcard, matchesEvent } from "./hook_chain.ts";
 import type { Disposer, HookHandler, HookOptions, HookRegistry } from "./hooks.ts";
 import { isObject, type JsonObject } from "./json.ts";

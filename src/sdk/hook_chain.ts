@@ -18,7 +18,7 @@
  */
 import { isThenable, type JsonObject, toPlainObject } from "./json.ts";
 import { errorMessage } from "./errors.ts";
-import { RUNTIME_EVENTS } from "./events.ts";
+import { RUNTIME_EVENTS } from "./event_table.ts";
 import { type ParsedHookResult, parseHookResult } from "./hook_result.ts";
 import type { Emission, HookHandler } from "./hooks.ts";
 

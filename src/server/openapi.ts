@@ -5,7 +5,7 @@
 import * as z from "zod";
 import manifest from "../../deno.json" with { type: "json" };
 import { isObject, type JsonObject, type JsonSchema } from "../sdk/json.ts";
-import { entryJsonSchemas, otherSchema } from "../sdk/schemas/events.ts";
+import { entryJsonSchemas, otherSchema } from "../sdk/schemas/entry_schemas.ts";
 import { ERRORS } from "../sdk/errors.ts";
 import { ROUTES } from "./route_table.ts";
 import { codesOf, type Route, type RouteAnswer } from "./routes/route.ts";

@@ -2,7 +2,7 @@
 import { BUILTIN_IDS, createModuleTable } from "../../src/app/module_table.ts";
 import { checklistOf, countFindings } from "../../src/app/validation/checklist.ts";
 import { casesOf, REQUIRED_CASES } from "../../src/app/validation/suites.ts";
-import { validateModule } from "../../src/app/validation/child.ts";
+import { validateModule } from "../../src/app/validation/validator_child.ts";
 import type { ValidateOptions } from "../../src/app/validation/contract_check.ts";
 import type { Coordinator, JsonObject, Module, ModuleType, Tool } from "../../src/sdk/types.ts";
 import { MockContextManager, MockProvider, MockTool } from "preamp/testing";

@@ -5,7 +5,7 @@
  *
  *   deno run -A tests/bench/run_bench.ts [rounds]
  */
-import { CANONICAL_EVENTS } from "../../src/sdk/events.ts";
+import { CANONICAL_EVENTS } from "../../src/sdk/event_table.ts";
 import type { JsonObject } from "../../src/sdk/types.ts";
 import { print, report, tableOf } from "./figures.ts";
 import { middle, ratio, takeTurns } from "./rounds.ts";

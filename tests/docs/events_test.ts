@@ -1,5 +1,5 @@
 import { assertEquals } from "../assert.ts";
-import { CANONICAL_EVENTS, GATES } from "../../src/sdk/events.ts";
+import { CANONICAL_EVENTS, GATES } from "../../src/sdk/event_table.ts";
 import { EVENT_DATA } from "../../src/sdk/schemas/event_data.ts";
 
 const PAGE = new URL("../../src/docs/events.md", import.meta.url);

@@ -3,7 +3,7 @@ import { Validator } from "@cfworker/json-schema";
 import { assert, assertEquals } from "../assert.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { EVENT_DATA } from "../../src/sdk/schemas/event_data.ts";
-import { entrySchemaOf, eventsJsonSchema } from "../../src/sdk/schemas/events.ts";
+import { entrySchemaOf, eventsJsonSchema } from "../../src/sdk/schemas/entry_schemas.ts";
 import { play } from "./play.ts";
 import { SCENARIOS } from "./scenarios.ts";
 

@@ -1,5 +1,5 @@
 /** Events that a module emits in the place of another: they change neither the run object nor its replay. */
-import { CANONICAL_EVENTS } from "../../src/sdk/events.ts";
+import { CANONICAL_EVENTS } from "../../src/sdk/event_table.ts";
 import type { Run } from "../../src/runs/types.ts";
 import type { Coordinator, JsonObject } from "../../src/sdk/types.ts";
 import { assert, assertEquals } from "../assert.ts";

@@ -4,7 +4,7 @@
  * call. It replays without a difference.
  */
 import type { Run } from "../../src/runs/types.ts";
-import { entrySchemaOf } from "../../src/sdk/schemas/events.ts";
+import { entrySchemaOf } from "../../src/sdk/schemas/entry_schemas.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
 import type { JsonObject, Message } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";

@@ -6,7 +6,7 @@ import * as providerMock from "../../modules/provider-mock/mod.ts";
 import * as toolCalculator from "../../modules/tool-calculator/mod.ts";
 import * as toolTodo from "../../modules/tool-todo/mod.ts";
 import { createLoop } from "../../src/sdk/loop/loop.ts";
-import { RESERVED_EVENTS } from "../../src/sdk/events.ts";
+import { RESERVED_EVENTS } from "../../src/sdk/event_table.ts";
 import type { Coordinator, JsonObject } from "../../src/sdk/types.ts";
 import { hook, type TestModule, tool } from "../support/sessions.ts";
 import { CALLER } from "../support/runs.ts";

@@ -1,4 +1,4 @@
-import { CANONICAL_EVENTS } from "../../src/sdk/events.ts";
+import { CANONICAL_EVENTS } from "../../src/sdk/event_table.ts";
 import { EVENT_DATA } from "../../src/sdk/schemas/event_data.ts";
 import type { HookHandler } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";

@@ -1,6 +1,6 @@
 /** Tests of the chain alone; event_recorder_test.ts tests handlers in a complete registry. */
 import fc from "fast-check";
-import { GATES } from "../../src/sdk/events.ts";
+import { GATES } from "../../src/sdk/event_table.ts";
 import {
   type ChainHandler,
   isWildcard,

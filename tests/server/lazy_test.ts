@@ -66,10 +66,10 @@ const ROOT = new URL("../../", import.meta.url);
 
 /** First files of child processes and workers. */
 const CHILDREN = [
-  "src/sandbox/child/child.ts",
+  "src/sandbox/guest_child.ts",
   "src/sandbox/worker_runtime/main.ts",
   "src/store/sqlite/worker.ts",
-  "src/app/validation/child.ts",
+  "src/app/validation/validator_child.ts",
   "src/loader/bundler/bundler_child.ts",
 ];
 

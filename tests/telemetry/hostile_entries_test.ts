@@ -1,5 +1,5 @@
 import type { Entry } from "../../src/kernel/host.ts";
-import { CANONICAL_EVENTS } from "../../src/sdk/events.ts";
+import { CANONICAL_EVENTS } from "../../src/sdk/event_table.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { runObservers } from "../../src/telemetry/run_observers.ts";
 import { Tracing } from "../../src/telemetry/tracing.ts";

@@ -9,7 +9,7 @@ import { LateError, within } from "../../process/system_clock.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { ModuleBundle } from "../../loader/types.ts";
 import type { PermissionKind } from "../../sdk/plan.ts";
-import type { ValidationRequest, ValidatorMessage } from "./child.ts";
+import type { ValidationRequest, ValidatorMessage } from "./validator_child.ts";
 import type { Validation } from "./checklist.ts";
 
 /** Result of the child process. */
@@ -61,7 +61,7 @@ export async function validateInProcess(
       }
       if (!frame) break;
       wait_ms = step_ms;
-      const answer = JSON.parse(frame.text) as ValidatorMessage; // written by child.ts
+      const answer = JSON.parse(frame.text) as ValidatorMessage; // written by validator_child.ts
       if (answer.kind === "step") step = answer.name;
       else if (answer.kind === "not_importable") fact = answer.message;
       else validation = answer.validation;
@@ -80,7 +80,11 @@ export async function validateInProcess(
 function startChild(allow: readonly PermissionKind[], env: () => Record<string, string>): Child {
   try {
     return new Child({
-      ...ownProgram({ name: "validate", entry: new URL("./child.ts", import.meta.url).href, allow }),
+      ...ownProgram({
+        name: "validate",
+        entry: new URL("./validator_child.ts", import.meta.url).href,
+        allow,
+      }),
       // the variables of Deno's cache are not visible to the module, which has no env permission
       env: allow.includes("env") ? env() : ownEnv(),
       limits: LIMITS,

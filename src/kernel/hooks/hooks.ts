@@ -1,6 +1,6 @@
 /**
  * The hook registry of a session. Every event of the session is emitted here: see
- * src/docs/architecture.md#the-way-of-one-event. `sdk/events.ts` and `session/turn_tracker.ts` know the
+ * src/docs/architecture.md#the-way-of-one-event. `sdk/event_table.ts` and `session/turn_tracker.ts` know the
  * meaning of events; this file does not.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
@@ -11,7 +11,7 @@ import {
   readRegistration,
   requireEventName,
 } from "../../sdk/handler_list.ts";
-import { RUNTIME_EVENTS } from "../../sdk/events.ts";
+import { RUNTIME_EVENTS } from "../../sdk/event_table.ts";
 import { type ChainHandler, noopEmission, runChain } from "../../sdk/hook_chain.ts";
 import { toFrozenObject, toPlainObject } from "../../sdk/json.ts";
 import { HookRegistryBase } from "../../sdk/hooks.ts";

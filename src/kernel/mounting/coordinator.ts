@@ -6,7 +6,7 @@
 import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { CONTEXT_EVENTS, GATES, RESERVED_EVENTS, RUNTIME_EVENTS } from "../../sdk/events.ts";
+import { CONTEXT_EVENTS, GATES, RESERVED_EVENTS, RUNTIME_EVENTS } from "../../sdk/event_table.ts";
 import { SessionStatus } from "../../sdk/session_status.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import { TOOL_NAME } from "../../sdk/tools.ts";

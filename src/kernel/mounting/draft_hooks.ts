@@ -2,7 +2,7 @@
  * The hook registry that one module sees, and the draft of what the module mounts and registers before it is
  * committed.
  */
-import { CONTEXT_EVENTS, eventsWith, GATES, RUNTIME_EVENTS } from "../../sdk/events.ts";
+import { CONTEXT_EVENTS, eventsWith, GATES, RUNTIME_EVENTS } from "../../sdk/event_table.ts";
 import { disposer, type HandlerRegistration, readRegistration } from "../../sdk/handler_list.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
 import { HookRegistryBase } from "../../sdk/hooks.ts";

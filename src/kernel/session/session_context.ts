@@ -1,6 +1,6 @@
 /** What all parts of one session share: its state, appending entries to the log, cancelling the turn. */
 import { errorMessage } from "../../sdk/errors.ts";
-import { eventsWith } from "../../sdk/events.ts";
+import { eventsWith } from "../../sdk/event_table.ts";
 import { type JsonObject, toOwnObject } from "../../sdk/json.ts";
 import type { CancellationToken, Emission, HookRegistry, MountPlan } from "../../sdk/types.ts";
 import type { RunLimitGuard } from "../run_limits.ts";

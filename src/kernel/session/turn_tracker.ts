@@ -3,7 +3,7 @@
  * and records the decisions of gates, so that guards and outcome do not depend on the loop. See
  * src/docs/architecture.md#guards.
  */
-import { eventsWith } from "../../sdk/events.ts";
+import { eventsWith } from "../../sdk/event_table.ts";
 import { isNoop } from "../../sdk/hook_chain.ts";
 import { isObject, toFrozenObject, toPlain } from "../../sdk/json.ts";
 import type { ApprovalQuestion, Emission, JsonObject, Tool } from "../../sdk/types.ts";

@@ -3,7 +3,7 @@
  * played back, and which ids it generated.
  */
 import type { DraftEntry, Entry } from "../../kernel/host.ts";
-import { CONTEXT_EVENTS, eventsWith } from "../../sdk/events.ts";
+import { CONTEXT_EVENTS, eventsWith } from "../../sdk/event_table.ts";
 import { LOOP_SEED, seedOf } from "../../sdk/ids.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { cancelledCallText } from "../../sdk/tools.ts";

@@ -4,7 +4,7 @@
  * many deltas. The joined text stays the same.
  */
 import { type DraftEntry, draftEntry } from "../../kernel/host.ts";
-import { eventsWith } from "../../sdk/events.ts";
+import { eventsWith } from "../../sdk/event_table.ts";
 import type { SecretSink } from "../ports.ts";
 
 /** The event of a delta. */

@@ -4,7 +4,7 @@ import type { UsedLimits } from "../../kernel/run_limits.ts";
 import type { Session } from "../../kernel/session/session.ts";
 import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
-import { count, type Counters, emptyCounters } from "../../sdk/session_status.ts";
+import { count, type Counters, emptyCounters } from "../../sdk/run_counters.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { sentTokens } from "../../sdk/messages.ts";
 import type { Message, RunLimits } from "../../sdk/types.ts";

@@ -5,12 +5,8 @@ import { deepFreeze, type JsonObject } from "../../sdk/json.ts";
 import type { Message } from "../../sdk/types.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
-import {
-  type Counters,
-  type SessionState,
-  SessionStatus,
-  type SessionStatusFields,
-} from "../../sdk/session_status.ts";
+import type { Counters } from "../../sdk/run_counters.ts";
+import { type SessionState, SessionStatus, type SessionStatusFields } from "../../sdk/session_status.ts";
 import { allRecords, type Change, type Store } from "../../store/store.ts";
 import { printableId } from "../../sdk/ids.ts";
 import { timestamp } from "../../sdk/timestamp.ts";

@@ -6,7 +6,7 @@ import { preferenceProblem, preferProvider } from "../../plan/model_choice.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject, toPlain, toPlainObject } from "../../sdk/json.ts";
 import { sumCostUsd } from "../../sdk/money.ts";
-import { type Counters, emptyCounters } from "../../sdk/session_status.ts";
+import { type Counters, emptyCounters } from "../../sdk/run_counters.ts";
 import type { ModelRoleResolver, ProviderPreference, SpawnRequest } from "../../sdk/types.ts";
 import { describe } from "../../sdk/value_path.ts";
 import type { AgentPlans, RunnablePlan } from "../ports.ts";

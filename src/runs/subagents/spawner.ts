@@ -8,7 +8,7 @@ import type { HostClock } from "../../kernel/host.ts";
 import type { Mounts } from "../../kernel/mounting/mounts.ts";
 import { Session } from "../../kernel/session/session.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
-import { count } from "../../sdk/session_status.ts";
+import { count } from "../../sdk/run_counters.ts";
 import { combineLimits } from "../../policy/limits.ts";
 import { CancellationToken } from "../../sdk/cancellation.ts";
 import { PreampError } from "../../sdk/errors.ts";

@@ -7,7 +7,7 @@ import { Child, ownEnv, ownProgram } from "../../process/child_process.ts";
 import type { SystemLimits } from "../../process/system_limits.ts";
 import { PERMISSION_KINDS } from "../../sdk/plan.ts";
 import type { Channel, ChannelListener, GuestExit } from "../protocol.ts";
-import { type ChildSettings, EXIT, type Readiness, WATCH } from "../child/child.ts";
+import { type ChildSettings, EXIT, type Readiness, WATCH } from "../guest_child.ts";
 
 /** Most bytes that wait for a child that does not read. */
 const MAX_WAITING = 64 * 1024 * 1024;
@@ -32,7 +32,7 @@ export class GuestProcess implements Channel {
       this.#child = new Child({
         ...ownProgram({
           name: "guest",
-          entry: new URL("../child/child.ts", import.meta.url).href,
+          entry: new URL("../guest_child.ts", import.meta.url).href,
           allow: PERMISSION_KINDS.filter((kind) => kind !== "import"),
           flags: ["--no-lock", "--unstable-worker-options"],
         }),

@@ -3,7 +3,7 @@
  * Some are ready for any module; others already have a worker with a grant that is requested repeatedly.
  */
 import type { GuestExit } from "../protocol.ts";
-import type { Readiness } from "../child/child.ts";
+import type { Readiness } from "../guest_child.ts";
 import type { SystemLimits } from "../../process/system_limits.ts";
 import { grantKey, guestGrant } from "./worker_tier.ts";
 

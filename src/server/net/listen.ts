@@ -2,7 +2,12 @@
 import type { App } from "../app.ts";
 import { endsConnection } from "../problems.ts";
 import { type SystemClock, systemClock } from "../../process/system_clock.ts";
-import { CONNECTION_TIMEOUTS, type ConnectionTimeouts, startTcpProxy, type TcpProxy } from "./tcp_proxy.ts";
+import {
+  CONNECTION_TIMEOUTS,
+  type ConnectionTimeouts,
+  startTcpProxy,
+  type TcpProxy,
+} from "./connection_timeouts.ts";
 
 /** Options of {@link serve}. */
 export interface ServeOptions {

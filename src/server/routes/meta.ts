@@ -77,7 +77,7 @@ export const META_ROUTES: readonly Route[] = [
       },
     },
     async handle() {
-      events_schema ??= import("../../sdk/schemas/events.ts").then(({ eventsJsonSchema }) =>
+      events_schema ??= import("../../sdk/schemas/entry_schemas.ts").then(({ eventsJsonSchema }) =>
         JSON.stringify(eventsJsonSchema())
       );
       return textAnswer(await events_schema, 200, {

@@ -1,5 +1,5 @@
 /** Which module may emit which event, and how often a turn has it. */
-import { CANONICAL_EVENTS, eventsWith, GATES, RESERVED_EVENTS } from "../../../src/sdk/events.ts";
+import { CANONICAL_EVENTS, eventsWith, GATES, RESERVED_EVENTS } from "../../../src/sdk/event_table.ts";
 import type { Coordinator, HookRegistry } from "../../../src/sdk/types.ts";
 import { assertEquals } from "../../assert.ts";
 import { calls, kit, listContext, type TestModule, tool } from "../../support/sessions.ts";

@@ -1,5 +1,5 @@
 /** Children that wait: which of them a module gets, and for whom new ones are started. */
-import type { Readiness } from "../../../src/sandbox/child/child.ts";
+import type { Readiness } from "../../../src/sandbox/guest_child.ts";
 import { guestGrant } from "../../../src/sandbox/tiers/worker_tier.ts";
 import { type WarmChild, WarmPool } from "../../../src/sandbox/tiers/warm_pool.ts";
 import { assertEquals, assertThrows } from "../../assert.ts";

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import type { RunHandle } from "../../../src/runs/types.ts";
 import { type App, type AppOptions, createApp } from "../../../src/server/app.ts";
 
-import { CONNECTION_TIMEOUTS } from "../../../src/server/net/tcp_proxy.ts";
+import { CONNECTION_TIMEOUTS } from "../../../src/server/net/connection_timeouts.ts";
 import { serve, type ServeOptions } from "../../../src/server/net/listen.ts";
 import { type SystemClock, systemClock } from "../../../src/process/system_clock.ts";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";

@@ -1,7 +1,7 @@
 /**
  * The canonical events and their traits: which can be denied, which are durable, which only the runtime
- * emits. One row an event; src/docs/events.md describes when each is emitted, `schemas/events.ts` has the
- * schema of its data.
+ * emits. One row an event; src/docs/events.md describes when each is emitted,
+ * `schemas/event_data.ts` has the schema of its data.
  */
 
 /**

@@ -1,4 +1,4 @@
-import { startTcpProxy } from "../../../src/server/net/tcp_proxy.ts";
+import { startTcpProxy } from "../../../src/server/net/connection_timeouts.ts";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { assertEquals } from "../../assert.ts";
 

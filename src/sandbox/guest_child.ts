@@ -3,7 +3,7 @@
  * limits. The order matters: the worker starts with its grant, then this process revokes all its own
  * permissions, then the module's code arrives.
  */
-import { FrameWriter, parentFrames, replaceConsole, revokePermissions } from "../../process/child_io.ts";
+import { FrameWriter, parentFrames, replaceConsole, revokePermissions } from "../process/child_io.ts";
 import {
   grantKey,
   type GuestGrant,
@@ -12,7 +12,7 @@ import {
   loadAhead,
   startGuestWorker,
   workerLoaded,
-} from "../tiers/worker_tier.ts";
+} from "./tiers/worker_tier.ts";
 
 /**
  * First frame: the worker to start. A child that is started ahead receives it before it has a module; it fits
