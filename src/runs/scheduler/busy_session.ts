@@ -1,16 +1,19 @@
-/** What a second run of a session does while the first has not ended. */
+/**
+ * What a second run of a session does while the first has not ended: it cancels the first, waits for it, or
+ * is refused. `run_starter.ts` carries it out.
+ */
 import { PreampError } from "../../sdk/errors.ts";
 import type { RunRequest } from "../types.ts";
 
 /**
- * Returns what a new run does with the run that has its session: cancels it, waits for its end, or is
- * refused. A run that waits for a person is superseded, whatever `if_busy` says.
+ * Returns whether a new run cancels the run that has its session. Otherwise it waits with `if_busy: queue`,
+ * and is refused with `reject`. A run that waits for a person is always cancelled.
  */
-export function whenBusy(
-  if_busy: RunRequest["if_busy"],
-  awaits_approval: boolean,
-): "supersede" | "cancel" | "wait" | "refuse" {
-  if (awaits_approval) return "supersede";
-  if (if_busy === "cancel") return "cancel";
-  return if_busy === "queue" ? "wait" : "refuse";
+export function cancelsActive(if_busy: RunRequest["if_busy"], awaits_approval: boolean): boolean {
+  return awaits_approval || if_busy === "cancel";
+}
+
+/** Returns the error of a run whose session is in use. `fact`: by what. */
+export function busyError(session_id: string, fact: string): PreampError {
+  return new PreampError("session_busy", `Cannot start a run in session "${session_id}": ${fact}`);
 }

@@ -1,7 +1,7 @@
 /** Begins runs: supersedes or cancels the run that has the session, lets the new one wait, or refuses it. */
 import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
 import type { ActiveRun } from "../run/run.ts";
-import { busyError } from "./leases.ts";
+import { busyError, cancelsActive } from "./busy_session.ts";
 import type { SchedulerContext } from "./scheduler_context.ts";
 import type { SessionQueue } from "./session_queue.ts";
 
@@ -34,9 +34,8 @@ export class RunStarter {
       if (await this.#beginInSession(run)) return;
       ({ active } = await this.#queue.openRuns(run.options));
     }
-    // such a run is superseded, whatever `if_busy` says
-    const supersedes = active?.index?.status === "awaiting_approval";
-    const cancels = supersedes || if_busy === "cancel" && !is_agent;
+    const awaits_approval = active?.index?.status === "awaiting_approval";
+    const cancels = !is_agent && cancelsActive(if_busy, awaits_approval);
     if (!cancels && if_busy !== "queue") throw busyError(session_id, "another server has an active run");
     await this.#wait(run, cancels);
   }
@@ -44,14 +43,13 @@ export class RunStarter {
   async #mustQueue(run: ActiveRun): Promise<boolean> {
     const { session_id, options: { saved } } = run;
     const active = this.#scheduler.leases.runIn(session_id);
-    // such a run is superseded, whatever `if_busy` says
-    if (active) return active.current().status !== "awaiting_approval";
+    if (active) return !cancelsActive("queue", active.current().status === "awaiting_approval");
     if (this.#queue.has(session_id)) return true;
     if (!this.#scheduler.is_shared || saved === null) return false;
     return (await this.#queue.openRuns(run.options)).waiting.length > 0;
   }
 
-  /** Resolves when the session may be free. Supersedes a run that awaits approval; else cancels or fails. */
+  /** Resolves when the session may be free. Cancels the run that has it, or fails. */
   async #whenFree({ id, session_id, options: { request } }: ActiveRun): Promise<void> {
     const active = this.#scheduler.leases.runIn(session_id);
     if (active && active.session_id !== session_id) {
@@ -59,7 +57,7 @@ export class RunStarter {
     }
     if (active && !active.ended) {
       const awaits_approval = active.current().status === "awaiting_approval";
-      if (!awaits_approval && request.if_busy !== "cancel") {
+      if (!cancelsActive(request.if_busy, awaits_approval)) {
         throw busyError(session_id, `run "${active.id}" has not ended; if_busy can be queue or cancel`);
       }
       await active.cancel("graceful", awaits_approval ? `superseded by ${id}` : "cancelled");

@@ -7,7 +7,7 @@ import { PreampError } from "../../sdk/errors.ts";
 import { Admission, CallerSlots } from "./admission.ts";
 import type { RunnablePlan, RunsDeps } from "../ports.ts";
 import { RunStarter } from "./run_starter.ts";
-import { busyError } from "./leases.ts";
+import { busyError } from "./busy_session.ts";
 import { type CancelRun, SchedulerContext } from "./scheduler_context.ts";
 import { SessionQueue } from "./session_queue.ts";
 import { Idempotency } from "./idempotency.ts";
