@@ -25,10 +25,12 @@ export async function cli(args: readonly string[], io: Io = systemIo()): Promise
 }
 
 async function dispatch(args: readonly string[], io: Io): Promise<number> {
-  const [first] = args;
+  const [first, second] = args;
   const name = first === undefined ? undefined : COMMAND_FLAGS.get(first);
   const found = findCommand(name === undefined ? args : [name, ...args.slice(1)]);
   if (!found) {
+    const asks_for_group = COMMAND_FLAGS.get(second ?? "") === "help" && !first?.startsWith("-");
+    if (asks_for_group) return await dispatch(["help", ...args.slice(0, 1)], io);
     const { unknownCommand } = await import("./commands/help.ts");
     return unknownCommand(args, io);
   }

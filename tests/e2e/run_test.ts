@@ -172,10 +172,20 @@ Deno.test("module list, help and --version write to stdout and exit 0", async ()
   const table = await runCommand(["module", "list"]);
   assertMatch(table.stdout, /^tool-calculator +tool +\d+\.\d+\.\d+ /m);
   for (
-    const args of [["help"], ["--help"], ["-h"], ["help", "serve"], ["serve", "--help"], ["run", "-h"], [
-      "help",
-      "plan",
-    ]]
+    const args of [
+      ["help"],
+      ["--help"],
+      ["-h"],
+      ["help", "serve"],
+      ["serve", "--help"],
+      ["run", "-h"],
+      [
+        "help",
+        "plan",
+      ],
+      ["plan", "--help"],
+      ["store", "-h"],
+    ]
   ) {
     const { code, stdout } = await runCommand(args);
     assertEquals([args, code], [args, 0]);
