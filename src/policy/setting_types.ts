@@ -137,13 +137,17 @@ const STORE = /^(sqlite:.|postgres(ql)?:\/\/[^/]|kv$|kv:.)/;
 const STORE_RANGE =
   "auto, memory, sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, kv, kv:PATH or kv:URL";
 
+function isStoreName(text: string): boolean {
+  return STORE.test(text) && (!text.startsWith("postgres") || URL.canParse(text));
+}
+
 /** Returns the type of a setting: the store. */
 export function storeName(meaning: string): SettingType<string> {
   return {
     ...words("auto", meaning, STORE_RANGE),
     read(value, path, findings) {
       const store = text(value, path, findings);
-      if (store === undefined || store === "auto" || store === "memory" || STORE.test(store)) return store;
+      if (store === undefined || store === "auto" || store === "memory" || isStoreName(store)) return store;
       // the URL of a store may contain a password, so only its scheme is displayed
       const [scheme = ""] = store.split(":");
       const display = store.includes(":") ? `"${scheme.slice(0, 20)}:…"` : describe(store);
@@ -225,7 +229,12 @@ function list(meaning: string, range: string, entries?: EntryRule): SettingType<
 
 /** Returns the type of a setting: a list of variable names. */
 export function names(meaning: string): SettingType<string[]> {
-  return list(meaning, "a list of names");
+  return list(meaning, "a list of names", {
+    hint: "write names, such as [ORDERS_TOKEN]",
+    name: "a name",
+    form: "a whole name of letters, digits and _",
+    accepts: (entry) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(entry),
+  });
 }
 
 /** Returns the type of a setting: a list of IP addresses and blocks of them. */

@@ -131,6 +131,8 @@ const BAD: Record<string, [path: string, text: string]> = {
   "any origin": ["cors.origins[0]", 'cors: {origins: ["*"]}'],
   "an origin with a path": ["cors.origins[0]", 'cors: {origins: ["https://app.example.com/"]}'],
   "an unknown store": ["store", "store: redis://user:hunter22@host"],
+  "a store whose URL is not valid": ["store", "store: postgres://user:hunter22@host:99999/runs"],
+  "variables by a pattern": ["env.allow[0]", 'env: {allow: ["ORDERS_*"]}'],
   "a rate below zero": ["rates.runs_per_minute", "rates: {runs_per_minute: -1}"],
   "a key's policy with a section of the server": ["policies.a.listen", "policies: {a: {listen: {port: 1}}}"],
   "a key's policy with a limit of the server": [
