@@ -126,6 +126,7 @@ export class ReadyPlan implements RunnablePlan {
       config,
       isolation: "inline",
       integrity: null,
+      load_timeout_s: this.#authorised.policy.isolation.load_timeout_s,
       module,
       checkConfig: () => this.#checkOpened(spec, module, config, reporter),
     };

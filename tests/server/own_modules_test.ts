@@ -1,6 +1,6 @@
 /** Tests of modules that the embedding application provides. */
 import { defineTool, type JsonObject, type Module, z } from "preamp";
-import { createPreamp, type PreampOptions } from "preamp/server";
+import { createPreamp, policyFromData, type PreampOptions } from "preamp/server";
 import { assertEquals, assertStringIncludes } from "../assert.ts";
 
 const SESSION = { orchestrator: "loop-basic", context: "context-simple" };
@@ -111,5 +111,16 @@ Deno.test("a module of one server is unknown to another server", async () => {
   await withPreamp({}, async (send) => {
     const { ok, errors } = await (await send("POST /v1/plans/check", { plan })).json();
     assertEquals([ok, errors[0].path], [false, "tools[0]"]);
+  });
+});
+
+Deno.test("a module of the application whose mount() never ends is skipped after isolation.load_timeout_s", async () => {
+  const policy = policyFromData({ isolation: { load_timeout_s: 0.05 } });
+  const modules: PreampOptions["modules"] = { "tool-stuck": () => new Promise<void>(() => {}) };
+  await withPreamp({ policy, modules, runtime_log: null }, async (send) => {
+    const plan = { session: SESSION, providers: [PROVIDER], tools: ["tool-stuck"] };
+    const run = await (await send("POST /v1/runs", { prompt: "?", plan })).json();
+    assertEquals([run.status, run.warnings[0]?.code], ["completed", "module_mount_failed"]);
+    assertStringIncludes(run.warnings[0].message, "mount() did not finish within 0.05 s");
   });
 });
