@@ -170,3 +170,24 @@ for (const tier of ["worker", "process"] as const) {
     assertEquals(await inSession(await lab.open(SUBJECT, { tier })), await inTestKit(await inline()));
   });
 }
+
+/** Emits more events at once than the host serves before it reads on; its own handler answers each. */
+const BURST = `
+export async function mount({ hooks }) {
+  hooks.register("suite:one", async (_event, { n }) => ({ action: "modify", data: { n: n + 1 } }));
+  const emitted = await Promise.all(Array.from({ length: 100 }, (_, n) => hooks.emit("suite:one", { n })));
+  await hooks.emit("suite:report", { report: emitted.reduce((sum, { data }) => sum + data.n, 0) });
+}
+`;
+
+for (const tier of ["worker", "process"] as const) {
+  Deno.test(`a guest's handlers answer a hundred events that it emits at once, in tier ${tier}`, async () => {
+    await using lab = new Lab();
+    const module = await lab.open(BURST, {
+      tier,
+      type: "hook",
+      limits: { call_timeout_s: 20, load_timeout_s: 20 },
+    });
+    assertEquals(await inTestKit(module), 5050);
+  });
+}

@@ -81,7 +81,7 @@ export class GuestConnection {
     channel.listen({
       take: (text) => this.#enter(text),
       limit: () => this.#limit(),
-      ready: () => this.#requests.busy,
+      ready: () => this.#requests.busy(this.#open.size - 1), // all but the first call serve requests
     });
     void channel.exited.then((exit) => this.#handleExit(exit));
   }
@@ -125,6 +125,7 @@ export class GuestConnection {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const open: OpenCall = { host, options, resolve, reject, bytes: 0, requests: new Map() };
     this.#open.set(id, open);
+    this.#requests.wake();
     this.#channel.watch(deadline_ms === undefined ? 0 : deadline_ms + 2 * grace_ms);
     this.#send({ t: "call", call: id, ref, method, args, ...(view ? { view } : {}) });
     const timers: (() => void)[] = [];

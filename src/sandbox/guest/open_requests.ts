@@ -57,8 +57,8 @@ export class OpenRequests {
   readonly #errors = new Map<number, unknown>();
   #next_error = 1;
   #pending = 0;
-  /** Resolves when the next request is answered. */
-  #next_answer = Promise.withResolvers<void>();
+  /** Resolves when the next request is answered or waits for the guest. */
+  #changed = Promise.withResolvers<void>();
   /** Highest number of a request. */
   #last_id = 0;
   /** Number of requests that the guest may still cancel. */
@@ -68,9 +68,21 @@ export class OpenRequests {
     this.#deps = deps;
   }
 
-  /** Resolves with the next answer while the host has many requests to serve; undefined otherwise. */
-  get busy(): Promise<void> | undefined {
-    return this.#pending < BUSY_REQUESTS ? undefined : this.#next_answer.promise;
+  /**
+   * Resolves with the next answer or {@link wake} while the host has many requests to serve; undefined
+   * otherwise. Requests that wait for the guest itself, such as for its handlers, do not count: their answers
+   * must be read.
+   *
+   * @param waiting Number of requests that wait for the guest.
+   */
+  busy(waiting: number): Promise<void> | undefined {
+    return this.#pending - waiting < BUSY_REQUESTS ? undefined : this.#changed.promise;
+  }
+
+  /** Resolves what {@link busy} returned, because another request waits for the guest. */
+  wake(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
   }
 
   /** Serves a request and sends its answer. */
@@ -97,8 +109,7 @@ export class OpenRequests {
       answer = { error: this.encodeError(error) };
     }
     this.#pending--;
-    this.#next_answer.resolve();
-    this.#next_answer = Promise.withResolvers();
+    this.wake();
     call.requests.delete(id);
     send({ t: "reply", id, ...answer });
   }
