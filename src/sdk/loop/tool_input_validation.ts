@@ -18,7 +18,7 @@ const MAX_STEPS = 100_000;
  * Maximum milliseconds of one validation. The steps of usual schemas take less than 500; a step takes longer
  * the more properties the schema and the value have.
  */
-const MAX_MS = 5_000;
+const MAX_MS = 2_000;
 let steps = 0;
 let started_ms = 0;
 
