@@ -281,7 +281,7 @@ export class RunService implements Runs {
       const active = this.#activeRun(caller, run_id); // looked up again: this process may continue a run of another
       const closed = active ? active.log.closed : !remote;
       const entries = active?.log.recent(after, pageEntries()) ??
-        await this.#entries(caller, run_id, { after, limit: pageEntries() });
+        await this.#entries(caller, run_id, { after, limit: pageEntries(), max_bytes: MAX_PAGE_BYTES });
       if (entries.length > 0) {
         yield entries;
         after = entries.at(-1)!.seq;

@@ -293,7 +293,8 @@ export interface Runs {
   events(caller: Caller, run_id: string, options: { after?: number; limit?: number }): Promise<Entry[]>;
   /**
    * Yields pages of entries after `after` as they are stored, up to `run:end`. Ends early when `signal`
-   * aborts. `pageEntries` returns the maximum number of entries of the next page; default 256.
+   * aborts. `pageEntries` returns the maximum number of entries of the next page, which has about 8 MiB at
+   * most; default 256.
    */
   follow(
     caller: Caller,

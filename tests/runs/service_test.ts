@@ -2,6 +2,7 @@
 import { RunProjection } from "../../src/runs/run/run_projection.ts";
 import type { Caller, Run, RunHandle } from "../../src/runs/types.ts";
 import type { PreampError } from "../../src/sdk/errors.ts";
+import { estimateJsonBytes } from "../../src/sdk/json.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { assert, assertEquals, assertMatch, assertNotEquals, assertRejects } from "../assert.ts";
 import { nextTurn, tool, until } from "../support/sessions.ts";
@@ -165,6 +166,17 @@ Deno.test("list() is newest first, by session and status, in pages", async () =>
   assertEquals(await codeOf(() => runs.list(CALLER, { cursor: "nonsense" })), "request_invalid");
   await runs.cancel(CALLER, open.id, "immediate");
   await open.settled("end");
+});
+
+Deno.test("follow() yields every entry in pages of about 8 MiB", async () => {
+  const { post, runs } = service();
+  const run = await (await post("plain", { prompt: "x".repeat(5 * 1024 * 1024) })).settled("end");
+  const pages = await Array.fromAsync(runs.follow(CALLER, run.id, {}));
+  const entries = pages.flat();
+  assertEquals(entries.map(({ seq }) => seq), entries.map((_, index) => index + 1));
+  assertEquals(entries.at(-1)!.event, "run:end");
+  const large = pages.map((page) => page.filter((entry) => estimateJsonBytes(entry) > 5_000_000).length);
+  assertEquals([Math.max(...large), large.length > 1], [2, true]);
 });
 
 Deno.test("remove() deletes a run with its log and its approvals", async () => {
