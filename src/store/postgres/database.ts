@@ -24,6 +24,7 @@ export interface Queryable {
 
 /** A connection out of a pool. */
 interface PooledClient extends Queryable {
+  on(event: "error", handler: () => void): void;
   /** Returns the connection to the pool; with `close` it is closed. */
   release(close?: boolean): void;
 }
@@ -32,7 +33,9 @@ interface PooledClient extends Queryable {
 export interface Pool extends Queryable {
   connect(): Promise<PooledClient>;
   /** Called when an idle connection fails. */
-  on(event: "error", handler: (error: Error) => void): void;
+  on(event: "error", handler: () => void): void;
+  /** Called with each connection that was opened. */
+  on(event: "connect", handler: (client: PooledClient) => void): void;
   end(): Promise<void>;
 }
 
@@ -49,13 +52,24 @@ interface Client extends Queryable {
  * `timeout_ms` fails, and its connection is closed: a connection can be lost without a sign.
  */
 export function createPool(url: string, { max, timeout_ms }: { max: number; timeout_ms: number }): Pool {
-  return new pg.Pool({ ...settingsOf(url), max, query_timeout: timeout_ms }) as Pool;
+  const pool = new pg.Pool({ ...settingsOf(url), max, query_timeout: timeout_ms }) as Pool;
+  pool.on("error", ignore); // the pool opens another connection when it needs one
+  pool.on("connect", (client) => client.on("error", ignore));
+  return pool;
 }
 
 /** Creates a connection; does not open it yet. */
 export function createClient(url: string): Client {
-  return new pg.Client(settingsOf(url)) as Client;
+  const client = new pg.Client(settingsOf(url)) as Client;
+  client.on("error", ignore);
+  return client;
 }
+
+/**
+ * Handles the error of a connection that was lost, which its statements report too. Without a handler it
+ * would end the process, also while a transaction uses the connection.
+ */
+function ignore(): void {}
 
 function settingsOf(connectionString: string) {
   return { connectionString, connectionTimeoutMillis: CONNECT_MS, application_name: "preamp" };

@@ -60,7 +60,6 @@ const ATTEMPTS = 8;
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
   const client = createClient(url); // not of the pool: a change of the tables may take long
-  client.on("error", () => {}); // its statement fails too
   try {
     await client.connect();
     await migrate(client);
@@ -68,7 +67,6 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     await client.end();
   }
   const pool = createPool(url, { max: CONNECTIONS, timeout_ms: options.timeout_ms ?? TIMEOUT_MS });
-  pool.on("error", () => {}); // an idle connection was closed; the pool opens another one when it needs it
   return new PostgresStore(pool, new Changes(notificationsOf(url, pool)), options.now ?? null);
 }
 

@@ -105,6 +105,20 @@ if (POSTGRES === null) {
     await store.close();
   });
 
+  Deno.test("connections that are lost in transactions fail their commits, and not the process", async () => {
+    const gone = await startPostgres();
+    const store = await openPostgresStore(gone.url);
+    const put = (key: string) => ({ put: { kind: "run", key, namespace: "a", value: {} } });
+    const committing = Array.from({ length: 10 }, async (_, n) => {
+      while (true) await store.commit([put(`a${n}`), put(`b${n}`)]);
+    });
+    const failed = Promise.all(committing.map((commits) => assertRejects(() => commits)));
+    for (let n = 0; n < 10; n++) await store.commit([put("c"), put("d")]);
+    await gone[Symbol.asyncDispose]();
+    assertEquals((await failed).length, 10);
+    await store.close();
+  });
+
   Deno.test("errors of the database have its code and no address", async () => {
     const gone = await startPostgres();
     const store = await openPostgresStore(gone.url);
