@@ -6,7 +6,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { within } from "../process/system_clock.ts";
 import { consoleMethods, type ConsoleWriter } from "../sdk/console.ts";
-import { PreampError, readField, readText } from "../sdk/errors.ts";
+import { errorMessage, PreampError, readField, readText } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import { installSdk } from "../sdk/sdk_global.ts";
 import { splitMap } from "./bundler/source_map.ts";
@@ -39,7 +39,7 @@ export async function linkModule(bundle: ModuleBundle, options: LinkOptions): Pr
   } catch (error) {
     const at = displayErrorLocation(error, bundle.files, base_url);
     const place = at === undefined ? "" : `${at}: `;
-    const fact = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    const fact = error instanceof Error ? `${error.name}: ${error.message}` : errorMessage(error);
     throw new PreampError("module_load_failed", `Cannot load ${name}: ${place}${fact.slice(0, 1000)}`, {
       cause: error,
       ...(at === undefined ? {} : { facts: { at } }),

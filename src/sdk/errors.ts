@@ -130,7 +130,9 @@ export function errorMessage(error: unknown): string {
   const message = readText(error, "message");
   if (message !== undefined) return message;
   try {
-    return String(error);
+    const text = String(error);
+    if (text !== "[object Object]") return text;
+    return `an object with ${Object.keys(Object(error)).slice(0, 10).join(", ") || "no keys"}`; // its values may be secret
   } catch {
     return "an error that cannot be read"; // its `toString` throws, or it has none
   }

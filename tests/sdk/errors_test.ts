@@ -132,7 +132,9 @@ Deno.test("errorMessage() reads anything that was thrown", () => {
     errorMessage("b"),
     errorMessage(null),
     errorMessage({ message: "c" }),
-  ], ["a", "b", "null", "c"]);
+    errorMessage({ code: 5, key: "secret" }),
+    errorMessage({}),
+  ], ["a", "b", "null", "c", "an object with code, key", "an object with no keys"]);
 });
 
 Deno.test("providerErrorCode() maps every failure to a code of http.md", () => {
