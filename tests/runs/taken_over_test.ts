@@ -129,35 +129,6 @@ Deno.test("a waiting run whose process dies after it began counts once in its se
   assertEquals(run_count, 2);
 });
 
-Deno.test("a run whose end a shared store cannot take continues when the store answers again, and calls no model before", async () => {
-  let calls_of_model = 0;
-  const plan = {
-    providers: [[() => {
-      calls_of_model++;
-      return "done";
-    }]],
-  };
-  const one = service({ plans: { plan }, store: shared });
-  const store = one.store as SharedStore;
-  store.committing = (changes) => {
-    if (changes.some((change) => "append" in change && change.after > 0)) throw new Error("restarting");
-  };
-  const run = await one.post("plan");
-  assertEquals((await run.settled("end")).status, "failed");
-  assertEquals((await one.runs.get(CALLER, run.id)).status, "running");
-  const before = calls_of_model;
-  await settle();
-  await one.runs.recover();
-  await settle();
-  assertEquals([calls_of_model, (await one.runs.get(CALLER, run.id)).status], [before, "running"]);
-  store.committing = () => {};
-  assertEquals(await one.runs.recover(), [run.id]);
-  await settle();
-  assertEquals((await one.runs.get(CALLER, run.id)).status, "completed");
-  const ends = (await one.names(run.id)).filter((event) => event === "run:end");
-  assertEquals(ends.length, 1);
-});
-
 Deno.test("a server that was taken for dead answers no approval of the run that another one continues", async () => {
   const one = service({ plans: { asking: asking() }, store: shared });
   const run = await one.post("asking");

@@ -306,8 +306,7 @@ export class ActiveRun implements RunHandle {
       );
       if (stored) await stored;
     } catch (error) {
-      // in a shared store the run is recovered, here or by the process that has it now
-      this.end_is_unstored = !(error instanceof ConflictError) && deps.store.changed === undefined;
+      this.end_is_unstored = !(error instanceof ConflictError); // otherwise another process continues the run
       deps.log("error", "run_end_not_stored", { run_id: this.id, message: errorMessage(error) });
     }
     this.#close();
