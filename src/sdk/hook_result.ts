@@ -1,6 +1,6 @@
 /** Results of handlers: the type, its factory, and the lenient parser of what a handler returned. */
 import { fieldError, requireOneOf } from "./checks.ts";
-import { isObject, type JsonObject } from "./json.ts";
+import { isObject, type JsonObject, toPlain } from "./json.ts";
 
 /** Action that a handler asks for. */
 export type Action = "continue" | "deny" | "modify" | "inject_context" | "ask_user";
@@ -149,13 +149,14 @@ const RESULT_FIELDS: readonly string[] = [
 
 /**
  * Returns what a handler returned as a value that keeps its meaning as JSON: the result's fields, also those
- * that getters of its class return; false for a value that is not a hook result.
+ * that getters of its class return; false for a value that is no data, such as a function.
  *
  * @throws what a getter throws.
  */
 export function hookResultData(value: unknown): unknown {
   if (value === null || value === undefined) return value;
-  return isObject(value) ? Object.fromEntries(RESULT_FIELDS.map((field) => [field, value[field]])) : false;
+  if (isObject(value)) return Object.fromEntries(RESULT_FIELDS.map((field) => [field, value[field]]));
+  return toPlain(value) ?? false;
 }
 
 const ACTIONS = ["continue", "deny", "modify", "inject_context", "ask_user"] as const;
