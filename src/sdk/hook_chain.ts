@@ -9,14 +9,15 @@
  * | denies                 | stops the chain; the denial is the result                                 |
  * | asks                   | the first question is kept; later handlers still run                      |
  * | injects                | collected, each with its own role and lifetime                            |
- * | modifies               | its data replaces the data for later handlers and the caller              |
+ * | modifies               | its data replaces the data for later handlers and the caller; a prompt,   |
+ * |                        | tool input or result that it lacks stays                                  |
  * | returns anything else  | deny "Hook handler returned invalid response"                             |
  * | throws or times out    | with `fail_closed`: deny; otherwise reported, and the chain continues     |
  * | observes (wildcard)    | only its user message counts; its other results and errors are ignored    |
  * | any of these           | its user message is kept                                                  |
  * | any of these, for one of the {@link RUNTIME_EVENTS} | changes nothing, and is reported             |
  */
-import { isThenable, type JsonObject, toPlainObject } from "./json.ts";
+import { isObject, isThenable, type JsonObject, toPlainObject } from "./json.ts";
 import { errorMessage } from "./errors.ts";
 import { RUNTIME_EVENTS } from "./event_table.ts";
 import { type ParsedHookResult, parseHookResult } from "./hook_result.ts";
@@ -133,8 +134,15 @@ export async function runChain(
     if (result === null) return deny(emission, handler, "Hook handler returned invalid response");
     addUserMessage(emission, handler, result);
     if (result.action === "deny") return deny(emission, handler, result.reason || "Denied by hook", result);
-    if (result.action === "modify" && result.data) modify(emission, handler, result, result.data);
-    else if (result.action === "ask_user") ask(emission, handler, result);
+    if (result.action === "modify" && result.data) {
+      const changed = withSubject(event, result.data, emission.data);
+      const { tool_input = {} } = changed;
+      if (event === "tool:pre" && !isObject(tool_input)) {
+        const reason = `Hook "${handler.name}" set tool_input to a value that is no object`;
+        return deny(emission, handler, reason);
+      }
+      modify(emission, handler, result, changed);
+    } else if (result.action === "ask_user") ask(emission, handler, result);
     else if (result.action === "inject_context") inject(emission, handler, result);
   }
   return emission;
@@ -160,6 +168,20 @@ function deny(
   emission.approval_prompt = null;
   emission.suppress_output = result?.suppress_output ?? false;
   return emission;
+}
+
+/** Event → the field that its handlers decide about. */
+const SUBJECTS: Readonly<Record<string, string>> = {
+  "prompt:submit": "prompt",
+  "tool:pre": "tool_input",
+  "tool:post": "result",
+};
+
+/** Returns a handler's data with the field that handlers decide about, if it lacks the field. */
+function withSubject(event: string, data: JsonObject, before: JsonObject): JsonObject {
+  const key = Object.hasOwn(SUBJECTS, event) ? SUBJECTS[event]! : null;
+  if (key === null || data[key] !== undefined || before[key] === undefined) return data;
+  return { ...data, [key]: before[key] };
 }
 
 function modify(

@@ -227,6 +227,26 @@ Deno.test("a hook that sets an input to no object denies the call", async () => 
   assertEquals(of("tool:pre")[0]?.verdict?.action, "deny");
 });
 
+Deno.test("a later hook sees the prompt, input and result that the data of an earlier one lacks, and denies with its own reason", async () => {
+  const seen: unknown[] = [];
+  const { run, messages } = kit({
+    providers: [[{ tool_calls: [{ id: "c1", name: "t", arguments: { n: 1 } }] }, "done"]],
+    tools: [tool("t", () => Promise.reject(new Error("it ran")))],
+    hooks: [
+      hook("prompt:submit", () => ({ action: "modify", data: {} })),
+      hook("tool:pre", () => ({ action: "modify", data: { note: "x" } })),
+      hook("prompt:submit", (_event, { prompt }) => void seen.push(prompt)),
+      hook("tool:pre", (_event, { tool_input }) => {
+        seen.push(tool_input);
+        return { action: "deny", reason: "not n" };
+      }),
+    ],
+  });
+  await run();
+  assertEquals(seen, ["hello", { n: 1 }]);
+  assertEquals(messages()[2]?.content, "Denied by hook: not n");
+});
+
 Deno.test("prompt, input and result stay as they were where the data of a hook lacks them", async () => {
   const { run, messages, data } = kit({
     providers: [[{ tool_calls: [{ id: "c1", name: "t", arguments: { n: 1 } }] }, "done"]],

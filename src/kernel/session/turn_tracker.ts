@@ -131,7 +131,6 @@ export class TurnTracker {
   settle(event: string, emission: Emission, prepared: JsonObject): void {
     const { turn } = this.#session;
     if (turn === null) return;
-    if (emission.modified) settleSubject(event, emission, prepared);
     const reason = emission.action === "deny" ? emission.reason ?? "Denied by hook" : null;
     switch (event) {
       case "prompt:submit":
@@ -173,24 +172,6 @@ export class TurnTracker {
     } else if (emission.action !== "ask_user") call.gate = "allowed";
     this.#note(emission, { call, pre: emission, name: call.name, input: call.input });
   }
-}
-
-/** Event → the field that its handlers decide about. */
-const SUBJECTS: Readonly<Record<string, string>> = {
-  "prompt:submit": "prompt",
-  "tool:pre": "tool_input",
-  "tool:post": "result",
-};
-
-/** Keeps the field that handlers decide about if their data lacks it; denies an input that is no object. */
-function settleSubject(event: string, emission: Emission, emitted: JsonObject): void {
-  const key = Object.hasOwn(SUBJECTS, event) ? SUBJECTS[event]! : null;
-  if (key === null) return;
-  if (emission.data[key] === undefined) emission.data = { ...emission.data, [key]: emitted[key] };
-  if (event !== "tool:pre" || isObject(emission.data.tool_input)) return;
-  emission.action = "deny";
-  emission.reason = `Hook "${emission.hook_name}" set tool_input to a value that is no object`;
-  emission.approval = null;
 }
 
 /** Adds the declared risk of a tool to the payload of `tool:pre`, unless it is the default. */
