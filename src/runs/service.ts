@@ -118,8 +118,9 @@ export class RunService implements Runs {
       const active = this.#activeRun(caller, run.id); // this process may have continued it
       if (active) return await active.settled(until);
       run = await this.#stored(caller, run.id);
+      if (holds(run)) run = await this.get(caller, run.id); // with what happened since
     }
-    return await this.get(caller, run.id);
+    return run;
   }
 
   async list(

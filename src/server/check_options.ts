@@ -11,10 +11,12 @@ const isFunction = (value: unknown) => typeof value === "function";
 const isText = (value: unknown) => typeof value === "string";
 const isMilliseconds = (value: unknown) => typeof value === "number" && value > 0;
 
-/** Returns whether a value has the settings of a policy; another object could lack a limit. */
-const isPolicy = (value: unknown) =>
-  isObject(value) &&
-  Object.entries(defaultPolicy()).every(([key, setting]) => typeof value[key] === typeof setting);
+/** Returns whether a value has all settings of a policy, such as each limit. */
+const isPolicy = (value: unknown) => hasFieldsOf(defaultPolicy(), value);
+const hasFieldsOf = (all: unknown, value: unknown): boolean =>
+  isObject(all)
+    ? isObject(value) && Object.entries(all).every(([key, field]) => hasFieldsOf(field, value[key]))
+    : typeof all === typeof value || all === undefined;
 const isStore = (value: unknown) => isObject(value) && isFunction(value.ready) && isFunction(value.close);
 const isFolder = (value: unknown) => value instanceof URL && value.pathname.endsWith("/");
 
@@ -25,7 +27,10 @@ const CHECKS: Readonly<Record<string, Check>> = {
   home: ["a URL that ends in a slash", isFolder],
   modules: ["an object with a module for each id", isObject],
   authenticate: ["a function or null", isFunction],
-  hosts: ['a list of host names or "any"', (value) => value === "any" || Array.isArray(value)],
+  hosts: [
+    'a list of host names or "any"',
+    (value) => value === "any" || Array.isArray(value) && value.every(isText),
+  ],
   basePath: ["text", isText],
   heartbeat_ms: ["a number of milliseconds above 0", isMilliseconds],
   log: ["a function or null", isFunction],

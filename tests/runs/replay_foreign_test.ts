@@ -117,6 +117,22 @@ Deno.test("a run whose orchestrator a hook mounted when the session started is n
   await assertRejects(() => replayed(service, run.id), Error, "mounted its orchestrator");
 });
 
+Deno.test("replay() is equal: a hook mounts an orchestrator and a context manager when the session has ended", async () => {
+  const { service, run } = await play({
+    plan: {
+      ...SCENARIO.plan,
+      hooks: [(coordinator) => {
+        coordinator.hooks.register("session:end", async () => {
+          await mountLoop(coordinator, {}, { orchestrator: "mine", steering: false, max_parallel_tools: 1 });
+          await contextSimple.mount(coordinator, {});
+          return null;
+        });
+      }],
+    },
+  });
+  assertEquals(await replayed(service, run.id), { equal: true });
+});
+
 Deno.test("replay() is equal: a hook without handlers mounts the provider", async () => {
   const { service, run } = await play({
     plan: {

@@ -179,6 +179,21 @@ Deno.test("follow() yields every entry in pages of about 8 MiB", async () => {
   assertEquals([Math.max(...large), large.length > 1], [2, true]);
 });
 
+Deno.test("follow() of a running run yields pages of about 8 MiB, also of what was stored at once", async () => {
+  const flood: NonNullable<TestPlan["hooks"]>[number] = ({ hooks }) => {
+    hooks.register("prompt:submit", () => {
+      for (let n = 0; n < 6; n++) void hooks.emit("my:event", { text: "x".repeat(4 * 1024 * 1024) });
+      return null;
+    });
+  };
+  const { post, runs } = service({ plans: { plan: { providers: [["done"]], hooks: [flood] } } });
+  const { id } = await post("plan");
+  const pages = await Array.fromAsync(runs.follow(CALLER, id, {}));
+  const floods = pages.map((page) => page.filter(({ event }) => event === "my:event").length);
+  assertEquals(floods.reduce((sum, count) => sum + count), 6);
+  assert(Math.max(...floods) <= 3, String(floods));
+});
+
 Deno.test("remove() deletes a run with its log and its approvals", async () => {
   const { handle, decide, runs, memory } = await waiting();
   assertEquals(await codeOf(() => runs.remove(CALLER, handle.id)), "session_busy");

@@ -56,13 +56,13 @@ Deno.test("createPreamp() runs a posted plan and answers in every format", async
 
 Deno.test("createPreamp() refuses an option that it could not use", () => {
   const wrong: Record<string, unknown[]> = {
-    policy: [{}, { limits: { max_cost_usd: "1" } }, "preamp.yaml"],
+    policy: [{}, { limits: { max_cost_usd: "1" } }, { ...defaultPolicy(), limits: {} }, "preamp.yaml"],
     store: ["memory", "postgres://localhost/x", {}],
     plans: ["plans/", new URL("file:///plans")],
     home: ["~/.preamp"],
     modules: [5, []],
     authenticate: ["key", {}],
-    hosts: ["example.com"],
+    hosts: ["example.com", [5]],
     basePath: [5],
     heartbeat_ms: ["3000", 0, NaN],
     log: [console],

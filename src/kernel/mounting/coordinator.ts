@@ -296,13 +296,13 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   /**
-   * Lets a provider, a tool or a hook that mounts an orchestrator or a context manager emit its events. Not
-   * during a turn, which keeps the ones it began with.
+   * Lets a provider, a tool or a hook that mounts an orchestrator or a context manager emit its events. Only
+   * before the first turn, which keeps the ones it begins with.
    */
   #takeRole({ point }: Mounted): void {
     const { session, mounts } = this.#shared;
     if (point !== "orchestrator" && point !== "context") return;
-    if (this.#type in RESERVED_FOR || session.turn !== null) return;
+    if (this.#type in RESERVED_FOR || session.has_begun_turn) return;
     this.#emitter.reserved = this.#emitter.reserved.intersection(RESERVED_FOR[point]!); // has both points
     mounts.foreign.push(point);
   }

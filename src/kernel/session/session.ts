@@ -257,6 +257,7 @@ export class Session {
     try {
       if (!this.#announced) await this.#announce();
       session.turn = createTurn(session, prompt, options);
+      session.has_begun_turn = true;
       this.mounts.turn_context = this.#requireMounts();
       // a session without an orchestrator is not initialised
       const { coordinator } = this.#modules.find((module) => module.spec.type === "orchestrator")!;

@@ -35,6 +35,8 @@ export class SessionContext {
   hooks!: Pick<HookRegistry, "emit">;
   loop_steps!: LoopSteps;
   turn: Turn | null = null;
+  /** Whether a turn has begun, also if it has ended. */
+  has_begun_turn = false;
   /** Number of the last answer to the loop, from 1, with the tokens of its request; null before the first. */
   last_usage: { answer: number; input_tokens: number } | null = null;
   /** Estimated tokens of the last request's messages, and their budget; set by the provider's guard. */

@@ -8,7 +8,7 @@ import { PreampError } from "../../sdk/errors.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Clock } from "../../sdk/types.ts";
 import { estimateJsonBytes } from "../../sdk/json.ts";
-import type { Awaitable, Change, Fence, Store } from "../../store/store.ts";
+import { type Awaitable, type Change, type Fence, MAX_PAGE_BYTES, type Store } from "../../store/store.ts";
 import { Waiters } from "../../store/waiters.ts";
 import type { LogLimits, SecretSink } from "../ports.ts";
 import { DELTA, DeltaBuffer } from "./delta_buffer.ts";
@@ -267,12 +267,12 @@ export class RunLog {
       this.#restore(entries, bytes);
       return Promise.reject(error);
     }
-    if (!done) return this.#markStored(entries);
+    if (!done) return this.#markStored(entries, bytes);
     return this.#flushing = this.#whenStored(done, entries, bytes);
   }
 
   #whenStored(done: Promise<void>, entries: readonly Entry[], bytes: number): Promise<void> {
-    return done.then(() => this.#markStored(entries), (error) => {
+    return done.then(() => this.#markStored(entries, bytes), (error) => {
       this.#restore(entries, bytes);
       throw error;
     }).finally(() => this.#flushing = null);
@@ -283,8 +283,8 @@ export class RunLog {
     this.#pending_bytes += bytes;
   }
 
-  #markStored(entries: readonly Entry[]): void {
-    this.#last_stored = entries;
+  #markStored(entries: readonly Entry[], bytes: number): void {
+    this.#last_stored = bytes > MAX_PAGE_BYTES ? [] : entries; // a larger page is read from the store, in parts
     this.#stored += entries.length;
     this.#run.stored(entries);
     this.wake();

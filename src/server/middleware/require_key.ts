@@ -43,7 +43,7 @@ export function requireKey(authenticate: Authenticate | null): Middleware {
       env.caller = callerOf(key, caller);
       return next();
     };
-    return isThenable(found) ? found.then(admit) : admit(found);
+    return isThenable(found) ? Promise.resolve(found).then(admit) : admit(found);
   };
 }
 
