@@ -110,7 +110,9 @@ export class HandlerList {
   names(event?: string): Record<string, string[]> {
     const names = new Map<string, string[]>(event === undefined ? [] : [[event, []]]);
     for (const registration of this.#sorted((item) => event === undefined || item.event === event)) {
-      names.set(registration.event, [...names.get(registration.event) ?? [], registration.name]);
+      const known = names.get(registration.event);
+      if (known) known.push(registration.name);
+      else names.set(registration.event, [registration.name]);
     }
     return Object.fromEntries(names); // an event may have any name, such as constructor
   }

@@ -4,24 +4,30 @@
  */
 import type { JsonSchema } from "../json.ts";
 
-/** Keywords that may take unlimited time: those of regular expressions, and one that compares all pairs. */
-const SLOW: ReadonlySet<string> = new Set(["pattern", "patternProperties", "format", "uniqueItems"]);
-
-/** Keywords whose value maps names to schemas. */
-const MAPS: ReadonlySet<string> = new Set([
-  "properties",
-  "$defs",
-  "definitions",
-  "dependentSchemas",
+/**
+ * Keywords that may take unlimited time: those of regular expressions, one that compares all pairs, and one
+ * of older drafts, a map that the validator also reads as a schema.
+ */
+const SLOW: ReadonlySet<string> = new Set([
+  "pattern",
+  "patternProperties",
+  "format",
+  "uniqueItems",
   "dependencies",
 ]);
 
-/** Keywords whose value is data. */
-const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "examples", "dependentRequired"]);
+/** Keywords whose value maps names to schemas. */
+const MAPS: ReadonlySet<string> = new Set(["properties", "$defs", "definitions", "dependentSchemas"]);
+
+/** Keywords whose value is data. The validator takes another value of `examples` than a list as a schema. */
+const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "dependentRequired"]);
 
 /** References to places that {@link partOf} keeps. It leaves out other references. */
 const KEPT =
-  /^#(?:\/(?:\$defs|definitions|properties)\/[^/~%\s]+|\/(?:allOf|anyOf|prefixItems)\/\d+|\/items)*$/;
+  /^#(?:\/(?:\$defs|definitions|properties)\/[^/~%\s\p{C}]+|\/(?:allOf|anyOf|prefixItems)\/\d+|\/items)*$/u;
+
+/** Ids that are anchors. */
+const HAS_FRAGMENT = /#(?!$)/;
 
 const checked_parts = new WeakMap<JsonSchema, JsonSchema>();
 
@@ -42,7 +48,7 @@ export function checkedPart(schema: JsonSchema): JsonSchema {
 interface Inspected {
   /** Whether the schema has a slow keyword anywhere. */
   is_slow: boolean;
-  /** Whether a schema in it has its own id, which changes where references lead. */
+  /** Whether a schema in it has an anchor or its own id, which change where references lead. */
   has_ids: boolean;
   /** Schemas in it, and lists and maps of schemas, that may accept less than what {@link partOf} keeps. */
   wider: Set<unknown>;
@@ -59,9 +65,12 @@ function inspect(root: JsonSchema): Inspected {
     for (const [key, value] of Object.entries(part)) {
       let used = value;
       if (is_schema) {
-        if (DATA.has(key)) continue;
+        if (DATA.has(key) || (key === "examples" && Array.isArray(value))) continue;
         if (SLOW.has(key)) found.is_slow = true;
-        if (part !== root && (key === "$id" || key === "id")) found.has_ids = true;
+        if (key === "$anchor") found.has_ids = true;
+        if ((key === "$id" || key === "id") && (part !== root || HAS_FRAGMENT.test(String(value)))) {
+          found.has_ids = true;
+        }
         // the validator takes what is unevaluated from the schemas around, too
         if (SLOW.has(key) || key.startsWith("unevaluated")) wider.add(part);
         if (key === "$ref") {

@@ -35,13 +35,16 @@ const COUNTED = {
   },
 };
 
+/** Keys of the validator's own, such as a resolved reference. */
+const RESERVED = /^\$recursiveRef$|^__absolute_|^__proto__$/;
+
 /** Returns a copy of a schema whose steps are counted; the validator also writes into it. */
 function countedCopy(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(countedCopy);
   if (!isObject(schema)) return schema;
   const copy: JsonObject & { [COST]?: number } = Object.create(COUNTED);
   for (const key of Object.keys(schema)) {
-    if (key !== "$recursiveRef" && key !== "__proto__") copy[key] = countedCopy(schema[key]);
+    if (!RESERVED.test(key)) copy[key] = countedCopy(schema[key]);
   }
   const { enum: choices, const: choice, required } = schema;
   copy[COST] = 1 + JSON.stringify([choices, choice, required]).length / 50;

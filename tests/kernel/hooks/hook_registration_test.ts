@@ -1,6 +1,7 @@
 /** Registration of handlers, their timeouts, and the defaults of their payload. */
 import type { HookResult, JsonObject } from "../../../src/sdk/types.ts";
-import { assertEquals, assertThrows } from "../../assert.ts";
+import { assert, assertEquals, assertThrows } from "../../assert.ts";
+import { busyTime } from "../../support/busy_time.ts";
 import { kit, tool } from "../../support/sessions.ts";
 import { registry } from "./registry.ts";
 
@@ -152,6 +153,15 @@ Deno.test("listHandlers() returns all handlers by event, or those of one event",
   assertEquals(hooks.listHandlers("x"), { x: [] });
   hooks.register("constructor", () => null, 0, "any");
   assertEquals(hooks.listHandlers("constructor"), { constructor: ["any"] });
+});
+
+Deno.test("listHandlers() takes time in proportion to the number of handlers", async () => {
+  const { hooks } = registry();
+  const size = 40_000;
+  for (let i = 0; i < size; i++) hooks.register("a", () => null, 0, "same");
+  const { value, busy_ms } = await busyTime(() => Promise.resolve(hooks.listHandlers()));
+  assertEquals(value.a?.length, size);
+  assert(busy_ms < 1_000, `it took ${busy_ms} ms`);
 });
 
 Deno.test("on() registers the handler, or returns a function that does", async () => {

@@ -2,6 +2,7 @@
  * The checked part of random schemas: it accepts what the schema accepts and has no slow keyword.
  * `PROPERTY_SEED=1 PROPERTY_RUNS=50000 deno test …` tries others.
  */
+import { ignoredKeyword, schemaArrayKeyword, schemaKeyword, schemaMapKeyword } from "@cfworker/json-schema";
 import fc from "fast-check";
 import { assert, assertEquals, assertStrictEquals } from "../../assert.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
@@ -22,9 +23,13 @@ const { value } = fc.letrec((tie) => ({
   ),
 }));
 
+/** URI that the validator gives a schema. */
+const BASE = "https://github.com/cfworker";
+
 const REFERENCES = [
   ..."# #/$defs/a #/$defs/b #/properties/a #/items #/allOf/0 #/anyOf/0 #/oneOf/0".split(" "),
   ..."#/not #/if #/contains #/properties/a/not #/additionalProperties #/patternProperties/%5Ea".split(" "),
+  ..."#/dependencies #/dependencies/a #/examples #/default #/x #x".split(" "),
 ];
 
 const { schema } = fc.letrec<{ schema: unknown; keywords: JsonObject; list: unknown[]; map: JsonObject }>(
@@ -42,11 +47,18 @@ const { schema } = fc.letrec<{ schema: unknown; keywords: JsonObject; list: unkn
         fc.record({
           patternProperties: fc.dictionary(fc.constantFrom("^a", "^b", "."), part, { maxKeys: 2 }),
         }),
-        ...["properties", "dependentSchemas", "dependencies"].map((key) => fc.record({ [key]: map })),
+        ...["properties", "dependentSchemas", "dependencies", "examples"].map((key) =>
+          fc.record({ [key]: map })
+        ),
         ...["allOf", "anyOf", "oneOf", "prefixItems", "items"].map((key) => fc.record({ [key]: list })),
         ...["additionalProperties", "unevaluatedProperties", "propertyNames", "not"].map((key) =>
           fc.record({ [key]: part })
         ),
+        // keywords that the validator reads as no others do
+        ...["dependencies", "examples", "default", "x"].map((key) => fc.record({ [key]: part })),
+        fc.record({ $anchor: fc.constantFrom("x", "/$defs/a", "/properties/a") }),
+        ...["$id", "id"].map((key) => fc.record({ [key]: fc.constantFrom("y", "#/$defs/a", "#/items") })),
+        fc.record({ __absolute_ref__: fc.constantFrom(...REFERENCES).map((place) => BASE + place) }),
         ...["items", "additionalItems", "unevaluatedItems"].map((key) => fc.record({ [key]: part })),
         fc.record({ contains: part, maxContains: small }),
         fc.record({ contains: part, minContains: small }),
@@ -78,9 +90,25 @@ const whole_schema = fc.tuple(fc.array(schema, { minLength: 1, maxLength: 3 }), 
   [parts, a, b],
 ): JsonObject => merged([...parts, { $defs: { a, b } }]));
 
-const SLOW = /"(?:pattern|patternProperties|format|uniqueItems)":/;
+const SLOW = /"(?:pattern|patternProperties|format|uniqueItems|dependencies)":/;
 
-Deno.test("checkedPart() accepts what the schema accepts, and is the schema itself without slow keywords", async () => {
+/** Returns whether `check` evaluates a regular expression of a schema: only these have the flag u. */
+function evaluatesPattern(check: () => void): boolean {
+  const { test } = RegExp.prototype;
+  let evaluates = false;
+  RegExp.prototype.test = function (text): boolean {
+    evaluates ||= this.unicode;
+    return test.call(this, text);
+  };
+  try {
+    check();
+  } finally {
+    RegExp.prototype.test = test;
+  }
+  return evaluates;
+}
+
+Deno.test("checkedPart() accepts what the schema accepts, evaluates no pattern, and is the schema itself without slow keywords", async () => {
   await schemaProblems({ not: {} }, 1, "value"); // loads the validator
   const accepts = (part: JsonObject, item: unknown) =>
     (schemaProblems(part, item, "value") as string[]).length === 0; // the validator is loaded
@@ -90,6 +118,7 @@ Deno.test("checkedPart() accepts what the schema accepts, and is the schema itse
       if (!SLOW.test(JSON.stringify(whole))) assertStrictEquals(part, whole);
       for (const item of values) {
         if (accepts(whole, item)) assert(accepts(part, item), JSON.stringify({ part, item }));
+        assert(!evaluatesPattern(() => accepts(part, item)), JSON.stringify({ part, item }));
       }
     }),
     propertyOptions(300, 2_000, 100_000),
@@ -97,6 +126,41 @@ Deno.test("checkedPart() accepts what the schema accepts, and is the schema itse
 });
 
 const SLOW_PART = { type: "string", pattern: "^a" };
+
+const KEYWORDS = Object.keys({
+  ...ignoredKeyword,
+  ...schemaArrayKeyword,
+  ...schemaKeyword,
+  ...schemaMapKeyword,
+});
+
+/** Returns schemas that refer to a pattern at each keyword, in each form of value and with each id. */
+function* patternsAtKeywords(): Generator<JsonObject> {
+  const ids = [{}, { $anchor: "/$defs/a" }, { $id: "#/$defs/a" }, { id: "#/$defs/a" }, { $id: "y" }];
+  const hidden = ids.map((id) => ({ ...id, pattern: "^a", propertyNames: { pattern: "^a" } }));
+  const values = hidden.flatMap((at) => [at, [at], { k: at }, { length: 1, 0: at }, { default: at }]);
+  for (const key of [...KEYWORDS, "dependencies", "examples", "x"]) {
+    const places = ["", "/0", "/k", "/default"].map((inner) => `#/${key}${inner}`);
+    const references = [
+      ...places.map(($ref) => ({ $ref })),
+      ...[...places, "y"].map((place) => ({ $ref: "#/$defs/a", __absolute_ref__: BASE + place })),
+    ];
+    for (const reference of references) {
+      for (const value of values) yield { $defs: { a: {} }, ...reference, [key]: value };
+    }
+  }
+}
+
+Deno.test("checkedPart() evaluates no pattern, wherever it is and whatever refers to it", async () => {
+  await schemaProblems({ not: {} }, 1, "value"); // loads the validator
+  for (const schema of patternsAtKeywords()) {
+    const part = checkedPart(schema);
+    const evaluates = evaluatesPattern(() => {
+      for (const item of ["a", { k: "a", default: "a" }, ["a"]]) schemaProblems(part, item, "value");
+    });
+    assert(!evaluates, JSON.stringify({ schema, part }));
+  }
+});
 
 Deno.test("checkedPart() keeps keywords that depend on no slow one", () => {
   const fast = {

@@ -16,6 +16,7 @@ Deno.test("formatProblems() evaluates no regular expression of a schema, and doe
     [{ patternProperties: { "^(a+)+$": {} }, additionalProperties: false }, { [BACKTRACKING]: 1 }],
     [{ type: "string", format: "url" }, `http://${"a".repeat(60)}_`],
     [{ uniqueItems: true }, Array.from({ length: 20_000 }, (_, index) => [index])],
+    [{ dependencies: { k: { propertyNames: { pattern: "^(a+)+$" } } } }, { k: 1, [BACKTRACKING]: 1 }],
   ];
   for (const [schema, answer] of slow) {
     assertEquals(await problems(schema, answer), [], JSON.stringify(schema));
@@ -28,6 +29,7 @@ Deno.test("formatProblems() checks the other keywords of such a schema", async (
     properties: { id: { type: "string", pattern: "^x", minLength: 3 }, pattern: { type: "number" } },
     required: ["id"],
     additionalProperties: false,
+    examples: [{ id: "x-1", $anchor: "x" }],
   };
   assertEquals(await problems(schema, { id: "abc", pattern: 1 }), []);
   for (const answer of [{ id: "ab" }, { id: "abc", pattern: "" }, {}, { id: "abc", more: 1 }]) {
@@ -44,6 +46,9 @@ Deno.test("formatProblems() refuses no answer because it does not evaluate a reg
     [{ if: letter, then: false }, "1"],
     [{ contains: letter, maxContains: 1 }, ["a", "1"]],
     [{ patternProperties: { a: {} }, unevaluatedProperties: false }, { a: 1 }],
+    [{ $id: "#/$defs/a", pattern: "a", not: { $ref: "#/$defs/a" } }, "1"],
+    [{ $defs: { a: {} }, x: { $anchor: "/$defs/a", pattern: "a" }, not: { $ref: "#/$defs/a" } }, "1"],
+    [{ $defs: { a: { pattern: "a" } }, not: { $ref: "#/$defs/a\u0001" } }, "1"],
   ];
   for (const [schema, answer] of accepting) {
     assertEquals(await problems(schema, answer), [], JSON.stringify(schema));

@@ -91,16 +91,18 @@ Deno.test("isValidBySimpleSchema() leaves a schema that contains itself to the v
 });
 
 Deno.test("schemaProblems() leaves schemas with other keywords to the validator", async () => {
+  const a_number = { $ref: "#/$defs/a", $defs: { a: { type: "number" } } };
   const schemas: JsonObject[] = [
     { type: "string", minLength: 2 },
     { properties: { a: { type: "string", pattern: "^b" } } },
     { properties: { a: false } },
-    { $ref: "#/$defs/a", $defs: { a: { type: "number" } } },
+    a_number,
     { enum: [{ b: 1 }] },
     { additionalProperties: { type: "number" } },
     { items: { const: 1 } },
+    { ...a_number, x: {}, __absolute_ref__: "https://github.com/cfworker#/x" }, // a key of the validator's own
   ];
-  const values = ["a", { a: "a" }, { a: 1 }, "a", { b: 2 }, { a: "a" }, [2]];
+  const values = ["a", { a: "a" }, { a: 1 }, "a", { b: 2 }, { a: "a" }, [2], "a"];
   const found = await Promise.all(
     schemas.map((schema, index) => schemaProblems(schema, values[index], "input")),
   );
