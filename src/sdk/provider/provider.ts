@@ -288,7 +288,7 @@ class BackendProvider implements Provider {
     if (!emitted) return undefined;
     const { messages, tools } = request;
     const counted = usage ?? { input_tokens: METER.count(messages) + toolTokens(tools), output_tokens: 0 };
-    const output_tokens = Math.max(counted.output_tokens, estimateTokens(text)); // some count at the end only
+    const output_tokens = Math.max(counted.output_tokens || 0, estimateTokens(text)); // some count at the end only
     const counts = Usage({ ...counted, output_tokens });
     return { ...counts, cost_usd: this.#table.costOf(model, counts) };
   }

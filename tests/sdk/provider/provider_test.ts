@@ -1,6 +1,6 @@
 /** What `mountProvider` does around a backend: settings, retries, timeouts, limits, cost, events. */
 import { type ChatRequest, type JsonObject, LLMError } from "preamp";
-import { mountProvider } from "preamp/provider";
+import { type AnswerUsage, mountProvider } from "preamp/provider";
 import { TestCoordinator, testProvider, turn } from "preamp/testing";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { until } from "../../support/clock.ts";
@@ -128,6 +128,16 @@ Deno.test("a request's own settings win over the config's", async () => {
 });
 
 const USAGE = { input_tokens: 50, cache_read_tokens: 20, cache_write_tokens: 10, output_tokens: 5 };
+
+Deno.test("the usage of an answer that breaks off is estimated where the backend counted no output", async () => {
+  const { provider } = await mountFake(({ onDelta, onUsage }) => {
+    onUsage?.({ input_tokens: 7 } as AnswerUsage); // as a backend without types may report it
+    onDelta?.({ block_index: 0, block_type: "text", delta: "This is the begin of a text" });
+    throw new LLMError("StreamError", "It broke");
+  });
+  const error = await provider.complete(HELLO, { onDelta() {} }).then(() => null, (thrown) => thrown);
+  assertEquals([error.usage.input_tokens, error.usage.output_tokens > 3], [7, true]);
+});
 
 Deno.test("usage has the cost by the plan's prices, else the table's, else null", async () => {
   const costOf = async (config: JsonObject, usage = USAGE) => {
