@@ -150,6 +150,11 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   webp: "image/webp",
   heic: "image/heic",
   heif: "image/heif",
+  gif: "image/gif",
+  bmp: "image/bmp",
+  svg: "image/svg+xml",
+  tiff: "image/tiff",
+  avif: "image/avif",
   pdf: "application/pdf",
   txt: "text/plain",
 };
@@ -188,9 +193,11 @@ function toFunctionResponse(
 
 /** Returns a note in the place of an image that the API refuses, such as GIF; any other part as it is. */
 function readable(part: TextPart | MediaPart, degradations: Degradations): TextPart | MediaPart {
-  if (part.type !== "image" || part.data === undefined) return part;
-  const { media_type = "", name } = part;
-  if (/^image\/(png|jpeg|webp|heic|heif)$/.test(media_type)) return part;
+  if (part.type === "text") return part;
+  const { data, url = "", name, media_type = typeOfUrl(url) } = part;
+  if (media_type === undefined || /^image\/(png|jpeg|webp|heic|heif)$/.test(media_type)) return part;
+  const is_image = media_type.startsWith("image/") || part.type === "image" && data !== undefined;
+  if (!is_image) return part;
   const what = `image ${name ?? media_type}`;
   degradations.add(what, "the API takes PNG, JPEG, WebP, HEIC and HEIF only", "a note in its place");
   return { type: "text", text: `[The ${what} cannot be shown to this model.]` };

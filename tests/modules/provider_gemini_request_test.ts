@@ -208,6 +208,24 @@ Deno.test("toRequest() sends a note in the place of images that the API refuses,
   });
 });
 
+Deno.test("toRequest() sends a note for an image that the API refuses, also for a URL and for a file", () => {
+  const { body } = request({}, [{
+    role: "user",
+    content: [
+      { type: "image_url", image_url: { url: "https://example.com/a.gif?size=2" } },
+      { type: "image", source: { type: "url", url: "https://example.com/a", media_type: "image/gif" } },
+      { type: "file", file: { filename: "a.gif", file_data: "data:image/gif;base64,AAAA" } },
+      { type: "file", file: { filename: "a.png", file_data: "data:image/png;base64,AAAA" } },
+    ],
+  }]);
+  assertEquals((body.contents as Content[])[0]!.parts, [
+    { text: "[The image image/gif cannot be shown to this model.]" },
+    { text: "[The image image/gif cannot be shown to this model.]" },
+    { text: "[The image a.gif cannot be shown to this model.]" },
+    { inlineData: { mimeType: "image/png", data: "AAAA" } },
+  ]);
+});
+
 const CALLED: Message = {
   role: "assistant",
   content: [
