@@ -18,7 +18,7 @@ import {
   type WireRequest,
   withoutVariables,
 } from "preamp/provider";
-import { parse, readStream, toAnswer, usageOf, type WireMessage } from "./from_response.ts";
+import { readStream, toAnswer, usageOf, type WireMessage } from "./from_response.ts";
 import { RefusedThinking } from "./refused_thinking.ts";
 import { toRequest } from "./to_request.ts";
 
@@ -107,10 +107,12 @@ function withAnswered(
   return { ...params, messages: [...params.messages, ...messages] };
 }
 
-/** @param answer The message, or its text when the media type is not that of JSON, such as behind a proxy. */
-function checked(answer: unknown): WireMessage {
-  const value = typeof answer === "string" ? parse(answer) : answer;
+/** Returns the message that a server sent whole. @throws {ServerError} when it is an error. */
+function checked(value: unknown): WireMessage {
   if (isObject(value) && isObject(value.error)) throw new ServerError(value);
+  if (isObject(value) && typeof value.error === "string") { // as proxies write it
+    throw new ServerError({ error: { type: "api_error", message: value.error } });
+  }
   const isBlock = (block: unknown) => isObject(block) && typeof block.type === "string";
   if (
     isObject(value) && Array.isArray(value.content) && value.content.every(isBlock) && isObject(value.usage)

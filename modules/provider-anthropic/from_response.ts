@@ -199,7 +199,7 @@ function withoutNulls(fields: JsonObject): JsonObject {
 }
 
 /** Returns the value of a text; an empty object when it is not JSON. */
-export function parse(text: string): unknown {
+function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

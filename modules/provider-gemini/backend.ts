@@ -20,6 +20,7 @@ import {
   type BackendAnswer,
   type CallIo,
   connectionError,
+  Degradations,
   type ListedModel,
   type ProviderSettings,
   type WireRequest,
@@ -54,7 +55,7 @@ export function createBackend({ api_key = "", base_url, config }: ProviderSettin
 
 async function send(
   client: Client,
-  { body }: WireRequest,
+  { body, degradation }: WireRequest,
   io: CallIo,
   refused: RefusedSignatures,
 ): Promise<BackendAnswer> {
@@ -91,17 +92,23 @@ async function send(
     const error = collector.is_empty ? parseBody(connection.tail()) : undefined;
     if (error) throw new ServerError(error);
     const answer = collector.finish();
-    return { ...answer, degradation: otherModel(bareId(model), answer.model) };
+    return { ...answer, degradation: withOtherModel(degradation, bareId(model), answer.model) };
   });
 }
 
 /**
- * Returns that another model answered, such as the successor of a retired one. An alias may mean any model.
+ * Adds that another model answered, such as the successor of a retired one. An alias may mean any model.
  */
-function otherModel(requested: string, actual: string | undefined): Degradation | undefined {
-  if (actual === undefined || !/^gemini-\d/.test(requested)) return undefined;
-  if (actual.startsWith(requested) || requested.startsWith(actual)) return undefined;
-  return { requested, actual, reason: "Gemini answered with another model" };
+function withOtherModel(
+  degradation: Degradation | undefined,
+  requested: string,
+  actual: string | undefined,
+): Degradation | undefined {
+  if (actual === undefined || !/^gemini-\d/.test(requested)) return degradation;
+  if (actual.startsWith(requested) || requested.startsWith(actual)) return degradation;
+  const degradations = new Degradations(degradation);
+  degradations.add(requested, "Gemini answered with another model", actual);
+  return degradations.merged();
 }
 
 async function listModels(client: Client, io: CallIo): Promise<ListedModel[]> {
@@ -159,6 +166,8 @@ class Connection {
       if (cause instanceof LLMError || this.#io.signal.aborted || !this.#response) throw cause;
       const { headers } = this.#response;
       if (isObject(cause) && cause.name === "ApiError") throw Object.assign(cause, { headers });
+      const stated = parseBody(this.tail()); // the client reads it in a stream only with a code
+      if (stated) throw new ServerError(stated);
       const message = `Cannot read the response of Gemini: ${errorMessage(cause).slice(0, 300)}`;
       throw new LLMError("StreamError", message, { cause });
     }
@@ -250,7 +259,9 @@ function parseBody(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text.slice(start));
     const body = Array.isArray(value) ? value[0] : value;
-    return isObject(body) && isObject(body.error) ? body.error : undefined;
+    const error = isObject(body) ? body.error : undefined;
+    if (typeof error === "string" && error !== "") return { message: error }; // as proxies write it
+    return isObject(error) ? error : undefined;
   } catch {
     return undefined; // plain text
   }

@@ -21,6 +21,7 @@ import {
   type BackendAnswer,
   type CallIo,
   connectionError,
+  Degradations,
   type ListedModel,
   type WireRequest,
 } from "preamp/provider";
@@ -67,23 +68,28 @@ async function send(server: ServerAddress, request: WireRequest, io: CallIo): Pr
     collector.add({ done: true });
   }
   const answer = collector.finish();
-  return { ...answer, degradation: truncationOf(request.body, answer) };
+  return { ...answer, degradation: withTruncation(request, answer) };
 }
 
 /**
- * Returns that the server left out messages: servers before 0.12.10 do not know `truncate` and `shift`. Only
+ * Adds that the server left out messages: servers before 0.12.10 do not know `truncate` and `shift`. Only
  * a request that is far too long for the window is noticed.
  */
-function truncationOf({ messages, options }: JsonObject, { usage }: BackendAnswer): Degradation | undefined {
+function withTruncation(
+  { body: { messages, options }, degradation }: WireRequest,
+  { usage }: BackendAnswer,
+): Degradation | undefined {
   const num_ctx = isObject(options) ? Number(options.num_ctx) : 0;
-  if (!usage || usage.input_tokens > num_ctx) return undefined;
+  if (!usage || usage.input_tokens > num_ctx) return degradation;
   const chars = (messages as OllamaMessage[]).reduce((sum, { content }) => sum + content.length, 0);
-  if (chars <= num_ctx * MAX_TOKEN_CHARS) return undefined;
-  return {
-    requested: `a request of ${chars} characters`,
-    actual: `${usage.input_tokens} tokens of it`,
-    reason: `the server left messages out: num_ctx is ${num_ctx}, see context_window`,
-  };
+  if (chars <= num_ctx * MAX_TOKEN_CHARS) return degradation;
+  const degradations = new Degradations(degradation);
+  degradations.add(
+    `a request of ${chars} characters`,
+    `the server left messages out: num_ctx is ${num_ctx}, see context_window`,
+    `${usage.input_tokens} tokens of it`,
+  );
+  return degradations.merged();
 }
 
 async function listModels(server: ServerAddress, io: CallIo): Promise<ListedModel[]> {

@@ -145,7 +145,7 @@ export class OpenAIBackend implements Backend {
     const is_json = /\bjson\b/i.test(response.headers.get("content-type") ?? "");
     if (stream && !is_json) {
       for await (const event of await sent as AsyncIterable<unknown>) answer.readEvent(event);
-    } else answer.readWhole(stream ? await response.json() : parsed(await sent)); // the server does not stream
+    } else answer.readWhole(stream ? await response.json() : await sent); // the server does not stream
     io.signal.throwIfAborted(); // the client ends an aborted stream as if it were complete
     return answer.finish();
   }
@@ -239,14 +239,4 @@ function withShortIds(call: CallSettings): CallSettings {
     ),
   })) as Conversation["turns"]; // the parts of each turn have the same types as before
   return { ...call, conversation: { ...call.conversation, turns } };
-}
-
-/** Returns the value of an answer that was sent as text. */
-function parsed(answer: unknown): unknown {
-  if (typeof answer !== "string") return answer;
-  try {
-    return JSON.parse(answer);
-  } catch {
-    return undefined; // the reader says that it is not an answer
-  }
 }

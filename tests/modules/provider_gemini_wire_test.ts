@@ -15,13 +15,13 @@ const TOOL: ToolSpec = {
 };
 
 /** Calls a provider whose server plays one response. */
-async function complete(answer: () => Response, stream: boolean, tools: ToolSpec[] = [TOOL]) {
+async function complete(answer: () => Response, stream: boolean, tools: ToolSpec[] = [TOOL], message = USER) {
   await using server = fakeServer(answer);
   const coordinator = new TestCoordinator();
   await mount(coordinator, { api_key: "k", base_url: server.url, max_retries: 0 });
   const deltas: unknown[] = [];
   const options = stream ? { onDelta: (delta: unknown) => void deltas.push(delta) } : {};
-  const answered = await coordinator.providers.gemini!.complete({ messages: [USER], tools }, options);
+  const answered = await coordinator.providers.gemini!.complete({ messages: [message], tools }, options);
   const origin = `gemini@${new URL(server.url).host}`;
   return { answer: JSON.parse(JSON.stringify(answered)), deltas, origin, requests: server.requests };
 }
@@ -170,6 +170,14 @@ Deno.test("complete() reports that another model answered", async () => {
     const { answer } = await complete(() => Response.json(body), false);
     assertEquals([answer.model, answer.degradation?.actual], [modelVersion, actual]);
   }
+});
+
+Deno.test("complete() reports that another model answered besides what the request left out", async () => {
+  const gif = { type: "image", source: { type: "base64", media_type: "image/gif", data: "AAAA" } };
+  const body = response([{ text: "x" }], "STOP", { modelVersion: "gemini-4-argon" });
+  const message: Message = { role: "user", content: [gif] };
+  const { answer } = await complete(() => Response.json(body), false, [TOOL], message);
+  assertEquals(answer.degradation.actual, "a note in its place; gemini-4-argon");
 });
 
 const REASONS: readonly [reason: string, parts: JsonObject[], expected: string][] = [

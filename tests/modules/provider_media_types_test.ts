@@ -9,12 +9,19 @@ import { configOn, VENDORS } from "./providers/fake_vendor.ts";
 import { rawServer, type Reply } from "./providers/raw_server.ts";
 
 const ANSWER = { text: ["Grüße ", "an die 世界"] };
-const TYPES = ["text/html; charset=utf-8", "application/octet-stream", "text/plain", undefined];
+const TYPES = [
+  "text/html; charset=utf-8",
+  "application/octet-stream",
+  "text/plain",
+  "application/json",
+  "text/event-stream",
+  undefined,
+];
 
-async function complete(vendor: Vendor, reply: Reply, stream: boolean) {
+async function complete(vendor: Vendor, reply: Reply, stream: boolean, max_retries = 1) {
   await using server = rawServer([reply]);
   const coordinator = new TestCoordinator();
-  await vendor.module.mount(coordinator, { ...configOn(server.url, vendor), max_retries: 1 });
+  await vendor.module.mount(coordinator, { ...configOn(server.url, vendor), max_retries });
   const provider = coordinator.providers[vendor.name]!; // mounted above
   const options = stream ? { onDelta() {} } : {};
   const answer = await provider.complete({ messages: [{ role: "user", content: "Hi" }] }, options)
@@ -37,8 +44,14 @@ for (const vendor of [...Object.values(VENDORS), CHAT]) {
         assertEquals([type, answer], [type, "Grüße an die 世界"]);
       }
     });
+    Deno.test(`${name}: an error in an answer with status 200 may be a text alone`, async () => {
+      const reply = replyOf("application/json", ['{"error":"It broke"}']);
+      const { answer } = await complete(vendor, reply, stream, 0);
+      const { type, message } = answer as LLMError;
+      assertEquals([type, message], ["ProviderUnavailableError", "It broke"]);
+    });
     Deno.test(`${name}: a page of HTML is an error at once, which names the address`, async () => {
-      for (const type of [...TYPES, "application/json", vendor.stream_type]) {
+      for (const type of [...TYPES, vendor.stream_type]) {
         const { answer, requests } = await complete(
           vendor,
           replyOf(type, ["\ufeff\n", "<", "p>Sign in"]),

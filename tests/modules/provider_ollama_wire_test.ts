@@ -264,6 +264,10 @@ Deno.test("complete() notices that a server left messages out", async () => {
     actual: "10 tokens of it",
     reason: "the server left messages out: num_ctx is 1000, see context_window",
   });
+  const image = { type: "image", source: { type: "url", url: "https://example.com/a.png" } };
+  const with_image = { ...long, content: [{ type: "text", text: long.content }, image] };
+  const both = await complete(() => Response.json(chunk({ content: "x" }, "stop")), false, [], with_image);
+  assertEquals(both.answer.degradation.actual, "a note in its place; 10 tokens of it");
   const read = () => Response.json(chunk({ content: "x" }, "stop", { prompt_eval_count: 2010 }));
   assertEquals((await complete(read, false, [], long)).answer.degradation, undefined);
 });

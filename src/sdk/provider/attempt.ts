@@ -17,6 +17,8 @@ const ENDED = "the attempt has ended";
 const BLANK: ReadonlySet<number> = new Set([...new TextEncoder().encode("\t\n\r \ufeff")]);
 /** First byte of a page of HTML; no answer in JSON or in events begins with it. */
 const PAGE_BEGIN = 0x3c;
+/** First bytes of an answer in JSON; no stream of events begins with them. */
+const JSON_BEGINS: ReadonlySet<number | undefined> = new Set(new TextEncoder().encode("{["));
 
 export interface AttemptOptions {
   readonly clock: Clock;
@@ -108,27 +110,28 @@ export class Attempt {
     const response = await fetch(input, { ...init, redirect: "manual" });
     this.#refuseRedirect(input, response);
     this.#onChunk(0);
-    let begun = !response.ok; // a page with an error is read for its message
-    return withWatchedBody(response, (chunk) => {
-      if (!begun) begun = this.#hasBegun(input, chunk);
-      this.#onChunk(chunk.byteLength);
-    }, signal);
+    const onChunk = (chunk: Uint8Array) => this.#onChunk(chunk.byteLength);
+    // a page with an error is read for its message
+    if (!response.ok || response.body === null) return withWatchedBody(response, onChunk, signal);
+    const begin = await readBegin(response.body, onChunk);
+    const first = begin.at(-1)?.find((byte) => !BLANK.has(byte));
+    if (first === PAGE_BEGIN) this.#refusePage(input);
+    const watched = withWatchedBody(response, onChunk, signal, begin);
+    // proxies label streams as JSON, and answers in JSON as something else
+    const is_json = JSON_BEGINS.has(first);
+    if (is_json !== /json/i.test(watched.headers.get("content-type") ?? "")) {
+      watched.headers.set("content-type", is_json ? "application/json" : "text/plain");
+    }
+    return watched;
   }
 
-  /**
-   * Returns whether a chunk has more than white space. Aborts when the body is a page, such as of a proxy:
-   * the media type does not say so, because proxies also label answers as pages.
-   */
-  #hasBegun(input: Parameters<typeof fetch>[0], chunk: Uint8Array): boolean {
-    const first = chunk.find((byte) => !BLANK.has(byte));
-    if (first === PAGE_BEGIN) {
-      const { origin, pathname } = new URL(input instanceof Request ? input.url : input);
-      const message =
-        `Cannot read the answer: ${origin}${pathname} answers with a page of HTML; check base_url`;
-      this.#abort.abort(new LLMError("InvalidRequestError", message));
-      this.#abort.signal.throwIfAborted();
-    }
-    return first !== undefined;
+  /** The media type does not show a page, such as of a proxy: proxies also label answers as pages. */
+  #refusePage(input: Parameters<typeof fetch>[0]): void {
+    const { origin, pathname } = new URL(input instanceof Request ? input.url : input);
+    const message =
+      `Cannot read the answer: ${origin}${pathname} answers with a page of HTML; check base_url`;
+    this.#abort.abort(new LLMError("InvalidRequestError", message));
+    this.#abort.signal.throwIfAborted();
   }
 
   /** The plan states where its requests go: another address would get the plan's headers and the history. */
@@ -183,6 +186,28 @@ export class Attempt {
 
   #expire(fact: string): void {
     this.#abort.abort(new LLMError("LLMTimeoutError", `Cannot finish the model call: ${fact}`));
+  }
+}
+
+/**
+ * Resolves to the chunks of a body up to the first one with more than white space. A body that breaks in them
+ * breaks again for its next reader.
+ */
+async function readBegin(
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  onChunk: (chunk: Uint8Array) => void,
+): Promise<Uint8Array<ArrayBuffer>[]> {
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  const reader = body.getReader();
+  for (;;) {
+    const { value } = await reader.read().catch(() => ({ value: undefined }));
+    if (value) {
+      chunks.push(value);
+      onChunk(value);
+    }
+    if (value?.every((byte) => BLANK.has(byte))) continue;
+    reader.releaseLock();
+    return chunks;
   }
 }
 

@@ -75,7 +75,8 @@ export interface CallIo {
   readonly signal: AbortSignal;
   /**
    * `fetch` for the vendor's client. It restarts the idle timeout with every received chunk, and stops a
-   * response with too many bytes, or with a page of HTML where the status says success.
+   * response with too many bytes, or with a page of HTML where the status says success. Of a success, the
+   * media type is one of JSON exactly when the body begins with `{` or `[`, whatever the server says.
    */
   readonly fetch: typeof fetch;
   /** Receives the deltas of a streamed answer; absent when the answer is not streamed. */
@@ -115,7 +116,10 @@ export interface BackendAnswer {
   usage?: AnswerUsage | undefined;
   /** Model that answered. */
   model?: string | undefined;
-  /** Set when the vendor delivered something else than requested; replaces that of the request. */
+  /**
+   * Set when the vendor delivered something else than requested; replaces that of the request, which
+   * {@link Degradations} takes to report both.
+   */
   degradation?: Degradation | undefined;
   /** Facts for hooks and logs, such as the vendor's id of the request. */
   metadata?: JsonObject;
@@ -123,9 +127,18 @@ export interface BackendAnswer {
   raw?: unknown;
 }
 
-/** Collects what a request leaves out or replaces, and returns it as one degradation. */
+/** Collects what a request or its answer leaves out or replaces, and returns it as one degradation. */
 export class Degradations {
-  readonly #list: Degradation[] = [];
+  readonly #list: Degradation[];
+
+  /**
+   * Creates a collection.
+   *
+   * @param first What is in it already, such as that of the request. Default: nothing.
+   */
+  constructor(first?: Degradation) {
+    this.#list = first ? [first] : [];
+  }
 
   /**
    * Adds one.
@@ -168,15 +181,20 @@ export function connectionError(error: unknown, fact: string): LLMError {
  *
  * @param signal Ends the body, and the connection. The signal of the request does not when nothing has a
  * reference to the original response any more: it is then collected as garbage, and its signal with it.
+ * @param begin Chunks that were read from the body already; they come first, without `onChunk`.
  */
 export function withWatchedBody(
   response: Response,
   onChunk: (chunk: Uint8Array) => void,
   signal?: AbortSignal,
+  begin: readonly Uint8Array<ArrayBuffer>[] = [],
 ): Response {
   if (response.body === null) return response;
   const body = response.body.pipeThrough(
     new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+      start(controller) {
+        for (const chunk of begin) controller.enqueue(chunk);
+      },
       transform(chunk, controller) {
         onChunk(chunk);
         controller.enqueue(chunk);
