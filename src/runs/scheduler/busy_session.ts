@@ -1,6 +1,6 @@
 /**
- * What a second run of a session does while the first has not ended: it cancels the first, waits for it, or
- * is refused. `run_starter.ts` carries it out.
+ * What a second run of a session does while the first has not ended: whether it cancels the first, and the
+ * error if it is refused. `run_starter.ts` carries it out, and lets other runs wait.
  */
 import { PreampError } from "../../sdk/errors.ts";
 import type { RunRequest } from "../types.ts";

@@ -11,7 +11,7 @@ import { busyError } from "./busy_session.ts";
 import { type CancelRun, SchedulerContext } from "./scheduler_context.ts";
 import { SessionQueue } from "./session_queue.ts";
 import { Idempotency } from "./idempotency.ts";
-import { Recovery } from "./recovery.ts";
+import { Recovery } from "./orphaned_runs.ts";
 import { ActiveRun } from "../run/run.ts";
 import type { AdmissionSlot, NewRun, ResumeOptions, RunOwner } from "../run/run_options.ts";
 import {
