@@ -26,12 +26,10 @@ export interface Reservation {
   /** Maximum output tokens of the call, lowered to what is left. */
   readonly max_output_tokens: number;
   /**
-   * Counts the usage of the call; null: none is known. Throws when an answer without a price must end the
+   * Counts the usage of the answer; null: the call failed. Throws when an answer without a price must end the
    * run.
-   *
-   * @param outcome Default: `failed` without a usage. A call that failed after a part of its answer has one.
    */
-  settle(usage: Usage | null, outcome?: "answered" | "failed"): void;
+  settle(usage: Usage | null): void;
 }
 
 /** Amounts that a run had used before it was interrupted. */
@@ -112,31 +110,41 @@ export class RunLimitGuard {
     let open = true;
     return {
       max_output_tokens: output,
-      settle: (usage, outcome) => {
+      settle: (usage) => {
         if (!open) return;
         open = false;
         this.#reserved_tokens -= reserved;
         this.#pending--;
         try {
-          if (usage) this.#settle(usage, outcome === "failed");
+          if (usage) this.#settle(usage);
         } finally {
-          outer?.settle(usage, outcome);
+          outer?.settle(usage);
         }
       },
     };
   }
 
-  #settle(usage: Usage, has_failed: boolean): void {
-    if (!has_failed) this.#answered++;
-    this.#tokens += usage.total_tokens;
-    if (usage.cost_usd !== null) this.#cost += parseDecimal(usage.cost_usd);
-    else if (this.#options.cost_limit_is_set && !has_failed) {
+  #settle(usage: Usage): void {
+    this.#answered++;
+    this.#add(usage);
+    if (usage.cost_usd === null && this.#options.cost_limit_is_set) {
       throw reached(
         "max_cost_usd",
         'the provider reported no cost for this call; set config.prices of the provider, such as {input: "3", ' +
           'output: "15"} in US dollars per million tokens, or leave max_cost_usd out',
       );
     }
+  }
+
+  /** Counts the part of an answer that the log records: that of a call which failed for good. */
+  countPart(usage: Usage): void {
+    this.#options.parent?.countPart(usage);
+    this.#add(usage);
+  }
+
+  #add({ total_tokens, cost_usd }: Usage): void {
+    this.#tokens += total_tokens;
+    if (cost_usd !== null) this.#cost += parseDecimal(cost_usd);
   }
 
   /** Adds the usage of the run before it was interrupted. */

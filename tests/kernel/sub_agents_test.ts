@@ -55,10 +55,12 @@ Deno.test("RunLimitGuard with a parent lowers tokens to the parent's; a refused 
   assertEquals(narrow.outer.tokens_left, 10_000);
 });
 
-Deno.test("RunLimitGuard with a parent counts the tokens and cost of a failed call, but no answer", () => {
+Deno.test("RunLimitGuard with a parent counts the tokens and cost of a part of an answer, but no answer", () => {
   const { outer, inner } = nested({ max_iterations: 1, max_cost_usd: "0.5" });
-  inner.reserveCall(100, 500).settle({ ...USED, cost_usd: "0.2" }, "failed");
-  inner.reserveCall(100, 500).settle({ ...USED, cost_usd: "0.3" }, "failed");
+  inner.reserveCall(100, 500).settle(null);
+  inner.countPart({ ...USED, cost_usd: "0.2" });
+  inner.reserveCall(100, 500).settle(null);
+  inner.countPart({ ...USED, cost_usd: "0.3" });
   assertEquals([inner.tokens_left, outer.tokens_left], [6_000, 6_000]);
   assertEquals(limitOf(() => inner.reserveCall(100, 500)), "max_cost_usd");
 });

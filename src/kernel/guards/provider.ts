@@ -4,7 +4,7 @@
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { Argument } from "../../sdk/frozen_data.ts";
-import { statusOf, toLLMError, usageOfFailure } from "../../sdk/llm_errors.ts";
+import { statusOf, toLLMError } from "../../sdk/llm_errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import { sentTokens } from "../../sdk/messages.ts";
 import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
@@ -177,7 +177,7 @@ export class ProviderGuard {
       const received = await this.#send(request, options, call, reservation);
       response = readAnswer(this.#session, this.#provider, received, CallKey.usageOf(call));
     } catch (thrown) {
-      reservation?.settle(usageOfFailure(thrown), "failed");
+      reservation?.settle(null); // a part of an answer counts with its `provider:error`
       if (limitOf(thrown) !== null) throw noteLimit(turn, thrown);
       throw turn.provider_error = toTypedError(thrown, this.#name);
     } finally {

@@ -6,6 +6,7 @@
 import { eventsWith } from "../../sdk/event_table.ts";
 import { isNoop } from "../../sdk/hook_chain.ts";
 import { isObject, toFrozenObject, toPlain } from "../../sdk/json.ts";
+import { usageOfFailure } from "../../sdk/llm_errors.ts";
 import type { ApprovalQuestion, Emission, JsonObject, Tool } from "../../sdk/types.ts";
 import type { SessionContext } from "./session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
@@ -93,9 +94,12 @@ export class TurnTracker {
         return data;
       case "provider:response":
         return completeResponse(turn, data);
-      case "provider:error":
+      case "provider:error": {
         turn.unreported_response = null;
+        const usage = usageOfFailure(data);
+        if (usage) this.#session.run_limits.countPart(usage);
         return data;
+      }
       case "tool:pre":
         return this.#completePre(turn, data);
       case "tool:post":
