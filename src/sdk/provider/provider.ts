@@ -2,7 +2,7 @@
 import type { Coordinator, MountReturn } from "../contracts.ts";
 import { errorMessage } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
-import { LLMError, type LLMErrorOptions } from "../llm_errors.ts";
+import { LLMError } from "../llm_errors.ts";
 import {
   type ChatRequest,
   type ChatResponse,
@@ -19,6 +19,7 @@ import { type Attempt, tryUntilAnswered } from "./attempt.ts";
 import type { Backend, BackendAnswer, CallIo, CallSettings, WireRequest } from "./backend.ts";
 import { sharedGate } from "./call_gate.ts";
 import type { Repair } from "./conversation.ts";
+import { ProviderFailures } from "./failures.ts";
 import {
   ModelTable,
   needsKey,
@@ -64,12 +65,6 @@ function missingKey({ id, module, credential }: ProviderDefinition, { base_url }
     }}; the variable alone is the key for the vendor's own address`;
 }
 
-/** Least characters of a key; local servers take any text, such as `none`. */
-const MIN_KEY_LENGTH = 8;
-
-/** Maximum code units of the message of a failure: some servers answer with a page or the whole request. */
-const MAX_MESSAGE_CHARS = 4000;
-
 const METER = new RequestMeter();
 
 /** What a call goes to. */
@@ -89,6 +84,7 @@ class BackendProvider implements Provider {
   readonly #definition: ProviderDefinition;
   readonly #settings: ProviderSettings;
   readonly #table: ModelTable;
+  readonly #failures: ProviderFailures;
   readonly #gate_key: string;
   /** Value of `provider` on the blocks of this provider's answers. */
   readonly #origin: string;
@@ -106,6 +102,7 @@ class BackendProvider implements Provider {
     this.#definition = definition;
     this.#settings = settings;
     this.#table = new ModelTable(settings, definition);
+    this.#failures = new ProviderFailures(definition.id, settings.api_key);
     const { base_url, api_key } = settings;
     this.#gate_key = JSON.stringify([definition.id, base_url, api_key]);
     this.#origin = base_url === undefined ? definition.id : `${definition.id}@${new URL(base_url).host}`;
@@ -204,7 +201,7 @@ class BackendProvider implements Provider {
     return this.#backend ??= Promise.try(() => this.#definition.load(this.#settings)).catch((cause) => {
       this.#backend = null;
       const message = `Cannot load the client of ${this.#definition.display_name}: ${errorMessage(cause)}`;
-      throw this.#error("LLMError", message, { cause });
+      throw this.#failures.create("LLMError", message, { cause });
     });
   }
 
@@ -247,7 +244,7 @@ class BackendProvider implements Provider {
     const run = async (attempt: Attempt) => {
       count++;
       const onRefusal = (error: unknown) => {
-        const failure = this.#toError(error, attempt, backend, { model });
+        const failure = this.#failures.ofAttempt(error, attempt, backend, { model });
         const { type: error_type, message: error_message } = failure;
         return this.#emitRetry({ attempt: count, max_retries, delay: 0, error_type, error_message }, failure);
       };
@@ -256,8 +253,8 @@ class BackendProvider implements Provider {
       } catch (error) {
         const usage = request && this.#usageOf(attempt, model, request);
         throw signal?.aborted
-          ? this.#aborted(error, { model, usage })
-          : this.#toError(error, attempt, backend, { model, usage });
+          ? this.#failures.aborted(error, { model, usage })
+          : this.#failures.ofAttempt(error, attempt, backend, { model, usage });
       }
     };
     try {
@@ -270,7 +267,7 @@ class BackendProvider implements Provider {
         onRetry: (notice, error) => this.#emitRetry(notice, error),
       });
     } catch (error) {
-      throw error instanceof LLMError ? error : this.#aborted(error, { model });
+      throw error instanceof LLMError ? error : this.#failures.aborted(error, { model });
     }
   }
 
@@ -315,51 +312,6 @@ class BackendProvider implements Provider {
   get #left_ms(): number {
     const { limits, clock } = this.#coordinator;
     return limits.max_duration_s * 1000 - (clock.monotonic() - this.#mounted_ms);
-  }
-
-  #toError(
-    error: unknown,
-    attempt: Attempt,
-    backend: Backend,
-    facts: Pick<LLMErrorOptions, "model" | "usage">,
-  ): LLMError {
-    const known = attempt.failure ?? (error instanceof LLMError ? error : backend.toError(error));
-    const { message, cause = error, retryable, delay_multiplier, status_code, retry_after } = known;
-    const { limit_tokens, requested_tokens } = known;
-    // a connection that broke after the response began is a stream that broke
-    const type = known.type === "NetworkError" && attempt.received ? "StreamError" : known.type;
-    return this.#error(type, message, {
-      ...facts,
-      cause: this.#withoutKeyIn(cause),
-      retryable,
-      delay_multiplier,
-      status_code,
-      retry_after,
-      limit_tokens,
-      requested_tokens,
-    });
-  }
-
-  #aborted(cause: unknown, facts: Pick<LLMErrorOptions, "model" | "usage">): LLMError {
-    return this.#error("AbortError", "Cannot finish the model call: it was cancelled", { cause, ...facts });
-  }
-
-  #error(type: LLMError["type"], message: string, options: LLMErrorOptions): LLMError {
-    const text = this.#withoutKey(message);
-    const cut = text.length > MAX_MESSAGE_CHARS ? `${text.slice(0, MAX_MESSAGE_CHARS)} …` : text;
-    return new LLMError(type, cut.toWellFormed(), { provider: this.name, ...options });
-  }
-
-  /** Returns an error without the key: undefined when its message repeats it. */
-  #withoutKeyIn(cause: unknown): unknown {
-    const message = errorMessage(cause);
-    return this.#withoutKey(message) === message ? cause : undefined;
-  }
-
-  /** Removes the key from a message: some servers repeat it in their errors. A short text is not a key. */
-  #withoutKey(message: string): string {
-    const { api_key = "" } = this.#settings;
-    return api_key.length < MIN_KEY_LENGTH ? message : message.replaceAll(api_key, "[REDACTED]");
   }
 
   async #reportRepairs(repairs: readonly Repair[]): Promise<void> {
