@@ -161,5 +161,10 @@ export function describeMounted(mounts: Mounts): MountedDescriptors {
     }
     return descriptor;
   });
-  return { tools, providers, ...(mounts.foreign.length > 0 ? { foreign: [...mounts.foreign] } : {}) };
+  return withForeign({ tools, providers }, mounts);
+}
+
+/** Returns a description with what is now {@link MountedDescriptors.foreign}: a replay must know it. */
+export function withForeign(described: MountedDescriptors, { foreign }: Mounts): MountedDescriptors {
+  return foreign.length === 0 ? described : { ...described, foreign: [...foreign] };
 }

@@ -6,6 +6,7 @@ import { allows } from "../../sdk/hook_actions.ts";
 import type { ApprovalDecision, ApprovalRequest } from "../../kernel/host.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { SecretSink } from "../ports.ts";
+import type { Caller } from "../types.ts";
 import type { ApprovalOption, JsonObject } from "../../sdk/types.ts";
 import { type Change, ConflictError, type Fence, type Store } from "../../store/store.ts";
 
@@ -16,32 +17,26 @@ interface Waiting {
 
 const KIND = "approval";
 
+/** The run of a queue. */
+export interface AskingRun {
+  readonly id: string;
+  readonly options: { readonly caller: Pick<Caller, "namespace"> };
+  readonly secrets: Pick<SecretSink, "redactValues">;
+  fence(): Fence | undefined;
+}
+
 /** The approvals of one run. */
 export class ApprovalQueue {
   readonly #store: Store;
-  readonly #run_id: string;
-  readonly #namespace: string;
-  readonly #secrets: Pick<SecretSink, "redactValues">;
-  readonly #fence: () => Fence | undefined;
+  readonly #run: AskingRun;
   readonly #waiting = new Map<string, Waiting>();
   /** Questions that readers know of and that are not stored yet. */
   readonly #expected = new Map<string, PromiseWithResolvers<void>>();
   #is_handed_over = false;
 
-  constructor(
-    store: Store,
-    { id, namespace, secrets, fence }: {
-      id: string;
-      namespace: string;
-      secrets: Pick<SecretSink, "redactValues">;
-      fence: () => Fence | undefined;
-    },
-  ) {
+  constructor(store: Store, run: AskingRun) {
     this.#store = store;
-    this.#run_id = id;
-    this.#namespace = namespace;
-    this.#secrets = secrets;
-    this.#fence = fence;
+    this.#run = run;
   }
 
   /** Announces a question: answers wait until the question is stored. */
@@ -69,7 +64,7 @@ export class ApprovalQueue {
    * answered first.
    */
   async ask(request: ApprovalRequest, signal: AbortSignal, opened: () => void): Promise<ApprovalDecision> {
-    const known = await this.#store.get(KIND, `${this.#run_id}/${request.approval_id}`);
+    const known = await this.#store.get(KIND, `${this.#run.id}/${request.approval_id}`);
     if (known && known.value.status !== "pending") {
       this.#resolveExpected(request.approval_id);
       return answerOf(known.value); // answered, and the process ended before the answer was recorded
@@ -106,16 +101,16 @@ export class ApprovalQueue {
   async #put(request: ApprovalRequest, fields: JsonObject, expect?: number): Promise<void> {
     const put = {
       kind: KIND,
-      key: `${this.#run_id}/${request.approval_id}`,
-      namespace: this.#namespace,
-      value: this.#secrets.redactValues({
+      key: `${this.#run.id}/${request.approval_id}`,
+      namespace: this.#run.options.caller.namespace,
+      value: this.#run.secrets.redactValues({
         args_hash: request.args_hash,
         options: request.options,
         expires_at: request.expires_at,
         ...fields,
       }),
     };
-    await this.#store.commit([expect === undefined ? { put } : { put, expect }], this.#fence());
+    await this.#store.commit([expect === undefined ? { put } : { put, expect }], this.#run.fence());
   }
 
   /** Closes a question without a person's answer. `reason`: `timeout`, or why it is denied. */
@@ -140,7 +135,7 @@ export class ApprovalQueue {
 
   /** Resolves to the stored answer, maybe of another process; to null while the question is open. */
   async #storedAnswer({ approval_id }: ApprovalRequest): Promise<ApprovalDecision | null> {
-    const record = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
+    const record = await this.#store.get(KIND, `${this.#run.id}/${approval_id}`);
     return record && record.value.status !== "pending" ? answerOf(record.value) : null;
   }
 
@@ -157,7 +152,7 @@ export class ApprovalQueue {
    */
   async decide(approval_id: string, answer: ApprovalDecision, args_hash?: string): Promise<void> {
     await this.#expected.get(approval_id)?.promise;
-    const record = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
+    const record = await this.#store.get(KIND, `${this.#run.id}/${approval_id}`);
     if (!record) throw new PreampError("not_found", "Cannot find this approval");
     const { status, options, expires_at } = record.value as {
       status: string;
@@ -182,7 +177,7 @@ export class ApprovalQueue {
       await this.#settle(waiting.request, { ...answer, decision }, status);
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error;
-      const now = await this.#store.get(KIND, `${this.#run_id}/${approval_id}`);
+      const now = await this.#store.get(KIND, `${this.#run.id}/${approval_id}`);
       if (now?.value.status !== "pending") {
         throw closedApprovalError({ status: String(now?.value.status), expires_at });
       }

@@ -139,9 +139,7 @@ export class ActiveRun implements RunHandle {
 
   /** Questions of the run that wait for an answer. */
   get approvalQueue(): ApprovalQueue {
-    const { id, secrets, options: { deps, caller: { namespace } } } = this;
-    const fence = () => this.fence();
-    return this.#approvals ??= new ApprovalQueue(deps.store, { id, namespace, secrets, fence });
+    return this.#approvals ??= new ApprovalQueue(this.options.deps.store, this);
   }
 
   fence(): Fence | undefined {

@@ -4,6 +4,7 @@
  * approvals change.
  */
 import type { Entry } from "../../kernel/host.ts";
+import { withForeign } from "../../kernel/mounting/mounts.ts";
 import type { Session } from "../../kernel/session/session.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { millisecondsOf } from "../../sdk/timestamp.ts";
@@ -127,12 +128,10 @@ export class RunRecords {
     await this.#run.options.deps.store.commit(changes, this.#run.fence());
   }
 
-  /** Returns the input, with what modules mounted after it was stored: a replay must know it. */
+  /** Returns the input, with what modules mounted after it was stored. */
   #inputAtEnd(): StoredInput {
     const input = this.#input ?? this.#inputWith(null);
-    const { foreign } = this.#run.session.mounts;
-    if (foreign.length === 0 || input.surface === null) return input;
-    return { ...input, surface: { ...input.surface, foreign: [...foreign] } };
+    return { ...input, surface: input.surface && withForeign(input.surface, this.#run.session.mounts) };
   }
 
   /**

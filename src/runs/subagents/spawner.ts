@@ -5,7 +5,7 @@
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import { withAbort } from "../../kernel/timeouts.ts";
 import type { HostClock } from "../../kernel/host.ts";
-import type { Mounts } from "../../kernel/mounting/mounts.ts";
+import { type Mounts, withForeign } from "../../kernel/mounting/mounts.ts";
 import { Session } from "../../kernel/session/session.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import { count } from "../../sdk/run_counters.ts";
@@ -187,7 +187,7 @@ export class Spawner {
           parent_id: session.session_id,
           session_state: child.session_state,
           last_run: lastRunOf(outcome),
-          input: inputOf(planned, started, child.mounts.foreign),
+          input: inputOf(planned, started, child.mounts),
         });
       }
       const turn_count = usage.counters.turn_count - before;
@@ -254,7 +254,7 @@ export class Spawner {
 function inputOf(
   { session_id, ready, limited, saved }: PlannedChild,
   { surface, turn_id }: StartedTurn,
-  foreign: Mounts["foreign"],
+  mounts: Mounts,
 ): AgentInput | null {
   if (surface === undefined || turn_id === undefined) return null;
   return {
@@ -263,7 +263,7 @@ function inputOf(
     plan: ready.compiled.written,
     limited,
     ...initialState(saved),
-    surface: foreign.length > 0 ? { ...surface, foreign: [...foreign] } : surface,
+    surface: withForeign(surface, mounts),
   };
 }
 
