@@ -156,9 +156,9 @@ function mediaBlock(
 ): Anthropic.ImageBlockParam | Anthropic.TextBlockParam {
   const { type, data, url, file_id, name, media_type } = part;
   if (data !== undefined && !isReadable(part, data)) {
-    const what = `${type} ${name ?? media_type}`;
-    degradations.add(what, "the API takes JPEG, PNG, GIF, WebP, PDF and text only", "a note in its place");
-    return cached(part, { type: "text", text: `[The ${what} cannot be shown to this model.]` });
+    const reason = "the API takes JPEG, PNG, GIF, WebP, PDF and text only";
+    const text = degradations.addUnreadable(`${type} ${name ?? media_type}`, reason);
+    return cached(part, { type: "text", text });
   }
   const source = data !== undefined
     ? dataSource(part, data)

@@ -198,9 +198,8 @@ function readable(part: TextPart | MediaPart, degradations: Degradations): TextP
   if (media_type === undefined || /^image\/(png|jpeg|webp|heic|heif)$/.test(media_type)) return part;
   const is_image = media_type.startsWith("image/") || part.type === "image" && data !== undefined;
   if (!is_image) return part;
-  const what = `image ${name ?? media_type}`;
-  degradations.add(what, "the API takes PNG, JPEG, WebP, HEIC and HEIF only", "a note in its place");
-  return { type: "text", text: `[The ${what} cannot be shown to this model.]` };
+  const reason = "the API takes PNG, JPEG, WebP, HEIC and HEIF only";
+  return { type: "text", text: degradations.addUnreadable(`image ${name ?? media_type}`, reason) };
 }
 
 function toContentPart(part: TextPart | MediaPart): Part {

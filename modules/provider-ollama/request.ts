@@ -219,8 +219,7 @@ function fileText(part: MediaPart): string | undefined {
 
 function leftOut({ type, media_type, url, name }: MediaPart, degradations: Degradations): string {
   const what = `${type} ${name ?? url ?? media_type ?? ""}`.trim();
-  degradations.add(what, "Ollama takes images as data, and no other files than texts", "a note in its place");
-  return `[The ${what} cannot be shown to this model.]`;
+  return degradations.addUnreadable(what, "Ollama takes images as data, and no other files than texts");
 }
 
 function joined(texts: readonly string[]): string {

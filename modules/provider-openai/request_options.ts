@@ -128,9 +128,8 @@ export function noteOnImage(
 ): string | undefined {
   if (!own_host || type !== "image" || data === undefined) return undefined;
   if (/^image\/(png|jpeg|gif|webp)$/.test(media_type ?? "")) return undefined;
-  const what = `image ${name ?? media_type}`;
-  degradations.add(what, "the API takes PNG, JPEG, GIF and WebP only", "a note in its place");
-  return `[The ${what} cannot be shown to this model.]`;
+  const reason = "the API takes PNG, JPEG, GIF and WebP only";
+  return degradations.addUnreadable(`image ${name ?? media_type}`, reason);
 }
 
 /** Returns a name for a file that has none; the API recognises PDF files by their name. */

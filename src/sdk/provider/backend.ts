@@ -151,6 +151,17 @@ export class Degradations {
     this.#list.push({ requested, actual, reason });
   }
 
+  /**
+   * Adds a file or an image that the API does not take; returns the note to send in its place.
+   *
+   * @param what Kind and name, such as `image cat.gif`.
+   * @param reason What the API takes.
+   */
+  addUnreadable(what: string, reason: string): string {
+    this.add(what, reason, "a note in its place");
+    return `[The ${what} cannot be shown to this model.]`;
+  }
+
   /** Returns all of them as one, with `; ` between their texts; undefined without any. */
   merged(): Degradation | undefined {
     if (this.#list.length === 0) return undefined;
