@@ -3,7 +3,8 @@
  */
 import type { LoadContext } from "../loader/types.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import { askedOf, type Entry, entryText, parsePath, pathText } from "../plan/permissions/permission_block.ts";
+import { askedOf } from "../plan/permissions/permission_block.ts";
+import { type Entry, entryText, parsePath, pathText } from "../plan/permissions/permission_entry.ts";
 import type { Grants } from "../policy/authorise.ts";
 import type { Origin, Policy } from "../policy/policy.ts";
 import {

@@ -7,13 +7,8 @@ import { type MountPlan, PERMISSION_KINDS } from "../sdk/plan.ts";
 import type { Tier } from "./check/check_spec.ts";
 import { isInline, lockedName } from "./lock.ts";
 import { decodePercent } from "../text/escape.ts";
-import {
-  blockOf,
-  covers,
-  entriesOf,
-  grantedBeyond,
-  type GrantEntry,
-} from "./permissions/permission_block.ts";
+import { blockOf, entriesOf, grantedBeyond, type GrantEntry } from "./permissions/permission_block.ts";
+import { covers } from "./permissions/permission_entry.ts";
 import { type FlaggedModule, moduleFlags, planFlags, type RedFlag } from "./red_flags.ts";
 import type { ModuleType, Permissions, RunLimits } from "../sdk/contracts.ts";
 

@@ -2,7 +2,7 @@
  * Rewrites a plan for another folder: sources name vendored files, and relative paths still lead to the same
  * places. Pure; the plan itself is not changed.
  */
-import { parsePath, pathFrom, pathText } from "./permissions/permission_block.ts";
+import { parsePath, pathFrom, pathText } from "./permissions/permission_entry.ts";
 import { lockedName } from "./lock.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 

@@ -7,11 +7,11 @@ import type { CompiledPlan } from "../plan/compile.ts";
 import { findEnv } from "../plan/env.ts";
 import {
   askedOf,
-  covers,
   entryLabel,
   type FullPermissions,
   grantPath,
 } from "../plan/permissions/permission_block.ts";
+import { covers } from "../plan/permissions/permission_entry.ts";
 import type { Permissions, RunLimits } from "../sdk/contracts.ts";
 import { didYouMean } from "../sdk/findings.ts";
 import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";

@@ -6,20 +6,22 @@ import {
   blockOf,
   type DroppedEntry,
   entriesOf,
-  type Entry,
   entryLabel,
-  entryText,
-  type FilePath,
   type FullPermissions,
   type GrantEntry,
+  noPermissions,
+} from "../plan/permissions/permission_block.ts";
+import {
+  type Entry,
+  entryText,
+  type FilePath,
   holdsEntry,
   meet,
-  noPermissions,
   parseEntry,
   parsePath,
   pathFrom,
   pathText,
-} from "../plan/permissions/permission_block.ts";
+} from "../plan/permissions/permission_entry.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import type { ErrorDetail } from "../sdk/errors.ts";
 import { PERMISSION_KINDS, type PermissionKind } from "../sdk/plan.ts";

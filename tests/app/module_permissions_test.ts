@@ -329,7 +329,7 @@ function dataUrl(code: string): string {
 async function heldWith(flags: readonly string[], asked: readonly string[]): Promise<string[]> {
   const own = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href);
   const code = `import { grantedToProcess } from ${own("app/module_permissions.ts")};
-    import { parseEntry } from ${own("plan/permissions/permission_block.ts")};
+    import { parseEntry } from ${own("plan/permissions/permission_entry.ts")};
     console.log(JSON.stringify(${JSON.stringify(asked)}.filter((one) => {
       const [permission, entry] = one.split(" ");
       return grantedToProcess(permission, entry === undefined ? "all" : parseEntry(permission, entry));

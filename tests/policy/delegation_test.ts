@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { childPlan } from "../../src/plan/child_plan.ts";
-import type { FilePath } from "../../src/plan/permissions/permission_block.ts";
+import type { FilePath } from "../../src/plan/permissions/permission_entry.ts";
 import { PERMISSION_KINDS } from "../../src/sdk/plan.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
 import { authorise, authoriseWithin } from "../../src/policy/authorise.ts";

@@ -4,7 +4,8 @@
  */
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { PERMISSION_KINDS, type PermissionKind } from "../../src/sdk/plan.ts";
-import { type DroppedEntry, entryText, noPermissions } from "../../src/plan/permissions/permission_block.ts";
+import { type DroppedEntry, noPermissions } from "../../src/plan/permissions/permission_block.ts";
+import { entryText } from "../../src/plan/permissions/permission_entry.ts";
 import {
   effectiveGrant,
   excessPermissions,

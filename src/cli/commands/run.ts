@@ -7,25 +7,20 @@ import type { Runtime } from "../../app/types.ts";
 import type { Entry } from "../../kernel/host.ts";
 import { Redactor } from "../../policy/redact.ts";
 import { skippedText } from "../../runs/run/run_projection.ts";
-import type { Run, RunHandle, RunInput, SessionObject, Warning } from "../../runs/types.ts";
+import type { Run, RunHandle, RunInput, Warning } from "../../runs/types.ts";
 import { consoleMethods } from "../../sdk/console.ts";
 import { errorCode, errorMessage, type PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { AnswerWriter } from "../answer.ts";
-import { type Arguments, formatFlags, formatOf, UsageError } from "../arguments.ts";
+import { type Arguments, formatFlags, formatOf } from "../arguments.ts";
 import { type Commands, TERMINAL } from "../commands.ts";
 import { DocumentFailure, EXIT, exitOfStatus } from "../errors.ts";
 import { MODEL_FLAG, PLAN_FLAG } from "../plan_files.ts";
 import { type LocalRunRequest, readRequest } from "../run_request.ts";
-import {
-  type OpenedStore,
-  openSettingsStore,
-  readSettings,
-  type Settings,
-  withSettings,
-} from "../settings.ts";
+import { continuation, openRunStore, sessionOf } from "../run_session.ts";
+import { readSettings, withSettings } from "../settings.ts";
 import { askAt } from "../terminal/approval_prompt.ts";
-import { jsonText, shellWord, styleOf } from "../terminal/format.ts";
+import { jsonText, styleOf } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 import { createProgress, type Progress } from "../terminal/progress.ts";
 import { messageText, summaryLine } from "../terminal/progress_lines.ts";
@@ -275,50 +270,6 @@ function onCtrlC(
       progress.note(`error: ${errorMessage(error)}`)
     );
   });
-}
-
-/** Opens the store: with `--session` it lasts, so that the conversation can be continued. */
-async function openRunStore(args: Arguments, settings: Settings): Promise<OpenedStore> {
-  const id = args.value("session");
-  if (id !== undefined && settings.store === "memory") {
-    throw new UsageError(
-      `Cannot continue session ${JSON.stringify(id)}: the store is memory, which ends with its process; ` +
-        "leave out --store memory",
-    );
-  }
-  return await openSettingsStore(settings, id !== undefined);
-}
-
-/**
- * Returns the id of the session to continue; undefined for a new one.
- * @throws {UsageError} for `last` when there is no session.
- */
-async function sessionOf(text: string | undefined, { runs }: Runtime): Promise<string | undefined> {
-  if (text === undefined || text === "new") return undefined;
-  if (text !== "last") return text;
-  let last: SessionObject | undefined;
-  let cursor: string | undefined;
-  do {
-    const page = await runs.sessions.list(TERMINAL, cursor === undefined ? {} : { cursor });
-    for (const session of page.data) {
-      if (session.parent_id !== null) continue; // of a sub-agent
-      if (last === undefined || session.last_activity > last.last_activity) last = session;
-    }
-    cursor = page.next_cursor ?? undefined;
-  } while (cursor !== undefined);
-  if (last) return last.id;
-  throw new UsageError(
-    "Cannot continue the last session: no session is stored; begin one with --session new",
-  );
-}
-
-/** Returns the command that continues the session of a run. A URL of a store may have a password: `…`. */
-export function continuation(args: Arguments, { session_id }: Pick<Run, "session_id">): string {
-  const places = ["config", "store"].flatMap((name) => {
-    const value = args.value(name);
-    return value === undefined ? [] : [`--${name}`, value.includes("://") ? "…" : shellWord(value)];
-  });
-  return ["preamp run", ...places, "--session", session_id, '"…"'].join(" ");
 }
 
 /** Returns a module's console output as one printable line. */

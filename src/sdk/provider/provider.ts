@@ -17,7 +17,7 @@ import type { RetryNotice } from "../retry.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
 import { type Attempt, tryUntilAnswered } from "./attempt.ts";
 import type { Backend, BackendAnswer, CallIo, CallSettings, WireRequest } from "./backend.ts";
-import { sharedGate } from "./call_gate.ts";
+import { sharedLimiter } from "./call_limiter.ts";
 import type { Repair } from "./conversation.ts";
 import { ProviderFailures } from "./failures.ts";
 import {
@@ -85,7 +85,7 @@ class BackendProvider implements Provider {
   readonly #settings: ProviderSettings;
   readonly #table: ModelTable;
   readonly #failures: ProviderFailures;
-  readonly #gate_key: string;
+  readonly #limiter_key: string;
   /** Value of `provider` on the blocks of this provider's answers. */
   readonly #origin: string;
   /** Milliseconds on the session's clock. */
@@ -104,7 +104,7 @@ class BackendProvider implements Provider {
     this.#table = new ModelTable(settings, definition);
     this.#failures = new ProviderFailures(definition.id, settings.api_key);
     const { base_url, api_key } = settings;
-    this.#gate_key = JSON.stringify([definition.id, base_url, api_key]);
+    this.#limiter_key = JSON.stringify([definition.id, base_url, api_key]);
     this.#origin = base_url === undefined ? definition.id : `${definition.id}@${new URL(base_url).host}`;
     this.#mounted_ms = coordinator.clock.monotonic();
   }
@@ -295,12 +295,17 @@ class BackendProvider implements Provider {
     if (max_concurrent === 0 && min_delay_ms === 0) return await call();
     const { clock, hooks } = this.#coordinator;
     const never = signal ?? new AbortController().signal;
-    const leave = await sharedGate(this.#gate_key).enter({ max_concurrent, min_delay_ms }, clock, never, {
-      onQueued: (counts) =>
-        hooks.emit("provider:concurrency", { provider: this.name, ...counts, max_concurrent }),
-      onDelay: (delay) =>
-        hooks.emit("provider:throttle", { provider: this.name, delay, reason: "min_delay_ms" }),
-    });
+    const leave = await sharedLimiter(this.#limiter_key).enter(
+      { max_concurrent, min_delay_ms },
+      clock,
+      never,
+      {
+        onQueued: (counts) =>
+          hooks.emit("provider:concurrency", { provider: this.name, ...counts, max_concurrent }),
+        onDelay: (delay) =>
+          hooks.emit("provider:throttle", { provider: this.name, delay, reason: "min_delay_ms" }),
+      },
+    );
     try {
       return await call();
     } finally {

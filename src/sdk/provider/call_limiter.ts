@@ -3,7 +3,7 @@ import type { Clock } from "../contracts.ts";
 import type { ProviderSettings } from "./settings.ts";
 
 /** What a waiting call reports. */
-export interface GateEvents {
+export interface LimiterEvents {
   /** Called when a call has to wait for others to end. */
   onQueued(counts: { active_requests: number; waiting_requests: number }): unknown;
   /** Called when a call waits for its time. */
@@ -15,23 +15,23 @@ interface Waiting {
   start(): void;
 }
 
-/** Gates by the key of their provider; those that are in use, or were used last. */
-const gates = new Map<string, CallGate>();
-const MAX_IDLE_GATES = 256;
+/** Limiters by the key of their provider; those that are in use, or were used last. */
+const limiters = new Map<string, CallLimiter>();
+const MAX_IDLE_LIMITERS = 256;
 
-/** Returns the gate that all sessions of this process share for a provider and key. */
-export function sharedGate(key: string): CallGate {
-  let gate = gates.get(key);
-  if (gate) return gate;
-  if (gates.size >= MAX_IDLE_GATES) {
-    for (const [other, { idle }] of gates) if (idle) gates.delete(other);
+/** Returns the limiter that all sessions of this process share for a provider and key. */
+export function sharedLimiter(key: string): CallLimiter {
+  let limiter = limiters.get(key);
+  if (limiter) return limiter;
+  if (limiters.size >= MAX_IDLE_LIMITERS) {
+    for (const [other, { idle }] of limiters) if (idle) limiters.delete(other);
   }
-  gates.set(key, gate = new CallGate());
-  return gate;
+  limiters.set(key, limiter = new CallLimiter());
+  return limiter;
 }
 
 /** Admits calls in the order of their arrival. */
-class CallGate {
+class CallLimiter {
   #active = 0;
   #waiting: Waiting[] = [];
   /** Wall clock time before which no call may start. */
@@ -49,7 +49,7 @@ class CallGate {
     limits: Pick<ProviderSettings, "max_concurrent" | "min_delay_ms">,
     clock: Clock,
     signal: AbortSignal,
-    events: GateEvents,
+    events: LimiterEvents,
   ): Promise<() => void> {
     const { max_concurrent, min_delay_ms } = limits;
     signal.throwIfAborted();
@@ -69,7 +69,7 @@ class CallGate {
     return leave;
   }
 
-  async #wait(max_concurrent: number, signal: AbortSignal, events: GateEvents): Promise<void> {
+  async #wait(max_concurrent: number, signal: AbortSignal, events: LimiterEvents): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiting: Waiting = { max_concurrent, start: resolve };
     this.#waiting.push(waiting);
@@ -103,7 +103,7 @@ class CallGate {
     min_delay_ms: number,
     clock: Clock,
     signal: AbortSignal,
-    events: GateEvents,
+    events: LimiterEvents,
   ): Promise<void> {
     const now = clock.now();
     const start = Math.max(now, Math.min(this.#next_ms, now + MAX_DELAY_MS));
