@@ -17,15 +17,9 @@ import {
 } from "preamp/provider";
 import { ChatAnswer } from "./chat_answer.ts";
 import { chatRequest } from "./chat_request.ts";
-import {
-  refusedParameter,
-  refusesReasoning,
-  statedOutputLimit,
-  toError,
-  wantsReasoning,
-  wantsShortIds,
-} from "./errors.ts";
-import { MISSING_REASONING, optionsOf, type PlanOptions } from "./request_options.ts";
+import { toError } from "./errors.ts";
+import { FORMS, refusedPart, statedOutputLimit } from "./refusals.ts";
+import { optionsOf, type PlanOptions } from "./request_options.ts";
 import { ResponsesAnswer } from "./responses_answer.ts";
 import { responsesRequest } from "./responses_request.ts";
 
@@ -41,18 +35,12 @@ const MAX_CORRECTIONS = 5;
 /** Minimum of the Responses API; with less room there is no answer. */
 const MIN_OUTPUT_TOKENS = 16;
 
-/** Marks reasoning that the server cannot read, among the refused parameters. */
-const REASONING_ITEMS = "reasoning items";
-
-/** Marks ids of calls that the server does not take, among the refused parameters. */
-const LONG_IDS = "long ids";
-
 /** The backend with the settings of a plan. Imported on first use, because the client is large. */
 export class OpenAIBackend implements Backend {
   readonly #settings: ProviderSettings;
   readonly #options: PlanOptions;
   readonly #uses_chat: boolean;
-  /** Model → parameters that the server refused for it. */
+  /** Model → parameters and forms of messages that the server refused for it. */
   readonly #refused = new Map<string, Set<string>>();
 
   constructor(settings: ProviderSettings, session_id: string) {
@@ -70,12 +58,12 @@ export class OpenAIBackend implements Backend {
 
   toRequest(requested: CallSettings): WireRequest {
     const refused = this.#refusedOf(requested.model);
-    const call = refused.has(LONG_IDS) ? withShortIds(requested) : requested;
+    const call = refused.has(FORMS.long_ids) ? withShortIds(requested) : requested;
     const options = optionsOf(this.#options, call.model, refused);
     const { conversation } = call;
     if (this.#uses_chat) return chatRequest(call, options);
     return responsesRequest(
-      refused.has(REASONING_ITEMS) ? { ...call, conversation: withoutNative(conversation) } : call,
+      refused.has(FORMS.items) ? { ...call, conversation: withoutNative(conversation) } : call,
       options,
     );
   }
@@ -122,17 +110,11 @@ export class OpenAIBackend implements Backend {
     return refused;
   }
 
-  /** Notes the parameter of a body that the server refused; returns false when it is another error. */
+  /** Notes what the server refused of a body; returns false when it is another error. */
   #learn(error: unknown, body: JsonObject, model: string): boolean {
-    const name = refusesReasoning(error, body)
-      ? REASONING_ITEMS
-      : wantsShortIds(error)
-      ? LONG_IDS
-      : wantsReasoning(error)
-      ? MISSING_REASONING
-      : refusedParameter(error, body);
-    if (name !== undefined) this.#refusedOf(model).add(name);
-    return name !== undefined;
+    const part = refusedPart(error, body);
+    if (part !== undefined) this.#refusedOf(model).add(part);
+    return part !== undefined;
   }
 
   async #sendOnce(body: JsonObject, call: CallSettings, io: CallIo): Promise<BackendAnswer> {

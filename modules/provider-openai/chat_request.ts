@@ -12,6 +12,7 @@ import type {
   UserPart,
   WireRequest,
 } from "preamp/provider";
+import { FORMS } from "./refusals.ts";
 import {
   accepts,
   cacheKeyOf,
@@ -20,7 +21,6 @@ import {
   formatOf,
   type FormatRequest,
   functionParameters,
-  MISSING_REASONING,
   namedText,
   nativeType,
   noteOnImage,
@@ -97,6 +97,9 @@ function systemMessage(system: TextPart[], { own_host, traits, marks }: RequestO
   return { role, content };
 }
 
+/** The model's message between results and a question, for servers that need one; it may not be empty. */
+const RECEIVED = "I have the results.";
+
 /** Results must be the first messages after the calls, and contain text only: their images follow them. */
 function userMessages(parts: readonly UserPart[], options: RequestOptions): ChatMessage[] {
   const messages: ChatMessage[] = [];
@@ -105,8 +108,11 @@ function userMessages(parts: readonly UserPart[], options: RequestOptions): Chat
     if (part.type === "tool_result") messages.push(resultMessage(part, content, options));
     else content.push(contentOf(part, options));
   }
-  if (content.length > 0) messages.push({ role: "user", content: plainText(content) ?? content });
-  return messages;
+  if (content.length === 0) return messages;
+  if (messages.length > 0 && options.refused.has(FORMS.user_after_tool)) {
+    messages.push({ role: "assistant", content: RECEIVED });
+  }
+  return [...messages, { role: "user", content: plainText(content) ?? content }];
 }
 
 /** Returns the text of content that is one plain text: some servers accept only that form. */
@@ -182,7 +188,7 @@ function contentOf(part: TextPart | MediaPart, options: RequestOptions): Content
 /**
  * Returns the message of an assistant turn. Reasoning is sent back in the field in which it came, and only
  * where the model made calls: servers such as DeepSeek's need it there, also after later questions, and
- * ignore it elsewhere. Some refuse messages without it, such as those of another provider.
+ * ignore it elsewhere. Some refuse messages without it, such as those of another provider; others refuse it.
  */
 function assistantMessage(
   parts: readonly AssistantPart[],
@@ -191,16 +197,18 @@ function assistantMessage(
 ): ChatMessage {
   const texts: string[] = [];
   const calls: OpenAI.Chat.ChatCompletionMessageToolCall[] = [];
-  const reasoning: JsonObject = refused.has(MISSING_REASONING) ? { reasoning_content: "" } : {};
+  const reasoning: JsonObject = refused.has(FORMS.without_reasoning) ? { reasoning_content: "" } : {};
   for (const part of parts) {
     if (part.type === "text") texts.push(part.text);
     else if (part.type === "tool_call") calls.push(toolCall(part));
-    else if (sendsReasoning) Object.assign(reasoning, reasoningFields(part.block));
+    else if (sendsReasoning && !refused.has(FORMS.reasoning)) {
+      Object.assign(reasoning, reasoningFields(part.block));
+    }
   }
-  const content = texts.length > 0 ? texts.join("\n\n") : null;
+  const is_null = texts.length === 0 && calls.length > 0 && !refused.has(FORMS.null_content);
   return {
     role: "assistant",
-    content: content ?? (calls.length > 0 ? null : ""),
+    content: is_null ? null : texts.join("\n\n"),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
     ...reasoning,
   };

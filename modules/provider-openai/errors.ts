@@ -1,6 +1,4 @@
-/**
- * Reads errors of OpenAI's client, and of servers with its API: as LLMErrors, and for what a server refused.
- */
+/** Reads errors of OpenAI's client, and of servers with its API, as LLMErrors. */
 import { APIConnectionError } from "openai";
 import {
   classifyLLMError,
@@ -109,7 +107,7 @@ function factsOf(error: unknown): ErrorFacts {
 }
 
 /** Maximum characters of a message; a server may repeat the whole request. */
-const MAX_MESSAGE = 2000;
+export const MAX_MESSAGE = 2000;
 
 /** Returns the message of an answer without an error object, often a page of another server. */
 function unstated(message: string, status: unknown): string {
@@ -164,108 +162,12 @@ function shouldRetry(error: unknown, status: number | null): boolean | undefined
   return status === CONFLICT ? true : undefined;
 }
 
-function textOf(value: unknown): string | undefined {
+/** Returns a text that is not empty; undefined for any other value. */
+export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
-
-/** Parameters that are left out when a server refuses them; names of `RequestOptions.refused`. */
-const OPTIONAL: ReadonlySet<string> = new Set(
-  ("temperature top_p stop reasoning_effort reasoning.summary reasoning include tool_choice parallel_tool_calls " +
-    "response_format prompt_cache_key stream stream_options max_tokens max_completion_tokens").split(" "),
-);
 
 /** Returns whether the field `error` of an answer states one: as an object, or as its message alone. */
 export function isStatedError(error: unknown): error is JsonObject | string {
   return isObject(error) || textOf(error) !== undefined;
-}
-
-/** Places in the body of Responses → these names. */
-const PLACES: ReadonlyMap<string, string> = new Map([
-  ["reasoning.effort", "reasoning_effort"],
-  ["text.format", "response_format"],
-]);
-
-const REFUSAL =
-  /unsupported|not supported|does not support|unknown|unrecognized|unexpected|not (?:allowed|permitted|available)|unavailable|extra (?:inputs|fields)|must be verified/i;
-
-/** Returns the error object of a refused request and its message; undefined for other errors. */
-function refusalOf(error: unknown): { stated: JsonObject; message: string } | undefined {
-  if (!isObject(error) || error.status !== 400 && error.status !== 422) return undefined;
-  const stated = isObject(error.error) ? error.error : {};
-  const message = textOf(error.error) ?? textOf(stated.message) ?? JSON.stringify(stated);
-  return { stated, message: message.slice(0, MAX_MESSAGE) };
-}
-
-/** Returns the parameter of a body that a server refused as such, or undefined. */
-export function refusedParameter(error: unknown, body: JsonObject): string | undefined {
-  const refusal = refusalOf(error);
-  if (!refusal) return undefined;
-  const { stated, message } = refusal;
-  const code = typeof stated.code === "string" ? stated.code : "";
-  if (!REFUSAL.test(`${code} ${message}`)) return undefined;
-  const names = typeof stated.param === "string" ? [stated.param] : mentioned(message);
-  return names.filter((name) => isIn(body, name)).map((name) => PLACES.get(name) ?? name)
-    .find((name) => OPTIONAL.has(name));
-}
-
-/** Returns the names in a message: in quotes, or with an underscore. */
-function mentioned(message: string): string[] {
-  return [...message.matchAll(/['"`]([a-z_.]+)['"`]|\b([a-z]+(?:_[a-z]+)+)\b/g)]
-    .map(([, quoted, plain]) => quoted ?? plain ?? "");
-}
-
-function isIn(body: JsonObject, name: string): boolean {
-  let value: unknown = body;
-  for (const key of name.split(".")) {
-    if (!isObject(value) || !Object.hasOwn(value, key)) return false;
-    value = value[key];
-  }
-  return true;
-}
-
-/** What a server says about items of its answers that it does not take back. */
-const REFUSED_ITEM =
-  /encrypted content .{0,80}could not be|without its required following item|items are not persisted/i;
-
-/**
- * Returns whether a server does not take back items of its answers in a body, such as reasoning of another
- * account or model.
- */
-export function refusesReasoning(error: unknown, { input }: JsonObject): boolean {
-  if (!isObject(error) || error.status !== 400 && error.status !== 404) return false;
-  if (!isObject(error.error) || !Array.isArray(input)) return false;
-  const { code, message } = error.error;
-  const isRefusal = code === "invalid_encrypted_content" || REFUSED_ITEM.test(String(message));
-  return isRefusal && input.some((item) => isObject(item) && typeof item.id === "string");
-}
-
-/** Returns whether a server accepts only ids of calls with nine letters and digits (Mistral). */
-export function wantsShortIds(error: unknown): boolean {
-  return /tool call id .{0,200}length of 9\b/is.test(refusalOf(error)?.message ?? "");
-}
-
-/** Returns whether a server refuses messages of the model without their reasoning (DeepSeek, Moonshot). */
-export function wantsReasoning(error: unknown): boolean {
-  return /reasoning_content\W.{0,80}(?:missing|must be passed back)/is.test(refusalOf(error)?.message ?? "");
-}
-
-/**
- * Messages about an answer that may not be as long as requested: its maximum, or window and request (vLLM).
- */
-const OUTPUT_LIMITS: readonly RegExp[] = [
-  /supports at most (\d+) completion tokens/i, // OpenAI
-  /max(?:_completion)?_tokens\W.{0,60}less than or equal to \W?(\d+)/i, // Groq
-  /valid range of max_tokens is \[1, (\d+)\]/i, // DeepSeek
-  /max_tokens.{0,60}is too large.*\(\d+ > (\d+) - (\d+)\)/is, // vLLM
-];
-
-/** Returns the maximum tokens of an answer that a server states, or undefined for other errors. */
-export function statedOutputLimit(error: unknown): number | undefined {
-  const refusal = refusalOf(error);
-  if (!refusal) return undefined;
-  for (const pattern of OUTPUT_LIMITS) {
-    const [, limit, used = "0"] = pattern.exec(refusal.message) ?? [];
-    if (limit !== undefined) return Math.max(0, Number(limit) - Number(used));
-  }
-  return undefined;
 }

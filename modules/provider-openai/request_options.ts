@@ -20,7 +20,7 @@ export interface PlanOptions {
 
 /** What decides about the request of one call, besides the call itself. */
 export interface RequestOptions extends PlanOptions {
-  /** Parameters that the server refused for the model; they are left out. */
+  /** Parameters and forms of messages that the server refused for the model; they are left out. */
   readonly refused: ReadonlySet<string>;
   readonly traits: ModelTraits;
   /** Whether parts mark where the prompt cache may end. */
@@ -28,9 +28,6 @@ export interface RequestOptions extends PlanOptions {
   /** Receives what the request leaves out. */
   readonly degradations: Degradations;
 }
-
-/** Marks messages without reasoning that the server refuses, among the refused parameters. */
-export const MISSING_REASONING = "messages without reasoning";
 
 /** Returns the options of a request to a model. */
 export function optionsOf(plan: PlanOptions, model: string, refused: ReadonlySet<string>): RequestOptions {
