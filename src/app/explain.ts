@@ -4,7 +4,7 @@
  */
 import { placeInAgent } from "./agent_plans.ts";
 import { defaultVariables, schemaOf } from "./plan_configs.ts";
-import type { LazyLoader } from "./lazy_imports.ts";
+import type { LazyLoader } from "./lazy_loader_and_sandbox.ts";
 import { type AuthorisedPlan, displayGrant, effectiveGrantOf } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
 import type { Plans } from "./plan_service.ts";

@@ -10,12 +10,12 @@ import type { Origin, Policy } from "../policy/policy.ts";
 import {
   type EffectiveGrant,
   effectiveGrant,
-  type ExcessPaths,
   type GuestPermissions,
   pathsBeside,
   type RealPath,
   type Resolve,
 } from "../policy/effective_permissions.ts";
+import type { ExcessPaths } from "../policy/refused_permissions.ts";
 import type { ModuleSpec, PermissionKind } from "../sdk/plan.ts";
 import type { PlanTemplate } from "./plan_template.ts";
 

@@ -10,7 +10,7 @@ import {
 } from "./plan_configs.ts";
 import { type AuthorisedPlan, grantOf } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
-import type { LazyLoader, LazySandbox } from "./lazy_imports.ts";
+import type { LazyLoader, LazySandbox } from "./lazy_loader_and_sandbox.ts";
 import { acceptConfigs, located, type ResolvedPlan } from "./plan_finder.ts";
 import { openBuiltin } from "./plan_template.ts";
 import { isOfUrl, UrlModules } from "./remote_modules.ts";

@@ -13,7 +13,7 @@ import type { GuestGrant } from "../sandbox/tiers/worker_tier.ts";
 import type { OpenedGuest } from "../sandbox/guest/guest_module.ts";
 import type { GuestSlots } from "../sandbox/sandbox.ts";
 import type { Policy } from "../policy/policy.ts";
-import { guestLimits, type LazyLoader, type LazySandbox } from "./lazy_imports.ts";
+import { guestLimits, type LazyLoader, type LazySandbox } from "./lazy_loader_and_sandbox.ts";
 
 /** Returns whether a module comes from a URL. */
 export function isOfUrl({ source }: ModuleSpec): boolean {

@@ -1,7 +1,7 @@
 /** Implements `plan vendor`: a plan's modules as bundles for files beside it. Executes nothing. */
 import { createHash } from "node:crypto";
 import { fetchPlan } from "./explain.ts";
-import type { LazyLoader } from "./lazy_imports.ts";
+import type { LazyLoader } from "./lazy_loader_and_sandbox.ts";
 import type { ModuleTable } from "./module_table.ts";
 import type { Plans } from "./plan_service.ts";
 import type { LockedInput, Vendored, VendoredModule, VendorFiles } from "./types.ts";

@@ -1,5 +1,5 @@
 /** The module that a command line names by path or URL. It is loaded with the operator's rights. */
-import { LazyLoader } from "../app/lazy_imports.ts";
+import { LazyLoader } from "../app/lazy_loader_and_sandbox.ts";
 import type { Loader } from "../loader/loader.ts";
 import { displayUrl } from "../loader/module_errors.ts";
 import type { LoadContext, LoadSpec, ModuleGraph } from "../loader/types.ts";

@@ -4,28 +4,22 @@
  */
 import { type Tier, TIERS } from "../plan/check/check_spec.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import { findEnv } from "../plan/env.ts";
-import {
-  askedOf,
-  entryLabel,
-  type FullPermissions,
-  grantPath,
-} from "../plan/permissions/permission_block.ts";
-import { covers } from "../plan/permissions/permission_entry.ts";
+import { askedOf, type FullPermissions } from "../plan/permissions/permission_block.ts";
 import type { Permissions, RunLimits } from "../sdk/contracts.ts";
 import { didYouMean } from "../sdk/findings.ts";
 import { type ErrorCode, type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import { toFrozenObject } from "../sdk/json.ts";
 import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
 import { describe } from "../sdk/value_path.ts";
-import {
-  exceedsParent,
-  type ExcessPaths,
-  excessPermissions,
-  fullPermissions,
-} from "./effective_permissions.ts";
+import { fullPermissions } from "./effective_permissions.ts";
 import { combineLimits } from "./limits.ts";
 import { type Origin, type Policy, trustOf } from "./policy.ts";
+import {
+  endpointReasons,
+  exceedsParent,
+  type ExcessPaths,
+  permissionReasons,
+} from "./refused_permissions.ts";
 import { isTrustedInline, sourceProblem, sourceRules } from "./source_rules.ts";
 
 export interface AuthoriseOptions {
@@ -98,7 +92,7 @@ export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Gr
     if (max) {
       const excess = allowed.has(asked) ? [] : permissionReasons(spec, plan, max, options.paths);
       if (excess.length === 0) allowed.add(asked);
-      reasons.push(...excess);
+      reasons.push(...excess.map(refused));
       reasons.push(...endpointReasons(spec, max).map(refused));
     }
     tiers[spec.path] = typeof tier === "string" ? tier : "inline";
@@ -220,80 +214,6 @@ function urlTier(
     message: `${message}: ${answer.reason}`,
     hint: "the operator can add what is missing (GET /readyz lists it); built-in modules need no tier",
   };
-}
-
-function permissionReasons(
-  spec: ModuleSpec,
-  plan: MountPlan,
-  max: FullPermissions,
-  paths: ExcessPaths | undefined,
-): Reason[] {
-  return excessPermissions(askedOf(spec, plan), max, paths).map((entry) => {
-    const { permission } = entry;
-    const allowed = max[permission];
-    const most = Array.isArray(allowed) && allowed.length > 0 ? allowed.map(describe).join(", ") : "nothing";
-    return refused({
-      path: `${grantPath(spec, plan)}.${permission}`,
-      message: `Cannot grant ${
-        entryLabel(entry)
-      } to module "${spec.module}": the policy allows ${most} for ${permission}`,
-      hint: permission === "run" || permission === "ffi"
-        ? "leave it out: a plan in a request never gets run or ffi"
-        : "ask for less, or have the operator raise permissions.max",
-    });
-  });
-}
-
-/** Upstream's protected endpoint settings (PROTECTED_CONFIG_KEYS). */
-const ENDPOINTS = ["base_url", "api_base", "endpoint", "azure_endpoint", "host", "proxy"] as const;
-
-/**
- * Returns reasons to refuse the endpoints in the config of a caller's provider. The server's own keys are
- * sent only to the vendors' hosts or where an operator's plan points. A caller that changes the endpoint must
- * bring its own key, and the policy must allow the host.
- */
-function endpointReasons(
-  { module, type, path: place, config }: ModuleSpec,
-  max: FullPermissions,
-): ErrorDetail[] {
-  if (type !== "provider" && !module.startsWith("provider-")) return []; // any list can mount a provider
-  const { api_key } = config;
-  const has_key = typeof api_key === "string" && api_key !== "" && findEnv(api_key).length === 0;
-  const reasons: ErrorDetail[] = [];
-  for (const key of ENDPOINTS) {
-    const value = config[key];
-    if (value === undefined || value === null) continue;
-    const path = `${place}.config.${key}`;
-    const host = typeof value === "string" && findEnv(value).length === 0 ? hostOf(value) : undefined;
-    if (host === undefined) {
-      const message = `Cannot use ${key}: must be a URL without variables`;
-      reasons.push({ path, message, hint: "write https://host/path" });
-    } else if (!mayReach(host, max.net)) {
-      const message = `Cannot reach ${
-        describe(host)
-      } from a caller's plan: the policy's permissions.max.net does not list it`;
-      reasons.push({ path, message, hint: "leave it out to use the vendor's own host" });
-    }
-    if (!has_key) {
-      const message =
-        `Cannot use ${key} without a key of your own: the server's key is sent to the vendor's host only`;
-      reasons.push({ path, message, hint: "add api_key to the same config" });
-    }
-  }
-  return reasons;
-}
-
-/** Returns `host:port` of a URL or of a host; undefined for other text. */
-function hostOf(value: string): string | undefined {
-  const url = URL.parse(value.includes("://") ? value : `https://${value}`);
-  if (url?.protocol !== "https:" && url?.protocol !== "http:" || url.username || url.password) {
-    return undefined;
-  }
-  return `${url.hostname}:${url.port || (url.protocol === "http:" ? "80" : "443")}`;
-}
-
-function mayReach(host: string, net: FullPermissions["net"]): boolean {
-  return typeof net === "boolean" ? net : net.some((entry) => covers("net", entry, host));
 }
 
 /**

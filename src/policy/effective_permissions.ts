@@ -3,12 +3,8 @@
  * queried grant nothing. Pure: file system and process are arguments.
  */
 import {
-  blockOf,
   type DroppedEntry,
-  entriesOf,
-  entryLabel,
   type FullPermissions,
-  type GrantEntry,
   noPermissions,
 } from "../plan/permissions/permission_block.ts";
 import {
@@ -23,7 +19,6 @@ import {
   pathText,
 } from "../plan/permissions/permission_entry.ts";
 import type { Permissions } from "../sdk/contracts.ts";
-import type { ErrorDetail } from "../sdk/errors.ts";
 import { PERMISSION_KINDS, type PermissionKind } from "../sdk/plan.ts";
 
 /**
@@ -103,11 +98,13 @@ function piecesOf(
   return pieces;
 }
 
-function givenBy(value: boolean | string[] | undefined): (string | true)[] {
+/** Returns the entries of a permission, `true` for all of it. */
+export function givenBy(value: boolean | string[] | undefined): (string | true)[] {
   return value === true ? [true] : Array.isArray(value) ? value : [];
 }
 
-function readEntry(
+/** Returns an entry with its path resolved; undefined if it cannot be read. */
+export function readEntry(
   permission: PermissionKind,
   written: string | true,
   resolve: Resolve,
@@ -117,7 +114,8 @@ function readEntry(
   return entry?.kind === "path" ? resolve(entry) : entry;
 }
 
-function readable(
+/** Returns the entries of a permission that can be read, with their paths resolved. */
+export function readable(
   permission: PermissionKind,
   value: boolean | string[] | undefined,
   resolve: Resolve,
@@ -130,7 +128,8 @@ function meetAny(a: Entry | "all", b: Entry | "all"): Entry | "all" | undefined 
   return b === "all" ? a : meet(a, b);
 }
 
-function holdsAny(broad: Entry | "all", narrow: Entry | "all"): boolean {
+/** Returns whether one entry includes another entirely. */
+export function holdsAny(broad: Entry | "all", narrow: Entry | "all"): boolean {
   return broad === "all" || narrow !== "all" && holdsEntry(broad, narrow);
 }
 
@@ -151,71 +150,6 @@ export function fullPermissions(permissions: Permissions | undefined): FullPermi
   return structuredClone({ ...noPermissions(), ...permissions });
 }
 
-/** The grants of a plan's modules by their paths in the plan. */
-interface PlanGrants {
-  readonly permissions: Readonly<Record<string, FullPermissions>>;
-}
-
-/** Resolvers of the paths of two blocks. Default: as written. */
-export interface ExcessPaths {
-  asked?: Resolve;
-  max?: Resolve;
-}
-
-/** Returns the entries of `asked` that no single entry of `max` includes entirely. */
-export function excessPermissions(
-  asked: Permissions | undefined,
-  max: Permissions,
-  { asked: resolve = asWritten, max: resolveMax = asWritten }: ExcessPaths = {},
-): GrantEntry[] {
-  return PERMISSION_KINDS.flatMap((permission) => {
-    const wanted = givenBy(asked?.[permission]);
-    if (wanted.length === 0 || max[permission] === true) return [];
-    const most = readable(permission, max[permission], resolveMax);
-    return wanted.filter((written) => {
-      const entry = readEntry(permission, written, resolve);
-      return entry === undefined || !most.some((allowed) => holdsAny(allowed, entry));
-    }).map((entry) => ({ permission, entry }));
-  });
-}
-
-/** Returns the union of a plan's grants, including the default of tools. */
-export function grantedAnywhere({ permissions }: PlanGrants): FullPermissions {
-  const all = noPermissions();
-  for (const block of Object.values(permissions)) {
-    for (const name of PERMISSION_KINDS) all[name] = joined(all[name], block[name]);
-  }
-  return all;
-}
-
-function joined(a: boolean | string[], b: boolean | string[]): boolean | string[] {
-  if (a === true || b === true) return true;
-  const entries = new Set([a, b].flatMap((block) => Array.isArray(block) ? block : []));
-  return entries.size === 0 && a === false ? false : [...entries];
-}
-
-/**
- * Returns reasons for each grant of a child that no module of the parent has. Tiers and limits need no
- * comparison, because `authorise` applies the same rules to both.
- *
- * @param resolve Resolves the paths of both. Default: paths are compared as written.
- */
-export function exceedsParent(child: PlanGrants, parent: PlanGrants, resolve = asWritten): ErrorDetail[] {
-  const most = grantedAnywhere(parent);
-  const keyOf = ({ permission, entry }: GrantEntry) => JSON.stringify([permission, entry]);
-  const known = new Set(entriesOf(most).map(keyOf));
-  // perf: inherited entries are not parsed and compared with all others
-  const newIn = (block: FullPermissions) =>
-    blockOf(entriesOf(block).filter((entry) => !known.has(keyOf(entry))));
-  return Object.entries(child.permissions).flatMap(([path, permissions]) =>
-    excessPermissions(newIn(permissions), most, { asked: resolve, max: resolve }).map((entry) => ({
-      path: `${path}.permissions.${entry.permission}`,
-      message: `Cannot grant ${entryLabel(entry)} to a sub-agent: no module of the parent plan has it`,
-      hint: "grant it to a module of the plan too, or leave it out",
-    }))
-  );
-}
-
 /** Returns the absolute real path; undefined if it cannot be determined. */
 export type Resolve = (path: FilePath) => FilePath | undefined;
 
@@ -225,7 +159,8 @@ export type Resolve = (path: FilePath) => FilePath | undefined;
  */
 export type RealPath = (path: string) => string | undefined;
 
-const asWritten: Resolve = (path) => path;
+/** Compares paths as they are written. */
+export const asWritten: Resolve = (path) => path;
 
 /**
  * Returns a function that resolves paths relative to `folder`, an absolute path. For a path that does not

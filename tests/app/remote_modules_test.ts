@@ -1,5 +1,5 @@
 /** Tests that all modules of a plan are fetched before any of them runs. */
-import { LazyLoader, LazySandbox } from "../../src/app/lazy_imports.ts";
+import { LazyLoader, LazySandbox } from "../../src/app/lazy_loader_and_sandbox.ts";
 import { UrlModules } from "../../src/app/remote_modules.ts";
 import type { Loader } from "../../src/loader/loader.ts";
 import type { LoadContext, ModuleBundle } from "../../src/loader/types.ts";

@@ -6,7 +6,7 @@ import { PERMISSION_KINDS } from "../../src/sdk/plan.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
 import { authorise, authoriseWithin } from "../../src/policy/authorise.ts";
 import { defaultPolicy } from "../../src/policy/settings.ts";
-import { excessPermissions, grantedAnywhere } from "../../src/policy/effective_permissions.ts";
+import { excessPermissions, grantedAnywhere } from "../../src/policy/refused_permissions.ts";
 import { errorCode } from "../../src/sdk/errors.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { BUILTINS } from "../support/policies.ts";

@@ -6,12 +6,8 @@ import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { PERMISSION_KINDS, type PermissionKind } from "../../src/sdk/plan.ts";
 import { type DroppedEntry, noPermissions } from "../../src/plan/permissions/permission_block.ts";
 import { entryText } from "../../src/plan/permissions/permission_entry.ts";
-import {
-  effectiveGrant,
-  excessPermissions,
-  type GrantCheck,
-  pathsBeside,
-} from "../../src/policy/effective_permissions.ts";
+import { effectiveGrant, type GrantCheck, pathsBeside } from "../../src/policy/effective_permissions.ts";
+import { excessPermissions } from "../../src/policy/refused_permissions.ts";
 import type { Permissions } from "../../src/sdk/contracts.ts";
 import { assert, assertEquals } from "../assert.ts";
 import fc from "fast-check";

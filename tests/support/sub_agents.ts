@@ -1,5 +1,5 @@
 /** Runs with sub-agents for tests: real plans and policy, a clock that stands still, replaceable modules. */
-import { LazyLoader, LazySandbox } from "../../src/app/lazy_imports.ts";
+import { LazyLoader, LazySandbox } from "../../src/app/lazy_loader_and_sandbox.ts";
 import { SourceOverrides } from "../../src/app/source_overrides.ts";
 import { createModuleTable } from "../../src/app/module_table.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";

@@ -11,7 +11,7 @@ import type { Run, RunHandle, RunInput, Warning } from "../../runs/types.ts";
 import { consoleMethods } from "../../sdk/console.ts";
 import { errorCode, errorMessage, type PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import { AnswerWriter } from "../answer.ts";
+import { AnswerWriter } from "../terminal/answer_writer.ts";
 import { type Arguments, formatFlags, formatOf } from "../arguments.ts";
 import { type Commands, TERMINAL } from "../commands.ts";
 import { DocumentFailure, EXIT, exitOfStatus } from "../errors.ts";

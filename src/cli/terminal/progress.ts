@@ -5,7 +5,7 @@
 import type { Entry } from "../../kernel/host.ts";
 import { isObject } from "../../sdk/json.ts";
 import { sumCostUsd } from "../../sdk/money.ts";
-import type { OpenLine } from "../answer.ts";
+import type { OpenLine } from "./answer_writer.ts";
 import { cutToWidth, styleOf } from "./format.ts";
 import type { Output } from "./io.ts";
 import { callKey, dollars, duration, formatValue, indentOf, ProgressLines } from "./progress_lines.ts";

@@ -5,7 +5,7 @@
  */
 import { admitInjections, afterApproval, injectedMessage } from "../../sdk/hook_actions.ts";
 import type { Emission, Injection } from "../../sdk/types.ts";
-import { type ApprovalSubject, askForApproval } from "./approvals.ts";
+import { type ApprovalSubject, askForApproval } from "./ask_for_approval.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { GateSubject, TurnTracker } from "../session/turn_tracker.ts";

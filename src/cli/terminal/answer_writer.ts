@@ -1,7 +1,7 @@
 /** Writes the answer of a run to stdout while the model writes it. Progress and questions go to stderr. */
-import type { Entry } from "../kernel/host.ts";
-import { escapeUnprintable } from "../text/escape.ts";
-import type { Output } from "./terminal/io.ts";
+import type { Entry } from "../../kernel/host.ts";
+import { escapeUnprintable } from "../../text/escape.ts";
+import type { Output } from "./io.ts";
 
 /** Text between two text blocks of one response, as in the run's `output_text`. */
 const BLOCK_SEPARATOR = "\n\n";

@@ -1,5 +1,5 @@
 /** The loader is not imported until a plan names a URL. */
-import { LazyLoader, LazySandbox } from "../../src/app/lazy_imports.ts";
+import { LazyLoader, LazySandbox } from "../../src/app/lazy_loader_and_sandbox.ts";
 import { createModuleTable } from "../../src/app/module_table.ts";
 import { NamedPlans } from "../../src/app/named_plans.ts";
 import { Plans } from "../../src/app/plan_service.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { assertEquals } from "../../assert.ts";
-import { sseFrame, sseRetry } from "../../../src/server/streaming/sse.ts";
+import { sseFrame, sseRetry } from "../../../src/server/streaming/sse_format.ts";
 
 /** Parses SSE text as specified by WHATWG HTML §9.2.6. */
 function parse(text: string): { id: string; event: string; data: string }[] {

@@ -2,9 +2,9 @@
 import type { Entry } from "../../kernel/host.ts";
 import type { Caller } from "../../runs/types.ts";
 import { type Answer, API_HEADERS } from "../answers.ts";
-import { entryStream } from "./log_stream.ts";
+import { entryStream } from "./entry_stream.ts";
 import type { RequestContext } from "../context.ts";
-import { SSE_PING, sseFrame, sseRetry } from "./sse.ts";
+import { SSE_PING, sseFrame, sseRetry } from "./sse_format.ts";
 
 /** Media type of a streamed log. */
 export type StreamType = "text/event-stream" | "application/x-ndjson";

@@ -1,9 +1,9 @@
-import { AnswerWriter } from "../../src/cli/answer.ts";
-import { createProgress } from "../../src/cli/terminal/progress.ts";
-import type { Entry } from "../../src/kernel/host.ts";
-import type { JsonObject } from "../../src/sdk/json.ts";
-import { assertEquals } from "../assert.ts";
-import { fakeIo } from "../support/io.ts";
+import { AnswerWriter } from "../../../src/cli/terminal/answer_writer.ts";
+import { createProgress } from "../../../src/cli/terminal/progress.ts";
+import type { Entry } from "../../../src/kernel/host.ts";
+import type { JsonObject } from "../../../src/sdk/json.ts";
+import { assertEquals } from "../../assert.ts";
+import { fakeIo } from "../../support/io.ts";
 
 function entry(event: string, data: JsonObject, parent_id?: string): Entry {
   const common = { seq: 1, event, ts: "2026-01-01T00:00:00.000Z", run_id: "run_1", session_id: "ses_1" };

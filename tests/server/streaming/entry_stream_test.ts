@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
-import { entryStream, type EntryStreamOptions } from "../../../src/server/streaming/log_stream.ts";
+import { entryStream, type EntryStreamOptions } from "../../../src/server/streaming/entry_stream.ts";
 import { FakeClock, turn } from "../../../src/sdk/testing/clocks.ts";
 
 function streamOf(pages: readonly (readonly string[])[], options: Partial<EntryStreamOptions<string>> = {}) {
