@@ -78,6 +78,11 @@ export class StepAbort {
   /** perf: few wait at a time, and a Set allocates a new table with every other deletion. */
   readonly #waiting: ((reason: unknown) => void)[] = [];
 
+  /** Whether something waits that the abort would end. */
+  get is_waited_for(): boolean {
+    return this.#ended === null && this.#waiting.length > 0;
+  }
+
   /** Aborts when the step must end. */
   get signal(): AbortSignal {
     return this.#controller.signal;

@@ -141,7 +141,7 @@ export class ContextGuard {
 
   async #addOther(plain: Message): Promise<void> {
     if (plain.role === "assistant") {
-      const reported = this.#session.loop_steps.emitResponse();
+      const reported = this.#session.loop_steps.emitResponses();
       if (reported) await reported;
     }
     if (this.#calls.any) {

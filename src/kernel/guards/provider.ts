@@ -192,7 +192,7 @@ export class ProviderGuard {
       noteLimit(turn, error);
       if (!is_for_loop) throw error;
       if (response.usage.cost_usd === null) this.#session.host.warn("price_unknown", errorMessage(error));
-      await this.#session.loop_steps.emitResponse(); // the loop receives only the error
+      await this.#session.loop_steps.emitResponses(); // the loop receives only the error
       throw error;
     }
     return response;
@@ -204,9 +204,8 @@ export class ProviderGuard {
     const { usage } = response;
     turn.answered++;
     turn.response = response;
-    turn.response_usage = usage;
     session.last_usage = { answer: (session.last_usage?.answer ?? 0) + 1, input_tokens: sentTokens(usage) };
-    turn.unreported_response = this.#name;
+    turn.unreported.push({ provider: this.#name, response, usage });
     turn.expect(response.tool_calls ?? NO_CALLS);
   }
 

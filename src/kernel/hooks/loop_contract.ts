@@ -56,18 +56,24 @@ export class LoopContract implements LoopSteps {
     return this.#session.beginTurn(event);
   }
 
-  /** Reports the last answer and its calls if the loop did not; adds results for the calls without one. */
+  /** Reports the answers and their calls that the loop did not; adds results for the calls without one. */
   async settleAnswer(turn: Turn): Promise<void> {
-    await this.emitResponse();
+    await this.emitResponses();
     for (const call of turn.calls) if (isUnreported(call)) await this.#emitResult(call);
     await this.#mounts.turn_context?.closeCalls();
   }
 
-  /** Emits `provider:response` for the last answer if the loop did not. */
-  emitResponse(): Promise<unknown> | void {
-    const { turn, hooks } = this.#session;
-    if (turn === null || turn.unreported_response === null) return;
-    return hooks.emit("provider:response", { response: toPlain(turn.response) });
+  /** Emits `provider:response` for each answer that the loop did not report. */
+  emitResponses(): Promise<unknown> | void {
+    const { turn } = this.#session;
+    if (turn !== null && turn.unreported.length > 0) return this.#emitResponses(turn);
+  }
+
+  async #emitResponses({ unreported }: Turn): Promise<void> {
+    while (unreported.length > 0) { // each emission removes its answer
+      const { usage, response } = unreported[0]!; // not empty
+      await this.#session.hooks.emit("provider:response", { usage, response: toPlain(response) });
+    }
   }
 
   async #emitResult({ id, name, input, settled }: CallRecord): Promise<void> {
@@ -84,7 +90,7 @@ export class LoopContract implements LoopSteps {
   /** Emits and processes `tool:pre` of a call if the loop did not. */
   async gateCall(call: CallRecord): Promise<void> {
     if (call.pre === null) {
-      if (call.is_requested) await this.emitResponse();
+      if (call.is_requested) await this.emitResponses();
       const { id, name, requested_input: tool_input } = call;
       await this.#session.hooks.emit("tool:pre", { tool_name: name, tool_call_id: id, tool_input });
     }
@@ -108,7 +114,7 @@ export class LoopContract implements LoopSteps {
    * if the loop skipped them. Returns nothing for a loop that skipped no step.
    */
   beforeCall(turn: Turn, provider: string): Promise<void> | void {
-    const is_ready = turn.unreported_response === null && !turn.calls.some(isUnreported) &&
+    const is_ready = turn.unreported.length === 0 && !turn.calls.some(isUnreported) &&
       this.#mounts.turn_context?.has_open_calls !== true &&
       turn.started && turn.prompt_submitted && turn.prompt_gate?.processed !== false &&
       turn.request_gate?.processed === true && !turn.requests_by_kernel;

@@ -106,6 +106,7 @@ async function callLoop(turn: Turn, parts: TurnDeps, resume: boolean): Promise<R
 async function finishTurn(turn: Turn, parts: TurnDeps, returned: Returned): Promise<Outcome> {
   const { session, contract } = parts;
   const { hooks } = session;
+  if (session.step.is_waited_for) await session.endCalls(turn);
   await session.beginTurn();
   await contract.settleAnswer(turn);
   const outcome = outcomeOf(session, turn, returned);

@@ -252,7 +252,7 @@ export class Session {
     }
     this.#executed = true;
     this.#parts.actions.resetTurn();
-    const disarm = session.armStep();
+    session.armStep();
     session.run_limits.start();
     try {
       if (!this.#announced) await this.#announce();
@@ -265,7 +265,7 @@ export class Session {
     } finally {
       session.turn = null;
       this.mounts.turn_context = null;
-      disarm();
+      session.disarmStep();
       session.run_limits.stop();
     }
   }

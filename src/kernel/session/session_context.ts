@@ -1,5 +1,5 @@
 /** What all parts of one session share: its state, appending entries to the log, cancelling the turn. */
-import { errorMessage } from "../../sdk/errors.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { eventsWith } from "../../sdk/event_table.ts";
 import { type JsonObject, toOwnObject } from "../../sdk/json.ts";
 import type { CancellationToken, Emission, HookRegistry, MountPlan } from "../../sdk/types.ts";
@@ -72,16 +72,34 @@ export class SessionContext {
   }
 
   #step: StepAbort | null = null;
+  #disarm: (() => void) | null = null;
 
-  /** Starts the steps of a turn; returns a function that removes its listeners. */
-  armStep(): () => void {
+  /** Starts the steps of a turn, until {@link disarmStep}. */
+  armStep(): void {
     const step = this.#step = new StepAbort();
     const ignore = onAbort(this.cancellation.signal, () => step.abort(cancelledError()));
     this.run_limits.addStep(step);
-    return () => {
+    this.#disarm = () => {
       ignore();
       this.run_limits.removeStep(step);
     };
+  }
+
+  disarmStep(): void {
+    this.#disarm?.();
+    this.#disarm = null;
+  }
+
+  /**
+   * Ends the calls that the loop left running when it returned. The handlers of the turn's last events have a
+   * step of their own.
+   */
+  async endCalls(turn: Turn): Promise<void> {
+    const { step } = this;
+    this.disarmStep();
+    this.armStep();
+    step.abort(new PreampError("interrupted", "The turn ended before the call"));
+    for (const { deadline } of turn.calls) await deadline?.stopped;
   }
 
   /** Cancels the turn; emits `cancel:requested` at the first request only. */

@@ -5,8 +5,10 @@
 import { toFrozenObject } from "../../sdk/json.ts";
 import type { ChatResponse, Emission, JsonObject, Prompt, ToolResult, Usage } from "../../sdk/types.ts";
 
-/** A clock that can be paused, such as the deadline of a call that waits for a sub-agent. */
-export interface Pausable {
+/** The deadline of a running call. Its clock can be paused while the call waits for a sub-agent. */
+export interface RunningCall {
+  /** Resolves when the call has ended. */
+  readonly stopped: Promise<void>;
   /** Stops the clock until the returned function is called. */
   pause(): () => void;
 }
@@ -41,7 +43,7 @@ export interface CallRecord {
   /** Whether `tool:post` or `tool:error` was emitted for it. */
   reported: boolean;
   /** Deadline of the call while it runs. */
-  deadline: Pausable | null;
+  deadline: RunningCall | null;
 }
 
 /**
@@ -49,6 +51,14 @@ export interface CallRecord {
  * `redacted`: the stored input was redacted.
  */
 export type RecoveredCall = { result: ToolResult } | { error: Error } | "lost" | "redacted";
+
+/** An answer to a provider call of the loop. */
+export interface UnreportedAnswer {
+  /** Name of the provider. */
+  readonly provider: string;
+  readonly response: ChatResponse;
+  readonly usage: Usage;
+}
 
 /** An emission at which hooks may stop the turn, and whether their verdict was applied. */
 export interface Gate {
@@ -61,8 +71,8 @@ export interface Gate {
 export interface LoopSteps {
   /** Before a model call: emits missing events, adds missing tool results, and decides both gates. */
   beforeCall(turn: Turn, provider: string): Promise<void> | void;
-  /** Emits `provider:response` for an answer that was not reported yet. */
-  emitResponse(): Promise<unknown> | void;
+  /** Emits `provider:response` for each answer that was not reported yet. */
+  emitResponses(): Promise<unknown> | void;
   /** Emits and processes the `tool:pre` of a call; resolves once the gate is decided. */
   gateCall(call: CallRecord): Promise<void>;
   /** Returns the text of the result for a call that has no result. */
@@ -103,9 +113,8 @@ export class Turn {
   answered = 0;
   /** The last answer of a provider; null before the first. */
   response: ChatResponse | null = null;
-  response_usage: Usage | null = null;
-  /** Name of the provider whose answer has no `provider:response` yet. */
-  unreported_response: string | null = null;
+  /** Answers that have no `provider:response` yet, oldest first: several when the loop calls models at once. */
+  unreported: UnreportedAnswer[] = [];
   /** Data of `provider:response` for calls that were not made by the loop. */
   readonly inner_responses = new WeakSet<JsonObject>();
   /** Error of the last provider call that failed. */
@@ -125,9 +134,12 @@ export class Turn {
     return this.prompt_denied ?? this.request_denied;
   }
 
-  /** Replaces the calls by those of a new answer. */
+  /** Replaces the calls by those of a new answer; keeps those that run or were not reported yet. */
   expect(calls: readonly { id: string; name: string; arguments: JsonObject }[]): void {
-    this.calls = calls.map((call) => createCall(call.id, call.name, call.arguments, true));
+    const open = this.calls.filter(({ started, reported, gate }) =>
+      started && !reported && gate !== "denied"
+    );
+    this.calls = [...open, ...calls.map((call) => createCall(call.id, call.name, call.arguments, true))];
     this.recovered = null; // a model may give the calls of each answer the same ids
   }
 

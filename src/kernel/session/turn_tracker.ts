@@ -7,6 +7,7 @@ import { eventsWith } from "../../sdk/event_table.ts";
 import { isNoop } from "../../sdk/hook_chain.ts";
 import { isObject, toFrozenObject, toPlain } from "../../sdk/json.ts";
 import { usageOfFailure } from "../../sdk/llm_errors.ts";
+import { Usage } from "../../sdk/messages.ts";
 import type { ApprovalQuestion, Emission, JsonObject, Tool } from "../../sdk/types.ts";
 import type { SessionContext } from "./session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
@@ -93,13 +94,10 @@ export class TurnTracker {
         if (data.max_reached === true) turn.max_reached = true;
         return data;
       case "provider:response":
-        return completeResponse(turn, data);
-      case "provider:error": {
-        turn.unreported_response = null;
-        const usage = usageOfFailure(data);
-        if (usage) this.#session.run_limits.countPart(usage);
-        return data;
-      }
+        if (turn.inner_responses.has(data)) return data;
+        return turn.response === null ? this.#countOwn(data) : completeResponse(turn, data);
+      case "provider:error":
+        return this.#countOwn(data);
       case "tool:pre":
         return this.#completePre(turn, data);
       case "tool:post":
@@ -108,6 +106,17 @@ export class TurnTracker {
       default:
         return data;
     }
+  }
+
+  /**
+   * Counts the usage that a loop states: of a part of an answer, or of an answer that no mounted provider
+   * gave.
+   */
+  #countOwn(data: JsonObject): JsonObject {
+    if ((data.usage ?? null) === null) return data;
+    const usage = usageOfFailure(data) ?? Usage({});
+    this.#session.run_limits.countPart(usage);
+    return { ...data, usage };
   }
 
   #completePre(turn: Turn, data: JsonObject): JsonObject {
@@ -208,20 +217,16 @@ function nextIteration(turn: Turn, data: JsonObject): number {
 
 /** Sets the usage that the guard measured, and drops the event of an answer that was reported already. */
 function completeResponse(turn: Turn, data: JsonObject): JsonObject | null {
-  const { response, unreported_response, response_usage } = turn;
-  if (response === null || turn.inner_responses.has(data)) return data;
-  if (unreported_response === null) return null;
-  turn.unreported_response = null;
-  if (
-    data.provider === unreported_response && data.usage === response_usage && data.tool_calls !== undefined
-  ) {
-    return data;
-  }
+  const index = turn.unreported.findIndex(({ usage }) => usage === data.usage);
+  const [answer] = turn.unreported.splice(Math.max(0, index), 1); // a copy of the usage: the oldest answer
+  if (answer === undefined) return null;
+  const { provider, usage, response } = answer;
+  if (data.provider === provider && data.usage === usage && data.tool_calls !== undefined) return data;
   return {
     ...data,
-    provider: unreported_response,
+    provider,
     iteration: data.iteration ?? turn.iteration,
-    usage: response_usage,
+    usage,
     tool_calls: data.tool_calls ?? (response.tool_calls?.length ?? 0) > 0,
   };
 }
