@@ -78,6 +78,10 @@ export class StepAbort {
   /** perf: few wait at a time, and a Set allocates a new table with every other deletion. */
   readonly #waiting: ((reason: unknown) => void)[] = [];
 
+  get is_ended(): boolean {
+    return this.#ended !== null;
+  }
+
   /** Whether something waits that the abort would end. */
   get is_waited_for(): boolean {
     return this.#ended === null && this.#waiting.length > 0;

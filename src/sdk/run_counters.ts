@@ -49,6 +49,7 @@ export function count(
       if (isObject(data.usage)) countUsage(counters, data.usage);
       break;
     case "provider:error": // after a part of the answer
+    case "provider:retry":
       if (isObject(data.usage)) countUsage(counters, data.usage);
       break;
     case "tool:post":

@@ -96,6 +96,7 @@ class RunMetrics {
         this.#runs.metrics.record("preamp_model_retries_total", {
           provider: this.#runs.provider.value(data.provider),
         });
+        if (isObject(data.usage)) this.#readUsage(data.provider, data.usage);
         break;
       case "tool:pre":
         this.#started.set(callKey(entry), entry.ts);

@@ -1,8 +1,8 @@
 /** Model calls that break off after a part of their answer: what counts for the run's limits. */
-import { LLMError, type RunLimits } from "preamp";
+import { LLMError, type Orchestrator, type Provider, type RunLimits, type Usage } from "preamp";
 import { MockProvider } from "preamp/testing";
-import { assertEquals } from "../assert.ts";
-import { calls, kit, tool, until } from "../support/sessions.ts";
+import { assertEquals, assertRejects } from "../assert.ts";
+import { calls, kit, nextTurn, tool, until } from "../support/sessions.ts";
 
 const PART = { input_tokens: 15_000, output_tokens: 0, total_tokens: 15_000, cost_usd: "0.01" };
 const broken = () => ({ error: new LLMError("ProviderUnavailableError", "It broke", { usage: PART }) });
@@ -28,7 +28,7 @@ Deno.test("a call of the loop that breaks off counts with the usage in its provi
   assertEquals((await runWithFallback({}))[0], "completed");
 });
 
-Deno.test("a call that breaks off does not count when no entry of the log has its usage", async () => {
+Deno.test("a call that breaks off counts with its provider:retry, or the one of a module with an inner provider:error", async () => {
   const request = { messages: [{ role: "user" as const, content: "safe?" }] };
   const by_hook = kit({
     limits: { max_total_tokens: 14_000 },
@@ -47,14 +47,97 @@ Deno.test("a call that breaks off does not count when no entry of the log has it
     loop: { max_retries: 1 },
     providers: [new MockProvider({ responses: [broken(), "done"] })],
   });
-  for (const { run, entries, clock } of [by_hook, by_retry]) {
+  for (
+    const [{ run, of, entries, clock }, event] of [[by_hook, "provider:error"], [
+      by_retry,
+      "provider:retry",
+    ]] as const
+  ) {
     const running = run();
-    await until(() => entries.some(({ event }) => event === "provider:retry" || event === "tool:pre"));
+    await until(() => entries.some((entry) => entry.event === event));
     await clock.advance(60_000);
-    const { status, output_text } = await running;
-    assertEquals([status, output_text], ["completed", "done"]);
-    assertEquals(entries.some(({ event }) => event === "provider:error"), false);
+    assertEquals((await running).stop_reason, "limit:max_total_tokens");
+    const data = of(event).map(({ data: { inner, usage } }) => [inner, usage]);
+    assertEquals(data, [[event === "provider:error" ? true : undefined, PART]]);
   }
+});
+
+/** Streams one text and waits for its caller, who aborts the call. */
+function endless(text: string): MockProvider {
+  const provider = new MockProvider();
+  provider.complete = (_request, { onDelta } = {}) => {
+    onDelta?.({ block_index: 0, block_type: "text", delta: text });
+    return new Promise(() => {});
+  };
+  return provider;
+}
+
+/** Makes a call and aborts it. */
+async function abortCall(provider: Provider): Promise<void> {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const request = { messages: [{ role: "user" as const, content: "tell me" }] };
+  const call = provider.complete(request, { signal, onDelta: () => {} });
+  nextTurn().then(() => controller.abort());
+  await assertRejects(() => call);
+}
+
+Deno.test("a call that its caller aborts counts with estimated tokens: of the loop, or of a tool", async () => {
+  const text = "word ".repeat(2_000);
+  const loop: Orchestrator = {
+    async execute(_prompt, _context, { mock }) {
+      for (let count = 0; count < 9; count++) await abortCall(mock!);
+      return "done";
+    },
+  };
+  const by_loop = kit({
+    limits: { max_total_tokens: 9_000 },
+    providers: [endless(text)],
+    orchestrator: async (coordinator) => await coordinator.mount("orchestrator", loop),
+  });
+  const by_tool = kit({
+    limits: { max_total_tokens: 9_000 },
+    providers: [[calls(["t"]), "done"], async (coordinator) => {
+      await coordinator.mount("providers", Object.assign(endless(text), { name: "endless" }));
+    }],
+    tools: [async (coordinator) => {
+      const work = tool("t", async () => {
+        for (let count = 0; count < 9; count++) await abortCall(coordinator.providers.endless!);
+        return "done";
+      });
+      await coordinator.mount("tools", work);
+    }],
+  });
+  for (const { run, data } of [by_loop, by_tool]) {
+    assertEquals((await run()).stop_reason, "limit:max_total_tokens");
+    const tokens = data("provider:error").map(({ usage }) => (usage as Usage).total_tokens);
+    assertEquals([tokens.length < 5, tokens.every((count) => count > 1_000)], [true, true]);
+  }
+});
+
+Deno.test("a provider that passes a call on has one answer for it: further calls count on their own", async () => {
+  const usage = { input_tokens: 100, output_tokens: 10, total_tokens: 110, cost_usd: "0.25" };
+  const real = new MockProvider({
+    name: "real",
+    responses: [{ text: "one", usage }, { text: "two", usage }],
+  });
+  const { run, data } = kit({
+    providers: [(coordinator) => coordinator.mount("providers", real), (coordinator) => {
+      const front = new MockProvider({ name: "front", priority: 1 });
+      front.complete = async (request, options) => {
+        const answers = await Promise.all(
+          [1, 2].map(() => coordinator.providers.real!.complete(request, options)),
+        );
+        return answers[0]!;
+      };
+      return coordinator.mount("providers", front);
+    }],
+  });
+  await run();
+  assertEquals(data("provider:response").map(({ provider, inner, usage }) => [provider, inner, usage]), [
+    ["real", true, usage],
+    ["front", undefined, usage],
+  ]);
 });
 
 Deno.test("a stream that a cancellation or the end of the time breaks off does not count", async () => {

@@ -4,11 +4,12 @@
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { Argument } from "../../sdk/frozen_data.ts";
-import { statusOf, toLLMError } from "../../sdk/llm_errors.ts";
+import { statusOf, toLLMError, usageOfFailure } from "../../sdk/llm_errors.ts";
+import { providerFailure } from "../../sdk/loop/provider_errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
-import { sentTokens } from "../../sdk/messages.ts";
+import { sentTokens, Usage } from "../../sdk/messages.ts";
 import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
-import { RequestMeter, toolTokens } from "../../sdk/token_estimate.ts";
+import { estimateTokens, RequestMeter, toolTokens } from "../../sdk/token_estimate.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
 import type {
   ChatRequest,
@@ -19,7 +20,6 @@ import type {
   ProviderInfo,
   StreamDelta,
   ToolCall,
-  Usage,
 } from "../../sdk/types.ts";
 import type { Reservation } from "../run_limits.ts";
 import { cancelledError, type SessionContext } from "../session/session_context.ts";
@@ -37,8 +37,12 @@ const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
  */
 class CallKey extends Argument {
   #open = true;
-  /** Usage of another provider that answered the call. */
+  /** Whether another provider answers the call: one at a time, until one has a usage. */
+  #is_taken = false;
+  /** Usage of another provider that answered the call, or a part of it. */
   #usage: Usage | null = null;
+  /** Deltas that the caller received. */
+  #text = "";
 
   static create(): CallKey {
     return new CallKey({});
@@ -49,8 +53,25 @@ class CallKey extends Argument {
     return isObject(value) && #open in value && value.#open;
   }
 
-  static setUsage(key: CallKey, usage: Usage): void {
+  /** Takes the key of an open call for another provider. Returns null when the call has another one. */
+  static take(value: unknown): CallKey | null {
+    if (!CallKey.isOpen(value) || value.#is_taken) return null;
+    value.#is_taken = true;
+    return value;
+  }
+
+  /** Ends what {@link take} began. Without a usage, the call may be passed on once more. */
+  static giveBack(key: CallKey, usage: Usage | null): void {
     key.#usage = usage;
+    key.#is_taken = usage !== null;
+  }
+
+  static addText(key: CallKey, text: string): void {
+    key.#text += text;
+  }
+
+  static textOf(key: CallKey): string {
+    return key.#text;
   }
 
   static usageOf(key: CallKey): Usage | null {
@@ -165,11 +186,12 @@ export class ProviderGuard {
     is_for_loop = false,
   ): Promise<ChatResponse> {
     const turn = this.#requireTurn();
+    options.signal?.throwIfAborted();
     const skipped = is_for_loop ? this.#session.loop_steps.beforeCall(turn, this.#name) : undefined;
     if (skipped) await skipped;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     // the outer call is reserved, counted and logged
-    const outer = !is_for_loop && CallKey.isOpen(options.call) ? options.call : null;
+    const outer = is_for_loop ? null : CallKey.take(options.call);
     const reservation = outer ? null : this.#reserve(turn, request, is_for_loop);
     const call = CallKey.create();
     let response: Answer;
@@ -177,13 +199,17 @@ export class ProviderGuard {
       const received = await this.#send(request, options, call, reservation);
       response = readAnswer(this.#session, this.#provider, received, CallKey.usageOf(call));
     } catch (thrown) {
-      reservation?.settle(null); // a part of an answer counts with its `provider:error`
+      reservation?.settle(null); // a part of an answer counts with the event that reports it
+      const part = this.#partOf(thrown, request, options, call);
+      if (outer) CallKey.giveBack(outer, part);
       if (limitOf(thrown) !== null) throw noteLimit(turn, thrown);
-      throw turn.provider_error = toTypedError(thrown, this.#name);
+      const error = turn.provider_error = toTypedError(thrown, this.#name);
+      if (!outer) await this.#noteFailure(turn, error, part, is_for_loop);
+      throw error;
     } finally {
       CallKey.close(call);
     }
-    if (outer) CallKey.setUsage(outer, response.usage);
+    if (outer) CallKey.giveBack(outer, response.usage);
     else if (is_for_loop) this.#setAnswer(turn, response);
     else await this.#emitInner(turn, response);
     try {
@@ -207,6 +233,33 @@ export class ProviderGuard {
     session.last_usage = { answer: (session.last_usage?.answer ?? 0) + 1, input_tokens: sentTokens(usage) };
     turn.unreported.push({ provider: this.#name, response, usage });
     turn.expect(response.tool_calls ?? NO_CALLS);
+  }
+
+  /**
+   * Returns the usage of the part of an answer that the caller received before the call failed, as far as
+   * unknown estimated; null without a part. A call that the caller aborts counts from its request on.
+   */
+  #partOf(thrown: unknown, request: ChatRequest, { signal }: CompleteOptions, call: CallKey): Usage | null {
+    if (this.#session.step.is_ended) return null; // the turn ends
+    const stated = CallKey.usageOf(call) ?? usageOfFailure(thrown);
+    const text = CallKey.textOf(call);
+    if (stated !== null || (text === "" && signal?.aborted !== true)) return stated;
+    const input_tokens = METER.count(request.messages) + toolTokens(request.tools);
+    return Usage({ input_tokens, output_tokens: estimateTokens(text) });
+  }
+
+  /** Logs a failure that is not one of the turn; the loop reports its own. */
+  async #noteFailure(turn: Turn, error: unknown, usage: Usage | null, is_for_loop: boolean): Promise<void> {
+    const failure = providerFailure(this.#name, error);
+    if (failure === null || turn !== this.#session.turn || this.#session.step.is_ended) return;
+    if (usage) failure.usage = toPlain(usage);
+    if (is_for_loop) {
+      if (usage) turn.unreported_parts.push(failure);
+      return;
+    }
+    const data = { ...failure, inner: true };
+    turn.inner_responses.add(data);
+    await this.#session.hooks.emit("provider:error", data);
   }
 
   /** Logs an answer that is not one of the turn. */
@@ -262,7 +315,9 @@ export class ProviderGuard {
     const signal = own_signal ? AbortSignal.any([step.signal, own_signal]) : step.signal;
     // perf: a named constant on purpose, see src/docs/performance.md#closures
     const onDelta = (delta: StreamDelta): void => {
-      if (CallKey.isOpen(call) && isDelta(delta)) options.onDelta?.(delta); // a late one belongs to no answer
+      if (!CallKey.isOpen(call) || !isDelta(delta)) return; // a late one belongs to no answer
+      CallKey.addText(call, delta.delta);
+      options.onDelta?.(delta);
     };
     const pending = step.race(this.#provider.complete(
       is_changed ? { ...request, max_output_tokens } : request,

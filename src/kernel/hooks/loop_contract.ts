@@ -59,6 +59,10 @@ export class LoopContract implements LoopSteps {
   /** Reports the answers and their calls that the loop did not; adds results for the calls without one. */
   async settleAnswer(turn: Turn): Promise<void> {
     await this.emitResponses();
+    const { unreported_parts } = turn;
+    while (unreported_parts.length > 0) { // each emission removes one
+      await this.#session.hooks.emit("provider:error", unreported_parts[0]!); // not empty
+    }
     for (const call of turn.calls) if (isUnreported(call)) await this.#emitResult(call);
     await this.#mounts.turn_context?.closeCalls();
   }
@@ -114,7 +118,8 @@ export class LoopContract implements LoopSteps {
    * if the loop skipped them. Returns nothing for a loop that skipped no step.
    */
   beforeCall(turn: Turn, provider: string): Promise<void> | void {
-    const is_ready = turn.unreported.length === 0 && !turn.calls.some(isUnreported) &&
+    const is_ready = turn.unreported.length === 0 && turn.unreported_parts.length === 0 &&
+      !turn.calls.some(isUnreported) &&
       this.#mounts.turn_context?.has_open_calls !== true &&
       turn.started && turn.prompt_submitted && turn.prompt_gate?.processed !== false &&
       turn.request_gate?.processed === true && !turn.requests_by_kernel;

@@ -54,7 +54,7 @@ export class InterruptedTurn {
         turn.prompt_completed = true;
         break;
       case "provider:error":
-        turn.provider_error = errorFromLog(data.error);
+        if (data.inner !== true) turn.provider_error = errorFromLog(data.error);
         break;
       case "provider:request":
         turn.provider_error = undefined;

@@ -105,6 +105,11 @@ export class Turn {
   request_gate: Gate | null = null;
   /** Whether the kernel emits `provider:request` because the loop does not. */
   requests_by_kernel = false;
+  /**
+   * Data of `provider:error` for calls of the loop that failed after a part of an answer, until an event
+   * reports them.
+   */
+  readonly unreported_parts: JsonObject[] = [];
   /** Name of the limit that was reached. */
   limit: string | null = null;
   /** Whether the loop reported that its own limit was reached (`provider:request {max_reached: true}`). */
@@ -113,9 +118,9 @@ export class Turn {
   answered = 0;
   /** The last answer of a provider; null before the first. */
   response: ChatResponse | null = null;
-  /** Answers that have no `provider:response` yet, oldest first: several when the loop calls models at once. */
+  /** Answers without `provider:response` yet, oldest first: several when the loop calls models at once. */
   unreported: UnreportedAnswer[] = [];
-  /** Data of `provider:response` for calls that were not made by the loop. */
+  /** Data of `provider:response` and `provider:error` for calls that were not made by the loop. */
   readonly inner_responses = new WeakSet<JsonObject>();
   /** Error of the last provider call that failed. */
   provider_error: unknown = undefined;

@@ -97,7 +97,8 @@ export class TurnTracker {
         if (turn.inner_responses.has(data)) return data;
         return turn.response === null ? this.#countOwn(data) : completeResponse(turn, data);
       case "provider:error":
-        return this.#countOwn(data);
+      case "provider:retry":
+        return this.#countOwn(turn.inner_responses.has(data) ? data : withPart(turn, data));
       case "tool:pre":
         return this.#completePre(turn, data);
       case "tool:post":
@@ -206,6 +207,14 @@ function snapshot(emission: Emission): Emission {
     injections: injections.map((injection) => ({ ...injection })),
     user_messages: user_messages.map((message) => ({ ...message })),
   };
+}
+
+/** Returns the data of a failed call with the usage of the part of its answer, which is then reported. */
+function withPart({ unreported_parts }: Turn, data: JsonObject): JsonObject {
+  const index = unreported_parts.findIndex(({ provider }) => provider === data.provider);
+  if (index < 0) return data;
+  const [{ usage } = {}] = unreported_parts.splice(index, 1);
+  return { ...data, usage: usage! }; // those without a part are not in the list
 }
 
 function nextIteration(turn: Turn, data: JsonObject): number {

@@ -112,7 +112,7 @@ export class RecordedEvents {
     if (this.#openings.has(entry)) return "agent";
     if (this.#closings.has(entry)) return "session";
     if (event === "cancel:requested") return "cancel";
-    if (event === "provider:response" && data.inner === true) return "inner";
+    if (data.inner === true && ANSWERS.has(event)) return "inner";
     const { tool_call_id: id } = data;
     if (PARALLEL_EVENTS.has(event) && (id === null || this.#other_calls.has(id))) return "inner";
     if (event.startsWith("content_block:") && entry.seq >= this.#lost_from) return "recording";

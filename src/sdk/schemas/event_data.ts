@@ -42,6 +42,10 @@ const usage = z.looseObject({
   cost_usd: cost,
 });
 
+/** Fields of an event about a model call. */
+const part_usage = usage.optional().describe("present when the call failed after a part of its answer");
+const inner = flag.optional().describe("the call was made by a module, not by the loop");
+
 const status = z.enum([
   "queued",
   "running",
@@ -187,7 +191,7 @@ const MODEL = {
     iteration: ordinal.optional(),
     usage,
     tool_calls: flag,
-    inner: flag.optional().describe("the call was made by a module, not by the loop"),
+    inner,
     response: z.looseObject({
       content: z.array(block),
       tool_calls: z.array(z.looseObject({ id: text, name: text, arguments: fields })).optional(),
@@ -199,7 +203,8 @@ const MODEL = {
     error: failure,
     retryable: flag,
     status_code: z.int().nullable(),
-    usage: usage.optional().describe("present when the call failed after a part of its answer"),
+    usage: part_usage,
+    inner,
     ...overflow,
   }),
   "provider:retry": payload(
@@ -215,6 +220,7 @@ const MODEL = {
       status_code: z.int().optional(),
       retry_after: amount.optional(),
       delay_multiplier: amount.optional(),
+      usage: part_usage,
       ...overflow,
     },
   ),
