@@ -1,5 +1,5 @@
 /**
- * `deno task bench`: runs all benches in sequence, or those named as arguments, such as `loop http`. When one
+ * `deno task bench`: runs all benches in sequence, or those named as arguments, such as `run http`. When one
  * fails, the others still run and the exit code is 1.
  */
 import { print } from "./figures.ts";
@@ -16,10 +16,8 @@ const BENCHES: readonly (readonly [name: string, ...flags: string[]])[] = [
   ["live_streams"],
   ["slow_readers"],
   ["half_open"],
-  ["loop"],
   ["hooks"],
   ["tools"],
-  ["events"],
   ["memory", "--v8-flags=--expose-gc"],
   ["garbage", "--v8-flags=--expose-gc"],
   ["context"],

@@ -4,14 +4,16 @@
  *
  *   deno run -A --v8-flags=--expose-gc tests/bench/memory_bench.ts [runs]
  */
-import { type Cell, print, report, tableOf } from "./figures.ts";
+import type { Module } from "../../src/sdk/types.ts";
+import { type Cell, median, print, report, tableOf } from "./figures.ts";
 import { memoryNow } from "./heap.ts";
-import { measureLoopMemory } from "./loop_figures.ts";
-import { PROMPT, scriptOf } from "./loop_scripts.ts";
-import { openRuns } from "./measured_runs.ts";
-import { openPreampLoop } from "./preamp_loop.ts";
+import { scriptedProvider } from "./modules/scripted.ts";
+import { openScripted, runScripted } from "./scripted_runs.ts";
 
 const ITERATIONS = 1_000;
+const LONG = { turns: ITERATIONS - 1 };
+/** Few enough that the memory store does not become full. */
+const LONG_RUNS = 3;
 /** Iterations of each of the many runs. */
 const SHORT = 5;
 /** Size of the store for the many runs; it is full long before half of them have ended. */
@@ -49,28 +51,58 @@ report("memory", {
   },
 });
 
-async function longRun() {
-  await using preamp = await openPreampLoop();
-  return await measureLoopMemory(preamp.loop, preamp.clock, ITERATIONS);
+/** Resolves to the growth of the heap in MB: from the first to the last call of the model, and after a run. */
+async function longRun(): Promise<{ running_mb: number; after_mb: number }> {
+  let alive: number[] = [];
+  const probed: Module = {
+    async mount(coordinator, config) {
+      const provider = scriptedProvider(config);
+      const complete = provider.complete.bind(provider);
+      let call = 0;
+      provider.complete = (request, options) => {
+        if (call === 0 || call === LONG.turns) alive.push(memoryNow().heap_mb);
+        call++;
+        return complete(request, options);
+      };
+      await coordinator.mount("providers", provider);
+    },
+  };
+  const runtime = openScripted({ modules: { "provider-probed": probed } });
+  const providers = [{ module: "provider-probed", config: LONG }];
+  const running: number[] = [];
+  const ended: number[] = [];
+  for (let run = -1; run < LONG_RUNS; run++) { // the first run allocates what is created once
+    alive = [];
+    await runScripted(runtime, LONG, { providers });
+    await nextTask();
+    ended.push(memoryNow().heap_mb);
+    const [first = NaN, last = NaN] = alive;
+    if (run >= 0) running.push(last - first);
+  }
+  await runtime.close();
+  const after = ended.slice(1).map((mb, run) => mb - (ended[run] ?? NaN));
+  return { running_mb: median(running), after_mb: median(after) };
 }
 
 /** Resolves to heap and resident memory at each sample. */
 async function manyRuns(): Promise<{ heap: number[]; resident: number[] }> {
-  await using runs = await openRuns({ store: STORE_LIMITS });
-  const config = scriptOf(SHORT);
+  const runtime = openScripted({ store: STORE_LIMITS });
   const [heap, resident]: [number[], number[]] = [[], []];
   for (let index = 0; index < count; index++) {
-    const { status, turn_count } = await runs.run(PROMPT, config);
-    if (status !== "completed" || turn_count !== SHORT) {
-      throw new Error(`Cannot measure: the run must complete: received ${status} after ${turn_count}`);
-    }
+    await runScripted(runtime, { turns: SHORT - 1 });
     if ((index + 1) % between !== 0) continue;
-    await new Promise((resolve) => setTimeout(resolve)); // lets work after the answer end
+    await nextTask();
     const { heap_mb, resident_mb } = memoryNow();
     heap.push(heap_mb);
     resident.push(resident_mb);
   }
+  await runtime.close();
   return { heap, resident };
+}
+
+/** Lets work after an answer end. */
+function nextTask(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve));
 }
 
 /** Returns the growth in KB per run over the second half of the samples. */

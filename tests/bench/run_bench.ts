@@ -10,7 +10,7 @@ import type { JsonObject } from "../../src/sdk/types.ts";
 import { print, report, tableOf } from "./figures.ts";
 import { middle, ratio, takeTurns } from "./rounds.ts";
 import { FLOOR_TIMES, repeat, runBare, SCENARIOS } from "./run_scenarios.ts";
-import { checkScripted, openScripted, startScripted } from "./scripted_runs.ts";
+import { openScripted, runScripted } from "./scripted_runs.ts";
 
 /** Milliseconds of runs before the first measurement: V8 optimises the code of a run for several seconds. */
 const WARM_UP_MS = 4_000;
@@ -32,11 +32,8 @@ for (const [name, { script, unit, units, runs, target_us }] of Object.entries(SC
   if (only && !only.includes(name)) continue;
   for (const [setting, { hooks, secrets }] of Object.entries(settings)) {
     if (only?.includes("bare") && setting !== "no hook") continue;
-    const runtime = openScripted(secrets);
-    const run = async () => {
-      const handle = await startScripted(runtime, script, hooks);
-      checkScripted(await handle.settled("end"), script);
-    };
+    const runtime = openScripted({ secrets });
+    const run = () => runScripted(runtime, script, { hooks });
     for (const start = performance.now(); performance.now() - start < WARM_UP_MS;) await run();
     const { floor, ours } = await takeTurns(rounds, {
       floor: () => repeat(runs * FLOOR_TIMES, () => runBare(script)),

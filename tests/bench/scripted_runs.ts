@@ -5,8 +5,8 @@
 import { createRuntime } from "../../src/app/runtime.ts";
 import { defaultPolicy } from "../../src/policy/settings.ts";
 import type { Caller, Run, RunHandle } from "../../src/runs/types.ts";
-import type { JsonObject } from "../../src/sdk/types.ts";
-import { MemoryStore } from "../../src/store/memory.ts";
+import type { JsonObject, Module } from "../../src/sdk/types.ts";
+import { MemoryStore, type MemoryStoreOptions } from "../../src/store/memory.ts";
 import { type Script, SCRIPTED_MODULES } from "./modules/scripted.ts";
 import { PROMPT } from "./run_scenarios.ts";
 
@@ -16,31 +16,57 @@ export const CALLER: Caller = { name: "library", namespace: "bench", origin: "op
 /** A runtime with the scripted modules. */
 export type ScriptedRuntime = ReturnType<typeof openScripted>;
 
-/** Opens a runtime whose modules are the scripted ones. */
-export function openScripted(secrets: string[] = []) {
+/** Options of `openScripted`. */
+export interface ScriptedOptions {
+  secrets?: string[];
+  /** Further modules by id. */
+  modules?: Readonly<Record<string, Module>>;
+  store?: MemoryStoreOptions;
+  /** Tier of modules from files. Default: `inline`. */
+  tier?: "inline" | "worker" | "process";
+}
+
+/** Opens a runtime whose modules are the scripted ones, the built-in ones and those of files. */
+export function openScripted(
+  { secrets = [], modules, store, tier = "inline" }: ScriptedOptions = {},
+) {
   const policy = defaultPolicy();
+  if (tier === "inline") policy.modules.inline = [import.meta.resolve("./")];
+  else policy.isolation.urls_from_operator = tier;
   const large = { max_iterations: 10_000, max_tool_calls: 100_000, max_total_tokens: 1_000_000_000 };
   return createRuntime({
     policy: { ...policy, limits: { ...policy.limits, ...large } },
-    store: new MemoryStore({ max_entries: 50_000, max_records: 1_000 }),
-    modules: SCRIPTED_MODULES,
+    store: new MemoryStore(store ?? { max_entries: 50_000, max_records: 1_000 }),
+    modules: { ...SCRIPTED_MODULES, ...modules },
     secrets,
   });
 }
 
-/** Starts a run of a script. */
+/** Starts a run of a script. Keys of `changes` replace those of the plan. */
 export function startScripted(
   { runs }: ScriptedRuntime,
   script: Script,
-  hooks: JsonObject[] = [],
+  changes: JsonObject = {},
 ): Promise<RunHandle> {
   const plan = {
     session: { orchestrator: "loop-basic", context: "context-simple" },
     providers: [{ module: "provider-scripted", config: { ...script } }],
     ...(script.turns ? { tools: ["tool-noop"] } : {}),
-    hooks,
+    ...changes,
   };
   return runs.create({ prompt: PROMPT, plan }, CALLER);
+}
+
+/** Runs a script to its end. @throws {Error} unless the run completed with all its turns. */
+export async function runScripted(
+  runtime: ScriptedRuntime,
+  script: Script,
+  changes?: JsonObject,
+): Promise<Run> {
+  const handle = await startScripted(runtime, script, changes);
+  const run = await handle.settled("end");
+  checkScripted(run, script);
+  return run;
 }
 
 /** Throws unless a run of this script completed. */

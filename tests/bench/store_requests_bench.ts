@@ -61,10 +61,15 @@ try {
   for (const [name, program] of Object.entries(programs)) figures[name] = await measure(program);
   print(`POST /v1/runs, ${requests} requests, one completion; target: ${TARGET} runs/s with SQLite`);
   print(tableOf(
-    ["", ...CONCURRENT.flatMap((count) => [`req/s, ${count} at once`, "p99 ms", "server's processor µs"])],
+    [
+      "",
+      ...CONCURRENT.flatMap((count) => [`req/s, ${count} at once`, "p99 ms", "server's processor µs"]),
+      "of preamp, memory, 32 at once",
+    ],
     Object.entries(figures).map(([name, all]): Cell[] => [
       name,
       ...all.flatMap(({ per_s, p99_ms, cpu_us }) => [per_s, p99_ms, cpu_us ?? "-"]),
+      all.at(-1)!.per_s / figures["preamp, memory"]!.at(-1)!.per_s, // one for each count
     ]),
   ));
   if (database === null) print("Postgres is not installed here: not measured");

@@ -8,9 +8,11 @@
 import type { JsonObject } from "../../src/sdk/types.ts";
 import { sendRequests } from "./client_process.ts";
 import { median, print, report, tableOf } from "./figures.ts";
-import { DELTAS, PROMPT, STREAM } from "./loop_scripts.ts";
 import { processorMs, ROOT, type ServerProcess, startArguments, startServer } from "./processes.ts";
 
+const DELTAS = 1_000;
+/** Config of `provider-mock`: one answer of {@link DELTAS} deltas. */
+const STREAM: JsonObject = { response: "A delta of 20 chars ".repeat(DELTAS), chunk_chars: 20 };
 const HEADERS = { "content-type": "application/json", accept: "text/event-stream" };
 
 const streams = Number(Deno.args[0] ?? 30);
@@ -74,7 +76,7 @@ function planOf(handlers: number): JsonObject {
 }
 
 function bodyOf(plan_ref: string): string {
-  return JSON.stringify({ prompt: PROMPT, plan_ref });
+  return JSON.stringify({ prompt: "Work it out.", plan_ref });
 }
 
 /** Resolves to the text of one stream. */

@@ -6,16 +6,16 @@
  */
 import { wait } from "./modules/tool_wait.ts";
 import { print, report, tableOf } from "./figures.ts";
-import { PROMPT } from "./loop_scripts.ts";
-import { openRuns } from "./measured_runs.ts";
 import { middle, ratio, takeTurns } from "./rounds.ts";
+import { repeat } from "./run_scenarios.ts";
+import { openScripted, runScripted } from "./scripted_runs.ts";
 
 const CALLS = 8;
 const ITERATIONS = 20;
 
 const rounds = Number(Deno.args[0] ?? 7);
 
-await using runs = await openRuns();
+const runtime = openScripted();
 print(`Tools, ${CALLS} in parallel, ${ITERATIONS} times, median of ${rounds} rounds`);
 const figures = [await measure(0), await measure(10)];
 print(tableOf(
@@ -29,32 +29,26 @@ print(tableOf(
     floor_cpu_us,
   ]),
 ));
+await runtime.close();
 report("tools", { rounds, calls: CALLS, iterations: ITERATIONS, figures });
 
 /** Resolves to the figures of an answer whose calls wait `wait_ms` each. */
 async function measure(wait_ms: number) {
-  const tool_calls = Array.from({ length: CALLS }, () => ({ name: "wait", arguments: { ms: wait_ms } }));
-  const usage = { input_tokens: 10, output_tokens: 5 };
-  const config = {
-    responses: [...Array.from({ length: ITERATIONS }, () => ({ tool_calls, usage })), {
-      text: "Done.",
-      usage,
-    }],
-    context_window: 10_000_000,
-  };
+  const call = { name: "wait", arguments: { ms: wait_ms } };
+  const script = { turns: ITERATIONS, calls: CALLS, call };
   const changes = {
     session: { orchestrator: "loop-streaming", context: "context-simple" },
     tools: [{ module: "tool-wait", source: import.meta.resolve("./modules/tool_wait.ts") }],
   };
   const { floor, ours } = await takeTurns(rounds, {
-    floor: async () => {
-      for (let iteration = 0; iteration < ITERATIONS; iteration++) {
-        await Promise.all(tool_calls.map((call) => wait.execute(call.arguments)));
-      }
-    },
+    floor: () =>
+      repeat(
+        ITERATIONS,
+        () => Promise.all(Array.from({ length: CALLS }, () => wait.execute(call.arguments))),
+      ),
     ours: async () => {
-      const run = await runs.run(PROMPT, config, changes);
-      if (run.status === "completed" && run.tool_call_count === CALLS * ITERATIONS) return;
+      const run = await runScripted(runtime, script, changes);
+      if (run.tool_call_count === CALLS * ITERATIONS) return;
       throw new Error(`Cannot measure: every call must run: received ${JSON.stringify(run)}`);
     },
   });

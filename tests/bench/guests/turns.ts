@@ -1,9 +1,7 @@
 /** Measures a tool call within a turn by tier, including guards, events, checks and the log. */
-import type { JsonObject } from "../../../src/sdk/types.ts";
-import { PROMPT } from "../loop_scripts.ts";
-import { type MeasuredRuns, openRuns } from "../measured_runs.ts";
 import { median } from "../figures.ts";
 import { stopwatch, type Taken } from "../rounds.ts";
+import { openScripted, runScripted, type ScriptedRuntime } from "../scripted_runs.ts";
 
 const TIERS = ["inline", "worker", "process"] as const;
 
@@ -21,8 +19,9 @@ export interface TurnCosts {
 /** Measures runs with `calls` tool calls and with one; the difference is the cost of the calls. */
 export async function measureTurns(rounds: number, calls: number): Promise<TurnCosts[]> {
   await using opened = new AsyncDisposableStack();
-  const runs = new Map<typeof TIERS[number], MeasuredRuns>();
-  for (const tier of TIERS) runs.set(tier, opened.use(await openRuns({ tier })));
+  const runs = new Map(
+    TIERS.map((tier) => [tier, opened.adopt(openScripted({ tier }), (runtime) => runtime.close())]),
+  );
   const taken = new Map(TIERS.map((tier) => [tier, { one: [] as Taken[], many: [] as Taken[] }]));
   for (let round = -1; round < rounds; round++) {
     for (const [tier, measured] of runs) {
@@ -46,16 +45,12 @@ export async function measureTurns(rounds: number, calls: number): Promise<TurnC
   });
 }
 
-async function run(runs: MeasuredRuns, calls: number): Promise<Taken> {
-  const usage = { input_tokens: 10, output_tokens: 5 };
-  const call = { tool_calls: [{ name: "echo", arguments: { text: "hello" } }], usage };
-  const responses: JsonObject[] = [...Array.from({ length: calls }, () => call), { text: "Done.", usage }];
-  const changes = {
-    tools: [{ module: "tool-echo", source: import.meta.resolve("../modules/tool_echo.ts") }],
-  };
+async function run(runtime: ScriptedRuntime, calls: number): Promise<Taken> {
+  const script = { turns: calls, call: { name: "echo", arguments: { text: "hello" } } };
+  const tools = [{ module: "tool-echo", source: import.meta.resolve("../modules/tool_echo.ts") }];
   const stop = stopwatch();
-  const ended = await runs.run(PROMPT, { responses, context_window: 10_000_000 }, changes);
+  const ended = await runScripted(runtime, script, { tools });
   const taken = stop();
-  if (ended.status === "completed" && ended.tool_call_count === calls) return taken;
+  if (ended.tool_call_count === calls) return taken;
   throw new Error(`Cannot measure: every call must run: received ${JSON.stringify(ended)}`);
 }

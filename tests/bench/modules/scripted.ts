@@ -2,20 +2,32 @@
  * The model, the tool and the hook of `run_bench.ts`. They do nothing, so that a measurement is the cost of
  * the runtime alone: each answer is made of constants, and the tool returns one.
  */
-import type { ChatResponse, CompleteOptions, Coordinator, JsonObject, Module, Provider, Tool } from "preamp";
+import type {
+  ChatResponse,
+  CompleteOptions,
+  Coordinator,
+  JsonObject,
+  Module,
+  Provider,
+  Tool,
+  ToolCall,
+} from "preamp";
 
 /** Argument of each call: 200 bytes with its name. */
 export const ARGUMENTS = { query: "a".repeat(180) };
 /** Result of each call: 1 KB. */
 export const RESULT = { success: true, output: "r".repeat(1_000), error: null };
+const NOOP = { name: "noop", arguments: ARGUMENTS };
 const USAGE = { input_tokens: 10, output_tokens: 5, total_tokens: 15, cost_usd: null };
 
 /** What the model does in one run. */
 export interface Script {
   /** Answers with tool calls before the last answer. */
   readonly turns?: number;
-  /** Calls of each of those answers. */
+  /** Calls of each of those answers. Default 1. */
   readonly calls?: number;
+  /** What each call asks for. Default: {@link noop} with {@link ARGUMENTS}. */
+  readonly call?: Pick<ToolCall, "name" | "arguments">;
   /** Deltas of 20 characters of the last answer; 0: it is not streamed. */
   readonly deltas?: number;
 }
@@ -28,9 +40,10 @@ export function answerOf({ deltas = 0 }: Script): string {
 }
 
 /** Returns the model of one run. */
-export function scriptedProvider({ turns = 0, calls = 1, deltas = 0 }: Script): Provider {
+export function scriptedProvider(script: Script): Provider {
+  const { turns = 0, deltas = 0 } = script;
   let answered = 0;
-  const text = answerOf({ deltas });
+  const text = answerOf(script);
   return {
     name: "scripted",
     getInfo: () => ({
@@ -45,7 +58,7 @@ export function scriptedProvider({ turns = 0, calls = 1, deltas = 0 }: Script): 
     parseToolCalls: (response: ChatResponse) => response.tool_calls ?? [],
     complete(_request, options?: CompleteOptions): Promise<ChatResponse> {
       const index = answered++;
-      if (index < turns) return Promise.resolve(callingAnswer(index, calls));
+      if (index < turns) return Promise.resolve(callingAnswer(index, script));
       for (let count = 0; count < deltas; count++) {
         options?.onDelta?.({ block_index: 0, block_type: "text", delta: DELTA });
       }
@@ -58,11 +71,11 @@ export function scriptedProvider({ turns = 0, calls = 1, deltas = 0 }: Script): 
   } as Provider;
 }
 
-function callingAnswer(index: number, count: number): ChatResponse {
-  const tool_calls = Array.from({ length: count }, (_, call) => ({
-    id: `call_${index}_${call}`,
-    name: "noop",
-    arguments: { ...ARGUMENTS },
+function callingAnswer(index: number, { calls = 1, call = NOOP }: Script): ChatResponse {
+  const tool_calls = Array.from({ length: calls }, (_, at) => ({
+    id: `call_${index}_${at}`,
+    name: call.name,
+    arguments: { ...call.arguments },
   }));
   const content = tool_calls.map(({ id, name, arguments: input }) => ({
     type: "tool_call",
