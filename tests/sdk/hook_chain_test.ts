@@ -1,4 +1,4 @@
-/** Tests of the chain alone; event_recorder_test.ts tests handlers in a complete registry. */
+/** Tests of the chain alone; `contracts/hook_registry.ts` tests handlers in a complete registry. */
 import fc from "fast-check";
 import { GATES } from "../../src/sdk/event_table.ts";
 import {

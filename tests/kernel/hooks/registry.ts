@@ -6,7 +6,6 @@ import { SessionParts } from "../../../src/kernel/session/session_parts.ts";
 import { SessionState } from "../../../src/kernel/session/session_state.ts";
 import { CancellationToken } from "../../../src/sdk/cancellation.ts";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
-import type { HookResult } from "../../../src/sdk/types.ts";
 import { KERNEL_LIMITS, LIMITS, planOf } from "../../support/sessions.ts";
 
 /** Creates the registry of a session with a fake clock and no modules; `entries` lists what was logged. */
@@ -39,5 +38,3 @@ export function registry(changes: Partial<Host> = {}, hook_timeout_s = 30) {
   const { hooks } = new SessionParts(session, {});
   return { hooks, clock, entries, warnings };
 }
-
-export const answer = (result: HookResult) => () => result;
