@@ -51,7 +51,7 @@ report("memory", {
   },
 });
 
-/** Resolves to the growth of the heap in MB: from the first to the last call of the model, and after a run. */
+/** Resolves to the heap's growth in MB: from the first to the last call of the model, and after a run. */
 async function longRun(): Promise<{ running_mb: number; after_mb: number }> {
   let alive: number[] = [];
   const probed: Module = {

@@ -6,7 +6,7 @@ import type { FakeClock } from "../../src/sdk/testing/clocks.ts";
 import type { HookRegistry, HookResult, JsonObject } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 
-/** A registry under test without handlers. Its default fields are `{ session_id: "ses_1", parent_id: null }`. */
+/** A registry without handlers; its default fields are `{ session_id: "ses_1", parent_id: null }`. */
 export interface RegistrySubject {
   readonly hooks: HookRegistry;
   /** Begins at 2026-01-01T00:00:00Z. */

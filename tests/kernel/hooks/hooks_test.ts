@@ -1,4 +1,4 @@
-/** The registry of a session: the contract of all registries, what it logs, and bounds of what modules emit. */
+/** The registry of a session: the contract of all, what it logs, and bounds of what modules emit. */
 import type { HookResult } from "../../../src/sdk/types.ts";
 import { assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import { testHookRegistry } from "../../contracts/hook_registry.ts";
