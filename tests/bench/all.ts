@@ -9,7 +9,6 @@ const BENCHES: readonly (readonly [name: string, ...flags: string[]])[] = [
   ["start"],
   ["run"],
   ["http"],
-  ["stream"],
   ["store"],
   ["store_requests"],
   ["replicas"],

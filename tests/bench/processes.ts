@@ -1,4 +1,5 @@
 /** Starts servers as child processes and reads the memory and processor time of processes. */
+import { endChild, Tail } from "../support/child_process.ts";
 
 /** A server that runs as a child process. */
 export interface ServerProcess extends AsyncDisposable {
@@ -34,66 +35,31 @@ export async function startServer(program: Program): Promise<ServerProcess> {
     stdout: "piped",
     stderr: "piped",
   }).spawn();
-  const errors = tail(child.stderr);
-  const timer = setTimeout(() => stop(child, "SIGKILL"), START_TIMEOUT_MS);
-  const { line, rest } = await firstLine(child.stdout);
+  const [stdout, stderr] = [new Tail(child.stdout), new Tail(child.stderr)];
+  const timer = setTimeout(() => endChild(child, "SIGKILL"), START_TIMEOUT_MS);
+  const [line = ""] = (await stdout.until((text) => text.includes("\n"))).split("\n", 1);
   clearTimeout(timer);
-  const drained = Promise.all([rest, errors.ended, child.status]);
+  const ended = Promise.all([stdout.closed, stderr.closed, child.status]);
   if (!line.startsWith("http://")) {
-    stop(child, "SIGKILL");
-    await drained;
+    endChild(child, "SIGKILL");
+    await ended;
     const command = [program.command, ...program.args].join(" ");
     throw new Error(
-      `Cannot start "${command}": its first line must be its address: received "${line}"\n${errors.text()}`,
+      `Cannot start "${command}": its first line must be its address: received "${line}"\n${
+        stderr.text.slice(-4_000)
+      }`,
     );
   }
   return {
     pid: child.pid,
     url: line.replace(/\/$/, ""),
     async [Symbol.asyncDispose]() {
-      stop(child, "SIGTERM");
-      const kill = setTimeout(() => stop(child, "SIGKILL"), 5_000);
-      await drained;
+      endChild(child, "SIGTERM");
+      const kill = setTimeout(() => endChild(child, "SIGKILL"), 5_000);
+      await ended;
       clearTimeout(kill);
     },
   };
-}
-
-/** Sends a signal to a child process, unless it has ended: then `kill` would throw. */
-function stop(child: Deno.ChildProcess, signal: Deno.Signal): void {
-  try {
-    child.kill(signal);
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-  }
-}
-
-/**
- * Resolves to the first line of a stream, or to all of it without a line feed. The rest is read and
- * discarded.
- */
-async function firstLine(stream: ReadableStream<Uint8Array>): Promise<{ line: string; rest: Promise<void> }> {
-  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  while (!text.includes("\n")) {
-    const { value, done } = await reader.read();
-    if (done) break;
-    text += value;
-  }
-  return { line: text.split("\n", 1)[0] ?? "", rest: discard(reader) };
-}
-
-async function discard(reader: ReadableStreamDefaultReader<string>): Promise<void> {
-  while (!(await reader.read()).done);
-}
-
-/** Keeps the last 4,000 characters of a stream. */
-function tail(stream: ReadableStream<Uint8Array>): { text(): string; ended: Promise<void> } {
-  let kept = "";
-  async function read(): Promise<void> {
-    for await (const text of stream.pipeThrough(new TextDecoderStream())) kept = (kept + text).slice(-4_000);
-  }
-  return { text: () => kept, ended: read() };
 }
 
 /** Resolves to the resident memory of a process in MB, read from Linux's `/proc`; null on other systems. */

@@ -2,7 +2,8 @@
 import { assertEquals, assertStringIncludes } from "../assert.ts";
 import { serveFiles } from "../support/loader.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
-import { ROOT, runCommand, Tail } from "./program.ts";
+import { Tail } from "../support/child_process.ts";
+import { ROOT, runCommand } from "./program.ts";
 import { inFolder, temporaryFolder } from "../support/folder.ts";
 
 const PERMISSIONS = ["--no-prompt", "--allow-net", "--allow-read", "--allow-env"];

@@ -4,6 +4,7 @@
  * business.
  */
 import { cli } from "../../src/cli/mod.ts";
+import { endChild, Tail } from "../support/child_process.ts";
 import { fakeIo } from "../support/io.ts";
 import { assertCommandReplays, assertLinesAreJson, assertRunsReplay, type Result } from "./after_effects.ts";
 
@@ -97,8 +98,8 @@ export async function startProgram(args: readonly string[], options: ProgramOpti
     ended,
     kill: (signal) => child.kill(signal),
     async [Symbol.asyncDispose]() {
-      const late = setTimeout(() => end(child, "SIGKILL"), END_MS);
-      end(child, "SIGTERM");
+      const late = setTimeout(() => endChild(child, "SIGKILL"), END_MS);
+      endChild(child, "SIGTERM");
       await ended;
       clearTimeout(late);
     },
@@ -268,53 +269,5 @@ async function writeAll(stdin: WritableStream<Uint8Array>, text: string): Promis
     await writer.close();
   } catch (error) {
     if (!(error instanceof Deno.errors.BrokenPipe)) throw error; // it ended without reading
-  }
-}
-
-function end(child: Deno.ChildProcess, signal: Deno.Signal): void {
-  try {
-    child.kill(signal);
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error; // it has ended
-  }
-}
-
-/** What a stream has given so far, and a way to wait for more. */
-export class Tail {
-  /** Everything so far. */
-  text = "";
-  /** Resolves at the stream's end. */
-  readonly closed: Promise<void>;
-  #over = false;
-  readonly #watchers = new Set<() => void>();
-
-  constructor(stream: ReadableStream<Uint8Array>) {
-    this.closed = this.#read(stream);
-  }
-
-  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
-    for await (const text of stream.pipeThrough(new TextDecoderStream())) {
-      this.text += text;
-      this.#notify();
-    }
-    this.#over = true;
-    this.#notify();
-  }
-
-  #notify(): void {
-    for (const look of [...this.#watchers]) look();
-  }
-
-  /** Resolves to the text once it holds, or at the stream's end. */
-  until(holds: (text: string) => boolean): Promise<string> {
-    return new Promise((resolve) => {
-      const look = () => {
-        if (!this.#over && !holds(this.text)) return;
-        this.#watchers.delete(look);
-        resolve(this.text);
-      };
-      this.#watchers.add(look);
-      look();
-    });
   }
 }

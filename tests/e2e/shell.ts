@@ -1,5 +1,6 @@
 /** Runs what a user would paste into a shell. */
-import { ROOT, Tail } from "./program.ts";
+import { Tail } from "../support/child_process.ts";
+import { ROOT } from "./program.ts";
 
 /** Where commands run, and variables they see. */
 export interface ShellOptions {

@@ -1,26 +1,30 @@
-import { createBundlerProcess } from "../../src/loader/bundler/bundler_process.ts";
 import type { Bundler } from "../../src/loader/types.ts";
 import { lockOf } from "../../src/plan/lock.ts";
 import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
-import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../support/loader.ts";
+import {
+  contextOf,
+  loaderOf,
+  policyOf,
+  refusal,
+  serveFiles,
+  sharedBundler,
+  specOf,
+} from "../support/loader.ts";
 import { temporaryFolder } from "../support/folder.ts";
 
-const shared = createBundlerProcess();
+const shared = sharedBundler();
 
 /** Returns a bundler that counts. */
 function counting(): Bundler & { count: number } {
   return {
+    ...shared,
     count: 0,
     bundle(request, client) {
       this.count++;
       return shared.bundle(request, client);
     },
-    imports: (file, max, client) => shared.imports(file, max, client),
-    close: () => Promise.resolve(),
   };
 }
-
-Deno.test.afterAll(() => shared.close());
 
 const FILES = {
   "mod.ts":

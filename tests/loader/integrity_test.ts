@@ -1,19 +1,17 @@
 import { formatLock, lockOf, parseLock } from "../../src/plan/lock.ts";
-import type { Bundler } from "../../src/loader/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../support/loader.ts";
-import { createBundlerProcess } from "../../src/loader/bundler/bundler_process.ts";
+import {
+  contextOf,
+  loaderOf,
+  policyOf,
+  refusal,
+  serveFiles,
+  sharedBundler,
+  specOf,
+} from "../support/loader.ts";
 import { integrityOf, manifestOf } from "../../src/loader/integrity.ts";
 
-const shared = createBundlerProcess();
-/** Each test has a loader of its own, without a memory; the bundler is shared. */
-const bundler: Bundler = {
-  bundle: (request, client) => shared.bundle(request, client),
-  imports: (file, max, client) => shared.imports(file, max, client),
-  close: () => Promise.resolve(),
-};
-
-Deno.test.afterAll(() => shared.close());
+const bundler = sharedBundler();
 
 const FILES = {
   "mod.ts":

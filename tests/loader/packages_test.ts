@@ -1,17 +1,17 @@
 import { lockOf } from "../../src/plan/lock.ts";
-import { createBundlerProcess } from "../../src/loader/bundler/bundler_process.ts";
-import type { Bundler, LoadContext } from "../../src/loader/types.ts";
+import type { LoadContext } from "../../src/loader/types.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
-import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../support/loader.ts";
+import {
+  contextOf,
+  loaderOf,
+  policyOf,
+  refusal,
+  serveFiles,
+  sharedBundler,
+  specOf,
+} from "../support/loader.ts";
 
-const shared = createBundlerProcess();
-const bundler: Bundler = {
-  bundle: (request, client) => shared.bundle(request, client),
-  imports: (file, options, client) => shared.imports(file, options, client),
-  close: () => Promise.resolve(),
-};
-
-Deno.test.afterAll(() => shared.close());
+const bundler = sharedBundler();
 
 /** An ESM host as esm.sh is one: a package redirects to its version, and that imports by absolute path. */
 function serveEsmHost() {

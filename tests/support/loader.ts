@@ -1,6 +1,7 @@
 /** For tests of the loader: a server that counts, a context, a bundler for all tests of a file. */
+import { createBundlerProcess } from "../../src/loader/bundler/bundler_process.ts";
 import { createLoader, type Loader, type LoaderOptions } from "../../src/loader/loader.ts";
-import type { LoadContext, LoadedModule, LoadSpec } from "../../src/loader/types.ts";
+import type { Bundler, LoadContext, LoadedModule, LoadSpec } from "../../src/loader/types.ts";
 import type { Policy } from "../../src/policy/policy.ts";
 import { defaultPolicy } from "../../src/policy/settings.ts";
 import { parseSource } from "../../src/plan/source/source.ts";
@@ -83,4 +84,15 @@ export function loaderOf(options: LoaderOptions = {}): TestLoader {
       await loader.link(await loader.prepare(spec, context), spec, context),
     [Symbol.asyncDispose]: () => loader.close(),
   });
+}
+
+/** Returns a bundler that all loaders of a test file share; it ends after the last test. */
+export function sharedBundler(): Bundler {
+  const shared = createBundlerProcess();
+  Deno.test.afterAll(() => shared.close());
+  return {
+    bundle: (request, client) => shared.bundle(request, client),
+    imports: (file, max, client) => shared.imports(file, max, client),
+    close: () => Promise.resolve(),
+  };
 }

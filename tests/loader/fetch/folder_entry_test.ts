@@ -1,18 +1,17 @@
 import { lockOf } from "../../../src/plan/lock.ts";
-import { createBundlerProcess } from "../../../src/loader/bundler/bundler_process.ts";
-import type { Bundler } from "../../../src/loader/types.ts";
 import { assertEquals, assertMatch } from "../../assert.ts";
-import { contextOf, loaderOf, policyOf, refusal, serveFiles, specOf } from "../../support/loader.ts";
+import {
+  contextOf,
+  loaderOf,
+  policyOf,
+  refusal,
+  serveFiles,
+  sharedBundler,
+  specOf,
+} from "../../support/loader.ts";
 import { temporaryFolder } from "../../support/folder.ts";
 
-const shared = createBundlerProcess();
-const bundler: Bundler = {
-  bundle: (request, client) => shared.bundle(request, client),
-  imports: (file, max, client) => shared.imports(file, max, client),
-  close: () => Promise.resolve(),
-};
-
-Deno.test.afterAll(() => shared.close());
+const bundler = sharedBundler();
 
 const FILES = {
   "mod.ts": `export const mount = () => "mod";`,
