@@ -5,7 +5,7 @@
 import type { ModuleTable } from "./module_table.ts";
 import { DEMO_PLAN, type NamedPlans, type PlanFile } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
-import { type CompiledPlan, compilePlan, PlanCache } from "../plan/compile.ts";
+import { type CompiledPlan, compilePlan, createPlanCache } from "../plan/compile.ts";
 import { modelRefused, readModelChoice, withModel } from "../plan/model_choice.ts";
 import type { DocumentLimits } from "../plan/parse/document_limits.ts";
 import { printableId } from "../sdk/ids.ts";
@@ -43,7 +43,7 @@ interface PlanFinderDeps {
 /** Finds and compiles plans. The same text is compiled once. */
 export class PlanFinder {
   readonly #options: PlanFinderDeps;
-  readonly #cache = new PlanCache();
+  readonly #cache = createPlanCache();
 
   constructor(options: PlanFinderDeps) {
     this.#options = options;

@@ -1,49 +1,12 @@
 /**
- * Caches of bundles, in memory and on disk; keys contain the namespace and the policy. Tracks how long an
- * unpinned graph is fresh: remote files as long as their servers allow (RFC 9111), local files while they
- * are unchanged.
+ * Keys of cached bundles, which contain the namespace and the policy, and their cache on disk. Tracks how
+ * long an unpinned graph is fresh: remote files as long as their servers allow (RFC 9111), local files while
+ * they are unchanged.
  */
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../sdk/json.ts";
 import type { GraphPrefetcher } from "./fetch/prefetch.ts";
 import type { FetchedFile, GraphFile, LoadContext, ModuleBundle } from "./types.ts";
-
-/** Memory cache: limited in size, least recently used first out. */
-export class MemoryCache {
-  readonly #max_bytes: number;
-  readonly #bundles = new Map<string, ModuleBundle>(); // in order of use
-  #bytes = 0;
-
-  /** `max_bytes` counts UTF-16 code units of code as bytes. */
-  constructor(max_bytes: number) {
-    this.#max_bytes = max_bytes;
-  }
-
-  /** Returns the bundle of a key and marks it as used. */
-  get(key: string): ModuleBundle | undefined {
-    const bundle = this.#bundles.get(key);
-    if (bundle) {
-      this.#bundles.delete(key);
-      this.#bundles.set(key, bundle);
-    }
-    return bundle;
-  }
-
-  /** Stores a bundle unless it is larger than the cache. */
-  set(key: string, bundle: ModuleBundle): void {
-    const known = this.#bundles.get(key);
-    if (known) this.#bytes -= known.code.length;
-    this.#bundles.delete(key);
-    if (bundle.code.length > this.#max_bytes) return;
-    this.#bundles.set(key, bundle);
-    this.#bytes += bundle.code.length;
-    for (const [oldest, { code }] of this.#bundles) {
-      if (this.#bytes <= this.#max_bytes) break;
-      this.#bundles.delete(oldest);
-      this.#bytes -= code.length;
-    }
-  }
-}
 
 const scopes = new WeakMap<object, Map<string, string>>();
 

@@ -8,17 +8,10 @@ import { later, untilAborted } from "../process/system_clock.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import { RecentMap } from "../sdk/recent_map.ts";
 import { buildBundle, configUrl, entryOfFolder } from "./build_bundle.ts";
 import { createBundlerProcess } from "./bundler/bundler_process.ts";
-import {
-  areUnchangedOnDisk,
-  bundleKey,
-  DiskCache,
-  Freshness,
-  MemoryCache,
-  pinKey,
-  scopeOf,
-} from "./bundle_cache.ts";
+import { areUnchangedOnDisk, bundleKey, DiskCache, Freshness, pinKey, scopeOf } from "./bundle_cache.ts";
 import { type FetchOptions, FileFetcher } from "./fetch/file_fetcher.ts";
 import type { ConnectionOptions } from "./fetch/pinned_connections.ts";
 import { GraphPrefetcher } from "./fetch/prefetch.ts";
@@ -63,7 +56,10 @@ export function createLoader(options: LoaderOptions = {}): Loader {
 export class Loader {
   readonly #options: LoaderOptions;
   readonly #bundler: Bundler;
-  readonly #memory = new MemoryCache(MAX_MEMORY_BYTES);
+  readonly #memory = new RecentMap<ModuleBundle>({
+    max_size: MAX_MEMORY_BYTES,
+    sizeOf: ({ code }) => code.length,
+  });
   readonly #disk: DiskCache | undefined;
   readonly #fresh: Freshness;
   readonly #building = new Map<string, Promise<ModuleBundle>>();

@@ -5,6 +5,7 @@
 import { canonicalDigest } from "../sdk/digest.ts";
 import { deepFreeze, isObject, type JsonObject, type JsonValue, MAX_DEPTH, toFrozen } from "../sdk/json.ts";
 import type { MountPlan } from "../sdk/plan.ts";
+import { RecentMap } from "../sdk/recent_map.ts";
 import { describe, formatPath } from "../sdk/value_path.ts";
 import { checkPlan, type FileReference, systemFileUrl } from "./check/check.ts";
 import { documentError, type Locate, toDetail, toWarning, type WarningDetail } from "./check/findings.ts";
@@ -156,48 +157,14 @@ function withTexts(checked: MountPlan, files: readonly FileReference[], texts: r
 }
 
 /**
- * A bounded cache of compiled plans, because clients post the same plan many times. Evicts the least recently
- * used ones, by number of plans and by characters of their keys.
+ * Compiled plans by everything that the result depends on, because clients post the same plan many times.
+ * Limited to 256 plans and to 4 Mi characters of their texts.
  */
-export class PlanCache {
-  readonly #entries = new Map<string, CompiledPlan>();
-  readonly #max_entries: number;
-  readonly #max_chars: number;
-  #chars = 0;
+export type PlanCache = RecentMap<CompiledPlan>;
 
-  /** Creates an empty cache. Defaults: 256 plans, 4 Mi characters of text. */
-  constructor({ max_entries = 256, max_chars = 4 * 1024 * 1024 } = {}) {
-    this.#max_entries = max_entries;
-    this.#max_chars = max_chars;
-  }
-
-  /** Number of cached plans. */
-  get size(): number {
-    return this.#entries.size;
-  }
-
-  /** Returns the plan cached under `key`, and makes it the most recently used. */
-  get(key: string): CompiledPlan | undefined {
-    const found = this.#entries.get(key);
-    if (found) {
-      this.#entries.delete(key);
-      this.#entries.set(key, found);
-    }
-    return found;
-  }
-
-  /** Caches a plan. A plan whose key is longer than the whole cache is not cached. */
-  set(key: string, plan: CompiledPlan): void {
-    if (key.length > this.#max_chars) return;
-    if (this.#entries.delete(key)) this.#chars -= key.length;
-    this.#entries.set(key, plan);
-    this.#chars += key.length;
-    for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= this.#max_entries && this.#chars <= this.#max_chars) break;
-      this.#entries.delete(oldest);
-      this.#chars -= oldest.length;
-    }
-  }
+/** Returns an empty cache. */
+export function createPlanCache(): PlanCache {
+  return new RecentMap({ max_entries: 256, max_size: 4 * 1024 * 1024, sizeOf: (_plan, key) => key.length });
 }
 
 /**

@@ -7,7 +7,7 @@
  */
 import { readShell } from "../../modules/hooks-approval/shell.ts";
 import { readDeclared } from "../../src/loader/bundler/static_manifest.ts";
-import { compilePlan, PlanCache } from "../../src/plan/compile.ts";
+import { compilePlan, createPlanCache } from "../../src/plan/compile.ts";
 import { parsePlanText } from "../../src/plan/parse/parse.ts";
 import { hashKey, KeyRing } from "../../src/policy/api_keys.ts";
 import { canonicalHash } from "../../src/sdk/digest.ts";
@@ -79,7 +79,7 @@ const { written } = await compilePlan({
   providers: ["provider-mock"],
   tools: ["tool-calculator"],
 }, { origin: "caller" });
-const cache = new PlanCache();
+const cache = createPlanCache();
 const many = (run: () => unknown) => async () => {
   for (let call = 0; call < 50; call++) await run();
 };
