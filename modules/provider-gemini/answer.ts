@@ -2,10 +2,11 @@
 import { type JsonObject, LLMError, type StreamDelta } from "preamp/base";
 import { AnswerBlocks, type AnswerUsage, type BackendAnswer } from "preamp/provider";
 import type { GenerateContentResponse, Part } from "./client_types.ts";
+import type { RequestContext } from "./request.ts";
 
 export interface AnswerOptions {
-  /** Names of the functions that the request offered. */
-  readonly tools: readonly string[];
+  /** Names of the functions that the request offered, with the names of their tools. */
+  readonly tools: RequestContext;
   /** Receives a delta for each part. */
   readonly onDelta?: ((delta: StreamDelta) => void) | undefined;
   /** Receives the usage so far. */
@@ -87,7 +88,7 @@ export class AnswerCollector {
     const has_calls = this.#blocks.calls().length > 0;
     if (MALFORMED.has(reason) && !has_calls) {
       const message = messageIn(this.#options.tail());
-      const name = calledTool(message, this.#options.tools);
+      const name = calledFunction(message, this.#options.tools);
       if (name !== undefined) {
         this.#addCall({ name, arguments: message });
         return "tool_calls";
@@ -136,7 +137,8 @@ export class AnswerCollector {
   #addCall(call: JsonObject, fields: JsonObject = {}): void {
     this.#open = undefined;
     this.#has_output = true;
-    this.#blocks.addCall(call, fields);
+    const name = this.#options.tools.get(String(call.name)) ?? call.name;
+    this.#blocks.addCall({ ...call, name }, fields);
   }
 }
 
@@ -149,9 +151,9 @@ function messageIn(tail: string): string {
 /**
  * Returns the function that is named in the message of an unreadable call, such as `print(default_api.add(`.
  */
-function calledTool(message: string, tools: readonly string[]): string | undefined {
+function calledFunction(message: string, tools: RequestContext): string | undefined {
   const [, call = ""] = /^(?:Malformed function call:)?(.*)/is.exec(message) ?? [];
-  return call.match(/[\w-]+/g)?.find((word) => tools.includes(word));
+  return call.match(/[\w-]+/g)?.find((word) => tools.has(word));
 }
 
 function suffix(message: string): string {

@@ -32,7 +32,7 @@ import type { Content, GenerateContentParameters, GoogleGenAI as Client, Transpo
 import { AnswerCollector } from "./answer.ts";
 import { bareId } from "./mod.ts";
 import { RefusedSignatures } from "./refused_signatures.ts";
-import { type RequestSettings, toRequest } from "./request.ts";
+import { type RequestContext, type RequestSettings, toRequest } from "./request.ts";
 
 /** Returns the backend. Imported on first use, because the client is large. */
 export function createBackend({ api_key = "", base_url, config }: ProviderSettings): Backend {
@@ -55,14 +55,14 @@ export function createBackend({ api_key = "", base_url, config }: ProviderSettin
 
 async function send(
   client: Client,
-  { body, degradation }: WireRequest,
+  { body, context, degradation }: WireRequest,
   io: CallIo,
   refused: RefusedSignatures,
 ): Promise<BackendAnswer> {
   const { model, contents, config } = body as unknown as GenerateContentParameters; // made by toRequest
   const connection = new Connection(io);
   const collector = new AnswerCollector({
-    tools: (config.tools ?? []).flatMap((tool) => (tool.functionDeclarations ?? []).map(({ name }) => name)),
+    tools: context as RequestContext, // made by toRequest
     onDelta: io.onDelta,
     onUsage: io.onUsage,
     tail: () => connection.tail(),
@@ -175,7 +175,10 @@ class Connection {
 
   async #fetch(input: Parameters<typeof fetch>[0], init?: RequestInit): Promise<Response> {
     const response = this.#response = await this.#io.fetch(input, init);
-    return response.ok ? withWatchedBody(response, (chunk) => this.#keep(chunk)) : response;
+    if (!response.ok) return response;
+    const watched = withWatchedBody(response, (chunk) => this.#keep(chunk));
+    const is_json = /json/i.test(response.headers.get("content-type") ?? "");
+    return this.#io.onDelta && is_json ? asStream(watched) : watched;
   }
 
   #keep(part: Uint8Array): void {
@@ -184,6 +187,20 @@ class Connection {
     while (this.#tail_bytes - this.#tail[0]!.byteLength >= TAIL_BYTES) {
       this.#tail_bytes -= this.#tail.shift()!.byteLength;
     }
+  }
+}
+
+/**
+ * Returns an answer in JSON as a stream, which the client reads: the server does not stream, or sends the
+ * chunks as a list.
+ */
+async function asStream(response: Response): Promise<Response> {
+  const text = await response.text();
+  try {
+    const chunks: unknown[] = [JSON.parse(text)].flat();
+    return new Response(chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join(""), response);
+  } catch {
+    return new Response(text, response); // broke off: the client reports it
   }
 }
 

@@ -21,6 +21,7 @@ import type {
   ToolConfig,
 } from "./client_types.ts";
 import { isBeforeGemini3, type ThinkingLevel, thinkingOf } from "./mod.ts";
+import { withoutReferences } from "./schema.ts";
 
 /** Settings of the plan that only this provider has. */
 export interface RequestSettings {
@@ -53,12 +54,21 @@ export function toRequest(call: CallSettings, settings: RequestSettings): WireRe
     ...(call.top_p === undefined ? {} : { topP: call.top_p }),
     ...(call.stop?.length ? { stopSequences: [...call.stop] } : {}),
     ...tools,
-    ...toResponseFormat(call, tools.tools !== undefined, degradations),
+    ...toResponseFormat(call, tools, degradations),
     ...toThinkingConfig(call, settings.include_thoughts, degradations),
     ...(settings.safety_settings ? { safetySettings: [...settings.safety_settings] } : {}),
   };
   const body = { model: call.model, contents: toContents(turns, call.model, degradations), config };
-  return { body, degradation: degradations.merged() };
+  const context: RequestContext = new Map(call.tools.map(({ name }) => [functionName(name), name]));
+  return { body, context, degradation: degradations.merged() };
+}
+
+/** Names of functions in a request, with the names of their tools. */
+export type RequestContext = ReadonlyMap<string, string>;
+
+/** Returns the name of a tool as the API takes it: it must begin with a letter or an underscore. */
+function functionName(tool: string): string {
+  return /^[a-zA-Z_]/.test(tool) ? tool : `_${tool}`.slice(0, 64);
 }
 
 function toTools(
@@ -72,9 +82,10 @@ function toTools(
     for (const key of keys) server[key] = fields[key];
     if (keys.length > 0) continue;
     functionDeclarations.push({
-      name,
+      name: functionName(name),
       ...(description ? { description } : {}),
-      parametersJsonSchema: { ...parameters, type: "object" }, // the API refuses a schema without a type
+      // the API refuses a schema without a type
+      parametersJsonSchema: { ...withoutReferences(parameters), type: "object" },
     });
   }
   const names = Object.keys(server);
@@ -113,26 +124,30 @@ function callingOf(choice: string): ToolConfig["functionCallingConfig"] & object
   if (choice === "auto" || choice === "none") return { mode: choice.toUpperCase() };
   return choice === "required" || choice === "any"
     ? { mode: "ANY" }
-    : { mode: "ANY", allowedFunctionNames: [choice] };
+    : { mode: "ANY", allowedFunctionNames: [functionName(choice)] };
 }
 
 function toResponseFormat(
   { model, response_format: format }: CallSettings,
-  with_tools: boolean,
+  { tools, toolConfig }: Pick<GenerateContentConfig, "tools" | "toolConfig">,
   degradations: Degradations,
 ): Pick<GenerateContentConfig, "responseMimeType" | "responseJsonSchema"> {
   if (format === undefined || format.type === "text") return {};
-  if (with_tools && isBeforeGemini3(model)) {
+  const is_forced = toolConfig?.functionCallingConfig?.mode === "ANY";
+  if (is_forced || tools !== undefined && isBeforeGemini3(model)) {
+    const what = is_forced ? "a required call" : "tools";
     degradations.add(
       `response_format ${format.type}`,
-      `${model} does not combine tools with a response format`,
+      `${model} does not combine ${what} with a response format`,
       "text",
     );
     return {};
   }
   return {
     responseMimeType: "application/json",
-    ...(format.type === "json_schema" ? { responseJsonSchema: format.schema } : {}),
+    ...(format.type === "json_schema"
+      ? { responseJsonSchema: withoutReferences(format.schema as JsonObject) }
+      : {}),
   };
 }
 
@@ -188,7 +203,7 @@ function toFunctionResponse(
     : parts.flatMap((part) => part.type === "text" ? part.text : []).join("\n\n");
   const response = { [is_error ? "error" : "output"]: text };
   const media = parts.filter(({ type }) => type !== "text").map(toContentPart);
-  return { functionResponse: { id, name, response }, media };
+  return { functionResponse: { id, name: functionName(name), response }, media };
 }
 
 /** Returns a note in the place of an image that the API refuses, such as GIF; any other part as it is. */
@@ -223,7 +238,10 @@ function toModelPart(part: AssistantPart): Part {
       return { text: part.text, ...signatureOf(part.block?.thought_signature) };
     case "tool_call": {
       const { id, name, input } = part;
-      return { functionCall: { id, name, args: input }, ...signatureOf(part.block?.thought_signature) };
+      return {
+        functionCall: { id, name: functionName(name), args: input },
+        ...signatureOf(part.block?.thought_signature),
+      };
     }
     default: {
       const { block } = part;

@@ -15,7 +15,11 @@ const TOOL: ToolSpec = {
 
 const SEARCH: ToolSpec = { name: "search", parameters: { type: "object" }, googleSearch: {} };
 
-const DECLARATION = { name: "lookup", description: "Looks up.", parametersJsonSchema: TOOL.parameters };
+const DECLARATION = {
+  name: "lookup",
+  description: "Looks up.",
+  parametersJsonSchema: { type: "object", properties: { key: {} } },
+};
 
 const THOUGHTS = { thinkingConfig: { includeThoughts: true } };
 
@@ -26,7 +30,8 @@ function request(
 ): WireRequest {
   const { conversation } = toConversation(messages, "gemini");
   const call = { model: "gemini-3.8-flash", conversation, tools: [], max_output_tokens: 8000, stream: false };
-  return toRequest({ ...call, ...fields }, settings);
+  const { context: _, ...wire } = toRequest({ ...call, ...fields }, settings);
+  return wire;
 }
 
 function configOf(fields: Partial<CallSettings>, messages?: Message[]): JsonObject {
@@ -111,7 +116,7 @@ for (const [choice, expected] of CHOICES) {
   });
 }
 
-Deno.test("toRequest() sends schemas as they are, and no choice without tools", () => {
+Deno.test("toRequest() sends schemas without references, and no choice without tools", () => {
   assertEquals(configOf({ tools: [TOOL] }), {
     tools: [{ functionDeclarations: [DECLARATION] }],
     ...THOUGHTS,
@@ -158,6 +163,18 @@ Deno.test("toRequest() asks for JSON, and reports what it cannot do", () => {
     reason: "gemini-2.5-flash does not combine tools of the server with functions; " +
       "gemini-2.5-flash does not combine tools with a response format",
   });
+});
+
+Deno.test("toRequest() asks for no JSON beside a call that is required, which the API refuses together", () => {
+  const fields = { response_format: { type: "json" as const }, tools: [TOOL], tool_choice: "required" };
+  const { body, degradation } = request(fields);
+  assertEquals((body.config as JsonObject).responseMimeType, undefined);
+  assertEquals(degradation, {
+    requested: "response_format json",
+    actual: "text",
+    reason: "gemini-3.8-flash does not combine a required call with a response format",
+  });
+  assertEquals(configOf({ ...fields, tool_choice: "auto" }).responseMimeType, "application/json");
 });
 
 Deno.test("toRequest() sends images and files", () => {
