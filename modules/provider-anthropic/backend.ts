@@ -18,7 +18,7 @@ import {
   type WireRequest,
   withoutVariables,
 } from "preamp/provider";
-import { readStream, toAnswer, usageOf, type WireMessage } from "./from_response.ts";
+import { containerOf, readStream, toAnswer, usageOf, type WireMessage } from "./from_response.ts";
 import { RefusedThinking } from "./refused_thinking.ts";
 import { toRequest } from "./to_request.ts";
 
@@ -89,7 +89,7 @@ async function send(
       continue;
     }
     if (messages.at(-1)!.stop_reason !== "pause_turn" || messages.length > MAX_CONTINUATIONS) {
-      return { ...toAnswer(messages), degradation: request.degradation };
+      return { ...toAnswer(messages, call.tools), degradation: request.degradation };
     }
   }
 }
@@ -104,7 +104,12 @@ function withAnswered(
     role: "assistant",
     content: content.filter(({ type, text }) => type !== "text" || String(text).trim() !== ""),
   })) as unknown as Anthropic.MessageParam[];
-  return { ...params, messages: [...params.messages, ...messages] };
+  const container = containerOf(answered);
+  return {
+    ...params,
+    ...(container === undefined ? {} : { container }),
+    messages: [...params.messages, ...messages],
+  };
 }
 
 /** Returns the message that a server sent whole. @throws {ServerError} when it is an error. */

@@ -7,8 +7,10 @@ import {
   LLMError,
   parseToolCall,
   type ToolCall,
+  type ToolSpec,
 } from "preamp/base";
 import type { AnswerUsage, BackendAnswer, CallIo } from "preamp/provider";
+import { withOwnNames } from "./property_names.ts";
 
 const FINISH_REASONS: ReadonlyMap<unknown, string> = new Map([
   ["end_turn", "stop"],
@@ -18,6 +20,9 @@ const FINISH_REASONS: ReadonlyMap<unknown, string> = new Map([
   ["model_context_window_exceeded", "length"],
   ["refusal", "content_filter"],
 ]);
+
+/** Type of the block that keeps the container of an answer for the next request. */
+export const CONTAINER = "anthropic_container";
 
 type OnDelta = NonNullable<CallIo["onDelta"]>;
 
@@ -35,14 +40,22 @@ export interface WireMessage {
   content: JsonObject[];
   stop_reason: string | null;
   stop_details?: unknown;
+  /** Where the API executed code for its own tools. */
+  container?: { id: string } | null;
   usage: JsonObject;
 }
 
-/** Returns the answer of one or more messages; later ones continue the first. */
-export function toAnswer(messages: readonly WireMessage[]): BackendAnswer {
+/**
+ * Returns the answer of one or more messages; later ones continue the first.
+ *
+ * @param tools Tools of the request.
+ */
+export function toAnswer(messages: readonly WireMessage[], tools: readonly ToolSpec[]): BackendAnswer {
   const last = messages.at(-1)!; // at least one
   const calls: ToolCall[] = [];
-  const content = messages.flatMap((message) => message.content).map((block) => toBlock(block, calls));
+  const content = messages.flatMap((message) => message.content).map((block) => toBlock(block, calls, tools));
+  const container = containerOf(messages);
+  if (container !== undefined && calls.length > 0) content.push({ type: CONTAINER, id: container });
   const { id, model, stop_reason, stop_details } = last;
   return {
     content,
@@ -55,7 +68,12 @@ export function toAnswer(messages: readonly WireMessage[]): BackendAnswer {
   };
 }
 
-function toBlock(block: JsonObject, calls: ToolCall[]): ContentBlock {
+/** Returns the container of messages, which the API reports once it is known; undefined without one. */
+export function containerOf(messages: readonly WireMessage[]): string | undefined {
+  return messages.findLast(({ container }) => container)?.container?.id;
+}
+
+function toBlock(block: JsonObject, calls: ToolCall[], tools: readonly ToolSpec[]): ContentBlock {
   if (block.type === "text") {
     const { text, citations } = block;
     return {
@@ -65,10 +83,14 @@ function toBlock(block: JsonObject, calls: ToolCall[]): ContentBlock {
     };
   }
   if (block.type !== "tool_use") return block as ContentBlock; // it has a type
-  const { id, name, input } = block;
-  const call = parseToolCall({ id, name, arguments: input });
+  const { id, name, input, caller } = block;
+  const parsed = parseToolCall({ id, name, arguments: input });
+  const schema = tools.find((tool) => tool.name === name)?.parameters ?? {};
+  const own = withOwnNames(parsed.arguments, schema);
+  const call = own === parsed.arguments ? parsed : parseToolCall({ id, name, arguments: own });
   calls.push(call);
-  return { type: "tool_call", id: call.id, name: call.name, input: call.arguments };
+  const of_code = isObject(caller) && caller.type !== "direct" ? { caller } : {}; // that the API executes
+  return { type: "tool_call", id: call.id, name: call.name, input: call.arguments, ...of_code };
 }
 
 /**
@@ -111,8 +133,8 @@ export async function readStream(
     switch (event.type) {
       case "message_start": {
         if (!isObject(event.message)) throw broken("message_start has no message");
-        const { id, model, usage } = event.message;
-        Object.assign(message, { id, model, usage: { ...usage } });
+        const { id, model, usage, container } = event.message;
+        Object.assign(message, { id, model, usage: { ...usage }, container });
         onUsage(message.usage);
         break;
       }
@@ -134,6 +156,7 @@ export async function readStream(
       case "message_delta":
         message.stop_reason = event.delta?.stop_reason ?? null;
         message.stop_details = event.delta?.stop_details;
+        message.container = event.delta?.container ?? message.container ?? null;
         Object.assign(message.usage, withoutNulls({ ...event.usage }));
         onUsage(message.usage);
         break;

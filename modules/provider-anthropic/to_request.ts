@@ -16,7 +16,9 @@ import {
   type UserPart,
   type WireRequest,
 } from "preamp/provider";
+import { CONTAINER } from "./from_response.ts";
 import { traitsOf } from "./mod.ts";
+import { withValidNames } from "./property_names.ts";
 
 type Body = Anthropic.MessageCreateParamsNonStreaming;
 type Block = Anthropic.ContentBlockParam;
@@ -43,6 +45,7 @@ export function toRequest(call: CallSettings): WireRequest {
     ...(conversation.system.length > 0 ? { system: conversation.system.map(textBlock) } : {}),
     ...(tools.length > 0 ? { tools: tools.map(toTool) } : {}),
     ...toolChoiceOf(call, thinking),
+    ...containerOf(conversation.turns.at(-2)),
     ...(stop && stop.length > 0 ? { stop_sequences: stop.filter((text) => text.trim() !== "") } : {}),
     ...(sampling && temperature !== undefined ? { temperature: Math.min(temperature, 1) } : {}),
     ...(sampling && top_p !== undefined && temperature === undefined ? { top_p } : {}),
@@ -66,9 +69,20 @@ function toMessage(
   degradations: Degradations,
 ): Anthropic.MessageParam & { content: Block[] } {
   if (role === "user") return { role, content: parts.map((part) => userBlock(part, degradations)) };
-  const paired = parts.filter((part) => part.type !== "native" || !unpaired.has(part.block));
+  const paired = parts.filter((part) =>
+    part.type !== "native" || !unpaired.has(part.block) && part.block.type !== CONTAINER
+  );
   const end = paired.findLastIndex((part) => !isThinking(part));
   return { role, content: paired.slice(0, end + 1).map(assistantBlock) };
+}
+
+/**
+ * Returns the container of the last answer: where the API executes code for its own tools, it wants the
+ * container back together with the results of the answer's calls.
+ */
+function containerOf(last: Turn | undefined): { container?: string } {
+  const block = last?.parts.find((part) => part.type === "native" && part.block.type === CONTAINER);
+  return block?.type === "native" ? { container: String(block.block.id) } : {};
 }
 
 /**
@@ -123,8 +137,9 @@ function assistantBlock(part: AssistantPart): Block {
       // a stored block has citations, which the API wants back
       return part.block ? cached(part, part.block as unknown as Anthropic.TextBlockParam) : textBlock(part);
     case "tool_call": {
-      const { id, name, input } = part;
-      return cached(part, { type: "tool_use", id, name, input });
+      const { id, name, input, block } = part;
+      const caller = block?.caller as Anthropic.ToolUseBlockParam["caller"]; // the API's own
+      return cached(part, { type: "tool_use", id, name, input, ...(caller ? { caller } : {}) });
     }
     default:
       return part.block as unknown as Block; // the API's own block, as it was received
@@ -217,7 +232,7 @@ function toTool(tool: ToolSpec): Anthropic.ToolUnion {
 function inputSchema(
   { anyOf: _any, oneOf: _one, allOf: _all, ...schema }: JsonSchema,
 ): Anthropic.Tool.InputSchema {
-  return { ...schema, type: "object" };
+  return { ...withValidNames(schema), type: "object" };
 }
 
 type Thinking = Anthropic.ThinkingConfigParam;
