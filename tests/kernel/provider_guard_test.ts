@@ -1,4 +1,5 @@
 /** What the guard of a provider gives to loops and providers: answers, signals and keys of calls. */
+import { ProviderInfo } from "../../src/sdk/providers.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import type {
   ChatRequest,
@@ -197,3 +198,35 @@ Deno.test("a maximum that is no number of tokens neither lifts the run's limit n
     assert(received.every((maximum) => Number(maximum) > 0), String(received));
   }
 });
+
+const KEY = {
+  id: "api_key",
+  display_name: "API key",
+  field_type: "secret" as const,
+  prompt: "Key",
+  requires_model: false,
+};
+
+for (
+  const [what, required, cost_usd, expected] of [
+    ["that needs a key", true, null, ["price_unknown"]],
+    ["that works without a key", false, null, []],
+    ["with a price", true, "0.01", []],
+  ] as const
+) {
+  Deno.test(`answers of a provider ${what} are reported ${expected.length} times as not counted in dollars`, async () => {
+    const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2, cost_usd };
+    const provider = providerOf(() => ({ content: "x", model: "vendor-9", usage }));
+    provider.getInfo = () => ProviderInfo({ id: "vendor", config_fields: [{ ...KEY, required }] });
+    const { run, warnings } = kit({
+      orchestrator: loopOf(async (handle) => {
+        await handle.complete(REQUEST);
+        await handle.complete(REQUEST);
+      }),
+      providers: [provider],
+    });
+    assertEquals((await run()).status, "completed");
+    assertEquals(warnings.map(({ code }) => code), [...expected]);
+    if (expected.length > 0) assert(warnings[0]!.message.includes("no cost for vendor-9"));
+  });
+}

@@ -132,6 +132,7 @@ export class ProviderGuard {
   readonly #provider: Provider;
   readonly #name: string;
   #info: ProviderInfo | null = null;
+  #unknown_price_is_reported = false;
 
   /** @param name Name that the provider is mounted under. */
   constructor(session: SessionContext, provider: Provider, name: string) {
@@ -221,7 +222,24 @@ export class ProviderGuard {
       await this.#session.loop_steps.emitResponses(); // the loop receives only the error
       throw error;
     }
+    if (reservation && response.usage.cost_usd === null) this.#reportUnknownPrice(response);
     return response;
+  }
+
+  /**
+   * Reports once that the policy's dollar limit does not count the calls of this provider, if it needs a key:
+   * one without a key, such as a local server, costs nothing.
+   */
+  #reportUnknownPrice({ model = "its model" }: Answer): void {
+    const { config_fields: fields } = this.readInfo();
+    const isKey = (field: unknown) => isObject(field) && field.field_type === "secret" && field.required;
+    if (this.#unknown_price_is_reported || !Array.isArray(fields) || !fields.some(isKey)) return;
+    this.#unknown_price_is_reported = true;
+    this.#session.host.warn(
+      "price_unknown",
+      `Provider "${this.#name}" reported no cost for ${model}: the limit max_cost_usd does not count its calls; ` +
+        'set prices in its config, such as {input: "3", output: "15"} in US dollars per million tokens',
+    );
   }
 
   /** Makes the answer the last one of the turn. */
