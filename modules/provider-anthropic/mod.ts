@@ -8,11 +8,11 @@ import {
 } from "preamp/provider";
 
 /**
- * Known models, as of 2026-11-20. Prices: input, output, cache write (5 minutes) and cache read, in US
+ * Known models, as of 2026-11-22. Prices: input, output, cache write (5 minutes) and cache read, in US
  * dollars per million tokens.
  */
 export const MODELS: readonly KnownModel[] = [
-  { id: "claude-fable-5-2", ...large() },
+  { id: "claude-fable-5-2", ...large("8 40 10 0.2") },
   { id: "claude-fable-5-1", ...large("10 50 12.5 0.25") },
   { id: "claude-fable-5", ...large("10 50 12.5 1") },
   { id: "claude-opus-5-5", ...large("4 20 5 0.2") },
@@ -21,7 +21,7 @@ export const MODELS: readonly KnownModel[] = [
   { id: "claude-opus-4-7", ...large("5 25 6.25 0.5") },
   { id: "claude-opus-4-6", ...large("5 25 6.25 0.5") },
   { id: "claude-opus-4-5", ...small("5 25 6.25 0.5") },
-  { id: "claude-sonnet-5-5", ...large("2 10 2.5 0.2") },
+  { id: "claude-sonnet-5-5", ...large("2 10 2.5 0.1") },
   { id: "claude-sonnet-5", ...large("2 10 2.5 0.2") },
   { id: "claude-sonnet-4-6", ...large("3 15 3.75 0.3") },
   { id: "claude-sonnet-4-5", ...small("3 15 3.75 0.3") },
@@ -33,12 +33,8 @@ export const MODELS: readonly KnownModel[] = [
   { id: "claude-haiku-4-5", ...small("1 5 1.25 0.1") },
 ];
 
-function large(prices?: string): Omit<KnownModel, "id"> {
-  return {
-    context_window: 1_000_000,
-    max_output_tokens: 128_000,
-    ...(prices === undefined ? {} : { prices: pricesOf(prices) }),
-  };
+function large(prices: string): Omit<KnownModel, "id"> {
+  return { context_window: 1_000_000, max_output_tokens: 128_000, prices: pricesOf(prices) };
 }
 
 function small(prices: string): Omit<KnownModel, "id"> {
@@ -54,8 +50,10 @@ function pricesOf(text: string): Prices {
 interface ModelTraits {
   /** Thinking: a token budget, the model's own decision, or both. */
   readonly thinking: "none" | "budget" | "both" | "adaptive";
-  /** Whether thinking can be switched off. */
-  readonly can_disable_thinking: boolean;
+  /** Whether it thinks unless a request switches thinking off. */
+  readonly thinks_by_default: boolean;
+  /** What switches thinking off; undefined: nothing. Only models with `disabled` can be forced to a call. */
+  readonly thinking_off: "disabled" | "between_tools" | undefined;
   /** Whether it accepts `temperature` and `top_p`. */
   readonly sampling: boolean;
   /** Whether it accepts `output_config.effort`. */
@@ -72,7 +70,12 @@ export function traitsOf(id: string): ModelTraits {
   const adaptive_only = version >= 4.7 || id.includes("mythos");
   return {
     thinking: adaptive_only ? "adaptive" : version >= 4.6 ? "both" : version >= 3.7 ? "budget" : "none",
-    can_disable_thinking: !/fable|mythos|opus-5-5/.test(id),
+    thinks_by_default: version >= 5 && version < Infinity,
+    thinking_off: /sonnet-5-5/.test(id)
+      ? "between_tools"
+      : /fable|mythos|opus-5-5/.test(id)
+      ? undefined
+      : "disabled",
     sampling: !adaptive_only,
     effort: version >= 4.6 || /opus-4-5/.test(id),
     structured_outputs: version >= 4.5 || /opus-4-1/.test(id),

@@ -35,8 +35,8 @@ export function toRequest(call: CallSettings): WireRequest {
   const degradations = new Degradations();
   const thinking = thinkingOf(call, degradations);
   const unpaired = unpairedBlocks(conversation.turns);
-  const output_config = { ...effortOf(call), ...formatOf(call, degradations) };
-  const sampling = traits.sampling && (thinking === undefined || thinking.type === "disabled");
+  const output_config = { ...effortOf(call, thinking, degradations), ...formatOf(call, degradations) };
+  const sampling = traits.sampling && (thinking === undefined || isOff(thinking));
   const body: Body = {
     model,
     max_tokens: max_output_tokens,
@@ -44,7 +44,7 @@ export function toRequest(call: CallSettings): WireRequest {
       .filter(({ content }) => content.length > 0),
     ...(conversation.system.length > 0 ? { system: conversation.system.map(textBlock) } : {}),
     ...(tools.length > 0 ? { tools: tools.map(toTool) } : {}),
-    ...toolChoiceOf(call, thinking),
+    ...toolChoiceOf(call, thinking, degradations),
     ...containerOf(conversation.turns.at(-2)),
     ...(stop && stop.length > 0 ? { stop_sequences: stop.filter((text) => text.trim() !== "") } : {}),
     ...(sampling && temperature !== undefined ? { temperature: Math.min(temperature, 1) } : {}),
@@ -237,17 +237,23 @@ function inputSchema(
 
 type Thinking = Anthropic.ThinkingConfigParam;
 
+function isOff(thinking: Thinking | undefined): boolean {
+  return thinking?.type === "disabled" || thinking?.type === "between_tools";
+}
+
 function thinkingOf(call: CallSettings, degradations: Degradations): Thinking | undefined {
   const { model, thinking_budget: budget, reasoning_effort, max_output_tokens } = call;
-  const { thinking, can_disable_thinking } = traitsOf(model);
+  const { thinking, thinking_off, thinks_by_default } = traitsOf(model);
   if (thinking === "none") return undefined;
-  if (budget === 0 || reasoning_effort === "none") {
-    return can_disable_thinking ? { type: "disabled" } : undefined;
-  }
+  if (budget === 0 || reasoning_effort === "none") return thinking_off && { type: thinking_off };
+  const is_requested = budget !== undefined || reasoning_effort !== undefined;
   if (thinking === "adaptive" || thinking === "both" && budget === undefined) {
-    return budget === undefined && reasoning_effort === undefined
-      ? undefined
-      : { type: "adaptive", display: "summarized" }; // newer models leave the text out by default
+    if (!is_requested && thinks_by_default && thinking_off === "disabled" && isForced(call)) {
+      return { type: "disabled" }; // the API refuses both together
+    }
+    return is_requested || thinks_by_default
+      ? { type: "adaptive", display: "summarized" } // newer models leave the text out by default
+      : undefined;
   }
   if (budget === undefined) return undefined;
   const budget_tokens = Math.max(MIN_BUDGET, Math.min(budget, max_output_tokens - 1));
@@ -255,6 +261,11 @@ function thinkingOf(call: CallSettings, degradations: Degradations): Thinking | 
   if (mayBudget(call.conversation)) return { type: "enabled", budget_tokens };
   degradations.add(`thinking_budget ${budget}`, "the turn began without thinking");
   return undefined;
+}
+
+/** Returns whether a call must answer with a tool call. */
+function isForced({ tools, tool_choice: choice }: CallSettings): boolean {
+  return tools.length > 0 && typeof choice === "string" && choice !== "auto" && choice !== "none";
 }
 
 /**
@@ -269,9 +280,19 @@ function mayBudget({ turns }: Conversation): boolean {
   return answer?.role !== "assistant" || isThinking(answer.parts[0]!); // no turn is empty
 }
 
-function effortOf({ model, reasoning_effort }: CallSettings): Anthropic.OutputConfig {
-  if (reasoning_effort === undefined || !traitsOf(model).effort) return {};
+/** Returns the effort of a call. Without thinking, newer models refuse the highest ones. */
+function effortOf(
+  { model, reasoning_effort }: CallSettings,
+  thinking: Thinking | undefined,
+  degradations: Degradations,
+): Anthropic.OutputConfig {
+  const { effort: has_effort, thinks_by_default } = traitsOf(model);
+  if (reasoning_effort === undefined || !has_effort) return {};
   const effort = reasoning_effort === "minimal" ? "low" : reasoning_effort;
+  if (thinks_by_default && isOff(thinking) && (effort === "xhigh" || effort === "max")) {
+    degradations.add(`reasoning_effort ${effort}`, `${model} has it with thinking only`, "high");
+    return { effort: "high" };
+  }
   return EFFORTS.has(effort) ? { effort: effort as NonNullable<Anthropic.OutputConfig["effort"]> } : {};
 }
 
@@ -290,13 +311,20 @@ function formatOf(
   return {};
 }
 
-function toolChoiceOf(call: CallSettings, thinking: Thinking | undefined): Pick<Body, "tool_choice"> {
+function toolChoiceOf(
+  call: CallSettings,
+  thinking: Thinking | undefined,
+  degradations: Degradations,
+): Pick<Body, "tool_choice"> {
   const { tool_choice: choice, tools, model } = call;
   if (choice === undefined || tools.length === 0) return {};
   if (isObject(choice)) return { tool_choice: choice as unknown as Anthropic.ToolChoice };
   if (choice === "none" || choice === "auto") return { tool_choice: { type: choice } };
   // a forced call excludes thinking: the API refuses both together, also of models that always think
-  const thinks = thinking ? thinking.type !== "disabled" : !traitsOf(model).can_disable_thinking;
-  if (thinks) return { tool_choice: { type: "auto" } };
+  const thinks = thinking ? thinking.type !== "disabled" : traitsOf(model).thinking_off !== "disabled";
+  if (thinks) {
+    degradations.add(`tool_choice ${choice}`, `${model} cannot be forced to a call while it thinks`, "auto");
+    return { tool_choice: { type: "auto" } };
+  }
   return { tool_choice: choice === "required" ? { type: "any" } : { type: "tool", name: choice } };
 }

@@ -11,7 +11,7 @@ import { type FakeServer, fakeServer } from "../modules/providers/fake_server.ts
 import { fakeVendor, VENDORS } from "../modules/providers/fake_vendor.ts";
 
 const OPERATOR: Caller = { name: "cli", namespace: "test", origin: "operator" };
-const KEY = { api_key: "sk-session-0123456789" };
+const KEY = { api_key: "sk-session-0123456789", prices: { input: "1", output: "1" } };
 
 function planOf(...providers: unknown[]): JsonObject {
   return {

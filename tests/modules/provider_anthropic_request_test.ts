@@ -45,15 +45,24 @@ Deno.test("toRequest() sends parameters in the API's form", () => {
   });
 });
 
+const SUMMARIZED = { thinking: { type: "adaptive", display: "summarized" } };
+
 const THINKING: readonly [fields: Partial<CallSettings>, expected: JsonObject][] = [
-  [{}, {}],
-  [{ temperature: 1 }, {}], // refused by newer models
+  [{}, SUMMARIZED], // it thinks by default, but leaves the text out, also that between calls
+  [{ model: "claude-opus-4-8" }, {}],
+  [{ temperature: 1 }, SUMMARIZED], // refused by newer models
   [{ reasoning_effort: "low" }, adaptive("low")],
   [{ reasoning_effort: "minimal" }, adaptive("low")],
   [{ reasoning_effort: "max", model: "claude-opus-5-5" }, adaptive("max")],
-  [{ thinking_budget: 2000 }, { thinking: { type: "adaptive", display: "summarized" } }],
-  [{ thinking_budget: 0 }, { thinking: { type: "disabled" } }],
-  [{ reasoning_effort: "none" }, { thinking: { type: "disabled" } }],
+  [{ thinking_budget: 2000 }, SUMMARIZED],
+  [{ thinking_budget: 0 }, { thinking: { type: "between_tools" } }], // it refuses "disabled"
+  [{ reasoning_effort: "none" }, { thinking: { type: "between_tools" } }],
+  [{ thinking_budget: 0, model: "claude-haiku-5-5" }, { thinking: { type: "disabled" } }],
+  [{ thinking_budget: 0, model: "claude-sonnet-5" }, { thinking: { type: "disabled" } }],
+  [{ thinking_budget: 0, reasoning_effort: "max", model: "claude-opus-5" }, {
+    thinking: { type: "disabled" },
+    output_config: { effort: "high" }, // without thinking it refuses more
+  }],
   [{ thinking_budget: 0, model: "claude-fable-5-1" }, {}], // always thinks
   [{ thinking_budget: 0, model: "claude-opus-5-5" }, {}],
   [{ thinking_budget: 2000, model: "claude-opus-4-6" }, {
@@ -97,16 +106,24 @@ const CHOICES: readonly [choice: string | JsonObject, expected: JsonObject][] = 
 
 for (const [choice, expected] of CHOICES) {
   Deno.test(`toRequest() tool_choice ${JSON.stringify(choice)}`, () => {
-    assertEquals(body({ tools: [TOOL], tool_choice: choice }).tool_choice, expected);
+    const fields = { tools: [TOOL], tool_choice: choice, model: "claude-haiku-5-5" };
+    assertEquals(body(fields).tool_choice, expected);
   });
 }
 
 Deno.test("toRequest() does not force a tool together with thinking, or without tools", () => {
-  const forced = { tools: [TOOL], tool_choice: "required", reasoning_effort: "low" };
-  assertEquals(body(forced).tool_choice, { type: "auto" });
-  assertEquals(body({ tool_choice: "required" }), {});
-  const always = { tools: [TOOL], tool_choice: "lookup", model: "claude-opus-5-5" };
-  assertEquals(body(always).tool_choice, { type: "auto" });
+  const forced = { tools: [TOOL], tool_choice: "required", model: "claude-sonnet-5" };
+  const of = ({ tool_choice, thinking }: JsonObject) => [tool_choice, (thinking as JsonObject)?.type];
+  assertEquals(of(body({ ...forced, reasoning_effort: "low" })), [{ type: "auto" }, "adaptive"]);
+  assertEquals(of(body(forced)), [{ type: "any" }, "disabled"]); // it thinks unless that is switched off
+  assertEquals(of(body({ ...forced, tools: [] })), [undefined, "adaptive"]);
+  assertEquals(of(body({ ...forced, model: "claude-opus-4-8" })), [{ type: "any" }, undefined]);
+  for (const model of ["claude-opus-5-5", "claude-sonnet-5-5", "claude-fable-5-2"]) {
+    const always = { ...forced, tool_choice: "lookup", model };
+    assertEquals(of(body(always)), [{ type: "auto" }, "adaptive"]);
+    assertEquals(request(always).degradation?.requested, "tool_choice lookup");
+    assertEquals(body({ ...always, thinking_budget: 0 }).tool_choice, { type: "auto" });
+  }
 });
 
 Deno.test("toRequest() sends native tools as they are, and schemas that the API accepts", () => {
