@@ -40,7 +40,7 @@ const MAX_STOPS = 4;
 
 export function chatRequest(call: CallSettings, options: RequestOptions): WireRequest {
   const { format, instruction } = formatOf(call, options);
-  const effort = effortOf(call, options);
+  const effort = effortWithTools(call, options) ?? effortOf(call, options);
   const body: Body = {
     model: call.model,
     messages: messagesOf(call, instruction, options),
@@ -54,6 +54,16 @@ export function chatRequest(call: CallSettings, options: RequestOptions): WireRe
     ...streamOf(call, options),
   };
   return { body: body as unknown as JsonObject, degradation: options.degradations.merged(), context: call };
+}
+
+/** Returns the effort of a call with tools whose server refuses them beside reasoning. */
+function effortWithTools(
+  { tools }: CallSettings,
+  { refused, degradations }: RequestOptions,
+): string | undefined {
+  if (tools.length === 0 || !refused.has(FORMS.reasoning_with_tools)) return undefined;
+  degradations.add("reasoning", "Chat Completions refuses it beside tools; use api: responses", "none");
+  return "none";
 }
 
 function messagesOf(

@@ -15,6 +15,8 @@ const LONG_TOKENS = 272_000;
  * they are billed, in US dollars per million tokens.
  */
 export const MODELS: readonly KnownModel[] = [
+  { id: "gpt-6.2-astra", ...large("8 40 0.4 10", "16 60 0.8 20") },
+  { id: "gpt-6.2-sol", ...large("2 10 0.1 2.5", "4 15 0.2 5") },
   { id: "gpt-6-astra", ...large("10 50 1 12.5", "20 75 2 25") },
   { id: "gpt-6.1-sol", ...large("2 10 0.1 2.5", "4 15 0.2 5") },
   { id: "gpt-6.1-terra", ...large("1 5 0.05 1.25", "2 7.5 0.1 2.5") },

@@ -17,6 +17,8 @@ export const FORMS = {
   reasoning: "reasoning in messages",
   /** `content: null` beside calls. */
   null_content: "content that is null",
+  /** Functions beside reasoning, which Chat Completions of GPT-5.6 and later refuses. */
+  reasoning_with_tools: "functions beside reasoning",
   /** A question directly after the results of calls. */
   user_after_tool: "user messages after results",
 } as const;
@@ -74,6 +76,12 @@ const FORM_REFUSALS: readonly (readonly [form: string, refuses: Refuses])[] = [
   // Mistral
   [FORMS.long_ids, (text) => /tool call id .{0,200}length of 9\b/is.test(text)],
   [FORMS.user_after_tool, (text) => /unexpected role 'user' after role 'tool'/i.test(text)],
+  // OpenAI and Azure, also when the request states no effort
+  [
+    FORMS.reasoning_with_tools,
+    (text) =>
+      /function tools with reasoning_effort are not supported.*set reasoning_effort to 'none'/is.test(text),
+  ],
   // DeepSeek, Moonshot
   [
     FORMS.without_reasoning,

@@ -185,3 +185,24 @@ Deno.test("reasoning is left out of the history when the server refuses its fiel
   const kept = local.requests.map(({ body }) => (body.messages as WireMessage[])[1]!.reasoning_content);
   assertEquals(kept, ["Hm", undefined]);
 });
+
+Deno.test("a model that takes no functions beside reasoning gets them without it, such as GPT-5.6 on Azure", async () => {
+  const message = "Function tools with reasoning_effort are not supported for gpt-5.6-terra in " +
+    "/v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.";
+  const error = { message, type: "invalid_request_error", param: "reasoning_effort", code: null };
+  for (const reasoning_effort of ["high", undefined]) {
+    await using local = await mounted(
+      ({ body }) =>
+        body.tools !== undefined && body.reasoning_effort !== "none"
+          ? Response.json({ error }, { status: 400 })
+          : Response.json(completion({ content: "Hi" })),
+      { model: "gpt-5.6-terra" },
+    );
+    const request = reasoning_effort === undefined ? {} : { reasoning_effort };
+    const { degradation } = await local.ask("Hi", { ...request, tools: TOOLS });
+    assertEquals([degradation?.requested, degradation?.actual], ["reasoning", "none"]);
+    await local.ask("Hi", request);
+    const efforts = local.requests.map(({ body }) => body.reasoning_effort);
+    assertEquals(efforts, [reasoning_effort, "none", reasoning_effort]);
+  }
+});
