@@ -23,6 +23,11 @@ export const FORMS = {
   user_after_tool: "user messages after results",
 } as const;
 
+/** Returns the mark of a value of `reasoning_effort` that is refused while others are not. */
+export function effortMark(effort: unknown): string {
+  return `reasoning_effort ${effort}`;
+}
+
 /** Parameters that are left out when a server refuses them. */
 const OPTIONAL: ReadonlySet<string> = new Set(
   ("temperature top_p stop reasoning_effort reasoning.summary reasoning include tool_choice parallel_tool_calls " +
@@ -109,7 +114,9 @@ function refusedParameter(error: unknown, text: string, body: JsonObject): strin
   const named = textOf(stated.param);
   // some servers state a kind of error there (Cerebras)
   const names = named !== undefined && (isIn(body, named) || /[.[]/.test(named)) ? [named] : mentioned(text);
-  return names.filter((name) => isIn(body, name)).map(parameterOf).find((name) => name !== undefined);
+  const part = names.filter((name) => isIn(body, name)).map(parameterOf).find((name) => name !== undefined);
+  if (part !== "reasoning_effort" || !/supported values are/i.test(text)) return part;
+  return effortMark(body.reasoning_effort ?? (isObject(body.reasoning) ? body.reasoning.effort : undefined));
 }
 
 /** Returns the names in a message: in quotes, with an underscore, or after "invalid" (Moonshot). */

@@ -5,6 +5,7 @@
  */
 import { isObject, type JsonObject, type JsonSchema, type ResponseFormat, type ToolSpec } from "preamp/base";
 import { type CallSettings, Degradations, type MediaPart, textOfFile } from "preamp/provider";
+import { effortMark } from "./refusals.ts";
 
 /** Settings of the plan that change requests. */
 export interface PlanOptions {
@@ -93,7 +94,15 @@ export function samplingOf(
   return parameters;
 }
 
-/** Returns the reasoning effort of a call, if its model reasons; reports what is left out. */
+/** Efforts that not every model has → the nearest one that all models with efforts have. */
+const NEAREST_EFFORT: ReadonlyMap<string, string> = new Map([
+  ["none", "low"],
+  ["minimal", "low"],
+  ["xhigh", "high"],
+  ["max", "high"],
+]);
+
+/** Returns the reasoning effort of a call, if its model reasons; reports what is left out or replaced. */
 export function effortOf(call: CallSettings, options: RequestOptions): string | undefined {
   const { reasoning_effort, thinking_budget, model } = call;
   const { degradations } = options;
@@ -104,6 +113,11 @@ export function effortOf(call: CallSettings, options: RequestOptions): string | 
     );
   }
   if (!accepts("reasoning_effort", reasoning_effort, options)) return undefined;
+  if (reasoning_effort !== undefined && options.refused.has(effortMark(reasoning_effort))) {
+    const nearest = NEAREST_EFFORT.get(reasoning_effort);
+    degradations.add(`reasoning_effort ${reasoning_effort}`, REFUSED, nearest);
+    return nearest;
+  }
   if (options.traits.reasoning || !options.own_host) return reasoning_effort;
   degradations.add(`reasoning_effort ${reasoning_effort}`, `${model} does not reason`);
   return undefined;

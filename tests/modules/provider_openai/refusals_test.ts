@@ -2,7 +2,7 @@
 import type { ChatRequest, JsonObject, Message } from "preamp";
 import { assertEquals } from "../../assert.ts";
 import { mounted } from "./kit.ts";
-import { chatChunks, chunk, completion } from "./wire.ts";
+import { chatChunks, chunk, completion, outputMessage, response } from "./wire.ts";
 
 interface WireMessage {
   role: string;
@@ -205,4 +205,35 @@ Deno.test("a model that takes no functions beside reasoning gets them without it
     const efforts = local.requests.map(({ body }) => body.reasoning_effort);
     assertEquals(efforts, [reasoning_effort, "none", reasoning_effort]);
   }
+});
+
+Deno.test("an effort that a model does not have becomes the nearest one, and others stay", async () => {
+  const efforts = ({ body }: { body: JsonObject }) => (body.reasoning as { effort?: string }).effort;
+  await using local = await mounted((request) => {
+    const effort = efforts(request) ?? "";
+    if (["low", "medium", "high"].includes(effort)) return Response.json(response([outputMessage("Hi")]));
+    const message = `Unsupported value: '${effort}' is not supported with the 'gpt-6.2-sol' model. ` +
+      "Supported values are: 'low', 'medium', and 'high'.";
+    const error = {
+      message,
+      type: "invalid_request_error",
+      param: "reasoning.effort",
+      code: "unsupported_value",
+    };
+    return Response.json({ error }, { status: 400 });
+  }, { api: "responses", model: "gpt-6.2-sol" });
+  const { degradation } = await local.ask("Hi", { reasoning_effort: "none" });
+  assertEquals([degradation?.requested, degradation?.actual], ["reasoning_effort none", "low"]);
+  for (const reasoning_effort of ["none", "medium", "max", "unheard"]) {
+    await local.ask("Hi", { reasoning_effort }).catch(() => {});
+  }
+  assertEquals(local.requests.map(efforts).slice(0, 7), [
+    "none",
+    "low",
+    "low",
+    "medium",
+    "max",
+    "high",
+    "unheard",
+  ]);
 });
