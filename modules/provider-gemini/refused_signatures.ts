@@ -4,7 +4,7 @@ import type { Content } from "./client_types.ts";
 import { isBeforeGemini3 } from "./mod.ts";
 import { NO_SIGNATURE } from "./request.ts";
 
-const REFUSAL = /(?:corrupted|invalid) thought.?signature/i;
+const REFUSAL = /(?:corrupted|invalid) thought.?signature|thought.?signature is not valid/i;
 
 /** The signatures that the API refused in a session. */
 export class RefusedSignatures {

@@ -42,12 +42,42 @@ const PARALLEL_DETAILS = 4;
 const MAX_TOKEN_CHARS = 6;
 
 export function createBackend(server: ServerAddress, settings: RequestSettings): Backend {
+  const without_thinking = new Set<unknown>();
   return {
     toRequest: (call) => toRequest(call, settings),
-    send: (request, io) => send(server, request, io),
+    send: (request, io) => sendToModel(server, request, io, without_thinking),
     toError: (error) => toLLMError(error), // this backend throws LLMErrors already
     listModels: (io) => listModels(server, io),
   };
+}
+
+const NO_THINKING = /does not support thinking/i;
+
+/**
+ * Sends a request; without `think` to a model that refuses it.
+ *
+ * @param without_thinking Models that refused it.
+ */
+async function sendToModel(
+  server: ServerAddress,
+  request: WireRequest,
+  io: CallIo,
+  without_thinking: Set<unknown>,
+): Promise<BackendAnswer> {
+  const { think, ...body } = request.body;
+  if (think === undefined) return await send(server, request, io);
+  if (!without_thinking.has(body.model)) {
+    try {
+      return await send(server, request, io);
+    } catch (error) {
+      if (!NO_THINKING.test(errorMessage(error))) throw error;
+      without_thinking.add(body.model);
+      await io.onRefusal?.(error);
+    }
+  }
+  const degradations = new Degradations(request.degradation);
+  degradations.add(`think ${think}`, `${body.model} does not think`);
+  return await send(server, { ...request, body, degradation: degradations.merged() }, io);
 }
 
 async function send(server: ServerAddress, request: WireRequest, io: CallIo): Promise<BackendAnswer> {

@@ -68,7 +68,8 @@ Deno.test("calls at the same time are each sent again without the signature that
     if (!signaturesOf(body).includes("b2xk")) return Response.json(response([{ text: "Hi." }], "STOP"));
     if (++arrived === 2) resolve();
     await both;
-    return Response.json(errorBody(400, "INVALID_ARGUMENT", "Corrupted thought signature."), { status: 400 });
+    const message = "Unable to submit request because Thought signature is not valid.."; // of Vertex AI
+    return Response.json(errorBody(400, "INVALID_ARGUMENT", message), { status: 400 });
   });
   const coordinator = new TestCoordinator();
   await mount(coordinator, { api_key: "k", base_url: server.url, max_retries: 0 });

@@ -256,6 +256,23 @@ Deno.test("complete() makes a call that the model can correct of one that the se
   }
 });
 
+Deno.test("complete() sends no effort to a model that refuses it", async () => {
+  await using server = fakeServer(({ body }) =>
+    body.think && body.model === "llama3.1:8b"
+      ? Response.json({ error: '"llama3.1:8b" does not support thinking' }, { status: 400 })
+      : Response.json(chunk({ content: "Hi" }, "stop"))
+  );
+  const coordinator = new TestCoordinator();
+  await mount(coordinator, { base_url: server.url, max_retries: 0, reasoning_effort: "low" });
+  const ask = (model: string) => coordinator.providers.ollama!.complete({ messages: [USER], model });
+  const degradation = { requested: "think low", actual: "left out", reason: "llama3.1:8b does not think" };
+  assertEquals((await ask("llama3.1:8b")).degradation, degradation);
+  assertEquals((await ask("llama3.1:8b")).degradation, degradation);
+  assertEquals((await ask("qwen3:8b")).degradation, undefined);
+  assertEquals(server.requests.map(({ body }) => body.think), ["low", undefined, undefined, "low"]);
+  assertEquals(coordinator.hooks.getEvents("provider:retry").length, 1);
+});
+
 Deno.test("complete() notices that a server left messages out", async () => {
   const long = { role: "user" as const, content: "word ".repeat(2000) };
   const { answer } = await complete(() => Response.json(chunk({ content: "x" }, "stop")), false, [], long);
