@@ -6,6 +6,7 @@ import { LOCK_FILE } from "./named_plans.ts";
 import { type Lock, lockFromData, parseLock } from "../plan/lock.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import { RecentMap } from "../sdk/recent_map.ts";
 
 /** Maximum number of cached lock files. */
 const MAX_REMEMBERED = 64;
@@ -18,7 +19,7 @@ interface Remembered {
 
 /** Finds locks, and caches files that did not change. */
 export class Locks {
-  readonly #read = new Map<string, Remembered>();
+  readonly #read = new RecentMap<Remembered>({ max_entries: MAX_REMEMBERED });
 
   /**
    * Resolves to the lock of a plan, or undefined if it has no lock.
@@ -44,10 +45,7 @@ export class Locks {
       const mtime_ms = mtime?.getTime() ?? 0;
       if (known?.mtime_ms === mtime_ms && known.bytes === size) return known.lock;
       const lock = await parseLock(await Deno.readTextFile(url));
-      this.#read.delete(url.href);
       this.#read.set(url.href, { mtime_ms, bytes: size, lock });
-      const [oldest] = this.#read.keys();
-      if (this.#read.size > MAX_REMEMBERED && oldest !== undefined) this.#read.delete(oldest);
       return lock;
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return undefined;

@@ -5,6 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../sdk/json.ts";
+import { RecentMap } from "../sdk/recent_map.ts";
 import type { GraphPrefetcher } from "./fetch/prefetch.ts";
 import type { FetchedFile, GraphFile, LoadContext, ModuleBundle } from "./types.ts";
 
@@ -166,7 +167,7 @@ interface Entry {
 export class Freshness {
   readonly #fresh_ms: number;
   readonly #monotonic: () => number;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new RecentMap<Entry>({ max_entries: MAX_ENTRIES });
 
   /** `fresh_ms`: freshness if servers send no `Cache-Control`. */
   constructor(fresh_ms: number, monotonic: () => number) {
@@ -202,8 +203,6 @@ export class Freshness {
       files: local.map(({ url, mtime_ms, bytes }) => ({ url, mtime_ms, bytes: bytes.length })),
       absent: absent.filter((url) => url.startsWith("file:")),
     });
-    const [oldest] = this.#entries.keys();
-    if (this.#entries.size > MAX_ENTRIES && oldest !== undefined) this.#entries.delete(oldest);
   }
 }
 

@@ -4,20 +4,20 @@
 export interface RecentMapOptions<Value> {
   /** Default: no limit. */
   max_entries?: number;
-  /** Maximum sum of the sizes of all entries. An entry that alone is larger is not kept. */
-  max_size: number;
-  /** Returns the size of an entry. */
-  sizeOf(value: Value, key: string): number;
+  /** Maximum sum of the sizes of all entries; one that alone is larger is not kept. Default: no limit. */
+  max_size?: number;
+  /** Returns the size of an entry. Default: 0. */
+  sizeOf?: (value: Value, key: string) => number;
 }
 
 /** A map of limited size. */
 export class RecentMap<Value> {
   readonly #entries = new Map<string, Value>(); // least recently used first
-  readonly #options: RecentMapOptions<Value>;
+  readonly #options: Required<RecentMapOptions<Value>>;
   #total = 0;
 
-  constructor(options: RecentMapOptions<Value>) {
-    this.#options = options;
+  constructor({ max_entries = Infinity, max_size = Infinity, sizeOf = () => 0 }: RecentMapOptions<Value>) {
+    this.#options = { max_entries, max_size, sizeOf };
   }
 
   /** Number of entries. */
@@ -37,7 +37,7 @@ export class RecentMap<Value> {
 
   /** Sets a value. */
   set(key: string, value: Value): void {
-    const { max_entries = Infinity, max_size, sizeOf } = this.#options;
+    const { max_entries, max_size, sizeOf } = this.#options;
     this.#delete(key);
     if (sizeOf(value, key) > max_size) return;
     this.#entries.set(key, value);

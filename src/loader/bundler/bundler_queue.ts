@@ -4,10 +4,11 @@
  */
 import { createHash } from "node:crypto";
 import { PreampError } from "../../sdk/errors.ts";
+import { RecentMap } from "../../sdk/recent_map.ts";
 import { kindOfUrl } from "../fetch/specifiers.ts";
 import type { BundlerFile } from "../types.ts";
 
-/** Most remembered sources; the oldest is removed first. */
+/** Most remembered sources. */
 const MAX_SOURCES = 1_000;
 /** Milliseconds that a source is refused; not forever, since the failure may have been the host's. */
 const REMEMBERED_MS = 10 * 60_000;
@@ -83,7 +84,9 @@ export interface BundlerFailure {
 
 /** Sources on which the bundler failed, by their content, with the reasons. */
 export class FailedSources {
-  readonly #failures = new Map<string, { readonly until: number; readonly problem: BundlerFailure }>();
+  readonly #failures = new RecentMap<{ until: number; problem: BundlerFailure }>({
+    max_entries: MAX_SOURCES,
+  });
 
   /** Checks files. @throws {PreampError} If the bundler failed on the same files before. */
   check(files: readonly BundlerFile[], name: string): void {
@@ -94,11 +97,7 @@ export class FailedSources {
 
   /** Adds files and returns the error for them. */
   add(files: readonly BundlerFile[], name: string, problem: BundlerFailure): PreampError {
-    const key = keyOf(files);
-    this.#failures.delete(key);
-    this.#failures.set(key, { until: performance.now() + REMEMBERED_MS, problem });
-    const [oldest] = this.#failures.keys();
-    if (this.#failures.size > MAX_SOURCES && oldest !== undefined) this.#failures.delete(oldest);
+    this.#failures.set(keyOf(files), { until: performance.now() + REMEMBERED_MS, problem });
     return bundleFailure(name, problem);
   }
 }
