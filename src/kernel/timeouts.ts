@@ -1,34 +1,6 @@
 /** Waiting for a promise, unless a deadline passes or something aborts. Time comes from the host's clock. */
+import { onAbort, unless } from "../sdk/abortable.ts";
 import type { HostClock } from "./host.ts";
-
-/**
- * Settles as `promise` does, unless the function that `start` receives rejects it before. The function that
- * `start` returns is called when the promise has settled.
- */
-function unless<T>(
-  promise: PromiseLike<T>,
-  start: (reject: (reason: unknown) => void) => () => void,
-): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const stop = start(reject);
-    Promise.resolve(promise).then((value) => { // a module may return any thenable
-      stop();
-      resolve(value);
-    }, (error) => {
-      stop();
-      reject(error);
-    });
-  });
-}
-
-/** Calls `then` once when the signal aborts, at once if it has. The returned function prevents the call. */
-export function onAbort(signal: AbortSignal, then: () => void): () => void {
-  if (signal.aborted) then();
-  else signal.addEventListener("abort", then, ONCE);
-  return () => signal.removeEventListener("abort", then);
-}
-
-const ONCE = { once: true } as const;
 
 /** Settles as `promise` does, or rejects with `onTimeout()` after `ms` milliseconds. */
 export function withDeadline<T>(
@@ -38,11 +10,6 @@ export function withDeadline<T>(
   onTimeout: () => Error,
 ): Promise<T> {
   return unless(promise, (reject) => clock.later(ms, () => reject(onTimeout())));
-}
-
-/** Settles as `promise` does, or rejects with the signal's reason as soon as the signal aborts. */
-export function withAbort<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
-  return unless(promise, (reject) => onAbort(signal, () => reject(signal.reason)));
 }
 
 /**

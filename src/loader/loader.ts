@@ -4,7 +4,8 @@
  */
 import type { Lock } from "../plan/lock.ts";
 import { isTrustedInline, sourceProblem, sourceRules } from "../policy/source_rules.ts";
-import { later, untilAborted } from "../process/system_clock.ts";
+import { later } from "../process/system_clock.ts";
+import { untilAborted } from "../sdk/abortable.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";

@@ -3,6 +3,7 @@
  * only. One timer of the runtime serves all callbacks: nearly every call sets a deadline, and a deadline
  * rarely passes.
  */
+import { waitOf } from "../sdk/abortable.ts";
 import type { Clock } from "../sdk/contracts.ts";
 
 /** A clock with timers. */
@@ -17,19 +18,8 @@ export function systemClock(): SystemClock {
 }
 
 function after(ms: number, signal?: AbortSignal): Promise<void> {
-  if (signal?.aborted) return Promise.reject(signal.reason);
-  if (!(ms > 0)) return Promise.resolve(); // also for NaN
-  return new Promise((resolve, reject) => {
-    const cancel = later(ms, () => {
-      signal?.removeEventListener("abort", stop);
-      resolve();
-    });
-    const stop = () => {
-      cancel();
-      reject(signal!.reason);
-    };
-    signal?.addEventListener("abort", stop, { once: true });
-  });
+  if (!(ms > 0) && !signal?.aborted) return Promise.resolve(); // also for NaN
+  return waitOf((end) => later(ms, end), signal);
 }
 
 /**
@@ -157,19 +147,5 @@ export async function within<T>(
     return await Promise.race([promise, late.promise]);
   } finally {
     cancel();
-  }
-}
-
-/** Waits for a promise, which continues after an abort. @throws The signal's reason. */
-export async function untilAborted<T>(signal: AbortSignal, promise: Promise<T>): Promise<T> {
-  promise.catch(() => {}); // not awaited after an abort
-  signal.throwIfAborted();
-  const ended = Promise.withResolvers<never>();
-  const abort = () => ended.reject(signal.reason);
-  signal.addEventListener("abort", abort);
-  try {
-    return await Promise.race([promise, ended.promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
   }
 }

@@ -2,6 +2,7 @@
  * The guard around a provider. Refuses a call that was cancelled, denied or over a limit; normalises each
  * answer and counts its usage.
  */
+import { untilAborted } from "../../sdk/abortable.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { Argument } from "../../sdk/frozen_data.ts";
 import { statusOf, toLLMError, usageOfFailure } from "../../sdk/llm_errors.ts";
@@ -23,7 +24,6 @@ import type {
 } from "../../sdk/types.ts";
 import type { Reservation } from "../run_limits.ts";
 import { cancelledError, type SessionContext } from "../session/session_context.ts";
-import { withAbort } from "../timeouts.ts";
 import type { Turn } from "../session/turn_state.ts";
 import { type Answer, readAnswer } from "./provider_answer.ts";
 import { limitOf } from "./tool.ts";
@@ -341,7 +341,7 @@ export class ProviderGuard {
       is_changed ? { ...request, max_output_tokens } : request,
       options.onDelta ? { signal, call, onDelta } : { signal, call },
     ));
-    return own_signal ? withAbort(pending, own_signal) : pending;
+    return own_signal ? untilAborted(own_signal, pending) : pending;
   }
 }
 

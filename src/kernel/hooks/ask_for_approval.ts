@@ -13,7 +13,7 @@ import {
 } from "../../sdk/hook_actions.ts";
 import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../../sdk/types.ts";
 import { type SessionContext, withoutEnvelope } from "../session/session_context.ts";
-import { onAbort } from "../timeouts.ts";
+import { onAbort } from "../../sdk/abortable.ts";
 import type { ApprovalDecision, ApprovalMatch, ApprovalRequest, RememberedAnswer } from "../host.ts";
 
 /** Subject of a question: a tool call, or the data of another event. */

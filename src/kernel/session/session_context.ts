@@ -5,7 +5,8 @@ import { type JsonObject, toOwnObject } from "../../sdk/json.ts";
 import type { CancellationToken, Emission, HookRegistry, MountPlan } from "../../sdk/types.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
 import { draftEntry, type Host, isBarrier, type Verdict } from "../host.ts";
-import { onAbort, StepAbort } from "../timeouts.ts";
+import { onAbort } from "../../sdk/abortable.ts";
+import { StepAbort } from "../timeouts.ts";
 import type { SessionState } from "./session_state.ts";
 import type { LoopSteps, Turn } from "./turn_state.ts";
 

@@ -11,7 +11,7 @@ import {
   type SourceUse,
 } from "../../policy/source_rules.ts";
 import { concat } from "../../process/frames.ts";
-import { untilAborted } from "../../process/system_clock.ts";
+import { untilAborted } from "../../sdk/abortable.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import {
   type Connection,

@@ -4,7 +4,8 @@
  */
 import { addressKind } from "../../plan/permissions/ip_address.ts";
 import { defaultPort } from "../../policy/source_rules.ts";
-import { untilAborted, within } from "../../process/system_clock.ts";
+import { within } from "../../process/system_clock.ts";
+import { untilAborted } from "../../sdk/abortable.ts";
 import { ByteReader } from "./http1_client.ts";
 
 /** Options of {@link Connections}. */

@@ -5,6 +5,7 @@
  */
 import { setImmediate } from "node:timers";
 import type { HostClock } from "../../kernel/host.ts";
+import { waitOf } from "../../sdk/abortable.ts";
 
 /**
  * Milliseconds by which a timer may have fired before the recorded time: timestamps are rounded to
@@ -46,19 +47,8 @@ export class VirtualClock implements HostClock {
    * {@link endLateSleep}.
    */
   after(ms: number, signal?: AbortSignal): Promise<void> {
-    if (signal?.aborted) return Promise.reject(signal.reason);
-    if (!(ms > 0)) return Promise.resolve();
-    return new Promise((resolve, reject) => {
-      const abort = () => {
-        stop();
-        reject(signal!.reason);
-      };
-      const stop = this.#begin(ms, this.#longest_gap_ms, () => {
-        signal?.removeEventListener("abort", abort);
-        resolve();
-      });
-      signal?.addEventListener("abort", abort, { once: true });
-    });
+    if (!(ms > 0) && !signal?.aborted) return Promise.resolve();
+    return waitOf((end) => this.#begin(ms, this.#longest_gap_ms, end), signal);
   }
 
   /** Sets a deadline. It never passes before the log shows it. */

@@ -2,6 +2,7 @@
  * Stores approvals and waits for their answers. One compare-and-set decides each question, whichever process
  * answers and however late.
  */
+import { onAbort } from "../../sdk/abortable.ts";
 import { allows } from "../../sdk/hook_actions.ts";
 import type { ApprovalDecision, ApprovalRequest } from "../../kernel/host.ts";
 import { PreampError } from "../../sdk/errors.ts";
@@ -75,15 +76,13 @@ export class ApprovalQueue {
     const answered = new Promise<ApprovalDecision>((resolve) =>
       this.#waiting.set(request.approval_id, { request, resolve })
     );
-    const close = () => void this.closeQuestion(request, signal.reason);
-    if (signal.aborted) close();
-    else signal.addEventListener("abort", close, { once: true });
+    const stop = onAbort(signal, () => void this.closeQuestion(request, signal.reason));
     this.#resolveExpected(request.approval_id);
     opened();
     try {
       return await answered;
     } finally {
-      signal.removeEventListener("abort", close);
+      stop();
       this.#waiting.delete(request.approval_id);
     }
   }

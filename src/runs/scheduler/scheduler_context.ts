@@ -1,4 +1,5 @@
 /** State and collaborators that all parts of the scheduler share: the runs and leases of this process. */
+import { onAbort } from "../../sdk/abortable.ts";
 import type { RunsDeps } from "../ports.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { SessionStore } from "../storage/session_store.ts";
@@ -47,10 +48,8 @@ export class SchedulerContext {
     this.register(run);
     const { request, createOptions: { signal } } = run.options;
     if (signal && request.on_disconnect === "cancel") {
-      // it ended meanwhile
-      const cancel = () => void run.cancel("immediate", "client disconnected").catch(() => {});
-      if (signal.aborted) cancel();
-      else signal.addEventListener("abort", cancel, { once: true });
+      const cancel = () => run.cancel("immediate", "client disconnected");
+      onAbort(signal, () => void cancel().catch(() => {})); // it ended meanwhile
     }
     void this.#executeAndRelease(run);
   }

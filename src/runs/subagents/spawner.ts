@@ -3,7 +3,7 @@
  * the run's log, approvals and limits. Every session of the run has the capability `session.spawn`.
  */
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
-import { withAbort } from "../../kernel/timeouts.ts";
+import { untilAborted } from "../../sdk/abortable.ts";
 import type { HostClock } from "../../kernel/host.ts";
 import { type Mounts, withForeign } from "../../kernel/mounting/mounts.ts";
 import { Session } from "../../kernel/session/session.ts";
@@ -144,7 +144,7 @@ export class Spawner {
     const planning = planSubAgent(parent, request, session_id, this.#run);
     const stop = AbortSignal.any([parent.session.cancellation.any_signal, parent.limitGuard.signal]);
     try {
-      return await withAbort(planning, stop);
+      return await untilAborted(stop, planning);
     } catch (error) {
       if (!stop.aborted) throw error;
       planning.then(

@@ -1,4 +1,5 @@
 /** The attempts of a call: the watch over each one, and the rule by which they are repeated. */
+import { untilAborted } from "../abortable.ts";
 import type { Clock } from "../contracts.ts";
 import { LLMError } from "../llm_errors.ts";
 import { isBrokenStream, isPassing } from "../loop/provider_errors.ts";
@@ -74,9 +75,6 @@ export class Attempt {
     const { signal, onDelta } = this.#options;
     signal?.throwIfAborted();
     const joined = signal ? AbortSignal.any([signal, this.#abort.signal]) : this.#abort.signal;
-    const aborted = Promise.withResolvers<never>();
-    const abort = () => aborted.reject(joined.reason);
-    joined.addEventListener("abort", abort, { once: true });
     void this.#watch();
     const io: CallIo = {
       signal: joined,
@@ -85,12 +83,9 @@ export class Attempt {
       ...(onDelta ? { onDelta: (delta: StreamDelta) => this.#emit(onDelta, delta) } : {}),
     };
     try {
-      const sending = send(io);
-      sending.catch(() => {}); // after an abort nothing waits for it
-      return await Promise.race([sending, aborted.promise]);
+      return await untilAborted(joined, send(io));
     } finally {
       this.#ended = true;
-      joined.removeEventListener("abort", abort);
       this.#abort.abort(ENDED); // ends the watch, and a response that is not read to its end
     }
   }

@@ -1,4 +1,5 @@
 /** Limits the calls with one key in this process: how many at once, and how soon after each other. */
+import { untilAborted } from "../abortable.ts";
 import type { Clock } from "../contracts.ts";
 import type { ProviderSettings } from "./settings.ts";
 
@@ -70,14 +71,12 @@ class CallLimiter {
   }
 
   async #wait(max_concurrent: number, signal: AbortSignal, events: LimiterEvents): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const { promise, resolve } = Promise.withResolvers<void>();
     const waiting: Waiting = { max_concurrent, start: resolve };
     this.#waiting.push(waiting);
-    const abort = () => reject(signal.reason);
-    signal.addEventListener("abort", abort, { once: true });
     try {
       await Promise.all([
-        promise,
+        untilAborted(signal, promise),
         events.onQueued({ active_requests: this.#active, waiting_requests: this.#waiting.length }),
       ]);
     } catch (error) {
@@ -85,8 +84,6 @@ class CallLimiter {
       else this.#active--; // it was started meanwhile
       this.#startNext();
       throw error;
-    } finally {
-      signal.removeEventListener("abort", abort);
     }
   }
 

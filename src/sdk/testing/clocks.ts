@@ -1,5 +1,6 @@
 /** Time in tests: a clock that a test advances, waits for conditions, and timeouts. */
 import { setImmediate } from "node:timers";
+import { waitOf } from "../abortable.ts";
 import type { Clock } from "../contracts.ts";
 
 interface Timer {
@@ -80,25 +81,6 @@ export class FakeClock implements Clock {
     await turn();
     return true;
   }
-}
-
-/**
- * Resolves when `start` calls back, unless the signal aborts first; `start` returns a function that cancels
- * its timer.
- */
-function waitOf(start: (end: () => void) => () => void, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason);
-    const cancel = start(() => {
-      signal?.removeEventListener("abort", abort);
-      resolve();
-    });
-    const abort = () => {
-      cancel();
-      reject(signal?.reason);
-    };
-    signal?.addEventListener("abort", abort, { once: true });
-  });
 }
 
 /**

@@ -1,6 +1,7 @@
 /** Handler of `POST /v1/runs`: see src/docs/http.md#start-a-run. */
 import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../../runs/types.ts";
 import { documentError } from "../../plan/check/findings.ts";
+import { onAbort } from "../../sdk/abortable.ts";
 import { canonicalHash } from "../../sdk/digest.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
@@ -161,11 +162,7 @@ function settledRun(
     const cleanups = [server.waiting.add(() => finish(null))];
     if (max_wait_s !== null) cleanups.push(server.clock.later(max_wait_s * 1000, () => finish(null)));
     if (disconnect) {
-      const { signal } = disconnect;
-      const onDisconnect = () => finish("disconnected");
-      signal.addEventListener("abort", onDisconnect, { once: true });
-      cleanups.push(() => signal.removeEventListener("abort", onDisconnect));
-      if (signal.aborted) finish("disconnected");
+      cleanups.push(onAbort(disconnect.signal, () => finish("disconnected")));
     }
     function finish(outcome: Run | null | "disconnected"): void {
       for (const cleanup of cleanups) cleanup();
