@@ -70,10 +70,10 @@ export function traitsOf(id: string): ModelTraits {
   const adaptive_only = version >= 4.7 || id.includes("mythos");
   return {
     thinking: adaptive_only ? "adaptive" : version >= 4.6 ? "both" : version >= 3.7 ? "budget" : "none",
-    thinks_by_default: version >= 5 && version < Infinity,
-    thinking_off: /sonnet-5-5/.test(id)
+    thinks_by_default: id.includes("claude") && version >= 5 && version < Infinity, // not those of other vendors
+    thinking_off: /sonnet-5[-.]5/.test(id)
       ? "between_tools"
-      : /fable|mythos|opus-5-5/.test(id)
+      : /fable|mythos|opus-5[-.]5/.test(id)
       ? undefined
       : "disabled",
     sampling: !adaptive_only,

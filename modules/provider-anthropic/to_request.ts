@@ -52,7 +52,7 @@ export function toRequest(call: CallSettings): WireRequest {
     ...(thinking ? { thinking } : {}),
     ...(Object.keys(output_config).length > 0 ? { output_config } : {}),
   };
-  keepLastBreakpoints(body);
+  keepBreakpoints(body);
   // the SDK's interfaces have no index signature
   return { body: body as unknown as JsonObject, degradation: degradations.merged(), context: call };
 }
@@ -206,11 +206,20 @@ function cached<T extends object>({ cache }: { cache?: true }, block: T): T {
   return cache ? { ...block, cache_control: { type: "ephemeral" } } : block;
 }
 
-/** Removes the breakpoints before the last ones, because the API refuses more. */
-function keepLastBreakpoints({ system, messages }: Body): void {
-  const blocks: unknown[] = [system, ...messages.map(({ content }) => content)].flat();
-  const marked = blocks.filter((block): block is JsonObject => isObject(block) && "cache_control" in block);
-  for (const block of marked.slice(0, -MAX_BREAKPOINTS)) delete block.cache_control;
+/**
+ * Removes breakpoints, because the API refuses more: it keeps that of the system prompt, which outlives a
+ * compaction, and the last ones.
+ */
+function keepBreakpoints({ system, messages }: Body): void {
+  const first = markedOf([system].flat()).at(-1);
+  const marked = markedOf([system, ...messages.map(({ content }) => content)].flat())
+    .filter((block) => block !== first);
+  const kept = first ? MAX_BREAKPOINTS - 1 : MAX_BREAKPOINTS;
+  for (const block of marked.slice(0, -kept)) delete block.cache_control;
+}
+
+function markedOf(blocks: readonly unknown[]): JsonObject[] {
+  return blocks.filter((block): block is JsonObject => isObject(block) && "cache_control" in block);
 }
 
 /** A tool with a `type` is native, such as `web_search_20260318`; its fields go to the API as they are. */

@@ -50,6 +50,9 @@ const SUMMARIZED = { thinking: { type: "adaptive", display: "summarized" } };
 const THINKING: readonly [fields: Partial<CallSettings>, expected: JsonObject][] = [
   [{}, SUMMARIZED], // it thinks by default, but leaves the text out, also that between calls
   [{ model: "claude-opus-4-8" }, {}],
+  [{ model: "glm-5" }, {}],
+  [{ thinking_budget: 0, model: "anthropic/claude-sonnet-5.5" }, { thinking: { type: "between_tools" } }],
+  [{ thinking_budget: 0, model: "anthropic/claude-opus-5.5" }, {}],
   [{ temperature: 1 }, SUMMARIZED], // refused by newer models
   [{ reasoning_effort: "low" }, adaptive("low")],
   [{ reasoning_effort: "minimal" }, adaptive("low")],
@@ -209,7 +212,7 @@ Deno.test("toRequest() sends a note in the place of media that the API refuses",
   assertEquals(degradation?.requested, "file a.zip; image image/svg+xml");
 });
 
-Deno.test("toRequest() keeps the last four cache breakpoints", () => {
+Deno.test("toRequest() keeps four cache breakpoints: that of the system prompt and the last ones", () => {
   const metadata = { cache_control: { type: "ephemeral" } };
   const messages: Message[] = [
     { role: "system", content: "Be brief.", metadata },
@@ -226,11 +229,11 @@ Deno.test("toRequest() keeps the last four cache breakpoints", () => {
   };
   const marked = (blocks: unknown) =>
     (blocks as JsonObject[]).map((block) => block.cache_control !== undefined);
-  assertEquals(marked(system), [false]);
+  assertEquals(marked(system), [true]);
   assertEquals(sent.map(({ content }) => marked(content)), [
     [false],
     [false],
-    [true],
+    [false],
     [true],
     [true],
     [true],
