@@ -146,6 +146,9 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
         now: () => clock.now(),
       });
     },
+    async start() {
+      if (store.kind !== "memory") await open();
+    },
     async resume(max_ms) {
       const { runs } = await open();
       await runs.recover();

@@ -158,6 +158,11 @@ export interface Runtime extends AsyncDisposable {
   /** Returns what this process and its host support. */
   system(): Promise<SystemReport>;
   /**
+   * Continues the runs of processes that ended, now and later, if the store outlives them. The first request
+   * for a run does so too.
+   */
+  start(): Promise<void>;
+  /**
    * Continues the runs of processes that ended, if the store outlives them, and resolves when no run is
    * active here, after `max_ms` milliseconds at the latest.
    */

@@ -66,6 +66,7 @@ export async function openEmbedded(): Promise<EmbeddedServer> {
   const preamp = createPreamp({ ...options, background, ...(hosted ? { heartbeat_ms: HEARTBEAT_MS } : {}) });
   const { isolation } = await preamp.runtime.ready();
   log.note("info", "serving", { store: options.store?.kind ?? "memory", background, isolation });
+  await preamp.runtime.start();
   return {
     fetch: preamp.fetch,
     resume: () => preamp.runtime.resume(RESUME_MS),

@@ -144,6 +144,22 @@ Deno.test("a queued run waits over a restart of its server", () =>
     assertEquals(await promptsOf(server, session), ["first", "second"]);
   }));
 
+Deno.test("a server that gets no requests continues the runs that the one before it left", () =>
+  inFolder(async (folder) => {
+    const flags = ["--store", `sqlite:${folder}/runs.db`];
+    let run_id: string;
+    {
+      await using server = await startServer(flags, { env: KEYS });
+      run_id = await begin(server, planOf(8_000));
+    }
+    await using server = await startServer(flags, { env: KEYS });
+    const late = setTimeout(() => server.kill("SIGKILL"), 20_000);
+    const log = await server.stderr.until((text) => text.includes("run_continued"));
+    clearTimeout(late);
+    const line = log.split("\n").find((line) => line.includes("run_continued")) ?? "{}";
+    assertEquals(JSON.parse(line).run_id, run_id);
+  }));
+
 testOnStores(
   "a key has max_runs_per_key runs at once on both together, also after a crash",
   async (flags) => {

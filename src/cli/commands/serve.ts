@@ -109,6 +109,8 @@ async function listen(
         io.out.write(`${url}\n${startupBanner({ url, auth, demo })}`);
         const facts = { url, store, auth: auth.kind, ...(behind_proxy ? { behind_proxy } : {}) };
         log.note("info", "listening", facts);
+        // a server without requests, such as one in reserve, continues the runs of others too
+        preamp.runtime.start().catch((error) => log.note("error", "recovery_failed", describeError(error)));
       },
     });
     await Promise.race([served.then(preamp.close), ended(signal)]);
