@@ -248,7 +248,7 @@ export async function openStore(store: string | StoreName): Promise<Store> {
 /** Opens a store for maintenance; creates its tables, or brings them to this version. */
 export async function openMaintenance(name: StoreName): Promise<Maintenance> {
   if (name.kind === "postgres") {
-    const { openPostgresMaintenance } = await import("./postgres/database.ts");
+    const { openPostgresMaintenance } = await import("./postgres/maintenance.ts");
     return await openPostgresMaintenance(name.url);
   }
   if (name.kind === "kv") {

@@ -1,9 +1,8 @@
 /**
- * Connections to a Postgres database with the package `pg`, the tables of a store, which are in a schema
- * of their own, and their maintenance. Plain SQL, which CockroachDB accepts too.
+ * Connections to a Postgres database with the package `pg`, and the tables of a store, which are in a schema
+ * of their own. Plain SQL, which CockroachDB accepts too.
  */
 import pg from "pg";
-import type { Maintenance } from "../store.ts";
 
 /** Milliseconds to wait for a connection. */
 const CONNECT_MS = 10_000;
@@ -174,43 +173,4 @@ async function versionOf(client: Queryable): Promise<number> {
   if (tables.length === 0) return 0;
   const { rows } = await client.query("SELECT version FROM preamp.schema_version");
   return Number(rows[0]?.version ?? 0);
-}
-
-/** The tables, whose sizes and dead rows maintenance looks at. */
-const TABLES = ["records", "logs", "entries"] as const;
-
-/** Connects for maintenance, beside running servers. @throws {Error} as the store does. */
-export async function openPostgresMaintenance(url: string): Promise<Maintenance> {
-  const client = createClient(url);
-  await client.connect();
-  const numberOf = async (selection: string) =>
-    Number((await client.query(`SELECT ${selection} AS n`)).rows[0]?.n);
-  return {
-    opened_version: await migrate(client),
-    async state() {
-      // an entry without its log, or a log that does not end where it says, would be damage
-      const lost = await numberOf(
-        "(SELECT count(*) FROM preamp.logs AS l WHERE last_seq <> (SELECT count(*) FROM preamp.entries WHERE log = l.name))",
-      );
-      const sizes = TABLES.map((table) => `pg_total_relation_size('preamp.${table}')`);
-      return {
-        problems: lost === 0 ? [] : [`${lost} logs do not have as many entries as they should`],
-        version: SCHEMA_VERSION,
-        records: await numberOf("(SELECT count(*) FROM preamp.records)"),
-        logs: await numberOf("(SELECT count(*) FROM preamp.logs)"),
-        entries: await numberOf("(SELECT count(*) FROM preamp.entries)"),
-        bytes: await numberOf(sizes.join(" + ")),
-      };
-    },
-    async vacuum(now_ms) {
-      await client.query("DELETE FROM preamp.records WHERE expires_ms <= $1", [now_ms]);
-      await client.query(
-        `WITH expired AS (DELETE FROM preamp.logs WHERE expires_ms <= $1 RETURNING name)
-         DELETE FROM preamp.entries WHERE log IN (SELECT name FROM expired)`,
-        [now_ms],
-      );
-      for (const table of TABLES) await client.query(`VACUUM (ANALYZE) preamp.${table}`);
-    },
-    close: () => client.end(),
-  };
 }

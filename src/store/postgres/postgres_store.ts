@@ -27,6 +27,7 @@ import {
   type Row,
   type Value,
 } from "./database.ts";
+import { purgePart } from "./maintenance.ts";
 
 /** Options of {@link openPostgresStore}. */
 export interface PostgresStoreOptions {
@@ -47,7 +48,6 @@ const POLL_MS = 1_000;
 /** Texts of Postgres do not contain it, so nothing is stored under a name with it. */
 const NUL = "\0";
 const PURGE_EVERY_MS = 60_000;
-const PURGE_ROWS = 1_000;
 /** Attempts of a transaction that the database ended because another one was in its way. */
 const ATTEMPTS = 8;
 
@@ -265,21 +265,9 @@ class PostgresStore implements Store {
     });
   }
 
-  /** Deletes expired records and logs in parts. Every process does it; the rows are the same for all. */
+  /** Deletes expired records and logs. Every process does it; the rows are the same for all. */
   async #purge(): Promise<void> {
-    for (const table of ["records", "logs"] as const) {
-      for (let deleted = PURGE_ROWS; deleted === PURGE_ROWS && !this.#closed;) {
-        const rows = await this.#query(
-          table === "records"
-            ? `DELETE FROM preamp.records WHERE id IN (SELECT id FROM preamp.records WHERE expires_ms <= ${NOW} LIMIT $2) RETURNING id`
-            : `WITH expired AS (DELETE FROM preamp.logs WHERE name IN (
-                 SELECT name FROM preamp.logs WHERE expires_ms <= ${NOW} LIMIT $2) RETURNING name)
-               DELETE FROM preamp.entries WHERE log IN (SELECT name FROM expired) RETURNING seq`,
-          [this.#time, table === "records" ? PURGE_ROWS : 10],
-        );
-        deleted = rows.length;
-      }
-    }
+    while (!this.#closed && await retried(() => purgePart(this.#pool, this.#time)));
   }
 }
 

@@ -1,6 +1,7 @@
 import pg from "pg";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { openPostgresStore } from "../../../src/store/postgres/postgres_store.ts";
+import { purgePart } from "../../../src/store/postgres/maintenance.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { testLeaseClocks } from "../../contracts/leases.ts";
 import { testStore } from "../../contracts/store.ts";
@@ -117,6 +118,36 @@ if (POSTGRES === null) {
     await gone[Symbol.asyncDispose]();
     assertEquals((await failed).length, 10);
     await store.close();
+  });
+
+  Deno.test("purgePart() deletes expired records and logs, in parts, and nothing else", async () => {
+    const url = await emptyDatabase();
+    const store = await openPostgresStore(url);
+    const names = Array.from({ length: 25 }, (_, n) => `log ${n}`);
+    const append = (log: string) => ({ append: log, after: 0, entries: [{ seq: 1 }, { seq: 2 }] });
+    const put = (key: string) => ({ kind: "run", key, namespace: "a", value: {} });
+    await store.commit([
+      ...[...names, "young", "lasting"].map(append),
+      ...names.map((log) => ({ expireLog: log, at_ms: 10 })),
+      { expireLog: "young", at_ms: 30 },
+      ...Array.from({ length: 1_500 }, (_, n) => ({ put: { ...put(`old ${n}`), expires_ms: 10 } })),
+      { put: { ...put("young"), expires_ms: 30 } },
+      { put: put("lasting") },
+    ]);
+    await store.close();
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    let parts = 1;
+    while (await purgePart(client, 20)) parts++;
+    const rows = async (table: string, column: string) => {
+      const { rows } = await client.query(`SELECT ${column} AS name FROM preamp.${table} ORDER BY 1`);
+      return rows.map(({ name }: { name: string }) => name);
+    };
+    assertEquals(parts, 3);
+    assertEquals(await rows("records", "key"), ["lasting", "young"]);
+    assertEquals(await rows("logs", "name"), ["lasting", "young"]);
+    assertEquals(await rows("entries", "log"), ["lasting", "lasting", "young", "young"]);
+    await client.end();
   });
 
   Deno.test("errors of the database have its code and no address", async () => {
