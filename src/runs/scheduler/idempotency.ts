@@ -77,8 +77,9 @@ export class Idempotency {
   }
 }
 
-function recordKeyOf(caller: Caller, key: string): string {
-  return `${caller.namespace}/${key}`;
+/** Returns the record's key. A slash of the namespace is escaped: "a" with "b/c" is not "a/b" with "c". */
+function recordKeyOf({ namespace }: Caller, key: string): string {
+  return `${namespace.replace(/[%/]/g, encodeURIComponent)}/${key}`;
 }
 
 function checkBody(body_hash: string, sent: IdempotencyKey): void {

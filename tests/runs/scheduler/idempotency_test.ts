@@ -20,3 +20,20 @@ Deno.test("a request with the key of one in progress waits for it, and with anot
   await assertRejects(() => one, Error, "refused");
   assertEquals(await two, "run of the second");
 });
+
+Deno.test("callers whose names contain a slash do not share keys", async () => {
+  const store = new MemoryStore();
+  const idempotency = new Idempotency(store);
+  const request = (namespace: string, key: string) => {
+    const [caller, sent] = [{ ...CALLER, namespace }, { key, body_hash: `${namespace} ${key}` }];
+    const create = async () => {
+      await store.commit([idempotency.put(caller, sent, namespace, 1e15)]);
+      return namespace;
+    };
+    return idempotency.once(caller, sent, create, (run_id) => Promise.resolve(`found ${run_id}`));
+  };
+  assertEquals(await request("key:team", "app/k"), "key:team");
+  assertEquals(await request("key:team/app", "k"), "key:team/app");
+  assertEquals(await request("key:team%2Fapp", "k"), "key:team%2Fapp");
+  assertEquals(await request("key:team/app", "k"), "found key:team/app");
+});
