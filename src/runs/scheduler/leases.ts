@@ -20,6 +20,7 @@ export class HeldLeases {
   readonly #held = new ReleasingMap<Fence>();
   /** Ends at the first renewal without a lease: a timer for each run would cost more than its lease. */
   #renewing: ReturnType<typeof setInterval> | null = null;
+  #is_renewing = false;
 
   /** @param owner Name of this process among those that share the store. */
   constructor(store: Store, owner: string, log: (level: "error", event: string, facts: JsonObject) => void) {
@@ -60,10 +61,16 @@ export class HeldLeases {
     }
   }
 
-  /** Renews all leases at once: a store may answer them together. */
+  /**
+   * Renews all leases at once: a store may answer them together. Does nothing while a slow store answers the
+   * renewals before: more of them would only make it slower.
+   */
   async #renewAll(): Promise<void> {
     if (this.#held.size === 0) return this.close();
-    await Promise.all(this.#held.items.map((fence) => this.#renew(fence)));
+    if (this.#is_renewing) return;
+    this.#is_renewing = true;
+    await Promise.all(this.#held.items.map((fence) => this.#renew(fence))); // never rejects
+    this.#is_renewing = false;
   }
 
   async #renew(fence: Fence): Promise<void> {

@@ -32,6 +32,33 @@ Deno.test("HeldLeases renews all leases at once, and reports only those that ano
   }
 });
 
+Deno.test("HeldLeases does not renew leases again before a slow store has answered", async () => {
+  const store: Store = Object.assign(new MemoryStore(), { changed: () => Promise.resolve() }); // shared
+  const answers: PromiseWithResolvers<boolean>[] = [];
+  store.renew = () => {
+    const answer = Promise.withResolvers<boolean>();
+    answers.push(answer);
+    return answer.promise;
+  };
+  const { promise: tick, restore } = capturedInterval();
+  const leases = new HeldLeases(store, "here", () => {});
+  try {
+    await leases.acquire("lease");
+    const renew = await tick;
+    renew();
+    renew();
+    assertEquals(answers.length, 1);
+    answers[0]!.reject(new Error("timeout"));
+    await until(() => {
+      renew();
+      return answers.length === 2;
+    });
+  } finally {
+    restore();
+    leases.close();
+  }
+});
+
 /** Captures the function of the next interval instead of starting it. */
 function capturedInterval(): { promise: Promise<() => void>; restore: () => void } {
   const { promise, resolve } = Promise.withResolvers<() => void>();
