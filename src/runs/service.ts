@@ -12,6 +12,7 @@ import { forkedSession, originOf, pointOf } from "./storage/fork.ts";
 import { printableId } from "../sdk/ids.ts";
 import { inputDeletion, loadInput, recordedInput } from "./storage/run_input.ts";
 import type { ActiveRun } from "./run/run.ts";
+import { steer } from "./run/steering.ts";
 import { SessionService } from "./session_service.ts";
 import { listOptions, SessionStore } from "./storage/session_store.ts";
 import { projectRun, RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
@@ -55,7 +56,10 @@ export class RunService implements Runs {
     this.#scheduler = new RunScheduler(
       deps,
       this.#sessions,
-      (run_id, reason) => this.#cancel(run_id, { kind: "cancel", mode: "graceful", reason }),
+      {
+        cancel: (run_id, reason) => this.#cancel(run_id, { kind: "cancel", mode: "graceful", reason }),
+        settled: (caller, run, until) => this.#settled(caller, run, until),
+      },
     );
     this.#remote = new RemoteRuns(
       deps,
@@ -80,10 +84,7 @@ export class RunService implements Runs {
 
   async get(caller: Caller, run_id: string): Promise<Run> {
     const active = this.#activeRun(caller, run_id);
-    if (active) {
-      const run = active.current();
-      return run.ended_at === null ? run : await active.settled("end"); // once its end is stored
-    }
+    if (active) return active.current();
     return await this.#remote.currentRun(await this.#stored(caller, run_id));
   }
 
@@ -112,9 +113,9 @@ export class RunService implements Runs {
   async #settled(caller: Caller, run: Run, until: "end" | "attention"): Promise<Run> {
     const holds = ({ ended_at, status }: Run) =>
       ended_at !== null || until === "attention" && status === "awaiting_approval";
-    const { signal } = new AbortController();
-    while (!holds(run) && this.#remote.possible) {
-      await this.#remote.changed(signal);
+    const { stopped } = this.#remote;
+    while (!holds(run) && this.#remote.possible && !stopped.aborted) {
+      await this.#remote.changed(stopped);
       const active = this.#activeRun(caller, run.id); // this process may have continued it
       if (active) return await active.settled(until);
       run = await this.#stored(caller, run.id);
@@ -156,7 +157,6 @@ export class RunService implements Runs {
       ...approvals.map((approval) => approvalDeletion(run_id, approval.id)),
       { deleteLog: run_id },
     ]);
-    this.#scheduler.forget(run_id);
   }
 
   async cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run> {
@@ -195,7 +195,7 @@ export class RunService implements Runs {
     if (!active) {
       throw new PreampError("run_ended", `Cannot ${command.kind} the run: no server executes it`);
     }
-    if (command.kind === "steer") await active.steer(command.text);
+    if (command.kind === "steer") await steer(active, command.text);
     else if (command.kind === "decide") {
       const { approval_id, decision, reason, decided_by, args_hash } = command;
       await active.approvalQueue.decide(
@@ -248,8 +248,7 @@ export class RunService implements Runs {
     run_id: string,
     options: { after?: number; limit?: number },
   ): Promise<Entry[]> {
-    if (this.#activeRun(caller, run_id)) await this.get(caller, run_id); // its last entry is stored
-    else await this.#stored(caller, run_id); // of another server: its whole log is not read for one page
+    if (!this.#activeRun(caller, run_id)) await this.#stored(caller, run_id);
     const { after = 0, limit = PAGE_ENTRIES } = options;
     return await this.#entries(caller, run_id, { after, limit, max_bytes: MAX_PAGE_BYTES });
   }

@@ -147,6 +147,11 @@ export interface CreateOptions {
    * rejects with that error, nothing is stored, and no provider is called.
    */
   admit?: (run: Run) => void;
+  /**
+   * Called once with the run as it ends when its end could not be stored. Until it is, the run has not ended
+   * for anyone else: the server tries again, and another one continues the run when this one stops first.
+   */
+  endNotStored?: (run: Run) => void;
   /** The directory that relative sources and `{file}` of the plan are read from; operator plans only. */
   base_url?: string;
 }
@@ -237,7 +242,10 @@ export interface RunHandle {
   readonly session_id: string;
   /** Returns the current run object. */
   current(): Run;
-  /** Resolves when the run has ended, or with `attention` also when it awaits an approval. */
+  /**
+   * Resolves when the end of the run is stored, or with `attention` also when it awaits an approval. Does not
+   * resolve while the store fails.
+   */
   settled(until: "end" | "attention"): Promise<Run>;
 }
 

@@ -1,4 +1,5 @@
 /** Stores that last: a conversation that continues in another process, and servers that share a store. */
+import { DatabaseSync } from "node:sqlite";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { inFolder } from "../support/folder.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
@@ -35,6 +36,43 @@ Deno.test("preamp run --session continues a conversation in another process", ()
     const kept = await runProgram(["run", "--store", "memory", "--session", "new", "hi"], options);
     assertEquals(kept.code, 2);
     assertStringIncludes(kept.stderr, "leave out --store memory");
+  }));
+
+/** Makes a SQLite store refuse the ends of runs; returns a function that lets it take them. */
+function refuseEnds(path: string): () => void {
+  const database = new DatabaseSync(path);
+  database.exec(`CREATE TRIGGER full BEFORE INSERT ON entries WHEN NEW.json LIKE '%"event":"run:end"%'
+    BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`);
+  return () => {
+    database.exec("DROP TRIGGER full");
+    database.close();
+  };
+}
+
+Deno.test("preamp run prints its result and warns when the store cannot take the end of the run", () =>
+  inFolder(async (folder) => {
+    const options = { env: { PREAMP_HOME: folder } };
+    const run = () => runProgram(["run", "--session", "new", "--output-format", "json", "hi"], options);
+    assertEquals((await run()).code, 0);
+    const repair = refuseEnds(`${folder}/preamp.db`);
+    const { code, stdout, stderr } = await run();
+    repair();
+    assertEquals([code, JSON.parse(stdout).status], [0, "completed"]);
+    assertStringIncludes(stderr, "warning: The run has ended, but not in the store");
+    assert(!stderr.includes("Continue with"), stderr);
+  }));
+
+Deno.test("preamp serve stores an end that the store refused for a while, and then answers", () =>
+  inFolder(async (folder) => {
+    await using server = await startServer([], { env: { PREAMP_HOME: folder } });
+    const repair = refuseEnds(`${folder}/preamp.db`);
+    const answer = server.post("/v1/runs", { prompt: "hello", plan: planOf(0) });
+    await server.stderr.until((text) => text.includes("run_end_not_stored"));
+    const { body } = await server.get("/v1/runs");
+    assertEquals(body.data.map(({ status }: Json) => status), ["running"]);
+    repair();
+    assertEquals((await answer).body.status, "completed");
+    assertStringIncludes(server.stderr.text, "run_end_stored");
   }));
 
 Deno.test("preamp serve keeps runs, sessions and idempotency keys over a restart", () =>

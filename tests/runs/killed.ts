@@ -2,7 +2,9 @@
  * Kills the process of a run in tests: a store that outlives it, and another process that recovers the run.
  */
 import type { Entry } from "../../src/kernel/host.ts";
-import type { Run } from "../../src/runs/types.ts";
+import type { RunService } from "../../src/runs/service.ts";
+import type { Run, RunHandle, RunRequest } from "../../src/runs/types.ts";
+import type { FakeClock } from "../../src/sdk/testing/clocks.ts";
 import type { MemoryStore } from "../../src/store/memory.ts";
 import type { Change, Fence, ListOptions, LogEntry, Store, VersionedRecord } from "../../src/store/store.ts";
 import { assert, assertEquals } from "../assert.ts";
@@ -107,9 +109,31 @@ export async function again(
   }
 }
 
+/** Starts a run whose process is killed before its end. */
+export async function postAndDie(
+  { post, runs, clock }: Service,
+  plan: string | null,
+  fields: Partial<RunRequest> = {},
+): Promise<RunHandle> {
+  const { promise: died, resolve: endNotStored } = Promise.withResolvers<Run>();
+  const handle = await post(plan, fields, { endNotStored });
+  await died;
+  await stop(runs, clock);
+  return handle;
+}
+
+/** Stops what a dead process left in this one. */
+async function stop(runs: RunService, clock: FakeClock): Promise<void> {
+  let closed = false;
+  runs.close().finally(() => closed = true);
+  for (let steps = 0; !closed && steps < 100; steps++) await clock.advance(100);
+}
+
 /** Advances time until the process of a run is killed and idle. */
 export async function runUntilGone(
-  { runs, clock, memory }: Pick<Service, "runs" | "clock" | "memory">,
+  { runs, clock, memory, logs }: Pick<Service, "runs" | "clock" | "memory"> & {
+    readonly logs: readonly { event: string }[];
+  },
   run_id: string,
   { react, step_ms = 100 }: Pick<Scenario, "react" | "step_ms">,
   mortal: MortalStore,
@@ -129,8 +153,10 @@ export async function runUntilGone(
   const handle = await runs.handle(CALLER, run_id).catch(() => null); // for an ended run this reads the store
   // what a dead process does is not observed, so stop it soon
   runs.cancel(CALLER, run_id, "immediate").catch(() => {});
-  let over = handle === null;
-  handle?.settled("end").finally(() => over = true);
-  for (let steps = 0; !over && steps < 3_000; steps++) await clock.advance(step_ms);
-  assert(over, "the killed process does not come to rest");
+  const isOver = () =>
+    handle === null || handle.current().ended_at !== null ||
+    logs.some(({ event }) => event === "run_end_not_stored");
+  for (let steps = 0; !isOver() && steps < 3_000; steps++) await clock.advance(step_ms);
+  assert(isOver(), "the killed process does not come to rest");
+  await stop(runs, clock);
 }

@@ -11,7 +11,7 @@ import { assert, assertEquals } from "../assert.ts";
 import { someOf } from "../support/cases.ts";
 import { tool } from "../support/sessions.ts";
 import { CALLER, replayed, service, type TestPlan } from "../support/runs.ts";
-import { again, killAndResume, MortalStore, runUntilGone } from "./killed.ts";
+import { again, killAndResume, MortalStore, postAndDie, runUntilGone } from "./killed.ts";
 import { builtin, mock, play, runToEnd, type Scenario } from "./play.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
@@ -186,8 +186,7 @@ Deno.test("a run whose plan cannot be mounted any more ends failed and interrupt
     plans: { plan },
     store: (memory) => new MortalStore(memory, BEHIND.provider_request),
   });
-  const handle = await first.post("plan");
-  await handle.settled("end");
+  const handle = await postAndDie(first, "plan");
   await first.clock.advance(5_001);
   const broken: TestPlan = { ...plan, context: () => Promise.reject(new Error("gone")) };
   const next = service({ plans: { plan: broken }, beside: first });
@@ -203,8 +202,7 @@ Deno.test("a run whose plan is refused after the crash ends failed and interrupt
     plans: { plan },
     store: (memory) => new MortalStore(memory, BEHIND.provider_request),
   });
-  const handle = await first.post("plan");
-  await handle.settled("end");
+  const handle = await postAndDie(first, "plan");
   await first.clock.advance(5_001);
   const refused: TestPlan = { ...plan, refused: new PreampError("policy_refused", "no tools today") };
   const next = service({ plans: { plan: refused }, beside: first });
@@ -283,8 +281,7 @@ Deno.test("a session continues after a crash: history, state, number of runs", a
     beside: before,
     store: (memory) => new MortalStore(memory, 10, "run_1b"),
   });
-  const handle = await first.post(null, { prompt: "second", session_id });
-  await handle.settled("end");
+  const handle = await postAndDie(first, null, { prompt: "second", session_id });
   await first.clock.advance(5_001);
   const next = service({ plans: { plan }, beside: before });
   assertEquals(await next.runs.recover(), [handle.id]);
@@ -302,8 +299,7 @@ Deno.test("a session continues after a crash: history, state, number of runs", a
 Deno.test("shareStore() recovers the runs of a crashed process until the service is drained", async () => {
   const plan: TestPlan = { providers: [mock("done")] };
   const first = service({ plans: { plan }, store: (memory) => new MortalStore(memory, 10) });
-  const handle = await first.post("plan");
-  await handle.settled("end");
+  const handle = await postAndDie(first, "plan");
   const next = service({ plans: { plan }, beside: first });
   next.runs.shareStore();
   let status = "running";

@@ -1,52 +1,11 @@
 /**
  * Runs that another process takes over: each is executed once, with its session as the run before left it.
  */
-import { setImmediate } from "node:timers";
-import type { MemoryStore } from "../../src/store/memory.ts";
-import type { Change, Fence, ListOptions } from "../../src/store/store.ts";
 import { assertEquals } from "../assert.ts";
 import { asking, codeOf } from "../support/asking_runs.ts";
 import { CALLER, type Service, service, SlowStore } from "../support/runs.ts";
 import { calls, hook, tool } from "../support/sessions.ts";
-
-/** A store that other processes may share. */
-class SharedStore extends SlowStore {
-  /** Called before each commit. */
-  committing: (changes: readonly Change[]) => Promise<void> | void = () => {};
-  /** Called after each commit, before its caller continues. */
-  committed: (changes: readonly Change[]) => Promise<void> | void = () => {};
-
-  override async commit(changes: readonly Change[], fence?: Fence): Promise<void> {
-    await this.committing(changes);
-    await super.commit(changes, fence);
-    await this.committed(changes);
-  }
-
-  /** Maximum records of a page. */
-  page = Infinity;
-  /** Awaited before a lease is released. */
-  releasing: Promise<void> | void = undefined;
-
-  override list(kind: string, options: ListOptions): ReturnType<SlowStore["list"]> {
-    return super.list(kind, { ...options, limit: Math.min(this.page, options.limit) });
-  }
-
-  override async release(lease: string, owner: string): Promise<void> {
-    await this.releasing;
-    await super.release(lease, owner);
-  }
-
-  changed(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-  }
-}
-
-const shared = (memory: MemoryStore) => new SharedStore(memory);
-
-/** Resolves after steps of runs that wait for nothing outside. */
-async function settle(): Promise<void> {
-  for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(() => resolve(null)));
-}
+import { settle, shared, type SharedStore } from "./shared_store.ts";
 
 Deno.test("a run that is being stored as waiting is not recovered by its own process", async () => {
   const release = Promise.withResolvers<string>();

@@ -37,6 +37,8 @@ export interface AgentsKit {
   readonly runs: RunService;
   readonly clock: PlanClock;
   readonly memory: MemoryStore;
+  /** What the runs have written to the process log. */
+  readonly logs: { event: string }[];
   start(plan: JsonObject, more?: JsonObject): Promise<RunHandle>;
   /** Runs a plan to its end. */
   run(plan: JsonObject, more?: JsonObject): Promise<{ run: Run; entries: Entry[] }>;
@@ -85,6 +87,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
     sources: new SourceOverrides([], "none"),
   });
   const counts = new Map<string, number>();
+  const logs: AgentsKit["logs"] = [];
   const runs = new RunService({
     store: options.store?.(memory) ?? memory,
     clock,
@@ -97,7 +100,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
     ready: async (request, caller, base_url) =>
       withModules(await clock.standStill(plans.ready(request, caller, base_url)), clock, options),
     secrets: () => new Redactor(),
-    log() {},
+    log: (_level, event) => void logs.push({ event }),
   });
   const entries = (run_id: string) =>
     runs.events(CALLER, run_id, { after: 0, limit: Number.MAX_SAFE_INTEGER });
@@ -107,6 +110,7 @@ export function agentsKit(options: AgentsKitOptions = {}): AgentsKit {
     runs,
     clock,
     memory,
+    logs,
     start,
     entries,
     async run(plan, more) {

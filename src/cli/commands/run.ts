@@ -103,11 +103,20 @@ async function run(args: Arguments, io: Io): Promise<number> {
   try {
     const session_id = await sessionOf(args.value("session"), runtime);
     if (session_id !== undefined) local.request.session_id = session_id;
-    handle = await create(runtime, local, io, display, args.has("strict"));
+    let unstored: Run | undefined;
+    const stopped = new AbortController();
+    const endNotStored = (run: Run) => {
+      unstored = run;
+      warnings.add("The run has ended, but not in the store: a server that uses the store will continue it");
+      stopped.abort();
+    };
+    handle = await create(runtime, local, io, display, { strict: args.has("strict"), endNotStored });
     warnings.addAll(handle.current().warnings);
-    const { id } = handle;
-    for await (const entries of runtime.runs.follow(TERMINAL, id, {})) entries.forEach(display.entry);
-    const ended = await handle.settled("end");
+    const { signal } = stopped;
+    for await (const entries of runtime.runs.follow(TERMINAL, handle.id, { signal })) {
+      entries.forEach(display.entry);
+    }
+    const ended = unstored ?? await handle.settled("end");
     warnings.addAll(ended.warnings);
     const answered = ended.status === "completed" || ended.status === "incomplete";
     answer?.finish(answered && ended.output_text !== "" ? ended.output_text : null);
@@ -118,7 +127,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
       printError(`${text} (${code})`);
     }
     io.err.write(`${summaryLine(ended, style)}\n`);
-    if (store) io.err.write(style.dim(`Continue with: ${continuation(args, ended)}`) + "\n");
+    if (store && !unstored) io.err.write(style.dim(`Continue with: ${continuation(args, ended)}`) + "\n");
     if (format !== "text") {
       io.out.write(jsonText(format === "json" ? ended : await traceOf(runtime, ended), io.out));
     }
@@ -221,7 +230,7 @@ async function create(
   { request, base_url, plan_name }: LocalRunRequest,
   io: Io,
   { progress, warnings }: Display,
-  strict: boolean,
+  { strict, endNotStored }: { strict: boolean; endNotStored: (run: Run) => void },
 ): Promise<RunHandle> {
   const admit = (run: Run) => {
     warnings.addAll(run.warnings);
@@ -230,6 +239,7 @@ async function create(
   try {
     return await runtime.runs.create(request, TERMINAL, {
       ask: askAt(io, progress),
+      endNotStored,
       ...(strict ? { admit } : {}),
       ...(base_url === undefined ? {} : { base_url }),
     });

@@ -13,10 +13,11 @@ import type { JsonObject } from "../../sdk/json.ts";
 import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Prompt } from "../../sdk/types.ts";
-import { type Change, ConflictError, type Fence } from "../../store/store.ts";
+import type { Change, Fence } from "../../store/store.ts";
 import { ApprovalQueue } from "./approval_queue.ts";
 import type { LogLimits, RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
 import { Spawner } from "../subagents/spawner.ts";
+import { retryEnd } from "./retried_end.ts";
 import { RunLog } from "./run_log.ts";
 import { announceRecovery, hasStarted, type OrphanedRun, restoreRun, stateAfter } from "./restored_run.ts";
 import type { RunOptions } from "./run_options.ts";
@@ -49,7 +50,9 @@ export class ActiveRun implements RunHandle {
   readonly #observer: RunObserver | undefined;
   readonly #records: RunRecords;
   readonly #spawner: Spawner;
-  readonly #ended = Promise.withResolvers<Run>();
+  readonly #closed = Promise.withResolvers<void>();
+  /** Resolves when this process has ended the run, or has lost it to another one. */
+  readonly closed = this.#closed.promise;
   #host: SessionHost;
   #session: Session;
   #approvals: ApprovalQueue | null = null;
@@ -60,8 +63,11 @@ export class ActiveRun implements RunHandle {
   /** Whether the outcome is decided; entries of the clean-up still follow. */
   #ending = false;
   #outcome: Outcome | null = null;
-  /** Whether only this object has the run's outcome, because its end could not be stored. */
-  end_is_unstored = false;
+  /**
+   * Resolves when the end of the run, which could not be stored at once, is stored or left to another
+   * process; null: no attempt failed.
+   */
+  end_retried: Promise<void> | null = null;
   /** Whether another process continues the run. */
   #is_suspended = false;
   /** Whether the run is stored. */
@@ -277,11 +283,13 @@ export class ActiveRun implements RunHandle {
     await this.finish(outcome);
   }
 
-  /** Ends the run, also one that cannot start, once: `session:end`, cleanups, stored session, `run:end`. */
+  /**
+   * Ends the run, also one that cannot start, once: `session:end`, cleanups, stored session, `run:end`. If
+   * the store fails, the run has not ended and keeps its session, and `end_retried` is set.
+   */
   async finish(outcome: Outcome): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;
-    const { deps } = this.options;
     const spawned = this.#spawner.stop();
     if (spawned) await spawned;
     try {
@@ -293,19 +301,21 @@ export class ActiveRun implements RunHandle {
     }
     this.log.stop();
     if (this.#host.contextRecorded) await this.#host.contextRecorded;
-    const now_ms = deps.clock.now();
+    const now_ms = this.options.deps.clock.now();
     this.#outcome = this.withoutSecrets({ outcome }).outcome;
     const run = this.projection.end(this.#outcome, timestamp(now_ms));
+    const draft = draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject });
+    this.log.end(draft);
+    const ended = draft.data.run as unknown as Run; // without secrets
     const expires_ms = now_ms + this.limits.log_days * DAY_MS;
+    const store = () => this.log.storeEnd(() => this.#records.ended(ended, expires_ms, this.#has_begun));
     try {
-      const stored = this.log.end(
-        draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }),
-        () => this.is_accepted ? this.#records.ended(expires_ms, this.#has_begun) : [this.#records.object()],
-      );
+      const stored = store();
       if (stored) await stored;
     } catch (error) {
-      this.end_is_unstored = !(error instanceof ConflictError); // otherwise another process continues the run
-      deps.log("error", "run_end_not_stored", { run_id: this.id, message: errorMessage(error) });
+      const retried = retryEnd(ended, store, error, this.options);
+      this.end_retried = retried.then((is_done) => is_done ? this.#close() : this.#leave());
+      return;
     }
     this.#close();
   }
@@ -315,15 +325,23 @@ export class ActiveRun implements RunHandle {
     this.log.close();
     this.#observer?.ended();
     this.options.scheduler.ended(this);
-    this.#ended.resolve(this.current());
-    this.waiters.notify();
+    this.#closed.resolve();
+    this.waiters.close();
+  }
+
+  /** Leaves the run to another process. Its readers follow the stored log. */
+  #leave(): void {
+    this.log.stop();
+    this.#observer?.ended();
+    this.log.wake();
+    this.options.deps.log("info", "run_handed_over", { run_id: this.id });
   }
 
   current(): Run {
     return this.projection.run;
   }
 
-  /** Whether the outcome of the run is decided. */
+  /** Whether the outcome of the run is decided; its end may not be stored yet. */
   get ended(): boolean {
     return this.#ending;
   }
@@ -342,8 +360,11 @@ export class ActiveRun implements RunHandle {
     return this.secrets.redactValues(data);
   }
 
-  settled(until: "end" | "attention"): Promise<Run> {
-    return until === "end" ? this.#ended.promise : this.waiters.untilAttention();
+  async settled(until: "end" | "attention"): Promise<Run> {
+    await (until === "end" ? this.closed : this.waiters.untilAttention());
+    const run = this.current();
+    const is_lost = this.log.closed && run.ended_at === null;
+    return is_lost ? await this.options.scheduler.settledElsewhere(this, until) : run;
   }
 
   /** Cancels the run and denies its open questions. */
@@ -362,7 +383,6 @@ export class ActiveRun implements RunHandle {
     if (this.#ending) return;
     if (!this.is_accepted) return await this.cancel("immediate", "the server is stopping");
     this.#ending = this.#is_suspended = true;
-    const { deps } = this.options;
     this.approvalQueue.handOver();
     try {
       await this.log.handOver();
@@ -371,29 +391,10 @@ export class ActiveRun implements RunHandle {
       await this.#execute(() => this.#session.cleanup("interrupted"));
     } catch (error) {
       if (errorCode(error) !== "draining") { // else a step that waited for its entry
-        deps.log("error", "run_not_suspended", { run_id: this.id, message: errorMessage(error) });
+        const facts = { run_id: this.id, message: errorMessage(error) };
+        this.options.deps.log("error", "run_not_suspended", facts);
       }
     }
-    this.log.stop();
-    this.#observer?.ended();
-    this.log.wake(); // its readers follow the stored log
-    deps.log("info", "run_handed_over", { run_id: this.id });
-  }
-
-  /**
-   * Sends a steering message to the loop. @throws {PreampError} `run_ended`, `not_steerable`,
-   * `request_invalid` for blank text, `overloaded`.
-   */
-  async steer(text: string): Promise<void> {
-    if (this.#ending) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
-    const steer = this.#session.getCapability("session.steer");
-    const queued = this.projection.status === "queued";
-    if (queued || typeof steer !== "function") {
-      const fact = queued
-        ? "it waits for its session and has not started"
-        : "its orchestrator does not support steering; use loop-streaming";
-      throw new PreampError("not_steerable", `Cannot steer the run: ${fact}`);
-    }
-    await steer(text); // a promise if the loop is sandboxed
+    this.#leave();
   }
 }

@@ -217,19 +217,17 @@ export class RunLog {
     });
   }
 
-  /**
-   * Appends the last entry, in one commit with the changes that `changes` returns after the entry is in the
-   * projection.
-   */
-  end(draft: DraftEntry, changes: () => readonly Change[]): Promise<void> | void {
+  /** Appends the last entry, which {@link storeEnd} stores. */
+  end(draft: DraftEntry): void {
     this.#enqueueDeltas(this.#deltas.flush());
-    this.#append(draft);
-    return this.#commitLast(changes);
+    const bytes = this.#redact(draft);
+    this.#enqueue(this.#number(draft), bytes);
   }
 
-  #commitLast(changes: () => readonly Change[]): Promise<void> | void {
+  /** Stores the last entries in one commit with `changes`. Can be called again when it fails. */
+  storeEnd(changes: () => readonly Change[]): Promise<void> | void {
     // the caller of that flush gets the error; its entries are stored again by this commit
-    if (this.#flushing) return this.#flushing.catch(() => {}).then(() => this.#commitLast(changes));
+    if (this.#flushing) return this.#flushing.catch(() => {}).then(() => this.storeEnd(changes));
     return this.#commit(changes());
   }
 
@@ -243,8 +241,9 @@ export class RunLog {
     await this.flush();
   }
 
-  /** Stores the buffered entries. */
+  /** Stores the buffered entries, except the last ones: {@link storeEnd} does. */
   flush(): Promise<void> | void {
+    if (this.#is_stopped) return;
     if (this.#flushing) return this.#flushing.then(() => this.flush());
     if (this.#pending.length > 0) return this.#commit(this.#run.changesWith(this.#pending));
   }
@@ -286,6 +285,8 @@ export class RunLog {
   #markStored(entries: readonly Entry[], bytes: number): void {
     this.#last_stored = bytes > MAX_PAGE_BYTES ? [] : entries; // a larger page is read from the store, in parts
     this.#stored += entries.length;
+    const last = entries.at(-1);
+    if (last?.event === "run:end") this.#run.projection.add(last); // a run has ended when its end is stored
     this.#run.stored(entries);
     this.wake();
   }

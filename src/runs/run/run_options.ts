@@ -3,7 +3,7 @@ import type { RunnablePlan, RunsDeps } from "../ports.ts";
 import type { OrphanedRun } from "./restored_run.ts";
 import type { FinishedRun, SavedSession } from "../storage/session_store.ts";
 import type { Change, Fence } from "../../store/store.ts";
-import type { Caller, CreateOptions, RunRequest } from "../types.ts";
+import type { Caller, CreateOptions, Run, RunRequest } from "../types.ts";
 
 /** The state of a turn that the run continues: from an entry of another run, or from before a crash. */
 export interface ResumeOptions {
@@ -54,6 +54,10 @@ export interface RunOwner {
    */
   acquireChild(run: FinishedRun, session_id: string, parent_id: string): Promise<SavedSession>;
   releaseChild(session_id: string): Promise<void>;
-  /** Called once when a run has ended, before anyone who waits for it continues. */
+  /** Called once when a run has ended or was lost, before anyone who waits for it continues. */
   ended(run: FinishedRun): void;
+  /** Aborted when this process stops: what could not be stored until then is left to others. */
+  readonly stopping: AbortSignal;
+  /** Resolves when a run that another process has taken over has settled. */
+  settledElsewhere(run: FinishedRun, until: "end" | "attention"): Promise<Run>;
 }

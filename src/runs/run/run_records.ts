@@ -41,6 +41,8 @@ export interface RecordedRun extends FinishedRun {
   readonly options: RunOptions;
   /** The run's own session. */
   readonly session: Session;
+  /** Whether the run is stored. */
+  readonly is_accepted: boolean;
   current(): Run;
   fence(): Fence | undefined;
 }
@@ -73,7 +75,11 @@ export class RunRecords {
    * waiting run in the queue of its session.
    */
   object(place?: string): Change {
-    return runChange(this.#run.current(), this.#run.options.caller.namespace, place);
+    return this.#change(this.#run.current(), place);
+  }
+
+  #change(run: Run, place?: string): Change {
+    return runChange(run, this.#run.options.caller.namespace, place);
   }
 
   /** Returns what is stored with entries: the run object, if they change what lists say of it. */
@@ -136,11 +142,13 @@ export class RunRecords {
 
   /**
    * Returns the changes of a run that has ended. Its log and its input expire at `at_ms`.
+   * @param run The run object at its end.
    * @param has_begun Whether the session was initialised; only then it is stored.
    */
-  ended(at_ms: number, has_begun: boolean): Change[] {
-    const input = inputChange(this.#inputAtEnd(), at_ms);
-    const changes = [this.object(), input, { expireLog: this.#run.id, at_ms }];
+  ended(run: Run, at_ms: number, has_begun: boolean): Change[] {
+    const changes = [this.#change(run)];
+    if (!this.#run.is_accepted) return changes;
+    changes.push(inputChange(this.#inputAtEnd(), at_ms), { expireLog: this.#run.id, at_ms });
     if (has_begun) changes.push(this.#session());
     return changes;
   }

@@ -1,6 +1,6 @@
 /** Waits of clients for a state of a run: that it needs attention, or that a question was answered. */
 import { Waiters } from "../../store/waiters.ts";
-import type { Approval, Run } from "../types.ts";
+import type { Approval } from "../types.ts";
 import type { RunProjection } from "./run_projection.ts";
 
 /** The waits for one run. Each ends when the run does. */
@@ -8,6 +8,7 @@ export class RunWaiters {
   readonly #projection: RunProjection;
   /** Null until there is a wait. */
   #waiters: Waiters | null = null;
+  #is_closed = false;
 
   constructor(projection: RunProjection) {
     this.#projection = projection;
@@ -18,10 +19,15 @@ export class RunWaiters {
     this.#waiters?.wakeAll();
   }
 
-  /** Resolves to the run when it awaits an approval, or has ended. */
-  async untilAttention(): Promise<Run> {
-    await this.#until(() => this.#projection.status === "awaiting_approval");
-    return this.#projection.run;
+  /** Ends all waits: the run has ended, or this process has lost it. */
+  close(): void {
+    this.#is_closed = true;
+    this.notify();
+  }
+
+  /** Resolves when the run awaits an approval. */
+  untilAttention(): Promise<void> {
+    return this.#until(() => this.#projection.status === "awaiting_approval");
   }
 
   /** Resolves to an approval once its answer is in the log. */
@@ -33,6 +39,6 @@ export class RunWaiters {
 
   async #until(holds: () => boolean): Promise<void> {
     this.#waiters ??= new Waiters();
-    while (!holds() && this.#projection.run.ended_at === null) await this.#waiters.wait();
+    while (!holds() && !this.#is_closed) await this.#waiters.wait();
   }
 }

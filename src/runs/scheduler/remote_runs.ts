@@ -145,6 +145,11 @@ export class RemoteRuns {
     repeat().catch(() => {}); // stopped
   }
 
+  /** Aborted by {@link stop}. */
+  get stopped(): AbortSignal {
+    return this.#stopped.signal;
+  }
+
   /** Stops carrying out commands. */
   stop(): void {
     this.#stopped.abort();

@@ -55,6 +55,7 @@ export class RunStarter {
     if (active && active.session_id !== session_id) {
       throw busyError(session_id, `run "${active.id}" uses it as a sub-agent`);
     }
+    if (active?.end_retried) throw busyError(session_id, `the end of run "${active.id}" is not stored yet`);
     if (active && !active.ended) {
       const awaits_approval = active.current().status === "awaiting_approval";
       if (!cancelsActive(request.if_busy, awaits_approval)) {
@@ -99,8 +100,7 @@ export class RunStarter {
   /** Resolves to whether a crashed process has left a run in the session, which is to be recovered first. */
   async #hasOrphan(run: ActiveRun): Promise<boolean> {
     if (!this.#scheduler.is_shared) return false;
-    const { active } = await this.#queue.openRuns(run.options);
-    return active !== undefined && !this.#scheduler.hasEnded(active.key);
+    return (await this.#queue.openRuns(run.options)).active !== undefined;
   }
 
   /** Begins a run in a new session. `run.options.saved` is its first state. */

@@ -8,7 +8,7 @@ import { Admission, CallerSlots } from "./admission.ts";
 import type { RunnablePlan, RunsDeps } from "../ports.ts";
 import { RunStarter } from "./run_starter.ts";
 import { busyError } from "./busy_session.ts";
-import { type CancelRun, SchedulerContext } from "./scheduler_context.ts";
+import { type RunsAnywhere, SchedulerContext } from "./scheduler_context.ts";
 import { SessionQueue } from "./session_queue.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Recovery } from "./orphaned_runs.ts";
@@ -21,7 +21,7 @@ import {
   withSessionPlan,
 } from "../storage/session_store.ts";
 import type { Awaitable, Change, Fence } from "../../store/store.ts";
-import type { Caller, CreateOptions, RunHandle, RunRequest } from "../types.ts";
+import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../types.ts";
 
 /** Milliseconds that `close` waits for the ends of cancelled runs. */
 const CLOSE_MS = 1_000;
@@ -38,11 +38,11 @@ export class RunScheduler implements RunOwner {
   readonly #starter: RunStarter;
   readonly #admission: Admission;
 
-  constructor(deps: RunsDeps, sessions: SessionStore, cancel: CancelRun) {
+  constructor(deps: RunsDeps, sessions: SessionStore, anywhere: RunsAnywhere) {
     this.#deps = deps;
     this.#sessions = sessions;
     this.#idempotency = new Idempotency(deps.store);
-    const context = new SchedulerContext(deps, sessions, cancel, (id) => this.#queue.check(id));
+    const context = new SchedulerContext(deps, sessions, anywhere, (id) => this.#queue.check(id));
     this.#context = context;
     this.#queue = new SessionQueue(context, (run) => this.#starter.startWaiting(run));
     this.#starter = new RunStarter(context, this.#queue);
@@ -51,13 +51,9 @@ export class RunScheduler implements RunOwner {
     this.recovery = new Recovery(context, this.#queue, (options) => this.#newAdmittedRun(options));
   }
 
-  /** Returns a run that has not ended, or whose end could not be stored. */
+  /** Returns a run of this process that has not ended. */
   activeRun(run_id: string): ActiveRun | undefined {
     return this.#context.runs.get(run_id);
-  }
-
-  forget(run_id: string): void {
-    this.#context.runs.delete(run_id);
   }
 
   runIn(session_id: string): ActiveRun | undefined {
@@ -216,8 +212,16 @@ export class RunScheduler implements RunOwner {
   }
 
   ended(run: ActiveRun): void {
-    if (!run.end_is_unstored) this.#context.runs.delete(run.id);
+    this.#context.runs.delete(run.id);
     void this.#admission.release(run.options.slot); // never rejects
+  }
+
+  get stopping(): AbortSignal {
+    return this.#context.stopping.signal;
+  }
+
+  settledElsewhere(run: ActiveRun, until: "end" | "attention"): Promise<Run> {
+    return this.#context.anywhere.settled(run.options.caller, run.current(), until);
   }
 
   /** Starts waiting runs whose session another process has released. */
@@ -233,6 +237,7 @@ export class RunScheduler implements RunOwner {
     await this.#stopStarting();
     if (!this.#context.is_shared) return await this.#cancelAll(grace_ms);
     if (await this.idle(grace_ms * 0.6)) return;
+    this.#context.stopping.abort();
     await this.#handOver(this.#context.leases.runs);
     await this.idle(grace_ms * 0.4);
     await this.#admission.close();
@@ -256,6 +261,7 @@ export class RunScheduler implements RunOwner {
     for (const run of this.#context.leases.runs) await run.cancel("graceful", "the server is stopping");
     if (await this.idle(grace_ms * 0.6)) return;
     for (const run of this.#context.leases.runs) await run.cancel("immediate", "the server is stopping");
+    this.#context.stopping.abort();
     await this.idle(grace_ms * 0.4);
   }
 
@@ -263,7 +269,7 @@ export class RunScheduler implements RunOwner {
   async idle(timeout_ms: number): Promise<boolean> {
     const timer = new AbortController();
     const idle = Promise.all([
-      ...this.#context.runs.items.map((run) => run.settled("end")),
+      ...this.#context.runs.items.map((run) => run.closed),
       ...this.#context.leases.runs.map(({ session_id }) => this.#context.leases.whenReleased(session_id)),
     ]).then(() => true);
     const timeout = this.#deps.clock.after(timeout_ms, timer.signal).then(() => false, () => true);

@@ -3,25 +3,33 @@ import { onAbort } from "../../sdk/abortable.ts";
 import type { RunsDeps } from "../ports.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { SessionStore } from "../storage/session_store.ts";
+import type { Caller, Run } from "../types.ts";
 import { HeldLeases, SessionLeases } from "./leases.ts";
 import { ReleasingMap } from "./releasing_map.ts";
 
-/** Cancels a run in any process. Resolves when the cancellation was requested, or the run has ended. */
-export type CancelRun = (run_id: string, reason: string) => Promise<void>;
+/** Operations on the runs of all processes. */
+export interface RunsAnywhere {
+  /** Cancels a run. Resolves when the cancellation was requested, or the run has ended. */
+  cancel(run_id: string, reason: string): Promise<void>;
+  /** Resolves when a run of another process has settled. */
+  settled(caller: Caller, run: Run, until: "end" | "attention"): Promise<Run>;
+}
 
 export class SchedulerContext {
   readonly held: HeldLeases;
   readonly leases: SessionLeases;
-  /** Runs of this process that have not ended, or whose end could not be stored. */
+  /** Runs of this process that have not ended. */
   readonly runs = new ReleasingMap<ActiveRun>();
   /** Whether no run may start any more. */
   is_draining = false;
+  /** Aborted when runs whose end cannot be stored are left to other processes. */
+  readonly stopping = new AbortController();
 
   /** @param onReleased Called when a session is free in this process. */
   constructor(
     readonly deps: RunsDeps,
     readonly sessions: SessionStore,
-    readonly cancel: CancelRun,
+    readonly anywhere: RunsAnywhere,
     onReleased: (session_id: string) => void,
   ) {
     this.held = new HeldLeases(deps.store, deps.newId("proc"), deps.log);
@@ -33,14 +41,9 @@ export class SchedulerContext {
     return this.deps.store.changed !== undefined;
   }
 
-  /** Whether a run of this process has ended, although its end may not be stored. */
-  hasEnded(run_id: string): boolean {
-    return this.runs.get(run_id)?.ended ?? false;
-  }
-
   /** Keeps a run that is active or waits for its session. */
   register(run: ActiveRun): void {
-    if (!run.log.closed || run.end_is_unstored) this.runs.set(run.id, run);
+    if (!run.log.closed) this.runs.set(run.id, run);
   }
 
   /** Executes a run in the background, unless it has ended, and releases its session. */
@@ -60,6 +63,7 @@ export class SchedulerContext {
     } catch (error) {
       this.deps.log("error", "run_lost", { message: String(error) });
     }
+    if (run.end_retried) await run.end_retried;
     void this.leases.release(run.session_id); // never rejects
   }
 }

@@ -114,7 +114,7 @@ export class SessionQueue {
     let runs = this.#sessions.get(session_id);
     if (!runs) this.#sessions.set(session_id, runs = new Map());
     runs.set(id, run);
-    run.settled("end").then(async () => { // never rejects
+    run.closed.then(async () => { // never rejects
       this.#remove(run);
       await this.disclaim(id);
       this.check(session_id);
@@ -168,9 +168,8 @@ export class SessionQueue {
     const [first] = waiting;
     const run = first && runs.get(first.key);
     if (!run || run.ended) return; // the turn of another process
-    const is_busy = active !== undefined && !this.#scheduler.hasEnded(active.key);
-    if (is_busy || leases.has(session_id)) {
-      const blocking = is_busy ? active.key : leases.runIn(session_id)?.id;
+    if (active !== undefined || leases.has(session_id)) {
+      const blocking = active?.key ?? leases.runIn(session_id)?.id;
       if (isAhead(first.index?.place) && blocking !== undefined) this.#interrupt(blocking, run);
       return;
     }
@@ -194,7 +193,7 @@ export class SessionQueue {
   #interrupt(run_id: string, by: ActiveRun): void {
     if (this.#interrupted.has(run_id)) return;
     this.#interrupted.add(run_id);
-    this.#scheduler.cancel(run_id, `superseded by ${by.id}`).catch((error) => {
+    this.#scheduler.anywhere.cancel(run_id, `superseded by ${by.id}`).catch((error) => {
       this.#scheduler.deps.log("error", "run_not_cancelled", { run_id, message: errorMessage(error) });
     }).then(() => this.#pause(INTERRUPT_EVERY_MS)).then(() => {
       this.#interrupted.delete(run_id);
