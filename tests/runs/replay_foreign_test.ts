@@ -5,8 +5,10 @@ import type { Coordinator } from "../../src/sdk/types.ts";
 import { MockContextManager } from "../../src/sdk/testing/mocks.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { someOf } from "../support/cases.ts";
 import { replayed } from "../support/runs.ts";
 import { type TestModule, tool } from "../support/sessions.ts";
+import { killAndResume } from "./killed.ts";
 import { builtin, mock, play, type Scenario } from "./play.ts";
 
 const SCENARIO: Scenario = {
@@ -146,4 +148,27 @@ Deno.test("replay() is equal: a hook without handlers mounts the provider", asyn
   });
   assertEquals(run.output_text, "done");
   assertEquals(await replayed(service, run.id), { equal: true });
+});
+
+Deno.test("replay() knows what a hook mounted when the session started, wherever the process was killed since", async () => {
+  /** A hook that mounts only at the start: after a crash, the plan's own modules serve. */
+  const once = (mount: (coordinator: Coordinator) => unknown): TestModule => (coordinator) => {
+    coordinator.hooks.register("session:start", async () => {
+      await mount(coordinator);
+      return null;
+    });
+  };
+  const mountContext = (coordinator: Coordinator) => coordinator.mount("context", new MockContextManager());
+  const mountOrchestrator = (coordinator: Coordinator) =>
+    mountLoop(coordinator, {}, { orchestrator: "mine", steering: false, max_parallel_tools: 1 });
+  for (const mount of [mountContext, mountOrchestrator]) {
+    const scenario = { plan: { ...SCENARIO.plan, hooks: [once(mount)] } };
+    const { entries } = await play(scenario);
+    const stored = entries.find(({ event }) => event === "context:message")!.seq; // with all before it
+    for (const last of someOf(entries.slice(stored - 1, -1).map(({ seq }) => seq), 8)) {
+      const { next, run } = await killAndResume(scenario, last);
+      if (mount === mountContext) assertEquals(await replayed(next, run.id), { equal: true }, String(last));
+      else await assertRejects(() => replayed(next, run.id), Error, "mounted its orchestrator");
+    }
+  }
 });

@@ -164,7 +164,10 @@ export function describeMounted(mounts: Mounts): MountedDescriptors {
   return withForeign({ tools, providers }, mounts);
 }
 
-/** Returns a description with what is now {@link MountedDescriptors.foreign}: a replay must know it. */
+/** Returns a description that names what was and what is {@link MountedDescriptors.foreign}. */
 export function withForeign(described: MountedDescriptors, { foreign }: Mounts): MountedDescriptors {
-  return foreign.length === 0 ? described : { ...described, foreign: [...foreign] };
+  const known = described.foreign ?? [];
+  return foreign.every((point) => known.includes(point))
+    ? described
+    : { ...described, foreign: [...new Set([...known, ...foreign])] };
 }

@@ -82,9 +82,23 @@ export class RunRecords {
     return runChange(run, this.#run.options.caller.namespace, place);
   }
 
-  /** Returns what is stored with entries: the run object, if they change what lists say of it. */
+  /**
+   * Returns what is stored with entries: the run object, if they change what lists say of it; and the input,
+   * if a module mounted what a replay must know, also when the process ends now.
+   */
   changesWith(entries: readonly Entry[]): readonly Change[] {
-    return entries.some(isListed) ? [this.object()] : NO_CHANGES;
+    const changes = entries.some(isListed) ? [this.object()] : NO_CHANGES;
+    return this.#describeForeign() ? [...changes, inputChange(this.#input!)] : changes;
+  }
+
+  /** Adds what modules mounted since to the input; returns whether there was something. */
+  #describeForeign(): boolean {
+    const before = this.#input?.surface;
+    if (!before) return false;
+    const surface = withForeign(before, this.#run.session.mounts);
+    if (surface === before) return false;
+    this.#input = { ...this.#input!, surface };
+    return true;
   }
 
   #session(): Change {
@@ -134,12 +148,6 @@ export class RunRecords {
     await this.#run.options.deps.store.commit(changes, this.#run.fence());
   }
 
-  /** Returns the input, with what modules mounted after it was stored. */
-  #inputAtEnd(): StoredInput {
-    const input = this.#input ?? this.#inputWith(null);
-    return { ...input, surface: input.surface && withForeign(input.surface, this.#run.session.mounts) };
-  }
-
   /**
    * Returns the changes of a run that has ended. Its log and its input expire at `at_ms`.
    * @param run The run object at its end.
@@ -148,7 +156,11 @@ export class RunRecords {
   ended(run: Run, at_ms: number, has_begun: boolean): Change[] {
     const changes = [this.#change(run)];
     if (!this.#run.is_accepted) return changes;
-    changes.push(inputChange(this.#inputAtEnd(), at_ms), { expireLog: this.#run.id, at_ms });
+    this.#describeForeign();
+    changes.push(inputChange(this.#input ?? this.#inputWith(null), at_ms), {
+      expireLog: this.#run.id,
+      at_ms,
+    });
     if (has_begun) changes.push(this.#session());
     return changes;
   }
