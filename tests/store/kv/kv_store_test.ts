@@ -1,47 +1,11 @@
-import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { commit } from "../../../src/store/kv/commit.ts";
 import { tryCommit } from "../../../src/store/kv/database.ts";
 import { openKvMaintenance } from "../../../src/store/kv/maintenance.ts";
 import { openKvStore } from "../../../src/store/kv/kv_store.ts";
-import type { Store } from "../../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
-import { testLeaseClocks } from "../../contracts/leases.ts";
-import { testStore } from "../../contracts/store.ts";
-import { inFolder } from "../../support/folder.ts";
+import { testFileStore, using, withFile } from "../../contracts/file_store.ts";
 
-testStore("KvStore", async () => {
-  const clock = new FakeClock();
-  const now = () => clock.now();
-  const folder = await Deno.makeTempDir();
-  const path = `${folder}/kv.db`;
-  const store = await openKvStore(path, { now, monotonic: now });
-  const close = store.close.bind(store);
-  store.close = async () => {
-    await close();
-    await Deno.remove(folder, { recursive: true });
-  };
-  return {
-    store,
-    advance: (ms) => clock.advance(ms),
-    another: () => openKvStore(path, { now, monotonic: now }),
-  };
-});
-
-/** Calls `body` with the path of a new database. */
-function withFile(body: (path: string) => Promise<void>): Promise<void> {
-  return inFolder((folder) => body(`${folder}/kv.db`));
-}
-
-testLeaseClocks("KvStore", (body) => withFile((path) => body((now) => openKvStore(path, { now }))));
-
-async function using(path: string, body: (store: Store) => Promise<void>): Promise<void> {
-  const store = await openKvStore(path);
-  try {
-    await body(store);
-  } finally {
-    await store.close();
-  }
-}
+testFileStore("KvStore", openKvStore);
 
 const big = "é".repeat(400_000); // 800 kB
 const put = (key: string, text = "", expires_ms?: number) => ({
@@ -73,7 +37,7 @@ Deno.test("a commit beyond the size of an atomic operation is atomic, and what i
       { length: 3_000 },
       (_, index) => ({ seq: index + 1, text: "x".repeat(1_000) }),
     );
-    await using(path, async (store) => {
+    await using(openKvStore(path), async (store) => {
       await store.commit([put("a", big), put("b", big), { append: "log", after: 0, entries }]);
       assertEquals([
         (await store.get("run", "b"))?.value,
@@ -100,7 +64,7 @@ Deno.test("a commit beyond the size of an atomic operation is atomic, and what i
 Deno.test("what a later change of the same commit replaces or deletes is deleted by vacuum", () =>
   withFile(async (path) => {
     const entries = [{ seq: 1, text: big }];
-    await using(path, async (store) => {
+    await using(openKvStore(path), async (store) => {
       await store.commit([put("a", big), put("a", "x"), put("a", big)]);
       await store.commit([put("a", big), { delete: { kind: "run", key: "a" } }]);
       await store.commit([{ append: "log", after: 0, entries }, { deleteLog: "log" }]);
@@ -119,7 +83,7 @@ Deno.test("what a later change of the same commit replaces or deletes is deleted
 
 Deno.test("vacuum deletes expired records and logs, their index, and nothing else", () =>
   withFile(async (path) => {
-    await using(path, async (store) => {
+    await using(openKvStore(path), async (store) => {
       await store.commit([put("old", "", 1), put("kept", "", Date.now() + 60_000)]);
       await store.commit([{ append: "old", after: 0, entries: [{ seq: 1 }] }, {
         expireLog: "old",
@@ -139,7 +103,7 @@ Deno.test("vacuum deletes expired records and logs, their index, and nothing els
 
 Deno.test("store check finds a lost segment and a lost part of a value", () =>
   withFile(async (path) => {
-    await using(path, async (store) => {
+    await using(openKvStore(path), async (store) => {
       await store.commit([put("a", big), { append: "log", after: 0, entries: [{ seq: 1 }] }]);
     });
     const kv = await Deno.openKv(path);
@@ -155,7 +119,7 @@ Deno.test("store check finds a lost segment and a lost part of a value", () =>
 
 Deno.test("a commit with more changes than an atomic operation takes is refused and writes nothing", () =>
   withFile((path) =>
-    using(path, async (store) => {
+    using(openKvStore(path), async (store) => {
       const changes = Array.from({ length: 1_100 }, (_, index) => put(`r${index}`));
       const error = await assertRejects(async () => await store.commit(changes));
       assertEquals((error as unknown as { code: string }).code, "storage_full");
@@ -193,7 +157,7 @@ Deno.test("a large record of a commit whose answer was lost is whole", () =>
     const committing = commit(kv, [put("large", big)], undefined, Date.now);
     await assertRejects(() => committing, TypeError, "connection reset");
     kv.close();
-    await using(path, async (store) => {
+    await using(openKvStore(path), async (store) => {
       assertEquals((await store.get("run", "large"))?.value, { key: "large", text: big });
     });
   }));
@@ -208,7 +172,7 @@ Deno.test("openKvStore() refuses a database of a newer version", () =>
 
 Deno.test("changed() of a KV store resolves soon after another process commits", () =>
   withFile((path) =>
-    using(path, async (store) => {
+    using(openKvStore(path), async (store) => {
       const other = await openKvStore(path);
       const stop = new AbortController();
       const waiting = store.changed!(stop.signal);
@@ -220,18 +184,3 @@ Deno.test("changed() of a KV store resolves soon after another process commits",
       await other.close();
     })
   ));
-
-Deno.test("KvStore completes the calls that were made before close() and refuses later ones", () =>
-  withFile(async (path) => {
-    const store = await openKvStore(path);
-    await store.acquire("lease", "me", 60_000);
-    const calls = [
-      ...Array.from({ length: 20 }, (_, n) => store.commit([put(`r${n}`)])),
-      store.release("lease", "me"),
-    ];
-    const closed = store.close();
-    await Promise.all(calls);
-    await closed;
-    await assertRejects(async () => await store.get("run", "r1"), Error, "it is closed");
-    await using(path, async (again) => assert(await again.get("run", "r19")));
-  }));

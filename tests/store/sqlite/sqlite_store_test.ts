@@ -1,75 +1,27 @@
 import { DatabaseSync } from "node:sqlite";
-import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.ts";
 import { openSqliteMaintenance, openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
-import type { Store } from "../../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
-import { testLeaseClocks } from "../../contracts/leases.ts";
-import { testStore } from "../../contracts/store.ts";
+import { testFileStore, using, withFile } from "../../contracts/file_store.ts";
 import { inFolder } from "../../support/folder.ts";
 
-testStore("SqliteStore", async () => {
-  const clock = new FakeClock();
-  const now = () => clock.now();
-  const folder = await Deno.makeTempDir();
-  const path = `${folder}/store.db`;
-  const store = await openSqliteStore(path, { now, monotonic: now });
-  const close = store.close.bind(store);
-  store.close = async () => {
-    await close();
-    await Deno.remove(folder, { recursive: true });
-  };
-  return {
-    store,
-    advance: (ms) => clock.advance(ms),
-    another: () => openSqliteStore(path, { now, monotonic: now }),
-  };
-});
+testFileStore("SqliteStore", openSqliteStore);
 
 const entries = (count: number) => Array.from({ length: count }, (_, index) => ({ seq: index + 1 }));
 const put = (key: string, expires_ms?: number) => ({
   put: { kind: "run", key, namespace: "a", value: { key }, ...(expires_ms ? { expires_ms } : {}) },
 });
 
-/** Calls `body` with the path of a file in a new folder. */
-function withFile(body: (path: string) => Promise<void>): Promise<void> {
-  return inFolder((folder) => body(`${folder}/deep/store.db`));
-}
-
-testLeaseClocks("SqliteStore", (body) => withFile((path) => body((now) => openSqliteStore(path, { now }))));
-
-async function using(path: string, body: (store: Store) => Promise<void>): Promise<void> {
-  const store = await openSqliteStore(path);
-  try {
-    await body(store);
-  } finally {
-    await store.close();
-  }
-}
-
-Deno.test("SqliteStore has what was committed after the file was closed and opened again", () =>
-  withFile(async (path) => {
-    await using(path, async (store) => {
-      await store.commit([put("x"), { append: "log", after: 0, entries: entries(3) }]);
-      await store.acquire("lease", "me", 60_000);
-    });
-    await using(path, async (store) => {
-      assertEquals((await store.get("run", "x"))?.value, { key: "x" });
-      assertEquals(await store.entries("log", 1, 10), [{ seq: 2 }, { seq: 3 }]);
-      assertEquals(await store.acquire("lease", "you", 60_000), null);
-    });
-  }));
-
 Deno.test("SqliteStore creates its folder and a file that only this user can read", () =>
-  withFile(async (path) => {
-    await using(path, async (store) => await store.commit([put("x")]));
+  inFolder(async (folder) => {
+    const path = `${folder}/deep/store.db`;
+    await using(openSqliteStore(path), async (store) => await store.commit([put("x")]));
     const mode = async (file: string) => ((await Deno.stat(file)).mode ?? 0) & 0o777;
     assertEquals([await mode(path), await mode(path.replace("/store.db", ""))], [0o600, 0o700]);
   }));
 
 Deno.test("SqliteStore refuses a file that is no database, of another program, or of a newer version", () =>
   withFile(async (path) => {
-    await Deno.mkdir(path.replace("/store.db", ""));
     await Deno.writeTextFile(
       path,
       "not a database, but long enough to have a header of one hundred bytes".repeat(3),
@@ -81,7 +33,7 @@ Deno.test("SqliteStore refuses a file that is no database, of another program, o
     foreign.close();
     await assertRejects(() => openSqliteStore(path), Error, "database of another program");
     await Deno.remove(path);
-    await using(path, async (store) => await store.commit([put("x")]));
+    await using(openSqliteStore(path), async (store) => await store.commit([put("x")]));
     const newer = new DatabaseSync(path);
     newer.exec("PRAGMA user_version = 99");
     newer.close();
@@ -90,7 +42,7 @@ Deno.test("SqliteStore refuses a file that is no database, of another program, o
 
 Deno.test("SqliteStore carries out calls in the order in which they were made", () =>
   withFile((path) =>
-    using(path, async (store) => {
+    using(openSqliteStore(path), async (store) => {
       const [, before, , after] = await Promise.all([
         store.commit([put("a")]),
         store.get("run", "a"),
@@ -101,20 +53,9 @@ Deno.test("SqliteStore carries out calls in the order in which they were made", 
     })
   ));
 
-Deno.test("SqliteStore completes the calls that were made before close() and refuses later ones", () =>
-  withFile(async (path) => {
-    const store = await openSqliteStore(path);
-    const writes = Array.from({ length: 50 }, (_, n) => store.commit([put(`r${n}`)]));
-    const closed = store.close();
-    await Promise.all(writes);
-    await closed;
-    await assertRejects(async () => await store.get("run", "r1"), Error, "it is closed");
-    await using(path, async (again) => assert(await again.get("run", "r49")));
-  }));
-
 Deno.test("changed() resolves when another process commits, and not for the store's own commits", () =>
   withFile((path) =>
-    using(path, async (store) => {
+    using(openSqliteStore(path), async (store) => {
       const other = await openSqliteStore(path);
       const stop = new AbortController();
       let woken = 0;
@@ -137,8 +78,7 @@ Deno.test("changed() resolves when another process commits, and not for the stor
   ));
 
 Deno.test("SqliteStore reports a full disk as storage_full, loses nothing, and writes again when there is space", () =>
-  withFile(async (path) => {
-    await Deno.mkdir(path.replace("/store.db", ""));
+  withFile((path) => {
     const database = new SqliteDatabase(path);
     const commit = (key: string, bytes: number) =>
       database.run([{
@@ -166,8 +106,7 @@ Deno.test("SqliteStore reports a full disk as storage_full, loses nothing, and w
   }));
 
 Deno.test("a transaction that cannot begin or be committed fails with the code of SQLite, and the next one succeeds", () =>
-  withFile(async (path) => {
-    await Deno.mkdir(path.replace("/store.db", ""));
+  withFile((path) => {
     const database = new SqliteDatabase(path);
     const codeOfAppend = () => {
       try {
@@ -193,7 +132,6 @@ Deno.test("a transaction that cannot begin or be committed fails with the code o
 
 Deno.test("purge() deletes expired records and logs, in parts, and nothing else", () =>
   withFile(async (path) => {
-    await Deno.mkdir(path.replace("/store.db", ""));
     const database = new SqliteDatabase(path);
     const row = (key: string, expires_ms: number | null) => ({
       put: {
@@ -239,7 +177,7 @@ Deno.test("purge() deletes expired records and logs, in parts, and nothing else"
 
 Deno.test("state() of a damaged file lists the damage and what cannot be counted", () =>
   withFile(async (path) => {
-    await using(path, async (store) => {
+    await using(openSqliteStore(path), async (store) => {
       const many = Array.from({ length: 2_000 }, (_, index) => ({ seq: index + 1, text: "x".repeat(1_000) }));
       await store.commit([put("x"), { append: "log", after: 0, entries: many }]);
     });
