@@ -186,7 +186,7 @@ export class ProviderGuard {
     options: CompleteOptions = {},
     is_for_loop = false,
   ): Promise<ChatResponse> {
-    const turn = this.#requireTurn();
+    const turn = this.#requireTurn(is_for_loop);
     options.signal?.throwIfAborted();
     const skipped = is_for_loop ? this.#session.loop_steps.beforeCall(turn, this.#name) : undefined;
     if (skipped) await skipped;
@@ -290,12 +290,15 @@ export class ProviderGuard {
   }
 
   /** Returns the running turn. @throws {Error} when no turn is running, or the run was cancelled. */
-  #requireTurn(): Turn {
+  #requireTurn(is_for_loop: boolean): Turn {
     const { turn, cancellation } = this.#session;
     if (turn === null) {
       throw new PreampError("internal", `Cannot call provider "${this.#name}": no turn is running`);
     }
-    if (cancellation.is_cancelled) throw cancelledError();
+    if (cancellation.is_cancelled) {
+      turn.was_stopped ||= is_for_loop;
+      throw cancelledError();
+    }
     return turn;
   }
 

@@ -76,6 +76,19 @@ export class ToolGuard implements Tool {
     call.started = true;
     if (call.gate === "pending") await session.loop_steps.gateCall(call);
     if (call.gate !== "allowed") return toolFailure(`Denied by hook: ${call.reason}`, { type: "denied" });
+    if (!call.gated_by_kernel) return await this.#run(call, turn, context);
+    try {
+      const result = await this.#run(call, turn, context);
+      return await session.loop_steps.reportResult(call) ?? result;
+    } catch (error) {
+      if (call.settled !== null && "error" in call.settled) await session.loop_steps.reportResult(call);
+      throw error;
+    }
+  }
+
+  /** Executes an allowed call. */
+  async #run(call: CallRecord, turn: Turn, context: ToolCallContext | undefined): Promise<ToolResult> {
+    const session = this.#session;
     const deadline = call.deadline = new CallDeadline(session, call.name);
     session.cancellation.registerToolStart(call.id, call.name);
     try {

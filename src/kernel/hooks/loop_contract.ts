@@ -4,15 +4,15 @@
  * src/docs/architecture.md#guards.
  */
 import { errorCode, errorMessage } from "../../sdk/errors.ts";
-import { toPlain } from "../../sdk/json.ts";
-import { toolErrorType } from "../../sdk/loop/tool_calls.ts";
+import { toPlain, toPlainObject } from "../../sdk/json.ts";
+import { changedResult, toolErrorType } from "../../sdk/loop/tool_calls.ts";
 import { cancelledCallText, serializeOutput } from "../../sdk/tools.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
 import type { HookActions } from "./hook_actions.ts";
 import type { CallRecord, LoopSteps, Turn } from "../session/turn_state.ts";
 import type { TurnTracker } from "../session/turn_tracker.ts";
-import type { JsonObject } from "../../sdk/types.ts";
+import type { Emission, JsonObject, ToolResult } from "../../sdk/types.ts";
 
 /** Completes the loop's steps of a session. */
 export class LoopContract implements LoopSteps {
@@ -80,15 +80,28 @@ export class LoopContract implements LoopSteps {
     }
   }
 
-  async #emitResult({ id, name, input, settled }: CallRecord): Promise<void> {
-    const call_fields = { tool_name: name, tool_call_id: id, tool_input: input };
-    if (settled === null || ("error" in settled && errorCode(settled.error) === "cancelled")) return;
-    if ("result" in settled) {
-      await this.#session.hooks.emit("tool:post", { ...call_fields, result: toPlain(settled.result) });
-    } else {
-      const error = { type: toolErrorType(settled.error), msg: errorMessage(settled.error) };
-      await this.#session.hooks.emit("tool:error", { ...call_fields, error });
+  async reportResult(call: CallRecord): Promise<ToolResult | null> {
+    const emission = isUnreported(call) ? await this.#emitResult(call) : null;
+    if (emission === null) return null;
+    const { settled } = call;
+    if (settled === null || !("result" in settled)) {
+      await this.#actions.apply(emission, "tool:error");
+      return null;
     }
+    await this.#actions.apply(emission, "tool:post");
+    const changed = changedResult(toPlainObject(settled.result), emission);
+    if (changed) call.settled = { result: changed };
+    return changed;
+  }
+
+  async #emitResult({ id, name, input, settled }: CallRecord): Promise<Emission | null> {
+    const call_fields = { tool_name: name, tool_call_id: id, tool_input: input };
+    if (settled === null || ("error" in settled && errorCode(settled.error) === "cancelled")) return null;
+    if ("result" in settled) {
+      return await this.#session.hooks.emit("tool:post", { ...call_fields, result: toPlain(settled.result) });
+    }
+    const error = { type: toolErrorType(settled.error), msg: errorMessage(settled.error) };
+    return await this.#session.hooks.emit("tool:error", { ...call_fields, error });
   }
 
   /** Emits and processes `tool:pre` of a call if the loop did not. */
@@ -96,6 +109,7 @@ export class LoopContract implements LoopSteps {
     if (call.pre === null) {
       if (call.is_requested) await this.emitResponses();
       const { id, name, requested_input: tool_input } = call;
+      call.gated_by_kernel = true;
       await this.#session.hooks.emit("tool:pre", { tool_name: name, tool_call_id: id, tool_input });
     }
     if (call.gate === "pending" && call.pre !== null) await this.#actions.apply(call.pre, "tool:pre");

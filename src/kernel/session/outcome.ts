@@ -63,7 +63,8 @@ export function outcomeOf(session: SessionContext, turn: Turn, returned: Returne
   if (limit !== null) return ended("incomplete", `limit:${limit}`);
   if ("error" in returned) return failed(session, turn, returned.error, ended);
   if (turn.denied !== null) return ended("denied", "denied", { code: "denied", message: brief(turn.denied) });
-  if (turn.completed === "cancelled" || (session.cancellation.is_immediate && turn.completed !== "success")) {
+  const is_stopped = turn.was_stopped || session.cancellation.is_immediate;
+  if (turn.completed === "cancelled" || (is_stopped && turn.completed !== "success")) {
     return ended("cancelled", "cancelled");
   }
   if (turn.max_reached) return ended("incomplete", "limit:max_iterations");

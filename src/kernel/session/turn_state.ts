@@ -22,6 +22,8 @@ export interface CallRecord {
   name: string;
   /** Input that the model requested. */
   readonly requested_input: JsonObject;
+  /** Whether the kernel emitted `tool:pre` because the loop did not: then it reports the result, too. */
+  gated_by_kernel: boolean;
   /** Payload of the call's `tool:pre` while its handlers run; else null. */
   payload: JsonObject | null;
   /** Emission of the call's `tool:pre`; null before. */
@@ -75,6 +77,11 @@ export interface LoopSteps {
   emitResponses(): Promise<unknown> | void;
   /** Emits and processes the `tool:pre` of a call; resolves once the gate is decided. */
   gateCall(call: CallRecord): Promise<void>;
+  /**
+   * Emits and processes the result or the error of a call, unless it was reported. Resolves to the result of
+   * a hook in its place, or null.
+   */
+  reportResult(call: CallRecord): Promise<ToolResult | null>;
   /** Returns the text of the result for a call that has no result. */
   resultTextFor(id: string, name: string): string;
 }
@@ -97,6 +104,8 @@ export class Turn {
   recovered: ReadonlyMap<string, RecoveredCall> | null = null;
   /** Whether `cancel:completed` was emitted. */
   cancel_completed = false;
+  /** Whether a model call of the loop was refused because the turn was cancelled. */
+  was_stopped = false;
   /** Reason of the denial of `prompt:submit`; valid for the whole turn. */
   prompt_denied: string | null = null;
   /** Reason of the denial of the last `provider:request`; valid until the next request. */
@@ -174,6 +183,7 @@ function createCall(id: string, name: string, input: JsonObject, is_requested: b
     is_requested,
     name,
     requested_input,
+    gated_by_kernel: false,
     payload: null,
     pre: null,
     input: requested_input,

@@ -234,7 +234,7 @@ export function toolErrorType(error: unknown): string {
 }
 
 /** Returns the result with which a hook replaced the tool's, or null; compared by value. */
-function changedResult(result: JsonObject, post: Emission): ToolResult | null {
+export function changedResult(result: JsonObject, post: Emission): ToolResult | null {
   const changed = post.data.result;
   if (!post.modified || jsonEqual(changed, result)) return null;
   if (isObject(changed) && ("success" in changed || "output" in changed || "error" in changed)) {

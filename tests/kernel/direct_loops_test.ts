@@ -1,0 +1,98 @@
+/** Loops that call providers and tools, and leave the events of these calls to the kernel. */
+import type { Orchestrator } from "preamp";
+import { assertEquals } from "../assert.ts";
+import { calls, contents, hook, kit, type KitOptions, tool } from "../support/sessions.ts";
+
+/** Stores what the tool's guard returned, and calls the model until it requests no tool. */
+const LOOP: Orchestrator = {
+  async execute(prompt, context, { mock }, tools) {
+    await context.addMessage({ role: "user", content: prompt });
+    while (true) {
+      const answer = await mock!.complete({ messages: await context.getMessages() });
+      await context.addMessage({ role: "assistant", content: answer.content });
+      if (!answer.tool_calls) return String(answer.content[0]?.text);
+      for (const { id, name, arguments: input } of answer.tool_calls) {
+        const result = await Promise.resolve(tools[name]!.execute(input)).catch((error) =>
+          `failed: ${error.message}`
+        );
+        const content = typeof result === "string" ? result : String((result as { output: unknown }).output);
+        await context.addMessage({ role: "tool", tool_call_id: id, name, content });
+      }
+    }
+  },
+};
+
+function direct(options: KitOptions) {
+  return kit({
+    ...options,
+    orchestrator: async (coordinator) => await coordinator.mount("orchestrator", LOOP),
+  });
+}
+
+Deno.test("the result of a call is in the log before the loop receives it, as hooks changed it", async () => {
+  const { run, turn, messages, data } = direct({
+    providers: [[calls(["work"]), "done"]],
+    tools: [tool("work", () => Promise.resolve("my key is k-123"))],
+    hooks: [
+      hook("tool:post", (_event, data) => ({
+        action: "modify",
+        data: { ...data, result: { success: true, output: "my key is [redacted]" } },
+      })),
+      hook(
+        "tool:post",
+        () => ({ action: "inject_context", context_injection: "Say no more.", user_message: "hidden" }),
+      ),
+    ],
+  });
+  assertEquals((await run()).output_text, "done");
+  assertEquals(contents(messages()).slice(2, 4), [["tool", "my key is [redacted]"], [
+    "system",
+    "Say no more.",
+  ]]);
+  assertEquals(data("user:notification").map(({ message }) => message), ["hidden"]);
+  const names = turn();
+  assertEquals(names.slice(names.indexOf("tool:pre"), names.indexOf("tool:pre") + 4), [
+    "tool:pre",
+    "tool:post",
+    "user:notification",
+    "context:message",
+  ]);
+});
+
+Deno.test("the error of a call is in the log before the loop receives it, and its hooks may inject", async () => {
+  const { run, turn, messages } = direct({
+    providers: [[calls(["work"]), "done"]],
+    tools: [tool("work", () => Promise.reject(new Error("no disk")))],
+    hooks: [hook("tool:error", () => ({ action: "inject_context", context_injection: "Use another tool." }))],
+  });
+  await run();
+  assertEquals(contents(messages()).slice(2, 4), [["tool", "failed: no disk"], [
+    "system",
+    "Use another tool.",
+  ]]);
+  const names = turn();
+  assertEquals(names.slice(names.indexOf("tool:pre")).slice(0, 3), [
+    "tool:pre",
+    "tool:error",
+    "context:message",
+  ]);
+});
+
+Deno.test("a turn whose loop answers with the error of a cancelled call is cancelled", async () => {
+  const loop: Orchestrator = {
+    async execute(_prompt, _context, { mock }, tools) {
+      await tools.work!.execute({});
+      return await mock!.complete({ messages: [] }).then(
+        () => "answered",
+        (error) => `Sorry: ${error.message}`,
+      );
+    },
+  };
+  const { run, session, turn } = kit({
+    orchestrator: async (coordinator) => await coordinator.mount("orchestrator", loop),
+    tools: [tool("work", () => session.cancel("graceful").then(() => "ok"))],
+  });
+  const { status, output_text } = await run();
+  assertEquals([status, output_text], ["cancelled", "Sorry: Cancelled by user"]);
+  assertEquals(turn().slice(-3), ["cancel:completed", "execution:end", "orchestrator:complete"]);
+});
