@@ -119,7 +119,9 @@ export class OpenAIBackend implements Backend {
 
   async #sendOnce(body: JsonObject, call: CallSettings, io: CallIo): Promise<BackendAnswer> {
     const blocks = new AnswerBlocks(callIds(call), io.onDelta);
-    const answer = this.#uses_chat ? new ChatAnswer(blocks) : new ResponsesAnswer(blocks);
+    const answer = this.#uses_chat
+      ? new ChatAnswer(blocks, isOpenRouter(this.#settings.base_url))
+      : new ResponsesAnswer(blocks);
     const path = this.#uses_chat ? "/chat/completions" : "/responses";
     const stream = body.stream === true;
     const sent = this.#client(io).post<unknown>(path, { body, signal: io.signal, stream });
@@ -165,6 +167,11 @@ function checkHeaders(headers: Record<string, string>): void {
 /** Returns whether an address is OpenAI's own, in any region. */
 function isOpenAI(base_url: string | undefined): boolean {
   return base_url === undefined || /(^|\.)api\.openai\.com$/.test(new URL(base_url).hostname);
+}
+
+/** Returns whether an address is OpenRouter's: it states the cost of each answer, in US dollars. */
+function isOpenRouter(base_url: string | undefined): boolean {
+  return base_url !== undefined && /(^|\.)openrouter\.ai$/.test(new URL(base_url).hostname);
 }
 
 /** Ids of models that answer messages, among all models of OpenAI. */

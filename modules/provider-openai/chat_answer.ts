@@ -23,6 +23,7 @@ interface OpenCall {
 /** Reads the message of one answer. */
 export class ChatAnswer {
   readonly #blocks: AnswerBlocks;
+  readonly #states_cost: boolean;
   /** The calls by their index, and without one by their order. */
   readonly #calls = new Map<number, OpenCall>();
   #last_call: OpenCall | undefined;
@@ -35,9 +36,14 @@ export class ChatAnswer {
   #model: string | undefined;
   #id: string | undefined;
 
-  /** Creates a reader that adds to `blocks`. */
-  constructor(blocks: AnswerBlocks) {
+  /**
+   * Creates a reader that adds to `blocks`.
+   *
+   * @param states_cost Whether `usage.cost` of the server is in US dollars.
+   */
+  constructor(blocks: AnswerBlocks, states_cost = false) {
     this.#blocks = blocks;
+    this.#states_cost = states_cost;
   }
 
   /**
@@ -85,7 +91,7 @@ export class ChatAnswer {
       content: this.#blocks.content(),
       tool_calls,
       finish_reason: this.#finishReason(tool_calls.length > 0),
-      usage: usageOf(this.#usage),
+      usage: usageOf(this.#usage, this.#states_cost),
       model: this.#model,
       ...(this.#id ? { metadata: { response_id: this.#id } } : {}),
     };
@@ -226,8 +232,10 @@ function unreadable(): LLMError {
 }
 
 /** Returns the usage by our convention. DeepSeek has its own field for cache reads. */
-function usageOf(usage: JsonObject | undefined): AnswerUsage | undefined {
+function usageOf(usage: JsonObject | undefined, states_cost: boolean): AnswerUsage | undefined {
   if (!usage) return undefined;
+  const cost = states_cost ? numberOf(usage.cost) : undefined;
+  const is_cost = cost !== undefined && cost >= 0 && cost < MAX_COST;
   const prompt = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
   const completion = isObject(usage.completion_tokens_details) ? usage.completion_tokens_details : {};
   const written = numberOf(prompt.cache_write_tokens) ?? 0;
@@ -240,8 +248,14 @@ function usageOf(usage: JsonObject | undefined): AnswerUsage | undefined {
     reasoning_tokens: numberOf(completion.reasoning_tokens),
     cache_read_tokens: numberOf(prompt.cached_tokens) ?? numberOf(usage.prompt_cache_hit_tokens),
     cache_write_tokens: written || undefined,
+    cost_usd: is_cost ? cost.toFixed(COST_DIGITS).replace(/\.?0+$/, "") : undefined,
   };
 }
+
+/** Decimal places of a cost, fewer than those of a number's rounding error. */
+const COST_DIGITS = 12;
+/** Dollars; a larger number is not the cost of one answer. */
+const MAX_COST = 1e6;
 
 function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;

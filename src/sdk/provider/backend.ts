@@ -102,6 +102,8 @@ export interface AnswerUsage {
   cache_read_tokens?: number | undefined;
   /** Tokens written to the cache, not within `input_tokens`. */
   cache_write_tokens?: number | undefined;
+  /** Cost in US dollars as a decimal string, of a vendor that states it; known prices take precedence. */
+  cost_usd?: string | undefined;
 }
 
 /** Answer of one attempt. */

@@ -334,7 +334,7 @@ class BackendProvider implements Provider {
     const { content, finish_reason, metadata } = answer;
     const tool_calls = withoutCutCall(answer);
     const counts = answer.usage && Usage(answer.usage); // whole numbers, whatever the server reports
-    const usage = counts && { ...counts, cost_usd: this.#table.costOf(model, counts) };
+    const usage = counts && { ...counts, cost_usd: this.#table.costOf(model, counts) ?? counts.cost_usd };
     this.#costs.push(usage?.cost_usd ?? null);
     const degradation = answer.degradation ?? wire.degradation;
     return {

@@ -139,8 +139,8 @@ Deno.test("the usage of an answer that breaks off is estimated where the backend
   assertEquals([error.usage.input_tokens, error.usage.output_tokens > 3], [7, true]);
 });
 
-Deno.test("usage has the cost by the plan's prices, else the table's, else null", async () => {
-  const costOf = async (config: JsonObject, usage = USAGE) => {
+Deno.test("usage has the cost by the plan's prices, else the table's, else that of the backend, else null", async () => {
+  const costOf = async (config: JsonObject, usage: AnswerUsage = USAGE) => {
     const { provider } = await mountFake(() => textAnswer("x", { usage }), config);
     return (await provider.complete(HELLO)).usage?.cost_usd;
   };
@@ -148,6 +148,8 @@ Deno.test("usage has the cost by the plan's prices, else the table's, else null"
   assertEquals(await costOf({}, { ...USAGE, input_tokens: 95 }), "0.00115"); // above 100 tokens: 105 × 10 + 5 × 20
   assertEquals(await costOf({ prices: { input: "1", output: "1" } }), "0.000065");
   assertEquals(await costOf({ model: "other" }), null);
+  assertEquals(await costOf({ model: "other" }, { ...USAGE, cost_usd: "0.5" }), "0.5");
+  assertEquals(await costOf({}, { ...USAGE, cost_usd: "0.5" }), "0.0000545");
   assertEquals(await costOf({ base_url: "http://127.0.0.1:1" }), null); // another server's prices are unknown
   assertEquals(await costOf({ models: [{ id: "small", prices: { input: "2", output: "0" } }] }), "0.00012");
 });
