@@ -261,7 +261,7 @@ export class MemoryStore implements Store {
     return null;
   }
 
-  list(kind: string, { namespace, where = {}, limit, cursor }: ListOptions): Page {
+  list(kind: string, { namespace, where = {}, limit, cursor, without_values }: ListOptions): Page {
     const wanted = Object.entries(where);
     const after = cursor === undefined ? null : decodeCursor(cursor);
     const found: KeptRecord[] = [];
@@ -272,8 +272,9 @@ export class MemoryStore implements Store {
       if (this.get(kind, record.key)) found.push(record);
     }
     found.sort(comparePositions);
-    const records = found.slice(0, pageLength(found.map(({ bytes }) => bytes), limit));
-    return { records, next_cursor: found.length > records.length ? encodeCursor(records.at(-1)!) : null };
+    const page = found.slice(0, pageLength(found.map(({ bytes }) => without_values ? 0 : bytes), limit));
+    const next_cursor = found.length > page.length ? encodeCursor(page.at(-1)!) : null;
+    return { records: without_values ? page.map((record) => ({ ...record, value: {} })) : page, next_cursor };
   }
 
   acquire(name: string, owner: string, ttl_ms: number): number | null {

@@ -30,6 +30,9 @@ export interface VersionedRecord extends StoredRecord {
   version: number;
 }
 
+/** A record without its value. */
+export type ListedRecord = Omit<VersionedRecord, "value">;
+
 /** One change of a commit. */
 export type Change =
   /**
@@ -62,6 +65,8 @@ export interface ListOptions {
   limit: number;
   /** The `next_cursor` of the previous page; any other value is `request_invalid`. */
   cursor?: string;
+  /** Leaves out the values, which are not read: each is `{}`. Default: false. */
+  without_values?: boolean;
 }
 
 /** A value or a promise of it: an in-memory store answers synchronously, without a turn of the event loop. */
@@ -172,17 +177,18 @@ export interface Maintenance {
 
 const PAGE_RECORDS = 1_000;
 
-/** Yields all records of a kind, newest first, page by page. */
+/** Yields all records of a kind, newest first and without their values, page by page. */
 export async function* allRecords(
   store: Store,
   kind: string,
   options: Pick<ListOptions, "namespace" | "where">,
-): AsyncGenerator<VersionedRecord> {
+): AsyncGenerator<ListedRecord> {
   let cursor: string | null | undefined;
   while (cursor !== null) {
     const page = await store.list(kind, {
       ...options,
       limit: PAGE_RECORDS,
+      without_values: true,
       ...(cursor === undefined ? {} : { cursor }),
     });
     yield* page.records;

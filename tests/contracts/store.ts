@@ -255,6 +255,40 @@ export function testStore(name: string, create: () => Promise<StoreSubject> | St
     assertEquals(await page(6, 10, 1_200_000), []);
   });
 
+  test("list() without values has all else, and pages of `limit` records whatever their size", async (store) => {
+    const expires_ms = Date.now() + 3_600_000;
+    for (const key of ["a", "b", "c"]) {
+      const value = { text: "x".repeat(5 * 1024 * 1024) };
+      const put = { kind: "run", key, namespace: "a", value, index: { open: "true", of: key }, expires_ms };
+      await store.commit([{ put }]);
+    }
+    const options = { namespace: "a", where: { open: "true" } };
+    const { records } = await store.list("run", { ...options, limit: 9, without_values: true });
+    const listed = records.map(({ key, value, index, version, expires_ms }) => ({
+      key,
+      value,
+      index,
+      version,
+      expires_ms,
+    }));
+    const expected = ["c", "b", "a"].map((key) => ({
+      key,
+      value: {},
+      index: { open: "true", of: key },
+      version: 1,
+      expires_ms,
+    }));
+    assertEquals(listed, expected);
+    const page = await store.list("run", { ...options, limit: 2, without_values: true });
+    const cursor = page.next_cursor!;
+    const next = await store.list("run", { ...options, limit: 2, cursor, without_values: true });
+    assertEquals([page.records.length, next.records.map(({ key }) => key), next.next_cursor], [
+      2,
+      ["a"],
+      null,
+    ]);
+  });
+
   test("list() returns no cursor after a full last page", async (store) => {
     await store.commit([{ put: record("a") }, { put: record("b") }]);
     assertEquals((await store.list("run", { namespace: "a", limit: 2 })).next_cursor, null);

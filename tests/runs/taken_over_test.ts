@@ -3,7 +3,8 @@
  */
 import { assertEquals } from "../assert.ts";
 import { asking, codeOf } from "../support/asking_runs.ts";
-import { CALLER, type Service, service, SlowStore } from "../support/runs.ts";
+import type { MemoryStore } from "../../src/store/memory.ts";
+import { CALLER, type Service, service, SlowStore, type TestPlan } from "../support/runs.ts";
 import { calls, hook, tool } from "../support/sessions.ts";
 import { settle, shared, type SharedStore } from "./shared_store.ts";
 
@@ -236,4 +237,52 @@ Deno.test("close() leaves runs that it continues for a crashed server, or has fo
   const three = service({ plans: plans(Promise.resolve("ok")), beside: dead, store: shared });
   assertEquals((await three.runs.recover()).sort(), [continued, ...found].sort());
   assertEquals((await (await three.runs.handle(CALLER, continued)).settled("end")).status, "completed");
+});
+
+Deno.test("recovery reads the values only of runs whose process is gone", async () => {
+  const held: TestPlan = { tools: [tool("t", () => new Promise(() => {}))], providers: [[calls(["t"])]] };
+  const one = service({ plans: { held }, store: shared });
+  const { session_id, id } = await one.post("held");
+  const queued = await one.post("held", { session_id, if_busy: "queue" });
+  const read: string[] = [];
+  const reading = (memory: MemoryStore) =>
+    Object.assign(shared(memory), {
+      get: (kind: string, key: string) => {
+        read.push(key);
+        return Promise.resolve(memory.get(kind, key));
+      },
+    });
+  const other = service({ plans: { held }, beside: one, store: reading });
+  assertEquals([await other.runs.recover(), read], [[], []]);
+  // as an older version stored it
+  const { index: _, ...input } = one.memory.get("run_input", `input/${id}`)!;
+  one.memory.commit([{ put: { ...input, index: { open: "true" } } }]);
+  assertEquals(await other.runs.recover(), []);
+  await one.clock.advance(6_000);
+  assertEquals((await other.runs.recover()).toSorted(), [id, queued.id].toSorted());
+});
+
+Deno.test("a run that a failing store does not let continue is tried again, and is not interrupted", async () => {
+  const used: string[] = [];
+  const plan = (hangs: boolean): TestPlan => ({
+    providers: [hangs ? [calls(["t"]), { text: "late", delay_ms: 60_000 }] : ["done"]],
+    tools: [tool("t", () => {
+      used.push("t");
+      return Promise.resolve("ok");
+    })],
+  });
+  const one = service({ plans: { plan: plan(true) }, store: shared });
+  const run = await one.post("plan");
+  await settle();
+  await one.clock.advance(6_000);
+  const other = service({ plans: { plan: plan(false) }, beside: one, store: shared });
+  for (let failures = 1; failures <= 4; failures++) {
+    (other.store as SharedStore).committing = () => Promise.reject(new Error("disk full"));
+    assertEquals(await other.runs.recover(), []);
+  }
+  assertEquals(other.logs.map(({ event }) => event), Array(4).fill("run_not_recovered"));
+  (other.store as SharedStore).committing = () => {};
+  assertEquals(await other.runs.recover(), [run.id]);
+  const ended = await (await other.runs.handle(CALLER, run.id)).settled("end");
+  assertEquals([ended.status, ended.output_text, used], ["completed", "done", ["t"]]);
 });

@@ -114,16 +114,17 @@ export function restoreRun(
 }
 
 /**
- * Records that the run continues in this process. Denies the open questions of its sub-agents, which do not
- * continue.
+ * Records durably that the run continues in this process. Denies the open questions of its sub-agents, which
+ * do not continue.
  */
 export async function announceRecovery(
   { entries }: OrphanedRun,
-  { session_id, projection, approvalQueue }: RestoredRun,
+  { session_id, log, projection, approvalQueue }: RestoredRun,
   host: SessionHost,
 ): Promise<void> {
   const status = projection.status === "awaiting_approval" ? "awaiting_approval" : "running";
   await host.status({ status, resumed: true });
+  await log.flush();
   for (const approval of projection.approvals) {
     const { id, session_id: asked_by, tool_name, tool_call_id, args_hash, options } = approval;
     if (approval.status !== "pending" || asked_by === session_id) continue;

@@ -98,17 +98,19 @@ export class Recovery {
    * Acquires the lease that the process of a run has while it is alive, and reads the run; resolves to null
    * when the process is alive, or the run has ended.
    */
-  async #claim({ run_id, session_id, has_begun }: OpenInput): Promise<Claim | null> {
+  async #claim({ run_id, session_id }: OpenInput): Promise<Claim | null> {
     const { leases } = this.#scheduler;
     if (this.#stopped.signal.aborted) return null;
-    if (!has_begun) { // it waits, or was about to begin
+    if (session_id === undefined) { // it waits, or was about to begin
       if (!await this.#queue.claim(run_id)) return null;
       const claim = await this.#read(run_id, () => this.#queue.disclaim(run_id));
       if (claim === null || isWaiting(claim.entries)) return claim;
       await claim.release();
+      ({ session_id } = claim.input);
     }
-    if (leases.has(session_id) || !await leases.acquire(session_id, null)) return null;
-    return await this.#read(run_id, async () => await leases.release(session_id));
+    const begun_in = session_id;
+    if (leases.has(begun_in) || !await leases.acquire(begun_in, null)) return null;
+    return await this.#read(run_id, async () => await leases.release(begun_in));
   }
 
   /** Reads a run whose lease was acquired; releases it and resolves to null when the run has ended. */
@@ -153,12 +155,15 @@ export class Recovery {
     leases.assign(session_id, run);
     try {
       await run.begin();
+      log("info", "run_continued", { run_id: run.id });
     } catch (error) {
+      if (run.log.last_seq === entries.length) { // the store takes nothing: tried again
+        run.handOver();
+        await release();
+        throw error;
+      }
       await run.finish(interruptedOutcome(error));
-      await release();
-      return true;
     }
-    log("info", "run_continued", { run_id: run.id });
     this.#scheduler.execute(run);
     return true;
   }

@@ -5,7 +5,7 @@
  */
 import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { allRecords, type Fence, type VersionedRecord } from "../../store/store.ts";
+import { allRecords, type Fence, type ListedRecord } from "../../store/store.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { Caller } from "../types.ts";
 import type { SchedulerContext } from "./scheduler_context.ts";
@@ -13,9 +13,9 @@ import type { SchedulerContext } from "./scheduler_context.ts";
 /** The open runs of a session, in all processes. */
 export interface OpenRuns {
   /** The run that has the session. */
-  readonly active: VersionedRecord | undefined;
+  readonly active: ListedRecord | undefined;
   /** Waiting runs, in the order in which they start. */
-  readonly waiting: readonly VersionedRecord[];
+  readonly waiting: readonly ListedRecord[];
 }
 
 /** Milliseconds between two looks at the queues after changes of other processes. */
@@ -60,7 +60,7 @@ export class SessionQueue {
   async openRuns({ session_id, caller }: { session_id: string; caller: Caller }): Promise<OpenRuns> {
     const options = { namespace: caller.namespace, where: { session_id, open: "true" } };
     const records = await Array.fromAsync(allRecords(this.#scheduler.deps.store, "run", options));
-    const is_waiting = ({ index }: VersionedRecord) => index?.status === "queued";
+    const is_waiting = ({ index }: ListedRecord) => index?.status === "queued";
     return {
       active: records.findLast((record) => !is_waiting(record)),
       waiting: records.filter(is_waiting).sort(byPlace),
@@ -180,7 +180,7 @@ export class SessionQueue {
   }
 
   /** Ends runs that another process has taken over because this one did not renew their leases. */
-  async #dropLost(runs: readonly ActiveRun[], waiting: readonly VersionedRecord[]): Promise<void> {
+  async #dropLost(runs: readonly ActiveRun[], waiting: readonly ListedRecord[]): Promise<void> {
     const stored = new Set(waiting.map(({ key }) => key));
     for (const run of runs) {
       if (stored.has(run.id) || run.ended || run.current().status !== "queued") continue;
@@ -241,7 +241,7 @@ function numberOf(place: string | undefined): number {
 }
 
 /** Orders waiting runs; those that were stored at the same moment by their ids. */
-function byPlace(a: VersionedRecord, b: VersionedRecord): number {
+function byPlace(a: ListedRecord, b: ListedRecord): number {
   const [first, second] = [`${a.index?.place ?? ""} ${a.key}`, `${b.index?.place ?? ""} ${b.key}`];
   return first < second ? -1 : first > second ? 1 : 0;
 }

@@ -32,8 +32,9 @@ export function inputChange(input: StoredInput, expires_ms?: number): Change {
       key: keyOf(input.run_id),
       namespace: NAMESPACE,
       value: input as unknown as JsonObject,
-      index: { open: String(expires_ms === undefined) },
-      ...(expires_ms === undefined ? {} : { expires_ms }),
+      ...(expires_ms === undefined
+        ? { index: { open: "true", ...(input.surface && { session_id: input.session_id }) } }
+        : { index: { open: "false" }, expires_ms }),
     },
   };
 }
@@ -54,25 +55,28 @@ export async function loadOpenInput(store: Store, run_id: string): Promise<Store
   return record?.index?.open === "true" ? record.value as unknown as StoredInput : null;
 }
 
-/** The fields of the input of a run that has not ended that decide who may continue it. */
-export type OpenInput = Pick<StoredInput, "run_id" | "session_id"> & {
-  /** Whether the session was initialised. */
-  readonly has_begun: boolean;
-};
+/** What decides who may continue a run that has not ended. */
+export interface OpenInput {
+  readonly run_id: string;
+  /** Session that the run has begun in; absent: it waits, or an older version has stored it. */
+  readonly session_id?: string;
+}
 
-/** Resolves to the open inputs of all runs, oldest first, without their histories: there may be many. */
+/** Resolves to the open inputs of all runs, oldest first. */
 export async function openInputs(store: Store): Promise<OpenInput[]> {
   const open: OpenInput[] = [];
-  for await (const { value } of allRecords(store, KIND, { namespace: NAMESPACE, where: { open: "true" } })) {
-    const { run_id, session_id, surface } = value as unknown as StoredInput;
-    open.push({ run_id, session_id, has_begun: surface !== null });
+  const options = { namespace: NAMESPACE, where: { open: "true" } };
+  for await (const { key, index: { session_id } = {} } of allRecords(store, KIND, options)) {
+    open.push({ run_id: key.slice(PREFIX.length), ...(session_id === undefined ? {} : { session_id }) });
   }
   return open.reverse();
 }
 
-/** Prefixed, because a store may delete the log that has the name of a deleted record. */
+/** A store may delete the log that has the name of a deleted record. */
+const PREFIX = "input/";
+
 function keyOf(run_id: string): string {
-  return `input/${run_id}`;
+  return PREFIX + run_id;
 }
 
 /** Returns the part of a stored input that belongs to a recording. */

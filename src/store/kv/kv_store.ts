@@ -209,9 +209,8 @@ class KvStore implements Store {
 
   async #row(kind: string, value: RecordValue | null): Promise<StoredRow | null | "replaced"> {
     if (!value || isExpired(value, this.#now())) return null;
-    const { content, order, ...row } = value;
-    const json = await readContent(this.#kv, content);
-    return json === null ? "replaced" : { ...row, kind, json, id: order };
+    const json = await readContent(this.#kv, value.content);
+    return json === null ? "replaced" : rowOf(kind, value, json);
   }
 
   async #list(kind: string, options: ListOptions): Promise<Page> {
@@ -229,7 +228,7 @@ class KvStore implements Store {
   /** Yields the rows of a list after its cursor; reads about `limit` of them at a time. */
   async *#rows(
     kind: string,
-    { namespace, where = {}, limit, cursor }: ListOptions,
+    { namespace, where = {}, limit, cursor, without_values }: ListOptions,
   ): AsyncGenerator<StoredRow> {
     const fields = Object.entries(where);
     // the longest value is the most selective one: an id and not a status
@@ -250,6 +249,10 @@ class KvStore implements Store {
         }
         const stored = value.index_json === null ? {} : JSON.parse(value.index_json);
         if (!fields.every(([name, text]) => stored[name] === text)) continue;
+        if (without_values) {
+          if (!isExpired(value, this.#now())) yield rowOf(kind, value, "{}");
+          continue;
+        }
         const found = await this.#row(kind, value);
         const row = found === "replaced" ? await this.#get(kind, value.key) : found;
         if (row) yield row;
@@ -338,4 +341,8 @@ async function* inGroups<T>(items: AsyncIterable<T>, size: number): AsyncGenerat
 function randomToken(): number {
   const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
   return (high % 2 ** 20) * 2 ** 32 + low;
+}
+
+function rowOf(kind: string, { content: _, order, ...row }: RecordValue, json: string): StoredRow {
+  return { ...row, kind, json, id: order };
 }

@@ -170,13 +170,19 @@ class PostgresStore implements Store {
     return row ? decodeRecord(row as StoredRow) : null;
   }
 
-  async list(kind: string, { namespace, where = {}, limit, cursor }: ListOptions): Promise<Page> {
+  async list(
+    kind: string,
+    { namespace, where = {}, limit, cursor, without_values }: ListOptions,
+  ): Promise<Page> {
     const after = cursor === undefined ? null : decodeCursor(cursor);
     const fields = Object.entries(where).map((field) => JSON.stringify(field));
+    const columns = without_values
+      ? "id, kind, key, namespace, '{}' AS json, index_json, created_ms, expires_ms, version"
+      : "*";
     const rows = await this.#query(
       `SELECT * FROM (
          SELECT *, ${bytesBefore("created_ms DESC, id DESC", 2)} AS before FROM (
-           SELECT * FROM preamp.records WHERE kind = $2 AND namespace = $3 AND (expires_ms IS NULL OR expires_ms > ${NOW})
+           SELECT ${columns} FROM preamp.records WHERE kind = $2 AND namespace = $3 AND (expires_ms IS NULL OR expires_ms > ${NOW})
              ${fields.length > 0 ? "AND fields @> $4::text[]" : "AND $4::text[] IS NOT NULL"}
              AND ($5::float8 IS NULL OR (created_ms, id) < ($5::float8, $6::bigint))
            ORDER BY created_ms DESC, id DESC LIMIT $7

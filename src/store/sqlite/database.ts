@@ -227,7 +227,7 @@ export class SqliteDatabase {
 
   /** Returns at least one record more than the page has when there is another page. */
   list(kind: string, options: Omit<ListOptions, "cursor">, after: CursorPosition | null): StoredRow[] {
-    const { namespace, where = {}, limit } = options;
+    const { namespace, where = {}, limit, without_values } = options;
     const [first, ...others] = Object.entries(where);
     const from = first
       ? "record_index AS i CROSS JOIN records AS r ON r.id = i.id" // the index is in the order of the list
@@ -249,7 +249,10 @@ export class SqliteDatabase {
       conditions.push(`(${position}.created_ms, ${position}.id) < (?, ?)`);
       values.push(after.created_ms, after.order);
     }
-    const sql = `SELECT r.* FROM ${from} WHERE ${conditions.join(" AND ")} AND ${UNEXPIRED}
+    const columns = without_values
+      ? "r.id, r.kind, r.key, r.namespace, '{}' AS json, r.index_json, r.created_ms, r.expires_ms, r.version"
+      : "r.*";
+    const sql = `SELECT ${columns} FROM ${from} WHERE ${conditions.join(" AND ")} AND ${UNEXPIRED}
       ORDER BY ${position}.created_ms DESC, ${position}.id DESC LIMIT ?`;
     const rows: StoredRow[] = [];
     let bytes = 0;
