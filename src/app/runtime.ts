@@ -10,6 +10,7 @@ import { readVariable } from "../process/environment.ts";
 import { systemClock } from "../process/system_clock.ts";
 import type { Runs } from "../runs/types.ts";
 import type { HostClock } from "../kernel/host.ts";
+import { PreampError } from "../sdk/errors.ts";
 import type { Clock, JsonObject } from "../sdk/types.ts";
 import { MemoryStore } from "../store/memory.ts";
 import { type Metrics, observedStore } from "../telemetry/metrics.ts";
@@ -80,8 +81,11 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   let services: Promise<Services> | undefined;
   let draining = false;
 
-  const open = () =>
-    services ??= Promise.all([import("./create_services.ts"), tracing.load()]).then(([app, tracing]) =>
+  const open = () => {
+    if (draining && !services) {
+      throw new PreampError("draining", "Cannot use the server: it is stopping or has stopped");
+    }
+    return services ??= Promise.all([import("./create_services.ts"), tracing.load()]).then(([app, tracing]) =>
       app.createServices({
         policy,
         modules,
@@ -98,8 +102,10 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
         log,
       })
     );
+  };
 
   async function close(): Promise<void> {
+    draining = true;
     if (services) await (await services).close();
     await store.close();
     metrics?.close();
@@ -108,7 +114,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const explaining = () => import("./explain.ts");
 
   return {
-    runs: lazyRuns(() => open().then(({ runs }) => runs)),
+    runs: lazyRuns(async () => (await open()).runs),
     plans: {
       check: async (input, caller, options) => (await open()).plans.check(input, caller, options),
       explain: async (input, caller, { base_url } = {}) =>
@@ -156,7 +162,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
     },
     async drain(grace_ms) {
       draining = true;
-      await (await open()).runs.drain(grace_ms);
+      if (services) await (await services).runs.drain(grace_ms);
     },
     close,
     [Symbol.asyncDispose]: close,

@@ -252,3 +252,14 @@ Deno.test("createPreamp().drain() sends streams the end of their runs and waitin
   assertEquals(/\nevent: run:end\ndata: .*"status":"cancelled".*\n\n$/.test(await text), true);
   assertEquals((await bodyOf(await waiting, "Run")).status, "cancelled");
 });
+
+Deno.test("a closed server answers 503, whether it was used before or not", async () => {
+  for (const is_used of [false, true]) {
+    const preamp = open();
+    if (is_used) assertEquals((await preamp.send("GET /v1/runs")).status, 200);
+    await preamp.close();
+    const started = await preamp.send("POST /v1/runs", { prompt: "?", plan: PLAN });
+    assertEquals(await problemOf(started), "503 draining");
+    assertEquals((await preamp.send("GET /readyz")).status, 503);
+  }
+});

@@ -4,14 +4,18 @@ import type { Caller } from "../../runs/types.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, isThenable } from "../../sdk/json.ts";
 import { describeKind } from "../../sdk/value_path.ts";
+import type { SystemClock } from "../../process/system_clock.ts";
 import type { Middleware } from "../context.ts";
 
 /**
  * Returns the caller of a key, or null, or a promise of either. Called for every request, with an empty
- * string when the request has no key. Must compare in constant time. If it throws, or returns anything else,
- * the request fails with `internal`.
+ * string when the request has no key. Must compare in constant time. If it throws, returns anything else, or
+ * takes more than 10 s, the request fails with `internal`.
  */
 export type Authenticate = (key: string) => Caller | null | Promise<Caller | null>;
+
+/** Milliseconds that {@link Authenticate} may take. */
+const AUTHENTICATE_MS = 10_000;
 
 /**
  * The caller when keys are not checked. The generated local key has the same namespace, so both see the same
@@ -43,8 +47,18 @@ export function requireKey(authenticate: Authenticate | null): Middleware {
       env.caller = callerOf(key, caller);
       return next();
     };
-    return isThenable(found) ? Promise.resolve(found).then(admit) : admit(found);
+    return isThenable(found) ? inTime(found, env.server.clock).then(admit) : admit(found);
   };
+}
+
+/** Resolves to what was found; rejects when that takes too long. */
+function inTime(found: PromiseLike<unknown>, clock: Pick<SystemClock, "later">): Promise<unknown> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const stop = clock.later(
+    AUTHENTICATE_MS,
+    () => reject(new Error(`authenticate() has not answered within ${AUTHENTICATE_MS / 1000} s`)),
+  );
+  return Promise.race([found, late]).finally(stop);
 }
 
 /**

@@ -66,6 +66,10 @@ Deno.test("authenticate may return a promise, and only a caller is let in", asyn
       assertEquals((await send("GET /v1/runs")).status, status, JSON.stringify(found));
     }
   }
+  const hanging = testApp({ authenticate: () => new Promise(() => {}) });
+  const answer = hanging.send("GET /v1/runs");
+  await hanging.clock.advance(10_000);
+  assertEquals([(await answer).status, hanging.clock.pending], [500, 0]);
   const failing = testApp({ authenticate: () => Promise.reject(new Error("no database")) });
   assertEquals((await failing.send("GET /v1/runs")).status, 500);
   assertEquals(failing.created, []);
