@@ -127,7 +127,8 @@ class RunMetrics {
 
   #endModelCall({ session_id, ts, data }: Entry, outcome: unknown): void {
     const { metrics, provider, error } = this.#runs;
-    const seconds = this.#secondsSince(session_id, ts) ?? 0; // a module's own call has no request
+    const started = data.inner === true ? null : this.#secondsSince(session_id, ts);
+    const seconds = started ?? 0; // a module's own call has no request
     metrics.record("preamp_model_call_duration_seconds", {
       provider: provider.value(data.provider),
       outcome: error.value(outcome),

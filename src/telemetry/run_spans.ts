@@ -83,19 +83,20 @@ export class RunSpans {
       case "llm:response":
         return this.#nameModel(entry, "gen_ai.response.model");
       case "provider:retry":
-        this.#open.get(chatKey(session_id))?.addEvent("provider:retry", {
+        this.#open.get(chatKey(entry))?.addEvent("provider:retry", {
           "error.type": textOf(data.error_type),
           "preamp.attempt": typeof data.attempt === "number" ? data.attempt : 0,
         }, timeOf(entry));
         break;
       case "provider:response":
-        if (!this.#open.has(chatKey(session_id))) this.#startChat(entry); // a module's own call
-        return this.#endAt(entry, chatKey(session_id), {
+        if (!this.#open.has(chatKey(entry))) this.#startChat(entry); // a module's own call
+        return this.#endAt(entry, chatKey(entry), {
           ...usageAttributes(data.usage),
           ...answerAttributes(data.response, content),
         });
       case "provider:error":
-        return this.#endAt(entry, chatKey(session_id), usageAttributes(data.usage), typeOf(data.error));
+        if (!this.#open.has(chatKey(entry))) this.#startChat(entry);
+        return this.#endAt(entry, chatKey(entry), usageAttributes(data.usage), typeOf(data.error));
       case "tool:pre":
         return this.#startTool(entry);
       case "tool:post":
@@ -132,21 +133,22 @@ export class RunSpans {
       this.#open.get(sessionKey(entry.session_id)) ?? this.#root;
     const below: Context = trace.setSpan(context.active(), parent);
     const options = { kind, attributes, startTime: timeOf(entry) };
+    this.#endAt(entry, key, {}); // a loop may begin a call before the end of another one
     this.#open.set(key, this.#options.tracer.startSpan(name, options, below));
   }
 
   #startChat(entry: Entry): void {
     const { data, session_id } = entry;
-    this.#start(entry, chatKey(session_id), "chat", SpanKind.CLIENT, {
+    this.#start(entry, chatKey(entry), "chat", SpanKind.CLIENT, {
       "gen_ai.operation.name": "chat",
       "gen_ai.provider.name": providerName(data.provider),
       "gen_ai.conversation.id": session_id,
     });
   }
 
-  #nameModel({ session_id, data }: Entry, attribute: string): void {
-    const { model } = data;
-    const span = this.#open.get(chatKey(session_id));
+  #nameModel(entry: Entry, attribute: string): void {
+    const { model } = entry.data;
+    const span = this.#open.get(chatKey(entry));
     if (!span || typeof model !== "string") return;
     span.setAttribute(attribute, model);
     if (attribute === "gen_ai.request.model") span.updateName(`chat ${model}`);
@@ -219,8 +221,9 @@ function sessionKey(session_id: unknown): string {
   return `session ${textOf(session_id)}`;
 }
 
-function chatKey(session_id: string): string {
-  return `chat ${session_id}`;
+/** Returns a key for a model call: of the loop, or of another module, which may call during the loop's. */
+function chatKey({ session_id, data }: Entry): string {
+  return `${data.inner === true ? "inner" : "chat"} ${session_id}`;
 }
 
 /** Returns a key for a tool call: ids of calls are unique in one session only. */

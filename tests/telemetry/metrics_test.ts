@@ -1,11 +1,11 @@
 import { Metrics, observedStore } from "../../src/telemetry/metrics.ts";
 import type { Store } from "../../src/store/store.ts";
-import { RunsMetrics } from "../../src/telemetry/run_observers.ts";
+import { runObservers, RunsMetrics } from "../../src/telemetry/run_observers.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
 import { MemoryStore } from "../../src/store/memory.ts";
 import { ConflictError } from "../../src/store/store.ts";
-import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { problemOf, testApp } from "../support/http.ts";
 
 /** Returns the lines of counts, without times, sizes and help texts. */
@@ -284,4 +284,25 @@ Deno.test("the text has every kind of line, with escaped labels", () => {
     'preamp_model_retries_total{provider="mock"} 3',
   ]);
   metrics.close();
+});
+
+Deno.test("a model call of a hook during one of the loop takes nothing of its time", async () => {
+  const metrics = new Metrics();
+  const observe = runObservers(metrics, null)!;
+  const entry = (seconds: number, event: string, data: Entry["data"]): Entry => ({
+    seq: 1,
+    ts: `2026-11-22T10:00:0${seconds}.000Z`,
+    run_id: "run_1",
+    session_id: "ses_1",
+    event,
+    data: { provider: "mock", ...data },
+  });
+  observe({ id: "run_1", session_id: "ses_1", earlier: [] }).stored([
+    entry(0, "provider:request", {}),
+    entry(1, "provider:response", { inner: true }),
+    entry(3, "provider:response", {}),
+  ]);
+  const text = await metrics.text();
+  metrics.close();
+  assertMatch(text, /preamp_model_call_duration_seconds_sum\{[^}]*\} 3\n/);
 });

@@ -95,7 +95,11 @@ export class OpenRequests {
     ) return violation("invalid request");
     this.#last_id = Math.max(this.#last_id, id);
     this.#abandonable++;
-    if (++this.#pending > MAX_REQUESTS) return violation(`more than ${MAX_REQUESTS} open requests`);
+    if (++this.#pending > MAX_REQUESTS) {
+      return violation(
+        `it may have ${MAX_REQUESTS} open calls of the coordinator; await some before the next`,
+      );
+    }
     const controller = new AbortController();
     call.requests.set(id, controller);
     let answer: { value?: unknown; error?: SerializedError; view?: SessionDelta };
