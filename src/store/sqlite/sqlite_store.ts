@@ -251,6 +251,11 @@ async function createPrivateFile(path: string): Promise<void> {
   file.close();
 }
 
+/** Pages of 4 KB that one transaction returns to the disk: servers wait for its end, up to 5 s. */
+const VACUUM_PAGES = 1_000;
+/** Milliseconds between two transactions of a vacuum, in which those of servers begin. */
+const VACUUM_PAUSE_MS = 20;
+
 /** Opens a file for maintenance, beside running servers. @throws {Error} as the store does. */
 export async function openSqliteMaintenance(path: string): Promise<Maintenance> {
   const [{ SqliteDatabase }, { SCHEMA_VERSION }] = await Promise.all([
@@ -283,12 +288,15 @@ export async function openSqliteMaintenance(path: string): Promise<Maintenance> 
         bytes: numberOf("PRAGMA page_count") * numberOf("PRAGMA page_size"),
       });
     },
-    vacuum(now_ms) {
-      while (database.purge(now_ms));
+    async vacuum(now_ms) {
+      const pause = () => new Promise((resolve) => setTimeout(resolve, VACUUM_PAUSE_MS));
+      while (database.purge(now_ms)) await pause();
       // not VACUUM: it would attach a second file, which Deno does not allow
-      database.query("PRAGMA incremental_vacuum");
+      for (let free = numberOf("PRAGMA freelist_count"); free > 0; free -= VACUUM_PAGES) {
+        database.query(`PRAGMA incremental_vacuum(${VACUUM_PAGES})`);
+        await pause();
+      }
       database.query("PRAGMA wal_checkpoint(TRUNCATE)");
-      return Promise.resolve();
     },
     close: () => Promise.resolve(database.close()),
   };

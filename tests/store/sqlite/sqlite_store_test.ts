@@ -175,6 +175,29 @@ Deno.test("purge() deletes expired records and logs, in parts, and nothing else"
     await maintenance.close();
   }));
 
+Deno.test("vacuum() lets another process commit between its parts", () =>
+  withFile(async (path) => {
+    await using(openSqliteStore(path), async (store) => {
+      const many = Array.from({ length: 3_000 }, (_, index) => ({ seq: index + 1, text: "x".repeat(3_000) }));
+      await store.commit([{ append: "log", after: 0, entries: many }, { expireLog: "log", at_ms: 10 }]);
+    });
+    const server = new SqliteDatabase(path);
+    const maintenance = await openSqliteMaintenance(path);
+    let commits = 0;
+    const serving = setInterval(() => {
+      const { kind, key, namespace } = put(`run ${++commits}`).put;
+      const row = { kind, key, namespace, json: "{}", index_json: null, created_ms: 1, expires_ms: null };
+      server.run([{ method: "commit", args: [[{ put: row }], undefined] }], 0);
+    }, 5);
+    await maintenance.vacuum(20);
+    clearInterval(serving);
+    server.close();
+    const { bytes, records, entries } = await maintenance.state();
+    assertEquals([records, entries], [commits, 0]);
+    assert(commits > 0 && bytes < 1_000_000, `${commits} commits, ${bytes} bytes`);
+    await maintenance.close();
+  }));
+
 Deno.test("state() of a damaged file lists the damage and what cannot be counted", () =>
   withFile(async (path) => {
     await using(openSqliteStore(path), async (store) => {
