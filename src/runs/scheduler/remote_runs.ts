@@ -32,8 +32,8 @@ const NAMESPACE = "internal";
  * to continue the runs of a crashed one.
  */
 const TIMEOUT_MS = 15_000;
-/** Milliseconds that a dead sender's command is stored; the clocks of servers may differ by minutes. */
-const KEEP_MS = 3_600_000;
+/** Milliseconds that the command of a dead sender is stored: seven days, because clocks may differ. */
+const KEEP_MS = 7 * 24 * 3_600_000;
 /** Milliseconds between two looks at the store when no change is reported. */
 const LOOK_EVERY_MS = 1_000;
 /** Maximum commands of one look at the store. */
