@@ -23,6 +23,15 @@ Deno.test("openApiDocument() contains the base path as server URL", () => {
   assertEquals(document.servers, [{ url: "/" }]);
 });
 
+Deno.test("openApiDocument() states maxima of numbers in a query that the server accepts", async () => {
+  const { send } = testApp();
+  const { parameters } = document.paths["/v1/runs/{id}/events"].get;
+  const { schema } = parameters.find(({ name }: { name: string }) => name === "after");
+  const response = await send(`GET /v1/runs/run_unknown/events?after=${schema.maximum}`);
+  await response.body?.cancel();
+  assertEquals(response.status, 404);
+});
+
 Deno.test("openApiDocument() contains every route exactly once", () => {
   const operations = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.keys(item as object).map((method) => `${method.toUpperCase()} ${path}`)

@@ -152,7 +152,8 @@ const limit = z.int().min(1).max(1000).exactOptional().meta({
     "a page of large items ends earlier, at 8 MiB",
 });
 const cursor = z.string().min(1).exactOptional().meta({ description: "next_cursor of the previous page" });
-const seq = z.int().min(0);
+/** A number of at most 15 digits, as `wholeNumber` of `body/validation.ts` reads it. */
+const seq = z.int().min(0).max(999_999_999_999_999);
 
 /** Schemas of query parameters. Whole numbers have been converted before validation. */
 export const QUERIES = {
