@@ -148,6 +148,8 @@ export interface Usage {
   cache_write_tokens?: number;
   /** Cost in US dollars as a decimal string; null when the price is unknown, which is not zero. */
   cost_usd: string | null;
+  /** Whether the provider reported no tokens of the request: these are estimates, which calibrate nothing. */
+  estimated?: boolean;
 }
 
 /** Reports that a provider delivered something else than requested, such as another model. */
@@ -293,7 +295,7 @@ export function Usage(fields: unknown): Usage {
     input_tokens,
     output_tokens,
     total_tokens: values.total_tokens === undefined || values.total_tokens === null
-      ? sentTokens(values) + output_tokens
+      ? input_tokens + count(values.cache_write_tokens) + output_tokens
       : count(values.total_tokens),
     cost_usd: null,
   };
@@ -302,13 +304,17 @@ export function Usage(fields: unknown): Usage {
   if ((cache_read_tokens ?? null) !== null) usage.cache_read_tokens = count(cache_read_tokens);
   if ((cache_write_tokens ?? null) !== null) usage.cache_write_tokens = count(cache_write_tokens);
   usage.cost_usd = decimal(values.cost_usd);
+  if (values.estimated === true) usage.estimated = true;
   return usage;
 }
 
-/** Returns the tokens of a request by the usage of its answer: `input_tokens` and `cache_write_tokens`. */
+/**
+ * Returns the tokens of a request that the provider reported with its answer: `input_tokens` and
+ * `cache_write_tokens`; 0 for estimates.
+ */
 export function sentTokens(usage: unknown): number {
-  const { input_tokens, cache_write_tokens } = isObject(usage) ? usage : {};
-  return count(input_tokens) + count(cache_write_tokens);
+  const { input_tokens, cache_write_tokens, estimated } = isObject(usage) ? usage : {};
+  return estimated === true ? 0 : count(input_tokens) + count(cache_write_tokens);
 }
 
 function count(value: unknown): number {

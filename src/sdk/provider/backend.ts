@@ -114,7 +114,7 @@ export interface BackendAnswer {
   tool_calls?: ToolCall[];
   /** `stop`, `tool_calls`, `length`, `content_filter`, or the vendor's own word. */
   finish_reason: string;
-  /** Tokens; absent when the vendor does not report them. */
+  /** Tokens; absent when the server does not report them: they are then estimated. */
   usage?: AnswerUsage | undefined;
   /** Model that answered. */
   model?: string | undefined;

@@ -8,6 +8,7 @@ import {
   type ChatResponse,
   type ContentBlock,
   type ResponseFormat,
+  sentTokens,
   Usage,
 } from "../messages.ts";
 import { sumCostUsd } from "../money.ts";
@@ -16,7 +17,7 @@ import { type CompleteOptions, type ModelInfo, type Provider, ProviderInfo } fro
 import type { RetryNotice } from "../retry.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
 import { type Attempt, tryUntilAnswered } from "./attempt.ts";
-import type { Backend, BackendAnswer, CallIo, CallSettings, WireRequest } from "./backend.ts";
+import type { AnswerUsage, Backend, BackendAnswer, CallIo, CallSettings, WireRequest } from "./backend.ts";
 import { sharedLimiter } from "./call_limiter.ts";
 import type { Repair } from "./conversation.ts";
 import { ProviderFailures } from "./failures.ts";
@@ -184,7 +185,7 @@ class BackendProvider implements Provider {
     try {
       const target = { backend, model: call.model, options, request };
       const answer = await this.#tryUntilAnswered(target, (io) => backend.send(wire, io));
-      const response = this.#toResponse(answer, wire, call.model);
+      const response = this.#toResponse(answer, wire, call.model, request);
       const { usage = null } = response;
       await report({ status: "ok", usage, ...(raw ? { raw: { answer: answer.raw ?? null } } : {}) });
       return response;
@@ -283,11 +284,20 @@ class BackendProvider implements Provider {
   /** Returns the usage of a call that failed after a part of its answer; undefined without a part. */
   #usageOf({ emitted, usage, text }: Attempt, model: string, request: ChatRequest): Usage | undefined {
     if (!emitted) return undefined;
-    const { messages, tools } = request;
-    const counted = usage ?? { input_tokens: METER.count(messages) + toolTokens(tools), output_tokens: 0 };
-    const output_tokens = Math.max(counted.output_tokens || 0, estimateTokens(text)); // some count at the end only
-    const counts = Usage({ ...counted, output_tokens });
-    return { ...counts, cost_usd: this.#table.costOf(model, counts) };
+    const output_tokens = Math.max(usage?.output_tokens || 0, estimateTokens(text)); // some count at the end only
+    return this.#pricedUsage({ ...usage, output_tokens }, model, request);
+  }
+
+  /** Returns usage with its cost; the tokens of the request are estimated if the server reported none. */
+  #pricedUsage(usage: Partial<AnswerUsage>, model: string, { messages, tools }: ChatRequest): Usage {
+    const counts = Usage(
+      sentTokens(usage) > 0 ? usage : {
+        ...usage,
+        input_tokens: METER.count(messages) + toolTokens(tools),
+        estimated: true,
+      },
+    );
+    return { ...counts, cost_usd: this.#table.costOf(model, counts) ?? counts.cost_usd };
   }
 
   async #throttled<T>(signal: AbortSignal | undefined, call: () => Promise<T>): Promise<T> {
@@ -330,12 +340,12 @@ class BackendProvider implements Provider {
     });
   }
 
-  #toResponse(answer: BackendAnswer, wire: WireRequest, model: string): ChatResponse {
+  #toResponse(answer: BackendAnswer, wire: WireRequest, model: string, request: ChatRequest): ChatResponse {
     const { content, finish_reason, metadata } = answer;
     const tool_calls = withoutCutCall(answer);
-    const counts = answer.usage && Usage(answer.usage); // whole numbers, whatever the server reports
-    const usage = counts && { ...counts, cost_usd: this.#table.costOf(model, counts) ?? counts.cost_usd };
-    this.#costs.push(usage?.cost_usd ?? null);
+    const output_tokens = answer.usage?.output_tokens || METER.count([{ role: "assistant", content }]);
+    const usage = this.#pricedUsage({ ...answer.usage, output_tokens }, model, request);
+    this.#costs.push(usage.cost_usd);
     const degradation = answer.degradation ?? wire.degradation;
     return {
       // blocks that other providers do not understand have the name of this one
@@ -343,7 +353,7 @@ class BackendProvider implements Provider {
       ...(tool_calls.length > 0 ? { tool_calls } : {}),
       finish_reason,
       model: answer.model ?? model,
-      ...(usage ? { usage } : {}),
+      usage,
       ...(degradation ? { degradation } : {}),
       ...(metadata ? { metadata } : {}),
     };

@@ -40,6 +40,7 @@ const usage = z.looseObject({
   output_tokens: count,
   total_tokens: count,
   cost_usd: cost,
+  estimated: flag.optional().describe("the provider reported no tokens of the request"),
 });
 
 /** Fields of an event about a model call. */

@@ -271,10 +271,11 @@ Deno.test("the end of a stream may lack [DONE], usage and ids", async () => {
   const bare = (delta: JsonObject, finish_reason: string | null = null) => ({
     choices: [{ delta, finish_reason }],
   });
-  const { answer } = await streamed(
+  const { answer: { usage, ...answer } } = await streamed(
     [bare({ content: "Hel" }), bare({ content: "lo" }), bare({}, "stop")],
     "",
   );
+  assertEquals(usage?.estimated, true);
   assertEquals(answer, {
     content: [{ type: "text", text: "Hello" }],
     finish_reason: "stop",

@@ -2,7 +2,7 @@
 import { type ChatRequest, type JsonObject, LLMError } from "preamp";
 import { type AnswerUsage, mountProvider } from "preamp/provider";
 import { TestCoordinator, testProvider, turn } from "preamp/testing";
-import { assertEquals, assertRejects } from "../../assert.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { until } from "../../support/clock.ts";
 import { definitionOf, type Mounted, mountFake, textAnswer } from "./fake_backend.ts";
 
@@ -154,22 +154,39 @@ Deno.test("usage has the cost by the plan's prices, else the table's, else that 
   assertEquals(await costOf({ models: [{ id: "small", prices: { input: "2", output: "0" } }] }), "0.00012");
 });
 
+Deno.test("tokens of a request that the server did not report are estimated, and say so", async () => {
+  const usageOf = async (usage?: typeof USAGE) => {
+    const { provider } = await mountFake(() => textAnswer("one two three", usage ? { usage } : {}));
+    return (await provider.complete(HELLO)).usage!;
+  };
+  for (const usage of [undefined, { ...USAGE, input_tokens: 0, cache_write_tokens: 0, output_tokens: 0 }]) {
+    const { input_tokens, output_tokens, total_tokens, estimated } = await usageOf(usage);
+    assert(input_tokens >= 1 && output_tokens >= 3, `${input_tokens} ${output_tokens}`);
+    assertEquals([total_tokens, estimated], [input_tokens + output_tokens, true]);
+  }
+  const { input_tokens, output_tokens } = await usageOf({ ...USAGE, input_tokens: 0, cache_write_tokens: 0 });
+  assertEquals([input_tokens >= 1, output_tokens], [true, USAGE.output_tokens]); // some servers leave out a cached prompt
+  assertEquals((await usageOf(USAGE)).estimated, undefined);
+});
+
 Deno.test("session.cost is the sum of all answers, and null with an unknown one", async () => {
-  const { provider, coordinator } = await mountFake((_io, count) =>
-    textAnswer("x", count < 2 ? { usage: { input_tokens: 1, output_tokens: 1 } } : {})
-  );
+  const usage = { input_tokens: 1, output_tokens: 1 };
+  const { provider, coordinator } = await mountFake(() => textAnswer("x", { usage }));
   const cost = () => coordinator.collectContributions("session.cost");
   assertEquals(await cost(), [{ cost_usd: null }]);
   await provider.complete(HELLO);
   await provider.complete(HELLO);
   assertEquals(await cost(), [{ cost_usd: "0.000006" }]);
-  await provider.complete(HELLO);
+  await provider.complete({ ...HELLO, model: "other" });
   assertEquals(await cost(), [{ cost_usd: null }]);
 });
 
 Deno.test("a call emits llm:request and llm:response, with the bodies only on request", async () => {
   for (const raw of [false, true]) {
-    const { provider, coordinator } = await mountFake(() => textAnswer("x", { raw: { wire: 1 } }), { raw });
+    const { provider, coordinator } = await mountFake(
+      () => textAnswer("x", { raw: { wire: 1 }, usage: USAGE }),
+      { raw },
+    );
     await provider.complete(HELLO);
     const events = coordinator.hooks.events.map((
       [name, { session_id: _, parent_id: __, timestamp: ___, ...data }],
@@ -193,7 +210,7 @@ Deno.test("a call emits llm:request and llm:response, with the bodies only on re
         model: "small",
         status: "ok",
         duration_ms: 0,
-        usage: null,
+        usage: { ...USAGE, total_tokens: 65, cost_usd: "0.0000545" },
         ...(raw ? { raw: { answer: { wire: 1 } } } : {}),
       }],
     ]);
