@@ -15,7 +15,7 @@ import type { ActiveRun } from "./run/run.ts";
 import { steer } from "./run/steering.ts";
 import { SessionService } from "./session_service.ts";
 import { listOptions, SessionStore } from "./storage/session_store.ts";
-import { projectRun, RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
+import { RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
 import { RunScheduler } from "./scheduler/scheduler.ts";
 import { MAX_PAGE_BYTES } from "../store/store.ts";
 import type {
@@ -211,9 +211,9 @@ export class RunService implements Runs {
   async approvals(caller: Caller, run_id: string): Promise<Approval[]> {
     const active = this.#activeRun(caller, run_id);
     if (active) return active.projection.approvals.map((approval) => ({ ...approval }));
-    const run = await this.#stored(caller, run_id);
-    const entries = await this.#entries(caller, run.id);
-    return projectRun(run, entries.filter(({ event }) => event.startsWith("approval:"))).approvals;
+    const projection = await this.#remote.projectionOf(await this.#stored(caller, run_id));
+    if (projection === null) throw await this.#expired(caller, run_id);
+    return projection.approvals.map((approval) => ({ ...approval }));
   }
 
   async decide(
@@ -260,12 +260,14 @@ export class RunService implements Runs {
     { after = 0, limit = Number.MAX_SAFE_INTEGER, max_bytes }: EntryBounds = {},
   ): Promise<Entry[]> {
     const entries = await this.#deps.store.entries(run_id, after, limit, max_bytes);
-    if (entries === null) {
-      const facts = { run: toPlain(await this.get(caller, run_id)) };
-      const message = `Cannot read the events of run "${run_id}": they are no longer stored`;
-      throw new PreampError("log_expired", message, { facts });
-    }
+    if (entries === null) throw await this.#expired(caller, run_id);
     return entries as Entry[];
+  }
+
+  async #expired(caller: Caller, run_id: string): Promise<PreampError> {
+    const facts = { run: toPlain(await this.get(caller, run_id)) };
+    const message = `Cannot read the events of run "${run_id}": they are no longer stored`;
+    return new PreampError("log_expired", message, { facts });
   }
 
   async *follow(

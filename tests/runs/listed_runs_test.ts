@@ -3,7 +3,7 @@ import type { MemoryStore } from "../../src/store/memory.ts";
 import type { RunStatus } from "../../src/runs/types.ts";
 import { assertEquals } from "../assert.ts";
 import { asking } from "../support/asking_runs.ts";
-import { CALLER, immediate, service, SlowStore } from "../support/runs.ts";
+import { CALLER, immediate, service, SlowStore, type TestPlan } from "../support/runs.ts";
 import { calls, hook, tool } from "../support/sessions.ts";
 
 /** A store that has no logs to read. */
@@ -56,4 +56,37 @@ Deno.test("list() has every pending approval of another process's run", async ()
   await one.runs.decide(CALLER, run.id, second!.id, { decision: "allow" });
   assertEquals(await pending(), []);
   await run.settled("end");
+});
+
+Deno.test("get() and approvals() of another process's run read each part of its log once, and no history twice", async () => {
+  const plan: TestPlan = {
+    ...asking(),
+    providers: [[calls(["t", { a: 1 }]), calls(["t", { a: 2 }]), "done"]],
+  };
+  const one = service({ plans: { asking: plan }, store: (memory) => new SlowStore(memory) });
+  const read: number[] = [];
+  class CountingStore extends SlowStore {
+    override async entries(...args: Parameters<SlowStore["entries"]>): ReturnType<SlowStore["entries"]> {
+      const entries = await super.entries(...args);
+      read.push(...(entries ?? []).map(({ seq }) => seq));
+      return entries;
+    }
+  }
+  const other = service({ beside: one, store: (memory) => new CountingStore(memory) });
+  const run = await one.post("asking");
+  const { id } = run;
+  for (let round = 1; round <= 2; round++) {
+    const now = await run.settled("attention");
+    assertEquals((await other.runs.get(CALLER, id)).approvals, now.approvals);
+    assertEquals((await other.runs.get(CALLER, id)).turn_count, round);
+    const approvals = await other.runs.approvals(CALLER, id);
+    assertEquals([approvals, approvals.length], [await one.runs.approvals(CALLER, id), round]);
+    approvals[0]!.status = "denied"; // of the caller only
+    assertEquals(read, Array.from(read, (_, index) => index + 1));
+    await one.runs.decide(CALLER, id, approvals.at(-1)!.id, { decision: "allow" });
+  }
+  const ended = await run.settled("end");
+  const all = await Promise.all([1, 2, 3].map(() => other.runs.approvals(CALLER, id)));
+  assertEquals(all.map((some) => some.map(({ status }) => status)), Array(3).fill(["granted", "granted"]));
+  assertEquals(await other.runs.get(CALLER, id), ended);
 });

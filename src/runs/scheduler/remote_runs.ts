@@ -4,7 +4,9 @@
  */
 import type { ApprovalDecision, Entry } from "../../kernel/host.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
+import { RecentMap } from "../../sdk/recent_map.ts";
 import type { ErrorCode, JsonObject } from "../../sdk/types.ts";
+import { MAX_PAGE_BYTES } from "../../store/store.ts";
 import type { RunsDeps } from "../ports.ts";
 import { projectionOf, type RunProjection } from "../run/run_projection.ts";
 import type { Run } from "../types.ts";
@@ -36,6 +38,10 @@ const TIMEOUT_MS = 15_000;
 const KEEP_MS = 7 * 24 * 3_600_000;
 /** Milliseconds between two looks at the store when no change is reported. */
 const LOOK_EVERY_MS = 1_000;
+/** Maximum entries of one read of a log. */
+const MAX_ENTRIES = 10_000;
+/** Events that only histories consist of. */
+const HISTORY: ReadonlySet<string> = new Set(["context:message", "context:reset"]);
 /** Maximum commands of one look at the store. */
 const MAX_COMMANDS = 1_000;
 
@@ -46,6 +52,8 @@ export class RemoteRuns {
   readonly #handle: CommandHandler;
   readonly #stopped = new AbortController();
   readonly #handling = new Set<string>();
+  /** Projections of runs that clients ask for, and the entries that they contain. */
+  readonly #read = new RecentMap<{ projection: RunProjection; seq: number }>({ max_entries: 100 });
 
   /**
    * @param isActive Returns whether this process executes a run.
@@ -80,8 +88,25 @@ export class RemoteRuns {
   /** Returns a stored run; one that has not ended as of the last entry of its log. */
   async currentRun(stored: Run): Promise<Run> {
     if (stored.ended_at !== null) return stored;
-    const entries = await this.#deps.store.entries(stored.id, 0, Number.MAX_SAFE_INTEGER);
-    return projectRun(stored, (entries ?? []) as Entry[]).run;
+    return (await this.projectionOf(stored))?.run ?? stored;
+  }
+
+  /**
+   * Resolves to the projection of a stored run over its log, without histories; null when the log is no
+   * longer stored. Reads what is new since the last call.
+   */
+  async projectionOf(stored: Run): Promise<RunProjection | null> {
+    const { id } = stored;
+    const known = this.#read.get(id) ?? { projection: projectionOf(stored), seq: 0 };
+    this.#read.set(id, known);
+    for (;;) {
+      const page = await this.#deps.store.entries(id, known.seq, MAX_ENTRIES, MAX_PAGE_BYTES);
+      if (page === null) return null;
+      const added = (page as Entry[]).filter(({ seq }) => seq > known.seq); // without those of another call
+      if (added.length === 0) return known.projection;
+      for (const entry of added) if (!HISTORY.has(entry.event)) known.projection.add(entry);
+      known.seq = added.at(-1)!.seq;
+    }
   }
 
   /**
