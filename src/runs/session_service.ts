@@ -1,8 +1,8 @@
 /** The public API of sessions: reading, forking and deleting, with ownership checks. */
 import { printableId } from "../sdk/ids.ts";
 import { PreampError } from "../sdk/errors.ts";
-import type { JsonObject } from "../sdk/json.ts";
-import { allRecords } from "../store/store.ts";
+import { estimateJsonBytes, type JsonObject } from "../sdk/json.ts";
+import { allRecords, MAX_PAGE_BYTES } from "../store/store.ts";
 import type { RunsDeps } from "./ports.ts";
 import { forkedSession, messagesOfTurns, withAnswers } from "./storage/fork.ts";
 import { loadInput } from "./storage/run_input.ts";
@@ -47,10 +47,19 @@ export class SessionService implements Sessions {
     return withStatus(await this.#sessions.load(caller, session_id), this.#live(session_id));
   }
 
-  async messages(caller: Caller, session_id: string): Promise<JsonObject[]> {
+  async messages(
+    caller: Caller,
+    session_id: string,
+    { cursor = 0, limit = Infinity }: { cursor?: number; limit?: number } = {},
+  ): Promise<Page<JsonObject>> {
     const saved = await this.#sessions.load(caller, session_id);
-    const messages = this.#live(session_id)?.historyOf(session_id) ?? saved.messages;
-    return messages.map((message) => message as JsonObject);
+    const messages =
+      (this.#live(session_id)?.historyOf(session_id) ?? saved.messages) as readonly JsonObject[];
+    let end = cursor;
+    for (let bytes = 0; end < messages.length && end < cursor + limit && bytes < MAX_PAGE_BYTES; end++) {
+      bytes += estimateJsonBytes(messages[end]);
+    }
+    return { data: messages.slice(cursor, end), next_cursor: end < messages.length ? String(end) : null };
   }
 
   async remove(caller: Caller, session_id: string): Promise<void> {

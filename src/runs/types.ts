@@ -335,8 +335,15 @@ export interface Sessions {
   get(caller: Caller, session_id: string): Promise<SessionObject>;
   /** Deletes a session. @throws {PreampError} `session_busy` while a run of it is active. */
   remove(caller: Caller, session_id: string): Promise<void>;
-  /** Resolves to the full history, never compacted. */
-  messages(caller: Caller, session_id: string): Promise<JsonObject[]>;
+  /**
+   * Resolves to a page of the full history, never compacted: at most `limit` messages from number `cursor` on
+   * (default: all from the first one), and about 8 MiB of them.
+   */
+  messages(
+    caller: Caller,
+    session_id: string,
+    options?: { cursor?: number; limit?: number },
+  ): Promise<Page<JsonObject>>;
   /**
    * Creates a session with this one's history up to the end of a turn; the first turn is 1, default: the
    * last one.

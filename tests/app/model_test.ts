@@ -67,7 +67,7 @@ Deno.test("a session continues on another model, for that run; a session that be
   const { session_id } = await kit.run({ plan: MOCK });
   assertEquals((await kit.run({ session_id, model: "acme/new" })).output_text, "acme new");
   assertEquals((await kit.run({ session_id })).output_text, "mock");
-  const messages = await kit.runtime.runs.sessions.messages(CALLER, session_id);
+  const { data: messages } = await kit.runtime.runs.sessions.messages(CALLER, session_id);
   assertEquals(messages.filter(({ role }) => role === "assistant").length, 3);
   const begun = await kit.run({ model: "acme/one" });
   assertEquals((await kit.run({ session_id: begun.session_id })).output_text, "acme one");

@@ -119,7 +119,7 @@ Deno.test("history and decisions come back when the process's session has ended 
       assert(run.context.tokens < 6000, "what was left out stays out, without another compaction");
     }
     level = run.context.level;
-    const messages = await runtime.runs.sessions.messages(caller, session_id);
+    const { data: messages } = await runtime.runs.sessions.messages(caller, session_id);
     assertEquals(messages.length, (turn + 1) * 2);
     assertStringIncludes(JSON.stringify(messages[0]), "question 0");
     await runtime.drain(0);

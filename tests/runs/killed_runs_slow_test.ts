@@ -89,7 +89,7 @@ for (const [name, scenario] of Object.entries(SCENARIOS)) {
       const resumed = await killAndResume(scenario, last, scenario.step_ms);
       const { next, run } = resumed;
       if (ALIKE.has(name)) {
-        holds(name, last, resumed, await next.runs.sessions.messages(CALLER, run.session_id), whole);
+        holds(name, last, resumed, (await next.runs.sessions.messages(CALLER, run.session_id)).data, whole);
       }
       assertEquals([last, await replayed(next, run.id)], [last, { equal: true }]);
     }

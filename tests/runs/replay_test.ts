@@ -177,7 +177,7 @@ Deno.test("rerun() continues from any entry in a new session whose metadata name
     assertEquals(session.parent_id, run.session_id);
     const { forked_from_run, forked_from_event } = session.metadata;
     assertEquals([forked_from_run, forked_from_event], [run.id, from_event]);
-    const messages = await service.runs.sessions.messages(CALLER, again.session_id);
+    const { data: messages } = await service.runs.sessions.messages(CALLER, again.session_id);
     assertEquals(messages.map(({ role }) => role), ["system", "user", "assistant", "tool", "assistant"]);
     assertEquals([from_event, await replayed(service, again.id)], [from_event, { equal: true }]);
   }
@@ -236,7 +236,7 @@ Deno.test("fork() cuts the history at a turn, answers open calls, and records it
   const { sessions } = made.runs;
   const fork = await sessions.fork(CALLER, session_id, { turn: 2 });
   assertEquals([fork.parent_id, fork.run_count, fork.metadata.forked_from_turn], [session_id, 0, 2]);
-  const messages = await sessions.messages(CALLER, fork.id);
+  const { data: messages } = await sessions.messages(CALLER, fork.id);
   assertEquals(messages.map(({ role }) => role), [
     "user",
     "assistant",
@@ -247,8 +247,11 @@ Deno.test("fork() cuts the history at a turn, answers open calls, and records it
   ]);
   // module state of that time: the script continues with its fourth response
   assertEquals((await made.finish(null, { prompt: "other", session_id: fork.id })).output_text, "three");
-  assertEquals((await sessions.messages(CALLER, session_id)).length, 8);
-  assertEquals((await sessions.messages(CALLER, (await sessions.fork(CALLER, session_id)).id)).length, 8);
+  assertEquals((await sessions.messages(CALLER, session_id)).data.length, 8);
+  assertEquals(
+    (await sessions.messages(CALLER, (await sessions.fork(CALLER, session_id)).id)).data.length,
+    8,
+  );
   for (const turn of [0, 4]) {
     const error = await sessions.fork(CALLER, session_id, { turn }).then(() => null, (error) => error);
     assertEquals(error.code, "request_invalid");

@@ -174,7 +174,7 @@ Deno.test("a loop that is not resumable ends failed and interrupted with a close
   assertEquals(await next.runs.replay(CALLER, run.id), { equal: true });
   const complete = entries.filter(({ event }) => event === "orchestrator:complete");
   assertEquals(complete.map(({ data }) => data.status), ["error"]);
-  const messages = await next.runs.sessions.messages(CALLER, run.session_id);
+  const { data: messages } = await next.runs.sessions.messages(CALLER, run.session_id);
   assertToolPairs(messages as unknown as Message[]);
   const again = await next.post(null, { session_id: run.session_id, prompt: "again" });
   assertEquals((await runToEnd(next, again.id, plain)).status, "completed");
@@ -287,7 +287,7 @@ Deno.test("a session continues after a crash: history, state, number of runs", a
   assertEquals(await next.runs.recover(), [handle.id]);
   assertEquals((await runToEnd(next, handle.id, { plan })).output_text, "two");
   assertEquals((await next.runs.sessions.get(CALLER, session_id)).run_count, 2);
-  const messages = await next.runs.sessions.messages(CALLER, session_id);
+  const { data: messages } = await next.runs.sessions.messages(CALLER, session_id);
   assertEquals(messages.map(({ role, content }) => role === "user" ? content : role), [
     "first",
     "assistant",
@@ -346,7 +346,7 @@ Deno.test("a rerun continues after a crash too: one prompt, no call twice", asyn
     });
     assertEquals([last, run.status], [last, "completed"]);
     assert(ran.length <= 1, `killed behind ${last}: ran ${ran.length} times`);
-    const messages = await next.runs.sessions.messages(CALLER, run.session_id);
+    const { data: messages } = await next.runs.sessions.messages(CALLER, run.session_id);
     assertEquals(messages.filter(({ role }) => role === "user").length, 1);
     assertToolPairs(messages as unknown as Message[]);
     assertEquals([last, await replayed(next, run.id)], [last, { equal: true }]);

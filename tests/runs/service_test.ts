@@ -276,7 +276,7 @@ Deno.test("steer() works for a loop that supports it; refuses other loops, blank
   await runs.steer(CALLER, handle.id, "look here");
   await decide("allow");
   const run = await handle.settled("end");
-  const messages = await runs.sessions.messages(CALLER, run.session_id);
+  const { data: messages } = await runs.sessions.messages(CALLER, run.session_id);
   assertEquals(messages.filter((message) => message.role === "user").map((message) => message.content), [
     "hello",
     "look here",

@@ -274,7 +274,7 @@ Deno.test("immediate cancellation reaches the sub-agent at once: every call has 
   assertEquals(run.status, "cancelled");
   const entries = await kit.entries(run.id);
   assertOneCancelEach(entries, "immediate");
-  const messages = (await kit.runs.sessions.messages(CALLER, "ses_1")) as unknown as Message[];
+  const messages = (await kit.runs.sessions.messages(CALLER, "ses_1")).data as unknown as Message[];
   const answers = messages.filter(({ role }) => role === "tool");
   assertEquals(answers.map(({ tool_call_id }) => tool_call_id), ["call_1", "call_2"]);
   for (const { content } of answers) {

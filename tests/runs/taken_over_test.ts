@@ -56,7 +56,7 @@ Deno.test("a waiting run whose process dies while it begins continues from the m
   const other = service({ plans, beside: one, store: shared });
   assertEquals(await other.runs.recover(), [next.id]);
   assertEquals((await (await other.runs.handle(CALLER, next.id)).settled("end")).status, "completed");
-  const messages = await other.runs.sessions.messages(CALLER, session_id);
+  const { data: messages } = await other.runs.sessions.messages(CALLER, session_id);
   assertEquals(messages.map(({ role }) => role), [
     ...["user", "assistant", "tool", "assistant"],
     ...["user", "assistant"],
@@ -171,7 +171,7 @@ Deno.test("a queue of several pages starts in its order and loses no run", async
   release.resolve("ok");
   for (let round = 0; round < 5; round++) await settle();
   assertEquals(runs.map((run) => run.current().status), ["completed", "completed", "completed", "completed"]);
-  const messages = await one.runs.sessions.messages(CALLER, session_id);
+  const { data: messages } = await one.runs.sessions.messages(CALLER, session_id);
   const prompts = messages.filter(({ role }) => role === "user").map(({ content }) => content);
   assertEquals(prompts, ["hello", "a", "b", "c", "d"]);
 });

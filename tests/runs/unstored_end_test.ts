@@ -212,7 +212,7 @@ Deno.test("a SQLite store that refuses an end some times has the run and its ses
   assertEquals((await store.get("run", run.id))?.value.status, "running");
   while (run.current().ended_at === null) await clock.advance(50);
   assertEquals(await run.settled("end"), await refused.promise);
-  assertEquals((await runs.sessions.messages(CALLER, run.session_id)).length, 4);
+  assertEquals((await runs.sessions.messages(CALLER, run.session_id)).data.length, 4);
   await runs.close();
   await store.close();
   await Deno.remove(file);

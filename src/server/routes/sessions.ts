@@ -1,12 +1,8 @@
 /** Routes of sessions. */
-import { estimateJsonBytes } from "../../sdk/json.ts";
 import { readJsonBody } from "../body/parse_body.ts";
 import { jsonAnswer, noContent } from "../answers.ts";
 import { checkBody, checkListQuery } from "../body/validation.ts";
 import { ok, type Route } from "./route.ts";
-
-/** JSON of messages at which a page ends, as in lists of other things. */
-const MAX_PAGE_BYTES = 8 * 1024 * 1024;
 
 /** The routes. */
 export const SESSION_ROUTES: readonly Route[] = [
@@ -86,16 +82,9 @@ export const SESSION_ROUTES: readonly Route[] = [
     query: "MessagesQuery",
     answers: ok("the messages", "MessageList"),
     async handle(context, caller) {
-      const { cursor = 0, limit = Infinity } = await checkListQuery("MessagesQuery", context);
-      const messages = await context.server.runtime.runs.sessions.messages(caller, context.param("id"));
-      let end = cursor;
-      for (let bytes = 0; end < messages.length && end < cursor + limit && bytes < MAX_PAGE_BYTES; end++) {
-        bytes += estimateJsonBytes(messages[end]);
-      }
-      return jsonAnswer({
-        data: messages.slice(cursor, end),
-        next_cursor: end < messages.length ? String(end) : null,
-      });
+      const page = await checkListQuery("MessagesQuery", context);
+      const { sessions } = context.server.runtime.runs;
+      return jsonAnswer(await sessions.messages(caller, context.param("id"), page));
     },
   },
 ];

@@ -114,7 +114,7 @@ Deno.test("a denial is remembered as a denial", async () => {
     ["approval:denied", true],
     ["approval:denied", true],
   ]);
-  const messages = await made.runs.sessions.messages(CALLER, first.session_id);
+  const { data: messages } = await made.runs.sessions.messages(CALLER, first.session_id);
   const results = messages.filter(({ role }) => role === "tool").map(({ content }) => content);
   assertEquals(results, Array.from({ length: 4 }, () => "Denied by hook: User denied: Run t?"));
 });

@@ -58,7 +58,7 @@ for (const [where, store] of STORES) {
     assertEquals([session.run_count, session.plan_hash, session.metadata], [1, run.plan_hash, {
       team: "blue",
     }]);
-    const messages = await runs.sessions.messages(CALLER, run.session_id) as unknown as Message[];
+    const messages = (await runs.sessions.messages(CALLER, run.session_id)).data as unknown as Message[];
     assertEquals(messages.map((message) => message.role), ["user", "assistant", "tool", "assistant"]);
     assertToolPairs(messages);
   });
@@ -91,7 +91,7 @@ for (const [where, store] of STORES) {
       await answer(clock);
       assertEquals((await handle.settled("end")).status, "completed");
     }
-    const messages = await runs.sessions.messages(CALLER, session_id);
+    const { data: messages } = await runs.sessions.messages(CALLER, session_id);
     assertEquals(messages.filter((message) => message.role === "user").map((message) => message.content), [
       "one",
       "two",
@@ -114,7 +114,7 @@ for (const [where, store] of STORES) {
     for (const handle of started) {
       assert(["completed", "cancelled"].includes((await handle.settled("end")).status));
     }
-    const messages = await runs.sessions.messages(CALLER, session_id);
+    const { data: messages } = await runs.sessions.messages(CALLER, session_id);
     assertToolPairs(messages as unknown as Message[]);
     assertEquals((await runs.sessions.get(CALLER, session_id)).run_count, 3);
   });
@@ -155,7 +155,7 @@ for (const [where, store] of STORES) {
     }
     const ended = (await Promise.all(attempts)).filter((run) => run !== null);
     assert(ended.length >= 1, reasons.join("; "));
-    const messages = await runs.sessions.messages(CALLER, session_id);
+    const { data: messages } = await runs.sessions.messages(CALLER, session_id);
     const prompts = messages.filter((message) => message.role === "user").map((message) => message.content);
     assertEquals(prompts[0], "one");
     assertEquals(prompts.length, ended.length + 1);
@@ -260,7 +260,7 @@ Deno.test("a plan sent with a session replaces its plan and its system text from
   assertEquals(reset.length, 1);
   const third = await finish(null, { prompt: "three", session_id });
   assertEquals([second.plan_hash === first.plan_hash, third.plan_hash], [false, second.plan_hash]);
-  const messages = await runs.sessions.messages(CALLER, session_id);
+  const { data: messages } = await runs.sessions.messages(CALLER, session_id);
   assertEquals(messages.map(({ role, content }) => role === "assistant" ? role : content), [
     ...["Be long.", "one", "assistant", "two", "assistant", "three", "assistant"],
   ]);
@@ -324,7 +324,7 @@ Deno.test("a deleted session keeps its runs; a deleted run's messages stay in it
   await runs.remove(CALLER, first.id);
   assertEquals(await codeOf(() => runs.get(CALLER, first.id)), "not_found");
   assertEquals(await codeOf(() => runs.events(CALLER, first.id, {})), "not_found");
-  assertEquals((await runs.sessions.messages(CALLER, first.session_id)).length, 4);
+  assertEquals((await runs.sessions.messages(CALLER, first.session_id)).data.length, 4);
   await runs.sessions.remove(CALLER, first.session_id);
   assertEquals(await codeOf(() => runs.sessions.get(CALLER, first.session_id)), "not_found");
   assertEquals(await codeOf(() => post("plain", { session_id: first.session_id })), "not_found");

@@ -90,7 +90,7 @@ Deno.test("the run object counts what sub-agents did; their history and state ar
     4,
     results.reduce((total, one) => total + one, 0),
   ]);
-  const roles = async (id: string) => (await runs.sessions.messages(CALLER, id)).map(({ role }) => role);
+  const roles = async (id: string) => (await runs.sessions.messages(CALLER, id)).data.map(({ role }) => role);
   assertEquals(await roles("ses_1"), ["user", "assistant", "tool", "assistant"]);
   assertEquals(await roles("ses_2"), ["system", "user", "assistant", "tool", "assistant"]);
   const { parent_id, metadata, run_count } = await runs.sessions.get(CALLER, "ses_2");
@@ -188,7 +188,7 @@ Deno.test("a task continues a sub-agent of this session, in the same run and in 
   assertEquals(child.filter((name) => name.startsWith("session:")), [
     ...["session:resume", "session:state", "session:end", "session:cleanup"],
   ]);
-  const messages = await kit.runs.sessions.messages(CALLER, "ses_2");
+  const { data: messages } = await kit.runs.sessions.messages(CALLER, "ses_2");
   assertEquals(messages.filter(({ role }) => role === "user").map(({ content }) => content), [
     ...["first", "second", "third"],
   ]);
