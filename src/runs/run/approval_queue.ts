@@ -6,6 +6,7 @@ import { onAbort } from "../../sdk/abortable.ts";
 import { allows } from "../../sdk/hook_actions.ts";
 import type { ApprovalDecision, ApprovalRequest } from "../../kernel/host.ts";
 import { PreampError } from "../../sdk/errors.ts";
+import { millisecondsOf } from "../../sdk/timestamp.ts";
 import type { SecretSink } from "../ports.ts";
 import type { Caller } from "../types.ts";
 import type { ApprovalOption, JsonObject } from "../../sdk/types.ts";
@@ -17,6 +18,11 @@ interface Waiting {
 }
 
 const KIND = "approval";
+/**
+ * Milliseconds that a question is stored after its deadline, 90 days: its run may be continued until then. A
+ * run that is deleted after its log has expired leaves its questions, because only the log has their ids.
+ */
+const KEEP_MS = 90 * 86_400_000;
 
 /** The run of a queue. */
 export interface AskingRun {
@@ -108,6 +114,7 @@ export class ApprovalQueue {
         expires_at: request.expires_at,
         ...fields,
       }),
+      expires_ms: millisecondsOf(request.expires_at) + KEEP_MS,
     };
     await this.#store.commit([expect === undefined ? { put } : { put, expect }], this.#run.fence());
   }

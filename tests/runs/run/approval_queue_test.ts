@@ -44,6 +44,17 @@ Deno.test("decide() grants an approval: the run continues, the resource has who 
   assertEquals((await runs.approvals(CALLER, handle.id)).map((one) => one.status), ["granted"]);
 });
 
+Deno.test("the record of an approval outlives its run, and expires", async () => {
+  const { decide, handle, approval, memory, clock } = await waiting();
+  await decide("allow");
+  await handle.settled("end");
+  const key = `${handle.id}/${approval.id}`;
+  await clock.advance(89 * 86_400_000);
+  assertEquals(memory.get("approval", key)?.value.status, "granted");
+  await clock.advance(2 * 86_400_000);
+  assertEquals(memory.get("approval", key), null);
+});
+
 Deno.test("decide() denies an approval: the call does not run, the run continues", async () => {
   const { decide, handle, entries } = await waiting();
   assertEquals((await decide("deny", { reason: "no" })).status, "denied");
