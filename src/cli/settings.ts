@@ -301,7 +301,11 @@ export async function openSettingsStore(settings: Settings, lasting: boolean): P
     return { store: await openStore(name), warning: null };
   } catch (error) {
     if (store === "auto" && isRefused(error)) return inMemory(errorMessage(error));
-    throw storeFailure(name, error);
+    throw storeFailure(
+      name,
+      error,
+      "; choose another place with --store, or --store memory to keep nothing",
+    );
   }
 }
 
@@ -326,13 +330,13 @@ export function lastingStore({ store, home }: Settings): StoreName {
   );
 }
 
-/** Returns the error for a store that cannot be used, with the reason and without a password. */
-export function storeFailure(name: StoreName, error: unknown): UsageError {
-  return new UsageError(
-    `Cannot use the store ${describeStore(name)}: ${errorMessage(error)}; ` +
-      "choose another place with --store, or --store memory to keep nothing",
-    { cause: error },
-  );
+/**
+ * Returns the error for a store that cannot be used, with the reason and without a password. `advice`: what
+ * to do, for commands that can run with another store.
+ */
+export function storeFailure(name: StoreName, error: unknown, advice = ""): UsageError {
+  const message = `Cannot use the store ${describeStore(name)}: ${errorMessage(error)}`;
+  return new UsageError(`${message}${advice}`, { cause: error });
 }
 
 function inMemory(reason: string): OpenedStore {

@@ -55,6 +55,7 @@ Deno.test("store commands refuse memory, files of other programs, and a name wit
       const { code, err } = await preamp("store", ...words);
       assertEquals(code, EXIT.usage);
       assertStringIncludes(err, reason);
+      assert(!err.includes("memory to keep nothing"), err); // of commands that can run without a store
     }
   }));
 
