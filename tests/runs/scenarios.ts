@@ -6,6 +6,7 @@ import * as providerMock from "../../modules/provider-mock/mod.ts";
 import * as toolCalculator from "../../modules/tool-calculator/mod.ts";
 import * as toolTodo from "../../modules/tool-todo/mod.ts";
 import { createLoop } from "../../src/sdk/loop/loop.ts";
+import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { RESERVED_EVENTS } from "../../src/sdk/event_table.ts";
 import type { Coordinator, JsonObject } from "../../src/sdk/types.ts";
 import { hook, type TestModule, tool } from "../support/sessions.ts";
@@ -78,6 +79,17 @@ function emitsOwn({ hooks }: Coordinator, by: string): void {
     return null;
   });
 }
+
+/** A provider that streams the beginning of an answer. */
+const streamsAndWaits: TestModule = async (coordinator) => {
+  const provider = new MockProvider();
+  provider.complete = async (_request, { onDelta, signal } = {}) => {
+    onDelta?.({ block_index: 0, block_type: "text", delta: "the beginning" });
+    await coordinator.clock.after(90_000, signal);
+    return { content: [] };
+  };
+  await coordinator.mount("providers", provider);
+};
 
 /** All scenarios. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
@@ -354,6 +366,11 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     plan: { context: SIMPLE, providers: [mock({ delay_ms: 90_000, text: "never" })] },
     react: ({ event }, { runs, run_id }) =>
       event === "provider:request" ? runs.cancel(CALLER, run_id, "immediate") : undefined,
+  },
+  "an immediate cancel while an answer streams": {
+    plan: { context: SIMPLE, providers: [streamsAndWaits] },
+    react: ({ event }, { runs, run_id }) =>
+      event === "content_block:delta" ? runs.cancel(CALLER, run_id, "immediate") : undefined,
   },
   "the timeout of the run": {
     plan: {

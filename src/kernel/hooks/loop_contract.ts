@@ -60,7 +60,8 @@ export class LoopContract implements LoopSteps {
   async settleAnswer(turn: Turn): Promise<void> {
     await this.emitResponses();
     const { unreported_parts } = turn;
-    while (unreported_parts.length > 0) { // each emission removes one
+    const is_stopped = this.#session.cancellation.is_immediate || this.#session.step.is_ended;
+    while (!is_stopped && unreported_parts.length > 0) { // each emission removes one
       await this.#session.hooks.emit("provider:error", unreported_parts[0]!); // not empty
     }
     for (const call of turn.calls) if (isUnreported(call)) await this.#emitResult(call);
