@@ -1,4 +1,5 @@
 /** A server that stops while other processes share its store: it leaves its runs to them. */
+import type { Entry } from "../../src/kernel/host.ts";
 import type { RunStatus } from "../../src/runs/types.ts";
 import type { MemoryStore } from "../../src/store/memory.ts";
 import { assertEquals } from "../assert.ts";
@@ -78,4 +79,27 @@ Deno.test("list() knows which runs of another server await an approval", async (
     (await other.runs.list(CALLER, { status })).data.map(({ id, approvals }) => [id, approvals.length]);
   assertEquals(await listed("awaiting_approval"), [[handle.id, 1]]);
   assertEquals(await listed("running"), []);
+});
+
+Deno.test("drain() stops a run, and frees its session, although the store takes its last entries no more", async () => {
+  const stopped = Promise.withResolvers<string>();
+  const waits: TestPlan = {
+    providers: [[calls(["t"])]],
+    tools: [tool("t", (_input, call) => {
+      call!.signal.addEventListener("abort", () => stopped.resolve("stopped"));
+      void call!.progress!("half");
+      return new Promise(() => {});
+    })],
+  };
+  const one = service({ plans: { waits }, store });
+  const { id } = await one.post("waits");
+  await until(() => one.memory.entries(id, 0, 100)!.some((entry) => (entry as Entry).event === "tool:pre"));
+  (one.store as SlowStore).failure = new Error("disk full");
+  const drained = one.runs.drain(5_000);
+  for (let tick = 0; tick < 10; tick++) await one.clock.advance(500);
+  await drained;
+  assertEquals(await stopped.promise, "stopped");
+  const other = service({ plans: { waits: { ...waits, providers: [["done"]] } }, beside: one, store });
+  assertEquals(await other.runs.recover(), [id]);
+  assertEquals((await (await other.runs.handle(CALLER, id)).settled("end")).status, "completed");
 });

@@ -63,10 +63,7 @@ export class ActiveRun implements RunHandle {
   /** Whether the outcome is decided; entries of the clean-up still follow. */
   #ending = false;
   #outcome: Outcome | null = null;
-  /**
-   * Resolves when the end of the run, which could not be stored at once, is stored or left to another
-   * process; null: no attempt failed.
-   */
+  /** Resolves when an end that the store refused is stored, or left to others; null: it refused none. */
   end_retried: Promise<void> | null = null;
   /** Whether another process continues the run. */
   #is_suspended = false;
@@ -383,17 +380,19 @@ export class ActiveRun implements RunHandle {
     if (this.#ending) return;
     if (!this.is_accepted) return await this.cancel("immediate", "the server is stopping");
     this.#ending = this.#is_suspended = true;
+    const report = (error: unknown) => {
+      if (errorCode(error) === "draining") return; // a step that waited for its entry
+      const facts = { run_id: this.id, message: errorMessage(error) };
+      this.options.deps.log("error", "run_not_suspended", facts);
+    };
     this.approvalQueue.handOver();
+    await this.log.handOver().catch(report); // it stops nevertheless: what is not stored is lost
     try {
-      await this.log.handOver();
       await this.#spawner.stop();
       await this.#session.cancel("immediate");
       await this.#execute(() => this.#session.cleanup("interrupted"));
     } catch (error) {
-      if (errorCode(error) !== "draining") { // else a step that waited for its entry
-        const facts = { run_id: this.id, message: errorMessage(error) };
-        this.options.deps.log("error", "run_not_suspended", facts);
-      }
+      report(error);
     }
     this.#leave();
   }
