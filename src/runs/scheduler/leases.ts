@@ -69,17 +69,23 @@ export class HeldLeases {
     if (this.#held.size === 0) return this.close();
     if (this.#is_renewing) return;
     this.#is_renewing = true;
-    await Promise.all(this.#held.items.map((fence) => this.#renew(fence))); // never rejects
+    const results = await Promise.all(this.#held.items.map((fence) => this.#renew(fence))); // never rejects
     this.#is_renewing = false;
+    const failures = results.filter((message) => message !== null);
+    const [message] = failures;
+    // one line for all: a server has thousands of leases while its database is away
+    if (message !== undefined) this.#log("error", "lease_not_renewed", { leases: failures.length, message });
   }
 
-  async #renew(fence: Fence): Promise<void> {
+  /** Renews a lease; resolves to the message of the store's error, otherwise to null. */
+  async #renew(fence: Fence): Promise<string | null> {
     const { lease } = fence;
     try {
       const renewed = await this.#store.renew(lease, this.#owner, LEASE_MS);
       if (!renewed && this.#held.get(lease) === fence) this.#log("error", "lease_lost", { lease });
+      return null;
     } catch (error) {
-      this.#log("error", "lease_not_renewed", { lease, message: String(error) });
+      return String(error);
     }
   }
 

@@ -59,6 +59,23 @@ Deno.test("HeldLeases does not renew leases again before a slow store has answer
   }
 });
 
+Deno.test("HeldLeases logs one line when the renewal of several leases fails", async () => {
+  const store: Store = Object.assign(new MemoryStore(), { changed: () => Promise.resolve() }); // shared
+  store.renew = () => Promise.reject(new Error("away"));
+  const logged: [string, JsonObject][] = [];
+  const { promise: tick, restore } = capturedInterval();
+  const leases = new HeldLeases(store, "here", (_level, event, facts) => logged.push([event, facts]));
+  try {
+    for (const id of ["a", "b", "c"]) await leases.acquire(id);
+    (await tick)();
+    await until(() => logged.length > 0);
+    assertEquals(logged, [["lease_not_renewed", { leases: 3, message: "Error: away" }]]);
+  } finally {
+    restore();
+    leases.close();
+  }
+});
+
 /** Captures the function of the next interval instead of starting it. */
 function capturedInterval(): { promise: Promise<() => void>; restore: () => void } {
   const { promise, resolve } = Promise.withResolvers<() => void>();
