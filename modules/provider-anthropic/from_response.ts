@@ -86,8 +86,9 @@ function toBlock(block: JsonObject, calls: ToolCall[], tools: readonly ToolSpec[
   const { id, name, input, caller } = block;
   const parsed = parseToolCall({ id, name, arguments: input });
   const schema = tools.find((tool) => tool.name === name)?.parameters ?? {};
-  const own = withOwnNames(parsed.arguments, schema);
-  const call = own === parsed.arguments ? parsed : parseToolCall({ id, name, arguments: own });
+  const call = parsed.invalid_arguments !== undefined
+    ? parsed
+    : parseToolCall({ id, name, arguments: withOwnNames(parsed.arguments, schema) });
   calls.push(call);
   const of_code = isObject(caller) && caller.type !== "direct" ? { caller } : {}; // that the API executes
   return { type: "tool_call", id: call.id, name: call.name, input: call.arguments, ...of_code };

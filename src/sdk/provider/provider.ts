@@ -383,8 +383,9 @@ function callsOf({ content, tool_calls }: Pick<ChatResponse, "content" | "tool_c
 function withoutCutCall({ content, finish_reason, tool_calls }: BackendAnswer): ToolCall[] {
   const calls = tool_calls ?? callsOf({ content });
   const last = calls.at(-1);
-  const is_cut = finish_reason === "length" && last?.id === content.at(-1)?.id &&
-    last !== undefined && last.invalid_arguments === undefined && Object.keys(last.arguments).length === 0;
+  const end = content.findLast(({ type }) => type === "text" || type === "tool_call"); // others may be added after it
+  const is_cut = finish_reason === "length" && last !== undefined && last.id === end?.id &&
+    last.invalid_arguments === undefined && Object.keys(last.arguments).length === 0;
   return is_cut ? [...calls.slice(0, -1), parseToolCall({ ...last, invalid_arguments: "" })] : calls;
 }
 

@@ -21,6 +21,9 @@ Deno.test("a call whose arguments were cut off before they began is unreadable",
   ]);
   assertEquals(await unreadable([call("a")], "tool_calls"), [["a", {}, undefined]]);
   assertEquals(await unreadable([call("a", { key: 1 })], "length"), [["a", { key: 1 }, undefined]]);
+  for (const added of [{ type: "container" }, { type: "thinking", thinking: "" }]) {
+    assertEquals(await unreadable([call("a"), added], "length"), [["a", {}, ""]]); // the provider's own block
+  }
   assertEquals(await unreadable([call("a"), { type: "text", text: "and" }], "length"), [[
     "a",
     {},
