@@ -47,6 +47,9 @@ const REFUSAL = new RegExp(
   "i",
 );
 
+/** The server takes the parameter, but not the schema in it. */
+const INVALID_SCHEMA = /\binvalid_json_schema\b|\binvalid schema for\b/i;
+
 /**
  * Returns what the server refused of a body: a parameter in it, or one of {@link FORMS}; undefined for other
  * errors.
@@ -110,7 +113,8 @@ const FORM_REFUSALS: readonly (readonly [form: string, refuses: Refuses])[] = [
 
 function refusedParameter(error: unknown, text: string, body: JsonObject): string | undefined {
   const stated: JsonObject = isObject(error) && isObject(error.error) ? error.error : {};
-  if (!REFUSAL.test(`${textOf(stated.code) ?? ""} ${text}`)) return undefined;
+  const code_and_text = `${textOf(stated.code) ?? ""} ${text}`;
+  if (!REFUSAL.test(code_and_text) || INVALID_SCHEMA.test(code_and_text)) return undefined;
   const named = textOf(stated.param);
   // some servers state a kind of error there (Cerebras)
   const names = named !== undefined && (isIn(body, named) || /[.[]/.test(named)) ? [named] : mentioned(text);
@@ -135,8 +139,12 @@ function isIn(body: JsonObject, name: string): boolean {
   return true;
 }
 
-/** Returns the parameter of a place in a body, such as `response_format` for `response_format.type`. */
+/**
+ * Returns the parameter of a place in a body, such as `response_format` for `response_format.type`; undefined
+ * for a place in a schema, which other requests may not have.
+ */
 function parameterOf(place: string): string | undefined {
+  if (/\.schema\b/.test(place)) return undefined;
   const name = PLACES.get(place) ?? place;
   if (OPTIONAL.has(name)) return name;
   const end = place.lastIndexOf(".");

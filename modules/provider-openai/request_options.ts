@@ -94,12 +94,15 @@ export function samplingOf(
   return parameters;
 }
 
-/** Efforts that not every model has → the nearest one that all models with efforts have. */
-const NEAREST_EFFORT: ReadonlyMap<string, string> = new Map([
-  ["none", "low"],
-  ["minimal", "low"],
-  ["xhigh", "high"],
-  ["max", "high"],
+/** Efforts → those to replace them, the nearest first. A model may have one effort only. */
+const NEAREST_EFFORTS: ReadonlyMap<string, readonly string[]> = new Map([
+  ["none", ["low", "medium", "high"]],
+  ["minimal", ["low", "medium", "high"]],
+  ["low", ["medium", "high"]],
+  ["medium", ["high", "low"]],
+  ["high", ["medium", "low"]],
+  ["xhigh", ["high", "medium", "low"]],
+  ["max", ["high", "medium", "low"]],
 ]);
 
 /** Returns the reasoning effort of a call, if its model reasons; reports what is left out or replaced. */
@@ -114,7 +117,9 @@ export function effortOf(call: CallSettings, options: RequestOptions): string | 
   }
   if (!accepts("reasoning_effort", reasoning_effort, options)) return undefined;
   if (reasoning_effort !== undefined && options.refused.has(effortMark(reasoning_effort))) {
-    const nearest = NEAREST_EFFORT.get(reasoning_effort);
+    const nearest = NEAREST_EFFORTS.get(reasoning_effort)?.find((effort) =>
+      !options.refused.has(effortMark(effort))
+    );
     degradations.add(`reasoning_effort ${reasoning_effort}`, REFUSED, nearest);
     return nearest;
   }

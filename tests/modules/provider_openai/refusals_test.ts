@@ -1,5 +1,5 @@
 /** Requests that servers refuse, in the words of the servers: each is sent again in a form that they take. */
-import type { ChatRequest, JsonObject, Message } from "preamp";
+import type { ChatRequest, JsonObject, Message, ResponseFormat } from "preamp";
 import { assertEquals } from "../../assert.ts";
 import { mounted } from "./kit.ts";
 import { chatChunks, chunk, completion, outputMessage, response } from "./wire.ts";
@@ -237,3 +237,68 @@ Deno.test("an effort that a model does not have becomes the nearest one, and oth
     "unheard",
   ]);
 });
+
+/** Model's efforts, requested effort → the effort of its answer; undefined: left out. */
+const ONLY: readonly (readonly [has: string, requested: string, taken: string | undefined])[] = [
+  ["high", "none", "high"],
+  ["high", "low", "high"],
+  ["medium", "minimal", "medium"],
+  ["medium", "high", "medium"],
+  ["medium", "max", "medium"],
+  ["low", "medium", "low"],
+  ["unheard", "none", undefined],
+];
+
+for (const [has, requested, taken] of ONLY) {
+  Deno.test(`an effort becomes the only one of a model: ${requested} where it has ${has}`, async () => {
+    const effortOf = ({ reasoning_effort }: JsonObject) => reasoning_effort as string | undefined;
+    await using local = await mounted(({ body }) => {
+      const effort = effortOf(body);
+      if (effort === undefined || effort === has) return Response.json(completion({ content: "Hi" }));
+      const message = `Unsupported value: '${effort}' is not supported with the 'm' model. ` +
+        `Supported values are: '${has}'.`;
+      const error = { message, param: "reasoning_effort", code: "unsupported_value" };
+      return Response.json({ error }, { status: 400 });
+    }, { model: "m" });
+    const { degradation } = await local.ask("Hi", { reasoning_effort: requested });
+    assertEquals(effortOf(local.requests.at(-1)!.body), taken);
+    assertEquals(degradation!.actual, taken ?? "left out");
+    const count = local.requests.length;
+    await local.ask("Hi", { reasoning_effort: requested });
+    assertEquals(local.requests.slice(count).map(({ body }) => effortOf(body)), [taken]);
+  });
+}
+
+for (
+  const [api, param, code] of [
+    ["responses", "text.format.schema", "invalid_json_schema"],
+    ["responses", "text.format.schema", null],
+    ["chat", "response_format", "invalid_json_schema"],
+    ["chat", "response_format.json_schema.schema", null],
+  ] as const
+) {
+  Deno.test(`a schema that the server refuses is not a format that it refuses: ${api}, ${param}, ${code}`, async () => {
+    await using local = await mounted(({ body }) => {
+      if (JSON.stringify(body).includes('"bad"')) {
+        const about = code === null
+          ? "The schema is not supported"
+          : "Invalid schema for response_format 'answer'";
+        const message = `${about}: In context=('properties', 'bad'), 'oneOf' is not permitted.`;
+        const error = { message, type: "invalid_request_error", param, code };
+        return Response.json({ error }, { status: 400 });
+      }
+      return Response.json(
+        api === "chat" ? completion({ content: "{}" }) : response([outputMessage("{}")]),
+      );
+    }, { api, model: "gpt-6.2-sol" });
+    const formatOf = (name: string): ResponseFormat => ({
+      type: "json_schema",
+      schema: { type: "object", properties: { [name]: {} }, required: [name], additionalProperties: false },
+    });
+    const error = await local.ask("Hi", { response_format: formatOf("bad") }).catch((error) => error);
+    assertEquals(error.type, "InvalidRequestError");
+    await local.ask("Hi", { response_format: formatOf("good") });
+    const sent = local.requests.map(({ body }) => (body.text ?? body.response_format) !== undefined);
+    assertEquals(sent, [true, true]);
+  });
+}
