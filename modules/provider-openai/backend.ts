@@ -119,9 +119,10 @@ export class OpenAIBackend implements Backend {
 
   async #sendOnce(body: JsonObject, call: CallSettings, io: CallIo): Promise<BackendAnswer> {
     const blocks = new AnswerBlocks(callIds(call), io.onDelta);
+    const states_cost = isOpenRouter(this.#settings.base_url);
     const answer = this.#uses_chat
-      ? new ChatAnswer(blocks, isOpenRouter(this.#settings.base_url))
-      : new ResponsesAnswer(blocks);
+      ? new ChatAnswer(blocks, states_cost)
+      : new ResponsesAnswer(blocks, states_cost);
     const path = this.#uses_chat ? "/chat/completions" : "/responses";
     const stream = body.stream === true;
     const sent = this.#client(io).post<unknown>(path, { body, signal: io.signal, stream });

@@ -2,6 +2,7 @@
 import { isObject, type JsonObject, LLMError } from "preamp/base";
 import type { AnswerBlocks, AnswerUsage, BackendAnswer } from "preamp/provider";
 import { isStatedError, ServerError } from "./errors.ts";
+import { statedCost } from "./stated_cost.ts";
 
 /** Fields in which servers send reasoning; the first one with text is read. */
 const REASONING = ["reasoning_content", "reasoning", "reasoning_text"] as const;
@@ -234,8 +235,6 @@ function unreadable(): LLMError {
 /** Returns the usage by our convention. DeepSeek has its own field for cache reads. */
 function usageOf(usage: JsonObject | undefined, states_cost: boolean): AnswerUsage | undefined {
   if (!usage) return undefined;
-  const cost = states_cost ? numberOf(usage.cost) : undefined;
-  const is_cost = cost !== undefined && cost >= 0 && cost < MAX_COST;
   const prompt = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
   const completion = isObject(usage.completion_tokens_details) ? usage.completion_tokens_details : {};
   const written = numberOf(prompt.cache_write_tokens) ?? 0;
@@ -248,14 +247,9 @@ function usageOf(usage: JsonObject | undefined, states_cost: boolean): AnswerUsa
     reasoning_tokens: numberOf(completion.reasoning_tokens),
     cache_read_tokens: numberOf(prompt.cached_tokens) ?? numberOf(usage.prompt_cache_hit_tokens),
     cache_write_tokens: written || undefined,
-    cost_usd: is_cost ? cost.toFixed(COST_DIGITS).replace(/\.?0+$/, "") : undefined,
+    cost_usd: states_cost ? statedCost(usage) : undefined,
   };
 }
-
-/** Decimal places of a cost, fewer than those of a number's rounding error. */
-const COST_DIGITS = 12;
-/** Dollars; a larger number is not the cost of one answer. */
-const MAX_COST = 1e6;
 
 function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;

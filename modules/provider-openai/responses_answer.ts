@@ -3,6 +3,7 @@ import type OpenAI from "openai";
 import { isObject, type JsonObject, LLMError } from "preamp/base";
 import type { AnswerBlocks, AnswerUsage, BackendAnswer } from "preamp/provider";
 import { isStatedError, ServerError } from "./errors.ts";
+import { statedCost } from "./stated_cost.ts";
 
 type Event = OpenAI.Responses.ResponseStreamEvent;
 type Response = OpenAI.Responses.Response;
@@ -11,15 +12,21 @@ type Item = OpenAI.Responses.ResponseOutputItem;
 /** Reads the items of one answer. */
 export class ResponsesAnswer {
   readonly #blocks: AnswerBlocks;
+  readonly #states_cost: boolean;
   readonly #finished = new Set<string>();
   /** Key of an item → index of the last part of its summary. */
   readonly #summary_part = new Map<string, number>();
   #refused = false;
   #response: Response | undefined;
 
-  /** Creates a reader that adds to `blocks`. */
-  constructor(blocks: AnswerBlocks) {
+  /**
+   * Creates a reader that adds to `blocks`.
+   *
+   * @param states_cost Whether `usage.cost` of the server is in US dollars.
+   */
+  constructor(blocks: AnswerBlocks, states_cost = false) {
     this.#blocks = blocks;
+    this.#states_cost = states_cost;
   }
 
   /**
@@ -79,7 +86,7 @@ export class ResponsesAnswer {
       content: this.#blocks.content(),
       tool_calls,
       finish_reason: this.#finishReason(response, tool_calls.length > 0),
-      usage: usageOf(response.usage),
+      usage: usageOf(response.usage, this.#states_cost),
       model: response.model || undefined,
       ...(response.id ? { metadata: { response_id: response.id } } : {}),
       raw: response,
@@ -179,7 +186,10 @@ function failureOf({ error, id }: Response): ServerError {
 }
 
 /** Returns the usage by our convention. OpenAI counts tokens written to its cache as input, too. */
-function usageOf(usage: OpenAI.Responses.ResponseUsage | null | undefined): AnswerUsage | undefined {
+function usageOf(
+  usage: OpenAI.Responses.ResponseUsage | null | undefined,
+  states_cost: boolean,
+): AnswerUsage | undefined {
   if (!isObject(usage)) return undefined;
   const { input_tokens = 0, output_tokens = 0, input_tokens_details, output_tokens_details } = usage;
   const written = input_tokens_details?.cache_write_tokens ?? 0;
@@ -189,5 +199,6 @@ function usageOf(usage: OpenAI.Responses.ResponseUsage | null | undefined): Answ
     reasoning_tokens: output_tokens_details?.reasoning_tokens,
     cache_read_tokens: input_tokens_details?.cached_tokens,
     cache_write_tokens: written || undefined,
+    cost_usd: states_cost ? statedCost({ ...usage }) : undefined,
   };
 }
