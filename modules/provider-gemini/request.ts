@@ -46,7 +46,9 @@ const SERVER_TOOLS = [
 export function toRequest(call: CallSettings, settings: RequestSettings): WireRequest {
   const degradations = new Degradations();
   const { system, turns } = call.conversation;
-  const tools = toTools(call, degradations);
+  const names = functionNames(call.tools);
+  const nameOf: NameOf = (tool) => names.get(tool) ?? functionName(tool);
+  const tools = toTools(call, nameOf, degradations);
   const config: GenerateContentConfig = {
     ...(system.length ? { systemInstruction: { parts: system.map(({ text }) => ({ text })) } } : {}),
     maxOutputTokens: call.max_output_tokens,
@@ -58,21 +60,48 @@ export function toRequest(call: CallSettings, settings: RequestSettings): WireRe
     ...toThinkingConfig(call, settings.include_thoughts, degradations),
     ...(settings.safety_settings ? { safetySettings: [...settings.safety_settings] } : {}),
   };
-  const body = { model: call.model, contents: toContents(turns, call.model, degradations), config };
-  const context: RequestContext = new Map(call.tools.map(({ name }) => [functionName(name), name]));
+  const body = {
+    model: call.model,
+    contents: toContents(turns, { model: call.model, nameOf, degradations }),
+    config,
+  };
+  const context: RequestContext = new Map([...names].map(([tool, name]) => [name, tool]));
   return { body, context, degradation: degradations.merged() };
 }
 
 /** Names of functions in a request, with the names of their tools. */
 export type RequestContext = ReadonlyMap<string, string>;
 
+/** Returns the name of a tool's function in a request; the tool may be one of the history only. */
+type NameOf = (tool: string) => string;
+
+/** Maximum characters of a name; the API refuses longer ones. */
+const MAX_NAME_CHARS = 64;
+/** Room for a number at the end of a name that is in use. */
+const MAX_BASE_CHARS = 60;
+
+/** Returns the names of functions in a request by the names of their tools; each is another one. */
+function functionNames(tools: CallSettings["tools"]): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  const used = new Set(tools.map(({ name }) => name));
+  for (const { name: tool } of tools) {
+    let name = functionName(tool);
+    const base = name.slice(0, MAX_BASE_CHARS);
+    for (let count = 2; name !== tool && used.has(name); count++) name = `${base}_${count}`;
+    used.add(name);
+    names.set(tool, name);
+  }
+  return names;
+}
+
 /** Returns the name of a tool as the API takes it: it must begin with a letter or an underscore. */
 function functionName(tool: string): string {
-  return /^[a-zA-Z_]/.test(tool) ? tool : `_${tool}`.slice(0, 64);
+  return /^[a-zA-Z_]/.test(tool) ? tool : `_${tool}`.slice(0, MAX_NAME_CHARS);
 }
 
 function toTools(
   { model, tools, tool_choice }: CallSettings,
+  nameOf: NameOf,
   degradations: Degradations,
 ): Pick<GenerateContentConfig, "tools" | "toolConfig"> {
   const server: Tool = {};
@@ -82,7 +111,7 @@ function toTools(
     for (const key of keys) server[key] = fields[key];
     if (keys.length > 0) continue;
     functionDeclarations.push({
-      name: functionName(name),
+      name: nameOf(name),
       ...(description ? { description } : {}),
       // the API refuses a schema without a type
       parametersJsonSchema: { ...withoutReferences(parameters), type: "object" },
@@ -96,11 +125,11 @@ function toTools(
       `${model} does not combine tools of the server with functions`,
       "functions only",
     );
-    return { tools: [{ functionDeclarations }], ...toToolConfig(tool_choice, false) };
+    return { tools: [{ functionDeclarations }], ...toToolConfig(tool_choice, nameOf, false) };
   }
   return {
     tools: [{ ...server, functionDeclarations }],
-    ...toToolConfig(tool_choice, names.length > 0),
+    ...toToolConfig(tool_choice, nameOf, names.length > 0),
   };
 }
 
@@ -109,22 +138,23 @@ function toTools(
  */
 function toToolConfig(
   choice: CallSettings["tool_choice"],
+  nameOf: NameOf,
   with_server_tools: boolean,
 ): { toolConfig?: ToolConfig } {
   if (choice === undefined && !with_server_tools) return {};
   return {
     toolConfig: {
       ...(with_server_tools ? { includeServerSideToolInvocations: true } : {}),
-      ...(typeof choice === "string" ? { functionCallingConfig: callingOf(choice) } : choice), // or the API's own form
+      ...(typeof choice === "string" ? { functionCallingConfig: callingOf(choice, nameOf) } : choice), // or the API's own form
     },
   };
 }
 
-function callingOf(choice: string): ToolConfig["functionCallingConfig"] & object {
+function callingOf(choice: string, nameOf: NameOf): ToolConfig["functionCallingConfig"] & object {
   if (choice === "auto" || choice === "none") return { mode: choice.toUpperCase() };
   return choice === "required" || choice === "any"
     ? { mode: "ANY" }
-    : { mode: "ANY", allowedFunctionNames: [functionName(choice)] };
+    : { mode: "ANY", allowedFunctionNames: [nameOf(choice)] };
 }
 
 function toResponseFormat(
@@ -174,19 +204,28 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   txt: "text/plain",
 };
 
-/** Returns the contents of a request to `model`. */
-function toContents(turns: Conversation["turns"], model: string, degradations: Degradations): Content[] {
-  const early = isBeforeGemini3(model);
+/** What the contents of a request depend on, besides the conversation. */
+interface ContentOptions {
+  readonly model: string;
+  readonly nameOf: NameOf;
+  readonly degradations: Degradations;
+}
+
+function toContents(turns: Conversation["turns"], options: ContentOptions): Content[] {
+  const early = isBeforeGemini3(options.model);
   return turns.map((turn) =>
     turn.role === "user"
-      ? { role: "user", parts: turn.parts.flatMap((part) => toUserParts(part, early, degradations)) }
-      : { role: "model", parts: signFirstCall(turn.parts.map(toModelPart), early) }
+      ? { role: "user", parts: turn.parts.flatMap((part) => toUserParts(part, early, options)) }
+      : {
+        role: "model",
+        parts: signFirstCall(turn.parts.map((part) => toModelPart(part, options.nameOf)), early),
+      }
   );
 }
 
-function toUserParts(part: UserPart, early: boolean, degradations: Degradations): Part[] {
-  if (part.type !== "tool_result") return [toContentPart(readable(part, degradations))];
-  const { functionResponse, media } = toFunctionResponse(part, degradations);
+function toUserParts(part: UserPart, early: boolean, options: ContentOptions): Part[] {
+  if (part.type !== "tool_result") return [toContentPart(readable(part, options.degradations))];
+  const { functionResponse, media } = toFunctionResponse(part, options);
   if (media.length === 0) return [{ functionResponse }];
   // before Gemini 3 a function response is JSON only
   if (early) return [{ functionResponse }, ...media];
@@ -195,7 +234,7 @@ function toUserParts(part: UserPart, early: boolean, degradations: Degradations)
 
 function toFunctionResponse(
   { tool_call_id: id, name, content, is_error }: ToolResultPart,
-  degradations: Degradations,
+  { nameOf, degradations }: ContentOptions,
 ) {
   const parts = typeof content === "string" ? [] : content.map((part) => readable(part, degradations));
   const text = typeof content === "string"
@@ -203,7 +242,7 @@ function toFunctionResponse(
     : parts.flatMap((part) => part.type === "text" ? part.text : []).join("\n\n");
   const response = { [is_error ? "error" : "output"]: text };
   const media = parts.filter(({ type }) => type !== "text").map(toContentPart);
-  return { functionResponse: { id, name: functionName(name), response }, media };
+  return { functionResponse: { id, name: nameOf(name), response }, media };
 }
 
 /** Returns a note in the place of an image that the API refuses, such as GIF; any other part as it is. */
@@ -232,14 +271,14 @@ function typeOfUrl(url: string): string | undefined {
   return Object.hasOwn(MEDIA_TYPES, extension) ? MEDIA_TYPES[extension] : undefined;
 }
 
-function toModelPart(part: AssistantPart): Part {
+function toModelPart(part: AssistantPart, nameOf: NameOf): Part {
   switch (part.type) {
     case "text":
       return { text: part.text, ...signatureOf(part.block?.thought_signature) };
     case "tool_call": {
       const { id, name, input } = part;
       return {
-        functionCall: { id, name: functionName(name), args: input },
+        functionCall: { id, name: nameOf(name), args: input },
         ...signatureOf(part.block?.thought_signature),
       };
     }

@@ -69,6 +69,26 @@ Deno.test("a tool whose name begins with a digit or a dash has another name in r
   assertEquals(last.toolConfig, { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["_-x"] } });
 });
 
+Deno.test("tools whose names would become the same in requests have different ones", async () => {
+  const long = `1${"a".repeat(62)}`;
+  const names = ["2fa", "_2fa", `${long}b`, `${long}c`];
+  const sent = ["_2fa_2", "_2fa", `_${long}`, `_${long.slice(0, 59)}_2`];
+  await using server = fakeServer(() =>
+    Response.json(response(sent.map((name) => ({ functionCall: { name, args: {} } })), "STOP"))
+  );
+  const coordinator = new TestCoordinator();
+  await mount(coordinator, { api_key: "k", base_url: server.url, max_retries: 0 });
+  const tools = names.map((name) => ({ name, parameters: { type: "object" } }));
+  const request = { messages: [USER], tools, tool_choice: "2fa" };
+  const { tool_calls } = await coordinator.providers.gemini!.complete(request);
+  assertEquals(tool_calls!.map(({ name }) => name), names);
+  const { body } = server.requests[0]!;
+  assertEquals(namesIn(body).declared, sent);
+  assertEquals(body.toolConfig, {
+    functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["_2fa_2"] },
+  });
+});
+
 const CHUNKS = [response([{ text: "Hel" }]), response([{ text: "lo" }], "STOP")];
 
 for (

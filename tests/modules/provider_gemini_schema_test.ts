@@ -76,3 +76,84 @@ Deno.test("withoutReferences() leaves out required names without a property", ()
     },
   );
 });
+
+Deno.test("withoutReferences() finds what references of all forms refer to", () => {
+  const place = { type: "object", properties: { x: TEXT } };
+  const schema = {
+    type: "object",
+    properties: {
+      first: { anyOf: [place, { type: "null" }] },
+      step: { $ref: "#/properties/first/anyOf/0" },
+      encoded: { $ref: "#/$defs/List%3CPlace%3E" },
+      percent: { $ref: "#/definitions/100%" },
+      any: { $ref: "#/$defs/any", description: "Anything." },
+    },
+    $defs: { "List<Place>": TEXT, any: true },
+    definitions: { "100%": TEXT },
+  };
+  assertEquals(withoutReferences(schema), {
+    type: "object",
+    properties: {
+      first: { anyOf: [place, { type: "null" }] },
+      step: place,
+      encoded: TEXT,
+      percent: TEXT,
+      any: { description: "Anything." },
+    },
+  });
+});
+
+for (const $ref of ["#node", "#/$defs/missing", "#/$defs/never", "#", "https://example.com/schema"]) {
+  Deno.test(`withoutReferences() keeps a reference to an unknown place, and all that it may refer to: ${$ref}`, () => {
+    const $defs = { node: { $anchor: "node", ...TEXT }, never: false };
+    assertEquals(
+      withoutReferences({ properties: { a: { $ref, description: "Left out." }, b: TEXT }, $defs }),
+      { properties: { a: { $ref }, b: TEXT }, $defs },
+    );
+  });
+}
+
+Deno.test("withoutReferences() keeps data, and properties that have names of keywords", () => {
+  const data = { required: ["z"], $ref: "#/$defs/a", $schema: "x" };
+  const schema = {
+    type: "object",
+    properties: { key: { const: data, default: data, enum: [data], examples: [data] } },
+  };
+  assertEquals(withoutReferences(schema), schema);
+  const named = { const: { $ref: "#/$defs/a" }, default: { $ref: "#/$defs/a" }, required: TEXT };
+  assertEquals(withoutReferences({ properties: named, required: ["default"], $defs: { a: TEXT } }), {
+    properties: { const: TEXT, default: TEXT, required: TEXT },
+    required: ["default"],
+  });
+});
+
+Deno.test("withoutReferences() requires a property in allOf where it is", () => {
+  assertEquals(
+    withoutReferences({
+      type: "object",
+      properties: { own: TEXT },
+      allOf: [{ $ref: "#/$defs/part" }, { properties: { b: TEXT } }, true],
+      required: ["own", "a", "b", "unknown"],
+      $defs: { part: { properties: { a: TEXT, c: TEXT }, required: ["c"] } },
+    }),
+    {
+      type: "object",
+      properties: { own: TEXT },
+      allOf: [
+        { properties: { a: TEXT, c: TEXT }, required: ["c", "a"] },
+        { properties: { b: TEXT }, required: ["b"] },
+        true,
+      ],
+      required: ["own"],
+    },
+  );
+});
+
+Deno.test("withoutReferences() keeps the references of a schema with a chain of thousands", () => {
+  const $defs: JsonObject = { key0: TEXT };
+  for (let count = 1; count <= 5000; count++) {
+    $defs[`key${count}`] = { items: { $ref: `#/$defs/key${count - 1}` } };
+  }
+  const schema = { type: "object", properties: { a: { $ref: "#/$defs/key5000" } }, $defs };
+  assertEquals(withoutReferences(schema), schema);
+});
