@@ -110,7 +110,7 @@ function withTruncation(
   { usage }: BackendAnswer,
 ): Degradation | undefined {
   const num_ctx = isObject(options) ? Number(options.num_ctx) : 0;
-  if (!usage || usage.input_tokens > num_ctx) return degradation;
+  if (!usage?.input_tokens || usage.input_tokens > num_ctx) return degradation;
   const chars = (messages as OllamaMessage[]).reduce((sum, { content }) => sum + content.length, 0);
   if (chars <= num_ctx * MAX_TOKEN_CHARS) return degradation;
   const degradations = new Degradations(degradation);
@@ -373,11 +373,13 @@ class AnswerCollector {
   }
 }
 
-/** Returns the tokens; the server leaves `prompt_eval_count` out when it counted nothing. */
+/** Returns the tokens; the server leaves a count out when it counted nothing, as of a cached request. */
 function usageOf({ prompt_eval_count, eval_count }: JsonObject): AnswerUsage | undefined {
-  return isCount(prompt_eval_count)
-    ? { input_tokens: prompt_eval_count, output_tokens: isCount(eval_count) ? eval_count : 0 }
-    : undefined;
+  if (!isCount(prompt_eval_count) && !isCount(eval_count)) return undefined;
+  return {
+    input_tokens: isCount(prompt_eval_count) ? prompt_eval_count : 0,
+    output_tokens: isCount(eval_count) ? eval_count : 0,
+  };
 }
 
 function isCount(value: unknown): value is number {

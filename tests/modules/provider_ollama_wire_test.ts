@@ -289,6 +289,16 @@ Deno.test("complete() notices that a server left messages out", async () => {
   assertEquals((await complete(read, false, [], long)).answer.degradation, undefined);
 });
 
+Deno.test("complete() keeps the tokens of an answer when the server counted none of the request", async () => {
+  const fields = { prompt_eval_count: undefined, eval_count: 777 };
+  const answerTo = (message: Message) =>
+    complete(() => Response.json(chunk({ content: "x" }, "stop", fields)), false, [], message);
+  const { usage } = (await answerTo(USER)).answer;
+  assertEquals([usage.input_tokens > 0, usage.output_tokens, usage.estimated], [true, 777, true]);
+  const long: Message = { role: "user", content: "word ".repeat(2000) };
+  assertEquals((await answerTo(long)).answer.degradation, undefined); // it is not known what was left out
+});
+
 const NESTED = JSON.stringify({
   error: {
     code: 400,

@@ -343,7 +343,7 @@ class BackendProvider implements Provider {
   #toResponse(answer: BackendAnswer, wire: WireRequest, model: string, request: ChatRequest): ChatResponse {
     const { content, finish_reason, metadata } = answer;
     const tool_calls = withoutCutCall(answer);
-    const output_tokens = answer.usage?.output_tokens || METER.count([{ role: "assistant", content }]);
+    const output_tokens = answeredTokens(answer);
     const usage = this.#pricedUsage({ ...answer.usage, output_tokens }, model, request);
     this.#costs.push(usage.cost_usd);
     const degradation = answer.degradation ?? wire.degradation;
@@ -358,6 +358,12 @@ class BackendProvider implements Provider {
       ...(metadata ? { metadata } : {}),
     };
   }
+}
+
+/** Returns the tokens of an answer; estimated if the server reported none of the request either. */
+function answeredTokens({ usage, content }: BackendAnswer): number {
+  if (usage && (sentTokens(usage) > 0 || usage.output_tokens > 0)) return usage.output_tokens;
+  return content.length === 0 ? 0 : METER.count([{ role: "assistant", content }]);
 }
 
 const PLAIN: Readonly<Record<string, ReadonlySet<string>>> = {
