@@ -274,7 +274,14 @@ function thinkingOf(call: CallSettings, degradations: Degradations): Thinking | 
 
 /** Returns whether a call must answer with a tool call. */
 function isForced({ tools, tool_choice: choice }: CallSettings): boolean {
-  return tools.length > 0 && typeof choice === "string" && choice !== "auto" && choice !== "none";
+  return tools.length > 0 && choice !== undefined && /^(any|tool)$/.test(String(ownChoice(choice).type));
+}
+
+/** Returns a choice in the form of the API. */
+function ownChoice(choice: string | JsonObject): JsonObject {
+  if (isObject(choice)) return choice;
+  if (choice === "none" || choice === "auto") return { type: choice };
+  return choice === "required" ? { type: "any" } : { type: "tool", name: choice };
 }
 
 /**
@@ -327,13 +334,18 @@ function toolChoiceOf(
 ): Pick<Body, "tool_choice"> {
   const { tool_choice: choice, tools, model } = call;
   if (choice === undefined || tools.length === 0) return {};
-  if (isObject(choice)) return { tool_choice: choice as unknown as Anthropic.ToolChoice };
-  if (choice === "none" || choice === "auto") return { tool_choice: { type: choice } };
+  const own = ownChoice(choice);
   // a forced call excludes thinking: the API refuses both together, also of models that always think
   const thinks = thinking ? thinking.type !== "disabled" : traitsOf(model).thinking_off !== "disabled";
-  if (thinks) {
-    degradations.add(`tool_choice ${choice}`, `${model} cannot be forced to a call while it thinks`, "auto");
-    return { tool_choice: { type: "auto" } };
+  if (thinks && isForced(call)) {
+    const requested = isObject(choice) ? JSON.stringify(choice) : choice;
+    degradations.add(
+      `tool_choice ${requested}`,
+      `${model} cannot be forced to a call while it thinks`,
+      "auto",
+    );
+    const { name: _, ...options } = own;
+    return { tool_choice: { ...options, type: "auto" } };
   }
-  return { tool_choice: choice === "required" ? { type: "any" } : { type: "tool", name: choice } };
+  return { tool_choice: own as unknown as Anthropic.ToolChoice };
 }

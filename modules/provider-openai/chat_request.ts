@@ -12,7 +12,7 @@ import type {
   UserPart,
   WireRequest,
 } from "preamp/provider";
-import { FORMS } from "./refusals.ts";
+import { effortMark, FORMS } from "./refusals.ts";
 import {
   accepts,
   cacheKeyOf,
@@ -40,7 +40,7 @@ const MAX_STOPS = 4;
 
 export function chatRequest(call: CallSettings, options: RequestOptions): WireRequest {
   const { format, instruction } = formatOf(call, options);
-  const effort = effortWithTools(call, options) ?? effortOf(call, options);
+  const effort = effortOf(withoutReasoningBesideTools(call, options), options);
   const body: Body = {
     model: call.model,
     messages: messagesOf(call, instruction, options),
@@ -56,14 +56,15 @@ export function chatRequest(call: CallSettings, options: RequestOptions): WireRe
   return { body: body as unknown as JsonObject, degradation: options.degradations.merged(), context: call };
 }
 
-/** Returns the effort of a call with tools whose server refuses them beside reasoning. */
-function effortWithTools(
-  { tools }: CallSettings,
+/** Returns a call with the effort `none` where it has tools that the server refuses beside reasoning. */
+function withoutReasoningBesideTools(
+  call: CallSettings,
   { refused, degradations }: RequestOptions,
-): string | undefined {
-  if (tools.length === 0 || !refused.has(FORMS.reasoning_with_tools)) return undefined;
+): CallSettings {
+  if (call.tools.length === 0 || !refused.has(FORMS.reasoning_with_tools)) return call;
+  if (refused.has(effortMark("none"))) return call; // the error about the tools says what to do
   degradations.add("reasoning", "Chat Completions refuses it beside tools; use api: responses", "none");
-  return "none";
+  return { ...call, reasoning_effort: "none" };
 }
 
 function messagesOf(

@@ -129,6 +129,26 @@ Deno.test("toRequest() does not force a tool together with thinking, or without 
   }
 });
 
+Deno.test("toRequest() does not force a tool together with thinking by an object of the API either", () => {
+  const of = ({ tool_choice, thinking }: JsonObject) => [tool_choice, (thinking as JsonObject)?.type];
+  for (const tool_choice of [{ type: "any" }, { type: "tool", name: "lookup" }]) {
+    const forced = { tools: [TOOL], tool_choice, model: "claude-sonnet-5" };
+    assertEquals(of(body(forced)), [tool_choice, "disabled"]);
+    const always = {
+      ...forced,
+      tool_choice: { ...tool_choice, disable_parallel_tool_use: true },
+      model: "claude-opus-5-5",
+    };
+    assertEquals(of(body(always)), [{ disable_parallel_tool_use: true, type: "auto" }, "adaptive"]);
+    assertEquals(
+      request(always).degradation?.requested,
+      `tool_choice ${JSON.stringify(always.tool_choice)}`,
+    );
+  }
+  const free = { tools: [TOOL], tool_choice: { type: "auto", disable_parallel_tool_use: true } };
+  assertEquals(of(body({ ...free, model: "claude-opus-5-5" })), [free.tool_choice, "adaptive"]);
+});
+
 Deno.test("toRequest() sends native tools as they are, and schemas that the API accepts", () => {
   const search = { type: "web_search_20260318", max_uses: 3 };
   const tools: ToolSpec[] = [

@@ -83,6 +83,7 @@ class CallLimiter {
       if (this.#waiting.includes(waiting)) this.#waiting = this.#waiting.filter((item) => item !== waiting);
       else this.#active--; // it was started meanwhile
       this.#startNext();
+      resolve(); // `untilAborted` then stops listening to the signal
       throw error;
     }
   }

@@ -1,6 +1,6 @@
 /** Requests that servers refuse, in the words of the servers: each is sent again in a form that they take. */
 import type { ChatRequest, JsonObject, Message, ResponseFormat } from "preamp";
-import { assertEquals } from "../../assert.ts";
+import { assertEquals, assertStringIncludes } from "../../assert.ts";
 import { mounted } from "./kit.ts";
 import { chatChunks, chunk, completion, outputMessage, response } from "./wire.ts";
 
@@ -204,8 +204,29 @@ Deno.test("a model that takes no functions beside reasoning gets them without it
     await local.ask("Hi", request);
     const efforts = local.requests.map(({ body }) => body.reasoning_effort);
     assertEquals(efforts, [reasoning_effort, "none", reasoning_effort]);
+    const both = await local.ask("Hi", { ...request, tools: TOOLS, thinking_budget: 2000 });
+    assertEquals(both.degradation?.requested, "reasoning; thinking_budget 2000");
   }
 });
+
+for (const reasoning_effort of ["none", "high", undefined]) {
+  Deno.test(`a model that cannot be asked for functions without reasoning refuses them: ${reasoning_effort}`, async () => {
+    await using local = await mounted(({ body }) => {
+      const none =
+        "Unsupported value: 'none' is not supported with the 'm' model. Supported values are: 'low' and 'high'.";
+      const functions = "Function tools with reasoning_effort are not supported for m in " +
+        "/v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.";
+      const message = body.reasoning_effort === "none" ? none : functions;
+      const error = { message, type: "invalid_request_error", param: "reasoning_effort", code: null };
+      return Response.json({ error }, { status: 400 });
+    }, { model: "m" });
+    const request = { ...(reasoning_effort === undefined ? {} : { reasoning_effort }), tools: TOOLS };
+    for (const _ of [1, 2]) {
+      const error = await local.ask("Hi", request).catch((error) => error);
+      assertStringIncludes(error.message, "use /v1/responses");
+    }
+  });
+}
 
 Deno.test("an effort that a model does not have becomes the nearest one, and others stay", async () => {
   const efforts = ({ body }: { body: JsonObject }) => (body.reasoning as { effort?: string }).effort;
