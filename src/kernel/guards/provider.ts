@@ -4,7 +4,6 @@
  */
 import { untilAborted } from "../../sdk/abortable.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { Argument } from "../../sdk/frozen_data.ts";
 import { statusOf, toLLMError, usageOfFailure } from "../../sdk/llm_errors.ts";
 import { providerFailure } from "../../sdk/loop/provider_errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
@@ -25,63 +24,12 @@ import type {
 import type { Reservation } from "../run_limits.ts";
 import { cancelledError, type SessionContext } from "../session/session_context.ts";
 import type { Turn } from "../session/turn_state.ts";
+import { CallKey } from "./call_key.ts";
 import { type Answer, readAnswer } from "./provider_answer.ts";
 import { limitOf } from "./tool.ts";
 
 /** Output tokens reserved when neither the request nor the provider states a maximum. */
 const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
-
-/**
- * The key of a call. Only the called provider receives it, and may pass it on until the call ends; the calls
- * of all others are counted. It is a plain object: with a reachable class, a module could create keys.
- */
-class CallKey extends Argument {
-  #open = true;
-  /** Whether another provider answers the call: one at a time, until one has a usage. */
-  #is_taken = false;
-  /** Usage of another provider that answered the call, or a part of it. */
-  #usage: Usage | null = null;
-  /** Deltas that the caller received. */
-  #text = "";
-
-  static create(): CallKey {
-    return new CallKey({});
-  }
-
-  /** Whether a value is the key of a call that has not ended. */
-  static isOpen(value: unknown): value is CallKey {
-    return isObject(value) && #open in value && value.#open;
-  }
-
-  /** Takes the key of an open call for another provider. Returns null when the call has another one. */
-  static take(value: unknown): CallKey | null {
-    if (!CallKey.isOpen(value) || value.#is_taken) return null;
-    value.#is_taken = true;
-    return value;
-  }
-
-  /** Ends what {@link take} began. Without a usage, the call may be passed on once more. */
-  static giveBack(key: CallKey, usage: Usage | null): void {
-    key.#usage = usage;
-    key.#is_taken = usage !== null;
-  }
-
-  static addText(key: CallKey, text: string): void {
-    key.#text += text;
-  }
-
-  static textOf(key: CallKey): string {
-    return key.#text;
-  }
-
-  static usageOf(key: CallKey): Usage | null {
-    return key.#usage;
-  }
-
-  static close(key: CallKey): void {
-    key.#open = false;
-  }
-}
 
 /**
  * The provider that modules receive. A class, because an object literal with two spellings of each method
@@ -263,7 +211,7 @@ export class ProviderGuard {
     const text = CallKey.textOf(call);
     if (stated !== null || (text === "" && signal?.aborted !== true)) return stated;
     const input_tokens = METER.count(request.messages) + toolTokens(request.tools);
-    return Usage({ input_tokens, output_tokens: estimateTokens(text) });
+    return Usage({ input_tokens, output_tokens: estimateTokens(text), estimated: true });
   }
 
   /** Logs a failure that is not one of the turn; the loop reports its own. */
