@@ -261,7 +261,7 @@ export async function openMaintenance(name: StoreName): Promise<Maintenance> {
     const { openKvMaintenance } = await import("./kv/maintenance.ts");
     return await openKvMaintenance(name.path);
   }
-  const { openSqliteMaintenance } = await import("./sqlite/sqlite_store.ts");
+  const { openSqliteMaintenance } = await import("./sqlite/maintenance.ts");
   return await openSqliteMaintenance(name.path);
 }
 

@@ -29,7 +29,7 @@ import {
   tryCommit,
 } from "./database.ts";
 import { commit, isExpired } from "./commit.ts";
-import { purge } from "./maintenance.ts";
+import { purge } from "./purge.ts";
 
 /** Options of {@link openKvStore}. */
 export interface KvStoreOptions {

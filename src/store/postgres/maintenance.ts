@@ -1,34 +1,7 @@
-/** Maintenance of a Postgres store, and the purge that each store does. Works beside running servers. */
+/** Maintenance of a Postgres store, beside running servers. */
 import type { Maintenance } from "../store.ts";
-import { NOW } from "./changes.ts";
-import { createClient, migrate, type Queryable, SCHEMA_VERSION } from "./database.ts";
-
-const MAX_RECORDS = 1_000;
-/** Few, because each has many entries. */
-const MAX_LOGS = 10;
-
-const RECORDS = `DELETE FROM preamp.records WHERE id IN (
-    SELECT id FROM preamp.records WHERE expires_ms <= ${NOW} LIMIT $2
-  ) RETURNING id`;
-
-const LOGS = `WITH expired AS (
-    DELETE FROM preamp.logs WHERE name IN (
-      SELECT name FROM preamp.logs WHERE expires_ms <= ${NOW} LIMIT $2
-    ) RETURNING name
-  ), deleted AS (DELETE FROM preamp.entries WHERE log IN (SELECT name FROM expired))
-  SELECT name FROM expired`;
-
-/**
- * Deletes at most a thousand records and ten logs that have expired; resolves to whether more may be left. A
- * large transaction would delay others.
- *
- * @param now Milliseconds since the epoch; null: the time of the database.
- */
-export async function purgePart(database: Queryable, now: number | null): Promise<boolean> {
-  const records = await database.query(RECORDS, [now, MAX_RECORDS]);
-  const logs = await database.query(LOGS, [now, MAX_LOGS]);
-  return records.rows.length === MAX_RECORDS || logs.rows.length === MAX_LOGS;
-}
+import { createClient, migrate, SCHEMA_VERSION } from "./database.ts";
+import { purgePart } from "./purge.ts";
 
 /** The tables, whose sizes and dead rows maintenance looks at. */
 const TABLES = ["records", "logs", "entries"] as const;

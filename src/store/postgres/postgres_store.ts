@@ -27,7 +27,7 @@ import {
   type Row,
   type Value,
 } from "./database.ts";
-import { purgePart } from "./maintenance.ts";
+import { purgePart } from "./purge.ts";
 
 /** Options of {@link openPostgresStore}. */
 export interface PostgresStoreOptions {

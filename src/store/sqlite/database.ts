@@ -40,8 +40,6 @@ const BUSY_TIMEOUT_MS = 5_000;
  * for the disk.
  */
 const CHECKPOINT_PAGES = 8_000;
-/** Maximum rows that one call of {@link SqliteDatabase.purge} deletes, so that it does not delay commits. */
-const PURGE_ROWS = 1_000;
 /** Condition of rows that have not expired at the time of its parameter. */
 const UNEXPIRED = "coalesce(expires_ms > ?, true)";
 
@@ -89,7 +87,7 @@ export class SqliteDatabase {
     const runAll = () => operations.map((operation) => this.#runOne(operation));
     if (!operations.some(({ method }) => WRITES.has(method))) return runAll();
     this.#syncIf(operations.some(({ method }) => method === "commit"));
-    return this.#transaction(runAll);
+    return this.transaction(runAll);
   }
 
   #runOne({ method, args }: Operation): Outcome {
@@ -102,7 +100,7 @@ export class SqliteDatabase {
   }
 
   /** Not with `exec`: the errors of statements have the code of SQLite, such as that of a full disk. */
-  #transaction<T>(body: () => T): T {
+  transaction<T>(body: () => T): T {
     this.#statement("BEGIN IMMEDIATE").run();
     try {
       const result = body();
@@ -151,7 +149,7 @@ export class SqliteDatabase {
   #apply(change: EncodedChange): void {
     if ("append" in change) this.#append(change.append, change.after, change.entries);
     else if ("put" in change) this.#put(change.put);
-    else if ("delete" in change) this.#delete(change.delete.kind, change.delete.key);
+    else if ("delete" in change) this.deleteRecord(change.delete.kind, change.delete.key);
     else if ("deleteLog" in change) {
       this.query("DELETE FROM entries WHERE log = ?", change.deleteLog);
       this.query("DELETE FROM logs WHERE name = ?", change.deleteLog);
@@ -176,7 +174,7 @@ export class SqliteDatabase {
       key,
     );
     if (typeof before?.expires_ms === "number" && before.expires_ms <= this.#now_ms) {
-      this.#delete(kind, key); // an expired record counts as deleted
+      this.deleteRecord(kind, key); // an expired record counts as deleted
       before = undefined;
     }
     const created = created_ms ?? Number(before?.created_ms ?? this.#now_ms);
@@ -201,7 +199,8 @@ export class SqliteDatabase {
     }
   }
 
-  #delete(kind: string, key: string): void {
+  /** Deletes a record with its index. */
+  deleteRecord(kind: string, key: string): void {
     const row = this.#first("DELETE FROM records WHERE kind = ? AND key = ? RETURNING id", kind, key);
     if (row) this.query("DELETE FROM record_index WHERE id = ?", row.id as number);
   }
@@ -300,26 +299,6 @@ export class SqliteDatabase {
   /** Reads the file. @throws {Error} when it cannot be read. */
   ready(): void {
     this.query("SELECT token FROM last_token");
-  }
-
-  /** Deletes expired logs and records, at most a thousand rows; returns whether more may be left. */
-  purge(now_ms: number): boolean {
-    return this.#transaction(() => {
-      const sql = "SELECT kind, key FROM records WHERE expires_ms <= ? LIMIT ?";
-      const records = this.query(sql, now_ms, PURGE_ROWS);
-      for (const { kind, key } of records) this.#delete(kind as string, key as string);
-      let rows = records.length;
-      const logs = this.query("SELECT name FROM logs WHERE expires_ms <= ? LIMIT ?", now_ms, PURGE_ROWS);
-      for (const { name } of logs) {
-        if (rows >= PURGE_ROWS) break;
-        const { changes } = this.#statement(
-          "DELETE FROM entries WHERE (log, seq) IN (SELECT log, seq FROM entries WHERE log = ? LIMIT ?)",
-        ).run(name as string, PURGE_ROWS);
-        rows += Number(changes);
-        if (Number(changes) < PURGE_ROWS) this.query("DELETE FROM logs WHERE name = ?", name as string);
-      }
-      return rows >= PURGE_ROWS;
-    });
   }
 
   /** A number that changes when another connection has changed the file. */

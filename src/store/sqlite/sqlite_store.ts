@@ -12,7 +12,6 @@ import {
   type Fence,
   type ListOptions,
   type LogEntry,
-  type Maintenance,
   type Page,
   type Store,
   type VersionedRecord,
@@ -244,60 +243,9 @@ const NAME = Deno.build.os === "windows" ? /[^\\/]*$/ : /[^/]*$/;
  * Creates the file and its folder if they do not exist. Only this user can read them; SQLite gives the files
  * beside it the same mode.
  */
-async function createPrivateFile(path: string): Promise<void> {
+export async function createPrivateFile(path: string): Promise<void> {
   const folder = path.replace(NAME, "");
   if (folder !== "") await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
   const file = await Deno.open(path, { create: true, write: true, mode: 0o600 });
   file.close();
-}
-
-/** Pages of 4 KB that one transaction returns to the disk: servers wait for its end, up to 5 s. */
-const VACUUM_PAGES = 1_000;
-/** Milliseconds between two transactions of a vacuum, in which those of servers begin. */
-const VACUUM_PAUSE_MS = 20;
-
-/** Opens a file for maintenance, beside running servers. @throws {Error} as the store does. */
-export async function openSqliteMaintenance(path: string): Promise<Maintenance> {
-  const [{ SqliteDatabase }, { SCHEMA_VERSION }] = await Promise.all([
-    import("./database.ts"),
-    import("./schema.ts"),
-  ]);
-  await createPrivateFile(path);
-  const database = new SqliteDatabase(path);
-  const numberOf = (sql: string) => Number(Object.values(database.query(sql)[0] ?? {})[0]);
-  return {
-    opened_version: database.opened_version,
-    state() {
-      const problems = database.query("PRAGMA integrity_check(20)")
-        .flatMap((row) => String(row.integrity_check).split("\n"))
-        .filter((line) => line !== "ok" && !line.startsWith("***")); // a headline
-      const countOf = (table: string) => {
-        try {
-          return numberOf(`SELECT count(*) FROM ${table}`);
-        } catch (error) {
-          problems.push(`${table} cannot be counted: ${errorMessage(error)}`);
-          return 0;
-        }
-      };
-      return Promise.resolve({
-        problems,
-        version: SCHEMA_VERSION,
-        records: countOf("records"),
-        logs: countOf("logs"),
-        entries: countOf("entries"),
-        bytes: numberOf("PRAGMA page_count") * numberOf("PRAGMA page_size"),
-      });
-    },
-    async vacuum(now_ms) {
-      const pause = () => new Promise((resolve) => setTimeout(resolve, VACUUM_PAUSE_MS));
-      while (database.purge(now_ms)) await pause();
-      // not VACUUM: it would attach a second file, which Deno does not allow
-      for (let free = numberOf("PRAGMA freelist_count"); free > 0; free -= VACUUM_PAGES) {
-        database.query(`PRAGMA incremental_vacuum(${VACUUM_PAGES})`);
-        await pause();
-      }
-      database.query("PRAGMA wal_checkpoint(TRUNCATE)");
-    },
-    close: () => Promise.resolve(database.close()),
-  };
 }

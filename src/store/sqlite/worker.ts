@@ -5,6 +5,7 @@
  */
 import { errorMessage } from "../../sdk/errors.ts";
 import { type Operation, type Outcome, SqliteDatabase } from "./database.ts";
+import { purgePart } from "./purge.ts";
 
 /** Message to the worker. */
 export type ToWorker = Readonly<
@@ -91,7 +92,7 @@ function watch(on: boolean): void {
 function purge(): void {
   let more = false;
   try {
-    more = database?.purge(last_ms) ?? false;
+    more = database ? purgePart(database, last_ms) : false;
   } catch {
     // nothing depends on it: expired rows count as deleted
   }

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { openPostgresStore } from "../../../src/store/postgres/postgres_store.ts";
-import { purgePart } from "../../../src/store/postgres/maintenance.ts";
+import { purgePart } from "../../../src/store/postgres/purge.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { testLeaseClocks } from "../../contracts/leases.ts";
 import { testStore } from "../../contracts/store.ts";

@@ -1,6 +1,8 @@
 import { DatabaseSync } from "node:sqlite";
 import { SqliteDatabase } from "../../../src/store/sqlite/database.ts";
-import { openSqliteMaintenance, openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
+import { openSqliteMaintenance } from "../../../src/store/sqlite/maintenance.ts";
+import { purgePart } from "../../../src/store/sqlite/purge.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { testFileStore, using, withFile } from "../../contracts/file_store.ts";
 import { inFolder } from "../../support/folder.ts";
@@ -162,7 +164,7 @@ Deno.test("purge() deletes expired records and logs, in parts, and nothing else"
       ], undefined],
     }], 0);
     let parts = 1;
-    while (database.purge(20)) parts++;
+    while (purgePart(database, 20)) parts++;
     assertEquals(parts, 3);
     database.close();
     const maintenance = await openSqliteMaintenance(path);
