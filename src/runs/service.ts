@@ -347,7 +347,7 @@ export class RunService implements Runs {
 
   /** Resolves to true when the runs that are active now have ended, to false after `timeout_ms`. */
   idle(timeout_ms: number): Promise<boolean> {
-    return this.#scheduler.idle(timeout_ms);
+    return this.#scheduler.shutdown.idle(timeout_ms);
   }
 
   /**
@@ -361,17 +361,17 @@ export class RunService implements Runs {
 
   /** Stops accepting runs, lets running ones end for `grace_ms`, then cancels them. */
   drain(grace_ms: number): Promise<void> {
-    return this.#scheduler.drain(grace_ms);
+    return this.#scheduler.shutdown.drain(grace_ms);
   }
 
   /** Whether new runs are refused. */
   get draining(): boolean {
-    return this.#scheduler.draining;
+    return this.#scheduler.shutdown.has_begun;
   }
 
   /** Cancels the runs that it started at once; leaves those of crashed processes to others. */
   async close(): Promise<void> {
-    await this.#scheduler.close();
+    await this.#scheduler.shutdown.close();
     this.#remote.stop();
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Schedules runs: one active run per session, a global and a per-caller limit, deduplication by idempotency
- * key, a FIFO queue per busy session, and what happens when the process stops. `run/run.ts` executes a run.
+ * key, and a FIFO queue per busy session. `run/run.ts` executes a run.
  */
 import { printableId } from "../../sdk/ids.ts";
 import { PreampError } from "../../sdk/errors.ts";
@@ -10,6 +10,7 @@ import { RunStarter } from "./run_starter.ts";
 import { busyError } from "./busy_session.ts";
 import { type RunsAnywhere, SchedulerContext } from "./scheduler_context.ts";
 import { SessionQueue } from "./session_queue.ts";
+import { Shutdown } from "./shutdown.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Recovery } from "./orphaned_runs.ts";
 import { ActiveRun } from "../run/run.ts";
@@ -23,15 +24,13 @@ import {
 import type { Awaitable, Change, Fence } from "../../store/store.ts";
 import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../types.ts";
 
-/** Milliseconds that `close` waits for the ends of cancelled runs. */
-const CLOSE_MS = 1_000;
-
 /** Starts the runs of this process and tracks them until they end. */
 export class RunScheduler implements RunOwner {
   readonly #deps: RunsDeps;
   readonly #sessions: SessionStore;
   /** Continues the runs of crashed processes. */
   readonly recovery: Recovery;
+  readonly shutdown: Shutdown;
   readonly #idempotency: Idempotency;
   readonly #context: SchedulerContext;
   readonly #queue: SessionQueue;
@@ -49,6 +48,7 @@ export class RunScheduler implements RunOwner {
     const slots = context.is_shared ? new CallerSlots(context.held) : null;
     this.#admission = new Admission((caller) => deps.limitsOf(caller), slots, deps.clock);
     this.recovery = new Recovery(context, this.#queue, (options) => this.#newAdmittedRun(options));
+    this.shutdown = new Shutdown(context, this.#queue, this.recovery, this.#admission);
   }
 
   /** Returns a run of this process that has not ended. */
@@ -227,75 +227,5 @@ export class RunScheduler implements RunOwner {
   /** Starts waiting runs whose session another process has released. */
   checkQueues(): void {
     void this.#queue.checkAll();
-  }
-
-  /**
-   * Stops accepting runs and lets running ones end for 60 % of `grace_ms`. Then leaves the others to the
-   * processes that share the store, or to the next start; cancels them if the store ends with this process.
-   */
-  async drain(grace_ms: number): Promise<void> {
-    await this.#stopStarting();
-    if (!this.#context.is_shared) return await this.#cancelAll(grace_ms);
-    if (await this.idle(grace_ms * 0.6)) return;
-    this.#context.stopping.abort();
-    await this.#handOver(this.#context.leases.runs);
-    await this.idle(grace_ms * 0.4);
-    await this.#admission.close();
-  }
-
-  async #stopStarting(): Promise<void> {
-    this.#context.is_draining = true;
-    this.recovery.stop();
-    await this.#queue.stop();
-  }
-
-  /** Stops executing runs and leaves them to other processes, or to the next start. */
-  async #handOver(runs: readonly ActiveRun[]): Promise<void> {
-    await Promise.all(runs.map((run) => {
-      this.#context.runs.delete(run.id); // its commands are for the process that continues it
-      return run.suspend();
-    }));
-  }
-
-  async #cancelAll(grace_ms: number): Promise<void> {
-    for (const run of this.#context.leases.runs) await run.cancel("graceful", "the server is stopping");
-    if (await this.idle(grace_ms * 0.6)) return;
-    for (const run of this.#context.leases.runs) await run.cancel("immediate", "the server is stopping");
-    this.#context.stopping.abort();
-    await this.idle(grace_ms * 0.4);
-  }
-
-  /** Resolves to true when the runs that are active now have ended, to false after `timeout_ms`. */
-  async idle(timeout_ms: number): Promise<boolean> {
-    const timer = new AbortController();
-    const idle = Promise.all([
-      ...this.#context.runs.items.map((run) => run.closed),
-      ...this.#context.leases.runs.map(({ session_id }) => this.#context.leases.whenReleased(session_id)),
-    ]).then(() => true);
-    const timeout = this.#deps.clock.after(timeout_ms, timer.signal).then(() => false, () => true);
-    try {
-      return await Promise.race([idle, timeout]);
-    } finally {
-      timer.abort();
-    }
-  }
-
-  get draining(): boolean {
-    return this.#context.is_draining;
-  }
-
-  /**
-   * Unless it was drained before: cancels the runs that it started, leaves those that it continued to other
-   * processes, and waits a second until this is stored.
-   */
-  async close(): Promise<void> {
-    if (!this.#context.is_draining) {
-      await this.#stopStarting();
-      await this.#handOver(this.#context.leases.runs.filter(({ options }) => options.orphan));
-      await this.#cancelAll(0);
-      await this.idle(CLOSE_MS);
-      await this.#admission.close();
-    }
-    this.#context.held.close();
   }
 }

@@ -1,4 +1,4 @@
-/** Deletes what has expired, and the parts of what was deleted: in the store every minute, and in a vacuum. */
+/** Deletes what has expired, and the parts of what was deleted: each minute, and in a vacuum. */
 import { commit, isExpired } from "./commit.ts";
 import {
   deleteAll,

@@ -1,0 +1,97 @@
+/**
+ * What happens to the runs of this process when it stops: they end, are cancelled, or are left to other
+ * processes.
+ */
+import type { ActiveRun } from "../run/run.ts";
+import type { Admission } from "./admission.ts";
+import type { Recovery } from "./orphaned_runs.ts";
+import type { SchedulerContext } from "./scheduler_context.ts";
+import type { SessionQueue } from "./session_queue.ts";
+
+/** Milliseconds that `close` waits for the ends of cancelled runs. */
+const CLOSE_MS = 1_000;
+
+export class Shutdown {
+  readonly #context: SchedulerContext;
+  readonly #queue: SessionQueue;
+  readonly #recovery: Recovery;
+  readonly #admission: Admission;
+
+  constructor(context: SchedulerContext, queue: SessionQueue, recovery: Recovery, admission: Admission) {
+    this.#context = context;
+    this.#queue = queue;
+    this.#recovery = recovery;
+    this.#admission = admission;
+  }
+
+  /** Whether no run may start any more. */
+  get has_begun(): boolean {
+    return this.#context.is_draining;
+  }
+
+  /**
+   * Stops accepting runs and lets running ones end for 60 % of `grace_ms`. Then leaves the others to the
+   * processes that share the store, or to the next start; cancels them if the store ends with this process.
+   */
+  async drain(grace_ms: number): Promise<void> {
+    await this.#stopStarting();
+    if (!this.#context.is_shared) return await this.#cancelAll(grace_ms);
+    if (await this.idle(grace_ms * 0.6)) return;
+    this.#context.stopping.abort();
+    await this.#handOver(this.#context.leases.runs);
+    await this.idle(grace_ms * 0.4);
+    await this.#admission.close();
+  }
+
+  async #stopStarting(): Promise<void> {
+    this.#context.is_draining = true;
+    this.#recovery.stop();
+    await this.#queue.stop();
+  }
+
+  /** Stops executing runs and leaves them to other processes, or to the next start. */
+  async #handOver(runs: readonly ActiveRun[]): Promise<void> {
+    await Promise.all(runs.map((run) => {
+      this.#context.runs.delete(run.id); // its commands are for the process that continues it
+      return run.suspend();
+    }));
+  }
+
+  async #cancelAll(grace_ms: number): Promise<void> {
+    for (const run of this.#context.leases.runs) await run.cancel("graceful", "the server is stopping");
+    if (await this.idle(grace_ms * 0.6)) return;
+    for (const run of this.#context.leases.runs) await run.cancel("immediate", "the server is stopping");
+    this.#context.stopping.abort();
+    await this.idle(grace_ms * 0.4);
+  }
+
+  /** Resolves to true when the runs that are active now have ended, to false after `timeout_ms`. */
+  async idle(timeout_ms: number): Promise<boolean> {
+    const timer = new AbortController();
+    const idle = Promise.all([
+      ...this.#context.runs.items.map((run) => run.closed),
+      ...this.#context.leases.runs.map(({ session_id }) => this.#context.leases.whenReleased(session_id)),
+    ]).then(() => true);
+    const timeout = this.#context.deps.clock.after(timeout_ms, timer.signal).then(() => false, () => true);
+    try {
+      return await Promise.race([idle, timeout]);
+    } finally {
+      timer.abort();
+    }
+  }
+
+  /**
+   * Unless it was drained before: cancels the runs that it started, leaves those that it continued to other
+   * processes, and waits a second until this is stored.
+   */
+  async close(): Promise<void> {
+    if (!this.#context.is_draining) {
+      await this.#stopStarting();
+      await this.#handOver(this.#context.leases.runs.filter(({ options }) => options.orphan));
+      await this.#cancelAll(0);
+      await this.idle(CLOSE_MS);
+      await this.#admission.close();
+    }
+    this.#context.held.close();
+  }
+}
