@@ -29,7 +29,7 @@ export function withoutReferences(schema: JsonObject): JsonObject {
   };
   const { $schema: _, $defs, definitions, ...own } = schema;
   const inlined = inline(own, []);
-  if (objects > MAX_OBJECTS) return withBareReferences(schema);
+  if (objects > MAX_OBJECTS) return mapSchemas(schema, withBareReferences);
   if (!hasReferences) return inlined;
   const targets = { ...($defs === undefined ? {} : { $defs }), ...(definitions ? { definitions } : {}) };
   return { ...inlined, ...withBareReferences(targets) };
