@@ -14,7 +14,8 @@ import { serializeOutput, toolFailure, ToolResult, toToolResult } from "../../sd
 import type { JsonObject, JsonSchema, RiskLevel, Tool, ToolCallContext } from "../../sdk/types.ts";
 import type { Host } from "../host.ts";
 import type { KernelLimits, SessionContext } from "../session/session_context.ts";
-import type { CallRecord, RecoveredCall, Turn } from "../session/turn_state.ts";
+import { recoveredResult } from "../session/interrupted_turn.ts";
+import type { CallRecord, Turn } from "../session/turn_state.ts";
 import type { StepAbort } from "../timeouts.ts";
 
 /** Options of {@link ToolGuard}. */
@@ -318,25 +319,4 @@ export class CallDeadline {
     this.#stop_timer = null;
     this.#left_ms = Math.max(0, this.#left_ms - (this.#session.host.clock.monotonic() - this.#started_at));
   }
-}
-
-/**
- * Returns the result of a call that ran before the interruption, or undefined when the call must run. Throws
- * the error of the call; `interrupted` when the call may have run and is not idempotent, or when its
- * arguments were redacted.
- */
-function recoveredResult(
-  known: RecoveredCall | undefined,
-  name: string,
-  idempotent: boolean,
-): ToolResult | undefined {
-  if (known === undefined || (known === "lost" && idempotent)) return undefined;
-  if (typeof known === "object") {
-    if ("error" in known) throw known.error;
-    return known.result;
-  }
-  const fact = known === "lost"
-    ? "the process ended while it ran, and its effect is not known"
-    : "its stored arguments were redacted";
-  throw new PreampError("interrupted", `Cannot run tool "${name}" again after an interruption: ${fact}`);
 }

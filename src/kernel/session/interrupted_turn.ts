@@ -3,10 +3,11 @@
  * how the turn had ended, and what happens to each tool call whose process ended. See
  * src/docs/architecture.md#the-log-is-the-state.
  */
+import { PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { toChatResponse } from "../../sdk/messages.ts";
 import { toToolResult } from "../../sdk/tools.ts";
-import type { Prompt } from "../../sdk/types.ts";
+import type { Prompt, ToolResult } from "../../sdk/types.ts";
 import type { DraftEntry } from "../host.ts";
 import { type RecoveredCall, Turn } from "./turn_state.ts";
 
@@ -167,4 +168,25 @@ export function errorFromLog(data: unknown): Error {
   if (/^(tool_|interrupted$)/.test(String(type))) return Object.assign(failure, { code: type });
   failure.name = String(type);
   return failure;
+}
+
+/**
+ * Returns the result of a call that ran before the interruption, or undefined when the call must run. Throws
+ * the error of the call; `interrupted` when the call may have run and is not idempotent, or when its
+ * arguments were redacted.
+ */
+export function recoveredResult(
+  known: RecoveredCall | undefined,
+  name: string,
+  idempotent: boolean,
+): ToolResult | undefined {
+  if (known === undefined || (known === "lost" && idempotent)) return undefined;
+  if (typeof known === "object") {
+    if ("error" in known) throw known.error;
+    return known.result;
+  }
+  const fact = known === "lost"
+    ? "the process ended while it ran, and its effect is not known"
+    : "its stored arguments were redacted";
+  throw new PreampError("interrupted", `Cannot run tool "${name}" again after an interruption: ${fact}`);
 }
