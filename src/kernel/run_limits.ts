@@ -28,8 +28,9 @@ export interface Reservation {
   /**
    * Counts the usage of the answer; null: the call failed. Throws when an answer without a price must end the
    * run.
+   * @param is_answered Whether the call counts for `max_iterations`. Default: an answer does.
    */
-  settle(usage: Usage | null): void;
+  settle(usage: Usage | null, is_answered?: boolean): void;
 }
 
 /** Amounts that a run had used before it was interrupted. */
@@ -110,22 +111,22 @@ export class RunLimitGuard {
     let open = true;
     return {
       max_output_tokens: output,
-      settle: (usage) => {
+      settle: (usage, is_answered = usage !== null) => {
         if (!open) return;
         open = false;
         this.#reserved_tokens -= reserved;
         this.#pending--;
+        if (is_answered) this.#answered++;
         try {
           if (usage) this.#settle(usage);
         } finally {
-          outer?.settle(usage);
+          outer?.settle(usage, is_answered);
         }
       },
     };
   }
 
   #settle(usage: Usage): void {
-    this.#answered++;
     this.#add(usage);
     if (usage.cost_usd === null && this.#options.cost_limit_is_set) {
       throw reached(
@@ -136,7 +137,7 @@ export class RunLimitGuard {
     }
   }
 
-  /** Counts the part of an answer that the log records: that of a call which failed for good. */
+  /** Counts the usage that an event states: of the part of an answer, or of a loop's own answer. */
   countPart(usage: Usage): void {
     this.#options.parent?.countPart(usage);
     this.#add(usage);

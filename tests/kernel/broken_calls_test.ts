@@ -2,7 +2,7 @@
 import { LLMError, type Orchestrator, type Provider, type RunLimits, type Usage } from "preamp";
 import { MockProvider } from "preamp/testing";
 import { assertEquals, assertRejects } from "../assert.ts";
-import { calls, kit, nextTurn, tool, until } from "../support/sessions.ts";
+import { calls, kit, nextTurn, type TestModule, tool, until } from "../support/sessions.ts";
 
 const PART = { input_tokens: 15_000, output_tokens: 0, total_tokens: 15_000, cost_usd: "0.01" };
 const broken = () => ({ error: new LLMError("ProviderUnavailableError", "It broke", { usage: PART }) });
@@ -156,4 +156,57 @@ Deno.test("a stream that a cancellation or the end of the time breaks off does n
     assertEquals((await running).stop_reason, stop_reason);
     assertEquals([data("llm:stream_aborted").length, data("provider:error")], [1, []]);
   }
+});
+
+/** Mounts a loop. */
+function loopOf(execute: Orchestrator["execute"]): TestModule {
+  return async (coordinator) => await coordinator.mount("orchestrator", { execute });
+}
+
+const ASKED = { messages: [{ role: "user" as const, content: "tell me" }] };
+
+Deno.test("a call that the end of the loop breaks off does not count: of the loop, or of a tool", async () => {
+  const left = (provider: Provider) => void provider.complete(ASKED, { onDelta() {} }).catch(() => {});
+  for (const caller of ["loop", "tool"]) {
+    const { run, data, run_limits } = kit({
+      providers: [endless("word ".repeat(2_000))],
+      tools: [(coordinator) =>
+        coordinator.mount(
+          "tools",
+          tool("t", () => Promise.resolve(left(coordinator.providers.mock!)).then(() => "ok")),
+        )],
+      orchestrator: loopOf(async (_prompt, _context, { mock }, tools) => {
+        if (caller === "loop") left(mock!);
+        else await tools.t!.execute({});
+        await nextTurn();
+        return "early";
+      }),
+    });
+    assertEquals((await run()).status, "completed");
+    await nextTurn();
+    assertEquals([data("provider:error"), run_limits.tokens_left], [[], 1_000_000]);
+  }
+});
+
+Deno.test("a call that its caller aborts counts for max_iterations", async () => {
+  let count = 0;
+  const { run } = kit({
+    limits: { max_iterations: 3 },
+    providers: [endless("a part")],
+    orchestrator: loopOf(async (_prompt, _context, { mock }) => {
+      for (; count < 9; count++) await abortCall(mock!);
+      return "done";
+    }),
+  });
+  assertEquals([(await run()).stop_reason, count], ["limit:max_iterations", 9]);
+});
+
+Deno.test("a loop that ends with the error of a signal that was aborted before its call is cancelled", async () => {
+  const { run } = kit({
+    orchestrator: loopOf(async (_prompt, _context, { mock }) => {
+      await mock!.complete(ASKED, { signal: AbortSignal.abort() });
+      return "done";
+    }),
+  });
+  assertEquals((await run()).status, "cancelled");
 });

@@ -1,6 +1,7 @@
 /** A provider that answers with another provider of the session: both are one call. */
+import { LLMError } from "../../src/sdk/llm_errors.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
-import type { ChatRequest, CompleteOptions, Coordinator, Provider } from "../../src/sdk/types.ts";
+import type { ChatRequest, CompleteOptions, Coordinator, Provider, Usage } from "../../src/sdk/types.ts";
 import { assertEquals } from "../assert.ts";
 import { kit, type TestModule } from "../support/sessions.ts";
 
@@ -60,4 +61,68 @@ Deno.test("without the call's key, and after its end, calls of other providers c
   });
   await after.run();
   assertEquals(after.data("provider:response").length, 2);
+});
+
+/** Mounts `first`, whose answer breaks off, `second`, and `front`, which falls back to it, or fails. */
+function fallbackOf(second: MockProvider | null): TestModule[] {
+  const first = new MockProvider({ name: "first" });
+  first.complete = (_request, options) => {
+    options?.onDelta?.({ block_index: 0, block_type: "text", delta: "word ".repeat(20) });
+    return Promise.reject(new LLMError("StreamError", "It broke"));
+  };
+  return [
+    (coordinator) => coordinator.mount("providers", first),
+    ...(second ? [(coordinator: Coordinator) => coordinator.mount("providers", second)] : []),
+    (coordinator: Coordinator) => {
+      const front = new MockProvider({ name: "front", priority: 1 });
+      front.complete = (request, options = {}) =>
+        coordinator.providers.first!.complete(request, options).catch((error) => {
+          if (second === null) throw error;
+          return coordinator.providers.second!.complete(request, options);
+        });
+      return coordinator.mount("providers", front);
+    },
+  ];
+}
+
+Deno.test("after a provider that broke off, the one that answers instead is still one call with the outer one", async () => {
+  const second = new MockProvider({ name: "second", responses: [{ text: "two", usage: USAGE }] });
+  const { run, data, run_limits } = kit({ providers: fallbackOf(second), limits: { max_iterations: 1 } });
+  const { status, output_text } = await run();
+  assertEquals([status, output_text], ["completed", "two"]);
+  assertEquals(data("provider:response").map(({ provider, inner, usage }) => [provider, inner, usage]), [
+    ["front", undefined, { ...USAGE, total_tokens: 110 }],
+  ]);
+  const [part, ...more] = data("provider:error");
+  assertEquals([part?.provider, part?.inner, more], ["first", true, []]);
+  const { total_tokens, estimated } = part!.usage as Usage;
+  assertEquals([run_limits.tokens_left, estimated], [1_000_000 - 110 - total_tokens, true]);
+});
+
+Deno.test("the part of an answer that a provider broke off counts once when the outer call fails for it", async () => {
+  const { run, data, run_limits } = kit({ providers: fallbackOf(null), loop: { max_retries: 0 } });
+  assertEquals((await run()).status, "failed");
+  const [part, ...more] = data("provider:error");
+  assertEquals([part?.provider, part?.inner, more], ["front", undefined, []]);
+  assertEquals(run_limits.tokens_left, 1_000_000 - (part!.usage as Usage).total_tokens);
+});
+
+Deno.test("an outer provider that answers itself after one that broke off has its own usage", async () => {
+  const own = new MockProvider({ name: "front", priority: 1, responses: [{ text: "mine", usage: USAGE }] });
+  const answer = own.complete.bind(own);
+  const [first] = fallbackOf(null);
+  const { run, data } = kit({
+    providers: [first!, (coordinator: Coordinator) => {
+      own.complete = (request, options) =>
+        coordinator.providers.first!.complete(request, options).catch(() => answer(request));
+      return coordinator.mount("providers", own);
+    }],
+  });
+  await run();
+  const reported = [...data("provider:error"), ...data("provider:response")];
+  assertEquals(reported.map(({ provider, inner }) => [provider, inner]), [
+    ["first", true],
+    ["front", undefined],
+  ]);
+  assertEquals(reported[1]!.usage, { ...USAGE, total_tokens: 110 });
 });

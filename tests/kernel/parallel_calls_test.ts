@@ -1,8 +1,9 @@
 /** Loops that make several calls at once, leave calls running, or report usage themselves. */
+import { LLMError } from "preamp";
 import { MockProvider } from "preamp/testing";
 import { assertEquals } from "../assert.ts";
 import { calls, kit, type KitOptions, type TestModule, tool } from "../support/sessions.ts";
-import type { HookRegistry, Orchestrator, Provider, Tool } from "../../src/sdk/types.ts";
+import type { HookRegistry, Orchestrator, Provider, Tool, Usage } from "../../src/sdk/types.ts";
 
 const ASKED = { messages: [{ role: "user" as const, content: "hi" }] };
 const USAGE = { input_tokens: 90, output_tokens: 10, total_tokens: 100, cost_usd: "0.1" };
@@ -111,4 +112,43 @@ Deno.test("usage that a loop states itself counts, and cannot lower or hide what
   ]);
   assertEquals(data("provider:error").map(({ usage }) => usage), [none, { ...none, cost_usd: "0.5" }]);
   assertEquals(run_limits.tokens_left, 1_000_000 - 107);
+});
+
+Deno.test("answers of a loop's own model count beside those of providers; only a repeated event is dropped", async () => {
+  const own = { provider: "own", tool_calls: false, usage: USAGE };
+  const { run, data, run_limits } = runLoop(async ({ mock, hooks }) => {
+    const { usage } = await mock.complete(ASKED);
+    const answer = { provider: "mock", tool_calls: false, usage };
+    await hooks.emit("provider:response", answer);
+    await hooks.emit("provider:response", answer);
+    await hooks.emit("provider:response", { ...answer, usage: { ...usage } });
+    await hooks.emit("provider:response", {});
+    await hooks.emit("provider:response", own);
+    await hooks.emit("provider:response", own);
+    return "done";
+  }, { providers: [[{ text: "hi", usage: USAGE }]] });
+  await run();
+  assertEquals(data("provider:response").map(({ provider }) => provider), ["mock", "own", "own"]);
+  assertEquals(run_limits.tokens_left, 1_000_000 - 300);
+});
+
+Deno.test("each failure of calls that a loop makes at once is reported with the usage of its own part", async () => {
+  const provider = new MockProvider();
+  provider.complete = (request, options) => {
+    const { content } = request.messages[0]!;
+    options?.onDelta?.({ block_index: 0, block_type: "text", delta: String(content).repeat(100) });
+    return Promise.reject(new LLMError("StreamError", `${content} broke`));
+  };
+  const { run, data } = runLoop(async ({ mock, hooks }) => {
+    const ask = (content: string) =>
+      mock.complete({ messages: [{ role: "user", content }] }, { onDelta() {} }).catch((error) => error);
+    const failures = await Promise.all([ask("short "), ask("a much longer part ")]);
+    for (const { name: type, message: msg } of failures.reverse()) {
+      await hooks.emit("provider:error", { provider: "mock", error: { type, msg }, retryable: true });
+    }
+    return "done";
+  }, { providers: [provider] });
+  await run();
+  const [longer, short] = data("provider:error").map(({ usage }) => (usage as Usage).output_tokens);
+  assertEquals([data("provider:error").length, longer! > short!], [2, true]);
 });

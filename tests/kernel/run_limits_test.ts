@@ -401,8 +401,8 @@ Deno.test("models and tools cannot be called outside a turn", async () => {
   ]);
 });
 
-Deno.test("the cost that a loop emits for an answer is ignored", async () => {
-  const { run, data } = kit({
+Deno.test("the cost that a loop emits for an answer is ignored; what it emits besides counts", async () => {
+  const { run, data, run_limits } = kit({
     orchestrator: async (coordinator) =>
       await coordinator.mount("orchestrator", {
         async execute(
@@ -427,7 +427,9 @@ Deno.test("the cost that a loop emits for an answer is ignored", async () => {
   await run();
   assertEquals(data("provider:response").map(({ provider, usage }) => [provider, usage]), [
     ["mock", { input_tokens: 10, output_tokens: 5, total_tokens: 15, cost_usd: null }],
+    ["other", { input_tokens: 9e9, output_tokens: 0, total_tokens: 9e9, cost_usd: null }],
   ]);
+  assertEquals(run_limits.tokens_left, 0);
 });
 
 Deno.test("stopFor() ends the run like any other limit", async () => {

@@ -6,10 +6,18 @@ import * as hooksApproval from "../../modules/hooks-approval/mod.ts";
 import { PreampError } from "../../src/sdk/errors.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { assertToolPairs } from "../../src/sdk/testing/assertions.ts";
-import type { ContextManager, JsonObject, Message, Prompt, Provider, Tool } from "../../src/sdk/types.ts";
+import type {
+  ContextManager,
+  JsonObject,
+  Message,
+  Orchestrator,
+  Prompt,
+  Provider,
+  Tool,
+} from "../../src/sdk/types.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { someOf } from "../support/cases.ts";
-import { tool } from "../support/sessions.ts";
+import { type TestModule, tool } from "../support/sessions.ts";
 import { CALLER, replayed, service, type TestPlan } from "../support/runs.ts";
 import { again, killAndResume, MortalStore, postAndDie, runUntilGone } from "./killed.ts";
 import { builtin, mock, play, runToEnd, type Scenario } from "./play.ts";
@@ -351,4 +359,31 @@ Deno.test("a rerun continues after a crash too: one prompt, no call twice", asyn
     assertToolPairs(messages as unknown as Message[]);
     assertEquals([last, await replayed(next, run.id)], [last, { equal: true }]);
   }
+});
+
+Deno.test("answers of a loop's own model count after a crash too", async () => {
+  const USAGE = { input_tokens: 90, output_tokens: 10, total_tokens: 100, cost_usd: "0.1" };
+  const own: Orchestrator = {
+    resumable: true,
+    async execute(prompt, context, _providers, _tools, hooks, options) {
+      if (!options?.resume) await context.addMessage({ role: "user", content: prompt as string });
+      for (let iteration = options?.iteration ?? 0; iteration < 3; iteration++) {
+        await hooks.emit("provider:request", { provider: "own", iteration: iteration + 1 });
+        const response = { content: [{ type: "text", text: `part ${iteration}` }] };
+        await hooks.emit("provider:response", { provider: "own", tool_calls: false, usage: USAGE, response });
+        await context.addMessage({ role: "assistant", content: response.content });
+      }
+      return "done";
+    },
+  };
+  const orchestrator: TestModule = {
+    id: "own-loop",
+    module: { id: "own-loop", type: "orchestrator" },
+    mount: (coordinator) => coordinator.mount("orchestrator", own),
+  };
+  const scenario = { plan: { orchestrator } };
+  const { entries } = await play(scenario);
+  const { seq } = entries.find(({ event }) => event === "provider:response")!;
+  const { run } = await killAndResume(scenario, seq);
+  assertEquals([run.status, run.usage.total_tokens, run.turn_count], ["completed", 300, 3]);
 });

@@ -1,6 +1,6 @@
 /** The key by which a provider forwards a call to another one, so that both count as one. */
 import { Argument } from "../../sdk/frozen_data.ts";
-import { isObject } from "../../sdk/json.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { Usage } from "../../sdk/messages.ts";
 
 /**
@@ -9,10 +9,15 @@ import type { Usage } from "../../sdk/messages.ts";
  */
 export class CallKey extends Argument {
   #open = true;
-  /** Whether another provider answers the call: one at a time, until one has a usage. */
+  /** Whether another provider answers the call: one at a time, until one has answered. */
   #is_taken = false;
-  /** Usage of another provider that answered the call, or a part of it. */
+  /** Usage of another provider that answered the call. */
   #usage: Usage | null = null;
+  /**
+   * Data of `provider:error` of another provider that failed after a part of an answer. The call itself
+   * reports the part when it fails for it.
+   */
+  #failure: JsonObject | null = null;
   /** Deltas that the caller received. */
   #text = "";
 
@@ -32,10 +37,24 @@ export class CallKey extends Argument {
     return value;
   }
 
-  /** Ends what {@link take} began. Without a usage, the call may be passed on once more. */
-  static giveBack(key: CallKey, usage: Usage | null): void {
+  /** Ends what {@link take} began, with an answer: the call is not passed on again. */
+  static setAnswered(key: CallKey, usage: Usage): void {
     key.#usage = usage;
-    key.#is_taken = usage !== null;
+  }
+
+  /** Ends what {@link take} began, without an answer: the call may be passed on once more. */
+  static giveBack(key: CallKey, failure: JsonObject | null): void {
+    key.#failure = failure;
+    key.#is_taken = false;
+  }
+
+  /** Returns the failure that the call does not end with, to be reported once; null without one. */
+  static takeFailure(key: CallKey): JsonObject | null {
+    const failure = key.#failure;
+    if (failure === null) return null;
+    key.#failure = null;
+    key.#text = ""; // it counts with the failure
+    return failure;
   }
 
   static addText(key: CallKey, text: string): void {
@@ -48,6 +67,11 @@ export class CallKey extends Argument {
 
   static usageOf(key: CallKey): Usage | null {
     return key.#usage;
+  }
+
+  /** Returns what another provider has used for a call that failed. */
+  static partOf(key: CallKey): Usage | null {
+    return key.#usage ?? (key.#failure?.usage as Usage | undefined) ?? null; // written by the guard
   }
 
   static close(key: CallKey): void {

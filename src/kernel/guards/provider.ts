@@ -15,6 +15,7 @@ import type {
   ChatRequest,
   ChatResponse,
   CompleteOptions,
+  JsonObject,
   ModelInfo,
   Provider,
   ProviderInfo,
@@ -22,6 +23,7 @@ import type {
   ToolCall,
 } from "../../sdk/types.ts";
 import type { Reservation } from "../run_limits.ts";
+import type { StepAbort } from "../timeouts.ts";
 import { cancelledError, type SessionContext } from "../session/session_context.ts";
 import type { Turn } from "../session/turn_state.ts";
 import { CallKey } from "./call_key.ts";
@@ -135,30 +137,38 @@ export class ProviderGuard {
     is_for_loop = false,
   ): Promise<ChatResponse> {
     const turn = this.#requireTurn(is_for_loop);
-    options.signal?.throwIfAborted();
+    const { step } = this.#session; // that of the turn's last events is another one
+    if (options.signal?.aborted) throw turn.provider_error = options.signal.reason;
     const skipped = is_for_loop ? this.#session.loop_steps.beforeCall(turn, this.#name) : undefined;
     if (skipped) await skipped;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     // the outer call is reserved, counted and logged
     const outer = is_for_loop ? null : CallKey.take(options.call);
+    const earlier = outer && this.#reportPart(turn, step, outer);
+    if (earlier) await earlier;
     const reservation = outer ? null : this.#reserve(turn, request, is_for_loop);
     const call = CallKey.create();
     let response: Answer;
     try {
-      const received = await this.#send(request, options, call, reservation);
+      const received = await this.#send(request, options, call, reservation, step);
       response = readAnswer(this.#session, this.#provider, received, CallKey.usageOf(call));
     } catch (thrown) {
-      reservation?.settle(null); // a part of an answer counts with the event that reports it
-      const part = this.#partOf(thrown, request, options, call);
-      if (outer) CallKey.giveBack(outer, part);
+      // a part of an answer counts with the event that reports it
+      reservation?.settle(null, options.signal?.aborted === true && !step.is_ended);
+      const part = step.is_ended ? null : this.#partOf(thrown, request, options, call);
+      const error = toTypedError(thrown, this.#name);
+      const failure = this.#failureOf(error, part);
+      if (outer) CallKey.giveBack(outer, part && failure);
       if (limitOf(thrown) !== null) throw noteLimit(turn, thrown);
-      const error = turn.provider_error = toTypedError(thrown, this.#name);
-      if (!outer) await this.#noteFailure(turn, error, part, is_for_loop);
+      turn.provider_error = error;
+      if (!outer && failure !== null) await this.#noteFailure(turn, step, failure, is_for_loop);
       throw error;
     } finally {
       CallKey.close(call);
     }
-    if (outer) CallKey.giveBack(outer, response.usage);
+    const broken = this.#reportPart(turn, step, call);
+    if (broken) await broken;
+    if (outer) CallKey.setAnswered(outer, response.usage);
     else if (is_for_loop) this.#setAnswer(turn, response);
     else await this.#emitInner(turn, response);
     try {
@@ -203,24 +213,35 @@ export class ProviderGuard {
 
   /**
    * Returns the usage of the part of an answer that the caller received before the call failed, as far as
-   * unknown estimated; null without a part. A call that the caller aborts counts from its request on.
+   * unknown estimated; null without a part. A call that the caller aborts counts from its request on. Not
+   * called when the turn's step has ended: then no part counts.
    */
   #partOf(thrown: unknown, request: ChatRequest, { signal }: CompleteOptions, call: CallKey): Usage | null {
-    if (this.#session.step.is_ended) return null; // the turn ends
-    const stated = CallKey.usageOf(call) ?? usageOfFailure(thrown);
+    const stated = CallKey.partOf(call) ?? usageOfFailure(thrown);
     const text = CallKey.textOf(call);
     if (stated !== null || (text === "" && signal?.aborted !== true)) return stated;
     const input_tokens = METER.count(request.messages) + toolTokens(request.tools);
     return Usage({ input_tokens, output_tokens: estimateTokens(text), estimated: true });
   }
 
-  /** Logs a failure that is not one of the turn; the loop reports its own. */
-  async #noteFailure(turn: Turn, error: unknown, usage: Usage | null, is_for_loop: boolean): Promise<void> {
+  /** Returns the data of `provider:error`, or null when a guard stopped the call. */
+  #failureOf(error: unknown, part: Usage | null): JsonObject | null {
     const failure = providerFailure(this.#name, error);
-    if (failure === null || turn !== this.#session.turn || this.#session.step.is_ended) return;
-    if (usage) failure.usage = toPlain(usage);
+    if (failure && part) failure.usage = toPlain(part);
+    return failure;
+  }
+
+  /** Logs that a provider broke off which the call was passed on to, unless the call fails for it. */
+  #reportPart(turn: Turn, step: StepAbort, call: CallKey): Promise<void> | void {
+    const failure = CallKey.takeFailure(call);
+    if (failure !== null) return this.#noteFailure(turn, step, failure, false);
+  }
+
+  /** Logs a failure that is not one of the turn; the loop reports its own. */
+  async #noteFailure(turn: Turn, step: StepAbort, failure: JsonObject, is_for_loop: boolean): Promise<void> {
+    if (turn !== this.#session.turn || step.is_ended) return;
     if (is_for_loop) {
-      if (usage) turn.unreported_parts.push(failure);
+      if (failure.usage !== undefined) turn.unreported_parts.push(failure);
       return;
     }
     const data = { ...failure, inner: true };
@@ -275,11 +296,12 @@ export class ProviderGuard {
     options: CompleteOptions,
     call: CallKey,
     reservation: Reservation | null,
+    step: StepAbort,
   ): Promise<unknown> {
     const maximum = this.#maxOutputTokens(request);
     const max_output_tokens = reservation?.max_output_tokens ?? maximum; // at most the maximum
     const is_changed = max_output_tokens !== (request.max_output_tokens ?? maximum);
-    const { step, cancellation } = this.#session;
+    const { cancellation } = this.#session;
     const own_signal = options.signal === cancellation.signal ? undefined : options.signal;
     const signal = own_signal ? AbortSignal.any([step.signal, own_signal]) : step.signal;
     // perf: a named constant on purpose, see src/docs/performance.md#closures

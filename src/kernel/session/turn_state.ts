@@ -129,6 +129,8 @@ export class Turn {
   response: ChatResponse | null = null;
   /** Answers without `provider:response` yet, oldest first: several when the loop calls models at once. */
   unreported: UnreportedAnswer[] = [];
+  /** Answers with `provider:response`. */
+  readonly reported: Pick<UnreportedAnswer, "provider" | "usage">[] = [];
   /** Data of `provider:response` and `provider:error` for calls that were not made by the loop. */
   readonly inner_responses = new WeakSet<JsonObject>();
   /** Error of the last provider call that failed. */

@@ -5,7 +5,7 @@
  */
 import { eventsWith } from "../../sdk/event_table.ts";
 import { isNoop } from "../../sdk/hook_chain.ts";
-import { isObject, toFrozenObject, toPlain } from "../../sdk/json.ts";
+import { isObject, jsonEqual, toFrozenObject, toPlain } from "../../sdk/json.ts";
 import { usageOfFailure } from "../../sdk/llm_errors.ts";
 import { Usage } from "../../sdk/messages.ts";
 import type { ApprovalQuestion, Emission, JsonObject, Tool } from "../../sdk/types.ts";
@@ -95,7 +95,8 @@ export class TurnTracker {
         return data;
       case "provider:response":
         if (turn.inner_responses.has(data)) return data;
-        return turn.response === null ? this.#countOwn(data) : completeResponse(turn, data);
+        if (turn.unreported.length > 0) return completeResponse(turn, data);
+        return isRepeated(turn, data) ? null : this.#countOwn(data);
       case "provider:error":
       case "provider:retry":
         return this.#countOwn(turn.inner_responses.has(data) ? data : withPart(turn, data));
@@ -211,9 +212,10 @@ function snapshot(emission: Emission): Emission {
 
 /** Returns the data of a failed call with the usage of the part of its answer, which is then reported. */
 function withPart({ unreported_parts }: Turn, data: JsonObject): JsonObject {
-  const index = unreported_parts.findIndex(({ provider }) => provider === data.provider);
-  if (index < 0) return data;
-  const [{ usage } = {}] = unreported_parts.splice(index, 1);
+  const of_provider = unreported_parts.filter(({ provider }) => provider === data.provider);
+  const part = of_provider.find(({ error }) => jsonEqual(error, data.error)) ?? of_provider[0];
+  if (part === undefined) return data;
+  const [{ usage } = {}] = unreported_parts.splice(unreported_parts.indexOf(part), 1);
   return { ...data, usage: usage! }; // those without a part are not in the list
 }
 
@@ -224,12 +226,20 @@ function nextIteration(turn: Turn, data: JsonObject): number {
     : turn.iteration + 1;
 }
 
-/** Sets the usage that the guard measured, and drops the event of an answer that was reported already. */
-function completeResponse(turn: Turn, data: JsonObject): JsonObject | null {
+/** Returns whether an event has the usage of an answer that was reported already, or none of its own. */
+function isRepeated({ reported }: Turn, { provider, usage = null }: JsonObject): boolean {
+  return reported.some((answer) =>
+    usage === answer.usage ||
+    (provider ?? answer.provider) === answer.provider && (usage === null || jsonEqual(usage, answer.usage))
+  );
+}
+
+/** Sets the usage that the guard measured. Called while there are answers that were not reported. */
+function completeResponse(turn: Turn, data: JsonObject): JsonObject {
   const index = turn.unreported.findIndex(({ usage }) => usage === data.usage);
   const [answer] = turn.unreported.splice(Math.max(0, index), 1); // a copy of the usage: the oldest answer
-  if (answer === undefined) return null;
-  const { provider, usage, response } = answer;
+  const { provider, usage, response } = answer!; // not empty
+  turn.reported.push({ provider, usage });
   if (data.provider === provider && data.usage === usage && data.tool_calls !== undefined) return data;
   return {
     ...data,
