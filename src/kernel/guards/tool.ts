@@ -77,19 +77,6 @@ export class ToolGuard implements Tool {
     call.started = true;
     if (call.gate === "pending") await session.loop_steps.gateCall(call);
     if (call.gate !== "allowed") return toolFailure(`Denied by hook: ${call.reason}`, { type: "denied" });
-    if (!call.gated_by_kernel) return await this.#run(call, turn, context);
-    try {
-      const result = await this.#run(call, turn, context);
-      return await session.loop_steps.reportResult(call) ?? result;
-    } catch (error) {
-      if (call.settled !== null && "error" in call.settled) await session.loop_steps.reportResult(call);
-      throw error;
-    }
-  }
-
-  /** Executes an allowed call. */
-  async #run(call: CallRecord, turn: Turn, context: ToolCallContext | undefined): Promise<ToolResult> {
-    const session = this.#session;
     const deadline = call.deadline = new CallDeadline(session, call.name);
     session.cancellation.registerToolStart(call.id, call.name);
     try {
@@ -105,19 +92,20 @@ export class ToolGuard implements Tool {
         result = this.#bounded(toToolResult(isThenable(returned) ? await deadline.wait(returned) : returned));
       }
       call.settled = { result };
-      return result;
     } catch (error) {
       turn.limit ??= limitOf(error);
       const at = session.error_locators?.get(this.#module_id)?.(error);
       if (at !== undefined) call.error_location = at;
-      const thrown = this.#brief(error);
-      call.settled = { error: thrown };
-      throw thrown;
+      call.settled = { error: this.#brief(error) };
     } finally {
       deadline.stop();
       call.deadline = null;
       session.cancellation.registerToolComplete(call.id);
     }
+    if (call.gated_by_kernel) await session.loop_steps.reportResult(call);
+    const { settled } = call;
+    if ("error" in settled) throw settled.error;
+    return settled.result;
   }
 
   /** Returns the model's call of this execution; an input that no gate has seen is a new call. */

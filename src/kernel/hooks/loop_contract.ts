@@ -12,7 +12,7 @@ import type { Mounts } from "../mounting/mounts.ts";
 import type { HookActions } from "./hook_actions.ts";
 import type { CallRecord, LoopSteps, Turn } from "../session/turn_state.ts";
 import type { TurnTracker } from "../session/turn_tracker.ts";
-import type { Emission, JsonObject, ToolResult } from "../../sdk/types.ts";
+import type { Emission, JsonObject } from "../../sdk/types.ts";
 
 /** Completes the loop's steps of a session. */
 export class LoopContract implements LoopSteps {
@@ -81,18 +81,17 @@ export class LoopContract implements LoopSteps {
     }
   }
 
-  async reportResult(call: CallRecord): Promise<ToolResult | null> {
+  async reportResult(call: CallRecord): Promise<void> {
     const emission = isUnreported(call) ? await this.#emitResult(call) : null;
-    if (emission === null) return null;
+    if (emission === null) return;
     const { settled } = call;
     if (settled === null || !("result" in settled)) {
       await this.#actions.apply(emission, "tool:error");
-      return null;
+      return;
     }
     await this.#actions.apply(emission, "tool:post");
     const changed = changedResult(toPlainObject(settled.result), emission);
     if (changed) call.settled = { result: changed };
-    return changed;
   }
 
   async #emitResult({ id, name, input, settled }: CallRecord): Promise<Emission | null> {

@@ -78,10 +78,10 @@ export interface LoopSteps {
   /** Emits and processes the `tool:pre` of a call; resolves once the gate is decided. */
   gateCall(call: CallRecord): Promise<void>;
   /**
-   * Emits and processes the result or the error of a call, unless it was reported. Resolves to the result of
-   * a hook in its place, or null.
+   * Emits and processes the result or the error of a call, unless it was reported. A hook may replace the
+   * result.
    */
-  reportResult(call: CallRecord): Promise<ToolResult | null>;
+  reportResult(call: CallRecord): Promise<void>;
   /** Returns the text of the result for a call that has no result. */
   resultTextFor(id: string, name: string): string;
 }
