@@ -139,16 +139,19 @@ Deno.test("each failure of calls that a loop makes at once is reported with the 
     options?.onDelta?.({ block_index: 0, block_type: "text", delta: String(content).repeat(100) });
     return Promise.reject(new LLMError("StreamError", `${content} broke`));
   };
-  const { run, data } = runLoop(async ({ mock, hooks }) => {
-    const ask = (content: string) =>
-      mock.complete({ messages: [{ role: "user", content }] }, { onDelta() {} }).catch((error) => error);
-    const failures = await Promise.all([ask("short "), ask("a much longer part ")]);
-    for (const { name: type, message: msg } of failures.reverse()) {
-      await hooks.emit("provider:error", { provider: "mock", error: { type, msg }, retryable: true });
-    }
-    return "done";
-  }, { providers: [provider] });
-  await run();
-  const [longer, short] = data("provider:error").map(({ usage }) => (usage as Usage).output_tokens);
-  assertEquals([data("provider:error").length, longer! > short!], [2, true]);
+  for (const order of [[0, 1], [1, 0]]) {
+    const { run, data } = runLoop(async ({ mock, hooks }) => {
+      const ask = (content: string) =>
+        mock.complete({ messages: [{ role: "user", content }] }, { onDelta() {} }).catch((error) => error);
+      const failures = await Promise.all([ask("short "), ask("a much longer part ")]);
+      for (const index of order) {
+        const { name: type, message: msg } = failures[index];
+        await hooks.emit("provider:error", { provider: "mock", error: { type, msg }, retryable: true });
+      }
+      return "done";
+    }, { providers: [provider] });
+    await run();
+    const parts = data("provider:error").map(({ usage }) => (usage as Usage).output_tokens);
+    assertEquals([parts.length, parts[order[0]!]! < parts[order[1]!]!], [2, true]);
+  }
 });

@@ -1,8 +1,9 @@
 /** Replay of runs that are cancelled where the log has no entry of it, or has it later. */
 import { assert, assertEquals } from "../assert.ts";
-import type { Coordinator } from "../../src/sdk/types.ts";
+import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
+import type { Coordinator, Orchestrator } from "../../src/sdk/types.ts";
 import { CALLER, replayed } from "../support/runs.ts";
-import { tool } from "../support/sessions.ts";
+import { type TestModule, tool } from "../support/sessions.ts";
 import { killAndResume } from "./killed.ts";
 import { mock, play, type Scenario } from "./play.ts";
 import { slow } from "./scenarios.ts";
@@ -102,4 +103,42 @@ Deno.test("replay() is equal: a hook cancels the turn at the first of two parall
   });
   assertEquals([run.status, entries.filter(({ event }) => event === "tool:pre").length], ["cancelled", 1]);
   assertEquals(await replayed(service, run.id), { equal: true });
+});
+
+Deno.test("a run whose loop asks two models at once and aborts the slower one has an equal replay", async () => {
+  const ASKED = { messages: [{ role: "user" as const, content: "hi" }] };
+  const slower = new MockProvider({ name: "slower" });
+  slower.complete = (_request, options) => {
+    options?.onDelta?.({ block_index: 0, block_type: "text", delta: "word ".repeat(200) });
+    return new Promise(() => {});
+  };
+  for (const reports of [false, true]) {
+    const race: Orchestrator = {
+      async execute(_prompt, _context, providers, _tools, hooks, options) {
+        const controller = new AbortController();
+        const { signal } = controller;
+        const lost = providers.slower!.complete(ASKED, { signal, onDelta() {} }).catch(() => {});
+        await options!.coordinator.clock.after(500);
+        const { usage, content } = await providers.faster!.complete(ASKED);
+        if (reports) {
+          await hooks.emit("provider:response", { provider: "faster", usage, response: { content } });
+        }
+        controller.abort();
+        await lost;
+        return "done";
+      },
+    };
+    const orchestrator: TestModule = {
+      id: "race",
+      module: { id: "race", type: "orchestrator" },
+      mount: (coordinator) => coordinator.mount("orchestrator", race),
+    };
+    const faster = new MockProvider({ name: "faster", responses: ["quick"] });
+    const { service: made, run, entries } = await play({
+      plan: { providers: [slower, faster], orchestrator },
+    });
+    const failed = entries.filter(({ event }) => event === "provider:error");
+    assertEquals([run.status, failed.map(({ data }) => data.provider)], ["completed", ["slower"]]);
+    assertEquals([reports, await replayed(made, run.id)], [reports, { equal: true }]);
+  }
 });

@@ -184,13 +184,24 @@ async function answerFrom(
     return await new Promise(() => {}); // as in toolOf()
   }
   // the session's next own entry may have needed the response: deliver it exactly there
-  const next = recorded.find(
+  const next = abortCause(outcome, session) ?? recorded.find(
     position,
     (entry) => isOfLoop(entry) && (deltas.length === 0 || !isDelta(entry)),
   );
   await session.reached(next ?? outcome);
   if (outcome.event !== "provider:response") throw failureOf(outcome);
   return responseOf(outcome.data);
+}
+
+/**
+ * Returns the last answer of another provider that the loop received before its call was aborted: it may be
+ * why. Null without one, and for a call that was not aborted.
+ */
+function abortCause({ data: { error }, seq }: Entry, { recorded, position }: EventReader): Entry | null {
+  if (!isObject(error) || error.type !== "AbortError") return null;
+  const answers = recorded.from(position, seq - 1)
+    .filter(({ event, data }) => event === "provider:response" && data.inner !== true);
+  return answers.toArray().at(-1) ?? null;
 }
 
 /** Returns the error of a stream without an outcome: a limit stopped it, or its process ended. */
