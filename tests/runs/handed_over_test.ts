@@ -5,6 +5,7 @@ import type { MemoryStore } from "../../src/store/memory.ts";
 import { assertEquals } from "../assert.ts";
 import { CALLER, service, SlowStore, type TestPlan } from "../support/runs.ts";
 import { calls, hook, tool, until } from "../support/sessions.ts";
+import { settle, shared, type SharedStore } from "./shared_store.ts";
 
 /** A store that other processes may share. */
 const store = (memory: MemoryStore) =>
@@ -102,4 +103,45 @@ Deno.test("drain() stops a run, and frees its session, although the store takes 
   const other = service({ plans: { waits: { ...waits, providers: [["done"]] } }, beside: one, store });
   assertEquals(await other.runs.recover(), [id]);
   assertEquals((await (await other.runs.handle(CALLER, id)).settled("end")).status, "completed");
+});
+
+Deno.test("drain() stops a run, and ends in time, although the store does not answer; others get the run once it has", async () => {
+  const stopped = Promise.withResolvers<string>();
+  let report = () => {};
+  const waits: TestPlan = {
+    providers: [[calls(["t"])]],
+    tools: [tool("t", (_input, call) => {
+      call!.signal.addEventListener("abort", () => stopped.resolve("stopped"));
+      report = () => void call!.progress!("half");
+      return new Promise(() => {});
+    })],
+  };
+  const one = service({ plans: { waits }, store: shared });
+  const answer = Promise.withResolvers<void>();
+  const { id } = await one.post("waits");
+  await settle();
+  (one.store as SharedStore).committing = () => answer.promise;
+  report();
+  let has_drained = false;
+  const drained = one.runs.drain(5_000).then(() => has_drained = true);
+  for (let tick = 0; tick < 12; tick++) {
+    await one.clock.advance(500);
+    await settle();
+  }
+  assertEquals(has_drained, true);
+  await drained;
+  assertEquals(await stopped.promise, "stopped");
+  const other = service({
+    plans: { waits: { ...waits, providers: [["done"]] } },
+    beside: one,
+    store: shared,
+  });
+  one.memory.renew("session/ses_1", "proc_1", 5_000); // as its process does
+  assertEquals([await other.runs.recover(), one.logs], [[], []]);
+  answer.resolve();
+  await settle();
+  assertEquals(one.logs, [{ level: "info", event: "run_handed_over", facts: { run_id: id } }]);
+  assertEquals(await other.runs.recover(), [id]);
+  assertEquals((await (await other.runs.handle(CALLER, id)).settled("end")).status, "completed");
+  assertEquals((await other.names(id)).includes("user:notification"), true);
 });

@@ -194,6 +194,32 @@ Deno.test("a queued run that is cancelled while its end is refused does not star
   assertEquals((await behind.settled("end")).status, "completed");
 });
 
+Deno.test("a server that has drained tries no more to store the end of a queued run, although it has no other run", async () => {
+  const release = Promise.withResolvers<string>();
+  const slow: TestPlan = { tools: [tool("t", () => release.promise)], providers: [[calls(["t"]), "first"]] };
+  const one = service({ plans: { slow, next: { providers: [["second"]] } }, store: shared });
+  const { session_id } = await one.post("slow");
+  const queued = await one.post("next", { session_id, if_busy: "queue" });
+  let tries = 0;
+  (one.store as SharedStore).committing = (changes) => {
+    if (!isEnd(changes) || !changes.some((change) => "append" in change && change.append === queued.id)) {
+      return;
+    }
+    tries++;
+    throw new Error("disk full");
+  };
+  await one.runs.cancel(CALLER, queued.id, "graceful");
+  release.resolve("ok");
+  await settle();
+  const drained = one.runs.drain(5_000);
+  for (let step = 0; step < 20; step++) await one.clock.advance(500);
+  await drained;
+  await settle();
+  const before = tries;
+  for (let step = 0; step < 100; step++) await one.clock.advance(1_000);
+  assertEquals([tries, one.clock.pending], [before, 0]);
+});
+
 Deno.test("a SQLite store that refuses an end some times has the run and its session once it takes it", async () => {
   const file = await Deno.makeTempFile();
   await Deno.remove(file);

@@ -63,8 +63,8 @@ export class ActiveRun implements RunHandle {
   /** Whether the outcome is decided; entries of the clean-up still follow. */
   #ending = false;
   #outcome: Outcome | null = null;
-  /** Resolves when an end that the store refused is stored, or left to others; null: it refused none. */
-  end_retried: Promise<void> | null = null;
+  /** Resolves when a refused end, or what is handed over, is stored or left to others; null: no such. */
+  last_commit: Promise<void> | null = null;
   /** Whether another process continues the run. */
   #is_suspended = false;
   /** Whether the run is stored. */
@@ -282,7 +282,7 @@ export class ActiveRun implements RunHandle {
 
   /**
    * Ends the run, also one that cannot start, once: `session:end`, cleanups, stored session, `run:end`. If
-   * the store fails, the run has not ended and keeps its session, and `end_retried` is set.
+   * the store fails, the run has not ended and keeps its session, and `last_commit` is set.
    */
   async finish(outcome: Outcome): Promise<void> {
     if (this.#ending) return;
@@ -311,7 +311,7 @@ export class ActiveRun implements RunHandle {
       if (stored) await stored;
     } catch (error) {
       const retried = retryEnd(ended, store, error, this.options);
-      this.end_retried = retried.then((is_done) => is_done ? this.#close() : this.#leave());
+      this.last_commit = retried.then((is_done) => is_done ? this.#close() : this.#leave());
       return;
     }
     this.#close();
@@ -386,7 +386,7 @@ export class ActiveRun implements RunHandle {
       this.options.deps.log("error", "run_not_suspended", facts);
     };
     this.approvalQueue.handOver();
-    await this.log.handOver().catch(report); // it stops nevertheless: what is not stored is lost
+    this.last_commit = this.log.handOver().catch(report); // what is not stored then is lost
     try {
       await this.#spawner.stop();
       await this.#session.cancel("immediate");
@@ -394,6 +394,7 @@ export class ActiveRun implements RunHandle {
     } catch (error) {
       report(error);
     }
+    await this.last_commit;
     this.#leave();
   }
 }

@@ -12,15 +12,22 @@ import { ReleasingMap } from "./releasing_map.ts";
 const LEASE_MS = 5_000;
 const RENEW_MS = 1_500;
 
+interface HeldLease {
+  readonly fence: Fence;
+  /** Whether the store has not answered the last renewal yet. */
+  is_renewing: boolean;
+}
+
 /** The leases of this process. */
 export class HeldLeases {
   readonly #store: Store;
   readonly #owner: string;
   readonly #log: (level: "error", event: string, facts: JsonObject) => void;
-  readonly #held = new ReleasingMap<Fence>();
+  readonly #held = new ReleasingMap<HeldLease>();
   /** Ends at the first renewal without a lease: a timer for each run would cost more than its lease. */
   #renewing: ReturnType<typeof setInterval> | null = null;
-  #is_renewing = false;
+  /** Messages of the renewals that failed since the last report. */
+  #failures: string[] = [];
 
   /** @param owner Name of this process among those that share the store. */
   constructor(store: Store, owner: string, log: (level: "error", event: string, facts: JsonObject) => void) {
@@ -31,7 +38,7 @@ export class HeldLeases {
 
   /** Returns the fence of a lease; undefined when this process does not have it. */
   fence(name: string): Fence | undefined {
-    return this.#held.get(name);
+    return this.#held.get(name)?.fence;
   }
 
   /** Acquires a lease; returns false while another process has it. `wait`: see {@link Store.acquire}. */
@@ -42,9 +49,9 @@ export class HeldLeases {
 
   #hold(name: string, token: number | null): boolean {
     if (token === null) return false;
-    this.#held.set(name, { lease: name, token });
+    this.#held.set(name, { fence: { lease: name, token }, is_renewing: false });
     // without other processes, nothing takes an expired lease
-    if (this.#store.changed) this.#renewing ??= setInterval(() => void this.#renewAll(), RENEW_MS);
+    if (this.#store.changed) this.#renewing ??= setInterval(() => this.#renewAll(), RENEW_MS);
     return true;
   }
 
@@ -62,35 +69,39 @@ export class HeldLeases {
   }
 
   /**
-   * Renews all leases at once: a store may answer them together. Does nothing while a slow store answers the
-   * renewals before: more of them would only make it slower.
+   * Renews all leases at once: a store may answer them together. Leaves out those whose renewal before is not
+   * answered yet, as more of them would only make a slow store slower; the others do not wait for those.
    */
-  async #renewAll(): Promise<void> {
+  #renewAll(): void {
+    this.#reportFailures();
     if (this.#held.size === 0) return this.close();
-    if (this.#is_renewing) return;
-    this.#is_renewing = true;
-    const results = await Promise.all(this.#held.items.map((fence) => this.#renew(fence))); // never rejects
-    this.#is_renewing = false;
-    const failures = results.filter((message) => message !== null);
-    const [message] = failures;
-    // one line for all: a server has thousands of leases while its database is away
-    if (message !== undefined) this.#log("error", "lease_not_renewed", { leases: failures.length, message });
+    for (const held of this.#held.items) if (!held.is_renewing) void this.#renew(held);
   }
 
-  /** Renews a lease; resolves to the message of the store's error, otherwise to null. */
-  async #renew(fence: Fence): Promise<string | null> {
-    const { lease } = fence;
+  /** Logs one line for all failures: a server has thousands of leases while its database is away. */
+  #reportFailures(): void {
+    const [message] = this.#failures;
+    if (message === undefined) return;
+    this.#log("error", "lease_not_renewed", { leases: this.#failures.length, message });
+    this.#failures = [];
+  }
+
+  /** Renews a lease; never rejects. */
+  async #renew(held: HeldLease): Promise<void> {
+    const { lease } = held.fence;
+    held.is_renewing = true;
     try {
       const renewed = await this.#store.renew(lease, this.#owner, LEASE_MS);
-      if (!renewed && this.#held.get(lease) === fence) this.#log("error", "lease_lost", { lease });
-      return null;
+      if (!renewed && this.#held.get(lease) === held) this.#log("error", "lease_lost", { lease });
     } catch (error) {
-      return String(error);
+      this.#failures.push(String(error));
     }
+    held.is_renewing = false;
   }
 
   /** Stops renewing leases. */
   close(): void {
+    this.#reportFailures();
     if (this.#renewing !== null) clearInterval(this.#renewing);
     this.#renewing = null;
   }

@@ -63,7 +63,7 @@ export class SchedulerContext {
     } catch (error) {
       this.deps.log("error", "run_lost", { message: String(error) });
     }
-    if (run.end_retried) await run.end_retried;
+    if (run.last_commit) await run.last_commit; // keeps its session meanwhile
     void this.leases.release(run.session_id); // never rejects
   }
 }

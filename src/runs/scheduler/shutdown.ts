@@ -8,7 +8,7 @@ import type { Recovery } from "./orphaned_runs.ts";
 import type { SchedulerContext } from "./scheduler_context.ts";
 import type { SessionQueue } from "./session_queue.ts";
 
-/** Milliseconds that `close` waits for the ends of cancelled runs. */
+/** Milliseconds that `close` waits for the ends of cancelled runs, and both for one step of the store. */
 const CLOSE_MS = 1_000;
 
 export class Shutdown {
@@ -32,15 +32,18 @@ export class Shutdown {
   /**
    * Stops accepting runs and lets running ones end for 60 % of `grace_ms`. Then leaves the others to the
    * processes that share the store, or to the next start; cancels them if the store ends with this process.
+   * Does not wait longer for a store that does not answer.
    */
   async drain(grace_ms: number): Promise<void> {
-    await this.#stopStarting();
-    if (!this.#context.is_shared) return await this.#cancelAll(grace_ms);
-    if (await this.idle(grace_ms * 0.6)) return;
-    this.#context.stopping.abort();
-    await this.#handOver(this.#context.leases.runs);
-    await this.idle(grace_ms * 0.4);
-    await this.#admission.close();
+    const { stopping, leases, is_shared } = this.#context;
+    const stopped = this.#stopStarting();
+    if (!is_shared) await stopped.then(() => this.#cancelAll(grace_ms));
+    else if (!await this.#within(grace_ms * 0.6, stopped.then(() => this.#ended()))) {
+      stopping.abort();
+      await this.#within(grace_ms * 0.4, this.#handOver(leases.runs).then(() => this.#ended()));
+      await this.#within(CLOSE_MS, this.#admission.close());
+    }
+    stopping.abort(); // also for an end that the store refused before
   }
 
   async #stopStarting(): Promise<void> {
@@ -58,23 +61,37 @@ export class Shutdown {
   }
 
   async #cancelAll(grace_ms: number): Promise<void> {
-    for (const run of this.#context.leases.runs) await run.cancel("graceful", "the server is stopping");
+    await this.#cancel("graceful");
     if (await this.idle(grace_ms * 0.6)) return;
-    for (const run of this.#context.leases.runs) await run.cancel("immediate", "the server is stopping");
+    await this.#cancel("immediate");
     this.#context.stopping.abort();
     await this.idle(grace_ms * 0.4);
   }
 
+  async #cancel(mode: "graceful" | "immediate"): Promise<void> {
+    const { runs } = this.#context.leases;
+    await this.#within(CLOSE_MS, Promise.all(runs.map((run) => run.cancel(mode, "the server is stopping"))));
+  }
+
   /** Resolves to true when the runs that are active now have ended, to false after `timeout_ms`. */
-  async idle(timeout_ms: number): Promise<boolean> {
-    const timer = new AbortController();
-    const idle = Promise.all([
+  idle(timeout_ms: number): Promise<boolean> {
+    return this.#within(timeout_ms, this.#ended());
+  }
+
+  /** Resolves when the runs that are active now have ended. */
+  #ended(): Promise<unknown> {
+    return Promise.all([
       ...this.#context.runs.items.map((run) => run.closed),
       ...this.#context.leases.runs.map(({ session_id }) => this.#context.leases.whenReleased(session_id)),
-    ]).then(() => true);
+    ]);
+  }
+
+  /** Resolves to true once `done` has resolved, to false after `timeout_ms`. */
+  async #within(timeout_ms: number, done: Promise<unknown>): Promise<boolean> {
+    const timer = new AbortController();
     const timeout = this.#context.deps.clock.after(timeout_ms, timer.signal).then(() => false, () => true);
     try {
-      return await Promise.race([idle, timeout]);
+      return await Promise.race([done.then(() => true), timeout]);
     } finally {
       timer.abort();
     }
@@ -86,11 +103,12 @@ export class Shutdown {
    */
   async close(): Promise<void> {
     if (!this.#context.is_draining) {
-      await this.#stopStarting();
-      await this.#handOver(this.#context.leases.runs.filter(({ options }) => options.orphan));
+      const orphans = this.#context.leases.runs.filter(({ options }) => options.orphan);
+      await this.#within(CLOSE_MS, Promise.all([this.#stopStarting(), this.#handOver(orphans)]));
       await this.#cancelAll(0);
+      this.#context.stopping.abort();
       await this.idle(CLOSE_MS);
-      await this.#admission.close();
+      await this.#within(CLOSE_MS, this.#admission.close());
     }
     this.#context.held.close();
   }

@@ -1,12 +1,16 @@
 /** Deletes what has expired, and the parts of what was deleted: each minute, and in a vacuum. */
-import { commit, isExpired } from "./commit.ts";
+import { isExpired } from "./commit.ts";
 import {
   deleteAll,
+  dropContent,
   type GarbageValue,
+  indexKeys,
   keys,
   type LogValue,
   type RecordValue,
+  repeat,
   type SegmentValue,
+  tryCommit,
   write,
 } from "./database.ts";
 
@@ -23,14 +27,7 @@ export async function purge(kv: Deno.Kv, now_ms: number, all = false): Promise<v
   for await (
     const { key, value } of kv.list<string[]>({ prefix: keys.expiry(), end: keys.expiry(now_ms + 1) })
   ) {
-    const [first = "", second = ""] = value;
-    const is_record = key[3] === "record";
-    const target = is_record ? keys.record(first, second) : keys.log(first);
-    const { value: found } = await kv.get<RecordValue | LogValue>(target);
-    if (found && isExpired(found, now_ms)) {
-      const change = is_record ? { delete: { kind: first, key: second } } : { deleteLog: first };
-      await commit(kv, [change], undefined, () => now_ms);
-    } else await write(kv, (atomic) => atomic.delete(key));
+    await repeat(() => deleteExpired(kv, key, value, now_ms));
   }
   for await (const { key, value } of kv.list<GarbageValue>({ prefix: keys.garbage() })) {
     if (!all && value.at_ms > now_ms - KEEP_DELETED_MS) continue;
@@ -44,6 +41,31 @@ export async function purge(kv: Deno.Kv, now_ms: number, all = false): Promise<v
     await deleteAll(kv, keys.blobs(String(key.at(-1))));
     await write(kv, (atomic) => atomic.delete(key));
   }
+}
+
+/**
+ * Deletes a key of the index of what expires, and what it names, if that has expired; resolves to false if
+ * another commit changed it meanwhile.
+ */
+async function deleteExpired(
+  kv: Deno.Kv,
+  index: Deno.KvKey,
+  [first = "", second = ""]: string[],
+  now_ms: number,
+): Promise<boolean> {
+  const target = index[3] === "record" ? keys.record(first, second) : keys.log(first);
+  const found = await kv.get<RecordValue | LogValue>(target);
+  const atomic = kv.atomic().check(found).delete(index);
+  if (found.value && isExpired(found.value, now_ms)) {
+    atomic.delete(target);
+    if ("last_seq" in found.value) {
+      atomic.set(keys.garbage(found.value.id), { what: "log", at_ms: now_ms } satisfies GarbageValue);
+    } else {
+      dropContent(atomic, found.value.content, now_ms);
+      for (const key of indexKeys(first, found.value)) atomic.delete(key);
+    }
+  }
+  return await tryCommit(atomic);
 }
 
 async function deleteSegments(kv: Deno.Kv, id: string): Promise<void> {

@@ -1,6 +1,7 @@
 /** Maintenance of a Postgres store, beside running servers. */
 import type { Maintenance } from "../store.ts";
 import { createClient, migrate, SCHEMA_VERSION } from "./database.ts";
+import { retried } from "./postgres_store.ts";
 import { purgePart } from "./purge.ts";
 
 /** The tables, whose sizes and dead rows maintenance looks at. */
@@ -30,7 +31,7 @@ export async function openPostgresMaintenance(url: string): Promise<Maintenance>
       };
     },
     async vacuum(now_ms) {
-      while (await purgePart(client, now_ms));
+      while (await retried(() => purgePart(client, now_ms)));
       for (const table of TABLES) await client.query(`VACUUM (ANALYZE) preamp.${table}`);
     },
     close: () => client.end(),

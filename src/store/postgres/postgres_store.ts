@@ -296,7 +296,7 @@ const FULL: ReadonlySet<string> = new Set(["53100", "53200", "25006"]);
  * Resolves to the result of a transaction; repeats it when the database ended it because another one was in
  * its way.
  */
-async function retried<T>(transaction: () => Promise<T>): Promise<T> {
+export async function retried<T>(transaction: () => Promise<T>): Promise<T> {
   for (let attempt = 1;; attempt++) {
     try {
       return await transaction();

@@ -6,14 +6,16 @@ const MAX_RECORDS = 1_000;
 /** Few, because each has many entries. */
 const MAX_LOGS = 10;
 
+// each compares twice: what another process prolongs after the selection is kept
+
 const RECORDS = `DELETE FROM preamp.records WHERE id IN (
     SELECT id FROM preamp.records WHERE expires_ms <= ${NOW} LIMIT $2
-  ) RETURNING id`;
+  ) AND expires_ms <= ${NOW} RETURNING id`;
 
 const LOGS = `WITH expired AS (
     DELETE FROM preamp.logs WHERE name IN (
       SELECT name FROM preamp.logs WHERE expires_ms <= ${NOW} LIMIT $2
-    ) RETURNING name
+    ) AND expires_ms <= ${NOW} RETURNING name
   ), deleted AS (DELETE FROM preamp.entries WHERE log IN (SELECT name FROM expired))
   SELECT name FROM expired`;
 

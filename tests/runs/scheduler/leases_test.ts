@@ -32,43 +32,52 @@ Deno.test("HeldLeases renews all leases at once, and reports only those that ano
   }
 });
 
-Deno.test("HeldLeases does not renew leases again before a slow store has answered", async () => {
+Deno.test("HeldLeases does not renew a lease again before a slow store has answered, and renews the others meanwhile", async () => {
   const store: Store = Object.assign(new MemoryStore(), { changed: () => Promise.resolve() }); // shared
-  const answers: PromiseWithResolvers<boolean>[] = [];
-  store.renew = () => {
-    const answer = Promise.withResolvers<boolean>();
-    answers.push(answer);
-    return answer.promise;
+  const asked: string[] = [];
+  const { promise: slow, reject } = Promise.withResolvers<boolean>();
+  store.renew = (lease) => {
+    asked.push(lease);
+    return lease === "slow" ? slow : Promise.resolve(true);
   };
+  const logged: [string, JsonObject][] = [];
   const { promise: tick, restore } = capturedInterval();
-  const leases = new HeldLeases(store, "here", () => {});
+  const leases = new HeldLeases(store, "here", (_level, event, facts) => logged.push([event, facts]));
   try {
-    await leases.acquire("lease");
+    for (const id of ["slow", "a", "b"]) await leases.acquire(id);
     const renew = await tick;
-    renew();
-    renew();
-    assertEquals(answers.length, 1);
-    answers[0]!.reject(new Error("timeout"));
+    for (let round = 0; round < 3; round++) {
+      renew();
+      await Promise.resolve(); // the store has answered the others
+    }
+    assertEquals(asked, ["slow", "a", "b", "a", "b", "a", "b"]);
+    asked.length = 0;
+    reject(new Error("timeout"));
     await until(() => {
       renew();
-      return answers.length === 2;
+      return asked.includes("slow");
     });
+    assertEquals(logged, [["lease_not_renewed", { leases: 1, message: "Error: timeout" }]]);
   } finally {
     restore();
     leases.close();
   }
 });
 
-Deno.test("HeldLeases logs one line when the renewal of several leases fails", async () => {
+Deno.test("HeldLeases logs one line for all renewals that failed, and does not wait for the slowest", async () => {
   const store: Store = Object.assign(new MemoryStore(), { changed: () => Promise.resolve() }); // shared
-  store.renew = () => Promise.reject(new Error("away"));
+  store.renew = (lease) => lease === "slow" ? new Promise(() => {}) : Promise.reject(new Error("away"));
   const logged: [string, JsonObject][] = [];
   const { promise: tick, restore } = capturedInterval();
   const leases = new HeldLeases(store, "here", (_level, event, facts) => logged.push([event, facts]));
   try {
-    for (const id of ["a", "b", "c"]) await leases.acquire(id);
-    (await tick)();
-    await until(() => logged.length > 0);
+    for (const id of ["a", "slow", "b", "c"]) await leases.acquire(id);
+    const renew = await tick;
+    renew();
+    await until(() => {
+      renew();
+      return logged.length > 0;
+    });
     assertEquals(logged, [["lease_not_renewed", { leases: 3, message: "Error: away" }]]);
   } finally {
     restore();

@@ -2,6 +2,7 @@ import { commit } from "../../../src/store/kv/commit.ts";
 import { tryCommit } from "../../../src/store/kv/database.ts";
 import { openKvMaintenance } from "../../../src/store/kv/maintenance.ts";
 import { openKvStore } from "../../../src/store/kv/kv_store.ts";
+import { purge } from "../../../src/store/kv/purge.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { testFileStore, using, withFile } from "../../contracts/file_store.ts";
 
@@ -100,6 +101,32 @@ Deno.test("vacuum deletes expired records and logs, their index, and nothing els
     const { changed: __, ...counts } = await keysOf(path);
     assertEquals(counts, { by: 1, expires: 1, list: 1, log: 1, record: 1, segment: 1, version: 1 });
   }));
+
+Deno.test("purge() keeps what another process prolongs after it was read", () =>
+  withFile((path) =>
+    using(openKvStore(path, { now: () => 1_000 }), async (store) => {
+      await store.commit([put("a", "", 2_000), { append: "log", after: 0, entries: [{ seq: 1 }] }, {
+        expireLog: "log",
+        at_ms: 2_000,
+      }]);
+      using kv = await Deno.openKv(path);
+      const get = kv.get.bind(kv);
+      let is_prolonged = false;
+      kv.get = (async (...args: Parameters<Deno.Kv["get"]>) => {
+        const found = await get(...args);
+        if (!is_prolonged) {
+          is_prolonged = true;
+          await store.commit([put("a", "", 9e15), { expireLog: "log", at_ms: 9e15 }]);
+        }
+        return found;
+      }) as Deno.Kv["get"];
+      await purge(kv, 2_001);
+      assertEquals([(await store.get("run", "a"))?.version, (await store.entries("log", 0, 9))?.length], [
+        2,
+        1,
+      ]);
+    })
+  ));
 
 Deno.test("store check finds a lost segment and a lost part of a value", () =>
   withFile(async (path) => {

@@ -2,6 +2,7 @@ import pg from "pg";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { openPostgresStore } from "../../../src/store/postgres/postgres_store.ts";
 import { purgePart } from "../../../src/store/postgres/purge.ts";
+import type { Change } from "../../../src/store/store.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { testLeaseClocks } from "../../contracts/leases.ts";
 import { testStore } from "../../contracts/store.ts";
@@ -148,6 +149,30 @@ if (POSTGRES === null) {
     assertEquals(await rows("logs", "name"), ["lasting", "young"]);
     assertEquals(await rows("entries", "log"), ["lasting", "lasting", "young", "young"]);
     await client.end();
+  });
+
+  Deno.test("purgePart() keeps what another process prolongs while it waits for it", async () => {
+    const url = await emptyDatabase();
+    const store = await openPostgresStore(url);
+    const [one, other] = [new pg.Client({ connectionString: url }), new pg.Client({ connectionString: url })];
+    await Promise.all([one.connect(), other.connect()]);
+    const expired: [table: string, changes: Change[]][] = [
+      ["records", [{ put: { kind: "session", key: "s", namespace: "a", value: {}, expires_ms: 10 } }]],
+      ["logs", [{ append: "log", after: 0, entries: [{ seq: 1 }] }, { expireLog: "log", at_ms: 10 }]],
+    ];
+    for (const [table, changes] of expired) {
+      await store.commit(changes);
+      await one.query("BEGIN");
+      await one.query(`UPDATE preamp.${table} SET expires_ms = 1e15`);
+      const purging = purgePart(other, 20);
+      const isWaiting = async () =>
+        (await one.query("SELECT 1 FROM pg_locks WHERE NOT granted")).rows.length > 0;
+      for (let count = 0; count < 10_000 && !await isWaiting(); count++);
+      await one.query("COMMIT");
+      await purging;
+      assertEquals((await one.query(`SELECT 1 FROM preamp.${table}`)).rows.length, 1);
+    }
+    await Promise.all([one.end(), other.end(), store.close()]);
   });
 
   Deno.test("errors of the database have its code and no address", async () => {
