@@ -80,9 +80,10 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const modules = createModuleTable(config.modules);
   let services: Promise<Services> | undefined;
   let draining = false;
+  let closed = false;
 
   const open = () => {
-    if (draining && !services) {
+    if (closed || draining && !services) {
       throw new PreampError("draining", "Cannot use the server: it is stopping or has stopped");
     }
     return services ??= Promise.all([import("./create_services.ts"), tracing.load()]).then(([app, tracing]) =>
@@ -107,6 +108,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
   async function close(): Promise<void> {
     draining = true;
     if (services) await (await services).close();
+    closed = true;
     await store.close();
     metrics?.close();
   }

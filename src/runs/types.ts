@@ -336,8 +336,9 @@ export interface Sessions {
   /** Deletes a session. @throws {PreampError} `session_busy` while a run of it is active. */
   remove(caller: Caller, session_id: string): Promise<void>;
   /**
-   * Resolves to a page of the full history, never compacted: at most `limit` messages from number `cursor` on
-   * (default: all from the first one), and about 8 MiB of them.
+   * Resolves to a page of the full history, never compacted: messages from number `cursor` on (default: 0,
+   * the first one), at most `limit` of them (default: any number), and about 8 MiB. `Number(next_cursor)` is
+   * the `cursor` of the next page.
    */
   messages(
     caller: Caller,

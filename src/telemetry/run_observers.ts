@@ -50,8 +50,10 @@ export class RunsMetrics {
 class RunMetrics {
   readonly #runs: RunsMetrics;
   readonly #open: Set<RunMetrics>;
-  /** Timestamp of the start of open calls: of a session's model call, and of tool calls. */
+  /** Timestamp of the start of open tool calls. */
   readonly #started = new Map<string, string>();
+  /** Timestamps of the starts of open model calls, the oldest first, by session and provider. */
+  readonly #requested = new Map<string, string[]>();
   /** Status of the run while it is open. */
   status = "running";
 
@@ -65,7 +67,7 @@ class RunMetrics {
     for (const entry of entries) this.#read(entry);
   }
 
-  /** The run has ended; also called when its end could not be stored. */
+  /** The run has ended here; also called when it is left to another process. */
   ended(): void {
     this.#open.delete(this);
   }
@@ -82,7 +84,7 @@ class RunMetrics {
         if (isObject(data.run)) this.#readRun(data.run);
         break;
       case "provider:request":
-        this.#started.set(entry.session_id, entry.ts);
+        this.#startModelCall(entry);
         break;
       case "provider:response":
         this.#endModelCall(entry, "ok");
@@ -125,10 +127,17 @@ class RunMetrics {
     metrics.record("preamp_runs_ended_total", { ...labels, stop_reason: reasons.value(stop_reason) });
   }
 
-  #endModelCall({ session_id, ts, data }: Entry, outcome: unknown): void {
+  #startModelCall(entry: Entry): void {
+    const open = this.#requested.get(providerKey(entry));
+    if (open) open.push(entry.ts);
+    else this.#requested.set(providerKey(entry), [entry.ts]);
+  }
+
+  #endModelCall(entry: Entry, outcome: unknown): void {
     const { metrics, provider, error } = this.#runs;
-    const started = data.inner === true ? null : this.#secondsSince(session_id, ts);
-    const seconds = started ?? 0; // a module's own call has no request
+    const { ts, data } = entry;
+    const started = data.inner === true ? undefined : this.#requested.get(providerKey(entry))?.shift();
+    const seconds = secondsBetween(started ?? ts, ts); // a module's own call has no request
     metrics.record("preamp_model_call_duration_seconds", {
       provider: provider.value(data.provider),
       outcome: error.value(outcome),
@@ -174,6 +183,11 @@ function secondsBetween(start: string, end: string): number {
 /** Returns a key for a tool call: ids of calls are unique in one session only. */
 function callKey({ session_id, data }: Entry): string {
   return `${session_id} ${textOf(data.tool_call_id)}`;
+}
+
+/** Returns a key for the model calls of a session's loop on one provider. */
+function providerKey({ session_id, data }: Entry): string {
+  return `${session_id} ${textOf(data.provider)}`;
 }
 
 /** Value of a label beyond the limit. */

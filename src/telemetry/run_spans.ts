@@ -29,14 +29,20 @@ interface RunSpansOptions {
   readonly content: boolean;
 }
 
+/** A model call that has not ended. */
+interface OpenChat {
+  readonly span: Span;
+  /** Usage of its attempts that failed. */
+  usage: Attributes;
+}
+
 export class RunSpans {
   readonly #options: RunSpansOptions;
   readonly #root: Span;
-  /**
-   * Open spans of sessions, model calls and tool calls by {@link sessionKey}, {@link chatKey} and
-   * {@link callKey}.
-   */
+  /** Open spans of sessions and tool calls by {@link sessionKey} and {@link callKey}. */
   readonly #open = new Map<string, Span>();
+  /** Open model calls by {@link chatKey}, the oldest first: a loop may make several at once. */
+  readonly #chats = new Map<string, OpenChat[]>();
 
   /** Starts the span of the run, as a child of the active one. */
   constructor(options: RunSpansOptions) {
@@ -64,6 +70,8 @@ export class RunSpans {
 
   /** Ends all spans that are still open. */
   end(): void {
+    for (const { span } of [...this.#chats.values()].flat()) endSpan(span, new Date(), {}, "interrupted");
+    this.#chats.clear();
     for (const key of [...this.#open.keys()].reverse()) this.#end(key, new Date(), {}, "interrupted");
   }
 
@@ -77,26 +85,18 @@ export class RunSpans {
       case "run:end":
         return this.#endRun(entry);
       case "provider:request":
-        return this.#startChat(entry);
+        this.#startChat(entry);
+        break;
       case "llm:request":
         return this.#nameModel(entry, "gen_ai.request.model");
       case "llm:response":
         return this.#nameModel(entry, "gen_ai.response.model");
       case "provider:retry":
-        this.#open.get(chatKey(entry))?.addEvent("provider:retry", {
-          "error.type": textOf(data.error_type),
-          "preamp.attempt": typeof data.attempt === "number" ? data.attempt : 0,
-        }, timeOf(entry));
-        break;
+        return this.#retryChat(entry);
       case "provider:response":
-        if (!this.#open.has(chatKey(entry))) this.#startChat(entry); // a module's own call
-        return this.#endAt(entry, chatKey(entry), {
-          ...usageAttributes(data.usage),
-          ...answerAttributes(data.response, content),
-        });
+        return this.#endChat(entry, answerAttributes(data.response, content));
       case "provider:error":
-        if (!this.#open.has(chatKey(entry))) this.#startChat(entry);
-        return this.#endAt(entry, chatKey(entry), usageAttributes(data.usage), typeOf(data.error));
+        return this.#endChat(entry, {}, typeOf(data.error));
       case "tool:pre":
         return this.#startTool(entry);
       case "tool:post":
@@ -129,26 +129,61 @@ export class RunSpans {
 
   /** Starts a span below the span of a call, else of a session, else of the run. */
   #start(entry: Entry, key: string, name: string, kind: SpanKind, attributes: Attributes): void {
-    const parent = (key.startsWith("session") ? this.#open.get(callKey(entry)) : undefined) ??
-      this.#open.get(sessionKey(entry.session_id)) ?? this.#root;
-    const below: Context = trace.setSpan(context.active(), parent);
-    const options = { kind, attributes, startTime: timeOf(entry) };
-    this.#endAt(entry, key, {}); // a loop may begin a call before the end of another one
-    this.#open.set(key, this.#options.tracer.startSpan(name, options, below));
+    const parent = key.startsWith("session") ? this.#open.get(callKey(entry)) : undefined;
+    this.#endAt(entry, key, {});
+    this.#open.set(key, this.#create(entry, name, kind, attributes, parent));
   }
 
-  #startChat(entry: Entry): void {
+  /** Creates a span below another one; default: that of the session, else of the run. */
+  #create(
+    entry: Entry,
+    name: string,
+    kind: SpanKind,
+    attributes: Attributes,
+    parent: Span = this.#open.get(sessionKey(entry.session_id)) ?? this.#root,
+  ): Span {
+    const below: Context = trace.setSpan(context.active(), parent);
+    return this.#options.tracer.startSpan(name, { kind, attributes, startTime: timeOf(entry) }, below);
+  }
+
+  #startChat(entry: Entry): OpenChat {
     const { data, session_id } = entry;
-    this.#start(entry, chatKey(entry), "chat", SpanKind.CLIENT, {
+    const span = this.#create(entry, "chat", SpanKind.CLIENT, {
       "gen_ai.operation.name": "chat",
       "gen_ai.provider.name": providerName(data.provider),
       "gen_ai.conversation.id": session_id,
     });
+    const chat = { span, usage: {} };
+    const key = chatKey(entry);
+    const chats = this.#chats.get(key);
+    if (chats) chats.push(chat);
+    else this.#chats.set(key, [chat]);
+    return chat;
+  }
+
+  #retryChat(entry: Entry): void {
+    const { data } = entry;
+    const chat = this.#chats.get(chatKey(entry))?.[0];
+    if (!chat) return;
+    chat.usage = sumOf(chat.usage, usageAttributes(data.usage));
+    chat.span.addEvent("provider:retry", {
+      "error.type": textOf(data.error_type),
+      "preamp.attempt": typeof data.attempt === "number" ? data.attempt : 0,
+    }, timeOf(entry));
+  }
+
+  /** Ends the oldest open model call, or one of a module itself, which has no request. */
+  #endChat(entry: Entry, attributes: Attributes, failure?: string): void {
+    const key = chatKey(entry);
+    const { span, usage } = this.#chats.get(key)?.[0] ?? this.#startChat(entry);
+    this.#chats.get(key)?.shift();
+    const used = sumOf(usage, usageAttributes(entry.data.usage));
+    endSpan(span, timeOf(entry), { ...used, ...attributes }, failure);
   }
 
   #nameModel(entry: Entry, attribute: string): void {
     const { model } = entry.data;
-    const span = this.#open.get(chatKey(entry));
+    const span = this.#chats.get(chatKey(entry))?.[0]?.span;
     if (!span || typeof model !== "string") return;
     span.setAttribute(attribute, model);
     if (attribute === "gen_ai.request.model") span.updateName(`chat ${model}`);
@@ -196,13 +231,24 @@ export class RunSpans {
     const span = this.#open.get(key);
     if (!span) return;
     this.#open.delete(key);
-    span.setAttributes(attributes);
-    if (failure !== undefined) {
-      span.setAttribute("error.type", failure);
-      span.setStatus({ code: SpanStatusCode.ERROR });
-    }
-    span.end(time);
+    endSpan(span, time, attributes, failure);
   }
+}
+
+function endSpan(span: Span, time: Date, attributes: Attributes, failure: string | undefined): void {
+  span.setAttributes(attributes);
+  if (failure !== undefined) {
+    span.setAttribute("error.type", failure);
+    span.setStatus({ code: SpanStatusCode.ERROR });
+  }
+  span.end(time);
+}
+
+/** Returns the sums of numeric attributes. */
+function sumOf(one: Attributes, other: Attributes): Attributes {
+  const sum = { ...one };
+  for (const [name, value] of Object.entries(other)) sum[name] = Number(sum[name] ?? 0) + Number(value);
+  return sum;
 }
 
 function agentAttributes(session_id: string): Attributes {
@@ -221,9 +267,9 @@ function sessionKey(session_id: unknown): string {
   return `session ${textOf(session_id)}`;
 }
 
-/** Returns a key for a model call: of the loop, or of another module, which may call during the loop's. */
+/** Returns a key for the model calls of a provider: of the loop, or of other modules, also during those. */
 function chatKey({ session_id, data }: Entry): string {
-  return `${data.inner === true ? "inner" : "chat"} ${session_id}`;
+  return `${data.inner === true ? "inner" : "chat"} ${session_id} ${textOf(data.provider)}`;
 }
 
 /** Returns a key for a tool call: ids of calls are unique in one session only. */

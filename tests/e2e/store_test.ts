@@ -3,7 +3,15 @@ import { DatabaseSync } from "node:sqlite";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { inFolder } from "../support/folder.ts";
 import { POSTGRES, startPostgres } from "../support/postgres.ts";
-import { type Json, runCommand, runProgram, type ServerProgram, startServer } from "./program.ts";
+import {
+  type Json,
+  type Program,
+  runCommand,
+  runProgram,
+  type ServerProgram,
+  startProgram,
+  startServer,
+} from "./program.ts";
 import {
   ASKING,
   AUTHORIZED,
@@ -60,6 +68,28 @@ Deno.test("preamp run prints its result and warns when the store cannot take the
     assertEquals([code, JSON.parse(stdout).status], [0, "completed"]);
     assertStringIncludes(stderr, "warning: The run has ended, but not in the store");
     assert(!stderr.includes("Continue with"), stderr);
+  }));
+
+Deno.test("preamp run waits for a store that refuses the end of its run for a moment; a trace without its end exits with 1", () =>
+  inFolder(async (folder) => {
+    const args = ["run", "--session", "new", "--output-format", "json-trace", "hi"];
+    const options = { env: { PREAMP_HOME: folder } };
+    assertEquals((await runProgram(args, options)).code, 0);
+    const without_end = async (act: (run: Program) => Promise<void>) => {
+      const repair = refuseEnds(`${folder}/preamp.db`);
+      await using run = await startProgram(args, options);
+      await act(run);
+      repair();
+      return await run.ended;
+    };
+    const { code, stdout, stderr } = await without_end(async (run) =>
+      void await run.stderr.until((text) => text.includes("run_end_not_stored"))
+    );
+    assertEquals([code, JSON.parse(stdout).events.at(-1).event], [0, "run:end"], stderr);
+    assert(!stderr.includes("not in the store"), stderr);
+    const failed = await without_end(async ({ ended }) => void await ended);
+    assertEquals(failed.code, 1);
+    assertStringIncludes(failed.stderr, "error: The trace does not have the last entries of the run");
   }));
 
 Deno.test("preamp serve stores an end that the store refused for a while, and then answers", () =>

@@ -260,6 +260,7 @@ Deno.test("a closed server answers 503, whether it was used before or not", asyn
     await preamp.close();
     const started = await preamp.send("POST /v1/runs", { prompt: "?", plan: PLAN });
     assertEquals(await problemOf(started), "503 draining");
+    assertEquals(await problemOf(await preamp.send("GET /v1/runs")), "503 draining");
     assertEquals((await preamp.send("GET /readyz")).status, 503);
   }
 });

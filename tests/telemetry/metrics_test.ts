@@ -301,8 +301,17 @@ Deno.test("a model call of a hook during one of the loop takes nothing of its ti
     entry(0, "provider:request", {}),
     entry(1, "provider:response", { inner: true }),
     entry(3, "provider:response", {}),
+    entry(4, "provider:request", { provider: "openai" }),
+    entry(4, "provider:request", { provider: "gemini" }),
+    entry(5, "provider:request", { provider: "gemini" }),
+    entry(6, "provider:response", { provider: "openai" }),
+    entry(7, "provider:response", { provider: "gemini" }),
+    entry(9, "provider:response", { provider: "gemini" }),
   ]);
   const text = await metrics.text();
   metrics.close();
-  assertMatch(text, /preamp_model_call_duration_seconds_sum\{[^}]*\} 3\n/);
+  for (const [provider, seconds] of [["mock", 3], ["openai", 2], ["gemini", 7]]) {
+    const sum = `preamp_model_call_duration_seconds_sum\\{[^}]*provider="${provider}"[^}]*\\} ${seconds}\\n`;
+    assertMatch(text, new RegExp(sum));
+  }
 });

@@ -70,6 +70,9 @@ shows. PREAMP_MODEL is the model of runs without a plan.
   },
 };
 
+/** Milliseconds that a run waits for a store that refuses its end: longer than a short outage. */
+const STORE_END_MS = 5_000;
+
 async function run(args: Arguments, io: Io): Promise<number> {
   const format = formatOf(args);
   const settings = await readSettings(args, io);
@@ -99,6 +102,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     progress.note(consoleText({ module: "console", text }));
   Object.assign(console, consoleMethods(writeConsole, Deno.inspect)); // stdout carries only the answer
   let handle: RunHandle | undefined;
+  let giving_up: ReturnType<typeof setTimeout> | undefined;
   const unlisten = onCtrlC(io, display, runtime, () => handle);
   try {
     const session_id = await sessionOf(args.value("session"), runtime);
@@ -106,9 +110,13 @@ async function run(args: Arguments, io: Io): Promise<number> {
     let unstored: Run | undefined;
     const stopped = new AbortController();
     const endNotStored = (run: Run) => {
-      unstored = run;
-      warnings.add("The run has ended, but not in the store: a server that uses the store will continue it");
-      stopped.abort();
+      giving_up = setTimeout(() => {
+        unstored = run;
+        warnings.add(
+          "The run has ended, but not in the store: a server that uses the store will continue it",
+        );
+        stopped.abort();
+      }, STORE_END_MS);
     };
     handle = await create(runtime, local, io, display, { strict: args.has("strict"), endNotStored });
     warnings.addAll(handle.current().warnings);
@@ -116,6 +124,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     for await (const entries of runtime.runs.follow(TERMINAL, handle.id, { signal })) {
       entries.forEach(display.entry);
     }
+    clearTimeout(giving_up);
     const ended = unstored ?? await handle.settled("end");
     warnings.addAll(ended.warnings);
     const answered = ended.status === "completed" || ended.status === "incomplete";
@@ -131,6 +140,10 @@ async function run(args: Arguments, io: Io): Promise<number> {
     if (format !== "text") {
       io.out.write(jsonText(format === "json" ? ended : await traceOf(runtime, ended), io.out));
     }
+    if (format === "json-trace" && unstored) {
+      printError("The trace does not have the last entries of the run, which are not in the store");
+      return EXIT.failed;
+    }
     const code = exitOfStatus(ended.status);
     if (code !== EXIT.done || !args.has("strict") || warnings.count === 0) return code;
     printError(strictText(warnings.count));
@@ -141,6 +154,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     printError(`Cannot start the run: ${strictText(warnings.count)}`);
     return EXIT.failed;
   } finally {
+    clearTimeout(giving_up);
     answer?.breakLine();
     progress.close();
     unlisten();

@@ -97,7 +97,7 @@ export class OpenRequests {
     this.#abandonable++;
     if (++this.#pending > MAX_REQUESTS) {
       return violation(
-        `it may have ${MAX_REQUESTS} open calls of the coordinator; await some before the next`,
+        `it had more than ${MAX_REQUESTS} open calls of the coordinator; await some before the next`,
       );
     }
     const controller = new AbortController();

@@ -262,7 +262,8 @@ Deno.test("the plan in the log is redacted with `raw` too", async () => {
 });
 
 Deno.test("a store that fails ends the run, logs an error, and frees the session once it stores the end", async () => {
-  for (let at = 2, reached = true; reached; at++) {
+  let rounds = 0;
+  for (let at = 2, reached = true; reached; at++, rounds++) {
     let commits = 0;
     let repaired = false;
     const { post, finish, clock, logs, memory, runs } = service({
@@ -298,12 +299,14 @@ Deno.test("a store that fails ends the run, logs an error, and frees the session
     await nextTurn();
     assertEquals((await finish("p", { session_id })).status, "completed");
   }
+  assert(rounds > 3, `${rounds} rounds`);
 });
 
 for (const waits of [false, true]) {
   const which = waits ? "a queued run" : "a run";
   Deno.test(`one failed commit, whichever it is: ${which} does not begin, or ends and frees its session`, async () => {
-    for (let at = 1, reached = true; reached; at++) {
+    let rounds = 0;
+    for (let at = 1, reached = true; reached; at++, rounds++) {
       let commits = 0;
       const { post, clock, memory, runs } = service({
         plans: {
@@ -343,6 +346,7 @@ for (const waits of [false, true]) {
       assertEquals((await next.settled("end")).status, "completed", String(at));
       await runs.close();
     }
+    assert(rounds > 3, `${rounds} rounds`);
   });
 }
 
