@@ -2,7 +2,7 @@
 import type { Run, RunHandle } from "../../src/runs/types.ts";
 import type { Change } from "../../src/store/store.ts";
 import { openStore } from "../../src/store/store.ts";
-import { assertEquals } from "../assert.ts";
+import { assertEquals, assertRejects } from "../assert.ts";
 import { asking, codeOf } from "../support/asking_runs.ts";
 import { CALLER, type Service, service, type TestPlan } from "../support/runs.ts";
 import { calls, tool, until } from "../support/sessions.ts";
@@ -65,6 +65,8 @@ Deno.test("an end that is refused some times is stored once; until then the run 
     assertEquals((await one.runs.cancel(CALLER, run.id, "immediate")).status, "running");
     await one.clock.advance(250);
   }
+  const steered = await assertRejects(() => one.runs.steer(CALLER, run.id, "x"));
+  assertEquals(steered.message, "Cannot steer the run: it is ending or has ended");
   await one.clock.advance(500);
   assertEquals([(await ended).status, (await elsewhere).status], ["completed", "completed"]);
   assertEquals([did, await ends(one, run.id)], [["tool", "model"], 1]);

@@ -7,7 +7,7 @@ import type { ActiveRun } from "./run.ts";
  * `request_invalid` for blank text, `overloaded`.
  */
 export async function steer({ ended, session, projection }: ActiveRun, text: string): Promise<void> {
-  if (ended) throw new PreampError("run_ended", "Cannot steer the run: it has ended");
+  if (ended) throw new PreampError("run_ended", "Cannot steer the run: it is ending or has ended");
   const send = session.getCapability("session.steer");
   const queued = projection.status === "queued";
   if (queued || typeof send !== "function") {
