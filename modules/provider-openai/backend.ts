@@ -18,7 +18,7 @@ import {
 import { ChatAnswer } from "./chat_answer.ts";
 import { chatRequest } from "./chat_request.ts";
 import { toError } from "./errors.ts";
-import { FORMS, refusedPart, statedOutputLimit } from "./refusals.ts";
+import { FORMS, refusedPart, refusesSchema, statedOutputLimit } from "./refusals.ts";
 import { optionsOf, type PlanOptions } from "./request_options.ts";
 import { ResponsesAnswer } from "./responses_answer.ts";
 import { responsesRequest } from "./responses_request.ts";
@@ -56,8 +56,10 @@ export class OpenAIBackend implements Backend {
     };
   }
 
-  toRequest(requested: CallSettings): WireRequest {
-    const refused = this.#refusedOf(requested.model);
+  /** @param only_now Parameters that are left out of this request alone. */
+  toRequest(requested: CallSettings, only_now: readonly string[] = []): WireRequest {
+    const known = this.#refusedOf(requested.model);
+    const refused = only_now.length === 0 ? known : new Set([...known, ...only_now]);
     const call = refused.has(FORMS.long_ids) ? withShortIds(requested) : requested;
     const options = optionsOf(this.#options, call.model, refused);
     const { conversation } = call;
@@ -77,6 +79,7 @@ export class OpenAIBackend implements Backend {
     let call = request.context as CallSettings; // set by toRequest
     // an earlier attempt may have found parameters that the server refuses
     let current = this.#refusedOf(call.model).size === 0 ? request : this.toRequest(call);
+    const only_now: string[] = [];
     for (let corrections = 0;; corrections++) {
       try {
         const answer = await this.#sendOnce(current.body, call, io);
@@ -86,8 +89,9 @@ export class OpenAIBackend implements Backend {
         const limit = statedOutputLimit(error);
         const isLower = limit !== undefined && limit >= MIN_OUTPUT_TOKENS && limit < call.max_output_tokens;
         if (isLower) call = { ...call, max_output_tokens: limit };
+        else if (refusesSchema(error)) only_now.push("response_format");
         else if (!this.#learn(error, current.body, call.model)) throw error;
-        const corrected = this.toRequest(call);
+        const corrected = this.toRequest(call, only_now);
         if (jsonEqual(corrected.body, current.body)) throw error;
         await io.onRefusal?.(error);
         current = corrected;

@@ -50,6 +50,15 @@ const REFUSAL = new RegExp(
 /** The server takes the parameter, but not the schema in it. */
 const INVALID_SCHEMA = /\binvalid_json_schema\b|\binvalid schema for\b/i;
 
+/** Returns whether a server takes `response_format`, but not the schema in it: another one may pass. */
+export function refusesSchema(error: unknown): boolean {
+  const text = refusalText(error);
+  if (text === undefined) return false;
+  const stated: JsonObject = isObject(error) && isObject(error.error) ? error.error : {};
+  const all = `${textOf(stated.code) ?? ""} ${textOf(stated.param) ?? ""} ${text}`;
+  return /response_format|text\.format/.test(all) && (INVALID_SCHEMA.test(all) || /\.schema\b/.test(all));
+}
+
 /**
  * Returns what the server refused of a body: a parameter in it, or one of {@link FORMS}; undefined for other
  * errors.

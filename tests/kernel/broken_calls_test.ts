@@ -1,5 +1,5 @@
 /** Model calls that break off after a part of their answer: what counts for the run's limits. */
-import { LLMError, type Orchestrator, type Provider, type RunLimits, type Usage } from "preamp";
+import { LLMError, type Orchestrator, PreampError, type Provider, type RunLimits, type Usage } from "preamp";
 import { MockProvider } from "preamp/testing";
 import { assertEquals, assertRejects } from "../assert.ts";
 import { calls, kit, nextTurn, type TestModule, tool, until } from "../support/sessions.ts";
@@ -73,12 +73,12 @@ function endless(text: string): MockProvider {
 }
 
 /** Makes a call and aborts it. */
-async function abortCall(provider: Provider): Promise<void> {
+async function abortCall(provider: Provider, reason?: unknown): Promise<void> {
   const controller = new AbortController();
   const { signal } = controller;
   const request = { messages: [{ role: "user" as const, content: "tell me" }] };
   const call = provider.complete(request, { signal, onDelta: () => {} });
-  nextTurn().then(() => controller.abort());
+  nextTurn().then(() => controller.abort(reason));
   await assertRejects(() => call);
 }
 
@@ -102,7 +102,8 @@ Deno.test("a call that its caller aborts counts with estimated tokens: of the lo
     }],
     tools: [async (coordinator) => {
       const work = tool("t", async () => {
-        for (let count = 0; count < 9; count++) await abortCall(coordinator.providers.endless!);
+        const reason = new PreampError("denied", "as if it had been denied");
+        for (let count = 0; count < 9; count++) await abortCall(coordinator.providers.endless!, reason);
         return "done";
       });
       await coordinator.mount("tools", work);
@@ -209,4 +210,18 @@ Deno.test("a loop that ends with the error of a signal that was aborted before i
     }),
   });
   assertEquals((await run()).status, "cancelled");
+});
+
+Deno.test("a call of a hook that fails does not become the error of the run", async () => {
+  const { run } = kit({
+    loop: { max_retries: 0 },
+    providers: [new MockProvider({ responses: [{ error: new LLMError("RateLimitError", "Too many") }] })],
+    hooks: [(coordinator) => {
+      coordinator.hooks.register("provider:error", async () => {
+        await coordinator.providers.mock!.complete(ASKED, { signal: AbortSignal.abort() }).catch(() => {});
+        return { action: "continue" };
+      }, { name: "asks" });
+    }],
+  });
+  assertEquals((await run()).error?.code, "provider_rate_limited");
 });

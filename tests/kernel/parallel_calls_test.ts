@@ -122,6 +122,8 @@ Deno.test("answers of a loop's own model count beside those of providers; only a
     await hooks.emit("provider:response", answer);
     await hooks.emit("provider:response", answer);
     await hooks.emit("provider:response", { ...answer, usage: { ...usage } });
+    const { input_tokens, output_tokens } = usage!;
+    await hooks.emit("provider:response", { usage: { input_tokens, output_tokens } });
     await hooks.emit("provider:response", {});
     await hooks.emit("provider:response", own);
     await hooks.emit("provider:response", own);

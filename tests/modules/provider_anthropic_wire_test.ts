@@ -415,7 +415,7 @@ Deno.test("complete() makes whole numbers of a usage, and knows no words of obje
     cache_read_input_tokens: 1e300,
     output_tokens_details: 7,
   };
-  const whole = message([{ type: "text", text: "x" }], { usage, stop_reason: "constructor" });
+  const whole = message([], { usage, stop_reason: "constructor" });
   const { answer } = await complete(() => Response.json(whole), false, {
     prices: { input: "1", output: "1" },
   });

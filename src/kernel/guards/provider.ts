@@ -138,7 +138,7 @@ export class ProviderGuard {
   ): Promise<ChatResponse> {
     const turn = this.#requireTurn(is_for_loop);
     const { step } = this.#session; // that of the turn's last events is another one
-    if (options.signal?.aborted) throw turn.provider_error = options.signal.reason;
+    if (options.signal?.aborted) throw noteError(turn, options.signal.reason, is_for_loop);
     const skipped = is_for_loop ? this.#session.loop_steps.beforeCall(turn, this.#name) : undefined;
     if (skipped) await skipped;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
@@ -159,10 +159,9 @@ export class ProviderGuard {
       const error = toTypedError(thrown, this.#name);
       const failure = this.#failureOf(error, part);
       if (outer) CallKey.giveBack(outer, part && failure);
-      if (limitOf(thrown) !== null) throw noteLimit(turn, thrown);
-      turn.provider_error = error;
       if (!outer && failure !== null) await this.#noteFailure(turn, step, failure, is_for_loop);
-      throw error;
+      if (limitOf(thrown) !== null) throw noteLimit(turn, thrown);
+      throw noteError(turn, error, is_for_loop);
     } finally {
       CallKey.close(call);
     }
@@ -226,7 +225,9 @@ export class ProviderGuard {
 
   /** Returns the data of `provider:error`, or null when a guard stopped the call. */
   #failureOf(error: unknown, part: Usage | null): JsonObject | null {
-    const failure = providerFailure(this.#name, error);
+    const failure = providerFailure(this.#name, error) ??
+      // the part counts, whatever reason its caller states
+      (part && providerFailure(this.#name, new Error(errorMessage(error))));
     if (failure && part) failure.usage = toPlain(part);
     return failure;
   }
@@ -332,6 +333,12 @@ const NO_CALLS: readonly ToolCall[] = [];
  */
 function toTypedError(error: unknown, provider: string): unknown {
   return statusOf(error) === null ? error : toLLMError(error, { provider });
+}
+
+/** Notes in the turn an error of a call of the loop; returns the error. */
+function noteError(turn: Turn, error: unknown, is_for_loop: boolean): unknown {
+  if (is_for_loop) turn.provider_error = error;
+  return error;
 }
 
 /** Notes in the turn which limit an error reports, if any; returns the error. */

@@ -226,11 +226,14 @@ function nextIteration(turn: Turn, data: JsonObject): number {
     : turn.iteration + 1;
 }
 
-/** Returns whether an event has the usage of an answer that was reported already, or none of its own. */
+/** Returns whether an event has the tokens of an answer that was reported already, or no usage of its own. */
 function isRepeated({ reported }: Turn, { provider, usage = null }: JsonObject): boolean {
+  const { input_tokens = null, output_tokens = null } = isObject(usage) ? usage : {};
   return reported.some((answer) =>
     usage === answer.usage ||
-    (provider ?? answer.provider) === answer.provider && (usage === null || jsonEqual(usage, answer.usage))
+    (provider ?? answer.provider) === answer.provider &&
+      (usage === null ||
+        input_tokens === answer.usage.input_tokens && output_tokens === answer.usage.output_tokens)
   );
 }
 

@@ -289,14 +289,12 @@ class BackendProvider implements Provider {
   }
 
   /** Returns usage with its cost; the tokens of the request are estimated if the server reported none. */
-  #pricedUsage(usage: Partial<AnswerUsage>, model: string, { messages, tools }: ChatRequest): Usage {
-    const counts = Usage(
-      sentTokens(usage) > 0 ? usage : {
-        ...usage,
-        input_tokens: METER.count(messages) + toolTokens(tools),
-        estimated: true,
-      },
-    );
+  #pricedUsage(usage: Partial<AnswerUsage>, model: string, request: ChatRequest, estimated = false): Usage {
+    const { messages, tools } = request;
+    const sent = sentTokens(usage) > 0
+      ? { estimated }
+      : { input_tokens: METER.count(messages) + toolTokens(tools), estimated: true };
+    const counts = Usage({ ...usage, ...sent });
     return { ...counts, cost_usd: this.#table.costOf(model, counts) ?? counts.cost_usd };
   }
 
@@ -343,8 +341,8 @@ class BackendProvider implements Provider {
   #toResponse(answer: BackendAnswer, wire: WireRequest, model: string, request: ChatRequest): ChatResponse {
     const { content, finish_reason, metadata } = answer;
     const tool_calls = withoutCutCall(answer);
-    const output_tokens = answeredTokens(answer);
-    const usage = this.#pricedUsage({ ...answer.usage, output_tokens }, model, request);
+    const { output_tokens, estimated } = answeredTokens(answer);
+    const usage = this.#pricedUsage({ ...answer.usage, output_tokens }, model, request, estimated);
     this.#costs.push(usage.cost_usd);
     const degradation = answer.degradation ?? wire.degradation;
     return {
@@ -360,10 +358,12 @@ class BackendProvider implements Provider {
   }
 }
 
-/** Returns the tokens of an answer; estimated if the server reported none of the request either. */
-function answeredTokens({ usage, content }: BackendAnswer): number {
-  if (usage && (sentTokens(usage) > 0 || usage.output_tokens > 0)) return usage.output_tokens;
-  return content.length === 0 ? 0 : METER.count([{ role: "assistant", content }]);
+/** Returns the tokens of an answer; estimated if the server counted none of one with content. */
+function answeredTokens({ usage, content }: BackendAnswer): { output_tokens: number; estimated: boolean } {
+  const stated = usage?.output_tokens ?? 0;
+  const is_empty = content.every(({ type, text }) => type === "text" && text === "");
+  if (stated > 0 || is_empty) return { output_tokens: stated, estimated: false };
+  return { output_tokens: METER.count([{ role: "assistant", content }]), estimated: true };
 }
 
 const PLAIN: Readonly<Record<string, ReadonlySet<string>>> = {
