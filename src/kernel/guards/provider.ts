@@ -225,9 +225,7 @@ export class ProviderGuard {
 
   /** Returns the data of `provider:error`, or null when a guard stopped the call. */
   #failureOf(error: unknown, part: Usage | null): JsonObject | null {
-    const failure = providerFailure(this.#name, error) ??
-      // the part counts, whatever reason its caller states
-      (part && providerFailure(this.#name, new Error(errorMessage(error))));
+    const failure = providerFailure(this.#name, error);
     if (failure && part) failure.usage = toPlain(part);
     return failure;
   }
