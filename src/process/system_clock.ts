@@ -3,7 +3,7 @@
  * only. One timer of the runtime serves all callbacks: nearly every call sets a deadline, and a deadline
  * rarely passes.
  */
-import { waitOf } from "../sdk/abortable.ts";
+import { unless, waitOf } from "../sdk/abortable.ts";
 import type { Clock } from "../sdk/contracts.ts";
 
 /** A clock with timers. */
@@ -135,17 +135,10 @@ function siftDown(wait: Wait, index: number): number {
 export class LateError extends Error {}
 
 /** Waits for a promise, which continues after a timeout. @throws {LateError} after `ms` milliseconds. */
-export async function within<T>(
+export function within<T>(
   ms: number,
   promise: Promise<T>,
   message = `not done within ${ms} ms`,
 ): Promise<T> {
-  promise.catch(() => {}); // not awaited after a timeout
-  const late = Promise.withResolvers<never>();
-  const cancel = later(ms, () => late.reject(new LateError(message)));
-  try {
-    return await Promise.race([promise, late.promise]);
-  } finally {
-    cancel();
-  }
+  return unless(promise, (reject) => later(ms, () => reject(new LateError(message))));
 }

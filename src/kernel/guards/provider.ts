@@ -159,7 +159,7 @@ export class ProviderGuard {
       const error = toTypedError(thrown, this.#name);
       const failure = this.#failureOf(error, part);
       if (outer) CallKey.giveBack(outer, part && failure);
-      if (!outer && failure !== null) await this.#noteFailure(turn, step, failure, is_for_loop);
+      else if (failure !== null) await this.#noteFailure(turn, step, failure, is_for_loop);
       if (limitOf(thrown) !== null) throw noteLimit(turn, thrown);
       throw noteError(turn, error, is_for_loop);
     } finally {

@@ -1,6 +1,7 @@
 /** Authentication by API key: see src/docs/security.md#over-http. */
 import { type KeyRing, LOCAL_NAMESPACE } from "../../policy/api_keys.ts";
 import type { Caller } from "../../runs/types.ts";
+import { unless } from "../../sdk/abortable.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject, isThenable } from "../../sdk/json.ts";
 import { describeKind } from "../../sdk/value_path.ts";
@@ -51,14 +52,10 @@ export function requireKey(authenticate: Authenticate | null): Middleware {
   };
 }
 
-/** Resolves to what was found; rejects when that takes too long. */
+/** Settles as what was found does; rejects when that takes too long. */
 function inTime(found: PromiseLike<unknown>, clock: Pick<SystemClock, "later">): Promise<unknown> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const stop = clock.later(
-    AUTHENTICATE_MS,
-    () => reject(new Error(`authenticate() has not answered within ${AUTHENTICATE_MS / 1000} s`)),
-  );
-  return Promise.race([found, late]).finally(stop);
+  const message = `authenticate() has not answered within ${AUTHENTICATE_MS / 1000} s`;
+  return unless(found, (reject) => clock.later(AUTHENTICATE_MS, () => reject(new Error(message))));
 }
 
 /**
