@@ -1,5 +1,6 @@
-/** Runs whose model breaks off within its answer: what the run reports, counts and replays. */
+/** Runs whose model fails or breaks off within its answer: what the run reports, counts and replays. */
 import type { JsonObject } from "preamp";
+import { TestCoordinator } from "preamp/testing";
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { assert, assertEquals } from "../assert.ts";
@@ -45,6 +46,24 @@ for (const vendor of [...Object.values(VENDORS), CHAT]) {
       assertEquals((await runtime.runs.replay(CALLER, run.id)).equal, true);
     } finally {
       await runtime.close();
+    }
+  });
+}
+
+for (const vendor of [...Object.values(VENDORS), CHAT]) {
+  Deno.test(`${vendor.api ?? vendor.name}: an error that a server states as an event has the message in it`, async () => {
+    const stated = JSON.stringify({ error: { message: "out of slots", type: "server_error" } });
+    for (const body of [`data: ${stated}\n\n`, `event: error\r\ndata: ${stated}\r\n\r\n`]) {
+      for (const type of ["text/event-stream", "application/json"]) {
+        const headers = { "content-type": type };
+        await using server = fakeServer(() => new Response(body, { status: 500, headers }));
+        const coordinator = new TestCoordinator();
+        await vendor.module.mount(coordinator, { ...configOn(server.url, vendor), max_retries: 0 });
+        const request = { messages: [{ role: "user" as const, content: "Hi" }] };
+        const call = coordinator.providers[vendor.name]!.complete(request, { onDelta: () => {} });
+        const { type: error_type, message, status_code } = await call.catch((error) => error);
+        assertEquals([error_type, message, status_code], ["ProviderUnavailableError", "out of slots", 500]);
+      }
     }
   });
 }

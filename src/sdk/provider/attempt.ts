@@ -106,8 +106,8 @@ export class Attempt {
     this.#refuseRedirect(input, response);
     this.#onChunk(0);
     const onChunk = (chunk: Uint8Array) => this.#onChunk(chunk.byteLength);
-    // a page with an error is read for its message
-    if (!response.ok || response.body === null) return withWatchedBody(response, onChunk, signal);
+    if (response.body === null) return response;
+    if (!response.ok) return await readFailure(withWatchedBody(response, onChunk, signal));
     const begin = await readBegin(response.body, onChunk);
     const first = begin.at(-1)?.find((byte) => !BLANK.has(byte));
     if (first === PAGE_BEGIN) this.#refusePage(input);
@@ -182,6 +182,19 @@ export class Attempt {
   #expire(fact: string): void {
     this.#abort.abort(new LLMError("LLMTimeoutError", `Cannot finish the model call: ${fact}`));
   }
+}
+
+/** The data of the first event of a body. */
+const FIRST_EVENT = /^\s*(?:event:[^\r\n]*\r?\n)?data:([^\r\n]*)/;
+
+/**
+ * Resolves to a response with a failure whose body is the error itself: some servers of streams state it as
+ * an event, which clients do not read in such a response.
+ */
+async function readFailure(response: Response): Promise<Response> {
+  const text = await response.text().catch(() => ""); // broken off: the status says enough
+  const { status, statusText, headers } = response;
+  return new Response(FIRST_EVENT.exec(text)?.[1]?.trim() ?? text, { status, statusText, headers });
 }
 
 /**
