@@ -3,6 +3,7 @@ import type { Entry } from "../kernel/host.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import { LLM_ERROR_TYPES } from "../sdk/llm_errors.ts";
 import type { Metrics } from "./metrics.ts";
+import { OpenModelCalls } from "./open_model_calls.ts";
 import type { RunObserver, RunsDeps } from "../runs/ports.ts";
 
 /** Names of the built-in providers. Plans may add providers with names of their own. */
@@ -52,8 +53,8 @@ class RunMetrics {
   readonly #open: Set<RunMetrics>;
   /** Timestamp of the start of open tool calls. */
   readonly #started = new Map<string, string>();
-  /** Timestamps of the starts of open model calls, the oldest first, by session and provider. */
-  readonly #requested = new Map<string, string[]>();
+  /** Timestamps of the starts of open model calls. */
+  readonly #requested = new OpenModelCalls<string>();
   /** Status of the run while it is open. */
   status = "running";
 
@@ -84,7 +85,7 @@ class RunMetrics {
         if (isObject(data.run)) this.#readRun(data.run);
         break;
       case "provider:request":
-        this.#startModelCall(entry);
+        this.#requested.add(entry, entry.ts);
         break;
       case "provider:response":
         this.#endModelCall(entry, "ok");
@@ -127,17 +128,10 @@ class RunMetrics {
     metrics.record("preamp_runs_ended_total", { ...labels, stop_reason: reasons.value(stop_reason) });
   }
 
-  #startModelCall(entry: Entry): void {
-    const open = this.#requested.get(providerKey(entry));
-    if (open) open.push(entry.ts);
-    else this.#requested.set(providerKey(entry), [entry.ts]);
-  }
-
   #endModelCall(entry: Entry, outcome: unknown): void {
     const { metrics, provider, error } = this.#runs;
     const { ts, data } = entry;
-    const started = data.inner === true ? undefined : this.#requested.get(providerKey(entry))?.shift();
-    const seconds = secondsBetween(started ?? ts, ts); // a module's own call has no request
+    const seconds = secondsBetween(this.#requested.take(entry) ?? ts, ts); // a module's own call has no request
     metrics.record("preamp_model_call_duration_seconds", {
       provider: provider.value(data.provider),
       outcome: error.value(outcome),
@@ -183,11 +177,6 @@ function secondsBetween(start: string, end: string): number {
 /** Returns a key for a tool call: ids of calls are unique in one session only. */
 function callKey({ session_id, data }: Entry): string {
   return `${session_id} ${textOf(data.tool_call_id)}`;
-}
-
-/** Returns a key for the model calls of a session's loop on one provider. */
-function providerKey({ session_id, data }: Entry): string {
-  return `${session_id} ${textOf(data.provider)}`;
 }
 
 /** Value of a label beyond the limit. */

@@ -17,6 +17,7 @@ import {
 } from "@opentelemetry/api";
 import type { Entry } from "../kernel/host.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import { OpenModelCalls } from "./open_model_calls.ts";
 import { textOf } from "./run_observers.ts";
 
 /** Options of {@link RunSpans}. */
@@ -41,8 +42,7 @@ export class RunSpans {
   readonly #root: Span;
   /** Open spans of sessions and tool calls by {@link sessionKey} and {@link callKey}. */
   readonly #open = new Map<string, Span>();
-  /** Open model calls by {@link chatKey}, the oldest first: a loop may make several at once. */
-  readonly #chats = new Map<string, OpenChat[]>();
+  readonly #chats = new OpenModelCalls<OpenChat>();
 
   /** Starts the span of the run, as a child of the active one. */
   constructor(options: RunSpansOptions) {
@@ -70,8 +70,7 @@ export class RunSpans {
 
   /** Ends all spans that are still open. */
   end(): void {
-    for (const { span } of [...this.#chats.values()].flat()) endSpan(span, new Date(), {}, "interrupted");
-    this.#chats.clear();
+    for (const { span } of this.#chats.takeAll()) endSpan(span, new Date(), {}, "interrupted");
     for (const key of [...this.#open.keys()].reverse()) this.#end(key, new Date(), {}, "interrupted");
   }
 
@@ -85,7 +84,7 @@ export class RunSpans {
       case "run:end":
         return this.#endRun(entry);
       case "provider:request":
-        this.#startChat(entry);
+        this.#chats.add(entry, this.#createChat(entry));
         break;
       case "llm:request":
         return this.#nameModel(entry, "gen_ai.request.model");
@@ -146,24 +145,19 @@ export class RunSpans {
     return this.#options.tracer.startSpan(name, { kind, attributes, startTime: timeOf(entry) }, below);
   }
 
-  #startChat(entry: Entry): OpenChat {
+  #createChat(entry: Entry): OpenChat {
     const { data, session_id } = entry;
     const span = this.#create(entry, "chat", SpanKind.CLIENT, {
       "gen_ai.operation.name": "chat",
       "gen_ai.provider.name": providerName(data.provider),
       "gen_ai.conversation.id": session_id,
     });
-    const chat = { span, usage: {} };
-    const key = chatKey(entry);
-    const chats = this.#chats.get(key);
-    if (chats) chats.push(chat);
-    else this.#chats.set(key, [chat]);
-    return chat;
+    return { span, usage: {} };
   }
 
   #retryChat(entry: Entry): void {
     const { data } = entry;
-    const chat = this.#chats.get(chatKey(entry))?.[0];
+    const chat = this.#chats.get(entry);
     if (!chat) return;
     chat.usage = sumOf(chat.usage, usageAttributes(data.usage));
     chat.span.addEvent("provider:retry", {
@@ -174,16 +168,14 @@ export class RunSpans {
 
   /** Ends the oldest open model call, or one of a module itself, which has no request. */
   #endChat(entry: Entry, attributes: Attributes, failure?: string): void {
-    const key = chatKey(entry);
-    const { span, usage } = this.#chats.get(key)?.[0] ?? this.#startChat(entry);
-    this.#chats.get(key)?.shift();
+    const { span, usage } = this.#chats.take(entry) ?? this.#createChat(entry);
     const used = sumOf(usage, usageAttributes(entry.data.usage));
     endSpan(span, timeOf(entry), { ...used, ...attributes }, failure);
   }
 
   #nameModel(entry: Entry, attribute: string): void {
     const { model } = entry.data;
-    const span = this.#chats.get(chatKey(entry))?.[0]?.span;
+    const span = this.#chats.get(entry)?.span;
     if (!span || typeof model !== "string") return;
     span.setAttribute(attribute, model);
     if (attribute === "gen_ai.request.model") span.updateName(`chat ${model}`);
@@ -265,11 +257,6 @@ function timeOf({ ts }: Entry): Date {
 
 function sessionKey(session_id: unknown): string {
   return `session ${textOf(session_id)}`;
-}
-
-/** Returns a key for the model calls of a provider: of the loop, or of other modules, also during those. */
-function chatKey({ session_id, data }: Entry): string {
-  return `${data.inner === true ? "inner" : "chat"} ${session_id} ${textOf(data.provider)}`;
 }
 
 /** Returns a key for a tool call: ids of calls are unique in one session only. */
