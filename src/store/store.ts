@@ -3,6 +3,7 @@
  * only names and JSON, not runs, approvals or sessions. Opens the store that the setting `store` names; the
  * code of a store is loaded when it is used.
  */
+import { errorMessage, readField } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/types.ts";
 
 /** An entry of a log; the store reads `seq` only. */
@@ -159,6 +160,20 @@ export interface StoreState {
   entries: number;
   /** Size on disk. */
   bytes: number;
+}
+
+/** Returns the problem of a log that has `count` entries and not those up to `last_seq`; all of its row. */
+export function wrongLog({ name, last_seq, count }: Readonly<Record<string, unknown>>): string {
+  return `log ${name} has ${count} of ${last_seq} entries`;
+}
+
+/** SQLite's words, which Deno KV repeats, and Postgres' codes, for files that are not what they should be. */
+const DAMAGE = /disk image is malformed|file is not a database/;
+const DAMAGE_CODES: ReadonlySet<unknown> = new Set(["XX001", "XX002"]);
+
+/** Returns whether an error of a store means that the store is damaged. */
+export function isDamage(error: unknown): boolean {
+  return DAMAGE.test(errorMessage(error)) || DAMAGE_CODES.has(readField(error, "code"));
 }
 
 /** A store that is open for maintenance: `preamp store check | migrate | vacuum`. */

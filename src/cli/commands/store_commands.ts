@@ -1,7 +1,14 @@
 /**
  * `preamp store check`, `store migrate` and `store vacuum`: maintenance of the store that the settings name.
  */
-import { describeStore, type Maintenance, openMaintenance } from "../../store/store.ts";
+import { errorMessage } from "../../sdk/errors.ts";
+import {
+  describeStore,
+  isDamage,
+  type Maintenance,
+  openMaintenance,
+  type StoreState,
+} from "../../store/store.ts";
 import { formatFlags, UsageError } from "../arguments.ts";
 import type { Answer, Command, Commands } from "../commands.ts";
 import { EXIT } from "../errors.ts";
@@ -12,15 +19,9 @@ export const commands: Commands = {
     summary: "Checks a store for damage and counts its rows. Exits 1 on damage.",
     json: "{problems, version, records, logs, entries, bytes}",
     creates: false,
-    async work(store) {
-      const state = await store.state();
-      const { problems, version, records, logs, entries, bytes } = state;
-      const damage = problems.map((problem) => `damage: ${problem}\n`).join("");
-      const facts =
-        `version ${version}, ${records} records, ${logs} logs with ${entries} entries, ${bytes} bytes`;
-      const exit = problems.length === 0 ? EXIT.done : EXIT.failed;
-      return { data: state, text: `${damage}${facts}\n`, exit };
-    },
+    work: async (store) => checked(await store.state()),
+    damaged: (problem) =>
+      checked({ problems: [problem], version: 0, records: 0, logs: 0, entries: 0, bytes: 0 }),
   }),
   "store migrate": command("migrate", {
     summary: "Creates the tables of a store, or updates those of an older version.",
@@ -54,9 +55,20 @@ interface Work {
   /** Whether a file that does not exist is created. */
   creates: boolean;
   work(store: Maintenance): Promise<Answer>;
+  /** Returns the answer for a store that is too damaged to be opened or read. Default: an error. */
+  damaged?(problem: string): Answer;
 }
 
-function command(name: string, { summary, json, creates, work }: Work): Command {
+function checked(state: StoreState): Answer {
+  const { problems, version, records, logs, entries, bytes } = state;
+  const damage = problems.map((problem) => `damage: ${problem}\n`).join("");
+  const facts =
+    `version ${version}, ${records} records, ${logs} logs with ${entries} entries, ${bytes} bytes`;
+  const exit = problems.length === 0 ? EXIT.done : EXIT.failed;
+  return { data: state, text: `${damage}${facts}\n`, exit };
+}
+
+function command(name: string, { summary, json, creates, work, damaged }: Work): Command {
   return {
     usage: `store ${name} [flags]`,
     summary,
@@ -80,6 +92,7 @@ function command(name: string, { summary, json, creates, work }: Work): Command 
         store = await openMaintenance(name);
         return await work(store);
       } catch (error) {
+        if (damaged && isDamage(error)) return damaged(errorMessage(error));
         throw storeFailure(name, error);
       } finally {
         await store?.close();

@@ -1,5 +1,5 @@
 /** Maintenance of a KV store, beside running servers. */
-import type { Maintenance, StoreState } from "../store.ts";
+import { type Maintenance, type StoreState, wrongLog } from "../store.ts";
 import {
   type Content,
   keys,
@@ -57,7 +57,7 @@ async function stateOf(kv: Deno.Kv): Promise<StoreState> {
     }
     state.entries += seq;
     if (seq === log.last_seq || (await kv.get<LogValue>(key)).value?.id !== log.id) continue;
-    state.problems.push(`log ${String(key.at(-1))} has ${seq} of ${log.last_seq} entries`);
+    state.problems.push(wrongLog({ name: key.at(-1), last_seq: log.last_seq, count: seq }));
   }
   return state;
 }

@@ -1,11 +1,20 @@
 /** Maintenance of a Postgres store, beside running servers. */
-import type { Maintenance } from "../store.ts";
+import { type Maintenance, wrongLog } from "../store.ts";
 import { createClient, migrate, SCHEMA_VERSION } from "./database.ts";
 import { retried } from "./postgres_store.ts";
 import { purgePart } from "./purge.ts";
 
 /** The tables, whose sizes and dead rows maintenance looks at. */
 const TABLES = ["records", "logs", "entries"] as const;
+
+/** Logs that do not have the entries up to their last one, and entries without a log. */
+const WRONG_LOGS = `
+  SELECT name, last_seq, count FROM (
+    SELECT name, last_seq, (SELECT count(*) FROM preamp.entries WHERE log = name) AS count FROM preamp.logs
+  ) AS counted WHERE last_seq <> count
+  UNION ALL
+  SELECT log, 0, count(*) FROM preamp.entries WHERE log NOT IN (SELECT name FROM preamp.logs) GROUP BY log
+  LIMIT 20`;
 
 /** Connects for maintenance, beside running servers. @throws {Error} as the store does. */
 export async function openPostgresMaintenance(url: string): Promise<Maintenance> {
@@ -16,13 +25,9 @@ export async function openPostgresMaintenance(url: string): Promise<Maintenance>
   return {
     opened_version: await migrate(client),
     async state() {
-      // an entry without its log, or a log that does not end where it says, would be damage
-      const lost = await numberOf(
-        "(SELECT count(*) FROM preamp.logs AS l WHERE last_seq <> (SELECT count(*) FROM preamp.entries WHERE log = l.name))",
-      );
       const sizes = TABLES.map((table) => `pg_total_relation_size('preamp.${table}')`);
       return {
-        problems: lost === 0 ? [] : [`${lost} logs do not have as many entries as they should`],
+        problems: (await client.query(WRONG_LOGS)).rows.map(wrongLog),
         version: SCHEMA_VERSION,
         records: await numberOf("(SELECT count(*) FROM preamp.records)"),
         logs: await numberOf("(SELECT count(*) FROM preamp.logs)"),

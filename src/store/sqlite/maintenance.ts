@@ -1,6 +1,6 @@
 /** Maintenance of a SQLite store, beside running servers. */
 import { errorMessage } from "../../sdk/errors.ts";
-import type { Maintenance } from "../store.ts";
+import { type Maintenance, wrongLog } from "../store.ts";
 import { SqliteDatabase } from "./database.ts";
 import { purgePart } from "./purge.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
@@ -10,6 +10,17 @@ import { createPrivateFile } from "./sqlite_store.ts";
 const VACUUM_PAGES = 1_000;
 /** Milliseconds between two transactions of a vacuum, in which those of servers begin. */
 const VACUUM_PAUSE_MS = 20;
+
+/**
+ * Logs that do not have the entries up to their last one, and entries without a log. A purge deletes the
+ * entries of an expired log in parts.
+ */
+const WRONG_LOGS = `
+  SELECT name, last_seq, (SELECT count(*) FROM entries WHERE log = name) AS count FROM logs
+    WHERE last_seq <> count AND coalesce(expires_ms > ?, true)
+  UNION ALL
+  SELECT log, 0, count(*) FROM entries WHERE log NOT IN (SELECT name FROM logs) GROUP BY log
+  LIMIT 20`;
 
 /** Opens a file for maintenance, beside running servers. @throws {Error} as the store does. */
 export async function openSqliteMaintenance(path: string): Promise<Maintenance> {
@@ -30,12 +41,16 @@ export async function openSqliteMaintenance(path: string): Promise<Maintenance> 
           return 0;
         }
       };
+      const [records, logs, entries] = [countOf("records"), countOf("logs"), countOf("entries")];
+      if (problems.length === 0) { // damaged tables cannot be compared
+        for (const log of database.query(WRONG_LOGS, Date.now())) problems.push(wrongLog(log));
+      }
       return Promise.resolve({
         problems,
         version: SCHEMA_VERSION,
-        records: countOf("records"),
-        logs: countOf("logs"),
-        entries: countOf("entries"),
+        records,
+        logs,
+        entries,
         bytes: numberOf("PRAGMA page_count") * numberOf("PRAGMA page_size"),
       });
     },

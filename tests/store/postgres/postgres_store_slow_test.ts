@@ -1,5 +1,6 @@
 import pg from "pg";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
+import { openPostgresMaintenance } from "../../../src/store/postgres/maintenance.ts";
 import { openPostgresStore } from "../../../src/store/postgres/postgres_store.ts";
 import { purgePart } from "../../../src/store/postgres/purge.ts";
 import type { Change } from "../../../src/store/store.ts";
@@ -173,6 +174,22 @@ if (POSTGRES === null) {
       assertEquals((await one.query(`SELECT 1 FROM preamp.${table}`)).rows.length, 1);
     }
     await Promise.all([one.end(), other.end(), store.close()]);
+  });
+
+  Deno.test("store check finds logs without all their entries, and entries without a log", async () => {
+    const url = await emptyDatabase();
+    const store = await openPostgresStore(url);
+    for (const log of ["whole", "short", "lost"]) {
+      await store.commit([{ append: log, after: 0, entries: [1, 2, 3].map((seq) => ({ seq })) }]);
+    }
+    await store.close();
+    await execute(url, "DELETE FROM preamp.entries WHERE seq = 2 AND log = 'short'");
+    await execute(url, "DELETE FROM preamp.logs WHERE name = 'lost'");
+    const maintenance = await openPostgresMaintenance(url);
+    const { problems, entries } = await maintenance.state();
+    await maintenance.close();
+    assertEquals(problems, ["log short has 2 of 3 entries", "log lost has 3 of 0 entries"]);
+    assertEquals(entries, 8);
   });
 
   Deno.test("errors of the database have its code and no address", async () => {

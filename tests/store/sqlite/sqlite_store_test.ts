@@ -219,6 +219,25 @@ Deno.test("state() of a damaged file lists the damage and what cannot be counted
     await maintenance.close();
   }));
 
+Deno.test("state() finds logs without all their entries and entries without a log, but not those of a purge", () =>
+  withFile(async (path) => {
+    await using(openSqliteStore(path), async (store) => {
+      for (const log of ["whole", "short", "lost", "expired"]) {
+        await store.commit([{ append: log, after: 0, entries: entries(3) }]);
+      }
+      await store.commit([{ expireLog: "expired", at_ms: 1 }]);
+    });
+    const maintenance = await openSqliteMaintenance(path);
+    assertEquals((await maintenance.state()).problems, []);
+    const file = new DatabaseSync(path);
+    file.exec("DELETE FROM entries WHERE seq = 2 AND log IN ('short', 'expired')");
+    file.exec("DELETE FROM logs WHERE name = 'lost'");
+    file.close();
+    const { problems } = await maintenance.state();
+    assertEquals(problems, ["log short has 2 of 3 entries", "log lost has 3 of 0 entries"]);
+    await maintenance.close();
+  }));
+
 Deno.test("a store whose worker failed rejects the calls that wait and all later ones, and can be closed", async () => {
   const { Worker } = globalThis;
   const workers: FailingWorker[] = [];
