@@ -1,47 +1,24 @@
 /** Schemas of the `data` of all canonical events. All payloads are open: readers ignore unknown fields. */
 import * as z from "zod";
 import type { RunLimits } from "../contracts.ts";
+import {
+  amount,
+  block,
+  content,
+  count,
+  failure,
+  fields,
+  flag,
+  message,
+  ordinal,
+  text,
+  usage,
+} from "./event_fields.ts";
 
 /** Returns the schema of a payload with these fields; emitters may add others. */
 function payload(description: string, shape: z.ZodRawShape): z.ZodType {
   return z.looseObject(shape).describe(description);
 }
-
-/** Any text. */
-const text = z.string();
-/** True or false. */
-const flag = z.boolean();
-/** A whole number from 0. */
-const count = z.int().min(0);
-/** A whole number from 1. */
-const ordinal = z.int().min(1);
-/** A number from 0. */
-const amount = z.number().min(0);
-/** Any JSON object. */
-const fields = z.record(z.string(), z.unknown());
-/** US dollars: a decimal string; null when no price is known. */
-const cost = z.string().regex(/^\d+(\.\d+)?$/).nullable();
-/** Type and message of a failure. */
-const failure = z.looseObject({ type: text, msg: text });
-/** One content block. */
-const block = z.looseObject({ type: text });
-/** A prompt, or a message's content: text, or content blocks. */
-const content = z.union([text, z.array(block)]);
-/** A message of a conversation. */
-const message = z.looseObject({
-  role: z.enum(["system", "developer", "user", "assistant", "function", "tool"]),
-  content,
-  tool_call_id: text.optional(),
-  tool_calls: z.array(z.looseObject({ id: text, name: text, arguments: fields })).optional(),
-});
-/** Usage of a model call. */
-const usage = z.looseObject({
-  input_tokens: count,
-  output_tokens: count,
-  total_tokens: count,
-  cost_usd: cost,
-  estimated: flag.optional().describe("the provider reported no tokens of the request"),
-});
 
 /** Fields of an event about a model call. */
 const part_usage = usage.optional().describe("present when the call failed after a part of its answer");
