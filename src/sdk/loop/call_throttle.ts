@@ -9,46 +9,36 @@ export class CallThrottle {
   readonly #min_ms: number;
   #last_ms: number | null = null;
 
-  /** @param min_ms Minimum delay in milliseconds; 0 = none. */
+  /** @param min_ms Minimum delay in milliseconds. */
   constructor(min_ms: number) {
     this.#min_ms = min_ms;
   }
 
   /** Records the end of a model call. */
   markCallEnd(coordinator: Coordinator | undefined): void {
-    if (this.#min_ms > 0) this.#last_ms = coordinator?.clock.monotonic() ?? null;
+    this.#last_ms = coordinator?.clock.monotonic() ?? null;
   }
 
   /**
-   * Waits until the next call may start; returns nothing when it may start now, or without a clock. A
-   * cancellation ends the wait early without an error.
+   * Waits until the next call may start; not at all without a clock. A cancellation ends the wait early
+   * without an error.
    */
-  waitForSlot(
+  async waitForSlot(
     hooks: HookRegistry,
     coordinator: Coordinator | undefined,
     iteration: number,
-  ): Promise<void> | void {
-    if (this.#last_ms === null || !coordinator) return;
-    const elapsed_ms = Math.max(0, Math.round(coordinator.clock.monotonic() - this.#last_ms));
-    if (elapsed_ms < this.#min_ms) return this.#wait(hooks, coordinator, { elapsed_ms, iteration });
-  }
-
-  async #wait(
-    hooks: HookRegistry,
-    { clock, cancellation }: Coordinator,
-    { elapsed_ms, iteration }: { elapsed_ms: number; iteration: number },
   ): Promise<void> {
-    const next_ms = clock.monotonic() - elapsed_ms + this.#min_ms;
-    await hooks.emit("orchestrator:rate_limit_delay", {
-      delay_ms: this.#min_ms - elapsed_ms,
-      configured_ms: this.#min_ms,
-      elapsed_ms,
-      iteration,
-    });
-    try {
-      await clock.after(Math.max(0, next_ms - clock.monotonic()), cancellation.any_signal); // emitting the event took time too
-    } catch (error) {
+    if (this.#last_ms === null || !coordinator) return;
+    const { clock, cancellation } = coordinator;
+    const now_ms = clock.monotonic();
+    const elapsed_ms = Math.max(0, Math.round(now_ms - this.#last_ms));
+    const delay_ms = this.#min_ms - elapsed_ms;
+    if (delay_ms <= 0 || cancellation.is_cancelled) return;
+    const configured_ms = this.#min_ms;
+    await hooks.emit("orchestrator:rate_limit_delay", { delay_ms, configured_ms, elapsed_ms, iteration });
+    const left_ms = Math.max(0, now_ms + delay_ms - clock.monotonic()); // emitting the event took time too
+    await clock.after(left_ms, cancellation.any_signal).catch((error) => {
       if (!cancellation.is_cancelled) throw error;
-    }
+    });
   }
 }

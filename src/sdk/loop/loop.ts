@@ -2,7 +2,7 @@
  * Runs one turn from prompt to answer. The built-in loops use this loop with different defaults. Limits,
  * counting and approvals are not here: the guards enforce them.
  */
-import { errorCode, PreampError } from "../errors.ts";
+import { errorCode, errorName, PreampError } from "../errors.ts";
 import type { ContextManager, Coordinator, ExecuteOptions, Orchestrator } from "../contracts.ts";
 import { isNoop } from "../hook_chain.ts";
 import type { Emission, HookRegistry, Injection } from "../hooks.ts";
@@ -11,7 +11,7 @@ import { type ChatResponse, type Message, type Prompt, textOf } from "../message
 import type { Provider } from "../providers.ts";
 import type { Tool, ToolCall } from "../tools.ts";
 import { assistantMessage, isCut, previewOf, standingOf, withoutCalls } from "./assistant_message.ts";
-import { DEFAULT_MAX_RETRIES, FailedCall, isCancellation, ModelCalls } from "./model_call.ts";
+import { DEFAULT_MAX_RETRIES, FailedCall, ModelCalls } from "./model_call.ts";
 import { CallThrottle } from "./call_throttle.ts";
 import { unfitError } from "./provider_errors.ts";
 import { chooseProvider, type ChosenProvider, nextProvider } from "./provider_selection.ts";
@@ -43,7 +43,8 @@ const CANCELLED_NOTE = "The previous operation was cancelled. The results of com
 /** Returns an orchestrator with this configuration; `queue` receives steering texts. */
 export function createLoop(config: LoopConfig, queue: SteeringQueue = new SteeringQueue()): Orchestrator {
   const tool_list = new ToolListBuilder();
-  const throttle = new CallThrottle(config.min_delay_between_calls_ms ?? 0);
+  const { min_delay_between_calls_ms: min_ms = 0 } = config;
+  const throttle = min_ms > 0 ? new CallThrottle(min_ms) : null;
   return {
     resumable: true,
     async execute(prompt, context, providers, tools, hooks, options) {
@@ -61,7 +62,7 @@ interface TurnInputs {
   config: LoopConfig;
   queue: SteeringQueue;
   tool_list: ToolListBuilder;
-  throttle: CallThrottle;
+  throttle: CallThrottle | null;
   prompt: Prompt;
   context: ContextManager;
   providers: Record<string, Provider>;
@@ -172,12 +173,8 @@ class TurnRun {
   async #iterate(): Promise<void> {
     const { throttle, hooks } = this.#inputs;
     while (this.#iteration < this.#max_iterations) {
+      if (throttle) await throttle.waitForSlot(hooks, this.#coordinator, this.#iteration + 1);
       if (this.#cancelled) return this.#cancel();
-      const delay = throttle.waitForSlot(hooks, this.#coordinator, this.#iteration + 1);
-      if (delay) {
-        await delay;
-        if (this.#cancelled) return this.#cancel();
-      }
       if (this.#inputs.queue.size > 0) await this.#steer();
       const response = await this.#request(false);
       if (response === null) return;
@@ -372,5 +369,6 @@ class TurnRun {
 function statusOf(error: unknown, cancelled: boolean): Status {
   const code = errorCode(error);
   if (code === "limit_reached" || code === "denied") return "incomplete";
-  return isCancellation(error, cancelled) ? "cancelled" : "error";
+  const was_cancelled = code === "cancelled" || (cancelled && errorName(error) === "AbortError");
+  return was_cancelled ? "cancelled" : "error";
 }

@@ -54,6 +54,7 @@ export function loopConfigSchema(defaults: LoopSchemaDefaults): JsonObject {
     type: "object",
     properties: {
       ...PROPERTIES,
+      ...REQUEST_PROPERTIES,
       max_parallel_tools: { type: ["integer", "null"], minimum: 1, default: max_parallel_tools },
       steering: { type: ["boolean", "null"], default: steering },
     },
@@ -101,6 +102,10 @@ const PROPERTIES: Readonly<Record<string, JsonObject>> = {
     description:
       'Form of the final answer: {type: "json"}, or {type: "json_schema", schema: {…}}; checked and, if wrong, asked for again.',
   },
+};
+
+/** Config keys that are copied to every request. */
+export const REQUEST_PROPERTIES: Readonly<Record<string, JsonObject>> = {
   model: { type: ["string", "null"], description: "Model of every request." },
   temperature: { type: ["number", "null"], minimum: 0 },
   top_p: { type: ["number", "null"], minimum: 0, maximum: 1 },

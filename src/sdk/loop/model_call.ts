@@ -4,7 +4,7 @@
  */
 import type { Coordinator } from "../contracts.ts";
 import type { ContextOverflow } from "../context_overflow.ts";
-import { errorCode, errorMessage, errorName } from "../errors.ts";
+import { errorMessage, errorName } from "../errors.ts";
 import type { HookRegistry } from "../hooks.ts";
 import { type JsonObject, toFrozenOwn } from "../json.ts";
 import { overflowOf } from "../llm_errors.ts";
@@ -19,7 +19,7 @@ import {
   providerFailure,
   retriesItself,
 } from "./provider_errors.ts";
-import { CallThrottle } from "./call_throttle.ts";
+import type { CallThrottle } from "./call_throttle.ts";
 import type { ChosenProvider } from "./provider_selection.ts";
 
 /** Attempts of a call after the first one, unless the loop's configuration states another number. */
@@ -57,7 +57,7 @@ export async function callModel(
 ): Promise<ChatResponse> {
   const { hooks, coordinator, iteration, max_retries = DEFAULT_MAX_RETRIES, started_ms } = options;
   const newId = (prefix: string) => coordinator.newId(prefix);
-  const deps = { hooks, coordinator, max_retries, throttle: new CallThrottle(0), newId };
+  const deps = { hooks, coordinator, max_retries, throttle: null, newId };
   const calls = new ModelCalls(deps, started_ms);
   const answer = await calls.call(chosen, request, iteration, true); // the caller has no smaller view
   if (answer instanceof FailedCall) throw answer.error;
@@ -71,7 +71,7 @@ export interface ModelCallDeps {
   coordinator: Coordinator | undefined;
   /** Attempts after the first one, for a provider that does not retry itself. */
   max_retries: number;
-  throttle: CallThrottle;
+  throttle: CallThrottle | null;
   newId(prefix: string): string;
 }
 
@@ -122,7 +122,7 @@ export class ModelCalls {
       if (recovered instanceof FailedCall) return recovered;
       response = recovered;
     } finally {
-      this.#deps.throttle.markCallEnd(this.#deps.coordinator);
+      this.#deps.throttle?.markCallEnd(this.#deps.coordinator);
     }
     await attempts.emitter!.finish(response); // created for the attempt that was answered
     await this.#deps.hooks.emit("provider:response", {
@@ -222,18 +222,20 @@ class Attempts {
   request_id = "";
   /** Emits the answer of the last attempt. */
   emitter: ContentBlockEmitter | null = null;
-  /** Whether a part of a failed answer was emitted: another attempt must not follow it. */
-  emitted = false;
   broken_streams = 0;
   error: unknown;
 
   constructor(readonly chosen: ChosenProvider, readonly request: ChatRequest) {}
 
+  /** Whether a part of a failed answer was emitted: another attempt must not follow it. */
+  get emitted(): boolean {
+    return this.emitter?.started === true;
+  }
+
   /** Ends the last attempt, which failed. */
   async end(error: unknown): Promise<void> {
     this.error = error;
     await this.emitter?.abort(error);
-    this.emitted = this.emitter?.started ?? false;
   }
 }
 
@@ -258,11 +260,6 @@ function fractionOf(text: string): number {
     hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
   }
   return (hash >>> 0) / 0x1_0000_0000;
-}
-
-/** Returns whether an error of a turn means that it was cancelled. */
-export function isCancellation(error: unknown, cancelled: boolean): boolean {
-  return errorCode(error) === "cancelled" || (cancelled && errorName(error) === "AbortError");
 }
 
 interface StartedBlock {

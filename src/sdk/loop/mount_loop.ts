@@ -7,7 +7,12 @@ import { readConfig } from "../config.ts";
 import { errorMessage } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
 import type { ResponseFormat } from "../messages.ts";
-import { type LoopConfig, loopConfigSchema, type LoopSchemaDefaults } from "./loop_config.ts";
+import {
+  type LoopConfig,
+  loopConfigSchema,
+  type LoopSchemaDefaults,
+  REQUEST_PROPERTIES,
+} from "./loop_config.ts";
 import { parseResponseFormat } from "./response_format.ts";
 import { createLoop } from "./loop.ts";
 import { SteeringQueue } from "./steering.ts";
@@ -21,22 +26,7 @@ export interface LoopDefaults extends LoopSchemaDefaults {
 }
 
 /** A config that fits its schema, with its defaults. */
-type LoopSettings =
-  & Required<
-    Omit<LoopConfig, "orchestrator" | "selects_tools" | "request" | "response_format" | "default_provider">
-  >
-  & { default_provider?: string; response_format?: JsonObject };
-
-/** Config keys that are copied to every request. */
-const REQUEST_KEYS = [
-  "model",
-  "temperature",
-  "top_p",
-  "max_output_tokens",
-  "reasoning_effort",
-  "stop",
-  "tool_choice",
-];
+type LoopSettings = Omit<LoopConfig, "orchestrator" | "selects_tools" | "request">;
 
 /** Frozen config → its loop config, because all runs of a plan share a frozen config. */
 const parsed = new WeakMap<JsonObject, { defaults: LoopDefaults; loop: LoopConfig }>();
@@ -63,26 +53,20 @@ function parseLoopConfig(config: JsonObject, defaults: LoopDefaults): LoopConfig
   // null means the same as a missing key
   const given = Object.fromEntries(Object.entries(config).filter(([, value]) => (value ?? null) !== null));
   let format: ResponseFormat | undefined;
-  const settings = readConfig<LoopSettings>(loopConfigSchema(defaults), given, (fitting, refuse) => {
+  const schema = loopConfigSchema(defaults);
+  const { response_format: _, ...loop } = readConfig<LoopSettings>(schema, given, (fitting, refuse) => {
     try {
       format = parseResponseFormat(fitting.response_format);
     } catch (error) {
       refuse(["response_format"], errorMessage(error));
     }
   });
-  const { max_iterations, max_parallel_tools, steering, fallback, default_provider } = settings;
-  const { max_retries, min_delay_between_calls_ms } = settings;
+  const request_keys = Object.keys(REQUEST_PROPERTIES).filter((key) => key in given);
   return {
+    ...loop,
     orchestrator: defaults.orchestrator,
     selects_tools: defaults.selects_tools === true,
-    max_iterations,
-    max_parallel_tools,
-    steering,
-    max_retries,
-    min_delay_between_calls_ms,
-    fallback,
-    request: Object.fromEntries(REQUEST_KEYS.filter((key) => key in given).map((key) => [key, given[key]])),
-    ...(default_provider === undefined ? {} : { default_provider }),
+    request: Object.fromEntries(request_keys.map((key) => [key, given[key]])),
     ...(format ? { response_format: format } : {}),
   };
 }

@@ -114,8 +114,7 @@ class BatchRun implements BatchResult {
     const tool_input = isObject(pre.data.tool_input) ? pre.data.tool_input : call.arguments;
     const facts = { ...gated, tool_input };
     const tool = findTool(tools, name);
-    const checking = refusalOf(call, tool, tool_input, pre.modified);
-    const refusal = checking instanceof Promise ? await checking : checking;
+    const refusal = await refusalOf(call, tool, tool_input, pre.modified);
     if (tool === undefined || refusal !== null) {
       await this.#apply(withoutQuestion(pre), "tool:pre");
       await hooks.emit("tool:error", { ...facts, error: refusal });
@@ -181,42 +180,26 @@ interface Refusal {
   msg: string;
 }
 
-/** Returns why a call must not run, or null; a promise when the tool itself checks its input. */
-function refusalOf(
-  call: ToolCall,
+/** Resolves to why a call must not run, or to null. */
+async function refusalOf(
+  { name, invalid_arguments }: ToolCall,
   tool: Tool | undefined,
   input: JsonObject,
   modified: boolean,
-): Refusal | null | Promise<Refusal | null> {
-  const { name, invalid_arguments } = call;
+): Promise<Refusal | null> {
   if (tool === undefined) return { type: "tool_not_found", msg: `Tool '${name}' not found` };
   if (invalid_arguments !== undefined && !modified) {
     const received = invalid_arguments.slice(0, 200);
     return invalidInput(`Arguments of tool '${name}' must be a JSON object: received ${received}`);
   }
   try {
-    const problems = inputProblems(tool, input);
-    if (!(problems instanceof Promise)) return inputRefusal(name, problems);
-    return problems.then((found) => inputRefusal(name, found)).catch((error) =>
-      uncheckedRefusal(name, error)
-    );
-  } catch (error) {
-    return uncheckedRefusal(name, error);
+    const problems = [...await inputProblems(tool, input)];
+    if (problems.length === 0) return null;
+    return invalidInput(`Invalid arguments for tool '${name}': ${problems.join("; ")}`);
+  } catch (error) { // a sandboxed tool checks itself, and may hang, be gone, or return no list
+    const msg = `Cannot check the arguments of tool '${name}': ${errorMessage(error)}`;
+    return { type: toolErrorType(error), msg };
   }
-}
-
-/** @throws when a tool that checks its own input returned no list. */
-function inputRefusal(name: string, problems: readonly string[]): Refusal | null {
-  if (problems.length === 0) return null;
-  return invalidInput(`Invalid arguments for tool '${name}': ${[...problems].join("; ")}`);
-}
-
-/** A sandboxed tool checks itself, and may hang or be gone. */
-function uncheckedRefusal(name: string, error: unknown): Refusal {
-  return {
-    type: toolErrorType(error),
-    msg: `Cannot check the arguments of tool '${name}': ${errorMessage(error)}`,
-  };
 }
 
 function invalidInput(msg: string): Refusal {

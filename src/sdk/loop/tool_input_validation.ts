@@ -51,50 +51,32 @@ function countedCopy(schema: unknown): unknown {
   return copy;
 }
 
-type Validators = typeof import("@cfworker/json-schema");
-
-let loaded: Validators | null = null;
+let library: typeof import("@cfworker/json-schema") | null = null;
 const validators = new WeakMap<object, Validator>();
 
-/**
- * Returns what is wrong with an input, in words for the model; an empty list when it is valid. A promise when
- * the check runs elsewhere.
- */
-export function inputProblems(
+/** Resolves to what is wrong with an input, in words for the model; to an empty list when it is valid. */
+export async function inputProblems(
   tool: Pick<Tool, "input_schema" | "checkInput">,
   input: JsonObject,
-): Promise<readonly string[]> | readonly string[] {
+): Promise<readonly string[]> {
   const schema = inputSchemaOf(tool);
-  if (!tool.checkInput) return schemaProblems(schema, input, "input", "the tool's input_schema");
-  return isTrivial(schema) ? [] : tool.checkInput(input);
+  if (!tool.checkInput) return await schemaProblems(schema, input, "input", "the tool's input_schema");
+  return isTrivial(schema) ? [] : await tool.checkInput(input);
 }
 
 /**
- * Returns what is wrong with a value by its JSON Schema (2020-12), which must not change. A promise only
- * while the validator is loaded, once.
+ * Resolves to what is wrong with a value by its JSON Schema (2020-12), which must not change.
  *
  * @param label Name of the whole value in messages.
  */
-export function schemaProblems(
+export async function schemaProblems(
   schema: JsonSchema,
   value: unknown,
   label: string,
   schema_name = "the schema",
-): Promise<string[]> | string[] {
+): Promise<string[]> {
   if (isValidBySimpleSchema(schema, value)) return [];
-  if (loaded) return problemsOf(loaded, schema, value, label, schema_name);
-  return import("@cfworker/json-schema").then((library) =>
-    problemsOf(loaded = library, schema, value, label, schema_name)
-  );
-}
-
-function problemsOf(
-  { Validator }: Validators,
-  schema: JsonSchema,
-  value: unknown,
-  label: string,
-  schema_name: string,
-): string[] {
+  const { Validator } = library ??= await import("@cfworker/json-schema");
   let result;
   try {
     steps = 0;
@@ -139,96 +121,44 @@ function place(location: string, label: string): string {
   return path === "" ? label : path;
 }
 
-/** A schema with no other keywords than those below and {@link ANNOTATIONS}. */
-interface SimpleSchema {
-  readonly types: readonly unknown[] | null;
-  /** Values of `enum`: no lists and objects. */
-  readonly choices: readonly unknown[] | null;
-  readonly required: readonly string[];
-  readonly properties: Readonly<Record<string, SimpleSchema>>;
-  /** Whether `additionalProperties` is false. */
-  readonly is_closed: boolean;
-  readonly items: SimpleSchema | null;
-}
-
-/** Keywords that do not affect whether a value is valid. */
-const ANNOTATIONS: ReadonlySet<string> = new Set([
-  "$comment",
-  "$schema",
-  "default",
-  "deprecated",
-  "description",
-  "examples",
-  "title",
-]);
-
-const MAX_DEPTH = 64;
-
-const known = new WeakMap<JsonSchema, SimpleSchema | "not simple">();
-
-/**
- * Returns true when the schema uses only the most common keywords and the value is valid; false when the
- * validator, which takes 20 times as long, must decide.
- *
- * @param schema Must not change: what is known of it is kept.
- */
-export function isValidBySimpleSchema(schema: JsonSchema, value: unknown): boolean {
-  let simple = known.get(schema);
-  if (simple === undefined) known.set(schema, simple = simpleSchema(schema) ?? "not simple");
-  return simple !== "not simple" && isValid(simple, value);
-}
-
-function simpleSchema(schema: unknown, depth = 0): SimpleSchema | null {
-  if (!isObject(schema) || depth > MAX_DEPTH) return null;
-  const { type = null, enum: choices = null, required = [], additionalProperties = true } = schema;
-  for (const key in schema) if (!KEYWORDS.has(key) && !ANNOTATIONS.has(key)) return null;
-  if (typeof additionalProperties !== "boolean") return null;
-  if (!Array.isArray(required) || !required.every((name) => typeof name === "string")) return null;
-  if (choices !== null && (!Array.isArray(choices) || choices.some(isCompound))) return null;
-  const items = schema.items === undefined ? null : simpleSchema(schema.items, depth + 1);
-  if (schema.items !== undefined && items === null) return null;
-  if (schema.properties !== undefined && !isObject(schema.properties)) return null;
-  const properties: Record<string, SimpleSchema> = {};
-  for (const [name, part] of Object.entries(schema.properties ?? {})) {
-    const simple = simpleSchema(part, depth + 1);
-    if (simple === null || name === "__proto__") return null;
-    properties[name] = simple;
-  }
-  const types = type === null || Array.isArray(type) ? type : [type];
-  return { types, choices, required, properties, is_closed: !additionalProperties, items };
-}
-
-const KEYWORDS: ReadonlySet<string> = new Set([
-  "additionalProperties",
-  "enum",
-  "items",
-  "properties",
-  "required",
-  "type",
+/** Keywords of simple schemas, and those that do not affect whether a value is valid. */
+const SIMPLE_KEYWORDS: ReadonlySet<string> = new Set([
+  ...["additionalProperties", "enum", "items", "properties", "required", "type"],
+  ...["$comment", "$schema", "default", "deprecated", "description", "examples", "title"],
 ]);
 
 const ANY = ["string", "object", "array", "number", "boolean", "null"];
+
+const MAX_DEPTH = 64;
+
+/**
+ * Returns true when the value is valid and the schemas that apply to it use only the most common keywords;
+ * false when the validator, which takes 20 times as long, must decide.
+ */
+export function isValidBySimpleSchema(schema: unknown, value: unknown, depth = 0): boolean {
+  if (!isObject(schema) || depth > MAX_DEPTH) return false;
+  for (const key in schema) if (!SIMPLE_KEYWORDS.has(key)) return false;
+  const { type = ANY, enum: choices, items } = schema;
+  if (!(Array.isArray(type) ? type : [type]).some((name) => hasType(value, name))) return false;
+  if (choices !== undefined) return Array.isArray(choices) && !isCompound(value) && choices.includes(value);
+  if (isObject(value)) return hasValidFields(schema, value, depth);
+  return !Array.isArray(value) || items === undefined ||
+    value.every((item) => isValidBySimpleSchema(items, item, depth + 1));
+}
 
 function isCompound(value: unknown): boolean {
   return typeof value === "object" && value !== null;
 }
 
-function isValid(schema: SimpleSchema, value: unknown): boolean {
-  const { types, choices } = schema;
-  if (!(types ?? ANY).some((type) => hasType(value, type))) return false;
-  if (choices !== null && !choices.includes(value)) return false;
-  if (Array.isArray(value)) {
-    return schema.items === null || value.every((item) => isValid(schema.items!, item));
-  }
-  return !isObject(value) || hasValidFields(schema, value);
-}
-
-function hasValidFields({ required, properties, is_closed }: SimpleSchema, value: object): boolean {
-  const fields = value as Record<string, unknown>;
-  for (const name of required) if (!Object.hasOwn(fields, name)) return false;
-  for (const name in fields) {
-    const schema = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    if (schema === undefined ? is_closed : !isValid(schema, fields[name])) return false;
+function hasValidFields(schema: JsonObject, value: JsonObject, depth: number): boolean {
+  const { properties = {}, required = [], additionalProperties = true } = schema;
+  if (!isObject(properties) || !Array.isArray(required)) return false;
+  if (!required.every((name) => Object.hasOwn(value, name))) return false;
+  for (const name in value) {
+    const is_valid = Object.hasOwn(properties, name)
+      ? isValidBySimpleSchema(properties[name], value[name], depth + 1)
+      : additionalProperties === true;
+    if (!is_valid) return false;
   }
   return true;
 }

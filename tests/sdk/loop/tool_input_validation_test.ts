@@ -84,10 +84,14 @@ Deno.test("isValidBySimpleSchema() accepts what a usual tool's schema accepts, s
   );
 });
 
-Deno.test("isValidBySimpleSchema() leaves a schema that contains itself to the validator", () => {
+Deno.test("isValidBySimpleSchema() reads a schema that contains itself only as deep as the value, at most 64 levels", () => {
   const schema: JsonObject = { type: "array" };
   schema.items = schema;
-  assertEquals(isValidBySimpleSchema(schema, []), false);
+  const values = [[], [[]], [[1]]];
+  assertEquals(values.map((value) => isValidBySimpleSchema(schema, value)), [true, true, false]);
+  const endless: unknown[] = [];
+  endless.push(endless);
+  assertEquals(isValidBySimpleSchema(schema, endless), false);
 });
 
 Deno.test("schemaProblems() leaves schemas with other keywords to the validator", async () => {
