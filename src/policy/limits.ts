@@ -72,7 +72,7 @@ export const LIMITS: { readonly [Name in keyof PolicyLimits]: SettingType<Policy
   max_graph_files: whole(500, "Files of a module with all its imports"),
   max_redirects: whole(5, "Redirects of the fetch of one file of a module", { min: 0 }),
   fetch_timeout_s: seconds(10, "Time that the fetch of one file of a module may take"),
-  tool_timeout_s: seconds(60, "Time that one tool call may take"),
+  tool_timeout_s: seconds(60, "Time that one tool call may take, without its approvals and sub-agents"),
   hook_timeout_s: seconds(30, "Time that one call of a hook's handler may take"),
   approval_timeout: seconds(300, "Time to answer an approval; after it, the approval's default applies"),
   cleanup_timeout_s: seconds(10, "Time that the cleanup of one module may take"),

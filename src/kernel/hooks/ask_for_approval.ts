@@ -26,6 +26,8 @@ export interface ApprovalSubject {
   risk_level: string;
   /** Data of the event; hashed in place of the input when the subject is not a tool call. */
   data: JsonObject;
+  /** Whether a running tool call may be what asks, and waits for the answer. */
+  may_be_in_call: boolean;
 }
 
 /** Longest wait for a person, in seconds: a year, so that the end is a valid date. */
@@ -71,12 +73,14 @@ export async function askForApproval(
     },
   );
   if (!known) await hooks.emit("approval:required", { ...request });
+  const resumes = subject.may_be_in_call ? pauseCalls(session) : [];
   const answer = await session.run_limits.paused(() => waitForAnswer(session, request, timeout_ms)).catch(
     (error) => {
       host.warn("approval_failed", errorMessage(error));
       return { decision: "deny", reason: "The approval system failed", decided_by: null }; // fail closed
     },
   );
+  for (const resume of resumes) resume();
   const outcome = approvalOutcome(answer?.decision ?? null, request);
   const remember = answer ? rememberScopeOf(answer.decision, request.options) : null;
   await hooks.emit(outcome.allowed ? "approval:granted" : "approval:denied", {
@@ -90,6 +94,13 @@ export async function askForApproval(
     ...(remember ? { remember, ...pattern } : {}),
   });
   return outcome;
+}
+
+/**
+ * Pauses the deadlines of all running tool calls, because an event does not name the call whose tool emits it.
+ */
+function pauseCalls({ turn }: SessionContext): (() => void)[] {
+  return turn?.calls.flatMap(({ deadline }) => deadline?.pause() ?? []) ?? [];
 }
 
 /** Returns the seconds that a person has to answer: the hook's timeout, at most the server's. */

@@ -110,10 +110,12 @@ export class HookActions {
 
   #approvalSubject(event: string, { data }: Emission, subject: GateSubject | undefined): ApprovalSubject {
     if (!subject || !("call" in subject)) {
-      return { event, tool_name: null, tool_call_id: null, tool_input: null, risk_level: "low", data };
+      const no_call = { tool_name: null, tool_call_id: null, tool_input: null, risk_level: "low" };
+      return { event, ...no_call, data, may_be_in_call: !subject };
     }
     const { call, name, input } = subject;
     const risk_level = this.#mounts.toolNamed(name)?.risk ?? "low";
-    return { event, tool_name: name, tool_call_id: call.id, tool_input: input, risk_level, data };
+    const call_fields = { tool_name: name, tool_call_id: call.id, tool_input: input, risk_level };
+    return { event, ...call_fields, data, may_be_in_call: !call.is_requested };
   }
 }
