@@ -6,7 +6,7 @@ import { PreampError } from "../sdk/errors.ts";
 import { parseDecimal } from "../sdk/money.ts";
 import type { RunLimits, Usage } from "../sdk/types.ts";
 import type { HostClock } from "./host.ts";
-import type { StepAbort } from "./timeouts.ts";
+import { StepAbort } from "./timeouts.ts";
 
 /** Fewest output tokens that a lowered reservation may have. */
 const MIN_OUTPUT_TOKENS = 256;
@@ -45,11 +45,9 @@ export interface UsedLimits {
 /** Counts usage of a run and throws when a limit is reached. */
 export class RunLimitGuard {
   readonly limits: RunLimits;
+  /** Aborts with `limit_reached` when a limit ends the run, or the parent's run. */
+  readonly ending = new StepAbort();
   readonly #options: RunLimitOptions;
-  /** What the end of the run aborts: few at a time. */
-  #steps: StepAbort[] = [];
-  #expiry: AbortController | null = null;
-  #signal: AbortSignal | null = null;
   readonly #max_cost: bigint;
   #answered = 0;
   #pending = 0;
@@ -58,7 +56,6 @@ export class RunLimitGuard {
   #reserved_tokens = 0;
   #cost = 0n;
   #used_ms = 0;
-  #over: PreampError | null = null;
   #started_at: number | null = null;
   /** The clock runs while there is a running session and no pending approval. */
   #working = 0;
@@ -70,6 +67,7 @@ export class RunLimitGuard {
     const { limits } = options;
     this.limits = Object.isFrozen(limits) ? limits : Object.freeze({ ...limits }); // modules have a reference to it
     this.#max_cost = parseDecimal(options.limits.max_cost_usd);
+    options.parent?.ending.add((reason) => this.ending.abort(reason));
   }
 
   /**
@@ -173,38 +171,14 @@ export class RunLimitGuard {
     return Math.max(0, Math.min(own, this.#options.parent?.tokens_left ?? own));
   }
 
-  /** Abort reason of {@link signal}; null before. perf: reading `signal.aborted` takes ten times as long. */
+  /** Error of the limit that ended the run; null before. */
   get over(): PreampError | null {
-    return this.#over ?? this.#options.parent?.over ?? null;
+    return this.ending.reason as PreampError | null; // only limits end it
   }
 
-  #end(error: PreampError): void {
-    this.#over ??= error;
-    this.#expiry?.abort(error);
-    for (const step of this.#steps) step.abort(error);
-  }
-
-  /** Aborts with `limit_reached` when a limit ends the run. Created on first use. */
+  /** Aborts with {@link over}. */
   get signal(): AbortSignal {
-    if (this.#signal) return this.#signal;
-    const { parent } = this.#options;
-    this.#expiry = new AbortController();
-    if (this.#over) this.#expiry.abort(this.#over);
-    return this.#signal = parent
-      ? AbortSignal.any([this.#expiry.signal, parent.signal])
-      : this.#expiry.signal;
-  }
-
-  /** Aborts `step` as soon as a limit ends the run, until {@link removeStep}. */
-  addStep(step: StepAbort): void {
-    this.#options.parent?.addStep(step);
-    this.#steps.push(step);
-    if (this.#over) step.abort(this.#over);
-  }
-
-  removeStep(step: StepAbort): void {
-    this.#options.parent?.removeStep(step);
-    this.#steps = this.#steps.filter((other) => other !== step);
+    return this.ending.signal;
   }
 
   /** Notes that a session started work. The run's clock runs until the last session calls {@link stop}. */
@@ -241,7 +215,8 @@ export class RunLimitGuard {
       this.#started_at = clock.monotonic();
       const { max_duration_s } = this.limits;
       const left = Math.max(0, max_duration_s * 1000 - this.#used_ms);
-      const end = () => this.#end(reached("max_duration_s", `the run took ${max_duration_s} seconds`));
+      const end = () =>
+        this.ending.abort(reached("max_duration_s", `the run took ${max_duration_s} seconds`));
       this.#stop_timer = clock.later(left, end);
     } else if (!running && this.#started_at !== null) {
       this.#used_ms += clock.monotonic() - this.#started_at;
@@ -253,7 +228,7 @@ export class RunLimitGuard {
 
   /** Ends the run for a limit that is counted elsewhere, such as the size of its log. */
   stopFor(limit: string, fact: string): void {
-    this.#end(reached(limit, fact));
+    this.ending.abort(reached(limit, fact));
   }
 }
 

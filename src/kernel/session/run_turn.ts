@@ -8,7 +8,6 @@ import { assistantMessage } from "../../sdk/loop/assistant_message.ts";
 import { textOf } from "../../sdk/messages.ts";
 import type { Coordinator, Prompt } from "../../sdk/types.ts";
 import type { SessionContext } from "./session_context.ts";
-import { withGrace } from "../timeouts.ts";
 import type { ContextGuard } from "../guards/context.ts";
 import { type Outcome, outcomeOf, type Returned } from "./outcome.ts";
 import type { SessionParts } from "./session_parts.ts";
@@ -92,7 +91,7 @@ async function callLoop(turn: Turn, parts: TurnDeps, resume: boolean): Promise<R
     );
     // a loop that ignores its abort signal is abandoned; limits and cancellation still apply to its calls
     const grace_ms = session.limits.cleanup_timeout_s * 1000;
-    const text: unknown = await withGrace(pending, session.step.signal, grace_ms, session.host.clock);
+    const text: unknown = await session.step.raceWithGrace(pending, grace_ms, session.host.clock);
     return { text: typeof text === "string" ? text : textOf(text) };
   } catch (error) {
     if (turn.limit === null && turn.denied === null && !session.cancellation.is_cancelled) {

@@ -79,10 +79,11 @@ export class SessionContext {
   armStep(): void {
     const step = this.#step = new StepAbort();
     const ignore = onAbort(this.cancellation.signal, () => step.abort(cancelledError()));
-    this.run_limits.addStep(step);
+    const end = (reason: unknown) => step.abort(reason);
+    this.run_limits.ending.add(end);
     this.#disarm = () => {
       ignore();
-      this.run_limits.removeStep(step);
+      this.run_limits.ending.remove(end);
     };
   }
 
