@@ -96,9 +96,7 @@ export async function askForApproval(
   return outcome;
 }
 
-/**
- * Pauses the deadlines of all running tool calls, because an event does not name the call whose tool emits it.
- */
+/** Pauses the deadlines of all running tool calls: an event does not name the call whose tool emits it. */
 function pauseCalls({ turn }: SessionContext): (() => void)[] {
   return turn?.calls.flatMap(({ deadline }) => deadline?.pause() ?? []) ?? [];
 }

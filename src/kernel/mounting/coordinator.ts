@@ -185,7 +185,7 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   getCapability(name: string): unknown {
-    return this.#shared.capabilities.get(name);
+    return this.#shared.capabilities.get(name) ?? null;
   }
 
   registerContributor(channel: string, name: string, callback: () => unknown): void {
@@ -247,7 +247,7 @@ export class ModuleCoordinator implements Coordinator {
       providers: mounts.providers.names,
       has_orchestrator: mounts.orchestrator !== null,
       has_context: mounts.context !== null,
-      capabilities: capabilities.names,
+      capabilities: [...capabilities.keys()],
       has_approval_provider: true,
       has_display_service: true,
     };

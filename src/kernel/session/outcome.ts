@@ -46,31 +46,24 @@ const CUT_BY: ReadonlyMap<string | undefined, string> = new Map([
 /** Result of the orchestrator's `execute`: the text that it returned, or its error. */
 export type Returned = { text: string } | { error: unknown };
 
+/** How a turn ended, without its output. */
+type Ending = Pick<Outcome, "status" | "stop_reason" | "error">;
+
 export function outcomeOf(session: SessionContext, turn: Turn, returned: Returned): Outcome {
   const text = "text" in returned ? returned.text : "";
-  const ended = (
-    status: Outcome["status"],
-    stop_reason: string,
-    error: Outcome["error"] = null,
-  ): Outcome => ({
-    status,
-    stop_reason,
-    output_text: text,
-    output: outputOf(turn, text),
-    error,
-  });
+  const { status, stop_reason, error } = endingOf(session, turn, returned, text);
+  return { status, stop_reason, output_text: text, output: outputOf(turn, text), error };
+}
+
+function endingOf(session: SessionContext, turn: Turn, returned: Returned, text: string): Ending {
   const limit = ("error" in returned ? limitOf(returned.error) : null) ?? turn.limit;
   if (limit !== null) return ended("incomplete", `limit:${limit}`);
-  if ("error" in returned) return failed(session, turn, returned.error, ended);
-  if (turn.denied !== null) return ended("denied", "denied", { code: "denied", message: brief(turn.denied) });
+  if ("error" in returned) return endingOfError(session, turn, returned.error);
+  if (turn.denied !== null) return denied(turn.denied);
   const is_stopped = turn.was_stopped || session.cancellation.is_immediate;
-  if (turn.completed === "cancelled" || (is_stopped && turn.completed !== "success")) {
-    return ended("cancelled", "cancelled");
-  }
+  if (turn.completed === "cancelled" || (is_stopped && turn.completed !== "success")) return CANCELLED;
   if (turn.max_reached) return ended("incomplete", "limit:max_iterations");
-  if (turn.completed === "error") {
-    return ended("failed", "error", { code: "internal", message: "The orchestrator reported an error" });
-  }
+  if (turn.completed === "error") return failed("internal", "The orchestrator reported an error");
   const cut = CUT_BY.get(turn.response?.finish_reason);
   if (cut) return ended("incomplete", cut);
   if (turn.completed === "incomplete") {
@@ -81,28 +74,31 @@ export function outcomeOf(session: SessionContext, turn: Turn, returned: Returne
   return ended("completed", "end_turn");
 }
 
-function failed(
-  session: SessionContext,
-  turn: Turn,
-  error: unknown,
-  ended: (status: Outcome["status"], stop_reason: string, error?: Outcome["error"]) => Outcome,
-): Outcome {
+function endingOfError(session: SessionContext, turn: Turn, error: unknown): Ending {
   const code = errorCode(error);
   const name = errorName(error);
-  if (code === "denied") {
-    return ended("denied", "denied", { code: "denied", message: brief(errorMessage(error)) });
-  }
-  if (session.cancellation.is_cancelled && (code === "cancelled" || name === "AbortError")) {
-    return ended("cancelled", "cancelled");
-  }
-  if (name === "AbortError" && error === turn.provider_error) return ended("cancelled", "cancelled");
+  const message = errorMessage(error);
+  if (code === "denied") return denied(message);
+  if (session.cancellation.is_cancelled && (code === "cancelled" || name === "AbortError")) return CANCELLED;
+  const is_of_provider = error === turn.provider_error;
+  if (name === "AbortError" && is_of_provider) return CANCELLED;
   if (name === "ContentFilterError") return ended("incomplete", "content_filter");
-  const message = brief(errorMessage(error));
-  if (code !== undefined && RUN_CODES.has(code)) return ended("failed", "error", { code, message });
-  if (error === turn.provider_error) {
-    return ended("failed", "error", { code: providerErrorCode(toLLMError(error).type), message });
-  }
-  return ended("failed", "error", { code: "internal", message });
+  if (code !== undefined && RUN_CODES.has(code)) return failed(code, message);
+  return failed(is_of_provider ? providerErrorCode(toLLMError(error).type) : "internal", message);
+}
+
+function ended(status: Outcome["status"], stop_reason: string, error: Outcome["error"] = null): Ending {
+  return { status, stop_reason, error };
+}
+
+const CANCELLED = ended("cancelled", "cancelled");
+
+function denied(reason: string): Ending {
+  return ended("denied", "denied", { code: "denied", message: brief(reason) });
+}
+
+function failed(code: string, message: string): Ending {
+  return ended("failed", "error", { code, message: brief(message) });
 }
 
 /** Returns a message without control characters, shortened to {@link MAX_MESSAGE}. */
@@ -122,13 +118,8 @@ function outputOf(turn: Turn, text: string): ContentBlock[] {
 
 /** Returns the outcome of a run or turn that an error ended, when the kernel could not decide it. */
 export function failedOutcome(error: unknown, code = "internal"): Outcome {
-  return {
-    status: "failed",
-    stop_reason: "error",
-    output_text: "",
-    output: [],
-    error: { code, message: errorMessage(error) },
-  };
+  const message = errorMessage(error);
+  return { status: "failed", stop_reason: "error", output_text: "", output: [], error: { code, message } };
 }
 
 /** Returns the outcome of a run that was cancelled before it began. */

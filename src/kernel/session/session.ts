@@ -105,7 +105,7 @@ export class Session {
 
   /** Returns a capability that a module published, or null. */
   getCapability(name: string): unknown {
-    return this.#parts.capabilities.get(name);
+    return this.#parts.capabilities.get(name) ?? null;
   }
 
   /** Event and module of each handler that was never called. */

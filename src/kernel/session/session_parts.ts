@@ -25,7 +25,8 @@ export class SessionParts {
   readonly contract: LoopContract;
   readonly hooks: Hooks;
   readonly config: JsonObject;
-  readonly capabilities: Capabilities;
+  /** What modules publish for each other: the runtime's own capabilities, and those that modules register. */
+  readonly capabilities: Map<string, unknown>;
 
   constructor(readonly session: SessionContext, options: PartsOptions) {
     const { mounts } = this;
@@ -34,7 +35,7 @@ export class SessionParts {
     this.contract = session.loop_steps = new LoopContract(session, mounts, this.actions, this.tracker);
     this.hooks = session.hooks = new Hooks(session, this.tracker, this.contract);
     this.config = frozenConfig(options.written);
-    this.capabilities = new Capabilities(options, session);
+    this.capabilities = givenCapabilities(session, options);
   }
 }
 
@@ -66,50 +67,19 @@ function frozenConfig(written: JsonObject = {}): JsonObject {
   return config;
 }
 
-/** What modules publish for each other: the runtime's own capabilities, and those that modules register. */
-export class Capabilities {
-  readonly #options: PartsOptions;
-  readonly #session: SessionContext;
-  readonly #registered = new Map<string, unknown>();
-
-  constructor(options: PartsOptions, session: SessionContext) {
-    this.#options = options;
-    this.#session = session;
-  }
-
-  /** Registers a capability, in place of one of the same name. */
-  set(name: string, value: unknown): void {
-    this.#registered.set(name, value);
-  }
-
-  /** Returns a capability, or null. */
-  get(name: string): unknown {
-    if (this.#registered.has(name)) return this.#registered.get(name) ?? null;
-    const given = this.#given();
-    return Object.hasOwn(given, name) ? given[name] : null;
-  }
-
-  get names(): string[] {
-    return [...new Set([...Object.keys(this.#given()), ...this.#registered.keys()])];
-  }
-
-  /** Returns the capabilities that exist before the first module is mounted. */
-  #given(): Readonly<Record<string, unknown>> {
-    const { capabilities, usages = [] } = this.#options;
-    const session = this.#session;
-    const { host } = session;
-    return {
-      "session.usages": () => usages,
-      "session.last_usage": () => session.last_usage,
-      ...(host.redactEvent
-        ? {
-          "session.redact": (event: unknown, data: unknown) =>
-            host.redactEvent?.(String(event), toPlainObject(data)),
-        }
-        : {}),
-      ...capabilities,
-    };
-  }
+/** Returns the capabilities that exist before the first module is mounted. */
+function givenCapabilities(
+  session: SessionContext,
+  { capabilities, usages = [] }: PartsOptions,
+): Map<string, unknown> {
+  const { host } = session;
+  const redact = (event: unknown, data: unknown) => host.redactEvent?.(String(event), toPlainObject(data));
+  return new Map(Object.entries({
+    "session.usages": () => usages,
+    "session.last_usage": () => session.last_usage,
+    ...(host.redactEvent ? { "session.redact": redact } : {}),
+    ...capabilities,
+  }));
 }
 
 /**

@@ -1,8 +1,11 @@
 /** `coordinator.session_state`: data that modules keep between runs, and which of its keys were assigned. */
 import { type JsonObject, toPlain } from "../../sdk/json.ts";
 
-/** The state of one session. Modules receive `view`; assigning a top-level key marks the key as changed. */
-export class SessionState {
+/**
+ * The state of one session, and the proxy handler of its view. Modules receive `view`; assigning a top-level
+ * key marks the key as changed.
+ */
+export class SessionState implements ProxyHandler<JsonObject> {
   readonly #values: JsonObject = Object.create(null);
   /** Key → bytes; null while no key was assigned. */
   #sizes: Map<string, number> | null = null;
@@ -24,7 +27,7 @@ export class SessionState {
 
   /** The object that modules receive. Assigned values are copied: later changes inside have no effect. */
   get view(): JsonObject {
-    return this.#view ??= new Proxy(this.#values, new StateTraps((key, value) => this.#assign(key, value)));
+    return this.#view ??= new Proxy(this.#values, this);
   }
 
   #assign(key: string, value: unknown): boolean {
@@ -60,15 +63,6 @@ export class SessionState {
   /** Returns a copy of the whole state. */
   snapshot(): JsonObject {
     return toPlain(this.#values) as JsonObject;
-  }
-}
-
-/** Proxy handler of the view. A class: an object literal would create its functions for each session. */
-class StateTraps implements ProxyHandler<JsonObject> {
-  readonly #assign: (key: string, value: unknown) => boolean;
-
-  constructor(assign: (key: string, value: unknown) => boolean) {
-    this.#assign = assign;
   }
 
   set(_: JsonObject, key: string | symbol, value: unknown): boolean {
