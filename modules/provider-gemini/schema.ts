@@ -12,23 +12,30 @@ const MAX_DEPTH = 100;
 /**
  * Returns a schema with the content of local references in their place. A reference within its own content
  * and one to an unknown place stay, and so do all references of a schema that would be too large. Names in
- * `required` without a property are left out, because the API refuses them.
+ * `required` without a property are left out, because the API refuses them; the alternatives of an object may
+ * require its properties, and it may require theirs.
  */
 export function withoutReferences(schema: JsonObject): JsonObject {
   let objects = 0;
   let hasReferences = false;
-  const inline = (value: JsonObject, open: readonly string[]): JsonObject => {
+  const inline = (value: JsonObject, open: readonly string[], around: JsonObject): JsonObject => {
     if (objects > MAX_OBJECTS) return value;
     objects += open.length > MAX_DEPTH ? MAX_OBJECTS : 1;
     const { $ref, ...rest } = value;
-    if (typeof $ref !== "string") return withKnownRequired(mapSchemas(value, (item) => inline(item, open)));
+    if (typeof $ref !== "string") {
+      const own = withRequiredOf(around, value);
+      const known = { ...around, ...propertiesOf(own) };
+      return withKnownRequired(
+        mapSchemas(own, (item, keyword) => inline(item, open, ALTERNATIVES.has(keyword) ? known : {})),
+      );
+    }
     const target = open.includes($ref) ? undefined : targetOf(schema, $ref);
-    if (target !== undefined) return inline({ ...target, ...rest }, [...open, $ref]);
+    if (target !== undefined) return inline({ ...target, ...rest }, [...open, $ref], around);
     hasReferences = true;
     return { $ref };
   };
   const { $schema: _, $defs, definitions, ...own } = schema;
-  const inlined = inline(own, []);
+  const inlined = inline(own, [], {});
   if (objects > MAX_OBJECTS) return mapSchemas(schema, withBareReferences);
   if (!hasReferences) return inlined;
   const targets = { ...($defs === undefined ? {} : { $defs }), ...(definitions ? { definitions } : {}) };
@@ -60,30 +67,54 @@ function decoded(part: string): string {
   }
 }
 
+/** Keywords with schemas of the same value. */
+const ALTERNATIVES: ReadonlySet<string> = new Set(["allOf", "anyOf", "oneOf"]);
+
+/** Returns a schema with those properties of the object around it that it requires without having them. */
+function withRequiredOf(around: JsonObject, schema: JsonObject): JsonObject {
+  const properties = propertiesOf(schema);
+  const missing = namesIn(schema).filter((name) =>
+    Object.hasOwn(around, name) && !Object.hasOwn(properties, name)
+  );
+  if (missing.length === 0) return schema;
+  const added = Object.fromEntries(missing.map((name) => [name, around[name]]));
+  return { ...schema, properties: { ...properties, ...added } };
+}
+
 /**
- * Returns a schema whose `required` has names of its properties only. A name of a property in `allOf` is
- * required there.
+ * Returns a schema whose `required` has names of its properties only. A name of a property in an alternative
+ * is required there. Only objects may have `required`.
  */
 function withKnownRequired(schema: JsonObject): JsonObject {
   const { required, ...rest } = schema;
   if (!Array.isArray(required)) return schema;
-  const known = required.filter((name) => hasProperty(rest, name));
+  const names = namesIn(schema);
+  const known = names.filter((name) => Object.hasOwn(propertiesOf(schema), name));
+  const alternatives = Object.entries(rest).filter(([keyword]) => ALTERNATIVES.has(keyword));
   return {
+    ...(known.length > 0 ? { type: "object" } : {}),
     ...rest,
-    ...(Array.isArray(rest.allOf) ? { allOf: rest.allOf.map((part) => withRequired(part, required)) } : {}),
+    ...mapValues(
+      Object.fromEntries(alternatives),
+      (parts) => Array.isArray(parts) ? parts.map((part) => withNames(part, names)) : parts,
+    ),
     ...(known.length > 0 ? { required: known } : {}),
   };
 }
 
-function withRequired(part: unknown, names: readonly unknown[]): unknown {
-  if (!isObject(part)) return part;
-  const known = names.filter((name) => hasProperty(part, name));
-  const own: readonly unknown[] = Array.isArray(part.required) ? part.required : [];
-  return known.length === 0 ? part : { ...part, required: [...new Set([...own, ...known])] };
+/** Returns an alternative that also requires these names, as far as it has properties with them. */
+function withNames(part: unknown, names: readonly string[]): unknown {
+  return isObject(part)
+    ? withKnownRequired({ ...part, required: [...new Set([...namesIn(part), ...names])] })
+    : part;
 }
 
-function hasProperty({ properties }: JsonObject, name: unknown): boolean {
-  return isObject(properties) && Object.hasOwn(properties, String(name));
+function propertiesOf({ properties }: JsonObject): JsonObject {
+  return isObject(properties) ? properties : {};
+}
+
+function namesIn({ required }: JsonObject): string[] {
+  return Array.isArray(required) ? required.map(String) : [];
 }
 
 /** Keywords whose values are data. */
@@ -93,13 +124,17 @@ const NAMED: ReadonlySet<string> = new Set(
   ["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"],
 );
 
-/** Returns a schema with each schema directly in it changed. */
-function mapSchemas(schema: JsonObject, change: (schema: JsonObject) => JsonObject): JsonObject {
-  const changed = (value: unknown): unknown =>
-    Array.isArray(value) ? value.map(changed) : isObject(value) ? change(value) : value;
-  const inKeyword = (value: unknown, key: string): unknown =>
-    DATA.has(key) ? value : NAMED.has(key) && isObject(value) ? mapValues(value, changed) : changed(value);
-  return mapValues(schema, inKeyword);
+/** Returns a schema with each schema directly in it changed; `change` also receives its keyword. */
+function mapSchemas(
+  schema: JsonObject,
+  change: (schema: JsonObject, keyword: string) => JsonObject,
+): JsonObject {
+  return mapValues(schema, (value, keyword) => {
+    const changed = (item: unknown): unknown =>
+      Array.isArray(item) ? item.map(changed) : isObject(item) ? change(item, keyword) : item;
+    if (DATA.has(keyword)) return value;
+    return NAMED.has(keyword) && isObject(value) ? mapValues(value, changed) : changed(value);
+  });
 }
 
 function mapValues(object: JsonObject, change: (value: unknown, key: string) => unknown): JsonObject {

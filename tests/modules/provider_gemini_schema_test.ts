@@ -122,6 +122,7 @@ Deno.test("withoutReferences() keeps data, and properties that have names of key
   assertEquals(withoutReferences(schema), schema);
   const named = { const: { $ref: "#/$defs/a" }, default: { $ref: "#/$defs/a" }, required: TEXT };
   assertEquals(withoutReferences({ properties: named, required: ["default"], $defs: { a: TEXT } }), {
+    type: "object",
     properties: { const: TEXT, default: TEXT, required: TEXT },
     required: ["default"],
   });
@@ -140,11 +141,59 @@ Deno.test("withoutReferences() requires a property in allOf where it is", () => 
       type: "object",
       properties: { own: TEXT },
       allOf: [
-        { properties: { a: TEXT, c: TEXT }, required: ["c", "a"] },
-        { properties: { b: TEXT }, required: ["b"] },
+        { type: "object", properties: { a: TEXT, c: TEXT }, required: ["c", "a"] },
+        { type: "object", properties: { b: TEXT }, required: ["b"] },
         true,
       ],
       required: ["own"],
+    },
+  );
+});
+
+Deno.test("withoutReferences() gives alternatives the properties of their object that they require", () => {
+  const properties = { name: TEXT, kind: { $ref: "#/$defs/kind" }, other: TEXT };
+  const kind = { enum: ["a"] };
+  const schema = {
+    type: "object",
+    properties,
+    anyOf: [
+      { required: ["name"] },
+      { oneOf: [{ required: ["kind", "unknown"] }, { $ref: "#/$defs/both" }] },
+      { properties: { name: { const: "x" } }, required: ["name"] },
+      { properties: { nested: { required: ["name"] } } },
+    ],
+    $defs: { kind, both: { required: ["name", "kind"] } },
+  };
+  assertEquals(withoutReferences(schema), {
+    type: "object",
+    properties: { ...properties, kind },
+    anyOf: [
+      { type: "object", properties: { name: TEXT }, required: ["name"] },
+      {
+        oneOf: [
+          { type: "object", properties: { kind }, required: ["kind"] },
+          { type: "object", properties: { name: TEXT, kind }, required: ["name", "kind"] },
+        ],
+      },
+      { type: "object", properties: { name: { const: "x" } }, required: ["name"] },
+      { properties: { nested: {} } },
+    ],
+  });
+});
+
+Deno.test("withoutReferences() requires names beside anyOf where they are properties, at any depth", () => {
+  assertEquals(
+    withoutReferences({
+      type: "object",
+      required: ["a", "b"],
+      anyOf: [{ properties: { a: TEXT } }, { oneOf: [{ properties: { b: TEXT } }, { type: "null" }] }],
+    }),
+    {
+      type: "object",
+      anyOf: [
+        { type: "object", properties: { a: TEXT }, required: ["a"] },
+        { oneOf: [{ type: "object", properties: { b: TEXT }, required: ["b"] }, { type: "null" }] },
+      ],
     },
   );
 });
