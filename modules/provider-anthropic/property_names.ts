@@ -1,9 +1,8 @@
 /** Names of the properties of a tool's input: the API refuses a request with one that does not match. */
 import { isObject, type JsonObject, type JsonSchema } from "preamp/base";
+import { unusedName } from "preamp/provider";
 
 const VALID = /^[a-zA-Z0-9_.-]{1,64}$/;
-/** Room for a number at the end of a name that is in use. */
-const MAX_BASE_CHARS = 60;
 
 /** Returns a tool's schema with valid names. */
 export function withValidNames(schema: JsonSchema): JsonSchema {
@@ -30,14 +29,7 @@ export function withOwnNames(input: JsonObject, schema: JsonSchema): JsonObject 
 function validNames({ properties }: JsonSchema): ReadonlyMap<string, string> {
   const all = isObject(properties) ? Object.keys(properties) : [];
   const used = new Set(all.filter((name) => VALID.test(name)));
-  const names = new Map<string, string>();
-  for (const name of all) {
-    if (VALID.test(name)) continue;
-    const base = name.replace(/[^a-zA-Z0-9_.-]/g, "_").slice(0, MAX_BASE_CHARS) || "_";
-    let valid = base;
-    for (let count = 2; used.has(valid); count++) valid = `${base}_${count}`;
-    used.add(valid);
-    names.set(name, valid);
-  }
-  return names;
+  const invalid = all.filter((name) => !VALID.test(name));
+  const wanted = (name: string) => name.replace(/[^a-zA-Z0-9_.-]/g, "_").slice(0, 64) || "_";
+  return new Map(invalid.map((name) => [name, unusedName(wanted(name), used)]));
 }

@@ -8,6 +8,7 @@ import {
   type MediaPart,
   type TextPart,
   type ToolResultPart,
+  unusedName,
   type UserPart,
   type WireRequest,
 } from "preamp/provider";
@@ -77,21 +78,14 @@ type NameOf = (tool: string) => string;
 
 /** Maximum characters of a name; the API refuses longer ones. */
 const MAX_NAME_CHARS = 64;
-/** Room for a number at the end of a name that is in use. */
-const MAX_BASE_CHARS = 60;
 
 /** Returns the names of functions in a request by the names of their tools; each is another one. */
 function functionNames(tools: CallSettings["tools"]): ReadonlyMap<string, string> {
-  const names = new Map<string, string>();
   const used = new Set(tools.map(({ name }) => name));
-  for (const { name: tool } of tools) {
-    let name = functionName(tool);
-    const base = name.slice(0, MAX_BASE_CHARS);
-    for (let count = 2; name !== tool && used.has(name); count++) name = `${base}_${count}`;
-    used.add(name);
-    names.set(tool, name);
-  }
-  return names;
+  return new Map(tools.map(({ name: tool }) => {
+    const name = functionName(tool);
+    return [tool, name === tool ? tool : unusedName(name, used)];
+  }));
 }
 
 /** Returns the name of a tool as the API takes it: it must begin with a letter or an underscore. */

@@ -42,4 +42,5 @@ export {
   type ProviderSettings,
 } from "./provider/settings.ts";
 export { type ConversationResult, toConversation } from "./provider/to_conversation.ts";
+export { unusedName } from "./provider/unused_name.ts";
 export { withoutVariables } from "./provider/without_variables.ts";

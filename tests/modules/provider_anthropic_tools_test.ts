@@ -74,7 +74,7 @@ for (const stream of [true, false]) {
         "filter_id__2": { type: "string" },
         "filter_id_": { type: "string" },
         "_top": { type: "integer" },
-        [LONG.slice(0, 60)]: {},
+        [LONG.slice(0, 64)]: {},
         "_": {},
         "plain.key-1": {},
       },
