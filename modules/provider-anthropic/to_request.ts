@@ -210,9 +210,9 @@ function cached<T extends object>({ cache }: { cache?: true }, block: T): T {
  * Removes breakpoints, because the API refuses more: it keeps that of the system prompt, which outlives a
  * compaction, and the last ones.
  */
-function keepBreakpoints({ system, messages }: Body): void {
-  const first = markedOf([system].flat()).at(-1);
-  const marked = markedOf([system, ...messages.map(({ content }) => content)].flat())
+function keepBreakpoints({ system, tools = [], messages }: Body): void {
+  const first = markedOf([tools, system].flat()).at(-1);
+  const marked = markedOf([tools, system, ...messages.map(({ content }) => content)].flat())
     .filter((block) => block !== first);
   const kept = first ? MAX_BREAKPOINTS - 1 : MAX_BREAKPOINTS;
   for (const block of marked.slice(0, -kept)) delete block.cache_control;

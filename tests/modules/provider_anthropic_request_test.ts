@@ -261,6 +261,29 @@ Deno.test("toRequest() keeps four cache breakpoints: that of the system prompt a
   ]);
 });
 
+Deno.test("toRequest() counts the breakpoints of tools among the four of a request", () => {
+  const cache_control = { type: "ephemeral" };
+  const tools = ["a", "b"].map((name) => ({ name, parameters: { type: "object" }, cache_control }));
+  const messages = Array.from({ length: 3 }, (_, index): Message => ({
+    role: index % 2 === 0 ? "user" : "assistant",
+    content: `text ${index}`,
+    metadata: { cache_control },
+  }));
+  const marksOf = (history: Message[]) => {
+    const { system = [], tools: sent, messages } = request({ tools }, history).body as {
+      system?: JsonObject[];
+      tools: JsonObject[];
+      messages: { content: JsonObject[] }[];
+    };
+    return [...sent, ...system, ...messages.flatMap(({ content }) => content)]
+      .map((block) => block.cache_control !== undefined);
+  };
+  assertEquals(marksOf(messages), [false, true, true, true, true]);
+  const prompt: Message = { role: "system", content: "Be brief.", metadata: { cache_control } };
+  assertEquals(marksOf([prompt, ...messages]), [false, false, true, true, true, true]);
+  assertEquals(tools[0]!.cache_control, cache_control, "the plan's own tool stays as it is");
+});
+
 const THINKING_BLOCK = { type: "thinking", thinking: "Hm.", signature: "s" };
 
 function own(block: JsonObject): ContentBlock {
