@@ -72,7 +72,7 @@ function messagesOf(
   instruction: string | undefined,
   options: RequestOptions,
 ): ChatMessage[] {
-  const { turns } = conversation;
+  const turns = withoutMereReasoning(conversation.turns);
   const system: TextPart[] = instruction
     ? [...conversation.system, { type: "text", text: instruction }]
     : [...conversation.system];
@@ -85,6 +85,23 @@ function messagesOf(
         : [assistantMessage(turn.parts, with_calls.has(turn), options)]
     ),
   ];
+}
+
+/**
+ * Returns turns without those of the assistant that have neither text nor calls, such as an answer that was
+ * cut off while the model reasoned: DeepSeek and Mistral refuse a message without content. The turns around
+ * one are joined, because some servers refuse two messages of the user in a row.
+ */
+function withoutMereReasoning(turns: Conversation["turns"]): Turn[] {
+  const kept: Turn[] = [];
+  for (const turn of turns) {
+    const last = kept.at(-1);
+    if (turn.role === "assistant" && turn.parts.every(({ type }) => type === "native")) continue;
+    if (turn.role === "user" && last?.role === "user") {
+      kept[kept.length - 1] = { role: "user", parts: [...last.parts, ...turn.parts] };
+    } else kept.push(turn);
+  }
+  return kept;
 }
 
 /** Returns the turns of the assistant after the questions to which it made calls. */
@@ -208,7 +225,8 @@ function assistantMessage(
 ): ChatMessage {
   const texts: string[] = [];
   const calls: OpenAI.Chat.ChatCompletionMessageToolCall[] = [];
-  const reasoning: JsonObject = refused.has(FORMS.without_reasoning) ? { reasoning_content: "" } : {};
+  // DeepSeek and Moonshot take an empty text for a missing one
+  const reasoning: JsonObject = refused.has(FORMS.without_reasoning) ? { reasoning_content: " " } : {};
   for (const part of parts) {
     if (part.type === "text") texts.push(part.text);
     else if (part.type === "tool_call") calls.push(toolCall(part));

@@ -221,3 +221,24 @@ Deno.test("toRequest() marks the end of cached prefixes", () => {
     { role: "user", content: [{ type: "text", text: "Hi", prompt_cache_breakpoint }] },
   ]);
 });
+
+Deno.test("toRequest() sends no message of an answer that ended while the model reasoned, and joins its questions", () => {
+  const thinking = { type: "thinking", thinking: "Hm", field: "reasoning_content", provider: "openai" };
+  const cut: Message = { role: "assistant", content: [thinking] };
+  const messages: Message[] = [
+    ...QUESTION,
+    cut,
+    { role: "user", content: [{ type: "text", text: "Continue, please." }] },
+    { role: "assistant", content: [thinking, { type: "tool_call", id: "a", name: "look", input: {} }] },
+    { role: "tool", tool_call_id: "a", content: "a dot" },
+    cut,
+    { role: "user", content: "And?" },
+  ];
+  const sent = bodyOf(messages, {}, LOCAL).messages as { role: string; content: unknown }[];
+  assertEquals(sent.map(({ role, content }) => [role, content]), [
+    ["user", "Hi\n\nContinue, please."],
+    ["assistant", null],
+    ["tool", "a dot"],
+    ["user", "And?"],
+  ]);
+});
