@@ -3,6 +3,7 @@ import * as fc from "fast-check";
 import { propertyOptions } from "../../support/cases.ts";
 import type { ContentBlock, JsonObject, Message, ToolSpec } from "preamp";
 import { type CallSettings, type Conversation, toConversation, type WireRequest } from "preamp/provider";
+import { OWN_BLOCKS } from "./own_blocks.ts";
 
 const text = fc.oneof(
   fc.string({ unit: "grapheme", maxLength: 12 }),
@@ -46,12 +47,24 @@ function contentOf(blocks: fc.Arbitrary<ContentBlock>): fc.Arbitrary<Message["co
 
 const call = fc.record({ id, name, input });
 
-const assistant = fc.record({
-  content: contentOf(fc.oneof(textBlock, strange)),
-  calls: fc.array(call, { maxLength: 3 }),
-  /** Whether calls are in the content, in `tool_calls`, or in both. */
-  place: fc.constantFrom("content", "tool_calls", "both"),
-}).map(({ content, calls, place }): Message => {
+/** Returns any message of the assistant. */
+function assistantWith(own: readonly ContentBlock[]): fc.Arbitrary<Message> {
+  const blocks = own.length === 0 ? strange : fc.oneof(strange, fc.constantFrom(...own));
+  return fc.record({
+    content: contentOf(fc.oneof(textBlock, blocks)),
+    calls: fc.array(call, { maxLength: 3 }),
+    /** Whether calls are in the content, in `tool_calls`, or in both. */
+    place: fc.constantFrom("content", "tool_calls", "both"),
+  }).map(toAssistant);
+}
+
+interface AssistantParts {
+  content: Message["content"];
+  calls: { id: string; name: string; input: JsonObject }[];
+  place: string;
+}
+
+function toAssistant({ content, calls, place }: AssistantParts): Message {
   const blocks = calls.map((one): ContentBlock => ({ type: "tool_call", ...one }));
   const stored = calls.map(({ input: args, ...one }) => ({ ...one, tool: one.name, arguments: args }));
   const list = typeof content === "string"
@@ -62,7 +75,7 @@ const assistant = fc.record({
     content: place === "tool_calls" ? content : [...list, ...blocks],
     ...(place === "content" || calls.length === 0 ? {} : { tool_calls: stored }),
   };
-});
+}
 
 const resultBlock = fc.record({
   type: fc.constant("tool_result"),
@@ -117,28 +130,24 @@ const turn = fc.record({ question: text, calls: fc.array(call, { maxLength: 3 })
 
 const marked = fc.boolean();
 
-/** Any list of messages, with cache breakpoints on some. */
-export const histories: fc.Arbitrary<Message[]> = fc.array(
-  fc.oneof(turn, assistant.map((message) => [message]), others.map((message) => [message])),
-  { maxLength: 8 },
-).chain((parts) => {
-  const messages = parts.flat();
-  return fc.array(marked, { minLength: messages.length, maxLength: messages.length }).map((marks) =>
-    messages.map((message, index) =>
-      marks[index] ? { ...message, metadata: { cache_control: { type: "ephemeral" } } } : message
-    )
-  );
-});
+/** Returns any list of messages, with a vendor's own blocks, and cache breakpoints on some messages. */
+export function historiesWith(own: readonly ContentBlock[]): fc.Arbitrary<Message[]> {
+  const message = fc.oneof(assistantWith(own), others).map((one) => [one]);
+  return fc.array(fc.oneof(turn, message, message), { maxLength: 8 }).chain((parts) => {
+    const messages = parts.flat();
+    return fc.array(marked, { minLength: messages.length, maxLength: messages.length }).map((marks) =>
+      messages.map((message, index) =>
+        marks[index] ? { ...message, metadata: { cache_control: { type: "ephemeral" } } } : message
+      )
+    );
+  });
+}
 
 const TOOLS: readonly ToolSpec[] = [
   { name: "lookup", description: "Looks up.", parameters: { type: "object", properties: {} } },
 ];
 
-/**
- * Registers the property test of a vendor's converter: each history becomes a request that `check` accepts.
- *
- * @param own Value of `provider` on the vendor's own blocks.
- */
+/** Registers the property test of a vendor's converter: `check` accepts the request of each history. */
 export function testHistories(
   vendor: string,
   toRequest: (call: CallSettings) => WireRequest,
@@ -147,7 +156,7 @@ export function testHistories(
 ): void {
   Deno.test(`${vendor}: any history becomes a request that the API accepts`, () => {
     fc.assert(
-      fc.property(histories, (messages) => {
+      fc.property(historiesWith(OWN_BLOCKS[vendor] ?? []), (messages) => {
         const { conversation } = toConversation(messages, vendor);
         const { body } = toRequest({
           model: "model",
