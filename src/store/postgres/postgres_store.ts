@@ -291,6 +291,11 @@ function bytesBefore(order: string, rows: number): string {
 const RETRIED: ReadonlySet<string> = new Set(["40001", "40P01"]);
 /** Codes of Postgres that mean that nothing can be written: disk full, out of memory, read-only database. */
 const FULL: ReadonlySet<string> = new Set(["53100", "53200", "25006"]);
+/**
+ * Failures of a database that is away for a while: codes of the network, and of Postgres that starts, stops
+ * or has too many connections; messages of the package `pg`, which has no code when it loses a connection.
+ */
+const AWAY = /^(E[A-Z_]+|08...|57P0.|53300)$|[Cc]onnection|timeout/;
 
 /**
  * Resolves to the result of a transaction; repeats it when the database ended it because another one was in
@@ -318,8 +323,12 @@ function codeOf(error: unknown): string {
 function toStoreError(error: unknown): unknown {
   if (error instanceof ConflictError) return error;
   const code = codeOf(error);
+  const fact = code || errorMessage(error);
   const [name, message] = FULL.has(code)
     ? ["storage_full", "Cannot write to the store: the database is full or read-only"] as const
-    : ["internal", `Cannot use the store: the database failed: ${code || errorMessage(error)}`] as const;
+    : [
+      AWAY.test(fact) ? "overloaded" : "internal",
+      `Cannot use the store: the database failed: ${fact}`,
+    ] as const;
   return new PreampError(name, message, { cause: error });
 }

@@ -3,6 +3,7 @@ import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { openPostgresMaintenance } from "../../../src/store/postgres/maintenance.ts";
 import { openPostgresStore } from "../../../src/store/postgres/postgres_store.ts";
 import { purgePart } from "../../../src/store/postgres/purge.ts";
+import { errorCode } from "../../../src/sdk/errors.ts";
 import type { Change } from "../../../src/store/store.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { testLeaseClocks } from "../../contracts/leases.ts";
@@ -99,7 +100,10 @@ if (POSTGRES === null) {
     await store.commit([put("a"), { append: "a", after: 0, entries: [{ seq: 1 }] }]);
     proxy.stall();
     const read = await assertRejects(async () => await store.get("run", "a"));
-    assertEquals((read as Error).message, "Cannot use the store: the database failed: Query read timeout");
+    assertEquals(
+      [errorCode(read), (read as Error).message],
+      ["overloaded", "Cannot use the store: the database failed: Query read timeout"],
+    );
     assertEquals((await store.get("run", "a"))?.version, 1);
     proxy.stall();
     await assertRejects(async () => await store.commit([put("a"), put("b")]));
@@ -196,11 +200,12 @@ if (POSTGRES === null) {
     const gone = await startPostgres();
     const store = await openPostgresStore(gone.url);
     await gone[Symbol.asyncDispose]();
-    await assertRejects(async () => await store.get("run", "a")); // of a connection that was closed
+    // of a connection that was closed
+    assertEquals(errorCode(await assertRejects(async () => await store.get("run", "a"))), "overloaded");
     const error = await assertRejects(async () => await store.get("run", "a"));
     assertEquals(
-      (error as Error).message,
-      "Cannot use the store: the database failed: ECONNREFUSED",
+      [errorCode(error), (error as Error).message],
+      ["overloaded", "Cannot use the store: the database failed: ECONNREFUSED"],
     );
     await store.close();
   });
