@@ -12,7 +12,6 @@ import { forkedSession, originOf, pointOf } from "./storage/fork.ts";
 import { printableId } from "../sdk/ids.ts";
 import { inputDeletion, loadInput, recordedInput } from "./storage/run_input.ts";
 import type { ActiveRun } from "./run/run.ts";
-import { steer } from "./run/steering.ts";
 import { SessionService } from "./session_service.ts";
 import { listOptions, SessionStore } from "./storage/session_store.ts";
 import { RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
@@ -63,13 +62,13 @@ export class RunService implements Runs {
     );
     this.#remote = new RemoteRuns(
       deps,
-      (run_id) => this.#scheduler.activeRun(run_id) !== undefined,
+      (run_id) => this.#scheduler.context.runs.get(run_id) !== undefined,
       (run_id, command) => this.#carryOut(run_id, command),
     );
     this.sessions = new SessionService(
       deps,
       this.#sessions,
-      (session_id) => this.#scheduler.runIn(session_id)?.projection,
+      (session_id) => this.#scheduler.context.leases.runIn(session_id)?.projection.of(session_id),
     );
   }
 
@@ -78,7 +77,7 @@ export class RunService implements Runs {
   }
 
   #activeRun(caller: Caller, run_id: string): ActiveRun | undefined {
-    const active = this.#scheduler.activeRun(run_id);
+    const active = this.#scheduler.context.runs.get(run_id);
     return active?.options.caller.namespace === caller.namespace ? active : undefined;
   }
 
@@ -138,7 +137,7 @@ export class RunService implements Runs {
       where,
     });
     const runs = records.map(({ key, value }) =>
-      this.#scheduler.activeRun(key)?.current() ?? value as unknown as Run
+      this.#scheduler.context.runs.get(key)?.current() ?? value as unknown as Run
     );
     // the status of a run of this process may have changed since it was stored
     return { data: status === undefined ? runs : runs.filter((run) => run.status === status), next_cursor };
@@ -185,13 +184,13 @@ export class RunService implements Runs {
    * @throws {PreampError} the error of the command, or `overloaded` when no process executes the run.
    */
   async #command(run_id: string, command: RunCommand): Promise<void> {
-    const is_here = this.#scheduler.activeRun(run_id) !== undefined || !this.#remote.possible;
+    const is_here = this.#scheduler.context.runs.get(run_id) !== undefined || !this.#remote.possible;
     await (is_here ? this.#carryOut(run_id, command) : this.#remote.send(run_id, command));
   }
 
   /** Carries out a command for a run of this process. */
   async #carryOut(run_id: string, command: RunCommand): Promise<void> {
-    const active = this.#scheduler.activeRun(run_id);
+    const active = this.#scheduler.context.runs.get(run_id);
     if (!active) {
       throw new PreampError("run_ended", `Cannot ${command.kind} the run: no server executes it`);
     }
@@ -366,7 +365,7 @@ export class RunService implements Runs {
 
   /** Whether new runs are refused. */
   get draining(): boolean {
-    return this.#scheduler.shutdown.has_begun;
+    return this.#scheduler.context.is_draining;
   }
 
   /** Cancels the runs that it started at once; leaves those of crashed processes to others. */
@@ -374,4 +373,18 @@ export class RunService implements Runs {
     await this.#scheduler.shutdown.close();
     this.#remote.stop();
   }
+}
+
+/** Sends a steering message to the loop of a run. */
+async function steer({ ended, session, projection }: ActiveRun, text: string): Promise<void> {
+  if (ended) throw new PreampError("run_ended", "Cannot steer the run: it is ending or has ended");
+  const send = session.getCapability("session.steer");
+  const queued = projection.status === "queued";
+  if (queued || typeof send !== "function") {
+    const fact = queued
+      ? "it waits for its session and has not started"
+      : "its orchestrator does not support steering; use loop-streaming";
+    throw new PreampError("not_steerable", `Cannot steer the run: ${fact}`);
+  }
+  await send(text); // a promise if the loop is sandboxed
 }

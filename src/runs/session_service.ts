@@ -4,30 +4,29 @@ import { PreampError } from "../sdk/errors.ts";
 import { estimateJsonBytes, type JsonObject } from "../sdk/json.ts";
 import { allRecords, MAX_PAGE_BYTES } from "../store/store.ts";
 import type { RunsDeps } from "./ports.ts";
+import type { SessionProjection } from "./run/run_projection.ts";
 import { forkedSession, messagesOfTurns, withAnswers } from "./storage/fork.ts";
 import { loadInput } from "./storage/run_input.ts";
 import {
   listOptions,
-  type LiveSession,
-  type SavedSession,
   SESSION_KIND,
   sessionChange,
   type SessionStore,
   withStatus,
 } from "./storage/session_store.ts";
-import type { Caller, Page, PageOptions, SessionObject, Sessions } from "./types.ts";
+import type { Caller, Page, PageOptions, SavedSession, SessionObject, Sessions } from "./types.ts";
 
 /** The stored sessions, and those of the active runs of this process. */
 export class SessionService implements Sessions {
   readonly #deps: RunsDeps;
   readonly #sessions: SessionStore;
-  readonly #live: (session_id: string) => LiveSession | undefined;
+  readonly #live: (session_id: string) => SessionProjection | undefined;
 
-  /** @param live Returns a session that has an active run. */
+  /** @param live Returns a session in its active run. */
   constructor(
     deps: RunsDeps,
     sessions: SessionStore,
-    live: (session_id: string) => LiveSession | undefined,
+    live: (session_id: string) => SessionProjection | undefined,
   ) {
     this.#deps = deps;
     this.#sessions = sessions;
@@ -53,8 +52,7 @@ export class SessionService implements Sessions {
     { cursor = 0, limit = Infinity }: { cursor?: number; limit?: number } = {},
   ): Promise<Page<JsonObject>> {
     const saved = await this.#sessions.load(caller, session_id);
-    const messages =
-      (this.#live(session_id)?.historyOf(session_id) ?? saved.messages) as readonly JsonObject[];
+    const messages = (this.#live(session_id)?.history ?? saved.messages) as readonly JsonObject[];
     let end = cursor;
     for (let bytes = 0; end < messages.length && end < cursor + limit && bytes < MAX_PAGE_BYTES; end++) {
       bytes += estimateJsonBytes(messages[end]);

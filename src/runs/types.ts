@@ -5,6 +5,8 @@
 import type { ApprovalRequest, Entry } from "../kernel/host.ts";
 import type { MountedDescriptors } from "../kernel/mounting/mounts.ts";
 import type { LoggedUsage } from "../kernel/session/session_parts.ts";
+import type { Counters } from "../sdk/run_counters.ts";
+import type { SessionState } from "../sdk/session_status.ts";
 import type { ApprovalOption, ContentBlock, JsonObject, Message, Prompt, RunLimits } from "../sdk/types.ts";
 
 /** Status of a run. The last five are final. */
@@ -180,6 +182,35 @@ export interface InitialState {
   usages: readonly LoggedUsage[];
   /** Remembered approvals of the session. */
   remembered?: readonly RememberedApproval[];
+}
+
+/** Outcome of a session's last run. */
+export interface LastRun {
+  readonly status: SessionState;
+  readonly error: JsonObject | null;
+}
+
+/** A session as stored between runs. */
+export interface SavedSession {
+  object: Omit<SessionObject, "status">;
+  messages: readonly Message[];
+  session_state: JsonObject;
+  /** Usage of the requests since the last compaction; absent in sessions of older versions. */
+  usages?: readonly LoggedUsage[];
+  /** Counters over all runs; absent in sessions of older versions. */
+  counters?: Counters;
+  /** Outcome of the last run; absent while a run is active and in sessions of older versions. */
+  last_run?: LastRun;
+  /** Remembered approvals; absent: none. */
+  remembered?: readonly RememberedApproval[];
+  /** The plan as written, and its owner. Continued runs use it with the same rights. */
+  plan: JsonObject;
+  plan_origin: "operator" | "caller";
+  plan_base_url: string | null;
+  /** Set on a sub-agent's session: its name, and whether its overlay sets limits of its own. */
+  spawned?: { agent: string; limited: boolean };
+  /** The lock that came with the plan; it applies to every run. */
+  plan_lock?: JsonObject;
 }
 
 /** Input of a sub-agent's turn. */

@@ -1,12 +1,14 @@
 /** Replay of runs whose context manager or orchestrator a hook mounted: it does not run in the replay. */
 import * as contextSimple from "../../modules/context-simple/mod.ts";
 import { mountLoop } from "../../src/sdk/loop/mount_loop.ts";
+import { isObject } from "../../src/sdk/json.ts";
 import type { Coordinator } from "../../src/sdk/types.ts";
+import type { Change } from "../../src/store/store.ts";
 import { MockContextManager } from "../../src/sdk/testing/mocks.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { someOf } from "../support/cases.ts";
-import { replayed } from "../support/runs.ts";
+import { immediate, replayed, service } from "../support/runs.ts";
 import { type TestModule, tool } from "../support/sessions.ts";
 import { killAndResume } from "./killed.ts";
 import { builtin, mock, play, type Scenario } from "./play.ts";
@@ -171,4 +173,30 @@ Deno.test("replay() knows what a hook mounted when the session started, wherever
       else await assertRejects(() => replayed(next, run.id), Error, "mounted its orchestrator");
     }
   }
+});
+
+Deno.test("what a hook mounted is stored with the next entries when the store refuses the first ones", async () => {
+  const describesForeign = (change: Change) =>
+    "put" in change && isObject(change.put.value.surface) && change.put.value.surface.foreign !== undefined;
+  const described: boolean[] = [];
+  const mountContext = async (coordinator: Coordinator) => {
+    await coordinator.mount("context", new MockContextManager());
+    await coordinator.hooks.emit("context:mounted", {});
+    await immediate(); // the log stores the entry, for which nothing waits
+  };
+  const { post } = service({
+    plans: { plan: { ...SCENARIO.plan, hooks: [atStart(mountContext)] } },
+    store: (memory) => {
+      const commit = memory.commit.bind(memory);
+      memory.commit = (changes, fence) => {
+        const describes = changes.some(describesForeign);
+        if (describes || described.length > 0) described.push(describes);
+        if (described.length === 1) throw new Error("disk full");
+        commit(changes, fence);
+      };
+      return memory;
+    },
+  });
+  assertEquals((await (await post("plan")).settled("end")).status, "completed");
+  assertEquals(described.slice(0, 3), [true, true, false]);
 });

@@ -4,6 +4,7 @@ import type { Change } from "../../src/store/store.ts";
 import { openStore } from "../../src/store/store.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
 import { asking, codeOf } from "../support/asking_runs.ts";
+import type { ActiveRun } from "../../src/runs/run/run.ts";
 import { CALLER, type Service, service, type TestPlan } from "../support/runs.ts";
 import { calls, tool, until } from "../support/sessions.ts";
 import { settle, shared, type SharedStore } from "./shared_store.ts";
@@ -244,4 +245,36 @@ Deno.test("a SQLite store that refuses an end some times has the run and its ses
   await runs.close();
   await store.close();
   await Deno.remove(file);
+});
+
+Deno.test("a run whose end fails in the process itself ends once, as failed, and frees its session", async () => {
+  for (const always of [false, true]) {
+    const { plan } = countingPlan();
+    const { post, names, logs } = service({ plans: { plan } });
+    const run = await post("plan") as ActiveRun;
+    const end = run.projection.end.bind(run.projection);
+    let tries = 0;
+    run.projection.end = (...args) => {
+      if (always || tries++ === 0) throw new Error("no projection");
+      return end(...args);
+    };
+    const { status, error } = await run.settled("end");
+    assertEquals([status, error?.message], always ? ["running", undefined] : ["failed", "no projection"]);
+    assertEquals((await names(run.id)).filter((event) => event === "run:end").length, always ? 0 : 1);
+    assertEquals(logs.map(({ event }) => event), always ? ["run_lost", "run_lost"] : ["run_lost"]);
+    const next = await post("plan", { session_id: run.session_id });
+    assertEquals((await next.settled("end")).status, "completed");
+  }
+});
+
+Deno.test("an observer that throws changes no run", async () => {
+  const fail = () => {
+    throw new Error("no exporter");
+  };
+  const { plan } = countingPlan();
+  const { post, finish, logs } = service({ plans: { plan }, observe: () => ({ stored: fail, ended: fail }) });
+  const { session_id, status } = await finish("plan");
+  assertEquals(status, "completed");
+  assertEquals((await (await post("plan", { session_id })).settled("end")).status, "completed");
+  assertEquals([...new Set(logs.map(({ event }) => event))], ["run_not_observed"]);
 });

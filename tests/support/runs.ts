@@ -7,7 +7,7 @@ import type { Recording } from "../../src/runs/types.ts";
 import type { ReplayReport } from "../../src/runs/types.ts";
 import { RunService } from "../../src/runs/service.ts";
 import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../../src/runs/types.ts";
-import type { RunnablePlan, SecretSink, ServiceLimits } from "../../src/runs/ports.ts";
+import type { RunnablePlan, RunObserver, SecretSink, ServiceLimits } from "../../src/runs/ports.ts";
 import type { Entry } from "../../src/kernel/host.ts";
 import { Redactor } from "../../src/policy/redact.ts";
 import { canonicalHash } from "../../src/sdk/digest.ts";
@@ -42,6 +42,8 @@ export interface ServiceOptions {
   plans?: Record<string, TestPlan>;
   limits?: Partial<ServiceLimits>;
   store?: (memory: MemoryStore) => Store;
+  /** Creates the observer of each run. */
+  observe?: () => RunObserver;
   /** Shares time and store with another service. */
   beside?: Service;
   /** Generates ids; default: counts up. */
@@ -119,6 +121,7 @@ export function service(options: ServiceOptions = {}): Service {
       return readyPlan(written, plans[String(written.name)]!, request, clock);
     },
     secrets,
+    ...(options.observe ? { observe: options.observe } : {}),
     log: (level, event, facts) => void logs.push({ level, event, facts }),
   });
   const entries = async (run_id: string) =>

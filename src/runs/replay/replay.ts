@@ -151,9 +151,9 @@ class Replay {
       limitGuard,
       stop_reason: run.stop_reason,
       initial: was_queued ? replay : {
-        history: [...projection.historyOf(session_id)],
+        history: [...projection.of(session_id).history],
         session_state: stateAfter(replay.session_state, before, session_id),
-        usages: projection.usagesOf(session_id),
+        usages: projection.of(session_id).usages,
         continued: hasStarted(before, session_id) || replay.continued,
       },
     });
@@ -222,7 +222,7 @@ class Replay {
   /** Runs a sub-agent's turn between the parent's two events, as `src/runs/subagents/spawner.ts` does. */
   async #runAgent(parent: ReplayedSession, child: ReplaySession, agent: LiveAgent): Promise<void> {
     const { opening: { event, data }, session_id } = agent;
-    const counters = this.#parts.projection.countersOf(session_id);
+    const counters = this.#parts.projection.of(session_id).counters;
     const before = counters.turn_count;
     await parent.session.emit(event, { ...data });
     const prompt = String(promptOf(child.recorded));

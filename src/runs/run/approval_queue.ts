@@ -7,10 +7,9 @@ import { allows } from "../../sdk/hook_actions.ts";
 import type { ApprovalDecision, ApprovalRequest } from "../../kernel/host.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { millisecondsOf } from "../../sdk/timestamp.ts";
-import type { SecretSink } from "../ports.ts";
-import type { Caller } from "../types.ts";
 import type { ApprovalOption, JsonObject } from "../../sdk/types.ts";
-import { type Change, ConflictError, type Fence, type Store } from "../../store/store.ts";
+import { type Change, ConflictError, type Store } from "../../store/store.ts";
+import type { RunFacts } from "./run_options.ts";
 
 interface Waiting {
   request: ApprovalRequest;
@@ -24,24 +23,18 @@ const KIND = "approval";
  */
 const KEEP_MS = 90 * 86_400_000;
 
-/** The run of a queue. */
-export interface AskingRun {
-  readonly id: string;
-  readonly options: { readonly caller: Pick<Caller, "namespace"> };
-  readonly secrets: Pick<SecretSink, "redactValues">;
-  fence(): Fence | undefined;
-}
-
 /** The approvals of one run. */
 export class ApprovalQueue {
   readonly #store: Store;
-  readonly #run: AskingRun;
+  readonly #run: RunFacts;
   readonly #waiting = new Map<string, Waiting>();
   /** Questions that readers know of and that are not stored yet. */
   readonly #expected = new Map<string, PromiseWithResolvers<void>>();
   #is_handed_over = false;
+  /** Why questions are denied when the run is cancelled. */
+  denial_reason = "cancelled";
 
-  constructor(store: Store, run: AskingRun) {
+  constructor(store: Store, run: RunFacts) {
     this.#store = store;
     this.#run = run;
   }
@@ -119,12 +112,12 @@ export class ApprovalQueue {
     await this.#store.commit([expect === undefined ? { put } : { put, expect }], this.#run.fence());
   }
 
-  /** Closes a question without a person's answer. `reason`: `timeout`, or why it is denied. */
-  async closeQuestion(request: ApprovalRequest, reason: unknown): Promise<void> {
-    const expired = reason === "timeout";
+  /** Closes a question without a person's answer, because its time is over, or its session was cancelled. */
+  async closeQuestion(request: ApprovalRequest, cause: "timeout" | "cancelled"): Promise<void> {
+    const expired = cause === "timeout";
     const answer: ApprovalDecision = {
       decision: expired ? "timeout" : "deny",
-      reason: expired ? null : String(reason),
+      reason: expired ? null : this.denial_reason,
       decided_by: null,
     };
     if (this.#is_handed_over) return this.#waiting.get(request.approval_id)?.resolve(answer);
@@ -191,14 +184,6 @@ export class ApprovalQueue {
         "overloaded",
         "Cannot answer the approval: another server continues the run; try again in a few seconds",
       );
-    }
-  }
-
-  /** Denies every open question. */
-  async denyAll(reason: string): Promise<void> {
-    for (const { request } of [...this.#waiting.values()]) {
-      // answered meanwhile
-      await this.#settle(request, { decision: "deny", reason, decided_by: null }, "denied").catch(() => {});
     }
   }
 }

@@ -3,23 +3,16 @@
  * calls of its turn is decided by `src/kernel/session/interrupted_turn.ts`.
  */
 import { draftEntry, type Entry } from "../../kernel/host.ts";
-import type { RunLimitGuard, UsedLimits } from "../../kernel/run_limits.ts";
+import type { UsedLimits } from "../../kernel/run_limits.ts";
 import { type InterruptedTurn, interruptedTurnOf } from "../../kernel/session/interrupted_turn.ts";
 import { REDACTED } from "../../policy/redact.ts";
 import { allows } from "../../sdk/hook_actions.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import type { StoredInput } from "../storage/run_input.ts";
+import type { OrphanedRun } from "../storage/run_input.ts";
 import type { RunInput } from "../types.ts";
 import { requestOf } from "./approval_memory.ts";
 import type { RunProjection } from "./run_projection.ts";
 import type { HostedRun, SessionHost } from "./session_host.ts";
-
-/** A run that a crashed process began and did not end. */
-export interface OrphanedRun {
-  readonly input: StoredInput;
-  /** The stored entries of its log. */
-  readonly entries: readonly Entry[];
-}
 
 /**
  * Returns a session's state as of the log. A `session:state` entry is recorded right before the step that it
@@ -93,15 +86,10 @@ function activeDuration(entries: readonly Entry[]): number {
   return active_ms;
 }
 
-/** The run that is restored. */
-type RestoredRun = Pick<HostedRun, "session_id" | "log" | "projection" | "approvalQueue"> & {
-  readonly limitGuard: RunLimitGuard;
-};
-
 /** Restores projection, log, approvals and used limits; returns the state of the interrupted turn, if any. */
 export function restoreRun(
   { input, entries }: OrphanedRun,
-  { session_id, log, projection, approvalQueue, limitGuard }: RestoredRun,
+  { session_id, log, projection, approvalQueue, limitGuard }: HostedRun,
 ): InterruptedTurn | null {
   for (const entry of entries) projection.add(entry);
   log.continueAfter(entries);
@@ -119,7 +107,7 @@ export function restoreRun(
  */
 export async function announceRecovery(
   { entries }: OrphanedRun,
-  { session_id, log, projection, approvalQueue }: RestoredRun,
+  { session_id, log, projection, approvalQueue }: HostedRun,
   host: SessionHost,
 ): Promise<void> {
   const status = projection.status === "awaiting_approval" ? "awaiting_approval" : "running";

@@ -1,19 +1,12 @@
 /** Stores the end of a run that the store refused at first, such as on a full disk. */
 import { errorMessage } from "../../sdk/errors.ts";
 import { ConflictError } from "../../store/store.ts";
-import type { RunsDeps } from "../ports.ts";
 import type { Run } from "../types.ts";
-import type { RunOptions, RunOwner } from "./run_options.ts";
+import type { RunOptions } from "./run_options.ts";
 
 /** Milliseconds until the first retry; doubled by each one. */
 const RETRY_MS = 250;
 const MAX_RETRY_MS = 30_000;
-
-/** Options of the run that ends. */
-type EndingOptions = Pick<RunOptions, "createOptions"> & {
-  readonly deps: Pick<RunsDeps, "clock" | "log">;
-  readonly scheduler: Pick<RunOwner, "stopping">;
-};
 
 /**
  * Calls `store` again until it succeeds, with a growing delay. Resolves to false when this process stops
@@ -27,7 +20,7 @@ export async function retryEnd(
   run: Run,
   store: () => Promise<void> | void,
   error: unknown,
-  { createOptions, deps: { clock, log }, scheduler: { stopping } }: EndingOptions,
+  { createOptions, deps: { clock, log }, scheduler: { stopping } }: RunOptions,
 ): Promise<boolean> {
   const { id: run_id } = run;
   log("error", "run_end_not_stored", { run_id, message: errorMessage(error) });

@@ -15,24 +15,19 @@ import { timestamp } from "../../sdk/timestamp.ts";
 import type { Prompt } from "../../sdk/types.ts";
 import type { Change, Fence } from "../../store/store.ts";
 import { ApprovalQueue } from "./approval_queue.ts";
-import type { LogLimits, RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
+import type { RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
 import { Spawner } from "../subagents/spawner.ts";
 import { retryEnd } from "./retried_end.ts";
 import { RunLog } from "./run_log.ts";
-import { announceRecovery, hasStarted, type OrphanedRun, restoreRun, stateAfter } from "./restored_run.ts";
+import { announceRecovery, hasStarted, restoreRun, stateAfter } from "./restored_run.ts";
 import type { RunOptions } from "./run_options.ts";
 import { RunProjection } from "./run_projection.ts";
 import { DAY_MS, RunRecords } from "./run_records.ts";
 import { RunWaiters } from "./run_waiters.ts";
 import { SessionHost } from "./session_host.ts";
-import {
-  type EndedChild,
-  initialState,
-  type LastRun,
-  lastRunOf,
-  type SavedSession,
-} from "../storage/session_store.ts";
-import type { Run, RunHandle } from "../types.ts";
+import { type EndedChild, initialState, lastRunOf } from "../storage/session_store.ts";
+import type { LastRun, Run, RunHandle, SavedSession } from "../types.ts";
+import type { OrphanedRun } from "../storage/run_input.ts";
 
 /** A run that is active or has ended in this process. */
 export class ActiveRun implements RunHandle {
@@ -116,8 +111,8 @@ export class ActiveRun implements RunHandle {
     const { projection, limitGuard } = this;
     const { session_state, history, usages, continued } = !orphan ? initialState(saved) : {
       session_state: stateAfter(orphan.input.session_state, orphan.entries, session_id),
-      history: [...projection.historyOf(session_id)],
-      usages: projection.usagesOf(session_id),
+      history: [...projection.of(session_id).history],
+      usages: projection.of(session_id).usages,
       continued: hasStarted(orphan.entries, session_id) || orphan.input.continued,
     };
     return new Session({
@@ -155,21 +150,21 @@ export class ActiveRun implements RunHandle {
 
   /** Receives entries after they are stored. */
   stored(entries: readonly Entry[]): void {
-    this.#observer?.stored(entries);
+    this.#records.stored();
+    this.#notifyObserver((observer) => observer.stored(entries));
   }
 
-  /** Ends the turn, because the log is full. */
-  full(limit: keyof LogLimits): void {
-    const unit = limit === "max_log_bytes" ? "bytes" : "entries";
-    this.limitGuard.stopFor(limit, `the log of the run has ${this.limits[limit]} ${unit}`);
+  /** Calls the observer. Its failure does not change the run. */
+  #notifyObserver(notify: (observer: RunObserver) => void): void {
+    try {
+      if (this.#observer) notify(this.#observer);
+    } catch (error) {
+      this.#report("run_not_observed", error);
+    }
   }
 
-  acquireSession(session_id: string, parent_id: string): Promise<SavedSession> {
-    return this.options.scheduler.acquireChild(this, session_id, parent_id);
-  }
-
-  releaseSession(session_id: string): Promise<void> {
-    return this.options.scheduler.releaseChild(session_id);
+  #report(event: string, error: unknown): void {
+    this.options.deps.log("error", event, { run_id: this.id, message: errorMessage(error) });
   }
 
   /** Stores a sub-agent's session; if that fails, it has answered but cannot be resumed. */
@@ -293,11 +288,23 @@ export class ActiveRun implements RunHandle {
       const warned = this.#has_begun ? warnOfUnheardHandlers(this.#session, this.#host) : undefined;
       if (warned) await warned;
       await this.#execute(() => this.#session.cleanup(outcome.status));
+      if (this.#host.contextRecorded) await this.#host.contextRecorded;
     } catch (error) {
       this.#host.warn("cleanup_failed", errorMessage(error));
     }
     this.log.stop();
-    if (this.#host.contextRecorded) await this.#host.contextRecorded;
+    try {
+      await this.#storeEnd(outcome);
+    } catch (error) { // of the run itself, not of the store: it would come again
+      this.#report("run_lost", error);
+      await this.#storeEnd(failedOutcome(error));
+    } finally {
+      if (this.last_commit === null) this.#close();
+    }
+  }
+
+  /** Records and stores `run:end`. If the store fails, sets `last_commit`. */
+  async #storeEnd(outcome: Outcome): Promise<void> {
     const now_ms = this.options.deps.clock.now();
     this.#outcome = this.withoutSecrets({ outcome }).outcome;
     const run = this.projection.end(this.#outcome, timestamp(now_ms));
@@ -312,15 +319,13 @@ export class ActiveRun implements RunHandle {
     } catch (error) {
       const retried = retryEnd(ended, store, error, this.options);
       this.last_commit = retried.then((is_done) => is_done ? this.#close() : this.#leave());
-      return;
     }
-    this.#close();
   }
 
   #close(): void {
     this.#approvals?.close();
     this.log.close();
-    this.#observer?.ended();
+    this.#notifyObserver((observer) => observer.ended());
     this.options.scheduler.ended(this);
     this.#closed.resolve();
     this.waiters.close();
@@ -329,7 +334,7 @@ export class ActiveRun implements RunHandle {
   /** Leaves the run to another process. Its readers follow the stored log. */
   #leave(): void {
     this.log.stop();
-    this.#observer?.ended();
+    this.#notifyObserver((observer) => observer.ended());
     this.log.wake();
     this.options.deps.log("info", "run_handed_over", { run_id: this.id });
   }
@@ -348,10 +353,6 @@ export class ActiveRun implements RunHandle {
     return this.#outcome && lastRunOf(this.#outcome);
   }
 
-  get session_state(): JsonObject {
-    return this.withoutSecrets(this.#session.session_state);
-  }
-
   /** Returns data without secrets. */
   withoutSecrets<T extends object>(data: T): T {
     return this.secrets.redactValues(data);
@@ -367,7 +368,7 @@ export class ActiveRun implements RunHandle {
   /** Cancels the run and denies its open questions. */
   async cancel(mode: "graceful" | "immediate", reason = "cancelled"): Promise<void> {
     if (this.#ending) return;
-    await this.#approvals?.denyAll(reason);
+    this.approvalQueue.denial_reason = reason;
     if (this.#has_begun) await this.#session.cancel(mode);
     else if (this.#requested_stop !== "immediate") this.#requested_stop = mode; // the session may be replaced
   }
@@ -381,9 +382,7 @@ export class ActiveRun implements RunHandle {
     if (!this.is_accepted) return await this.cancel("immediate", "the server is stopping");
     this.#ending = this.#is_suspended = true;
     const report = (error: unknown) => {
-      if (errorCode(error) === "draining") return; // a step that waited for its entry
-      const facts = { run_id: this.id, message: errorMessage(error) };
-      this.options.deps.log("error", "run_not_suspended", facts);
+      if (errorCode(error) !== "draining") this.#report("run_not_suspended", error); // a step that waited for its entry
     };
     this.approvalQueue.handOver();
     this.last_commit = this.log.handOver().catch(report); // what is not stored then is lost

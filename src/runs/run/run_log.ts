@@ -8,27 +8,19 @@ import { PreampError } from "../../sdk/errors.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Clock } from "../../sdk/types.ts";
 import { estimateJsonBytes } from "../../sdk/json.ts";
-import { type Awaitable, type Change, type Fence, MAX_PAGE_BYTES, type Store } from "../../store/store.ts";
+import { type Awaitable, type Change, MAX_PAGE_BYTES, type Store } from "../../store/store.ts";
 import { Waiters } from "../../store/waiters.ts";
-import type { LogLimits, SecretSink } from "../ports.ts";
+import type { LogLimits } from "../ports.ts";
 import { DELTA, DeltaBuffer } from "./delta_buffer.ts";
-import type { RunProjection } from "./run_projection.ts";
+import type { RunFacts } from "./run_options.ts";
 import { DeferredFlush } from "./deferred_flush.ts";
 
 /** The run that a log belongs to. */
-export interface LoggedRun {
-  readonly id: string;
-  readonly projection: RunProjection;
-  readonly limits: LogLimits;
-  /** Redacts the data of entries. */
-  readonly secrets: SecretSink;
-  fence(): Fence | undefined;
+export interface LoggedRun extends RunFacts {
   /** Returns what is stored in the commit of these entries, beside them. */
   changesWith(entries: readonly Entry[]): readonly Change[];
   /** Receives entries after they are stored. */
   stored(entries: readonly Entry[]): void;
-  /** Called once when the log is full. */
-  full(limit: keyof LogLimits): void;
 }
 
 /** Estimated size of an entry without its data. */
@@ -200,9 +192,11 @@ export class RunLog {
     if (limit !== null) this.#reportFull(limit);
   }
 
+  /** Ends the turn. */
   #reportFull(limit: keyof LogLimits): void {
     this.#full = true;
-    this.#run.full(limit);
+    const unit = limit === "max_log_bytes" ? "bytes" : "entries";
+    this.#run.limitGuard.stopFor(limit, `the log of the run has ${this.#run.limits[limit]} ${unit}`);
   }
 
   /**

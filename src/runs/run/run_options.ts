@@ -1,9 +1,11 @@
-/** Options of a run, and what it needs from the scheduler. */
-import type { RunnablePlan, RunsDeps } from "../ports.ts";
-import type { OrphanedRun } from "./restored_run.ts";
-import type { FinishedRun, SavedSession } from "../storage/session_store.ts";
+/** Options of a run, what its parts know of it, and what it needs from the scheduler. */
+import type { RunLimitGuard } from "../../kernel/run_limits.ts";
+import type { Session } from "../../kernel/session/session.ts";
+import type { RunnablePlan, RunsDeps, SecretSink, ServiceLimits } from "../ports.ts";
+import type { OrphanedRun } from "../storage/run_input.ts";
+import type { RunProjection } from "./run_projection.ts";
 import type { Change, Fence } from "../../store/store.ts";
-import type { Caller, CreateOptions, Run, RunRequest } from "../types.ts";
+import type { Caller, CreateOptions, LastRun, Run, RunRequest, SavedSession } from "../types.ts";
 
 /** The state of a turn that the run continues: from an entry of another run, or from before a crash. */
 export interface ResumeOptions {
@@ -44,20 +46,44 @@ export interface RunOptions extends NewRun {
   with_run: readonly Change[];
 }
 
+/** What all parts of a run know of it. */
+export interface RunFacts {
+  readonly id: string;
+  /** Id of the run's own session. */
+  readonly session_id: string;
+  readonly created_at: string;
+  readonly options: RunOptions;
+  readonly limits: ServiceLimits;
+  readonly secrets: SecretSink;
+  readonly projection: RunProjection;
+  readonly limitGuard: RunLimitGuard;
+  /** The run's own session. */
+  readonly session: Session;
+  /** Whether the run is stored. */
+  readonly is_accepted: boolean;
+  /** Outcome of the run for its session; null while the run is active. */
+  readonly last_run: LastRun | null;
+  /** Returns the run object as of the last entry. */
+  current(): Run;
+  fence(): Fence | undefined;
+  /** Returns data without secrets. */
+  withoutSecrets<T extends object>(data: T): T;
+}
+
 /** The scheduler of a run. Other processes may use the stored sessions too. */
 export interface RunOwner {
   /** Returns the fence of the run's session, or of its place in a queue. */
-  fence(run: FinishedRun): Fence | undefined;
+  fence(run: RunFacts): Fence | undefined;
   /**
    * Acquires the session of an earlier sub-agent, which only the session that spawned it may continue.
    * @throws {PreampError} `not_found`, `session_busy`.
    */
-  acquireChild(run: FinishedRun, session_id: string, parent_id: string): Promise<SavedSession>;
+  acquireChild(run: RunFacts, session_id: string, parent_id: string): Promise<SavedSession>;
   releaseChild(session_id: string): Promise<void>;
   /** Called once when a run has ended or was lost, before anyone who waits for it continues. */
-  ended(run: FinishedRun): void;
+  ended(run: RunFacts): void;
   /** Aborted when this process stops: what could not be stored until then is left to others. */
   readonly stopping: AbortSignal;
   /** Resolves when a run that another process has taken over has settled. */
-  settledElsewhere(run: FinishedRun, until: "end" | "attention"): Promise<Run>;
+  settledElsewhere(run: RunFacts, until: "end" | "attention"): Promise<Run>;
 }

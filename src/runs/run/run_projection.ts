@@ -35,9 +35,10 @@ export interface SessionBefore {
   readonly counters?: Counters | undefined;
 }
 
-/** What is known of one session of a run. */
-class SessionProjection {
+/** What is known of one session of a run. The object is live: later entries change it. */
+export class SessionProjection {
   history: Message[];
+  /** Usage of the requests since the last compaction, oldest first. */
   usages: LoggedUsage[];
   remembered: readonly RememberedApproval[];
   /** Counters over all of the session's runs. */
@@ -80,7 +81,7 @@ export class RunProjection {
   }
 
   /** Returns the projection of a session of this run. */
-  #of(session_id: string): SessionProjection {
+  of(session_id: string): SessionProjection {
     if (session_id === this.#initial.session_id) return this.#own;
     let session = this.#agents?.get(session_id);
     if (!session) this.#set(session_id, session = new SessionProjection(NEW_SESSION));
@@ -95,7 +96,7 @@ export class RunProjection {
   /** Adds the next entry. */
   add(entry: Entry): void {
     if (entry.event === "content_block:delta") return;
-    const session = this.#of(entry.session_id);
+    const session = this.of(entry.session_id);
     count(this.#counters, entry);
     count(session.counters, entry);
     const { data } = entry;
@@ -165,14 +166,9 @@ export class RunProjection {
     session.remembered = storeApproval(session.remembered, approval, entry);
   }
 
-  /** Returns the remembered approvals of a session. */
-  rememberedOf(session_id: string): readonly RememberedApproval[] {
-    return this.#of(session_id).remembered;
-  }
-
   /** Returns the remembered answer to a question of a session, or null. */
   answerTo(question: ApprovalMatch, session_id: string): RememberedAnswer | null {
-    const answer = findApproval(this.rememberedOf(session_id), question);
+    const answer = findApproval(this.of(session_id).remembered, question);
     return answer &&
       { ...answer, recorded: this.#answered_from_memory.includes(questionKey(session_id, question)) };
   }
@@ -180,21 +176,6 @@ export class RunProjection {
   /** Sets a session's state to that before this run, or before this turn. */
   continueFrom(session_id: string, before: SessionBefore): void {
     this.#set(session_id, new SessionProjection(before));
-  }
-
-  /** Returns the counters of a session over all of its runs. The object is live: later entries change it. */
-  countersOf(session_id: string): Counters {
-    return this.#of(session_id).counters;
-  }
-
-  /** Returns the usage of a session's requests since its last compaction, oldest first. */
-  usagesOf(session_id: string): readonly LoggedUsage[] {
-    return this.#of(session_id).usages;
-  }
-
-  /** Returns the messages of a session of this run. */
-  historyOf(session_id: string): Message[] {
-    return this.#of(session_id).history;
   }
 
   /** Approvals of this run, oldest first. */

@@ -5,14 +5,12 @@
  */
 import type { Entry } from "../../kernel/host.ts";
 import { withForeign } from "../../kernel/mounting/mounts.ts";
-import type { Session } from "../../kernel/session/session.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { millisecondsOf } from "../../sdk/timestamp.ts";
-import type { Change, Fence } from "../../store/store.ts";
+import type { Change } from "../../store/store.ts";
 import { inputChange, type StoredInput } from "../storage/run_input.ts";
 import {
   type EndedChild,
-  type FinishedRun,
   hasOwnPlan,
   initialState,
   planToStore,
@@ -21,7 +19,7 @@ import {
   sessionChange,
 } from "../storage/session_store.ts";
 import type { Run } from "../types.ts";
-import type { RunOptions } from "./run_options.ts";
+import type { RunFacts } from "./run_options.ts";
 
 /** Milliseconds of a day, the unit of `log_days`. */
 export const DAY_MS = 86_400_000;
@@ -35,26 +33,16 @@ const LISTED: ReadonlySet<string> = new Set([
 ]);
 const NO_CHANGES: readonly Change[] = [];
 
-/** The run whose records are stored. */
-export interface RecordedRun extends FinishedRun {
-  readonly id: string;
-  readonly options: RunOptions;
-  /** The run's own session. */
-  readonly session: Session;
-  /** Whether the run is stored. */
-  readonly is_accepted: boolean;
-  current(): Run;
-  fence(): Fence | undefined;
-}
-
 /** Makes the changes that store a run's records, and remembers its input. */
 export class RunRecords {
-  readonly #run: RecordedRun;
+  readonly #run: RunFacts;
   /** The input, once the session of the run is initialised. */
   #input: StoredInput | null;
+  /** Whether modules mounted what is not in the stored input. */
+  #is_outdated = false;
 
   /** @param input The input that a crashed process stored. */
-  constructor(run: RecordedRun, input: StoredInput | null) {
+  constructor(run: RunFacts, input: StoredInput | null) {
     this.#run = run;
     this.#input = input;
   }
@@ -62,23 +50,19 @@ export class RunRecords {
   /** Returns the changes of a run that begins. */
   begun(): Change[] {
     this.#input = this.#inputWith(this.#run.session.descriptors);
-    return [this.object(), inputChange(this.#input), this.#session()];
+    return [this.#object(), inputChange(this.#input), this.#session()];
   }
 
   /** Returns the changes of a run that waits. It must not change the session, which another run uses. */
   queued(place: string): Change[] {
-    return [this.object(place), inputChange(this.#inputWith(null))];
+    return [this.#object(undefined, place), inputChange(this.#inputWith(null))];
   }
 
   /**
    * Returns the change that stores the run object, for lists and for other processes. `place`: place of a
    * waiting run in the queue of its session.
    */
-  object(place?: string): Change {
-    return this.#change(this.#run.current(), place);
-  }
-
-  #change(run: Run, place?: string): Change {
+  #object(run = this.#run.current(), place?: string): Change {
     return runChange(run, this.#run.options.caller.namespace, place);
   }
 
@@ -87,18 +71,23 @@ export class RunRecords {
    * if a module mounted what a replay must know, also when the process ends now.
    */
   changesWith(entries: readonly Entry[]): readonly Change[] {
-    const changes = entries.some(isListed) ? [this.object()] : NO_CHANGES;
-    return this.#describeForeign() ? [...changes, inputChange(this.#input!)] : changes;
+    const changes = entries.some(isListed) ? [this.#object()] : NO_CHANGES;
+    this.#describeForeign();
+    return this.#is_outdated ? [...changes, inputChange(this.#input!)] : changes;
   }
 
-  /** Adds what modules mounted since to the input; returns whether there was something. */
-  #describeForeign(): boolean {
-    const before = this.#input?.surface;
-    if (!before) return false;
-    const surface = withForeign(before, this.#run.session.mounts);
-    if (surface === before) return false;
-    this.#input = { ...this.#input!, surface };
-    return true;
+  /** Called when the changes of {@link changesWith} are stored. */
+  stored(): void {
+    this.#is_outdated = false;
+  }
+
+  /** Adds what modules mounted since to the input. */
+  #describeForeign(): void {
+    if (!this.#input?.surface) return;
+    const surface = withForeign(this.#input.surface, this.#run.session.mounts);
+    if (surface === this.#input.surface) return;
+    this.#input = { ...this.#input, surface };
+    this.#is_outdated = true;
   }
 
   #session(): Change {
@@ -154,7 +143,7 @@ export class RunRecords {
    * @param has_begun Whether the session was initialised; only then it is stored.
    */
   ended(run: Run, at_ms: number, has_begun: boolean): Change[] {
-    const changes = [this.#change(run)];
+    const changes = [this.#object(run)];
     if (!this.#run.is_accepted) return changes;
     this.#describeForeign();
     changes.push(inputChange(this.#input ?? this.#inputWith(null), at_ms), {

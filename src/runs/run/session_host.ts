@@ -15,44 +15,29 @@ import {
   type QuestionKey,
   type RememberedAnswer,
 } from "../../kernel/host.ts";
-import type { Session } from "../../kernel/session/session.ts";
 import { type ConsoleLevel, MAX_CONSOLE_CHARS } from "../../sdk/console.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import type { SessionStatus } from "../../sdk/session_status.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { ModuleSpec } from "../../sdk/types.ts";
-import type { ModuleReporter, RunnablePlan, RunsDeps, SecretSink } from "../ports.ts";
-import { type SavedSession, statusFrom } from "../storage/session_store.ts";
-import type { Caller, CreateOptions } from "../types.ts";
+import type { ModuleReporter, RunnablePlan } from "../ports.ts";
+import { statusFrom } from "../storage/session_store.ts";
 import { knownApproval } from "./approval_memory.ts";
 import type { ApprovalQueue } from "./approval_queue.ts";
 import type { RunLog } from "./run_log.ts";
-import { recordContextUsage, type RunProjection } from "./run_projection.ts";
+import type { RunFacts } from "./run_options.ts";
 import type { RunWaiters } from "./run_waiters.ts";
+import { recordContextUsage } from "./run_projection.ts";
 
 /** The run of a session. */
-export interface HostedRun {
-  readonly id: string;
-  /** Id of the run's own session. */
-  readonly session_id: string;
-  readonly created_at: string;
-  readonly options: {
-    readonly deps: RunsDeps;
-    readonly caller: Caller;
-    readonly createOptions: CreateOptions;
-    readonly saved: SavedSession | null;
-  };
-  readonly secrets: SecretSink;
-  readonly projection: RunProjection;
+export interface HostedRun extends RunFacts {
   readonly log: RunLog;
   readonly approvalQueue: ApprovalQueue;
-  /** The run's own session. */
-  readonly session: Session;
-  /** Called when the run's own session is initialised: the run exists. */
-  accept(): Promise<void> | void;
   /** Notified when the run's status or approvals may have changed. */
   readonly waiters: RunWaiters;
+  /** Called when the run's own session is initialised: the run exists. */
+  accept(): Promise<void> | void;
 }
 
 /** Receives what the session of a sub-agent does. */
@@ -183,10 +168,10 @@ export class SessionHost implements Host, ModuleReporter {
   }
 
   sessionStatus(id: string): SessionStatus {
-    const { projection } = this.#run;
+    const { counters, history } = this.#run.projection.of(id);
     const session = { id, created_at: this.#started_at };
     const last_activity = timestamp(this.clock.now());
-    return statusFrom(session, projection.countersOf(id), projection.historyOf(id).length, { last_activity });
+    return statusFrom(session, counters, history.length, { last_activity });
   }
 
   redactEvent(event: string, data: JsonObject): JsonObject {

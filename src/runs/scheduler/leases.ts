@@ -2,10 +2,10 @@
  * Leases that this process has in the store, renewed until they are released; and those of sessions: at most
  * one run per session, in this process by a map and among processes by a lease.
  */
+import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/types.ts";
 import type { Awaitable, Fence, Store } from "../../store/store.ts";
 import type { ActiveRun } from "../run/run.ts";
-import { busyError } from "./busy_session.ts";
 import { ReleasingMap } from "./releasing_map.ts";
 
 /** Milliseconds until a lease expires when it is not renewed. */
@@ -105,6 +105,11 @@ export class HeldLeases {
     if (this.#renewing !== null) clearInterval(this.#renewing);
     this.#renewing = null;
   }
+}
+
+/** Returns the error of a run whose session is in use. `fact`: by what. */
+export function busyError(session_id: string, fact: string): PreampError {
+  return new PreampError("session_busy", `Cannot start a run in session "${session_id}": ${fact}`);
 }
 
 interface Lease {

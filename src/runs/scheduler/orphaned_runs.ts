@@ -9,7 +9,6 @@ import type { JsonObject } from "../../sdk/json.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { RunnablePlan } from "../ports.ts";
 import type { ActiveRun } from "../run/run.ts";
-import type { OrphanedRun } from "../run/restored_run.ts";
 import type { NewRun } from "../run/run_options.ts";
 import {
   inputChange,
@@ -20,11 +19,12 @@ import {
   type StoredInput,
 } from "../storage/run_input.ts";
 import { DAY_MS, runChange } from "../run/run_records.ts";
-import { initialState, lastRunOf, type SavedSession, sessionChange } from "../storage/session_store.ts";
-import type { Run } from "../types.ts";
+import { initialState, lastRunOf, sessionChange } from "../storage/session_store.ts";
+import type { Run, SavedSession } from "../types.ts";
 import { projectRun } from "./remote_runs.ts";
 import type { SchedulerContext } from "./scheduler_context.ts";
 import type { SessionQueue } from "./session_queue.ts";
+import type { OrphanedRun } from "../storage/run_input.ts";
 
 /** Milliseconds between two searches for orphaned runs: half the duration of a lease. */
 const RECOVER_EVERY_MS = 2_500;

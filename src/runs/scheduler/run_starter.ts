@@ -1,13 +1,22 @@
 /** Begins runs: supersedes or cancels the run that has the session, lets the new one wait, or refuses it. */
 import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
 import type { ActiveRun } from "../run/run.ts";
-import { busyError, cancelsActive } from "./busy_session.ts";
+import type { RunRequest } from "../types.ts";
+import { busyError } from "./leases.ts";
 import type { SchedulerContext } from "./scheduler_context.ts";
 import type { SessionQueue } from "./session_queue.ts";
 
 /** Attempts to acquire a session that another server has without a run that has not ended. */
 const TRIES = 20;
 const TRY_EVERY_MS = 50;
+
+/**
+ * Returns whether a new run cancels the run that has its session. Otherwise it waits with `if_busy: queue`,
+ * and is refused with `reject`. A run that waits for a person is always cancelled.
+ */
+function cancelsActive(if_busy: RunRequest["if_busy"], awaits_approval: boolean): boolean {
+  return awaits_approval || if_busy === "cancel";
+}
 
 export class RunStarter {
   readonly #scheduler: SchedulerContext;

@@ -7,7 +7,7 @@ import { PreampError } from "../../sdk/errors.ts";
 import { Admission, CallerSlots } from "./admission.ts";
 import type { RunnablePlan, RunsDeps } from "../ports.ts";
 import { RunStarter } from "./run_starter.ts";
-import { busyError } from "./busy_session.ts";
+import { busyError } from "./leases.ts";
 import { type RunsAnywhere, SchedulerContext } from "./scheduler_context.ts";
 import { SessionQueue } from "./session_queue.ts";
 import { Shutdown } from "./shutdown.ts";
@@ -15,49 +15,31 @@ import { Idempotency } from "./idempotency.ts";
 import { Recovery } from "./orphaned_runs.ts";
 import { ActiveRun } from "../run/run.ts";
 import type { AdmissionSlot, NewRun, ResumeOptions, RunOwner } from "../run/run_options.ts";
-import {
-  callerOfPlan,
-  type SavedSession,
-  type SessionStore,
-  withSessionPlan,
-} from "../storage/session_store.ts";
+import { callerOfPlan, type SessionStore, withSessionPlan } from "../storage/session_store.ts";
 import type { Awaitable, Change, Fence } from "../../store/store.ts";
-import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../types.ts";
+import type { Caller, CreateOptions, Run, RunHandle, RunRequest, SavedSession } from "../types.ts";
 
 /** Starts the runs of this process and tracks them until they end. */
 export class RunScheduler implements RunOwner {
-  readonly #deps: RunsDeps;
-  readonly #sessions: SessionStore;
   /** Continues the runs of crashed processes. */
   readonly recovery: Recovery;
   readonly shutdown: Shutdown;
   readonly #idempotency: Idempotency;
-  readonly #context: SchedulerContext;
+  readonly context: SchedulerContext;
   readonly #queue: SessionQueue;
   readonly #starter: RunStarter;
   readonly #admission: Admission;
 
   constructor(deps: RunsDeps, sessions: SessionStore, anywhere: RunsAnywhere) {
-    this.#deps = deps;
-    this.#sessions = sessions;
     this.#idempotency = new Idempotency(deps.store);
     const context = new SchedulerContext(deps, sessions, anywhere, (id) => this.#queue.check(id));
-    this.#context = context;
+    this.context = context;
     this.#queue = new SessionQueue(context, (run) => this.#starter.startWaiting(run));
     this.#starter = new RunStarter(context, this.#queue);
     const slots = context.is_shared ? new CallerSlots(context.held) : null;
     this.#admission = new Admission((caller) => deps.limitsOf(caller), slots, deps.clock);
     this.recovery = new Recovery(context, this.#queue, (options) => this.#newAdmittedRun(options));
     this.shutdown = new Shutdown(context, this.#queue, this.recovery, this.#admission);
-  }
-
-  /** Returns a run of this process that has not ended. */
-  activeRun(run_id: string): ActiveRun | undefined {
-    return this.#context.runs.get(run_id);
-  }
-
-  runIn(session_id: string): ActiveRun | undefined {
-    return this.#context.leases.runIn(session_id);
   }
 
   /** Starts a run. When the idempotency key already has a run, returns that run by `find`. */
@@ -80,8 +62,8 @@ export class RunScheduler implements RunOwner {
   #create(request: RunRequest, caller: Caller, createOptions: CreateOptions): Promise<ActiveRun> {
     const { session_id } = request;
     return this.#start(
-      { request, caller, createOptions, session_id: session_id ?? this.#deps.newId("ses") },
-      () => session_id === undefined ? null : this.#sessions.load(caller, session_id),
+      { request, caller, createOptions, session_id: session_id ?? this.context.deps.newId("ses") },
+      () => session_id === undefined ? null : this.context.sessions.load(caller, session_id),
       (run) => this.#starter.start(run),
     );
   }
@@ -108,7 +90,7 @@ export class RunScheduler implements RunOwner {
     load: () => Awaitable<SavedSession | null>,
     begin: (run: ActiveRun) => Promise<void>,
   ): Promise<ActiveRun> {
-    if (this.#context.is_draining) {
+    if (this.context.is_draining) {
       throw new PreampError("draining", "Cannot start a run: the server is stopping");
     }
     const { request, caller, createOptions, session_id, resume } = options;
@@ -117,9 +99,9 @@ export class RunScheduler implements RunOwner {
       const loading = load();
       const saved = loading instanceof Promise ? await loading : loading;
       const ready = await this.#prepare(slot, request, saved, createOptions);
-      const run_id = this.#deps.newId("run");
+      const run_id = this.context.deps.newId("run");
       const run = new ActiveRun({
-        deps: this.#deps,
+        deps: this.context.deps,
         scheduler: this,
         request,
         caller,
@@ -150,15 +132,15 @@ export class RunScheduler implements RunOwner {
     saved: SavedSession | null,
     options: CreateOptions,
   ): Promise<RunnablePlan> {
-    const ready = this.#deps.ready(
+    const ready = this.context.deps.ready(
       withSessionPlan(request, saved),
       callerOfPlan(slot.caller, request, saved),
       options.base_url ?? saved?.plan_base_url ?? undefined,
     );
-    if (!this.#context.is_shared) return ready;
+    if (!this.context.is_shared) return ready;
     const replaces = async () => {
       if (saved === null || request.if_busy === "queue") return false;
-      return this.#context.leases.has(slot.session_id) ||
+      return this.context.leases.has(slot.session_id) ||
         (await this.#queue.openRuns(slot)).active !== undefined;
     };
     return Promise.all([ready, this.#admission.count(slot, replaces)]).then(([plan]) => plan);
@@ -167,7 +149,7 @@ export class RunScheduler implements RunOwner {
   #newAdmittedRun(options: Omit<NewRun, "slot">): ActiveRun {
     const slot = this.#admission.reserveAdmitted(options.caller, options.session_id);
     try {
-      return new ActiveRun({ ...options, slot, deps: this.#deps, scheduler: this, with_run: [] });
+      return new ActiveRun({ ...options, slot, deps: this.context.deps, scheduler: this, with_run: [] });
     } catch (error) {
       void this.#admission.release(slot);
       throw error;
@@ -177,51 +159,51 @@ export class RunScheduler implements RunOwner {
   /** Returns the change that stores the idempotency key of a run, if it has one. */
   #keyOf(run_id: string, caller: Caller, { idempotency }: CreateOptions): Change[] {
     if (!idempotency) return [];
-    const { clock, limitsOf } = this.#deps;
+    const { clock, limitsOf } = this.context.deps;
     const expires_ms = clock.now() + limitsOf(caller).idempotency_hours * 3_600_000;
     return [this.#idempotency.put(caller, idempotency, run_id, expires_ms)];
   }
 
   fence({ id, session_id }: ActiveRun): Fence | undefined {
-    return this.#queue.fence(id) ?? this.#context.leases.fence(session_id);
+    return this.#queue.fence(id) ?? this.context.leases.fence(session_id);
   }
 
   async acquireChild(run: ActiveRun, session_id: string, parent_id: string): Promise<SavedSession> {
     const { caller } = run.options;
-    const found = await this.#sessions.load(caller, session_id);
+    const found = await this.context.sessions.load(caller, session_id);
     if (found.object.parent_id !== parent_id || found.spawned === undefined) {
       throw new PreampError(
         "not_found",
         `Cannot find session "${printableId(session_id)}" among this session's agents`,
       );
     }
-    if (!await this.#context.leases.acquire(session_id, run)) {
+    if (!await this.context.leases.acquire(session_id, run)) {
       throw busyError(session_id, "another server has an active run");
     }
     try {
       // another run may have changed it since it was read
-      return await this.#sessions.load(caller, session_id);
+      return await this.context.sessions.load(caller, session_id);
     } catch (error) {
-      await this.#context.leases.release(session_id);
+      await this.context.leases.release(session_id);
       throw error;
     }
   }
 
   async releaseChild(session_id: string): Promise<void> {
-    await this.#context.leases.release(session_id);
+    await this.context.leases.release(session_id);
   }
 
   ended(run: ActiveRun): void {
-    this.#context.runs.delete(run.id);
+    this.context.runs.delete(run.id);
     void this.#admission.release(run.options.slot); // never rejects
   }
 
   get stopping(): AbortSignal {
-    return this.#context.stopping.signal;
+    return this.context.stopping.signal;
   }
 
   settledElsewhere(run: ActiveRun, until: "end" | "attention"): Promise<Run> {
-    return this.#context.anywhere.settled(run.options.caller, run.current(), until);
+    return this.context.anywhere.settled(run.options.caller, run.current(), until);
   }
 
   /** Starts waiting runs whose session another process has released. */

@@ -24,11 +24,6 @@ export class Shutdown {
     this.#admission = admission;
   }
 
-  /** Whether no run may start any more. */
-  get has_begun(): boolean {
-    return this.#context.is_draining;
-  }
-
   /**
    * Stops accepting runs and lets running ones end for 60 % of `grace_ms`. Then leaves the others to the
    * processes that share the store, or to the next start; cancels them if the store ends with this process.

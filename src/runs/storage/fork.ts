@@ -13,8 +13,7 @@ import type { Message, Prompt } from "../../sdk/types.ts";
 import type { ResumeOptions } from "../run/run_options.ts";
 import { projectionOf } from "../run/run_projection.ts";
 import { stateAfter } from "../run/restored_run.ts";
-import type { Recording } from "../types.ts";
-import type { SavedSession } from "./session_store.ts";
+import type { Recording, SavedSession } from "../types.ts";
 
 /** State of a fork at its start. */
 export interface ForkPoint {
@@ -154,7 +153,7 @@ export function pointOf({ run, events, replay }: Recording, from_event: number):
     // the turn's first message by the user is the prompt
     prompted ||= event === "context:message" && entry.seq > started.seq && isPrompt(data.message);
   }
-  const history = [...projection.historyOf(run.session_id)];
+  const history = [...projection.of(run.session_id).history];
   // received, but not in the history yet
   if (pending_response !== null) history.push(responseMessage(pending_response));
   return {

@@ -2,6 +2,7 @@
  * Stores the input of runs, for replay, recovery and re-execution: plan, request, state of the session, and
  * descriptors of tools and providers.
  */
+import type { Entry } from "../../kernel/host.ts";
 import type { JsonObject } from "../../sdk/types.ts";
 import { allRecords, type Change, type Store } from "../../store/store.ts";
 import type { Caller, RunInput, RunRequest } from "../types.ts";
@@ -15,6 +16,13 @@ export interface StoredInput extends RunInput {
   created_at: string;
   /** Whether the plan came with the request and not from the session. */
   own_plan: boolean;
+}
+
+/** A run that a crashed process began and did not end. */
+export interface OrphanedRun {
+  readonly input: StoredInput;
+  /** The stored entries of its log. */
+  readonly entries: readonly Entry[];
 }
 
 const KIND = "run_input";

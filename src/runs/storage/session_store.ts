@@ -2,74 +2,27 @@
 import { modelRefused } from "../../plan/model_choice.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { deepFreeze, type JsonObject } from "../../sdk/json.ts";
-import type { Message } from "../../sdk/types.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
-import type { LoggedUsage } from "../../kernel/session/session_parts.ts";
 import type { Counters } from "../../sdk/run_counters.ts";
-import { type SessionState, SessionStatus, type SessionStatusFields } from "../../sdk/session_status.ts";
+import { SessionStatus, type SessionStatusFields } from "../../sdk/session_status.ts";
 import { allRecords, type Change, type Store } from "../../store/store.ts";
 import { printableId } from "../../sdk/ids.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { PageLimits, RunnablePlan } from "../ports.ts";
-import type { RunProjection } from "../run/run_projection.ts";
+import type { RunFacts, RunOptions } from "../run/run_options.ts";
+import type { SessionProjection } from "../run/run_projection.ts";
 import type {
   AgentInput,
   Caller,
   InitialState,
+  LastRun,
   PageOptions,
-  RememberedApproval,
   RunRequest,
+  SavedSession,
   SessionObject,
 } from "../types.ts";
 
 export const SESSION_KIND = "session";
-
-/** Outcome of a session's last run. */
-export interface LastRun {
-  readonly status: SessionState;
-  readonly error: JsonObject | null;
-}
-
-export interface SavedSession {
-  object: Omit<SessionObject, "status">;
-  messages: readonly Message[];
-  session_state: JsonObject;
-  /** Usage of the requests since the last compaction; absent in sessions of older versions. */
-  usages?: readonly LoggedUsage[];
-  /** Counters over all runs; absent in sessions of older versions. */
-  counters?: Counters;
-  /** Outcome of the last run; absent while a run is active and in sessions of older versions. */
-  last_run?: LastRun;
-  /** Remembered approvals; absent: none. */
-  remembered?: readonly RememberedApproval[];
-  /** The plan as written, and its owner. Continued runs use it with the same rights. */
-  plan: JsonObject;
-  plan_origin: "operator" | "caller";
-  plan_base_url: string | null;
-  /** Set on a sub-agent's session: its name, and whether its overlay sets limits of its own. */
-  spawned?: { agent: string; limited: boolean };
-  /** The lock that came with the plan; it applies to every run. */
-  plan_lock?: JsonObject;
-}
-
-/** A session with an active run. */
-export type LiveSession = Pick<RunProjection, "countersOf" | "historyOf">;
-
-/** The members of a run that its session is saved from. */
-export interface FinishedRun {
-  readonly session_id: string;
-  readonly created_at: string;
-  readonly options: {
-    readonly saved: SavedSession | null;
-    readonly ready: RunnablePlan;
-    readonly request: RunRequest;
-    readonly caller: Caller;
-  };
-  readonly session_state: JsonObject;
-  readonly last_run: LastRun | null;
-  readonly projection: Pick<RunProjection, "historyOf" | "usagesOf" | "rememberedOf" | "countersOf">;
-  withoutSecrets<T extends object>(data: T): T;
-}
 
 /** A sub-agent that is ready to run. */
 export interface PlannedChild {
@@ -164,17 +117,17 @@ export function listOptions(
   };
 }
 
-/** Returns the session resource. `live`: the session's active run. */
+/** Returns the session resource. `live`: the session in its active run. */
 export function withStatus(
   { object, messages, counters, last_run }: SavedSession,
-  live?: LiveSession,
+  live?: SessionProjection,
 ): SessionObject {
-  const { id, last_activity } = object;
+  const { last_activity } = object;
   const is_running = live !== undefined || (counters !== undefined && last_run === undefined);
   const status = statusFrom(
     object,
-    live?.countersOf(id) ?? counters,
-    live?.historyOf(id).length ?? messages.length,
+    live?.counters ?? counters,
+    (live?.history ?? messages).length,
     {
       status: is_running ? "running" : last_run?.status ?? "completed",
       ended_at: is_running ? null : last_activity,
@@ -238,7 +191,7 @@ export function initialState(saved: SavedSession | null): InitialState {
 type StoredPlan = Pick<SavedSession, "plan" | "plan_origin" | "plan_base_url" | "plan_lock">;
 
 /** Returns the plan of a run as its session stores it: that of the request, or that of the session. */
-export function planToStore({ saved, ready, request, caller }: FinishedRun["options"]): StoredPlan {
+export function planToStore({ saved, ready, request, caller }: RunOptions): StoredPlan {
   const known = hasOwnPlan(request) ? null : saved;
   const stored = {
     plan: known ? known.plan : ready.compiled.written,
@@ -250,69 +203,67 @@ export function planToStore({ saved, ready, request, caller }: FinishedRun["opti
 }
 
 /** Returns the session as stored after a run. */
-export function savedSession(run: FinishedRun, now_ms: number): SavedSession {
-  const { session_id: id, created_at, options, last_run } = run;
+export function savedSession(run: RunFacts, now_ms: number): SavedSession {
+  const { session_id: id, created_at, options, last_run, session: { session_state } } = run;
   const { saved, ready, request } = options;
   const { plan_hash } = saved && !hasOwnPlan(request) ? saved.object : ready.compiled;
   const metadata = run.withoutSecrets(request.metadata ?? {});
-  const object = objectAfter(saved, { id, parent_id: null, plan_hash, created_at, metadata }, now_ms);
-  const session = sessionAfter(run, object, run.session_state, planToStore(options));
-  if (last_run) session.last_run = last_run;
-  if (saved?.spawned) session.spawned = saved.spawned;
-  return session;
+  const first = { id, parent_id: null, plan_hash, created_at, metadata };
+  return {
+    ...sessionAfter(run, saved, first, session_state, now_ms),
+    ...planToStore(options),
+    ...(last_run ? { last_run } : {}),
+    ...(saved?.spawned ? { spawned: saved.spawned } : {}),
+  };
 }
 
 /** Returns a sub-agent's session as stored after its turn. */
-export function savedChild(run: FinishedRun, child: EndedChild, now_ms: number): SavedSession {
+export function savedChild(run: RunFacts, child: EndedChild, now_ms: number): SavedSession {
   const { session_id: id, parent_id, agent, ready, limited, saved, session_state, last_run } = child;
   const { compiled: { written: plan, plan_hash }, agents, base_url: plan_base_url = null } = ready;
-  const plan_origin = agents?.origin ?? "caller"; // least trust if unknown
   const first = { id, parent_id, plan_hash, created_at: timestamp(now_ms), metadata: { agent } };
   const { plan_lock } = planToStore(run.options);
-  const stored = { plan, plan_origin, plan_base_url, ...(plan_lock ? { plan_lock } : {}) };
-  const state = run.withoutSecrets(session_state);
-  const session = sessionAfter(run, objectAfter(saved, first, now_ms), state, stored);
-  return { ...session, last_run, spawned: { agent, limited } };
+  return {
+    ...sessionAfter(run, saved, first, session_state, now_ms),
+    plan,
+    plan_origin: agents?.origin ?? "caller", // least trust if unknown
+    plan_base_url,
+    ...(plan_lock ? { plan_lock } : {}),
+    last_run,
+    spawned: { agent, limited },
+  };
 }
 
-/** Returns the object of a session after a run. `first`: the fields that its first run gives it. */
-function objectAfter(
+/**
+ * Returns a session with the state that the log of a run contains. `first`: the fields that its first run
+ * gives it.
+ */
+function sessionAfter(
+  { projection, secrets }: RunFacts,
   saved: SavedSession | null,
   first: Omit<SavedSession["object"], "object" | "run_count" | "last_activity">,
-  now_ms: number,
-): SavedSession["object"] {
-  const { parent_id, created_at, metadata } = saved?.object ?? first;
-  return {
-    id: first.id,
-    object: "session",
-    parent_id,
-    plan_hash: first.plan_hash,
-    run_count: (saved?.object.run_count ?? 0) + 1,
-    created_at,
-    last_activity: timestamp(now_ms),
-    metadata,
-  };
-}
-
-/** Returns a session with the state that the log of a run contains. */
-function sessionAfter(
-  { projection }: FinishedRun,
-  object: SavedSession["object"],
   session_state: JsonObject,
-  plan: StoredPlan,
-): SavedSession {
-  const { id } = object;
-  const session: SavedSession = {
-    object,
-    messages: [...projection.historyOf(id)],
-    session_state,
-    usages: [...projection.usagesOf(id)],
-    counters: { ...projection.countersOf(id) },
-    ...plan,
+  now_ms: number,
+): Omit<SavedSession, keyof StoredPlan> {
+  const { parent_id, created_at, metadata } = saved?.object ?? first;
+  const { history, usages, counters, remembered } = projection.of(first.id);
+  return {
+    object: {
+      id: first.id,
+      object: "session",
+      parent_id,
+      plan_hash: first.plan_hash,
+      run_count: (saved?.object.run_count ?? 0) + 1,
+      created_at,
+      last_activity: timestamp(now_ms),
+      metadata,
+    },
+    messages: [...history],
+    session_state: secrets.redactValues(session_state),
+    usages: [...usages],
+    counters: { ...counters },
+    ...(remembered.length > 0 ? { remembered } : {}),
   };
-  const remembered = projection.rememberedOf(id);
-  if (remembered.length > 0) session.remembered = remembered;
-  return session;
 }
 
 /** Returns the state of a session after a run. One that reached a limit or was denied counts as completed. */

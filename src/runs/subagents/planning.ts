@@ -9,19 +9,9 @@ import { sumCostUsd } from "../../sdk/money.ts";
 import { type Counters, emptyCounters } from "../../sdk/run_counters.ts";
 import type { ModelRoleResolver, ProviderPreference, SpawnRequest } from "../../sdk/types.ts";
 import { describe } from "../../sdk/value_path.ts";
+import type { RunFacts } from "../run/run_options.ts";
 import type { AgentPlans, RunnablePlan } from "../ports.ts";
-import type { PlannedChild, SavedSession } from "../storage/session_store.ts";
-
-/** Sessions of earlier sub-agents. */
-export interface ChildSessions {
-  /**
-   * Acquires the session of an earlier sub-agent for this run. @throws {PreampError} `not_found`,
-   * `session_busy`.
-   */
-  acquireSession(session_id: string, parent_id: string): Promise<SavedSession>;
-  /** Releases an acquired session. */
-  releaseSession(session_id: string): Promise<void>;
-}
+import type { PlannedChild } from "../storage/session_store.ts";
 
 /** Usage of a sub-agent over all of its turns in this run, and that of its own sub-agents. */
 export interface Usage {
@@ -46,9 +36,9 @@ export async function planSubAgent(
   parent: Parent,
   request: SpawnRequest,
   session_id: string,
-  sessions: ChildSessions,
+  run: RunFacts,
 ): Promise<PlannedChild> {
-  if (request.session_id !== undefined) return await planAgain(parent, request, session_id, sessions);
+  if (request.session_id !== undefined) return await planAgain(parent, request, session_id, run);
   const { agent = SELF, exclude_tools, inherit_tools, provider_preferences = [] } = request;
   const child = childPlan(parent.ready.compiled.written, agent, {
     ...(exclude_tools ? { exclude_tools } : {}),
@@ -68,15 +58,15 @@ async function planAgain(
   parent: Parent,
   request: SpawnRequest,
   session_id: string,
-  sessions: ChildSessions,
+  run: RunFacts,
 ): Promise<PlannedChild> {
-  const saved = await sessions.acquireSession(session_id, parent.session.session_id);
+  const saved = await run.options.scheduler.acquireChild(run, session_id, parent.session.session_id);
   try {
     const ready = await loadedPlan(parent, saved.plan, request.provider_preferences ?? []);
     const { agent = SELF, limited = false } = saved.spawned ?? {};
     return { session_id, agent, ready, limited, saved };
   } catch (error) {
-    await sessions.releaseSession(session_id);
+    await run.options.scheduler.releaseChild(session_id);
     throw error;
   }
 }

@@ -7,7 +7,6 @@ import { untilAborted } from "../../sdk/abortable.ts";
 import type { HostClock } from "../../kernel/host.ts";
 import { type Mounts, withForeign } from "../../kernel/mounting/mounts.ts";
 import { Session } from "../../kernel/session/session.ts";
-import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import { count } from "../../sdk/run_counters.ts";
 import { combineLimits } from "../../policy/limits.ts";
 import { CancellationToken } from "../../sdk/cancellation.ts";
@@ -20,7 +19,6 @@ import { type HostedRun, SessionHost } from "../run/session_host.ts";
 import type { AgentInput } from "../types.ts";
 import { type EndedChild, initialState, lastRunOf, type PlannedChild } from "../storage/session_store.ts";
 import {
-  type ChildSessions,
   type Parent,
   planSubAgent,
   readResumeRequest,
@@ -30,8 +28,7 @@ import {
 } from "./planning.ts";
 
 /** The run whose sessions spawn sub-agents. */
-export interface SpawningRun extends HostedRun, ChildSessions {
-  readonly limits: KernelLimits;
+export interface SpawningRun extends HostedRun {
   /** Stores a sub-agent's session after its turn. */
   saveSession(child: EndedChild): Promise<void>;
 }
@@ -105,7 +102,7 @@ export class Spawner {
       try {
         return await this.#runChild(parent, planned, request.instruction, call.event_fields);
       } finally {
-        if (planned.saved) await this.#run.releaseSession(session_id);
+        if (planned.saved) await this.#run.options.scheduler.releaseChild(session_id);
       }
     } finally {
       call.release();
@@ -149,7 +146,7 @@ export class Spawner {
       if (!stop.aborted) throw error;
       planning.then(
         // the spawn has failed: release the session
-        async ({ saved }) => saved && await this.#run.releaseSession(session_id),
+        async ({ saved }) => saved && await this.#run.options.scheduler.releaseChild(session_id),
       ).catch(() => {}); // planSubAgent() released the session itself
       this.#checkMayStart(parent);
       throw error;

@@ -3,8 +3,8 @@ import { closedApprovalError } from "../../../src/runs/run/approval_queue.ts";
 import type { Approval } from "../../../src/runs/types.ts";
 import type { Change } from "../../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
-import { calls, until } from "../../support/sessions.ts";
-import { CALLER, service, SlowStore } from "../../support/runs.ts";
+import { calls, hook, tool, until } from "../../support/sessions.ts";
+import { CALLER, service, SlowStore, type TestPlan } from "../../support/runs.ts";
 import { asking, codeOf, plain, waiting } from "../../support/asking_runs.ts";
 
 Deno.test("decide() grants an approval: the run continues, the resource has who and when", async () => {
@@ -205,6 +205,37 @@ Deno.test("cancel() denies the open question of a run that awaits approval", asy
   const denied = (await entries(run.id)).filter((entry) => entry.event === "approval:denied");
   assertEquals(denied.map((entry) => entry.data.reason), ["cancelled"]);
   assertEquals(plain(await runs.cancel(CALLER, handle.id, "immediate")), plain(run));
+});
+
+Deno.test("cancel() aborts the tools of a run with an open question also while the store hangs", async () => {
+  const aborted = Promise.withResolvers<void>();
+  const plan: TestPlan = {
+    ...asking(),
+    providers: [[calls(["t"], ["long"])]],
+    tools: [
+      tool("t"),
+      tool("long", (_input, context) => {
+        context!.signal!.addEventListener("abort", () => aborted.resolve());
+        return new Promise(() => {});
+      }),
+    ],
+    hooks: [
+      hook(
+        "tool:pre",
+        (_event, { tool_name }) =>
+          tool_name === "t" ? { action: "ask_user", approval_prompt: "Allow t?" } : { action: "continue" },
+      ),
+    ],
+  };
+  const { handle, runs, store, approval } = await waiting(plan, { store: (memory) => new SlowStore(memory) });
+  const answer = (store as SlowStore).hold();
+  const cancelled = runs.cancel(CALLER, handle.id, "immediate");
+  await aborted.promise;
+  answer();
+  await cancelled;
+  assertEquals((await handle.settled("end")).status, "cancelled");
+  const [denied] = await runs.approvals(CALLER, handle.id);
+  assertEquals([denied?.id, denied?.status, denied?.reason], [approval.id, "denied", "cancelled"]);
 });
 
 Deno.test("a run with two questions waits until both are answered", async () => {
