@@ -56,22 +56,13 @@ export class PlanFinder {
    * @throws {PreampError} `not_found`, `request_invalid`; `policy_refused` for a caller that chooses the
    * model of an operator's plan; with `model` also as {@link compile}.
    */
-  find(
+  async find(
     request: Pick<RunRequest, "plan" | "plan_ref" | "model">,
     caller: Caller,
     base_url: string | undefined,
-  ): ResolvedPlan | Promise<ResolvedPlan> {
-    return request.model === undefined
-      ? this.#find(request, caller, base_url)
-      : this.#findOnModel(request, request.model, caller, base_url);
-  }
-
-  async #findOnModel(
-    request: Pick<RunRequest, "plan" | "plan_ref">,
-    model: string,
-    caller: Caller,
-    base_url: string | undefined,
   ): Promise<ResolvedPlan> {
+    const { model } = request;
+    if (model === undefined) return await this.#find(request, caller, base_url);
     if (request.plan_ref !== undefined && caller.origin === "caller") {
       throw modelRefused(`plan "${printableId(request.plan_ref)}"`);
     }
@@ -91,11 +82,11 @@ export class PlanFinder {
     return { input: DEMO_PLAN, name: "demo", origin, limits: this.#options.limitsOf(null) };
   }
 
-  #find(
+  async #find(
     request: Pick<RunRequest, "plan" | "plan_ref">,
     caller: Caller,
     base_url: string | undefined,
-  ): ResolvedPlan | Promise<ResolvedPlan> {
+  ): Promise<ResolvedPlan> {
     if (request.plan !== undefined && request.plan_ref !== undefined) {
       throw new PreampError(
         "request_invalid",
@@ -109,7 +100,7 @@ export class PlanFinder {
         ? { input: request.plan, origin, limits, base_url }
         : { input: request.plan, origin, limits };
     }
-    return request.plan_ref === undefined ? this.#standard() : this.named(request.plan_ref);
+    return await (request.plan_ref === undefined ? this.#standard() : this.named(request.plan_ref));
   }
 
   async #standard(): Promise<ResolvedPlan> {
@@ -131,17 +122,16 @@ export class PlanFinder {
   /**
    * Compiles a plan and applies the operator's source overrides. @throws {PreampError} as {@link compile}.
    */
-  located(found: ResolvedPlan): Promise<CompiledPlan> | CompiledPlan {
+  async located(found: ResolvedPlan): Promise<CompiledPlan> {
     const { sources } = this.#options;
-    return found.origin !== "operator" || sources.empty ? this.compile(found) : this.#withOverrides(found);
-  }
-
-  async #withOverrides(found: ResolvedPlan): Promise<CompiledPlan> {
-    return withOverrides(await this.compile(found), await this.#options.sources.find());
+    const compiled = await this.compile(found);
+    return found.origin !== "operator" || sources.empty
+      ? compiled
+      : withOverrides(compiled, await sources.find());
   }
 
   /** Compiles a plan. @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`. */
-  compile({ input, origin, limits, base_url, name }: ResolvedPlan): Promise<CompiledPlan> | CompiledPlan {
+  compile({ input, origin, limits, base_url, name }: ResolvedPlan): Promise<CompiledPlan> {
     return compilePlan(input, {
       origin,
       limits,

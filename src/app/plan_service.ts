@@ -76,8 +76,7 @@ export class Plans {
    * `policy_refused`, `module_source_denied`, `isolation_unavailable`; `lock_invalid`.
    */
   async ready(request: RunRequest, caller: Caller, base_url?: string): Promise<RunnablePlan> {
-    const finding = this.#finder.find(request, caller, base_url);
-    const found = finding instanceof Promise ? await finding : finding;
+    const found = await this.#finder.find(request, caller, base_url);
     try {
       return this.#readyPlan(found, await this.#compileAndAuthorise(found, caller, request), caller);
     } catch (error) {
@@ -130,8 +129,7 @@ export class Plans {
   ): Promise<AuthorisedPlan> {
     const { origin, base_url } = found;
     const { within, ignore_lock } = options;
-    const templating = this.#templateOf(found);
-    const template = templating instanceof Promise ? await templating : templating;
+    const template = await this.#templateOf(found);
     const { compiled } = template;
     const policy = this.#policyOf(caller);
     const grants = this.#grantsOf(template, found, policy, options);
@@ -140,21 +138,16 @@ export class Plans {
     if (within === undefined && !template.agents_allowed.has(policy)) {
       await this.#authoriseAgents(template, found, policy, grants);
     }
-    const locking = ignore_lock ? undefined : within?.context.lock ?? this.#lockOf(template, found, options);
-    const lock = locking instanceof Promise ? await locking : locking;
+    const lock = ignore_lock
+      ? undefined
+      : within?.context.lock ?? await this.#lockOf(template, found, options);
     const base = base_url === undefined ? {} : { base_url };
     const context = { origin, namespace: caller.namespace, policy, ...base, ...(lock ? { lock } : {}) };
     return { template, compiled, grants, policy, context, origin, ...base };
   }
 
-  #templateOf(found: ResolvedPlan): Promise<PlanTemplate> | PlanTemplate {
-    const compiling = this.#finder.located(found);
-    const known = compiling instanceof Promise ? undefined : this.#templates.get(compiling);
-    return known ?? this.#createTemplate(compiling);
-  }
-
-  async #createTemplate(compiling: Promise<CompiledPlan> | CompiledPlan): Promise<PlanTemplate> {
-    const compiled = await compiling;
+  async #templateOf(found: ResolvedPlan): Promise<PlanTemplate> {
+    const compiled = await this.#finder.located(found);
     const known = this.#templates.get(compiled);
     if (known) return known;
     const template = await createTemplate(compiled, this.#options.modules);

@@ -108,19 +108,14 @@ export class ReadyPlan implements RunnablePlan {
     });
   }
 
-  open(
-    spec: ModuleSpec,
-    secrets: SecretSink,
-    reporter: ModuleReporter,
-  ): Promise<OpenedModule> | OpenedModule {
+  async open(spec: ModuleSpec, secrets: SecretSink, reporter: ModuleReporter): Promise<OpenedModule> {
     const shared = this.#authorised.template.opened.get(spec);
     if (shared) return shared;
     const config = this.#expanded.get(spec) ?? this.#expand(spec, secrets);
     this.#expanded.delete(spec); // the module may change it
-    if (isOfUrl(spec)) return this.#openUrl(spec, config, reporter);
+    if (isOfUrl(spec)) return await this.#openUrl(spec, config, reporter);
     const { modules } = this.#deps;
-    const module = modules.module(spec.module);
-    if (module instanceof Promise) return module.then((loaded) => openBuiltin(loaded, config));
+    const module = await modules.module(spec.module);
     if (!modules.isOwn(spec.module)) return openBuiltin(module, config);
     return {
       config,
@@ -142,26 +137,26 @@ export class ReadyPlan implements RunnablePlan {
   }
 
   /**
-   * Returns the config to mount an opened module with, and reports its warnings.
+   * Resolves to the config to mount an opened module with, and reports its warnings.
    *
    * @throws {PreampError} `plan_invalid`.
    */
-  #checkOpened(
+  async #checkOpened(
     spec: ModuleSpec,
     module: Pick<Module, "module">,
     expanded: JsonObject,
     reporter: ModuleReporter,
-  ): Promise<JsonObject> | JsonObject {
+  ): Promise<JsonObject> {
     const { findings, config } = checkOpened(spec, module, expanded, this.compiled.written);
     for (const { code, message, hint } of findings.warnings) {
       reporter.warn(code, hint === undefined ? message : `${message} (${hint})`);
     }
     try {
       acceptConfigs(findings, this.#found);
-      return config;
     } catch (error) {
-      return located(error, this.#found).then((placed) => Promise.reject(placed));
+      throw await located(error, this.#found);
     }
+    return config;
   }
 }
 

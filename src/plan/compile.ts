@@ -56,27 +56,22 @@ interface CompileOptions {
 }
 
 /**
- * Checks a plan and returns it ready for authorisation; at once when it is in the cache.
+ * Checks a plan and resolves to it, ready for authorisation.
  *
  * @param input YAML or JSON text, or data. Data is copied.
  * @throws {PreampError} `plan_invalid` with every finding, with line and column when `input` is text;
  * `plan_limit_exceeded`.
  */
-export function compilePlan(
+export async function compilePlan(
   input: JsonObject | string,
   options: CompileOptions,
-): Promise<CompiledPlan> | CompiledPlan {
+): Promise<CompiledPlan> {
   const { name, cache, limits = DOCUMENT_LIMITS } = options;
   const label = name === undefined ? "the plan" : `the plan "${name}"`;
-  let text: string;
-  try {
-    text = typeof input === "string" ? input : textOfData(input, label, limits);
-  } catch (error) {
-    return Promise.reject(error);
-  }
+  const text = typeof input === "string" ? input : textOfData(input, label, limits);
   const key = cache && cacheKey(typeof input, text, options);
   const known = key === undefined ? undefined : cache?.get(key);
-  return known ?? compileText(text, typeof input === "string", label, key, options);
+  return known ?? await compileText(text, typeof input === "string", label, key, options);
 }
 
 async function compileText(

@@ -132,38 +132,32 @@ export class ContextGuard {
    * Appends a message. While tool calls are pending, other messages are deferred until the last result is
    * stored. Results are stored in call order; a second result of the same call is dropped.
    */
-  addMessage(message: Message): Promise<void> {
-    const begun = this.#session.beginTurn();
-    if (begun) return begun.then(() => this.addMessage(message));
-    const plain = toMessage(message);
-    return plain.role === "tool" ? this.#addResult(plain) : this.#addOther(plain);
+  async addMessage(message: Message): Promise<void> {
+    const plain = toMessage(message); // as it is now: the loop may change it
+    await this.#session.beginTurn();
+    await (plain.role === "tool" ? this.#addResult(plain) : this.#addOther(plain));
   }
 
   async #addOther(plain: Message): Promise<void> {
-    if (plain.role === "assistant") {
-      const reported = this.#session.loop_steps.emitResponses();
-      if (reported) await reported;
-    }
+    if (plain.role === "assistant") await this.#session.loop_steps.emitResponses();
     if (this.#calls.any) {
       if (plain.role !== "assistant" || this.#isRunning()) return void this.#deferred.push(plain);
       await this.closeCalls(); // the model was called again: no results will follow
     }
     await this.#inner.addMessage(plain);
-    const stored = this.#log(plain);
-    if (stored) await stored;
+    await this.#log(plain);
     if (plain.role === "assistant") this.#calls.expect(plain);
   }
 
-  #addResult(plain: Message): Promise<void> {
+  async #addResult(plain: Message): Promise<void> {
     const id = String(plain.tool_call_id);
     if (this.#calls.isAnswered(id)) {
       this.#session.host.warn("tool_result_dropped", `Call "${id}" has a result already`);
-      return Promise.resolve();
+      return;
     }
     const is_known = this.#calls.has(id);
-    const added = this.#addResults(is_known ? this.#calls.addResult(id, plain) : [plain]);
-    if (this.#calls.any || this.#deferred.length === 0) return added;
-    return added.then(() => this.#addDeferred());
+    await this.#addResults(is_known ? this.#calls.addResult(id, plain) : [plain]);
+    if (!this.#calls.any) await this.#addDeferred();
   }
 
   /**
@@ -179,8 +173,7 @@ export class ContextGuard {
       } catch (error) {
         refusal ??= { error };
       }
-      const stored = this.#log(result);
-      if (stored) await stored;
+      await this.#log(result);
     }
     if (refusal) throw refusal.error;
   }
@@ -213,9 +206,9 @@ export class ContextGuard {
   }
 
   /** Returns a view for the loop, after closing the pending calls of the last answer. */
-  getMessagesForLoop(options?: RequestOptions | number): Promise<Message[]> {
-    if (!this.#calls.any || this.#isRunning()) return this.getMessagesForRequest(options);
-    return this.closeCalls().then(() => this.getMessagesForRequest(options));
+  async getMessagesForLoop(options?: RequestOptions | number): Promise<Message[]> {
+    if (!this.#isRunning()) await this.closeCalls();
+    return await this.getMessagesForRequest(options);
   }
 
   async getMessagesForRequest(options: RequestOptions | number = {}): Promise<Message[]> {

@@ -72,9 +72,9 @@ export interface Gate {
 /** Runs the steps that a loop skipped; each does nothing for a loop that skipped none. */
 export interface LoopSteps {
   /** Before a model call: emits missing events, adds missing tool results, and decides both gates. */
-  beforeCall(turn: Turn, provider: string): Promise<void> | void;
+  beforeCall(turn: Turn, provider: string): Promise<void>;
   /** Emits `provider:response` for each answer that was not reported yet. */
-  emitResponses(): Promise<unknown> | void;
+  emitResponses(): Promise<void>;
   /** Emits and processes the `tool:pre` of a call; resolves once the gate is decided. */
   gateCall(call: CallRecord): Promise<void>;
   /**

@@ -11,7 +11,6 @@ import {
   type Provider,
   type RequestOptions,
 } from "../base.ts";
-import { isThenable } from "../json.ts";
 import type { Config } from "./config.ts";
 import type { Calibration, TokenCounter } from "./token_counter.ts";
 import { type CompactionCandidate, planCompaction, type SizeTarget } from "./compaction_plan.ts";
@@ -31,7 +30,7 @@ const USUAL_MAX_OUTPUT_TOKENS = 4096;
 const SMALLEST_SHARE = 0.25;
 
 /**
- * Returns the budget in tokens, as a promise only if the provider's info is one.
+ * Resolves to the budget in tokens.
  *
  * Order: `token_budget`; window − `output_reserve_fraction` × max_output_tokens − margin, from the provider's
  * model info, else from its defaults; `max_tokens`. A configured `max_tokens` is an upper limit for all but
@@ -39,18 +38,16 @@ const SMALLEST_SHARE = 0.25;
  * `extras` (tokens of tool schemas and injections) are subtracted, except from an explicit `token_budget`.
  * The result may be 0 or negative: then nothing fits.
  */
-export function requestBudget(
+export async function requestBudget(
   { token_budget: explicit, provider }: RequestOptions,
   config: Config,
   extras: number,
   corrected: boolean,
-): number | Promise<number> {
+): Promise<number> {
   if (typeof explicit === "number" && explicit > 0 && Number.isFinite(explicit)) return Math.floor(explicit);
   const model = sizesOf(infoOf(provider, "getModelInfo"));
   const own = sizesOf(infoOf(provider, "getInfo"), "defaults");
-  // perf: most providers answer synchronously, without a promise per request
-  if (!isThenable(model) && !isThenable(own)) return inputTokens([model, own], config, corrected) - extras;
-  return Promise.all([model, own]).then((infos) => inputTokens(infos, config, corrected) - extras);
+  return inputTokens([await model, await own], config, corrected) - extras;
 }
 
 type Info = JsonObject | null;
@@ -76,14 +73,15 @@ function inputTokens(infos: readonly Info[], config: Config, corrected: boolean)
   return max_tokens;
 }
 
-/** Returns an info, or a field of it; a promise for the info of a sandboxed provider. */
-function sizesOf(info: unknown, field?: string): Info | Promise<Info> {
-  const read = (info: unknown) => {
-    const found = field && isObject(info) ? info[field] : info;
+/** Resolves to an info, which is a promise for a sandboxed provider, or to a field of it; null if it fails. */
+async function sizesOf(info: unknown, field?: string): Promise<Info> {
+  try {
+    const whole = await info;
+    const found = field && isObject(whole) ? whole[field] : whole;
     return isObject(found) ? found : null;
-  };
-  // a provider that fails is skipped
-  return isThenable(info) ? Promise.resolve(info).then(read).catch(() => null) : read(info);
+  } catch {
+    return null;
+  }
 }
 
 function tokensOf(value: unknown): number | null {

@@ -192,21 +192,17 @@ export class SimpleContext implements ContextManager {
    */
   async getMessagesForRequest(options: RequestOptions = {}): Promise<Message[]> {
     if (this.#config.token_meter === "exact") this.#forms.meter = await exactCounter();
-    const learning = this.#usage.learnLast(this.#view.calibration);
-    if (learning) await learning;
+    await this.#usage.learnLast(this.#view.calibration);
     this.#view.transcript.setPrompt(this.#factory && await promptOf(this.#factory));
     const extras = this.#learn(options);
-    const budget = requestBudget(
+    const budget = await requestBudget(
       options,
       this.#config,
       extras,
       this.#config.token_meter === "exact" || this.#view.calibration.isKnown,
     );
     const limits = limitsOf(
-      Math.min(
-        typeof budget === "number" ? budget : await budget,
-        this.#learned.of(options.provider) - extras,
-      ),
+      Math.min(budget, this.#learned.of(options.provider) - extras),
       this.#config,
       this.#view.calibration,
     );

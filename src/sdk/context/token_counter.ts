@@ -208,21 +208,11 @@ export class ReportedUsage {
     this.#earlier = [];
   }
 
-  /**
-   * Calibrates with the usage of the last request, if it was reported. Returns a promise where this module is
-   * sandboxed.
-   */
-  learnLast(calibration: Calibration): Promise<void> | void {
+  /** Calibrates with the usage of the last request, if it was reported. */
+  async learnLast(calibration: Calibration): Promise<void> {
     if (!this.#enabled) return;
     const read = this.#coordinator.getCapability("session.last_usage");
-    const last: unknown = typeof read === "function" ? read() : null;
-    if (last instanceof Promise) {
-      return last.then((reported: unknown) => this.#learnFrom(reported, calibration));
-    }
-    this.#learnFrom(last, calibration);
-  }
-
-  #learnFrom(last: unknown, calibration: Calibration): void {
+    const last: unknown = typeof read === "function" ? await read() : null; // a promise in a sandbox
     const request = this.#last_request;
     this.#last_request = null; // also when its answer had no usage
     if (!isUsage(last, "answer") || last.answer === this.#answer) return;
