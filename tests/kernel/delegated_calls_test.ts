@@ -126,3 +126,45 @@ Deno.test("an outer provider that answers itself after one that broke off has it
   ]);
   assertEquals(reported[1]!.usage, { ...USAGE, total_tokens: 110 });
 });
+
+Deno.test("a call that goes on after the call it is a part of counts on its own", async () => {
+  const ended = Promise.withResolvers<void>();
+  const real = new MockProvider({ name: "real", responses: [{ text: "late", usage: USAGE }] });
+  const answer = real.complete.bind(real);
+  real.complete = (request) => ended.promise.then(() => answer(request));
+  const late: Promise<unknown>[] = [];
+  const own = [{ tool_calls: [{ name: "wait", arguments: {} }], usage: USAGE }, {
+    text: "two",
+    usage: USAGE,
+  }];
+  const { run, data, run_limits } = kit({
+    providers: [
+      (coordinator) => coordinator.mount("providers", real),
+      (coordinator: Coordinator) => {
+        const front = new MockProvider({ name: "front", priority: 1, responses: own });
+        const answerItself = front.complete.bind(front);
+        front.complete = (request, options) => {
+          if (late.length === 0) late.push(coordinator.providers.real!.complete(request, options));
+          return answerItself(request);
+        };
+        return coordinator.mount("providers", front);
+      },
+    ],
+    tools: [{
+      name: "wait",
+      description: "Waits for the call that goes on",
+      execute: async () => {
+        ended.resolve();
+        await late[0];
+        return { success: true, output: "" };
+      },
+    }],
+  });
+  assertEquals((await run()).output_text, "two");
+  assertEquals(data("provider:response").map(({ provider, inner }) => [provider, inner]), [
+    ["front", undefined],
+    ["real", true],
+    ["front", undefined],
+  ]);
+  assertEquals(run_limits.tokens_left, 1_000_000 - 3 * 110);
+});

@@ -156,7 +156,7 @@ export class ProviderGuard {
       const part = step.is_ended ? null : this.#partOf(thrown, request, options, call);
       const error = toTypedError(thrown, this.#name);
       const failure = this.#failureOf(error, part);
-      if (outer) CallKey.giveBack(outer, part && failure);
+      if (CallKey.isOpen(outer)) CallKey.giveBack(outer, part && failure);
       else if (failure !== null) await this.#noteFailure(turn, step, failure, is_for_loop);
       if (limitOf(thrown) !== null) throw noteLimit(turn, thrown);
       throw noteError(turn, error, is_for_loop);
@@ -164,9 +164,12 @@ export class ProviderGuard {
       CallKey.close(call);
     }
     await this.#reportPart(turn, step, call);
-    if (outer) CallKey.setAnswered(outer, response.usage);
+    if (CallKey.isOpen(outer)) CallKey.setAnswered(outer, response.usage);
     else if (is_for_loop) this.#setAnswer(turn, response);
-    else await this.#emitInner(turn, response);
+    else {
+      if (outer) this.#session.run_limits.countPart(response.usage); // the outer call ended without it
+      await this.#emitInner(turn, response);
+    }
     try {
       reservation?.settle(response.usage);
     } catch (error) {

@@ -73,7 +73,7 @@ function inputTokens(infos: readonly Info[], config: Config, corrected: boolean)
   return max_tokens;
 }
 
-/** Resolves to an info, which is a promise for a sandboxed provider, or to a field of it; null if it fails. */
+/** Resolves to an info, a promise for a sandboxed provider, or to a field of it; null if it fails. */
 async function sizesOf(info: unknown, field?: string): Promise<Info> {
   try {
     const whole = await info;
