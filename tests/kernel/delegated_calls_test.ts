@@ -127,7 +127,7 @@ Deno.test("an outer provider that answers itself after one that broke off has it
   assertEquals(reported[1]!.usage, { ...USAGE, total_tokens: 110 });
 });
 
-Deno.test("a call that goes on after the call it is a part of counts on its own", async () => {
+Deno.test("a call that outlives the call it is a part of counts on its own", async () => {
   const ended = Promise.withResolvers<void>();
   const real = new MockProvider({ name: "real", responses: [{ text: "late", usage: USAGE }] });
   const answer = real.complete.bind(real);
@@ -152,7 +152,7 @@ Deno.test("a call that goes on after the call it is a part of counts on its own"
     ],
     tools: [{
       name: "wait",
-      description: "Waits for the call that goes on",
+      description: "Waits for the other call",
       execute: async () => {
         ended.resolve();
         await late[0];
