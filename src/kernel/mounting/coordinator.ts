@@ -11,7 +11,7 @@ import { SessionStatus } from "../../sdk/session_status.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import { TOOL_NAME } from "../../sdk/tools.ts";
 import { describe } from "../../sdk/value_path.ts";
-import { resolvePoint, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
+import { POINT, resolvePoint, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type {
   CancellationToken,
   Cleanup,
@@ -124,7 +124,7 @@ export class ModuleCoordinator implements Coordinator {
       }
       const mounted = resolveMount(point, module, name);
       if (this.#draft) {
-        this.addToDraft(mounted);
+        this.#draft.mounted.push(mounted);
         return Promise.resolve();
       }
       const facts = problemsOf(mounted);
@@ -271,28 +271,28 @@ export class ModuleCoordinator implements Coordinator {
     return handlers.some(({ event, options }) => GATES.has(event) && options.fail_closed !== false);
   }
 
-  /** Adds an object to the draft, as `mount` does. */
-  addToDraft(mounted: Mounted): void {
-    this.#draft?.mounted.push(mounted);
-  }
-
   /**
-   * Publishes the draft under the names that `rename` returns; afterwards, everything takes effect
-   * immediately. Throws without publishing anything when an object cannot be guarded.
+   * Publishes the draft; afterwards, everything takes effect immediately. Throws without publishing anything
+   * when an object cannot be guarded.
+   *
+   * @param instance_id Name for the object of the module's type, if it mounted only one.
+   * @returns the names of the published objects; of a hook, its events.
    */
-  commit(rename: (mounted: Mounted) => Mounted): void {
+  commit(instance_id: string | undefined): string[] {
     const draft = this.#draft;
-    const { hooks } = this.#shared;
-    if (!draft) return;
-    const publish = draft.mounted.map((mounted) =>
-      guardMounted(this.#shared, rename(mounted), this.module_id)
-    );
+    if (!draft) return [];
+    const events = this.drafted_events;
+    const mounted = withInstanceId(draft.mounted, this.#type, instance_id);
+    const publish = mounted.map((each) => guardMounted(this.#shared, each, this.module_id));
     this.#draft = null;
-    for (const mounted of draft.mounted) this.#takeRole(mounted);
+    for (const each of mounted) this.#takeRole(each);
     for (const publishOne of publish) publishOne();
-    for (const entry of draft.handlers) entry.dispose = hooks.add(entry, this.module_id, this.hooks);
+    for (const entry of draft.handlers) {
+      entry.dispose = this.#shared.hooks.add(entry, this.module_id, this.hooks);
+    }
     for (const cleanup of draft.cleanups) this.registerCleanup(cleanup);
     for (const effect of draft.effects) effect();
+    return this.#type === "hook" ? events : mounted.map(({ name }) => name);
   }
 
   /**
@@ -316,6 +316,15 @@ export class ModuleCoordinator implements Coordinator {
 }
 
 withSnakeCase(ModuleCoordinator);
+
+/** Returns the drafted objects, with the `instance_id` as the name of the module's only tool or provider. */
+function withInstanceId(drafted: Mounted[], type: ModuleType, instance_id: string | undefined): Mounted[] {
+  const own = drafted.filter(({ point }) => point === POINT[type]);
+  if (instance_id === undefined || own.length !== 1 || (type !== "tool" && type !== "provider")) {
+    return drafted;
+  }
+  return drafted.map((mounted) => mounted === own[0] ? { ...mounted, name: instance_id } : mounted);
+}
 
 /** Wraps a mounted object in its guard; the returned function publishes the guard and cannot fail. */
 function guardMounted(shared: SessionParts, mounted: Mounted, module_id: string): () => void {

@@ -1,7 +1,7 @@
 /** Checks the shape of mounted objects. Of a module's methods it calls only `getInfo` and `getSchema`. */
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
-import { inputSchemaOf, methodOf, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";
+import { inputSchemaOf, methodOf, SNAKE_CASE, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 import type { Mounted, MountPoint } from "./mounts.ts";
 
@@ -23,36 +23,30 @@ export function failed(name: string, message: string, severity: "error" | "warni
   return { name, passed: false, severity, message };
 }
 
+/** Methods that a mounted object of each type must have. */
+const METHODS: Readonly<Record<ModuleType, readonly string[]>> = {
+  orchestrator: ["execute"],
+  context: ["addMessage", "getMessagesForRequest", "getMessages", "setMessages", "clear"],
+  provider: ["listModels", "complete", "parseToolCalls"],
+  tool: ["execute"],
+  hook: [],
+};
+
 /** Checks an object that a module of this type mounted. A method may declare fewer parameters. */
 export function checkInstance(type: ModuleType, instance: unknown): Check[] {
+  const methods = METHODS[type].map((key) => method(`${type}_${SNAKE_CASE[key] ?? key}`, instance, key));
   switch (type) {
     case "tool":
       return [
         text("tool_name", instance, "name", "error"),
         text("tool_description", instance, "description", "warning"),
         schema(instance),
-        method("tool_execute", instance, "execute"),
+        ...methods,
       ];
     case "provider":
-      return [
-        text("provider_name", instance, "name", "error"),
-        providerInfo(instance),
-        method("provider_list_models", instance, "listModels"),
-        method("provider_complete", instance, "complete"),
-        method("provider_parse_tool_calls", instance, "parseToolCalls"),
-      ];
-    case "orchestrator":
-      return [method("orchestrator_execute", instance, "execute")];
-    case "context":
-      return [
-        method("context_add_message", instance, "addMessage"),
-        method("context_get_messages_for_request", instance, "getMessagesForRequest"),
-        method("context_get_messages", instance, "getMessages"),
-        method("context_set_messages", instance, "setMessages"),
-        method("context_clear", instance, "clear"),
-      ];
+      return [text("provider_name", instance, "name", "error"), providerInfo(instance), ...methods];
     default:
-      return [];
+      return methods;
   }
 }
 
@@ -66,12 +60,10 @@ export const TYPE_AT: Readonly<Record<MountPoint, ModuleType>> = {
 
 /** Returns the failed checks of a mounted object in one line; null when all passed. */
 export function problemsOf({ point, module }: Mounted): string | null {
-  let problems: string | null = null;
-  for (const { name, message, passed, severity } of checkInstance(TYPE_AT[point], module)) {
-    if (passed || severity !== "error") continue;
-    problems = problems === null ? `${name}: ${message}` : `${problems}; ${name}: ${message}`;
-  }
-  return problems;
+  const problems = checkInstance(TYPE_AT[point], module)
+    .filter(({ passed, severity }) => !passed && severity === "error")
+    .map(({ name, message }) => `${name}: ${message}`);
+  return problems.length === 0 ? null : problems.join("; ");
 }
 
 function text(name: string, instance: unknown, key: string, severity: "error" | "warning"): Check {

@@ -51,20 +51,15 @@ function disposeOf(instance: JsonObject): Cleanup | undefined {
   return undefined;
 }
 
-/** Message for a tool module that mounted no tool; modules and tests compare it byte for byte. */
-export const NO_TOOL_MOUNTED =
-  "protocol_compliance: No tool was mounted and mount() did not return a Tool instance";
-
-/** Returns the message for a module of this type that mounted nothing. */
+/**
+ * Returns the message for a module of this type that mounted nothing; modules and tests compare it byte for
+ * byte.
+ */
 export function nothingMounted(type: ModuleType): string {
-  if (type === "tool") return NO_TOOL_MOUNTED;
-  if (type === "hook") {
-    return "protocol_compliance: No hook was registered and mount() did not return a Hook instance";
-  }
   const label = type === "context" ? "context manager" : type;
-  return `protocol_compliance: No ${label} was mounted and mount() did not return a ${
-    label[0]!.toUpperCase()
-  }${label.slice(1)} instance`;
+  const is_mounted = type === "hook" ? "was registered" : "was mounted";
+  const instance = `${label[0]!.toUpperCase()}${label.slice(1)} instance`;
+  return `protocol_compliance: No ${label} ${is_mounted} and mount() did not return a ${instance}`;
 }
 
 /** Why a module mounted nothing. */

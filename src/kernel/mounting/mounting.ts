@@ -5,7 +5,6 @@
  */
 import { errorMessage, hasCode, PreampError, readField } from "../../sdk/errors.ts";
 import { describe } from "../../sdk/value_path.ts";
-import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { POINT } from "../../sdk/plan.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
@@ -15,12 +14,20 @@ import { ModuleCoordinator } from "./coordinator.ts";
 import { withDeadline } from "../timeouts.ts";
 import type { OpenedModule } from "../host.ts";
 import { CONTRACT, missingProvides, problemsOf } from "./module_checks.ts";
-import { type Mounted, resolveMount } from "./mounts.ts";
 import { runCleanup, type SessionParts } from "../session/session_parts.ts";
 
 export interface MountedModule {
   readonly spec: ModuleSpec;
   readonly module: Module;
+  readonly coordinator: ModuleCoordinator;
+}
+
+/** The mounting of one module, from its opening to its publication. */
+interface Mounting {
+  readonly shared: SessionParts;
+  readonly spec: ModuleSpec;
+  readonly opened: OpenedModule;
+  readonly config: JsonObject;
   readonly coordinator: ModuleCoordinator;
 }
 
@@ -31,8 +38,16 @@ export interface SkippedModule {
 
 /** Thrown and returned when a module is to be skipped. */
 class Skip {
-  /** @param is_stated Whether the module itself states the reason, and with it what to do. */
-  constructor(readonly reason: string, readonly message: string, readonly is_stated = false) {}
+  /**
+   * @param cause Error that is the reason, if there is one.
+   * @param is_stated Whether the module itself states the reason, and with it what to do.
+   */
+  constructor(
+    readonly reason: string,
+    readonly message: string,
+    readonly cause?: unknown,
+    readonly is_stated = false,
+  ) {}
 }
 
 /** Returns the module specs of a plan in mounting order. */
@@ -60,45 +75,42 @@ export async function mountModule(
     opened = opening instanceof Promise ? await opening : opening;
   } catch (error) {
     if (isFetchFailure(error)) throw error;
-    return await skip(shared, spec, new Skip("load_failed", errorMessage(error)), {
-      cause: error,
-      gates: isObject(error) && isObject(error.facts) && error.facts.gates === true,
-    });
+    const gates = isObject(error) && isObject(error.facts) && error.facts.gates === true;
+    return await skip(shared, spec, new Skip("load_failed", errorMessage(error), error), gates);
   }
-  const { placeOf, close } = opened;
+  const { module, placeOf, close } = opened;
   if (close) shared.guests.push(() => close.call(opened));
   if (placeOf) (session.error_locators ??= new Map()).set(idOf(spec), placeOf);
-  const declares_gates = opened.module.module?.gates === true;
-  let config: JsonObject | Skip | null = checkContract(opened.module);
-  if (config === null) config = opened.checkConfig ? await checkedConfig(opened) : opened.config;
-  if (config instanceof Skip) return await skip(shared, spec, config, { gates: declares_gates });
+  const declares_gates = module.module?.gates === true;
+  const config = checkContract(module) ?? await configOf(opened);
+  if (config instanceof Skip) return await skip(shared, spec, config, declares_gates);
   const coordinator = new ModuleCoordinator(shared, idOf(spec), spec.type);
+  const mounting: Mounting = { shared, spec, opened, config, coordinator };
   let outcome: MountOutcome = { kind: "nothing" };
-  let names: MountedNames;
+  let names: string[];
   try {
-    const mount = methodOf(opened.module, "mount");
-    if (!mount) {
-      throw new PreampError(
-        "module_invalid",
-        `Cannot mount module "${spec.module}": it must export mount(coordinator, config)`,
-      );
-    }
-    const mounted = mount(coordinator, config);
-    outcome = classifyMountReturn(await withLoadTimeout(mounted, shared, spec, opened), spec.type);
-    adopt(coordinator, spec, outcome);
-    check(coordinator, spec, opened.module, config, outcome);
-    names = commit(coordinator, spec);
+    outcome = classifyMountReturn(await callMount(mounting), spec.type);
+    await adopt(mounting, outcome);
+    check(mounting, outcome);
+    names = coordinator.commit(spec.instance_id);
   } catch (error) {
     const gates = declares_gates || coordinator.drafted_gate;
     await discardDraft(shared, coordinator, outcome);
-    if (error instanceof Skip) return await skip(shared, spec, error, { gates });
+    if (error instanceof Skip) return await skip(shared, spec, error, gates);
     const at = placeOf?.(error);
     const message = at === undefined ? errorMessage(error) : `${at}: ${errorMessage(error)}`;
-    return await skip(shared, spec, new Skip("mount_failed", message), { cause: error, gates });
+    return await skip(shared, spec, new Skip("mount_failed", message, error), gates);
   }
   if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
-  await announceMounted(shared, spec, opened, outcome, names);
-  return { spec, module: opened.module, coordinator };
+  await session.hooks.emit("module:mounted", {
+    module_id: idOf(spec),
+    type: spec.type,
+    names,
+    isolation: opened.isolation,
+    integrity: opened.integrity,
+    ...opened.stated ?? describeModule(module, outcome),
+  });
+  return { spec, module, coordinator };
 }
 
 /** Returns a reason to skip a module that is written for another version of the module contract, or null. */
@@ -118,28 +130,31 @@ function checkContract({ module: info }: Module): Skip | null {
  * module.
  * @throws {PreampError} `plan_invalid`
  */
-async function checkedConfig(opened: OpenedModule): Promise<JsonObject | Skip> {
+async function configOf(opened: OpenedModule): Promise<JsonObject | Skip> {
   try {
-    return await opened.checkConfig!(); // the caller checked that it exists
+    return opened.checkConfig ? await opened.checkConfig() : opened.config;
   } catch (error) {
     if (hasCode(error, "plan_invalid")) throw error;
     return new Skip("mount_failed", `Cannot check its config: ${errorMessage(error)}`);
   }
 }
 
-/** Waits for `mount` with the module's load timeout. After it, a module can only change a discarded draft. */
-function withLoadTimeout(
-  mounted: unknown,
-  { session }: SessionParts,
-  { module }: ModuleSpec,
-  { load_timeout_s }: OpenedModule,
-): unknown {
-  if (load_timeout_s === undefined) return mounted;
-  return withDeadline(
+/** Calls `mount` with the module's load timeout. After it, a module can only change a discarded draft. */
+async function callMount({ shared, spec, opened, config, coordinator }: Mounting): Promise<unknown> {
+  const { module, load_timeout_s } = opened;
+  const mount = methodOf(module, "mount");
+  if (!mount) {
+    const fact = "it must export mount(coordinator, config)";
+    throw new PreampError("module_invalid", `Cannot mount module "${spec.module}": ${fact}`);
+  }
+  const mounted = mount(coordinator, config);
+  if (load_timeout_s === undefined) return await mounted;
+  return await withDeadline(
     Promise.resolve(mounted),
     load_timeout_s * 1000,
-    session.host.clock,
-    () => new Error(`Cannot mount module "${module}": mount() did not finish within ${load_timeout_s} s`),
+    shared.session.host.clock,
+    () =>
+      new Error(`Cannot mount module "${spec.module}": mount() did not finish within ${load_timeout_s} s`),
   );
 }
 
@@ -155,54 +170,6 @@ function isFetchFailure(error: unknown): boolean {
   return isObject(error) && typeof error.code === "string" &&
     (/^module_(source_denied|integrity_mismatch|pin_required|fetch_|too_large)/.test(error.code) ||
       ["policy_refused", "isolation_unavailable", "lock_invalid", "overloaded"].includes(error.code));
-}
-
-/** Names of what a module mounted, or the events that a hook listens to. */
-interface MountedNames {
-  /** As the module chose them. */
-  readonly own: string[];
-  /** With the `instance_id` of the spec. */
-  readonly names: string[];
-}
-
-/** Publishes the draft of a module. */
-function commit(coordinator: ModuleCoordinator, spec: ModuleSpec): MountedNames {
-  const { drafted, drafted_events } = coordinator;
-  const rename = renameFor(spec, drafted);
-  coordinator.commit(rename);
-  if (spec.type === "hook") return { own: drafted_events, names: drafted_events };
-  return { own: drafted.map(({ name }) => name), names: drafted.map((mounted) => rename(mounted).name) };
-}
-
-function announceMounted(
-  shared: SessionParts,
-  spec: ModuleSpec,
-  opened: OpenedModule,
-  outcome: MountOutcome,
-  { own, names }: MountedNames,
-): Promise<unknown> {
-  const { session } = shared;
-  if (outcome.kind === "unknown") {
-    session.host.warn(
-      "mount_return_unknown",
-      `Module "${spec.module}" returned ${outcome.received} from mount(): it was ignored`,
-    );
-  }
-  const missing = outcome.kind === "metadata" ? missingProvides(outcome.metadata, own) : [];
-  if (missing.length > 0) {
-    session.host.warn(
-      "module_provides_missing",
-      `Module "${spec.module}" lists ${missing.join(", ")} in provides, but did not mount it`,
-    );
-  }
-  return session.hooks.emit("module:mounted", {
-    module_id: idOf(spec),
-    type: spec.type,
-    names,
-    isolation: opened.isolation,
-    integrity: opened.integrity,
-    ...opened.stated ?? describeModule(opened.module, outcome),
-  });
 }
 
 /** Maximum characters of a text, and names in `provides`, of a module's description of itself. */
@@ -227,56 +194,47 @@ function describeModule({ module: info }: Module, outcome: MountOutcome): JsonOb
 }
 
 /** Mounts the instance that `mount` returned, when the module mounted nothing itself. */
-function adopt(coordinator: ModuleCoordinator, spec: ModuleSpec, outcome: MountOutcome): void {
+async function adopt({ coordinator, spec }: Mounting, outcome: MountOutcome): Promise<void> {
+  const { type, module } = spec;
   if (outcome.kind !== "instance") return;
   const { instance } = outcome;
-  if (spec.type !== "hook") {
-    if (coordinator.drafted.length > 0) return;
-    coordinator.addToDraft(resolveMount(POINT[spec.type], instance, undefined));
+  if (type !== "hook") {
+    if (coordinator.drafted.length === 0) await coordinator.mount(POINT[type], instance);
   } else if (coordinator.drafted_events.length === 0 && Array.isArray(instance.events)) {
-    registerHook(
-      coordinator.hooks,
-      instance,
-      typeof instance.name === "string" ? instance.name : spec.module,
-    );
+    const name = typeof instance.name === "string" ? instance.name : module;
+    await coordinator.mount(POINT[type], instance, name);
   }
 }
 
-/** @throws {Skip} when the module mounted nothing of its type, or an invalid object. */
-function check(
-  coordinator: ModuleCoordinator,
-  spec: ModuleSpec,
-  module: Module,
-  config: JsonObject,
-  outcome: MountOutcome,
-): void {
-  const { drafted } = coordinator;
+/**
+ * Checks what the module mounted; warns of a return value of `mount` that does not match it.
+ * @throws {Skip} when the module mounted nothing of its type, or an invalid object.
+ */
+function check({ shared, spec, opened, config, coordinator }: Mounting, outcome: MountOutcome): void {
+  const { host } = shared.session;
   const { module: id, type } = spec;
+  const { drafted, drafted_events } = coordinator;
   const is_empty = type === "hook"
-    ? coordinator.drafted_events.length === 0 && drafted.length === 0
+    ? drafted_events.length === 0 && drafted.length === 0
     : !drafted.some(({ point }) => point === POINT[type]);
   if (is_empty) {
-    const { reason, message } = diagnoseEmptyMount({ id, type, module, config, outcome });
-    throw new Skip(reason, message, outcome.kind === "skipped");
+    const { reason, message } = diagnoseEmptyMount({ id, type, module: opened.module, config, outcome });
+    throw new Skip(reason, message, undefined, outcome.kind === "skipped");
   }
   const facts = drafted.flatMap((mounted) => problemsOf(mounted) ?? []);
   if (facts.length > 0) {
     throw new Skip("protocol_compliance", `Cannot mount module "${id}": ${facts.join("; ")}`);
   }
-}
-
-/**
- * Returns a function that mounts the module's only tool or provider under the spec's `instance_id`, if the
- * spec has one.
- */
-function renameFor(spec: ModuleSpec, drafted: readonly Mounted[]): (mounted: Mounted) => Mounted {
-  const { instance_id } = spec;
-  const own = drafted.filter((mounted) => mounted.point === POINT[spec.type]);
-  if (instance_id === undefined || own.length !== 1) return (mounted) => mounted;
-  return (mounted) =>
-    mounted === own[0] && (mounted.point === "tools" || mounted.point === "providers")
-      ? { ...mounted, name: instance_id }
-      : mounted;
+  if (outcome.kind === "unknown") {
+    const fact = `returned ${outcome.received} from mount(): it was ignored`;
+    host.warn("mount_return_unknown", `Module "${id}" ${fact}`);
+  }
+  const names = type === "hook" ? drafted_events : drafted.map(({ name }) => name);
+  const missing = outcome.kind === "metadata" ? missingProvides(outcome.metadata, names) : [];
+  if (missing.length > 0) {
+    const fact = `lists ${missing.join(", ")} in provides, but did not mount it`;
+    host.warn("module_provides_missing", `Module "${id}" ${fact}`);
+  }
 }
 
 async function discardDraft(
@@ -300,23 +258,24 @@ async function skip(
   shared: SessionParts,
   spec: ModuleSpec,
   skipped: Skip,
-  { cause, gates }: { cause?: unknown; gates: boolean },
+  gates: boolean,
 ): Promise<SkippedModule> {
   const label = labelOfRequired(spec, gates);
+  const { reason, message, cause } = skipped;
   if (label !== null) {
-    throw new PreampError("module_load_failed", `Cannot initialize without ${label}: ${skipped.message}`, {
+    throw new PreampError("module_load_failed", `Cannot initialize without ${label}: ${message}`, {
       cause,
       details: configDetails(spec, cause) ??
-        [{ path: spec.path, message: skipped.message, ...hintOfRequired(spec, skipped) }],
+        [{ path: spec.path, message, ...hintOfRequired(spec, skipped) }],
     });
   }
   await shared.session.hooks.emit("module:skipped", {
     module_id: idOf(spec),
     type: spec.type,
-    reason: skipped.reason,
-    message: skipped.message,
+    reason,
+    message,
   });
-  return { skipped: { path: spec.path, message: skipped.message } };
+  return { skipped: { path: spec.path, message } };
 }
 
 /** Returns the problems of a config that `mount` refused, by plan path; undefined for other errors. */

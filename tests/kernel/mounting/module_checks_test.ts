@@ -1,11 +1,13 @@
 /** Objects that a module mounts are checked by the contract of their type. */
 import { assertEquals, assertMatch, assertRejects } from "../../assert.ts";
-import { NO_TOOL_MOUNTED } from "../../../src/kernel/mounting/mount_diagnosis.ts";
+import { nothingMounted } from "../../../src/kernel/mounting/mount_diagnosis.ts";
 import { MockContextManager } from "../../../src/sdk/testing/mocks.ts";
 import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
 import { ToolResult } from "../../../src/sdk/tools.ts";
 import type { Tool } from "../../../src/sdk/types.ts";
 import { kit, tool } from "../../support/sessions.ts";
+
+const NO_TOOL_MOUNTED = nothingMounted("tool");
 
 Deno.test("a tool module that mounts nothing is skipped with the message NO_TOOL_MOUNTED", async () => {
   assertEquals(

@@ -1,10 +1,12 @@
 import {
   diagnoseEmptyMount,
-  NO_TOOL_MOUNTED,
+  nothingMounted,
   unmetRequirements,
 } from "../../../src/kernel/mounting/mount_diagnosis.ts";
 import type { ModuleType } from "../../../src/sdk/types.ts";
 import { assertEquals, assertMatch } from "../../assert.ts";
+
+const NO_TOOL_MOUNTED = nothingMounted("tool");
 
 const absence = (type: ModuleType, rest: object = {}) =>
   diagnoseEmptyMount({ id: "m", type, module: {}, config: {}, outcome: { kind: "nothing" }, ...rest });
