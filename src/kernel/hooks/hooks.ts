@@ -4,27 +4,12 @@
  * meaning of events; this file does not.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import {
-  finite,
-  HandlerList,
-  type HandlerRegistration,
-  readRegistration,
-  requireEventName,
-} from "../../sdk/handler_list.ts";
+import { finite, HandlerList, type HandlerRegistration, requireEventName } from "../../sdk/handler_list.ts";
 import { RUNTIME_EVENTS } from "../../sdk/event_table.ts";
 import { type ChainHandler, noopEmission, runChain } from "../../sdk/hook_chain.ts";
 import { toFrozenObject, toPlainObject } from "../../sdk/json.ts";
-import { HookRegistryBase } from "../../sdk/hooks.ts";
-import { withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
-import type {
-  Disposer,
-  Emission,
-  HookHandler,
-  HookOptions,
-  HookRegistry,
-  JsonObject,
-} from "../../sdk/types.ts";
+import type { Disposer, Emission, JsonObject } from "../../sdk/types.ts";
 import { withDeadline } from "../timeouts.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { TurnTracker } from "../session/turn_tracker.ts";
@@ -50,8 +35,8 @@ interface Collection {
   readonly answers: JsonObject[];
 }
 
-/** The registry. One per session. */
-export class Hooks extends HookRegistryBase implements HookRegistry {
+/** The handlers of all modules, one object per session. A module reaches them through its `ModuleHooks`. */
+export class Hooks {
   readonly #session: SessionContext;
   readonly #tracker: TurnTracker;
   readonly #contract: LoopContract;
@@ -63,7 +48,6 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
   #ignored: Set<string> | null = null;
 
   constructor(session: SessionContext, tracker: TurnTracker, contract: LoopContract) {
-    super();
     this.#session = session;
     this.#tracker = tracker;
     this.#contract = contract;
@@ -76,15 +60,11 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     return this.#session.limits.hook_timeout_s * 1000;
   }
 
-  register(event: string, handler: HookHandler, options?: number | HookOptions, name?: string): Disposer {
-    return this.add(readRegistration(event, handler, options, name));
-  }
-
   /**
    * @param module_id Id of the module that registers the handler.
    * @param owner Registry of the module.
    */
-  add(registration: HandlerRegistration, module_id?: string, owner?: object): Disposer {
+  add(registration: HandlerRegistration, module_id: string, owner: object): Disposer {
     return this.#handlers.add(registration, module_id, owner);
   }
 
@@ -102,8 +82,8 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     );
   }
 
-  /** @param owner Registry of the module whose handlers are removed. Default: those of all modules. */
-  unregister(name: string, owner?: object): void {
+  /** @param owner Registry of the module whose handlers are removed. */
+  unregister(name: string, owner: object): void {
     this.#handlers.remove(name, owner);
   }
 
@@ -291,5 +271,3 @@ export class Hooks extends HookRegistryBase implements HookRegistry {
     return this.#handlers.names(event);
   }
 }
-
-withSnakeCase(Hooks);

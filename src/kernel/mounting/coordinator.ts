@@ -27,7 +27,7 @@ import type {
   Tool,
 } from "../../sdk/types.ts";
 import type { Emitter } from "../hooks/hooks.ts";
-import { type Draft, DraftHooks } from "./draft_hooks.ts";
+import { type Draft, ModuleHooks } from "./module_hooks.ts";
 import { ContextGuard } from "../guards/context.ts";
 import { ProviderGuard } from "../guards/provider.ts";
 import { ToolGuard } from "../guards/tool.ts";
@@ -59,7 +59,7 @@ export class ModuleCoordinator implements Coordinator {
 
   /** The module's hook registry; created on first use, because many modules register no handler. */
   get hooks(): HookRegistry {
-    return this.#hooks ??= new DraftHooks(this.#shared.hooks, this.#emitter, () => this.#draft);
+    return this.#hooks ??= new ModuleHooks(this.#shared.hooks, this.#emitter, () => this.#draft);
   }
 
   get session_id(): string {

@@ -34,7 +34,7 @@ Deno.test("emit() has a timeout of 30 s, which a handler may change with a valid
 
 Deno.test("emit() uses a handler's timeout up to that of the server", async () => {
   for (const [timeout_ms, most] of [[undefined, 500], [20, 20], [9_000, 500], [0, 500]] as const) {
-    const { hooks, clock } = registry({}, 0.5);
+    const { hooks, clock } = registry({}, { hook_timeout_s: 0.5 });
     const options = timeout_ms === undefined ? {} : { timeout_ms };
     hooks.register("tool:pre", () => new Promise<null>(() => {}), options);
     const emitted = hooks.emit("tool:pre", {});
@@ -46,7 +46,7 @@ Deno.test("emit() uses a handler's timeout up to that of the server", async () =
 });
 
 Deno.test("emitAndCollect() waits at most the server's timeout", async () => {
-  const { hooks, clock, warnings } = registry({}, 0.5);
+  const { hooks, clock, warnings } = registry({}, { hook_timeout_s: 0.5 });
   hooks.register("x", () => new Promise<null>(() => {}));
   const collected = hooks.emitAndCollect("x", {}, 60);
   await clock.advance(500);
@@ -66,7 +66,7 @@ Deno.test("emit() leaves no timer after a handler that returned", async () => {
 });
 
 Deno.test("listHandlers() takes time in proportion to the number of handlers", async () => {
-  const { hooks } = registry();
+  const { hooks } = registry({}, { max_hooks: Infinity });
   const size = 40_000;
   for (let i = 0; i < size; i++) hooks.register("a", () => null, 0, "same");
   const { value, busy_ms } = await busyTime(() => Promise.resolve(hooks.listHandlers()));

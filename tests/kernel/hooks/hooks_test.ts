@@ -66,30 +66,28 @@ Deno.test("emit() appends the data that handlers left, with their verdict", asyn
 
 Deno.test("a handler that emits the event that it handles is stopped, at once or after a wait", async () => {
   for (const [waits, levels] of [[false, 100], [true, 10_000]] as const) {
-    const { hooks, entries, warnings } = registry();
-    const module = { module_id: "m", reserved: new Set<string>(), open: 0 };
+    const { hooks, emitter, entries, warnings } = registry();
     hooks.register(
       "x",
       async (event) => {
         if (waits) await null;
-        await hooks.emit(event, {}, module);
+        await hooks.emit(event, {});
         return { action: "continue" };
       },
       0,
       "again",
     );
-    assertEquals((await hooks.emit("x", {}, module)).action, "continue");
-    assertEquals([entries.length, warnings.length, module.open], [levels, 1, 0]);
+    assertEquals((await hooks.emit("x", {})).action, "continue");
+    assertEquals([entries.length, warnings.length, emitter.open], [levels, 1, 0]);
     assertMatch(warnings[0]!, /^Hook "again" failed on x: Cannot emit "x": too many emissions wait/);
   }
 });
 
 Deno.test("emissions of a module that wait for their handlers are limited, those of the kernel are not", async () => {
-  const { hooks } = registry();
+  const { hooks, session_hooks } = registry();
   hooks.register("slow", () => new Promise(() => {}));
-  const module = { module_id: "m", reserved: new Set<string>(), open: 0 };
-  for (let count = 0; count < 10_000; count++) void hooks.emit("slow", {}, module);
-  await assertRejects(() => hooks.emit("slow", {}, module), Error, 'Cannot emit "slow"');
+  for (let count = 0; count < 10_000; count++) void hooks.emit("slow", {});
+  await assertRejects(() => hooks.emit("slow", {}), Error, 'Cannot emit "slow"');
   hooks.register("session:end", () => null);
-  assertEquals((await hooks.emit("session:end", {})).action, "continue");
+  assertEquals((await session_hooks.emit("session:end", {})).action, "continue");
 });

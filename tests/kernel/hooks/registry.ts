@@ -1,15 +1,20 @@
 /** A registry of hooks over the parts of a session. */
 import type { DraftEntry, Host } from "../../../src/kernel/host.ts";
+import type { Emitter } from "../../../src/kernel/hooks/hooks.ts";
+import { ModuleHooks } from "../../../src/kernel/mounting/module_hooks.ts";
 import { RunLimitGuard } from "../../../src/kernel/run_limits.ts";
-import { SessionContext } from "../../../src/kernel/session/session_context.ts";
+import { type KernelLimits, SessionContext } from "../../../src/kernel/session/session_context.ts";
 import { SessionParts } from "../../../src/kernel/session/session_parts.ts";
 import { SessionState } from "../../../src/kernel/session/session_state.ts";
 import { CancellationToken } from "../../../src/sdk/cancellation.ts";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
 import { KERNEL_LIMITS, LIMITS, planOf } from "../../support/sessions.ts";
 
-/** Creates the registry of a session with a fake clock and no modules; `entries` lists what was logged. */
-export function registry(changes: Partial<Host> = {}, hook_timeout_s = 30) {
+/**
+ * Creates the registry of a module in a session with a fake clock; `entries` lists what was logged, `emitter`
+ * counts what the module emits, `session_hooks` emits for the kernel.
+ */
+export function registry(changes: Partial<Host> = {}, limits: Partial<KernelLimits> = {}) {
   const clock = new FakeClock();
   const entries: Pick<DraftEntry, "event" | "data" | "verdict">[] = [];
   const warnings: string[] = [];
@@ -33,8 +38,10 @@ export function registry(changes: Partial<Host> = {}, hook_timeout_s = 30) {
     new SessionState({}, 1_000),
     new RunLimitGuard({ limits: LIMITS, clock }),
     new CancellationToken(),
-    { ...KERNEL_LIMITS, hook_timeout_s },
+    { ...KERNEL_LIMITS, ...limits },
   );
-  const { hooks } = new SessionParts(session, {});
-  return { hooks, clock, entries, warnings };
+  const { hooks: session_hooks } = new SessionParts(session, {});
+  const emitter: Emitter = { module_id: "m", reserved: new Set(), open: 0 };
+  const hooks = new ModuleHooks(session_hooks, emitter, () => null);
+  return { hooks, session_hooks, emitter, clock, entries, warnings };
 }

@@ -28,7 +28,7 @@ export interface Draft {
 }
 
 /** The hook registry of one module. Registrations of a draft wait for its commit. */
-export class DraftHooks extends HookRegistryBase implements HookRegistry {
+export class ModuleHooks extends HookRegistryBase implements HookRegistry {
   readonly #hooks: Hooks;
   readonly #emitter: Emitter;
   readonly #draft: () => Draft | null;
@@ -114,4 +114,4 @@ export class DraftHooks extends HookRegistryBase implements HookRegistry {
   }
 }
 
-withSnakeCase(DraftHooks);
+withSnakeCase(ModuleHooks);
