@@ -44,8 +44,8 @@ export class Hooks {
   #defaults: JsonObject;
   /** Emissions on the stack. */
   #nested = 0;
-  /** `module event` of results without effect that were reported. */
-  #ignored: Set<string> | null = null;
+  /** Warnings about events that were reported; null: none. */
+  #warned: Set<string> | null = null;
 
   constructor(session: SessionContext, tracker: TurnTracker, contract: LoopContract) {
     this.#session = session;
@@ -214,19 +214,25 @@ export class Hooks {
 
   /** Warns that a module emitted an event that it cannot emit. */
   warnRefused({ module_id }: Emitter, event: string, reason: string): void {
-    const message = `Module "${module_id}" cannot emit "${event}": ${reason}`;
-    this.#session.host.warn("event_reserved", message);
+    this.#warnOnce("event_reserved", module_id, event, `cannot emit "${event}": ${reason}`);
   }
 
   #warnIgnored({ module_id, name }: ChainHandler, event: string, answer: string): void {
-    const module = module_id ?? name;
-    this.#ignored ??= new Set();
-    if (this.#ignored.has(`${module} ${event}`)) return;
-    this.#ignored.add(`${module} ${event}`);
-    this.#session.host.warn(
+    const fact = "handlers of this event only observe, nothing was changed";
+    this.#warnOnce(
       "hook_answer_ignored",
-      `Module "${module}" answered ${event} with ${answer}: handlers of this event only observe, nothing was changed`,
+      module_id ?? name,
+      event,
+      `answered ${event} with ${answer}: ${fact}`,
     );
+  }
+
+  /** Warns of what a module did at an event; not again of the same module and event. */
+  #warnOnce(code: string, module_id: string, event: string, fact: string): void {
+    const key = `${code} ${module_id} ${event}`;
+    if (this.#warned?.has(key)) return;
+    (this.#warned ??= new Set()).add(key);
+    this.#session.host.warn(code, `Module "${module_id}" ${fact}`);
   }
 
   /** Adds the answers of the handlers to a collection. In a replay, the recorded answers. */

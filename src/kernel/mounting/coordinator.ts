@@ -115,52 +115,36 @@ export class ModuleCoordinator implements Coordinator {
     return own ? own.module as T : published;
   }
 
-  // not async: a module may call `mount` without awaiting it
+  /** Mounts before it returns, because a module may call it without awaiting it. */
   mount(point: string, module: object, name?: string | { name?: string }): Promise<void> {
-    try {
+    return Promise.try(() => {
       if (point === "hooks" && isObject(module)) {
-        registerHook(this.hooks, module, isObject(name) ? name.name : name);
-        return Promise.resolve();
+        return registerHook(this.hooks, module, isObject(name) ? name.name : name);
       }
       const mounted = resolveMount(point, module, name);
-      if (this.#draft) {
-        this.#draft.mounted.push(mounted);
-        return Promise.resolve();
-      }
+      if (this.#draft) return void this.#draft.mounted.push(mounted);
       const facts = problemsOf(mounted);
-      if (facts !== null) {
-        throw new PreampError(
-          "module_invalid",
-          `Cannot mount "${mounted.name}" at ${mounted.point}: ${facts}`,
-        );
-      }
-      const publish = guardMounted(this.#shared, mounted, this.module_id);
-      this.#takeRole(mounted);
-      publish();
-      return Promise.resolve();
-    } catch (error) {
-      return Promise.reject(error);
-    }
+      if (facts === null) return this.#publish([mounted]);
+      const message = `Cannot mount "${mounted.name}" at ${mounted.point}: ${facts}`;
+      throw new PreampError("module_invalid", message);
+    });
   }
 
   unmount(point: string, name?: string): Promise<void> {
-    try {
+    return Promise.try(() => {
       const { single, many } = resolvePoint(point, name);
       if (many && name === undefined) throw new TypeError(`Name required to unmount from ${many}`);
       if (this.#draft) {
         this.#draft.mounted = this.#draft.mounted.filter((mounted) =>
           mounted.point !== (single ?? many) || (many && mounted.name !== name)
         );
-        return Promise.resolve();
+        return;
       }
       const { mounts } = this.#shared;
       if (single) mounts[single] = null;
       else if (many === "tools") mounts.tools.remove(name!); // checked above
       else mounts.removeProvider(name!);
-      return Promise.resolve();
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    });
   }
 
   get(point: string, name?: string): unknown {
@@ -272,8 +256,7 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   /**
-   * Publishes the draft; afterwards, everything takes effect immediately. Throws without publishing anything
-   * when an object cannot be guarded.
+   * Publishes the draft; afterwards, everything takes effect immediately. Publishes nothing when it throws.
    *
    * @param instance_id Name for the object of the module's type, if it mounted only one.
    * @returns the names of the published objects; of a hook, its events.
@@ -283,16 +266,21 @@ export class ModuleCoordinator implements Coordinator {
     if (!draft) return [];
     const events = this.drafted_events;
     const mounted = withInstanceId(draft.mounted, this.#type, instance_id);
-    const publish = mounted.map((each) => guardMounted(this.#shared, each, this.module_id));
+    this.#publish(mounted);
     this.#draft = null;
-    for (const each of mounted) this.#takeRole(each);
-    for (const publishOne of publish) publishOne();
     for (const entry of draft.handlers) {
       entry.dispose = this.#shared.hooks.add(entry, this.module_id, this.hooks);
     }
     for (const cleanup of draft.cleanups) this.registerCleanup(cleanup);
     for (const effect of draft.effects) effect();
     return this.#type === "hook" ? events : mounted.map(({ name }) => name);
+  }
+
+  /** Puts objects at their mount points; throws without publishing anything when one cannot be guarded. */
+  #publish(all: readonly Mounted[]): void {
+    const publish = all.map((mounted) => guardMounted(this.#shared, mounted, this.module_id));
+    for (const mounted of all) this.#takeRole(mounted);
+    for (const publishOne of publish) publishOne();
   }
 
   /**

@@ -32,8 +32,6 @@ export class ModuleHooks extends HookRegistryBase implements HookRegistry {
   readonly #hooks: Hooks;
   readonly #emitter: Emitter;
   readonly #draft: () => Draft | null;
-  /** Refused events that were reported. */
-  #refused: Set<string> | null = null;
 
   constructor(hooks: Hooks, emitter: Emitter, draft: () => Draft | null) {
     super();
@@ -99,9 +97,7 @@ export class ModuleHooks extends HookRegistryBase implements HookRegistry {
     const reason = this.#emitter.reserved.has(event)
       ? `only ${emitter} may emit this event`
       : "emitAndCollect() does not decide a gate: use emit()";
-    this.#refused ??= new Set();
-    if (!this.#refused.has(event)) this.#hooks.warnRefused(this.#emitter, event, reason);
-    this.#refused.add(event);
+    this.#hooks.warnRefused(this.#emitter, event, reason);
     return reason;
   }
 

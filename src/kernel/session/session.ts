@@ -49,7 +49,6 @@ export class Session {
   /** The context manager that has the history. */
   #loaded: ContextGuard | null = null;
   #initialized: Promise<void> | null = null;
-  #announced = false;
   #executing = false;
   #executed = false;
   #cleaned = false;
@@ -146,18 +145,15 @@ export class Session {
    * there is no such call. `event_fields`: `tool_call_id` and `parallel_group_id` of the call, for events.
    */
   pauseCall(tool_call_id: string | undefined): { event_fields: JsonObject; release(): void } {
-    const call = tool_call_id === undefined
-      ? undefined
-      : this.#session.turn?.calls.find((record) => record.id === tool_call_id && record.deadline !== null);
+    const call = this.#session.turn?.calls.find(({ id, deadline }) =>
+      id === tool_call_id && deadline !== null
+    );
     if (!call) return { event_fields: {}, release: () => {} };
-    const release = call.deadline!.pause(); // the search above requires it
     const group = call.pre?.data.parallel_group_id;
+    const group_fields = typeof group === "string" ? { parallel_group_id: group } : {};
     return {
-      event_fields: {
-        tool_call_id: call.id,
-        ...(typeof group === "string" ? { parallel_group_id: group } : {}),
-      },
-      release,
+      event_fields: { tool_call_id: call.id, ...group_fields },
+      release: call.deadline!.pause(), // the search above requires it
     };
   }
 
@@ -245,17 +241,18 @@ export class Session {
 
   async #execute(prompt: Prompt, options: TurnOptions): Promise<Outcome> {
     const session = this.#session;
-    if (this.#executed) this.cancellation.reset();
+    const is_first = !this.#executed;
+    this.#executed = true;
+    if (!is_first) this.cancellation.reset();
     if (!this.cancellation.is_cancelled) {
       this.#parts.tracker.cancel_requested = false;
       session.cancel_emission = null;
     }
-    this.#executed = true;
     this.#parts.actions.resetTurn();
     session.armStep();
     session.run_limits.start();
     try {
-      if (!this.#announced) await this.#announce();
+      if (is_first) await this.#announce();
       session.turn = createTurn(session, prompt, options);
       session.has_begun_turn = true;
       this.mounts.turn_context = this.#requireMounts();
@@ -271,7 +268,6 @@ export class Session {
   }
 
   async #announce(): Promise<void> {
-    this.#announced = true;
     const { continued, parent_id, plan } = this.#options;
     await this.#session.hooks.emit(continued ? "session:resume" : "session:start", {
       session_id: this.session_id,
