@@ -44,7 +44,7 @@ const RESERVED_FOR: Readonly<Record<string, ReadonlySet<string>>> = {
 
 export class ModuleCoordinator implements Coordinator {
   readonly module_id: string;
-  #hooks: HookRegistry | null = null;
+  readonly hooks: HookRegistry;
   readonly #shared: SessionParts;
   readonly #type: ModuleType;
   readonly #emitter: Emitter;
@@ -55,11 +55,7 @@ export class ModuleCoordinator implements Coordinator {
     this.module_id = module_id;
     this.#type = type;
     this.#emitter = { module_id, reserved: RESERVED_FOR[type] ?? RESERVED_EVENTS, open: 0 };
-  }
-
-  /** The module's hook registry; created on first use, because many modules register no handler. */
-  get hooks(): HookRegistry {
-    return this.#hooks ??= new ModuleHooks(this.#shared.hooks, this.#emitter, () => this.#draft);
+    this.hooks = new ModuleHooks(shared.hooks, this.#emitter, () => this.#draft);
   }
 
   get session_id(): string {

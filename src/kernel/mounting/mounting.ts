@@ -12,19 +12,12 @@ import type { ErrorDetail, Module, ModuleSpec, MountPlan } from "../../sdk/types
 import { classifyMountReturn, diagnoseEmptyMount, type MountOutcome } from "./mount_diagnosis.ts";
 import { ModuleCoordinator } from "./coordinator.ts";
 import { withDeadline } from "../timeouts.ts";
-import type { OpenedModule } from "../host.ts";
+import type { Host, HostClock, OpenedModule } from "../host.ts";
 import { CONTRACT, missingProvides, problemsOf } from "./module_checks.ts";
 import { runCleanup, type SessionParts } from "../session/session_parts.ts";
 
-export interface MountedModule {
-  readonly spec: ModuleSpec;
-  readonly module: Module;
-  readonly coordinator: ModuleCoordinator;
-}
-
-/** The mounting of one module, from its opening to its publication. */
-interface Mounting {
-  readonly shared: SessionParts;
+/** A module of a session that is opened, and then mounted. */
+export interface SessionModule {
   readonly spec: ModuleSpec;
   readonly opened: OpenedModule;
   readonly config: JsonObject;
@@ -67,7 +60,7 @@ export function mountingOrder(plan: MountPlan): ModuleSpec[] {
 export async function mountModule(
   shared: SessionParts,
   spec: ModuleSpec,
-): Promise<MountedModule | SkippedModule> {
+): Promise<SessionModule | SkippedModule> {
   const { session } = shared;
   let opened: OpenedModule;
   try {
@@ -85,23 +78,23 @@ export async function mountModule(
   const config = checkContract(module) ?? await configOf(opened);
   if (config instanceof Skip) return await skip(shared, spec, config, declares_gates);
   const coordinator = new ModuleCoordinator(shared, idOf(spec), spec.type);
-  const mounting: Mounting = { shared, spec, opened, config, coordinator };
-  let outcome: MountOutcome = { kind: "nothing" };
+  const mounted: SessionModule = { spec, opened, config, coordinator };
+  let outcome: MountOutcome;
   let names: string[];
   try {
-    outcome = classifyMountReturn(await callMount(mounting), spec.type);
-    await adopt(mounting, outcome);
-    check(mounting, outcome);
+    outcome = classifyMountReturn(await callMount(mounted, session.host.clock), spec.type);
+    if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
+    await adopt(mounted, outcome);
+    check(mounted, outcome, session.host);
     names = coordinator.commit(spec.instance_id);
   } catch (error) {
     const gates = declares_gates || coordinator.drafted_gate;
-    await discardDraft(shared, coordinator, outcome);
+    await discardDraft(shared, coordinator);
     if (error instanceof Skip) return await skip(shared, spec, error, gates);
     const at = placeOf?.(error);
     const message = at === undefined ? errorMessage(error) : `${at}: ${errorMessage(error)}`;
     return await skip(shared, spec, new Skip("mount_failed", message, error), gates);
   }
-  if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
   await session.hooks.emit("module:mounted", {
     module_id: idOf(spec),
     type: spec.type,
@@ -110,7 +103,7 @@ export async function mountModule(
     integrity: opened.integrity,
     ...opened.stated ?? describeModule(module, outcome),
   });
-  return { spec, module, coordinator };
+  return mounted;
 }
 
 /** Returns a reason to skip a module that is written for another version of the module contract, or null. */
@@ -140,19 +133,22 @@ async function configOf(opened: OpenedModule): Promise<JsonObject | Skip> {
 }
 
 /** Calls `mount` with the module's load timeout. After it, a module can only change a discarded draft. */
-async function callMount({ shared, spec, opened, config, coordinator }: Mounting): Promise<unknown> {
+async function callMount(
+  { spec, opened, config, coordinator }: SessionModule,
+  clock: HostClock,
+): Promise<unknown> {
   const { module, load_timeout_s } = opened;
   const mount = methodOf(module, "mount");
   if (!mount) {
     const fact = "it must export mount(coordinator, config)";
     throw new PreampError("module_invalid", `Cannot mount module "${spec.module}": ${fact}`);
   }
-  const mounted = mount(coordinator, config);
-  if (load_timeout_s === undefined) return await mounted;
+  const returned = mount(coordinator, config);
+  if (load_timeout_s === undefined) return await returned;
   return await withDeadline(
-    Promise.resolve(mounted),
+    Promise.resolve(returned),
     load_timeout_s * 1000,
-    shared.session.host.clock,
+    clock,
     () =>
       new Error(`Cannot mount module "${spec.module}": mount() did not finish within ${load_timeout_s} s`),
   );
@@ -194,7 +190,7 @@ function describeModule({ module: info }: Module, outcome: MountOutcome): JsonOb
 }
 
 /** Mounts the instance that `mount` returned, when the module mounted nothing itself. */
-async function adopt({ coordinator, spec }: Mounting, outcome: MountOutcome): Promise<void> {
+async function adopt({ coordinator, spec }: SessionModule, outcome: MountOutcome): Promise<void> {
   const { type, module } = spec;
   if (outcome.kind !== "instance") return;
   const { instance } = outcome;
@@ -210,8 +206,11 @@ async function adopt({ coordinator, spec }: Mounting, outcome: MountOutcome): Pr
  * Checks what the module mounted; warns of a return value of `mount` that does not match it.
  * @throws {Skip} when the module mounted nothing of its type, or an invalid object.
  */
-function check({ shared, spec, opened, config, coordinator }: Mounting, outcome: MountOutcome): void {
-  const { host } = shared.session;
+function check(
+  { spec, opened, config, coordinator }: SessionModule,
+  outcome: MountOutcome,
+  host: Host,
+): void {
   const { module: id, type } = spec;
   const { drafted, drafted_events } = coordinator;
   const is_empty = type === "hook"
@@ -237,14 +236,8 @@ function check({ shared, spec, opened, config, coordinator }: Mounting, outcome:
   }
 }
 
-async function discardDraft(
-  shared: SessionParts,
-  coordinator: ModuleCoordinator,
-  outcome: MountOutcome,
-): Promise<void> {
-  const cleanups = coordinator.discard();
-  if ("cleanup" in outcome && outcome.cleanup) cleanups.push(outcome.cleanup);
-  for (const cleanup of cleanups.reverse()) {
+async function discardDraft(shared: SessionParts, coordinator: ModuleCoordinator): Promise<void> {
+  for (const cleanup of coordinator.discard().reverse()) {
     try {
       await runCleanup(shared, cleanup);
     } catch {

@@ -9,7 +9,7 @@ import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import type { ErrorDetail, Message, MountPlan, Prompt } from "../../sdk/types.ts";
 import type { ContextGuard } from "../guards/context.ts";
 import type { Host } from "../host.ts";
-import { type MountedModule, mountingOrder, mountModule } from "../mounting/mounting.ts";
+import { mountingOrder, mountModule, type SessionModule } from "../mounting/mounting.ts";
 import { describeMounted, type MountedDescriptors, type Mounts } from "../mounting/mounts.ts";
 import type { RunLimitGuard } from "../run_limits.ts";
 import { withDeadline } from "../timeouts.ts";
@@ -45,7 +45,7 @@ export class Session {
   readonly #options: SessionOptions;
   readonly #session: SessionContext;
   #parts: SessionParts;
-  #modules: MountedModule[] = [];
+  #modules: SessionModule[] = [];
   /** The context manager that has the history. */
   #loaded: ContextGuard | null = null;
   #initialized: Promise<void> | null = null;
@@ -191,8 +191,8 @@ export class Session {
         else this.#modules.push(outcome);
       }
       if (this.#parts.mounts.providers.names.length === 0) throw noProvider(skipped);
-      for (const { spec, module, coordinator } of this.#modules) {
-        const ready = methodOf(module, "onSessionReady");
+      for (const { spec, opened, coordinator } of this.#modules) {
+        const ready = methodOf(opened.module, "onSessionReady");
         try {
           if (ready) await ready(coordinator);
         } catch (error) {

@@ -68,16 +68,12 @@ export class SessionContext {
   }
 
   /** Ends the current step of the turn. Outside of a turn: never aborted. */
-  get step(): StepAbort {
-    return this.#step ??= new StepAbort();
-  }
-
-  #step: StepAbort | null = null;
+  step = new StepAbort();
   #disarm: (() => void) | null = null;
 
   /** Starts the steps of a turn, until {@link disarmStep}. */
   armStep(): void {
-    const step = this.#step = new StepAbort();
+    const step = this.step = new StepAbort();
     const ignore = onAbort(this.cancellation.signal, () => step.abort(cancelledError()));
     const end = (reason: unknown) => step.abort(reason);
     this.run_limits.ending.add(end);
