@@ -76,17 +76,6 @@ export class RunLimitGuard {
    * max_duration_s.
    */
   reserveCall(input_tokens: number, max_output_tokens: number): Reservation {
-    const outer = this.#options.parent?.reserveCall(input_tokens, max_output_tokens);
-    try {
-      return this.#reserveOwn(input_tokens, outer?.max_output_tokens ?? max_output_tokens, outer);
-    } catch (error) {
-      outer?.settle(null);
-      throw error;
-    }
-  }
-
-  /** @param outer The reservation of the parent, which is settled with the own one. */
-  #reserveOwn(input_tokens: number, max_output_tokens: number, outer?: Reservation): Reservation {
     if (this.over !== null) throw this.over;
     const { limits } = this;
     if (this.#answered + this.#pending >= limits.max_iterations) {
@@ -96,13 +85,15 @@ export class RunLimitGuard {
       throw reached("max_cost_usd", `the run has cost ${limits.max_cost_usd} US dollars`);
     }
     const left = limits.max_total_tokens - this.#tokens - this.#reserved_tokens - input_tokens;
-    const output = Math.min(max_output_tokens, left);
-    if (output < Math.min(MIN_OUTPUT_TOKENS, max_output_tokens)) {
+    const own_output = Math.min(max_output_tokens, left);
+    if (own_output < Math.min(MIN_OUTPUT_TOKENS, max_output_tokens)) {
       throw reached(
         "max_total_tokens",
         `of ${limits.max_total_tokens} tokens too few are left for another model call`,
       );
     }
+    const outer = this.#options.parent?.reserveCall(input_tokens, own_output);
+    const output = outer?.max_output_tokens ?? own_output;
     const reserved = input_tokens + output;
     this.#reserved_tokens += reserved;
     this.#pending++;

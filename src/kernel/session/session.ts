@@ -192,9 +192,8 @@ export class Session {
       }
       if (this.#parts.mounts.providers.names.length === 0) throw noProvider(skipped);
       for (const { spec, opened, coordinator } of this.#modules) {
-        const ready = methodOf(opened.module, "onSessionReady");
         try {
-          if (ready) await ready(coordinator);
+          await methodOf(opened.module, "onSessionReady")?.(coordinator);
         } catch (error) {
           const failure = { module_id: spec.module, error: errorMessage(error) };
           await this.#session.hooks.emit("module:on_session_ready_failed", failure);
@@ -209,8 +208,7 @@ export class Session {
           ...this.#metadata(),
         });
       }
-      const accepted = this.#session.host.accept();
-      if (accepted) await accepted;
+      await this.#session.host.accept();
     } catch (error) {
       this.#initialized = null;
       await runCleanups(this.#parts);
@@ -331,14 +329,13 @@ export class Session {
       try {
         await hooks.emit("session:end", { session_id: this.session_id, status });
       } finally {
-        report = { ...await runCleanups(this.#parts) }; // also when the entry cannot be stored
+        report = await runCleanups(this.#parts); // also when the entry cannot be stored
       }
       await hooks.emit("session:cleanup", report);
     } finally {
-      if (this.#parts.guests.length > 0) await endGuests(this.#parts); // handlers of both events may be in guests
+      await endGuests(this.#parts); // handlers of both events may be in guests
     }
-    const written = this.#session.writeState();
-    if (written) await written;
+    await this.#session.writeState();
   }
 
   /** Stops the guests of a session without running its cleanups, for example after a replay. */
