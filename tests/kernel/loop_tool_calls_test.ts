@@ -319,6 +319,18 @@ Deno.test("the model gets an error for arguments that are not a JSON object", as
   assertToolPairs(messages());
 });
 
+Deno.test("a model gets well-formed texts of a tool whose description was cut within a character", async () => {
+  const provider = new MockProvider(["done"]);
+  const schemaWith = (description: string) => ({
+    type: "object",
+    properties: { n: { type: "integer", description } },
+  });
+  const cut = tool("t", () => 1, { description: "Party \ud83c", input_schema: schemaWith("Guests \ud83c") });
+  await kit({ providers: [provider], tools: [cut] }).run();
+  const [spec] = provider.requests[0]!.tools!;
+  assertEquals(spec, { name: "t", description: "Party \ufffd", parameters: schemaWith("Guests \ufffd") });
+});
+
 Deno.test("a tool result that is a plain value is stored as its output", async () => {
   const { run, messages } = kit({
     providers: [[calls(["t"]), "done"]],

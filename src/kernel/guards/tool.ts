@@ -9,6 +9,7 @@ import {
   toPlainObject,
 } from "../../sdk/json.ts";
 import { inputSchemaOf } from "../../sdk/snake_case_aliases.ts";
+import { wellFormed } from "../../sdk/well_formed.ts";
 import { toolFailure, toToolResult } from "../../sdk/tools.ts";
 import type {
   JsonObject,
@@ -55,8 +56,9 @@ export class ToolGuard implements Tool {
     this.#key = key;
     this.#module_id = module_id;
     this.name = name;
-    this.description = typeof tool.description === "string" ? tool.description : "";
-    this.input_schema = deepFreeze(toPlainObject(inputSchemaOf(tool)));
+    // vendors refuse every request with half of a character, such as at the end of a text that was cut
+    this.description = typeof tool.description === "string" ? tool.description.toWellFormed() : "";
+    this.input_schema = deepFreeze(wellFormed(toPlainObject(inputSchemaOf(tool))));
     this.risk = tool.risk ?? "low";
     this.requires_approval = tool.requires_approval === true;
     this.idempotent = tool.idempotent === true;

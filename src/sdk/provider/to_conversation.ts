@@ -5,6 +5,7 @@
 import { isCallBlock } from "../checks.ts";
 import { isObject, type JsonObject, toPlain } from "../json.ts";
 import { type ContentBlock, type Message, textOf, toBlocks } from "../messages.ts";
+import { wellFormed } from "../well_formed.ts";
 import {
   type AssistantPart,
   type Conversation,
@@ -303,27 +304,4 @@ function withCache<Part extends UserPart | AssistantPart>(parts: Part[], message
   const marked = parts.slice();
   marked[last] = { ...parts[last]!, cache: true };
   return marked;
-}
-
-/**
- * Returns an object whose texts and keys are well-formed Unicode; the same object if they were. Vendors
- * refuse a request with half of a surrogate pair.
- */
-function wellFormed(value: JsonObject): JsonObject {
-  return isWellFormed(value) ? value : convert(value) as JsonObject;
-}
-
-function isWellFormed(value: unknown): boolean {
-  if (typeof value === "string") return value.isWellFormed();
-  if (Array.isArray(value)) return value.every(isWellFormed);
-  if (!isObject(value)) return true;
-  for (const key of Object.keys(value)) if (!key.isWellFormed() || !isWellFormed(value[key])) return false;
-  return true;
-}
-
-function convert(value: unknown): unknown {
-  if (typeof value === "string") return value.toWellFormed();
-  if (Array.isArray(value)) return value.map(convert);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key.toWellFormed(), convert(item)]));
 }
