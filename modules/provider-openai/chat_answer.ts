@@ -10,10 +10,13 @@ const REASONING = ["reasoning_content", "reasoning", "reasoning_text"] as const;
 const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
   ["function_call", "tool_calls"],
   ["max_tokens", "length"],
+  ["model_length", "length"], // Mistral: the window is full
+  ["model_context_window_exceeded", "length"], // Z.AI
+  ["sensitive", "content_filter"], // Z.AI
 ]);
 
-/** Reasons with which a server ends an answer that it could not finish. */
-const FAILURES: ReadonlySet<unknown> = new Set(["error", "insufficient_system_resource"]);
+/** Reasons with which a server, such as that of DeepSeek or Z.AI, ends an answer that it could not finish. */
+const FAILURES: ReadonlySet<unknown> = new Set(["insufficient_system_resource", "network_error", "error"]);
 
 interface OpenCall {
   readonly key: string;

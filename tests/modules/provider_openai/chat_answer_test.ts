@@ -312,6 +312,9 @@ Deno.test("finish reasons and refusals", async () => {
     const [delta, reason, expected] of [
       [{ content: "Hi" }, "length", "length"],
       [{ content: "Hi" }, "content_filter", "content_filter"],
+      [{ content: "Hi" }, "sensitive", "content_filter"],
+      [callDelta({ index: 0, id: "c" }, "add", "{}"), "model_length", "length"],
+      [{ content: "Hi" }, "model_context_window_exceeded", "length"],
       [{ refusal: "No." }, "stop", "content_filter"],
       [{ content: "Hi" }, "eos", "eos"],
       [{ content: "Hi" }, "constructor", "constructor"],

@@ -275,12 +275,14 @@ Deno.test("an error within a stream is an error", async () => {
   const unnamed = `data: ${JSON.stringify({ type: "error", code: "server_error", message: "It broke" })}\n\n`;
   const error = await failureOf(() => sse(unnamed), { api: "responses" }, true);
   assertEquals([error.type, error.message], ["ProviderUnavailableError", "It broke"]);
-  const chat = await failureOf(
-    () => sse(chatChunks([chunk({ content: "Hel" }), chunk({}, "insufficient_system_resource")])),
-    {},
-    true,
-  );
-  assertEquals(chat.type, "ProviderUnavailableError");
+  for (const reason of ["insufficient_system_resource", "network_error"]) {
+    const chat = await failureOf(
+      () => sse(chatChunks([chunk({ content: "Hel" }), chunk({}, reason)])),
+      {},
+      true,
+    );
+    assertEquals(chat.type, "ProviderUnavailableError");
+  }
 });
 
 Deno.test("an error with status 200 may be a text alone", async () => {
