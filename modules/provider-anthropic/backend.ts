@@ -13,6 +13,7 @@ import {
   type CallIo,
   type CallSettings,
   connectionError,
+  Degradations,
   type ListedModel,
   type ProviderSettings,
   type WireRequest,
@@ -20,6 +21,7 @@ import {
 } from "preamp/provider";
 import { containerOf, readStream, toAnswer, usageOf, type WireMessage } from "./from_response.ts";
 import { RefusedThinking } from "./refused_thinking.ts";
+import { addFormat, refusesFormat } from "./response_format.ts";
 import { toRequest } from "./to_request.ts";
 
 const VENDOR_URL = "https://api.anthropic.com";
@@ -79,18 +81,22 @@ async function send(
   };
   let call = refused.without(wire.context as CallSettings); // set by toRequest
   let request = call === wire.context ? wire : toRequest(call); // an earlier attempt may have learnt
+  const { response_format: format } = call;
   for (;;) {
     try {
       messages.push(await create(withAnswered(request, messages)));
     } catch (error) {
-      if (!refused.learn(error, call)) throw error;
+      if (refusesFormat(error, request.body)) call = { ...call, response_format: { type: "text" } };
+      else if (refused.learn(error, call)) call = refused.without(call);
+      else throw error;
       await io.onRefusal?.(error);
-      request = toRequest(call = refused.without(call));
+      request = toRequest(call);
       continue;
     }
-    if (messages.at(-1)!.stop_reason !== "pause_turn" || messages.length > MAX_CONTINUATIONS) {
-      return { ...toAnswer(messages, call.tools), degradation: request.degradation };
-    }
+    if (messages.at(-1)!.stop_reason === "pause_turn" && messages.length <= MAX_CONTINUATIONS) continue;
+    const degradations = new Degradations(request.degradation);
+    if (call.response_format !== format) addFormat(degradations, format!.type, "the API refuses its schema");
+    return { ...toAnswer(messages, call.tools), degradation: degradations.merged() };
   }
 }
 

@@ -1,6 +1,5 @@
 /** Converts a call to the body of `POST /v1/messages`. */
 import type { Anthropic } from "@anthropic-ai/sdk";
-import { transformJSONSchema } from "@anthropic-ai/sdk/lib/transform-json-schema";
 import { isObject, type JsonObject, type JsonSchema, type ToolSpec } from "preamp/base";
 import {
   type AssistantPart,
@@ -19,6 +18,7 @@ import {
 import { CONTAINER } from "./from_response.ts";
 import { traitsOf } from "./mod.ts";
 import { withValidNames } from "./property_names.ts";
+import { formatOf } from "./response_format.ts";
 
 type Body = Anthropic.MessageCreateParamsNonStreaming;
 type Block = Anthropic.ContentBlockParam;
@@ -310,21 +310,6 @@ function effortOf(
     return { effort: "high" };
   }
   return EFFORTS.has(effort) ? { effort: effort as NonNullable<Anthropic.OutputConfig["effort"]> } : {};
-}
-
-function formatOf(
-  { model, response_format }: CallSettings,
-  degradations: Degradations,
-): Pick<Anthropic.OutputConfig, "format"> {
-  if (!response_format || response_format.type === "text") return {};
-  if (response_format.type === "json_schema" && traitsOf(model).structured_outputs) {
-    return { format: { type: "json_schema", schema: transformJSONSchema(response_format.schema) } };
-  }
-  const reason = response_format.type === "json"
-    ? "the API has no JSON mode without a schema"
-    : `${model} has no structured outputs`;
-  degradations.add(`response_format ${response_format.type}`, reason, "response_format text");
-  return {};
 }
 
 function toolChoiceOf(

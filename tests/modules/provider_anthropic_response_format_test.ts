@@ -1,0 +1,99 @@
+/** JSON Schemas of answers: what Anthropic's API enforces, what it would change, and what it refuses. */
+import type { Degradation, JsonObject, Message } from "preamp";
+import { TestCoordinator } from "preamp/testing";
+import { Degradations } from "preamp/provider";
+import { formatOf } from "../../modules/provider-anthropic/response_format.ts";
+import { mount } from "../../modules/provider-anthropic/mod.ts";
+import { assertEquals } from "../assert.ts";
+import { message } from "./providers/anthropic_wire.ts";
+import { fakeServer } from "./providers/fake_server.ts";
+
+const TEXT = { type: "string" };
+const USER: Message = { role: "user", content: "Hello" };
+
+/** Returns the schema that the API gets for one of the plan, or why it gets none. */
+function sent(schema: JsonObject): unknown {
+  const degradations = new Degradations();
+  const call = { model: "claude-sonnet-5-5", response_format: { type: "json_schema" as const, schema } };
+  const { format } = formatOf(call, degradations);
+  return format?.schema ?? degradations.merged()?.reason;
+}
+
+Deno.test("formatOf() sends schemas of closed objects", () => {
+  const place = { type: "object", properties: { x: TEXT }, additionalProperties: true };
+  const closed = { type: "object", properties: { x: TEXT }, additionalProperties: false };
+  assertEquals(sent(place), closed);
+  assertEquals(sent({ anyOf: [place, { type: "null" }] }), { anyOf: [closed, { type: "null" }] });
+  assertEquals(sent({ $ref: "#/$defs/place", $defs: { place } }), {
+    $ref: "#/$defs/place",
+    $defs: { place: closed },
+  });
+  assertEquals(sent({ type: "object", additionalProperties: false }), {
+    type: "object",
+    properties: {},
+    additionalProperties: false,
+  });
+});
+
+Deno.test("formatOf() leaves out schemas to which the API would give another sense", () => {
+  const map = { type: "object", additionalProperties: TEXT };
+  const open = "the API cannot enforce objects with properties of any name";
+  assertEquals(sent(map), open);
+  assertEquals(sent({ type: "object" }), open);
+  assertEquals(sent({ type: "array", items: { type: "object", properties: { map } } }), open);
+  assertEquals(sent({ anyOf: [TEXT, { $ref: "#/$defs/map" }], $defs: { map } }), open);
+  assertEquals(sent({ type: "object", properties: { x: TEXT }, patternProperties: { "^y": TEXT } }), open);
+  const several = "the API cannot enforce several schemas of one object";
+  const [a, b] = ["a", "b"].map((name) => ({ type: "object", properties: { [name]: TEXT } }));
+  assertEquals(sent({ allOf: [a, b] }), several);
+  assertEquals(sent({ ...a, anyOf: [b] }), several);
+  assertEquals(
+    sent({ ...a, type: ["object", "null"] }),
+    "the API cannot enforce the types object, null together",
+  );
+  const untyped = "JSON schema must have a type defined if anyOf/oneOf/allOf/enum/const are not used";
+  assertEquals(sent({}), untyped);
+  assertEquals(sent({ type: "object", properties: { any: true } }), untyped);
+});
+
+for (
+  const text of [
+    "output_config.format.schema: Circular reference detected in schema definitions: node -> node.",
+    "The compiled grammar is too large, which would cause performance issues.",
+    "Schema is too complex for compilation.",
+  ]
+) {
+  Deno.test(`complete() asks without a format that the API refuses: ${text}`, async () => {
+    await using server = fakeServer(({ body }) => {
+      if (!body.output_config) return Response.json(message([{ type: "text", text: "{}" }]));
+      const error = { type: "invalid_request_error", message: text };
+      return Response.json({ type: "error", error }, { status: 400 });
+    });
+    const coordinator = new TestCoordinator();
+    await mount(coordinator, { api_key: "k", base_url: server.url, max_retries: 0 });
+    const schema = { type: "object", properties: { x: TEXT } };
+    const response_format = { type: "json_schema" as const, schema };
+    const request = { messages: [USER], response_format };
+    const { degradation } = await coordinator.providers.anthropic!.complete(request);
+    const expected: Degradation = {
+      requested: "response_format json_schema",
+      actual: "response_format text",
+      reason: "the API refuses its schema",
+    };
+    assertEquals([degradation, server.requests.length], [expected, 2]);
+    assertEquals(coordinator.hooks.getEvents("provider:retry").length, 1);
+  });
+}
+
+Deno.test("complete() reports other refusals of a request with a format", async () => {
+  await using server = fakeServer(() => {
+    const error = { type: "invalid_request_error", message: "messages: too many images" };
+    return Response.json({ type: "error", error }, { status: 400 });
+  });
+  const coordinator = new TestCoordinator();
+  await mount(coordinator, { api_key: "k", base_url: server.url, max_retries: 0 });
+  const response_format = { type: "json_schema" as const, schema: { enum: ["a"] } };
+  const asked = coordinator.providers.anthropic!.complete({ messages: [USER], response_format });
+  assertEquals(await asked.catch(({ type }) => type), "InvalidRequestError");
+  assertEquals(server.requests.length, 1);
+});
