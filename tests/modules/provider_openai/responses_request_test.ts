@@ -219,6 +219,8 @@ Deno.test("toRequest() marks the end of cached prefixes for models that have bre
       output: [{ type: "input_text", text: "a dot", prompt_cache_breakpoint }],
     },
   ]);
+  const nothing = bodyOf(messages.with(-1, { ...messages[3]!, content: "" })).input as { output?: unknown }[];
+  assertEquals(nothing.at(-1)!.output, "", "a part of text may not be empty");
   const older = bodyOf(messages, { model: "gpt-5.4" });
   assertEquals([older.instructions, older.input], ["Be brief.", [
     { role: "user", content: [{ type: "input_text", text: "Look" }] },

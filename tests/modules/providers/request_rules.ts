@@ -96,7 +96,7 @@ export function checkResponses({ input, instructions }: JsonObject): void {
       open.add(item.call_id);
     } else if (item.type === "function_call_output") {
       assert(open.delete(item.call_id));
-      if (typeof item.output !== "string") checkContent(item.output, "input_text");
+      if (typeof item.output !== "string") checkContent(item.output, "input_text", (text) => text !== "");
     } else if (item.type === "reasoning") {
       assert(item.encrypted_content, "reasoning that is not stored needs its content");
       const next = items.slice(index).find(({ type }) => type !== "reasoning");
@@ -156,9 +156,13 @@ export function checkChat({ messages }: JsonObject): void {
   assert(["user", "tool"].includes(String(list.at(-1)?.role)));
 }
 
-function checkContent(content: unknown, text_type: string): void {
+function checkContent(
+  content: unknown,
+  text_type: string,
+  isValid = (text: string) => text.trim() !== "",
+): void {
   assert(Array.isArray(content) && content.length > 0);
-  for (const part of content) if (part.type === text_type) assert(part.text.trim() !== "");
+  for (const part of content) if (part.type === text_type) assert(isValid(part.text));
 }
 
 const KINDS = [
