@@ -45,77 +45,69 @@ export interface RecordedEventsOptions {
 
 /** One session's segment of a recorded log. */
 export class RecordedEvents {
-  readonly session_id: string;
-  /** Index of the end of the segment. */
-  readonly to: number;
-  /** Whether the process ended before the segment was complete. */
-  readonly is_cut: boolean;
-  /** Whether the segment is the last one of the log. */
-  readonly ends_log: boolean;
-  readonly #entries: readonly Entry[];
-  readonly #segment: Segment;
-  readonly #own_modules: readonly string[];
+  readonly segment: Segment;
   readonly foreign_context: boolean;
-  readonly #openings: ReadonlySet<Entry | null>;
-  readonly #closings: ReadonlySet<Entry | null>;
+  readonly #options: RecordedEventsOptions;
   readonly #loop_calls: Set<string>;
   /** Ids of calls outside of any call of the model: the loop made them, or another module. */
   readonly #other_calls = new Set<unknown>();
-  /** Number of the first entry of a lost answer: the process ended before its `provider:response`. */
-  readonly #lost_from: number;
+  /** The first complete block of a lost answer: the process ended before its `provider:response`. */
+  readonly #lost: Entry | undefined;
 
   constructor(options: RecordedEventsOptions) {
-    const { entries, segment, own_modules, foreign_context, agents, open_calls } = options;
-    this.session_id = segment.session_id;
-    this.to = segment.to;
-    this.is_cut = segment.is_cut;
-    this.ends_log = segment.to === entries.length;
-    this.#entries = entries;
-    this.#segment = segment;
-    this.#own_modules = own_modules;
+    const { segment, foreign_context, open_calls } = options;
+    this.segment = segment;
     this.foreign_context = foreign_context;
-    this.#openings = new Set(agents.map(({ opening }) => opening));
-    this.#closings = new Set(agents.map(({ closing }) => closing));
+    this.#options = options;
     this.#loop_calls = new Set(open_calls);
-    let lost_from = Infinity;
     const open = new Set<unknown>(); // calls of the model
-    for (const entry of this.#own(0)) {
-      const { event, data, seq } = entry;
+    for (const { event, data } of this.#own(0)) {
       if (event === "tool:pre" && this.#loop_calls.has(String(data.tool_call_id))) {
         open.add(data.tool_call_id);
       } else if (event === "tool:pre" && open.size === 0) this.#other_calls.add(data.tool_call_id);
       else if (event === "tool:post" || event === "tool:error") open.delete(data.tool_call_id);
       else if (event === "provider:request") open.clear();
-      if (event === "content_block:end" && seq > segment.from) lost_from = Math.min(lost_from, seq);
-      if (ANSWERS.has(event) && data.inner !== true && this.#isOfSession(entry)) lost_from = Infinity;
       if (event !== "provider:response" || data.inner === true) continue;
       const { tool_calls } = isObject(data.response) ? data.response : {};
       if (Array.isArray(tool_calls)) { for (const { id } of tool_calls) this.#loop_calls.add(String(id)); }
     }
-    this.#lost_from = segment.is_cut ? lost_from : Infinity;
+    if (!segment.is_cut) return;
+    const answered = this.findBefore((entry) =>
+      ANSWERS.has(entry.event) && entry.data.inner !== true && this.#isOfSession(entry)
+    );
+    this.#lost = this.find(answered?.seq ?? 0, ({ event }) => event === "content_block:end");
+  }
+
+  get session_id(): string {
+    return this.segment.session_id;
+  }
+
+  /** Whether the segment is the last one of the log. */
+  get ends_log(): boolean {
+    return this.segment.to === this.#options.entries.length;
   }
 
   contains({ session_id, seq }: Entry): boolean {
-    return session_id === this.session_id && seq > this.#segment.from && seq <= this.to;
+    return session_id === this.session_id && seq > this.segment.from && seq <= this.segment.to;
   }
 
   /** Yields the session's entries from index `from` to index `to`, also those before this segment. */
-  *#own(from: number, to = this.to): Generator<Entry> {
+  *#own(from: number, to = this.segment.to): Generator<Entry> {
     for (let index = from; index < to; index++) {
-      const entry = this.#entries[index]!; // a segment is part of the log
+      const entry = this.#options.entries[index]!; // a segment is part of the log
       if (entry.session_id === this.session_id) yield entry;
     }
   }
 
   sourceOf(entry: Entry): Source {
     const { event, data } = entry;
-    if (this.#openings.has(entry)) return "agent";
-    if (this.#closings.has(entry)) return "session";
+    if (this.#options.agents.some(({ opening }) => opening === entry)) return "agent";
+    if (this.#options.agents.some(({ closing }) => closing === entry)) return "session";
     if (event === "cancel:requested") return "cancel";
     if (data.inner === true && ANSWERS.has(event)) return "inner";
     const { tool_call_id: id } = data;
     if (PARALLEL_EVENTS.has(event) && (id === null || this.#other_calls.has(id))) return "inner";
-    if (event.startsWith("content_block:") && entry.seq >= this.#lost_from) return "recording";
+    if (this.#lost && event.startsWith("content_block:") && entry.seq >= this.#lost.seq) return "recording";
     return this.#isOfSession(entry) ? "session" : "recording";
   }
 
@@ -150,17 +142,17 @@ export class RecordedEvents {
 
   /** Returns whether a key of `session_state` belongs to the orchestrator or the context. */
   isOwnKey(key: string): boolean {
-    return this.#own_modules.some((id) => key === id || key.startsWith(`${id}:`));
+    return this.#options.own_modules.some((id) => key === id || key.startsWith(`${id}:`));
   }
 
   /** Returns whether a module is the orchestrator or the context. */
   isOwnModule(id: unknown): boolean {
-    return this.#own_modules.includes(String(id));
+    return this.#options.own_modules.includes(String(id));
   }
 
   /** Yields the session's entries in this segment, from index `from` of the log to index `to`. */
   from(from: number, to?: number): Generator<Entry> {
-    return this.#own(Math.max(from, this.#segment.from), to);
+    return this.#own(Math.max(from, this.segment.from), to);
   }
 
   /** Returns the session's first entry at or after index `from` for which `wanted` returns true. */

@@ -29,8 +29,8 @@ export function emissionOf(entry: Entry, data: JsonObject, recorded: RecordedEve
 }
 
 /**
- * Returns the recorded question. If the call could not run and no question was recorded, returns the kernel's
- * default question.
+ * Returns the recorded question, or what is recorded of it: the prompt, when a remembered approval answered
+ * it; nothing, when the call could not run. The kernel's defaults take the place of the rest.
  */
 function questionOf({ seq, event, data, verdict }: Entry, recorded: RecordedEvents): ApprovalQuestion {
   const call = event === "tool:pre" ? callOf(data) : null;
@@ -40,31 +40,18 @@ function questionOf({ seq, event, data, verdict }: Entry, recorded: RecordedEven
   const asked = nearest((other) =>
     other.event === "approval:required" &&
     (call === null ? other.data.action === event : other.data.tool_call_id === call)
-  );
-  const hook_name = verdict?.hook_name ?? "";
-  if (!asked) {
-    // a remembered approval may have answered it: then that entry has the prompt
-    const answered = nearest((other) => other.data.remembered === true && other.data.tool_call_id === call);
-    const { prompt, pattern } = answered?.data ?? {};
-    return {
-      prompt: typeof prompt === "string" ? prompt : "Allow this operation?",
-      ...(typeof pattern === "string" ? { pattern } : {}),
-      options: ["Allow", "Deny"],
-      timeout: null,
-      default: "deny",
-      hook_name,
-    };
-  }
-  // written by the kernel
-  const { prompt, options, expires_at, default: default_, risk_level, pattern } = asked
-    .data as unknown as ApprovalRequest;
+  ) ?? nearest((other) => other.data.remembered === true && other.data.tool_call_id === call);
+  const { prompt, options, expires_at, default: default_, risk_level, pattern } =
+    (asked?.data ?? {}) as Partial<ApprovalRequest>; // written by the kernel
   return {
-    prompt,
-    options,
-    timeout: Math.max(0.001, (Date.parse(expires_at) - Date.parse(asked.ts)) / 1000),
-    default: default_,
-    risk_level,
-    hook_name,
+    prompt: prompt ?? "Allow this operation?",
+    options: options ?? ["Allow", "Deny"],
+    timeout: asked && expires_at
+      ? Math.max(0.001, (Date.parse(expires_at) - Date.parse(asked.ts)) / 1000)
+      : null,
+    default: default_ ?? "deny",
+    hook_name: verdict?.hook_name ?? "",
+    ...(risk_level === undefined ? {} : { risk_level }),
     ...(pattern === undefined ? {} : { pattern }),
   };
 }

@@ -86,7 +86,7 @@ class Replay {
   async run(): Promise<Difference | null> {
     const { sequencer } = this.#parts;
     this.#beginSegment(this.#segments[0]!); // a log has at least one segment
-    sequencer.start();
+    sequencer.advance();
     const difference = await sequencer.finished;
     await Promise.all([...sequencer.sessions.values()].map(({ session }) => session.abandon()));
     if (difference !== null) sequencer.clear(); // their further events are ignored
@@ -126,7 +126,7 @@ class Replay {
       open_calls: replay.resume ? openCallsOf(replay.history) : [],
     });
     const session = new ReplaySession(this.#parts, { ...options, recorded });
-    this.#parts.sequencer.add(session);
+    this.#parts.sequencer.sessions.set(segment.session_id, session);
     return session;
   }
 

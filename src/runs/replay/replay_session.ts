@@ -5,6 +5,7 @@ import type { Entry, Host } from "../../kernel/host.ts";
 import { Session } from "../../kernel/session/session.ts";
 import type { MountedDescriptors } from "../../kernel/mounting/mounts.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
+import type { JsonObject } from "../../sdk/json.ts";
 import type { ModuleSpec, MountPlan } from "../../sdk/types.ts";
 import type { ModuleReporter, RunnablePlan, SecretSink } from "../ports.ts";
 import { knownApproval } from "../run/approval_memory.ts";
@@ -58,6 +59,8 @@ export class ReplaySession implements ReplayedSession, EventReader {
   readonly limit: string | null;
   ended = false;
   closed = false;
+  assigned: JsonObject = {};
+  compared = 0;
   readonly #parts: ReplayParts;
   readonly #options: ReplaySessionOptions;
   /** Entries of the recorded modules that were not mounted yet. */
@@ -105,7 +108,7 @@ export class ReplaySession implements ReplayedSession, EventReader {
       record: (entry) => {
         if (this.closed) return;
         if (entry.event === "session:cleanup") entry.data = withRecordedCleanups(entry.data, recorded);
-        return sequencer.record(entry);
+        return sequencer.record(entry, this);
       },
       async ask({ approval_id }) {
         const decision = decisionOf(recorded, approval_id);
@@ -151,7 +154,7 @@ export class ReplaySession implements ReplayedSession, EventReader {
   /** The replay repeats cancellation and timeouts; any other end of a call was a limit. */
   endWithoutOutcome(): void {
     const { recorded, limit } = this;
-    if (recorded.is_cut || this.closed) return; // its process ended
+    if (recorded.segment.is_cut || this.closed) return; // its process ended
     if (limit === null || limit === "max_duration_s") return;
     // the log is the run's
     const { limitGuard } = limit.startsWith("max_log_") && this.#options.parent || this;

@@ -29,6 +29,10 @@ export interface ReplayedSession {
   readonly limitGuard: RunLimitGuard;
   /** Whether the session has ended; it emits nothing more. */
   ended: boolean;
+  /** Keys of `session_state` that the session assigned since its last barrier. */
+  assigned: JsonObject;
+  /** Index up to which its `session_state` is compared. */
+  compared: number;
   /** Closes the session: what it still emits is ignored. */
   close(): void;
 }
@@ -64,14 +68,11 @@ const NO_PROGRESS_MS = 2_000;
 export class Sequencer {
   /** The ids of the recorded run. */
   readonly ids = new RecordedIds();
+  /** The sessions of the replay that have not been closed, by id. */
+  readonly sessions = new Map<string, ReplayedSession>();
   readonly #options: SequencerOptions;
   readonly #is_redacted: boolean;
-  readonly #sessions = new Map<string, ReplayedSession>();
   readonly #waiting: Waiting[] = [];
-  /** Session id → its last change of `session_state`, until its next barrier. */
-  readonly #assigned = new Map<string, JsonObject>();
-  /** Session id → index up to which its `session_state` is compared. */
-  readonly #compared = new Map<string, number>();
   /** Index of an entry → resolved when that entry comes next. */
   readonly #reaching = new Map<number, PromiseWithResolvers<void>>();
   /** Entries whose hooks were called: their session is about to emit them. */
@@ -104,27 +105,12 @@ export class Sequencer {
     return this.#options.entries[this.#position];
   }
 
-  /** The sessions of the replay that have not been closed, by id. */
-  get sessions(): ReadonlyMap<string, ReplayedSession> {
-    return this.#sessions;
-  }
-
-  /** Adds a session. Replaces an earlier one with the same id. */
-  add(session: ReplayedSession): void {
-    this.#sessions.set(session.recorded.session_id, session);
-  }
-
   /** Closes all sessions: their process ended here. */
   clear(): void {
-    for (const session of this.#sessions.values()) session.close();
-    this.#sessions.clear();
-    this.#assigned.clear();
+    for (const session of this.sessions.values()) session.close();
+    this.sessions.clear();
     this.#reaching.clear();
     for (const { resolve } of this.#waiting.splice(0)) resolve();
-  }
-
-  start(): void {
-    this.#advance();
   }
 
   /** Resolves when an entry comes next, at its recorded time; at once when it has been reached. */
@@ -138,34 +124,29 @@ export class Sequencer {
   }
 
   #sessionOf(entry: Entry): ReplayedSession | undefined {
-    const session = this.#sessions.get(entry.session_id);
+    const session = this.sessions.get(entry.session_id);
     return session?.recorded.contains(entry) ? session : undefined;
   }
 
   /** Receives an entry that a session emits. Returns a promise when its turn has not come. */
-  record(entry: DraftEntry): Promise<void> | void {
+  record(entry: DraftEntry, replayed: ReplayedSession): Promise<void> | void {
     if (this.#is_finished) return;
     // compared when its barrier is: in the recorded run, the barrier of a stubbed module may have come first
     if (entry.event === "session:state") {
-      return void this.#assigned.set(entry.session_id, entry.data.set as JsonObject); // written by the kernel
+      replayed.assigned = entry.data.set as JsonObject; // written by the kernel
+      return;
     }
-    const { session, recorded } = this.#sessions.get(entry.session_id) ?? {};
-    if (recorded?.supplies(entry)) return;
+    const { session, recorded } = replayed;
+    if (recorded.supplies(entry)) return;
     // a hook of an earlier call may have cancelled the turn before this call began
-    const is_stopped = session?.cancellation.is_immediate && entry.event === "tool:pre";
-    if (is_stopped && !recorded?.find(this.#position, (next) => isSame(entry, next))) return;
+    const is_stopped = session.cancellation.is_immediate && entry.event === "tool:pre";
+    if (is_stopped && !recorded.find(this.#position, (next) => isSame(entry, next))) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const state = isBarrier(entry) ? this.#takeAssigned(entry.session_id) : {};
+    const state = isBarrier(entry) ? takeAssigned(replayed) : {};
     const waiting: Waiting = { entry, state, resolve };
     this.#waiting.push(waiting);
-    this.#advance();
+    this.advance();
     return this.#waiting.includes(waiting) ? promise : undefined;
-  }
-
-  #takeAssigned(session_id: string): JsonObject {
-    const assigned = this.#assigned.get(session_id) ?? {};
-    this.#assigned.delete(session_id);
-    return assigned;
   }
 
   /** Returns the recorded result of the hooks of an event. */
@@ -185,11 +166,13 @@ export class Sequencer {
     if (this.#is_finished) return;
     const { recorded } = session;
     session.ended = true;
-    this.#advance();
+    this.advance();
     const next = this.#next;
     if (!next) return;
-    const assigned = this.#takeAssigned(recorded.session_id);
-    const state = recorded.is_cut ? null : this.#stateDifference(recorded, recorded.to, assigned);
+    const assigned = takeAssigned(session);
+    const state = recorded.segment.is_cut
+      ? null
+      : this.#stateDifference(session, recorded.segment.to, assigned);
     if (state) return this.#finish(state);
     if (next.event === "run:end") return;
     const is_all = next.session_id !== recorded.session_id && recorded.ends_log;
@@ -207,10 +190,11 @@ export class Sequencer {
     this.#finish(this.#compare(next.seq, toPlainObject(next.data), replayed, "data"));
   }
 
-  #advance(): void {
+  /** Processes the entries whose turn has come. */
+  advance(): void {
     for (let next = this.#next; next && !this.#is_finished; next = this.#next) {
       for (const [id, index] of this.#silent_cancels) {
-        if (this.#position === index) void this.#sessions.get(id)?.session.cancel("immediate");
+        if (this.#position === index) void this.sessions.get(id)?.session.cancel("immediate");
       }
       if (!this.#step(next)) break;
     }
@@ -227,7 +211,7 @@ export class Sequencer {
     real_clock.after(SETTLE_MS, this.#idle.signal).then(() => {
       if (this.#given_up !== next) {
         this.#given_up = next;
-        this.#advance();
+        this.advance();
       } else if (idle_ms >= NO_PROGRESS_MS) {
         const [waiting] = this.#waiting;
         this.#finish(wholeDifference(next, waiting ? this.#comparable(waiting.entry) : null));
@@ -270,11 +254,11 @@ export class Sequencer {
   }
 
   /** Compares the waiting entry that matches `next`, if there is one. */
-  #acceptWaiting(next: Entry, { recorded }: ReplayedSession): boolean {
+  #acceptWaiting(next: Entry, session: ReplayedSession): boolean {
     const index = this.#waiting.findIndex(({ entry }) => isSame(entry, next));
     if (index < 0) return false;
     const [{ entry, state, resolve }] = this.#waiting.splice(index, 1) as [Waiting];
-    const difference = isBarrier(next) && this.#stateDifference(recorded, next.seq, state) ||
+    const difference = isBarrier(next) && this.#stateDifference(session, next.seq, state) ||
       this.#compare(next.seq, comparableEntry(next), this.#comparable(entry));
     if (difference) this.#finish(difference);
     else {
@@ -289,9 +273,9 @@ export class Sequencer {
    * Compares the keys of `session_state` that a session assigned with those recorded before index `to`. Keys
    * of modules that do not run are ignored.
    */
-  #stateDifference(recorded: RecordedEvents, to: number, assigned: JsonObject): Difference | null {
-    const from = this.#compared.get(recorded.session_id) ?? 0;
-    this.#compared.set(recorded.session_id, to);
+  #stateDifference(session: ReplayedSession, to: number, assigned: JsonObject): Difference | null {
+    const { recorded, compared: from } = session;
+    session.compared = to;
     const replayed = this.#options.secrets.redactEvent("session:state", toPlainObject(assigned));
     const expected: JsonObject = {};
     let last = to;
@@ -391,6 +375,12 @@ export class Sequencer {
     for (const { resolve } of this.#waiting.splice(0)) resolve();
     this.#finished.resolve(difference);
   }
+}
+
+function takeAssigned(session: ReplayedSession): JsonObject {
+  const { assigned } = session;
+  session.assigned = {};
+  return assigned;
 }
 
 function wholeDifference(next: Entry, replayed: JsonObject | null): Difference {

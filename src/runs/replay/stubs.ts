@@ -41,16 +41,12 @@ export function stubFor({ data }: Entry, session: EventReader): Module {
   switch (data.type) {
     case "tool": {
       const own = names.flatMap((name) => tools.find(({ key }) => key === name) ?? []);
-      return { mount: (coordinator) => mountTools(coordinator, own, session) };
+      return { mount: (coordinator) => mountStubs(coordinator, session, { tools: own, providers: [] }) };
     }
-    case "provider":
-      return {
-        async mount(coordinator) {
-          for (const provider of providers.filter(({ name }) => names.includes(name))) {
-            await coordinator.mount("providers", providerOf(provider, session), { name: provider.name });
-          }
-        },
-      };
+    case "provider": {
+      const own = providers.filter(({ name }) => names.includes(name));
+      return { mount: (coordinator) => mountStubs(coordinator, session, { tools: [], providers: own }) };
+    }
     default:
       return {
         async mount(coordinator) {
@@ -79,23 +75,24 @@ export async function mountListContext(coordinator: Coordinator): Promise<void> 
   });
 }
 
-async function mountTools(
-  coordinator: Coordinator,
-  tools: readonly ToolDescriptor[],
-  session: EventReader,
-): Promise<void> {
-  for (const tool of tools) await coordinator.mount("tools", toolOf(tool, session), { name: tool.key });
-}
-
 /** Mounts the tools and providers that modules of other types mounted. */
 async function mountRemaining(coordinator: Coordinator, session: EventReader): Promise<void> {
   const { recorded, surface } = session;
   const modules = recorded.all(({ event, data }) => event === "module:mounted" && data.type !== "hook");
   const claimed = new Set(modules.flatMap(({ data }) => (data.names as unknown[]).map(String)));
-  const tools = surface.tools.filter(({ key }) => !claimed.has(key) && !(key in coordinator.tools));
-  await mountTools(coordinator, tools, session);
-  for (const provider of surface.providers) {
-    if (claimed.has(provider.name) || provider.name in coordinator.providers) continue;
+  await mountStubs(coordinator, session, {
+    tools: surface.tools.filter(({ key }) => !claimed.has(key) && !(key in coordinator.tools)),
+    providers: surface.providers.filter(({ name }) => !claimed.has(name) && !(name in coordinator.providers)),
+  });
+}
+
+async function mountStubs(
+  coordinator: Coordinator,
+  session: EventReader,
+  { tools, providers }: Pick<MountedDescriptors, "tools" | "providers">,
+): Promise<void> {
+  for (const tool of tools) await coordinator.mount("tools", toolOf(tool, session), { name: tool.key });
+  for (const provider of providers) {
     await coordinator.mount("providers", providerOf(provider, session), { name: provider.name });
   }
 }

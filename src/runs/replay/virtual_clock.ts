@@ -106,11 +106,7 @@ export class VirtualClock implements HostClock {
   }
 
   #first(wanted: (wait: Wait) => boolean): Wait | undefined {
-    let first: Wait | undefined;
-    for (const wait of this.#waits) {
-      if (wanted(wait) && (first === undefined || wait.due_ms < first.due_ms)) first = wait;
-    }
-    return first;
+    return [...this.#waits].filter(wanted).sort((a, b) => a.due_ms - b.due_ms)[0];
   }
 
   #end(wait: Wait): void {

@@ -130,7 +130,6 @@ class TurnRun {
       this.#status = statusOf(error, this.#cancelled || error === this.#models.aborted);
     }
     if (this.#status === "cancelled") {
-      this.#inputs.queue.clear();
       const was_immediate = this.#coordinator?.cancellation.is_graceful !== true;
       await hooks.emit("cancel:completed", { was_immediate });
     }

@@ -39,18 +39,9 @@ export interface LoopSchemaDefaults {
   steering: boolean;
 }
 
-/** perf: a loop's schema is read at each of its mounts. */
-const schemas = new WeakMap<LoopSchemaDefaults, JsonObject>();
-
-/**
- * Returns the JSON Schema of a built-in loop's configuration, the same object for the same defaults. `null`
- * is the same as a missing key.
- */
-export function loopConfigSchema(defaults: LoopSchemaDefaults): JsonObject {
-  const known = schemas.get(defaults);
-  if (known) return known;
-  const { max_parallel_tools, steering } = defaults;
-  const schema = {
+/** Returns the JSON Schema of a built-in loop's configuration. `null` is the same as a missing key. */
+export function loopConfigSchema({ max_parallel_tools, steering }: LoopSchemaDefaults): JsonObject {
+  return {
     type: "object",
     properties: {
       ...PROPERTIES,
@@ -59,8 +50,6 @@ export function loopConfigSchema(defaults: LoopSchemaDefaults): JsonObject {
       steering: { type: ["boolean", "null"], default: steering },
     },
   };
-  schemas.set(defaults, schema);
-  return schema;
 }
 
 const PROPERTIES: Readonly<Record<string, JsonObject>> = {

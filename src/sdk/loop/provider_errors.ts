@@ -20,7 +20,7 @@ export function providerFailure(name: string, error: unknown): JsonObject | null
   return {
     provider: name,
     error: { type: errorName(error), msg: errorMessage(error) },
-    retryable: typeof fields.retryable === "boolean" ? fields.retryable : false,
+    retryable: fields.retryable === true,
     status_code: typeof fields.status_code === "number" ? fields.status_code : null,
     ...tokensOf(error),
     ...(usage ? { usage } : {}),
@@ -30,22 +30,19 @@ export function providerFailure(name: string, error: unknown): JsonObject | null
 /** Returns the fields of an error that a replay needs to fail in the same way. */
 export function factsOf(error: unknown): JsonObject {
   if (!isObject(error)) return {};
-  const { status_code, retry_after, delay_multiplier } = error;
-  return {
-    ...(typeof status_code === "number" ? { status_code } : {}),
-    ...(typeof retry_after === "number" ? { retry_after } : {}),
-    ...(typeof delay_multiplier === "number" && delay_multiplier !== 1 ? { delay_multiplier } : {}),
-    ...tokensOf(error),
-  };
+  const { status_code, retry_after } = error;
+  const delay_multiplier = error.delay_multiplier === 1 ? null : error.delay_multiplier;
+  return { ...numbersOf({ status_code, retry_after, delay_multiplier }), ...tokensOf(error) };
 }
 
 /** Returns the numbers of a request that was too long; an empty object for any other failure. */
 function tokensOf(error: unknown): JsonObject {
-  const { limit_tokens = null, requested_tokens = null } = overflowOf(error) ?? {};
-  return {
-    ...(limit_tokens === null ? {} : { limit_tokens }),
-    ...(requested_tokens === null ? {} : { requested_tokens }),
-  };
+  const { limit_tokens, requested_tokens } = overflowOf(error) ?? {};
+  return numbersOf({ limit_tokens, requested_tokens });
+}
+
+function numbersOf(fields: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => typeof value === "number"));
 }
 
 /** Returns whether a call that failed with this error may be repeated, with the same or another provider. */
