@@ -35,13 +35,6 @@ import type {
 /** Entries of one page of an event stream. */
 const PAGE_ENTRIES = 256;
 
-/** Part of a log. Default: all of it. */
-interface EntryBounds {
-  readonly after?: number;
-  readonly limit?: number;
-  readonly max_bytes?: number;
-}
-
 export class RunService implements Runs {
   readonly #deps: RunsDeps;
   readonly sessions: SessionService;
@@ -249,14 +242,16 @@ export class RunService implements Runs {
   ): Promise<Entry[]> {
     if (!this.#activeRun(caller, run_id)) await this.#stored(caller, run_id);
     const { after = 0, limit = PAGE_ENTRIES } = options;
-    return await this.#entries(caller, run_id, { after, limit, max_bytes: MAX_PAGE_BYTES });
+    return await this.#entries(caller, run_id, after, limit, MAX_PAGE_BYTES);
   }
 
   /** Resolves to entries of a log, by default all. */
   async #entries(
     caller: Caller,
     run_id: string,
-    { after = 0, limit = Number.MAX_SAFE_INTEGER, max_bytes }: EntryBounds = {},
+    after = 0,
+    limit = Number.MAX_SAFE_INTEGER,
+    max_bytes?: number,
   ): Promise<Entry[]> {
     const entries = await this.#deps.store.entries(run_id, after, limit, max_bytes);
     if (entries === null) throw await this.#expired(caller, run_id);
@@ -282,7 +277,7 @@ export class RunService implements Runs {
       const active = this.#activeRun(caller, run_id); // looked up again: this process may continue a run of another
       const closed = active ? active.log.closed : !remote;
       const entries = active?.log.recent(after, pageEntries()) ??
-        await this.#entries(caller, run_id, { after, limit: pageEntries(), max_bytes: MAX_PAGE_BYTES });
+        await this.#entries(caller, run_id, after, pageEntries(), MAX_PAGE_BYTES);
       if (entries.length > 0) {
         yield entries;
         after = entries.at(-1)!.seq;
@@ -327,7 +322,7 @@ export class RunService implements Runs {
     const { run } = recording;
     const point = pointOf(recording, from_event);
     // the session may be deleted
-    const session = await this.#sessions.load(caller, run.session_id).catch(() => null);
+    const session = await this.#sessions.find(caller, run.session_id);
     const session_id = this.#deps.newId("ses");
     const saved = forkedSession(originOf(recording, session), session_id, point, this.#deps.clock.now());
     const request: RunRequest = {

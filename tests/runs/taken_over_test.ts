@@ -65,6 +65,39 @@ Deno.test("a waiting run whose process dies while it begins continues from the m
   assertEquals(run_count, 2);
 });
 
+Deno.test("runs are not recovered while their sessions cannot be read, and then with all of their messages", async () => {
+  const release = Promise.withResolvers<string>();
+  const plans = {
+    first: { providers: [["first"]] },
+    slow: { tools: [tool("t", () => release.promise)], providers: [[calls(["t"]), "slow"]] },
+    next: { providers: [["next"]] },
+  };
+  const one = service({ plans, store: shared });
+  const { session_id } = await one.finish("first");
+  const slow = await one.post("slow", { session_id });
+  const next = await one.post("next", { session_id, if_busy: "queue" });
+  await one.clock.advance(6_000); // without renewals: the process is dead
+  const other = service({ plans, beside: one, store: shared });
+  const get = other.store.get.bind(other.store);
+  other.store.get = (kind, key) => {
+    if (kind === "session") throw new Error("connection lost");
+    return get(kind, key);
+  };
+  assertEquals([await other.runs.recover(), other.logs.map(({ event }) => event)], [
+    [],
+    ["run_not_recovered", "run_not_recovered"],
+  ]);
+  other.store.get = get;
+  assertEquals((await other.runs.recover()).sort(), [slow.id, next.id].sort());
+  release.resolve("ok");
+  for (const { id } of [slow, next]) {
+    const handle = await other.runs.handle(CALLER, id);
+    assertEquals((await handle.settled("end")).status, "completed");
+  }
+  const { data: messages } = await other.runs.sessions.messages(CALLER, session_id);
+  assertEquals(messages.filter(({ role }) => role === "user").length, 3);
+});
+
 Deno.test("a waiting run whose process dies after it began counts once in its session", async () => {
   const release = Promise.withResolvers<string>();
   const plans = (hangs: boolean) => ({

@@ -8,7 +8,7 @@ import type { ApprovalDecision, ApprovalRequest } from "../../kernel/host.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { millisecondsOf } from "../../sdk/timestamp.ts";
 import type { ApprovalOption, JsonObject } from "../../sdk/types.ts";
-import { type Change, ConflictError, type Store } from "../../store/store.ts";
+import { type Change, ConflictError, type Store, type VersionedRecord } from "../../store/store.ts";
 import type { RunFacts } from "./run_options.ts";
 
 interface Waiting {
@@ -64,14 +64,12 @@ export class ApprovalQueue {
    * answered first.
    */
   async ask(request: ApprovalRequest, signal: AbortSignal, opened: () => void): Promise<ApprovalDecision> {
-    const known = await this.#store.get(KIND, `${this.#run.id}/${request.approval_id}`);
+    const known = await this.#stored(request.approval_id);
     if (known && known.value.status !== "pending") {
       this.#resolveExpected(request.approval_id);
       return answerOf(known.value); // answered, and the process ended before the answer was recorded
     }
-    if (!known) {
-      await this.#put(request, { status: "pending" }, 0);
-    }
+    if (!known) await this.#put(request, { status: "pending" }, 0);
     const answered = new Promise<ApprovalDecision>((resolve) =>
       this.#waiting.set(request.approval_id, { request, resolve })
     );
@@ -132,9 +130,13 @@ export class ApprovalQueue {
     }
   }
 
+  async #stored(approval_id: string): Promise<VersionedRecord | null> {
+    return await this.#store.get(KIND, `${this.#run.id}/${approval_id}`);
+  }
+
   /** Resolves to the stored answer, maybe of another process; to null while the question is open. */
   async #storedAnswer({ approval_id }: ApprovalRequest): Promise<ApprovalDecision | null> {
-    const record = await this.#store.get(KIND, `${this.#run.id}/${approval_id}`);
+    const record = await this.#stored(approval_id);
     return record && record.value.status !== "pending" ? answerOf(record.value) : null;
   }
 
@@ -151,7 +153,7 @@ export class ApprovalQueue {
    */
   async decide(approval_id: string, answer: ApprovalDecision, args_hash?: string): Promise<void> {
     await this.#expected.get(approval_id)?.promise;
-    const record = await this.#store.get(KIND, `${this.#run.id}/${approval_id}`);
+    const record = await this.#stored(approval_id);
     if (!record) throw new PreampError("not_found", "Cannot find this approval");
     const { status, options, expires_at } = record.value as {
       status: string;
@@ -176,7 +178,7 @@ export class ApprovalQueue {
       await this.#settle(waiting.request, { ...answer, decision }, status);
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error;
-      const now = await this.#store.get(KIND, `${this.#run.id}/${approval_id}`);
+      const now = await this.#stored(approval_id);
       if (now?.value.status !== "pending") {
         throw closedApprovalError({ status: String(now?.value.status), expires_at });
       }

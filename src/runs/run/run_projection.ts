@@ -66,10 +66,8 @@ export class RunProjection {
   /** Questions that were recorded as answered by a remembered approval. */
   #answered_from_memory: string[] = [];
   #status: RunStatus = "queued";
-  #limits!: RunLimits;
-  #plan_hash = "";
-  #lock_hash: string | null = null;
-  #metadata: JsonObject = {};
+  /** Fields of `run:start`; its other fields are not in the run object. */
+  #start: Pick<Run, "plan_hash" | "lock_hash" | "limits" | "metadata"> = NOT_STARTED;
   #context: ContextUsage = { tokens: 0, budget: 0, level: 0, compactions: 0 };
   #ended: Run | null = null;
 
@@ -102,7 +100,8 @@ export class RunProjection {
     const { data } = entry;
     switch (entry.event) {
       case "run:start":
-        this.#startRun(data);
+        this.#start = data as unknown as Run; // written by the run
+        this.#status = data.status as RunStatus;
         break;
       case "run:status":
         this.#status = data.status as RunStatus;
@@ -137,14 +136,6 @@ export class RunProjection {
         recordUsage(session, data);
         break;
     }
-  }
-
-  #startRun(data: JsonObject): void {
-    this.#status = data.status as RunStatus;
-    this.#plan_hash = String(data.plan_hash);
-    this.#lock_hash = data.lock_hash as string | null;
-    this.#limits = data.limits as RunLimits;
-    this.#metadata = data.metadata as JsonObject;
   }
 
   #decide(session: SessionProjection, entry: Entry): void {
@@ -217,6 +208,7 @@ export class RunProjection {
 
   #compose(outcome: Outcome | null, ended_at: string | null): Run {
     const { id, session_id, created_at } = this.#initial;
+    const { limits, plan_hash, lock_hash, metadata } = this.#start;
     const counters = this.#counters;
     return {
       id,
@@ -236,15 +228,15 @@ export class RunProjection {
         cache_write_tokens: counters.cache_write_tokens,
         cost_usd: counters.cost_usd,
       },
-      limits: this.#limits,
-      plan_hash: this.#plan_hash,
-      lock_hash: this.#lock_hash,
+      limits,
+      plan_hash,
+      lock_hash,
       warnings: [...this.#warnings],
       approvals: outcome
         ? []
         : this.#approvals.filter(({ status }) => status === "pending").map((approval) => ({ ...approval })),
       error: outcome?.error ?? null,
-      metadata: this.#metadata,
+      metadata,
       context: {
         ...this.#context,
         level: this.#context.level || counters.compaction_level,
@@ -259,6 +251,7 @@ export class RunProjection {
 }
 
 const NEW_SESSION: SessionBefore = { messages: [] };
+const NOT_STARTED = { plan_hash: "", lock_hash: null, limits: {} as RunLimits, metadata: {} };
 
 function recordUsage({ history, usages }: SessionProjection, { usage, inner }: JsonObject): void {
   if (inner === true) return; // a call by a hook or a tool: it does not carry the history

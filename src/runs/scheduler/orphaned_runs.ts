@@ -173,7 +173,7 @@ export class Recovery {
     const { deps, sessions } = this.#scheduler;
     const { run_id, session_id, caller } = stored;
     // the session of a waiting run may be deleted
-    const saved = await sessions.load(caller, session_id).catch(() => null);
+    const saved = await sessions.find(caller, session_id);
     // a run that has waited continues the session as the runs before it have left it
     const input = saved && stored.surface === null ? { ...stored, ...initialState(saved) } : stored;
     const origin = input.plan_origin;

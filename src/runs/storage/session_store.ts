@@ -52,15 +52,17 @@ export class SessionStore {
     this.#store = store;
   }
 
-  /**
-   * Loads a session. @throws {PreampError} `not_found` for an unknown id and for another caller's session.
-   */
-  async load(caller: Caller, id: string): Promise<SavedSession> {
+  /** Resolves to a session; to null for an unknown id and for another caller's session. */
+  async find(caller: Caller, id: string): Promise<SavedSession | null> {
     const record = await this.#store.get(SESSION_KIND, id);
-    if (!record || record.namespace !== caller.namespace) {
-      throw new PreampError("not_found", `Cannot find session "${printableId(id)}"`);
-    }
-    return record.value as unknown as SavedSession;
+    return record?.namespace === caller.namespace ? record.value as unknown as SavedSession : null;
+  }
+
+  /** Resolves to a session. @throws {PreampError} `not_found` where {@link find} resolves to null. */
+  async load(caller: Caller, id: string): Promise<SavedSession> {
+    const saved = await this.find(caller, id);
+    if (saved === null) throw new PreampError("not_found", `Cannot find session "${printableId(id)}"`);
+    return saved;
   }
 
   /**
