@@ -102,11 +102,10 @@ export class RunLog {
     if (this.#is_stopped) return;
     if (this.#is_handed_over) return isBarrier(draft) ? Promise.reject(handedOverError()) : undefined;
     if (draft.event === DELTA) return this.#recordDelta(draft);
-    const released = this.#deltas.flushBefore(draft);
-    if (released.length > 0) this.#enqueueDeltas(released);
+    for (const delta of this.#deltas.flushBefore(draft)) this.#enqueueDelta(delta);
     this.#measure(this.#append(draft));
     if (!this.#open) return;
-    if (!isBarrier(draft)) return this.#defer();
+    if (!isBarrier(draft)) return this.#deferred.schedule();
     const pause = this.#pauses.next();
     const stored = this.flush();
     return stored && pause ? Promise.all([stored, pause]).then(() => {}) : stored ?? pause;
@@ -128,11 +127,7 @@ export class RunLog {
     }
     if (delta === null) return;
     this.#enqueueDelta(delta);
-    this.#defer();
-  }
-
-  #enqueueDeltas(deltas: readonly DraftEntry[]): void {
-    for (const delta of deltas) this.#enqueueDelta(delta);
+    if (this.#open) this.#deferred.schedule();
   }
 
   #enqueueDelta(draft: DraftEntry): void {
@@ -147,14 +142,6 @@ export class RunLog {
   #enqueue(entry: Entry, bytes: number): void {
     this.#pending.push(entry);
     this.#pending_bytes += bytes + ENVELOPE_BYTES;
-  }
-
-  /**
-   * Schedules a flush. Entries without a waiting caller are stored with the next barrier or a little later:
-   * one commit each costs more.
-   */
-  #defer(): void {
-    if (this.#open) this.#deferred.schedule();
   }
 
   /** Turns the draft into the entry, without a copy: the log owns it from here on. */
@@ -213,7 +200,7 @@ export class RunLog {
 
   /** Appends the last entry, which {@link storeEnd} stores. */
   end(draft: DraftEntry): void {
-    this.#enqueueDeltas(this.#deltas.flush());
+    for (const delta of this.#deltas.flush()) this.#enqueueDelta(delta);
     const bytes = this.#redact(draft);
     this.#enqueue(this.#number(draft), bytes);
   }
@@ -231,7 +218,7 @@ export class RunLog {
    */
   async handOver(): Promise<void> {
     this.#is_handed_over = true;
-    this.#enqueueDeltas(this.#deltas.flush());
+    for (const delta of this.#deltas.flush()) this.#enqueueDelta(delta);
     await this.flush();
   }
 

@@ -59,8 +59,6 @@ export interface RunFacts {
   readonly limitGuard: RunLimitGuard;
   /** The run's own session. */
   readonly session: Session;
-  /** Whether the run is stored. */
-  readonly is_accepted: boolean;
   /** Outcome of the run for its session; null while the run is active. */
   readonly last_run: LastRun | null;
   /** Returns the run object as of the last entry. */

@@ -55,15 +55,15 @@ export class RunRecords {
 
   /** Returns the changes of a run that waits. It must not change the session, which another run uses. */
   queued(place: string): Change[] {
-    return [this.#object(undefined, place), inputChange(this.#inputWith(null))];
+    return [this.#object(place), inputChange(this.#inputWith(null))];
   }
 
   /**
    * Returns the change that stores the run object, for lists and for other processes. `place`: place of a
    * waiting run in the queue of its session.
    */
-  #object(run = this.#run.current(), place?: string): Change {
-    return runChange(run, this.#run.options.caller.namespace, place);
+  #object(place?: string): Change {
+    return runChange(this.#run.current(), this.#run.options.caller.namespace, place);
   }
 
   /**
@@ -143,16 +143,19 @@ export class RunRecords {
    * @param has_begun Whether the session was initialised; only then it is stored.
    */
   ended(run: Run, at_ms: number, has_begun: boolean): Change[] {
-    const changes = [this.#object(run)];
-    if (!this.#run.is_accepted) return changes;
     this.#describeForeign();
-    changes.push(inputChange(this.#input ?? this.#inputWith(null), at_ms), {
-      expireLog: this.#run.id,
-      at_ms,
-    });
-    if (has_begun) changes.push(this.#session());
-    return changes;
+    const changes = endOf(run, this.#input ?? this.#inputWith(null), at_ms);
+    return has_begun ? [...changes, this.#session()] : changes;
   }
+}
+
+/** Returns the changes of a run at its end. Its log and its input expire at `at_ms`. */
+export function endOf(run: Run, input: StoredInput, at_ms: number): Change[] {
+  return [
+    runChange(run, input.caller.namespace),
+    inputChange(input, at_ms),
+    { expireLog: run.id, at_ms },
+  ];
 }
 
 function isListed({ event }: Entry): boolean {
@@ -160,7 +163,7 @@ function isListed({ event }: Entry): boolean {
 }
 
 /** Returns the change that stores a run object. */
-export function runChange(run: Run, namespace: string, place?: string): Change {
+function runChange(run: Run, namespace: string, place?: string): Change {
   const { id: key, session_id, status, ended_at, created_at } = run;
   const index = { session_id, status, open: String(ended_at === null) };
   return {

@@ -11,14 +11,13 @@ import type { RunnablePlan } from "../ports.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { NewRun } from "../run/run_options.ts";
 import {
-  inputChange,
   inputDeletion,
   loadOpenInput,
   type OpenInput,
   openInputs,
   type StoredInput,
 } from "../storage/run_input.ts";
-import { DAY_MS, runChange } from "../run/run_records.ts";
+import { DAY_MS, endOf } from "../run/run_records.ts";
 import { initialState, lastRunOf, sessionChange } from "../storage/session_store.ts";
 import type { Run, SavedSession } from "../types.ts";
 import { projectRun } from "./remote_runs.ts";
@@ -218,9 +217,7 @@ export class Recovery {
     const expires_ms = now_ms + limitsOf(caller).log_days * DAY_MS;
     await store.commit([
       { append: run_id, after: entries.length, entries: [entry] },
-      runChange(run, caller.namespace),
-      inputChange(input, expires_ms),
-      { expireLog: run_id, at_ms: expires_ms },
+      ...endOf(run, input, expires_ms),
       ...(saved && !isWaiting(entries)
         ? [sessionChange(caller, { ...saved, last_run: lastRunOf(outcome) })]
         : []),
