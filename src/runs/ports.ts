@@ -95,7 +95,7 @@ export interface ServiceLimits extends KernelLimits, LogLimits, PageLimits {
   idempotency_hours: number;
 }
 
-/** Observes one run, for metrics and traces. Must not throw. */
+/** Observes one run, for metrics and traces. What it throws is logged and does not change the run. */
 export interface RunObserver {
   /** Context of the run in a distributed trace, for `run:start` (W3C Trace Context). */
   readonly traceparent?: string;

@@ -261,7 +261,10 @@ Deno.test("a run whose end fails in the process itself ends once, as failed, and
     const { status, error } = await run.settled("end");
     assertEquals([status, error?.message], always ? ["running", undefined] : ["failed", "no projection"]);
     assertEquals((await names(run.id)).filter((event) => event === "run:end").length, always ? 0 : 1);
-    assertEquals(logs.map(({ event }) => event), always ? ["run_lost", "run_lost"] : ["run_lost"]);
+    assertEquals(
+      logs.map(({ event }) => event),
+      always ? ["run_end_failed", "run_lost"] : ["run_end_failed"],
+    );
     const next = await post("plan", { session_id: run.session_id });
     assertEquals((await next.settled("end")).status, "completed");
   }

@@ -107,7 +107,10 @@ export class ApprovalQueue {
       }),
       expires_ms: millisecondsOf(request.expires_at) + KEEP_MS,
     };
-    await this.#store.commit([expect === undefined ? { put } : { put, expect }], this.#run.fence());
+    await this.#store.commit(
+      [expect === undefined ? { put } : { put, expect }],
+      this.#run.options.scheduler.fence(this.#run),
+    );
   }
 
   /** Closes a question without a person's answer, because its time is over, or its session was cancelled. */

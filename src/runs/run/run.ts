@@ -13,7 +13,7 @@ import type { JsonObject } from "../../sdk/json.ts";
 import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Prompt } from "../../sdk/types.ts";
-import type { Change, Fence } from "../../store/store.ts";
+import type { Change } from "../../store/store.ts";
 import { ApprovalQueue } from "./approval_queue.ts";
 import type { RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
 import { Spawner } from "../subagents/spawner.ts";
@@ -138,10 +138,6 @@ export class ActiveRun implements RunHandle {
   /** Questions of the run that wait for an answer. */
   get approvalQueue(): ApprovalQueue {
     return this.#approvals ??= new ApprovalQueue(this.options.deps.store, this);
-  }
-
-  fence(): Fence | undefined {
-    return this.options.scheduler.fence(this);
   }
 
   changesWith(entries: readonly Entry[]): readonly Change[] {
@@ -282,29 +278,33 @@ export class ActiveRun implements RunHandle {
   async finish(outcome: Outcome): Promise<void> {
     if (this.#ending) return;
     this.#ending = true;
-    const spawned = this.#spawner.stop();
-    if (spawned) await spawned;
     try {
-      const warned = this.#has_begun ? warnOfUnheardHandlers(this.#session, this.#host) : undefined;
-      if (warned) await warned;
-      await this.#execute(() => this.#session.cleanup(outcome.status));
-      if (this.#host.contextRecorded) await this.#host.contextRecorded;
-    } catch (error) {
-      this.#host.warn("cleanup_failed", errorMessage(error));
-    }
-    this.log.stop();
-    try {
+      const spawned = this.#spawner.stop();
+      if (spawned) await spawned;
+      await this.#cleanUp(outcome.status);
       await this.#storeEnd(outcome);
     } catch (error) { // of the run itself, not of the store: it would come again
-      this.#report("run_lost", error);
+      this.#report("run_end_failed", error);
       await this.#storeEnd(failedOutcome(error));
     } finally {
       if (this.last_commit === null) this.#close();
     }
   }
 
+  async #cleanUp(status: Outcome["status"]): Promise<void> {
+    try {
+      const warned = this.#has_begun ? warnOfUnheardHandlers(this.#session, this.#host) : undefined;
+      if (warned) await warned;
+      await this.#execute(() => this.#session.cleanup(status));
+    } catch (error) {
+      this.#host.warn("cleanup_failed", errorMessage(error));
+    }
+  }
+
   /** Records and stores `run:end`. If the store fails, sets `last_commit`. */
   async #storeEnd(outcome: Outcome): Promise<void> {
+    this.log.stop();
+    if (this.#host.contextRecorded) await this.#host.contextRecorded;
     const now_ms = this.options.deps.clock.now();
     this.#outcome = this.withoutSecrets({ outcome }).outcome;
     const run = this.projection.end(this.#outcome, timestamp(now_ms));

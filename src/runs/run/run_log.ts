@@ -242,7 +242,7 @@ export class RunLog {
     let done: Awaitable<void>;
     try {
       const appended: Change[] = [{ append: this.#run.id, after: this.#stored, entries, bytes }];
-      done = this.#store.commit(appended.concat(changes), this.#run.fence());
+      done = this.#store.commit(appended.concat(changes), this.#run.options.scheduler.fence(this.#run));
     } catch (error) {
       this.#restore(entries, bytes);
       return Promise.reject(error);

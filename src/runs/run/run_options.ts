@@ -63,7 +63,6 @@ export interface RunFacts {
   readonly last_run: LastRun | null;
   /** Returns the run object as of the last entry. */
   current(): Run;
-  fence(): Fence | undefined;
   /** Returns data without secrets. */
   withoutSecrets<T extends object>(data: T): T;
 }

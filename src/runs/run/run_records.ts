@@ -134,7 +134,8 @@ export class RunRecords {
   }
 
   async #store(changes: Change[]): Promise<void> {
-    await this.#run.options.deps.store.commit(changes, this.#run.fence());
+    const { deps, scheduler } = this.#run.options;
+    await deps.store.commit(changes, scheduler.fence(this.#run));
   }
 
   /**
