@@ -34,8 +34,8 @@ export class ApprovalQueue {
   /** Why questions are denied when the run is cancelled. */
   denial_reason = "cancelled";
 
-  constructor(store: Store, run: RunFacts) {
-    this.#store = store;
+  constructor(run: RunFacts) {
+    this.#store = run.options.deps.store;
     this.#run = run;
   }
 

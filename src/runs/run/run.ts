@@ -13,7 +13,6 @@ import type { JsonObject } from "../../sdk/json.ts";
 import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Prompt } from "../../sdk/types.ts";
-import type { Change } from "../../store/store.ts";
 import { ApprovalQueue } from "./approval_queue.ts";
 import type { RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
 import { Spawner } from "../subagents/spawner.ts";
@@ -40,10 +39,10 @@ export class ActiveRun implements RunHandle {
   readonly projection: RunProjection;
   readonly limitGuard: RunLimitGuard;
   readonly log: RunLog;
+  readonly records: RunRecords;
   /** Clients that wait for a status of the run or for an answer. */
   readonly waiters: RunWaiters;
   readonly #observer: RunObserver | undefined;
-  readonly #records: RunRecords;
   readonly #spawner: Spawner;
   readonly #closed = Promise.withResolvers<void>();
   /** Resolves when this process has ended the run, or has lost it to another one. */
@@ -93,9 +92,9 @@ export class ActiveRun implements RunHandle {
     this.#observer = deps.observe?.({ id: run_id, session_id, earlier: orphan?.entries ?? [] });
     const cost_limit_is_set = ready.cost_is_asked_for;
     this.limitGuard = new RunLimitGuard({ limits: ready.limits, cost_limit_is_set, clock });
-    this.log = new RunLog(this, deps.store, clock);
+    this.log = new RunLog(this);
     this.waiters = new RunWaiters(this.projection);
-    this.#records = new RunRecords(this, orphan && orphan.input.surface !== null ? orphan.input : null);
+    this.records = new RunRecords(this, orphan && orphan.input.surface !== null ? orphan.input : null);
     this.#spawner = new Spawner(this);
     if (orphan) {
       this.is_accepted = true;
@@ -137,16 +136,12 @@ export class ActiveRun implements RunHandle {
 
   /** Questions of the run that wait for an answer. */
   get approvalQueue(): ApprovalQueue {
-    return this.#approvals ??= new ApprovalQueue(this.options.deps.store, this);
-  }
-
-  changesWith(entries: readonly Entry[]): readonly Change[] {
-    return this.#records.changesWith(entries);
+    return this.#approvals ??= new ApprovalQueue(this);
   }
 
   /** Receives entries after they are stored. */
   stored(entries: readonly Entry[]): void {
-    this.#records.stored();
+    this.records.stored();
     this.#notifyObserver((observer) => observer.stored(entries));
   }
 
@@ -167,7 +162,7 @@ export class ActiveRun implements RunHandle {
   async saveSession(child: EndedChild): Promise<void> {
     if (this.#is_suspended) return;
     try {
-      await this.#records.storeChild(child);
+      await this.records.storeChild(child);
     } catch (error) {
       this.#host.warn("agent_not_kept", errorMessage(error), { session_id: child.session_id });
     }
@@ -216,7 +211,7 @@ export class ActiveRun implements RunHandle {
       await this.#session.initialize();
       this.#has_begun = true;
       // a queued run was accepted before its session was initialised
-      const stored = this.#records.storeBegun();
+      const stored = this.records.storeBegun();
       if (stored) await stored;
       if (this.#requested_stop !== null) await this.#session.cancel(this.#requested_stop);
     } catch (error) {
@@ -249,7 +244,7 @@ export class ActiveRun implements RunHandle {
     }
     const { with_run, createOptions: { admit } } = this.options;
     admit?.(this.current());
-    const records = place === undefined ? this.#records.begun() : this.#records.queued(place);
+    const records = place === undefined ? this.records.begun() : this.records.queued(place);
     this.is_accepted = true;
     return this.log.accept(records.concat(with_run))?.catch((error) => {
       this.is_accepted = false;
@@ -306,13 +301,13 @@ export class ActiveRun implements RunHandle {
     this.log.stop();
     if (this.#host.contextRecorded) await this.#host.contextRecorded;
     const now_ms = this.options.deps.clock.now();
-    this.#outcome = this.withoutSecrets({ outcome }).outcome;
+    this.#outcome = this.secrets.redactValues({ outcome }).outcome;
     const run = this.projection.end(this.#outcome, timestamp(now_ms));
     const draft = draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject });
     this.log.end(draft);
     const ended = draft.data.run as unknown as Run; // without secrets
     const expires_ms = now_ms + this.limits.log_days * DAY_MS;
-    const store = () => this.log.storeEnd(() => this.#records.ended(ended, expires_ms, this.#has_begun));
+    const store = () => this.log.storeEnd(() => this.records.ended(ended, expires_ms, this.#has_begun));
     try {
       const stored = store();
       if (stored) await stored;
@@ -351,11 +346,6 @@ export class ActiveRun implements RunHandle {
   /** Outcome of the run for its session; null while the run is active. */
   get last_run(): LastRun | null {
     return this.#outcome && lastRunOf(this.#outcome);
-  }
-
-  /** Returns data without secrets. */
-  withoutSecrets<T extends object>(data: T): T {
-    return this.secrets.redactValues(data);
   }
 
   async settled(until: "end" | "attention"): Promise<Run> {

@@ -13,12 +13,12 @@ import { Waiters } from "../../store/waiters.ts";
 import type { LogLimits } from "../ports.ts";
 import { DELTA, DeltaBuffer } from "./delta_buffer.ts";
 import type { RunFacts } from "./run_options.ts";
+import type { RunRecords } from "./run_records.ts";
 import { DeferredFlush } from "./deferred_flush.ts";
 
 /** The run that a log belongs to. */
 export interface LoggedRun extends RunFacts {
-  /** Returns what is stored in the commit of these entries, beside them. */
-  changesWith(entries: readonly Entry[]): readonly Change[];
+  readonly records: RunRecords;
   /** Receives entries after they are stored. */
   stored(entries: readonly Entry[]): void;
 }
@@ -79,7 +79,8 @@ export class RunLog {
   #bytes = 0;
   #full = false;
 
-  constructor(run: LoggedRun, store: Store, clock: Clock) {
+  constructor(run: LoggedRun) {
+    const { store, clock } = run.options.deps;
     this.#run = run;
     this.#store = store;
     this.#clock = clock;
@@ -226,7 +227,7 @@ export class RunLog {
   flush(): Promise<void> | void {
     if (this.#is_stopped) return;
     if (this.#flushing) return this.#flushing.then(() => this.flush());
-    if (this.#pending.length > 0) return this.#commit(this.#run.changesWith(this.#pending));
+    if (this.#pending.length > 0) return this.#commit(this.#run.records.changesWith(this.#pending));
   }
 
   /**

@@ -63,8 +63,6 @@ export interface RunFacts {
   readonly last_run: LastRun | null;
   /** Returns the run object as of the last entry. */
   current(): Run;
-  /** Returns data without secrets. */
-  withoutSecrets<T extends object>(data: T): T;
 }
 
 /** The scheduler of a run. Other processes may use the stored sessions too. */

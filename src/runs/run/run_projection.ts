@@ -68,7 +68,8 @@ export class RunProjection {
   #status: RunStatus = "queued";
   /** Fields of `run:start`; its other fields are not in the run object. */
   #start: Pick<Run, "plan_hash" | "lock_hash" | "limits" | "metadata"> = NOT_STARTED;
-  #context: ContextUsage = { tokens: 0, budget: 0, level: 0, compactions: 0 };
+  /** Context usage at the last request; see {@link recordContextUsage}. */
+  context: ContextUsage = { tokens: 0, budget: 0, level: 0, compactions: 0 };
   #ended: Run | null = null;
 
   /** @param before The run's own session. Default: it is new. */
@@ -184,11 +185,6 @@ export class RunProjection {
     return this.#ended?.status ?? this.#status;
   }
 
-  /** Sets the context usage at the last request; see {@link recordContextUsage}. */
-  set context(usage: ContextUsage) {
-    this.#context = usage;
-  }
-
   /** Adds a warning. Duplicates are dropped: modules are mounted again for sub-agents and after a crash. */
   warn(warning: Warning): void {
     const { code, message } = warning;
@@ -238,8 +234,8 @@ export class RunProjection {
       error: outcome?.error ?? null,
       metadata,
       context: {
-        ...this.#context,
-        level: this.#context.level || counters.compaction_level,
+        ...this.context,
+        level: this.context.level || counters.compaction_level,
         compactions: counters.compactions,
       },
       isolation: { ...this.#isolation },

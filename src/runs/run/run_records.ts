@@ -105,14 +105,14 @@ export class RunRecords {
       run_id: run.id,
       session_id: run.session_id,
       caller,
-      request: run.withoutSecrets(rest),
+      request: run.secrets.redactValues(rest),
       created_at: run.created_at,
       own_plan: saved === null || hasOwnPlan(request),
       ...planToStore(run.options),
       plan: ready.compiled.written, // on the model of the request
       cost_is_asked_for: ready.cost_is_asked_for,
       ...initialState(saved),
-      surface: surface && run.withoutSecrets(surface),
+      surface: surface && run.secrets.redactValues(surface),
       ...(resume ? { resume: { prompt: request.prompt, iteration: resume.iteration } } : {}),
     };
   }

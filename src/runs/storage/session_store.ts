@@ -209,7 +209,7 @@ export function savedSession(run: RunFacts, now_ms: number): SavedSession {
   const { session_id: id, created_at, options, last_run, session: { session_state } } = run;
   const { saved, ready, request } = options;
   const { plan_hash } = saved && !hasOwnPlan(request) ? saved.object : ready.compiled;
-  const metadata = run.withoutSecrets(request.metadata ?? {});
+  const metadata = run.secrets.redactValues(request.metadata ?? {});
   const first = { id, parent_id: null, plan_hash, created_at, metadata };
   return {
     ...sessionAfter(run, saved, first, session_state, now_ms),
