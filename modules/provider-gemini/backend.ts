@@ -60,6 +60,7 @@ async function send(
   refused: RefusedSignatures,
 ): Promise<BackendAnswer> {
   const { model, contents, config } = body as unknown as GenerateContentParameters; // made by toRequest
+  const degradations = new Degradations(degradation);
   const connection = new Connection(io);
   const collector = new AnswerCollector({
     tools: context as RequestContext, // made by toRequest
@@ -67,7 +68,7 @@ async function send(
     onUsage: io.onUsage,
     tail: () => connection.tail(),
   });
-  const ask = async (contents: Content[]) => {
+  const ask = async (contents: Content[], config: GenerateContentParameters["config"]) => {
     const parameters = {
       model,
       contents,
@@ -83,17 +84,38 @@ async function send(
     } else collector.add(await client.models.generateContent(parameters));
   };
   return await connection.run(async () => {
-    const known = refused.without(contents, model);
-    await ask(known).catch(async (error) => {
-      if (!refused.learn(error, known)) throw error;
-      await io.onRefusal?.(error);
-      await ask(refused.without(contents, model));
-    });
+    let current = config;
+    for (;;) {
+      const known = refused.without(contents, model);
+      try {
+        await ask(known, current);
+        break;
+      } catch (error) {
+        if (refusesSchema(error) && current?.responseJsonSchema !== undefined) {
+          const { responseJsonSchema: _, ...rest } = current;
+          current = rest;
+          degradations.add(
+            "response_format json_schema",
+            "the API refuses its schema",
+            "response_format json",
+          );
+        } else if (!refused.learn(error, known)) throw error;
+        await io.onRefusal?.(error);
+      }
+    }
     const error = collector.is_empty ? parseBody(connection.tail()) : undefined;
     if (error) throw new ServerError(error);
     const answer = collector.finish();
-    return { ...answer, degradation: withOtherModel(degradation, bareId(model), answer.model) };
+    return { ...answer, degradation: withOtherModel(degradations.merged(), bareId(model), answer.model) };
   });
+}
+
+/** What the API says about a schema of answers that is too large for it, often without the reason. */
+const REFUSED_SCHEMA =
+  /schema in GenerationConfig|too many states|response_(?:json_)?schema|request contains an invalid argument/i;
+
+function refusesSchema(error: unknown): boolean {
+  return isObject(error) && error.status === 400 && REFUSED_SCHEMA.test(String(error.message));
 }
 
 /**

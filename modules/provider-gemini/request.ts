@@ -22,7 +22,7 @@ import type {
   ToolConfig,
 } from "./client_types.ts";
 import { isBeforeGemini3, type ThinkingLevel, thinkingOf } from "./mod.ts";
-import { withoutReferences } from "./schema.ts";
+import { withMaxItems, withoutReferences } from "./schema.ts";
 
 /** Settings of the plan that only this provider has. */
 export interface RequestSettings {
@@ -93,6 +93,9 @@ function functionName(tool: string): string {
   return /^[a-zA-Z_]/.test(tool) ? tool : `_${tool}`.slice(0, MAX_NAME_CHARS);
 }
 
+/** Largest `maxItems` of a function's parameters; the runtime checks the input by the tool's own schema. */
+const MAX_ITEMS = 100;
+
 function toTools(
   { model, tools, tool_choice }: CallSettings,
   nameOf: NameOf,
@@ -108,7 +111,7 @@ function toTools(
       name: nameOf(name),
       ...(description ? { description } : {}),
       // the API refuses a schema without a type
-      parametersJsonSchema: { ...withoutReferences(parameters), type: "object" },
+      parametersJsonSchema: { ...withMaxItems(withoutReferences(parameters), MAX_ITEMS), type: "object" },
     });
   }
   const names = Object.keys(server);
@@ -170,7 +173,7 @@ function toResponseFormat(
   return {
     responseMimeType: "application/json",
     ...(format.type === "json_schema"
-      ? { responseJsonSchema: withoutReferences(format.schema as JsonObject) }
+      ? { responseJsonSchema: withMaxItems(withoutReferences(format.schema as JsonObject), 0) }
       : {}),
   };
 }

@@ -42,6 +42,16 @@ export function withoutReferences(schema: JsonObject): JsonObject {
   return { ...inlined, ...withBareReferences(targets) };
 }
 
+/**
+ * Returns a schema whose `maxItems` are at most `most`; larger ones are left out. The API refuses a request
+ * with a large sum of them, without a reason (googleapis/python-genai#2170, vercel/ai#21192).
+ */
+export function withMaxItems(schema: JsonObject, most: number): JsonObject {
+  const { maxItems, ...rest } = schema;
+  const kept = typeof maxItems === "number" && maxItems <= most ? schema : rest;
+  return mapSchemas(kept, (part) => withMaxItems(part, most));
+}
+
 /** Returns a schema without the keywords beside references. */
 function withBareReferences(schema: JsonObject): JsonObject {
   return typeof schema.$ref === "string" ? { $ref: schema.$ref } : mapSchemas(schema, withBareReferences);
