@@ -1,6 +1,6 @@
 /** Converts a call to the body of `POST /v1/messages`. */
 import type { Anthropic } from "@anthropic-ai/sdk";
-import { isObject, type JsonObject, type JsonSchema, type ToolSpec } from "preamp/base";
+import { isObject, type JsonObject, type ToolSpec } from "preamp/base";
 import {
   type AssistantPart,
   type CallSettings,
@@ -17,7 +17,7 @@ import {
 } from "preamp/provider";
 import { CONTAINER } from "./from_response.ts";
 import { traitsOf } from "./mod.ts";
-import { withValidNames } from "./property_names.ts";
+import { inputSchema } from "./property_names.ts";
 import { formatOf } from "./response_format.ts";
 
 type Body = Anthropic.MessageCreateParamsNonStreaming;
@@ -234,14 +234,7 @@ function toTool(tool: ToolSpec): Anthropic.ToolUnion {
     ...(description ? { description } : {}),
     input_schema: inputSchema(parameters),
     ...extra,
-  } as Anthropic.Tool;
-}
-
-/** The API refuses a schema with these keywords at its top; the loop checks the input by the whole schema. */
-function inputSchema(
-  { anyOf: _any, oneOf: _one, allOf: _all, ...schema }: JsonSchema,
-): Anthropic.Tool.InputSchema {
-  return { ...withValidNames(schema), type: "object" };
+  } as unknown as Anthropic.Tool; // its schema is that of an object
 }
 
 type Thinking = Anthropic.ThinkingConfigParam;

@@ -6,6 +6,7 @@ import {
   type Conversation,
   Degradations,
   type MediaPart,
+  objectSchema,
   textOfFile,
   type TextPart,
   type UserPart,
@@ -49,7 +50,7 @@ export function toRequest(call: CallSettings, settings: RequestSettings): WireRe
       ? {
         tools: tools.map(({ name, description = "", parameters }) => ({
           type: "function",
-          function: { name, description, parameters: { ...withObjects(parameters), type: "object" } },
+          function: { name, description, parameters: withObjects(objectSchema(parameters)) },
         })),
       }
       : {}),

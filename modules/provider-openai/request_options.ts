@@ -4,7 +4,7 @@
  * none.
  */
 import { isObject, type JsonObject, type JsonSchema, type ResponseFormat, type ToolSpec } from "preamp/base";
-import { type CallSettings, Degradations, type MediaPart, textOfFile } from "preamp/provider";
+import { type CallSettings, Degradations, type MediaPart, objectSchema, textOfFile } from "preamp/provider";
 import { effortMark } from "./refusals.ts";
 
 /** Settings of the plan that change requests. */
@@ -158,35 +158,9 @@ export function nativeType({ type }: ToolSpec): string | undefined {
   return typeof type === "string" && type !== "function" ? type : undefined;
 }
 
-/** Keywords that OpenAI refuses at the top of a function's parameters. */
-const NOT_AT_TOP: ReadonlySet<string> = new Set(["anyOf", "oneOf", "allOf", "not", "enum", "$schema"]);
-
-/**
- * Returns the schema of a tool's input as OpenAI accepts it: an object with `properties`, without
- * alternatives at the top. The properties of alternatives are offered together; the runtime checks the input
- * against the tool's own schema.
- */
+/** Returns the schema of a tool's input as OpenAI accepts it: an object with `properties`. */
 export function functionParameters(schema: JsonSchema | undefined): JsonObject {
-  const own = isObject(schema) ? schema : {};
-  const properties: JsonObject = {};
-  const required = new Set(textsOf(own.required));
-  for (const [keyword, all] of [["allOf", true], ["anyOf", false], ["oneOf", false]] as const) {
-    for (const part of Array.isArray(own[keyword]) ? own[keyword].filter(isObject) : []) {
-      if (isObject(part.properties)) Object.assign(properties, part.properties);
-      if (all) textsOf(part.required).forEach((name) => required.add(name));
-    }
-  }
-  if (isObject(own.properties)) Object.assign(properties, own.properties);
-  const rest = Object.entries(own).filter(([key]) => !NOT_AT_TOP.has(key));
-  const parameters: JsonObject = { ...Object.fromEntries(rest), type: "object", properties };
-  const known = [...required].filter((name) => Object.hasOwn(properties, name));
-  if (known.length > 0) parameters.required = known;
-  else delete parameters.required;
-  return parameters;
-}
-
-function textsOf(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+  return { properties: {}, ...objectSchema(schema ?? {}) };
 }
 
 /** A choice among the tools in one form: a mode, the name of a function, or the API's own object. */

@@ -32,6 +32,7 @@ export {
   type Turn,
   type UserPart,
 } from "./provider/conversation.ts";
+export { objectSchema } from "./provider/object_schema.ts";
 export { mountProvider } from "./provider/provider.ts";
 export {
   type Credential,

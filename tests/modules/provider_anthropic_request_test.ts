@@ -157,7 +157,7 @@ Deno.test("toRequest() sends native tools as they are, and schemas that the API 
   ];
   assertEquals(body({ tools }).tools, [
     { name: "web_search", ...search },
-    { name: "either", input_schema: { type: "object", properties: { a: {} } } },
+    { name: "either", input_schema: { type: "object", properties: { a: {} }, required: ["a"] } },
   ]);
 });
 

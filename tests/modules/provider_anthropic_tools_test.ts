@@ -83,6 +83,22 @@ for (const stream of [true, false]) {
   });
 }
 
+Deno.test("complete() offers the properties of alternatives with valid names, and returns the tool's own", async () => {
+  const call = { type: "tool_use", id: "toolu_1", name: "find", input: { filter_id_: "a" } };
+  await using server = fakeServer((request) => checked(request, () => Response.json(message([call]))));
+  const coordinator = new TestCoordinator();
+  await mount(coordinator, { api_key: "k", base_url: server.url });
+  const parameters = {
+    type: "object",
+    oneOf: [{ properties: { "filter[id]": {} } }, { properties: { name: {} } }],
+  };
+  const request = { messages: [USER], tools: [{ name: "find", parameters }] };
+  const { tool_calls } = await coordinator.providers.anthropic!.complete(request);
+  assertEquals(tool_calls!.map(({ arguments: args }) => args), [{ "filter[id]": "a" }]);
+  const [tool] = server.requests[0]!.body.tools as { input_schema: JsonObject }[];
+  assertEquals(tool!.input_schema, { type: "object", properties: { filter_id_: {}, name: {} } });
+});
+
 for (const stop_reason of ["tool_use", "max_tokens"]) {
   Deno.test(`complete() returns no input of an unreadable call of a tool with other names: ${stop_reason}`, async () => {
     const call = { type: "tool_use", id: "toolu_1", name: "list", input: {} };

@@ -87,6 +87,12 @@ Deno.test("toRequest() sends schemas that the server can read", () => {
     properties: { any: {}, inner: { ...inner, properties: { any: {}, key: { type: "string" } } } },
     additionalProperties: false,
   });
+  const union = { anyOf: [{ properties: { key: { type: "string" } } }, { properties: { any: true } }] };
+  const { tools } = request({ tools: [{ name: "lookup", parameters: union }] }).body;
+  assertEquals((tools as { function: JsonObject }[])[0]!.function.parameters, {
+    type: "object",
+    properties: { key: { type: "string" }, any: {} },
+  });
 });
 
 Deno.test("toRequest() sends images and text files, and notes in the place of others", () => {
