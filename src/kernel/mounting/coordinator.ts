@@ -169,11 +169,7 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   registerContributor(channel: string, name: string, callback: () => unknown): void {
-    this.#applyOrDraft(() => {
-      const list = this.#shared.contributors.get(channel) ?? [];
-      list.push({ name, callback });
-      this.#shared.contributors.set(channel, list);
-    });
+    this.#applyOrDraft(() => this.#shared.contributors.push({ channel, name, callback }));
   }
 
   /** Applies an effect now, or when the draft is committed. */
@@ -184,7 +180,8 @@ export class ModuleCoordinator implements Coordinator {
 
   async collectContributions(channel: string): Promise<unknown[]> {
     const values: unknown[] = [];
-    for (const { name, callback } of [...this.#shared.contributors.get(channel) ?? []]) {
+    const contributors = this.#shared.contributors.filter((entry) => entry.channel === channel);
+    for (const { name, callback } of contributors) {
       if (this.cancellation.is_immediate) break;
       try {
         const value = await callback();

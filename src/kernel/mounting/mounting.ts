@@ -24,11 +24,6 @@ export interface SessionModule {
   readonly coordinator: ModuleCoordinator;
 }
 
-/** A skipped module: its place in the plan and the reason. */
-export interface SkippedModule {
-  readonly skipped: ErrorDetail;
-}
-
 /** Thrown and returned when a module is to be skipped. */
 class Skip {
   /**
@@ -53,14 +48,15 @@ export function mountingOrder(plan: MountPlan): ModuleSpec[] {
 }
 
 /**
- * Mounts one module and emits `module:mounted`, or `module:skipped` for a provider, tool or hook that fails.
+ * Mounts one module and emits `module:mounted`, or `module:skipped` for a provider, tool or hook that fails;
+ * resolves to the module, or to its place in the plan and the reason.
  * @throws {PreampError} `module_load_failed` for a required module that fails, or an error of fetching its
  * code.
  */
 export async function mountModule(
   shared: SessionParts,
   spec: ModuleSpec,
-): Promise<SessionModule | SkippedModule> {
+): Promise<SessionModule | ErrorDetail> {
   const { session } = shared;
   let opened: OpenedModule;
   try {
@@ -252,7 +248,7 @@ async function skip(
   spec: ModuleSpec,
   skipped: Skip,
   gates: boolean,
-): Promise<SkippedModule> {
+): Promise<ErrorDetail> {
   const label = labelOfRequired(spec, gates);
   const { reason, message, cause } = skipped;
   if (label !== null) {
@@ -268,7 +264,7 @@ async function skip(
     reason,
     message,
   });
-  return { skipped: { path: spec.path, message } };
+  return { path: spec.path, message };
 }
 
 /** Returns the problems of a config that `mount` refused, by plan path; undefined for other errors. */

@@ -135,9 +135,9 @@ export class Session {
 
   /** Registers a contributor on behalf of the runtime, replacing an earlier one with the same name. */
   contribute(channel: string, name: string, callback: () => unknown): void {
-    const { contributors } = this.#parts;
-    const list = contributors.get(channel) ?? [];
-    contributors.set(channel, [...list.filter((entry) => entry.name !== name), { name, callback }]);
+    const parts = this.#parts;
+    const others = parts.contributors.filter((entry) => entry.channel !== channel || entry.name !== name);
+    parts.contributors = [...others, { channel, name, callback }];
   }
 
   /**
@@ -186,9 +186,9 @@ export class Session {
     const skipped: ErrorDetail[] = [];
     try {
       for (const spec of mountingOrder(plan)) {
-        const outcome = await mountModule(this.#parts, spec);
-        if ("skipped" in outcome) skipped.push(outcome.skipped);
-        else this.#modules.push(outcome);
+        const mounted = await mountModule(this.#parts, spec);
+        if ("coordinator" in mounted) this.#modules.push(mounted);
+        else skipped.push(mounted);
       }
       if (this.#parts.mounts.providers.names.length === 0) throw noProvider(skipped);
       for (const { spec, opened, coordinator } of this.#modules) {

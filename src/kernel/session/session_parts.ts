@@ -13,7 +13,7 @@ import { TurnTracker } from "./turn_tracker.ts";
 /** Parts of a session that its modules share; new ones have nothing mounted. */
 export class SessionParts {
   readonly mounts = new Mounts();
-  readonly contributors = new Map<string, { name: string; callback: () => unknown }[]>();
+  contributors: { channel: string; name: string; callback: () => unknown }[] = [];
   readonly cleanups: { module_id: string; cleanup: Cleanup }[] = [];
   /**
    * Functions that stop the guests of sandboxed modules. Called after all cleanups, because a cleanup may
