@@ -4,12 +4,12 @@
  * meaning of events; this file does not.
  */
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { finite, HandlerList, type HandlerRegistration, requireEventName } from "../../sdk/handler_list.ts";
+import { finite, HandlerList, requireEventName } from "../../sdk/handler_list.ts";
 import { RUNTIME_EVENTS } from "../../sdk/event_table.ts";
 import { type ChainHandler, noopEmission, runChain } from "../../sdk/hook_chain.ts";
 import { toFrozenObject, toPlainObject } from "../../sdk/json.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
-import type { Disposer, Emission, JsonObject } from "../../sdk/types.ts";
+import type { Emission, JsonObject } from "../../sdk/types.ts";
 import { withDeadline } from "../timeouts.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { TurnTracker } from "../session/turn_tracker.ts";
@@ -37,11 +37,14 @@ interface Collection {
 
 /** The handlers of all modules, one object per session. A module reaches them through its `ModuleHooks`. */
 export class Hooks {
+  readonly handlers: HandlerList;
+  /** Fields of every handler's payload. */
+  defaults: JsonObject;
   readonly #session: SessionContext;
   readonly #tracker: TurnTracker;
   readonly #contract: LoopContract;
-  readonly #handlers: HandlerList;
-  #defaults: JsonObject;
+  /** Maximum time of one call of a handler. */
+  readonly #timeout_ms: number;
   /** Emissions on the stack. */
   #nested = 0;
   /** Warnings about events that were reported; null: none. */
@@ -51,21 +54,9 @@ export class Hooks {
     this.#session = session;
     this.#tracker = tracker;
     this.#contract = contract;
-    this.#handlers = new HandlerList(this.#timeout_ms);
-    this.#defaults = { session_id: session.session_id, parent_id: session.parent_id };
-  }
-
-  /** Timeout of one call of a handler, in milliseconds. */
-  get #timeout_ms(): number {
-    return this.#session.limits.hook_timeout_s * 1000;
-  }
-
-  /**
-   * @param module_id Id of the module that registers the handler.
-   * @param owner Registry of the module.
-   */
-  add(registration: HandlerRegistration, module_id: string, owner: object): Disposer {
-    return this.#handlers.add(registration, module_id, owner);
+    this.#timeout_ms = session.limits.hook_timeout_s * 1000;
+    this.handlers = new HandlerList(this.#timeout_ms);
+    this.defaults = { session_id: session.session_id, parent_id: session.parent_id };
   }
 
   /**
@@ -75,16 +66,11 @@ export class Hooks {
    */
   checkRoom(drafted: number): void {
     const { max_hooks } = this.#session.limits;
-    if (this.#handlers.size + drafted < max_hooks) return;
+    if (this.handlers.size + drafted < max_hooks) return;
     throw new PreampError(
       "module_invalid",
       `Cannot register a handler: a session may have ${max_hooks} of them (limits.max_hooks)`,
     );
-  }
-
-  /** @param owner Registry of the module whose handlers are removed. */
-  unregister(name: string, owner: object): void {
-    this.#handlers.remove(name, owner);
   }
 
   /**
@@ -136,7 +122,7 @@ export class Hooks {
   ): Promise<Emission> {
     const data = this.#tracker.prepare(event, payload);
     if (data === null) return Promise.resolve(noopEmission(payload));
-    const handlers = this.#handlers.of(event);
+    const handlers = this.handlers.of(event);
     if (handlers.length > 0 || this.#session.host.recordedResult !== undefined) {
       const handled = this.#callHandlers(handlers, event, data, collection, emitter);
       return handled.then((emission) => this.#append(event, emission, data));
@@ -188,7 +174,7 @@ export class Hooks {
   #runHandlers(handlers: readonly ChainHandler[], event: string, data: JsonObject): Promise<Emission> {
     const { turn, host } = this.#session;
     const payload = toPlainObject({
-      ...this.#defaults,
+      ...this.defaults,
       ...turn?.fields,
       ...data,
       timestamp: timestamp(host.clock.now()),
@@ -262,18 +248,5 @@ export class Hooks {
       }
     }
     return noopEmission(data);
-  }
-
-  setDefaultFields(fields: JsonObject): void {
-    this.#defaults = { ...fields };
-  }
-
-  /** Returns event and module of each handler that was never called. */
-  unheard(): { event: string; module_id: string | undefined }[] {
-    return this.#handlers.unheard();
-  }
-
-  listHandlers(event?: string): Record<string, string[]> {
-    return this.#handlers.names(event);
   }
 }

@@ -262,7 +262,7 @@ export class ModuleCoordinator implements Coordinator {
     this.#publish(mounted);
     this.#draft = null;
     for (const entry of draft.handlers) {
-      entry.dispose = this.#shared.hooks.add(entry, this.module_id, this.hooks);
+      entry.dispose = this.#shared.hooks.handlers.add(entry, this.module_id, this.hooks);
     }
     for (const cleanup of draft.cleanups) this.registerCleanup(cleanup);
     for (const effect of draft.effects) effect();

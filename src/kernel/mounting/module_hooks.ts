@@ -45,7 +45,7 @@ export class ModuleHooks extends HookRegistryBase implements HookRegistry {
     const registration = readRegistration(event, handler, options, name);
     const draft = this.#draft();
     this.#hooks.checkRoom(draft?.handlers.length ?? 0);
-    if (!draft) return this.#hooks.add(registration, this.#emitter.module_id, this);
+    if (!draft) return this.#hooks.handlers.add(registration, this.#emitter.module_id, this);
     const entry: DraftHandler = { ...registration, dispose: null };
     draft.handlers.push(entry);
     return disposer(() => {
@@ -57,7 +57,7 @@ export class ModuleHooks extends HookRegistryBase implements HookRegistry {
   /** Removes only the module's own handlers, so that a module cannot remove a gate of another module. */
   unregister(name: string): void {
     const draft = this.#draft();
-    if (!draft) this.#hooks.unregister(name, this);
+    if (!draft) this.#hooks.handlers.remove(name, this);
     else {
       draft.handlers = draft.handlers.filter(({ handler, options }) =>
         (options.name ?? handler.name) !== name
@@ -102,11 +102,11 @@ export class ModuleHooks extends HookRegistryBase implements HookRegistry {
   }
 
   setDefaultFields(fields: JsonObject): void {
-    this.#hooks.setDefaultFields(fields);
+    this.#hooks.defaults = { ...fields };
   }
 
   listHandlers(event?: string): Record<string, string[]> {
-    return this.#hooks.listHandlers(event);
+    return this.#hooks.handlers.names(event);
   }
 }
 

@@ -109,7 +109,7 @@ export class Session {
 
   /** Event and module of each handler that was never called. */
   get unheard_handlers(): { event: string; module_id: string | undefined }[] {
-    return this.#parts.hooks.unheard();
+    return this.#parts.hooks.handlers.unheard();
   }
 
   /**
