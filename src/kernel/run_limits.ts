@@ -132,7 +132,7 @@ export class RunLimitGuard {
     this.#add(usage);
   }
 
-  #add({ total_tokens, cost_usd }: Usage): void {
+  #add({ total_tokens, cost_usd }: Pick<Usage, "total_tokens" | "cost_usd">): void {
     this.#tokens += total_tokens;
     if (cost_usd !== null) this.#cost += parseDecimal(cost_usd);
   }
@@ -141,8 +141,7 @@ export class RunLimitGuard {
   restore(used: UsedLimits): void {
     this.#answered += used.model_calls;
     this.#tool_calls += used.tool_calls;
-    this.#tokens += used.tokens;
-    if (used.cost_usd !== null) this.#cost += parseDecimal(used.cost_usd);
+    this.#add({ total_tokens: used.tokens, cost_usd: used.cost_usd });
     this.#used_ms += used.duration_ms;
   }
 

@@ -61,13 +61,7 @@ export class Mounts {
 
   /** Returns the tool that is mounted under a name, or that models call by this name. */
   toolNamed(name: string): Tool | undefined {
-    const tool = this.tools.get(name);
-    if (tool) return tool;
-    for (const key of this.tools.names) {
-      const other = this.tools.get(key)!; // it is mounted under that key
-      if (other.name === name) return other;
-    }
-    return undefined;
+    return this.tools.get(name) ?? this.tools.entries.find(([, tool]) => tool.name === name)?.[1];
   }
 
   removeProvider(name: string): void {
@@ -105,6 +99,10 @@ export class LiveMap<T extends object> {
   get names(): string[] {
     return Object.keys(this.#items);
   }
+
+  get entries(): [string, T][] {
+    return Object.entries(this.#items);
+  }
 }
 
 /** Description of a mounted tool. */
@@ -132,8 +130,7 @@ export interface MountedDescriptors {
 }
 
 export function describeMounted(mounts: Mounts): MountedDescriptors {
-  const tools = mounts.tools.names.map((key) => {
-    const tool = mounts.tools.get(key)!; // it is mounted under that name
+  const tools = mounts.tools.entries.map(([key, tool]) => {
     const { name, description, input_schema = {}, risk = "low" } = tool;
     return {
       key,
@@ -146,8 +143,7 @@ export function describeMounted(mounts: Mounts): MountedDescriptors {
       ...(tool.native_specs ? { native_specs: { ...tool.native_specs } } : {}),
     };
   });
-  const providers = mounts.providers.names.map((name) => {
-    const provider = mounts.providers.get(name)!; // as above
+  const providers = mounts.providers.entries.map(([name, provider]) => {
     const modelInfo = methodOf(provider, "getModelInfo");
     const descriptor: ProviderDescriptor = {
       name,

@@ -160,15 +160,15 @@ export class Session {
   /** Returns the model ids of the first provider mounted under one of these names; empty if it lists none. */
   async modelsOf(names: readonly string[]): Promise<string[]> {
     const { providers } = this.#parts.mounts;
-    const name = names.find((candidate) => providers.get(candidate) !== undefined);
-    const models = name === undefined ? [] : await providers.get(name)!.listModels();
+    const provider = names.map((name) => providers.get(name)).find((mounted) => mounted !== undefined);
+    const models = await provider?.listModels() ?? [];
     return models.flatMap((model) => isObject(model) && typeof model.id === "string" ? [model.id] : []);
   }
 
   /** Largest context window of the mounted providers, in tokens; null when no provider states one. */
   get context_window(): number | null {
-    const windows = this.#parts.mounts.providers.names
-      .map((name) => this.#parts.mounts.providers.get(name)!.getInfo().defaults.context_window)
+    const windows = this.#parts.mounts.providers.entries
+      .map(([, provider]) => provider.getInfo().defaults.context_window)
       .filter((tokens) => typeof tokens === "number");
     return windows.length === 0 ? null : Math.max(...windows);
   }
