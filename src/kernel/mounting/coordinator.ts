@@ -300,10 +300,9 @@ withSnakeCase(ModuleCoordinator);
 
 /** Returns the drafted objects, with the `instance_id` as the name of the module's only tool or provider. */
 function withInstanceId(drafted: Mounted[], type: ModuleType, instance_id: string | undefined): Mounted[] {
+  if (instance_id === undefined || (type !== "tool" && type !== "provider")) return drafted;
   const own = drafted.filter(({ point }) => point === POINT[type]);
-  if (instance_id === undefined || own.length !== 1 || (type !== "tool" && type !== "provider")) {
-    return drafted;
-  }
+  if (own.length !== 1) return drafted;
   return drafted.map((mounted) => mounted === own[0] ? { ...mounted, name: instance_id } : mounted);
 }
 

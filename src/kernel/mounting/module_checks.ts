@@ -1,7 +1,7 @@
 /** Checks the shape of mounted objects. Of a module's methods it calls only `getInfo` and `getSchema`. */
 import { errorMessage } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
-import { inputSchemaOf, methodOf, SNAKE_CASE, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";
+import { inputSchemaOf, methodOf, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";
 import type { ModuleType } from "../../sdk/types.ts";
 import type { Mounted, MountPoint } from "./mounts.ts";
 
@@ -23,18 +23,28 @@ export function failed(name: string, message: string, severity: "error" | "warni
   return { name, passed: false, severity, message };
 }
 
-/** Methods that a mounted object of each type must have. */
-const METHODS: Readonly<Record<ModuleType, readonly string[]>> = {
-  orchestrator: ["execute"],
-  context: ["addMessage", "getMessagesForRequest", "getMessages", "setMessages", "clear"],
-  provider: ["listModels", "complete", "parseToolCalls"],
-  tool: ["execute"],
-  hook: [],
+/** Methods that a mounted object of each type must have, by the names of their checks. */
+const METHODS: Readonly<Record<ModuleType, Readonly<Record<string, string>>>> = {
+  orchestrator: { orchestrator_execute: "execute" },
+  context: {
+    context_add_message: "addMessage",
+    context_get_messages_for_request: "getMessagesForRequest",
+    context_get_messages: "getMessages",
+    context_set_messages: "setMessages",
+    context_clear: "clear",
+  },
+  provider: {
+    provider_list_models: "listModels",
+    provider_complete: "complete",
+    provider_parse_tool_calls: "parseToolCalls",
+  },
+  tool: { tool_execute: "execute" },
+  hook: {},
 };
 
 /** Checks an object that a module of this type mounted. A method may declare fewer parameters. */
 export function checkInstance(type: ModuleType, instance: unknown): Check[] {
-  const methods = METHODS[type].map((key) => method(`${type}_${SNAKE_CASE[key] ?? key}`, instance, key));
+  const methods = Object.entries(METHODS[type]).map(([name, key]) => method(name, instance, key));
   switch (type) {
     case "tool":
       return [

@@ -71,7 +71,8 @@ export async function mountModule(
   if (close) shared.guests.push(() => close.call(opened));
   if (placeOf) (session.error_locators ??= new Map()).set(idOf(spec), placeOf);
   const declares_gates = module.module?.gates === true;
-  const config = checkContract(module) ?? await configOf(opened);
+  const config = checkContract(module) ??
+    (opened.checkConfig ? await checkedConfig(opened) : opened.config);
   if (config instanceof Skip) return await skip(shared, spec, config, declares_gates);
   const coordinator = new ModuleCoordinator(shared, idOf(spec), spec.type);
   const mounted: SessionModule = { spec, opened, config, coordinator };
@@ -80,7 +81,7 @@ export async function mountModule(
   try {
     outcome = classifyMountReturn(await callMount(mounted, session.host.clock), spec.type);
     if ("cleanup" in outcome && outcome.cleanup) coordinator.registerCleanup(outcome.cleanup);
-    await adopt(mounted, outcome);
+    if (outcome.kind === "instance") await adopt(mounted, outcome.instance);
     check(mounted, outcome, session.host);
     names = coordinator.commit(spec.instance_id);
   } catch (error) {
@@ -119,9 +120,9 @@ function checkContract({ module: info }: Module): Skip | null {
  * module.
  * @throws {PreampError} `plan_invalid`
  */
-async function configOf(opened: OpenedModule): Promise<JsonObject | Skip> {
+async function checkedConfig(opened: OpenedModule): Promise<JsonObject | Skip> {
   try {
-    return opened.checkConfig ? await opened.checkConfig() : opened.config;
+    return await opened.checkConfig!(); // the caller checked that it exists
   } catch (error) {
     if (hasCode(error, "plan_invalid")) throw error;
     return new Skip("mount_failed", `Cannot check its config: ${errorMessage(error)}`);
@@ -129,10 +130,7 @@ async function configOf(opened: OpenedModule): Promise<JsonObject | Skip> {
 }
 
 /** Calls `mount` with the module's load timeout. After it, a module can only change a discarded draft. */
-async function callMount(
-  { spec, opened, config, coordinator }: SessionModule,
-  clock: HostClock,
-): Promise<unknown> {
+function callMount({ spec, opened, config, coordinator }: SessionModule, clock: HostClock): unknown {
   const { module, load_timeout_s } = opened;
   const mount = methodOf(module, "mount");
   if (!mount) {
@@ -140,8 +138,8 @@ async function callMount(
     throw new PreampError("module_invalid", `Cannot mount module "${spec.module}": ${fact}`);
   }
   const returned = mount(coordinator, config);
-  if (load_timeout_s === undefined) return await returned;
-  return await withDeadline(
+  if (load_timeout_s === undefined) return returned;
+  return withDeadline(
     Promise.resolve(returned),
     load_timeout_s * 1000,
     clock,
@@ -186,10 +184,8 @@ function describeModule({ module: info }: Module, outcome: MountOutcome): JsonOb
 }
 
 /** Mounts the instance that `mount` returned, when the module mounted nothing itself. */
-async function adopt({ coordinator, spec }: SessionModule, outcome: MountOutcome): Promise<void> {
+async function adopt({ coordinator, spec }: SessionModule, instance: JsonObject): Promise<void> {
   const { type, module } = spec;
-  if (outcome.kind !== "instance") return;
-  const { instance } = outcome;
   if (type !== "hook") {
     if (coordinator.drafted.length === 0) await coordinator.mount(POINT[type], instance);
   } else if (coordinator.drafted_events.length === 0 && Array.isArray(instance.events)) {
@@ -224,8 +220,9 @@ function check(
     const fact = `returned ${outcome.received} from mount(): it was ignored`;
     host.warn("mount_return_unknown", `Module "${id}" ${fact}`);
   }
+  if (outcome.kind !== "metadata") return;
   const names = type === "hook" ? drafted_events : drafted.map(({ name }) => name);
-  const missing = outcome.kind === "metadata" ? missingProvides(outcome.metadata, names) : [];
+  const missing = missingProvides(outcome.metadata, names);
   if (missing.length > 0) {
     const fact = `lists ${missing.join(", ")} in provides, but did not mount it`;
     host.warn("module_provides_missing", `Module "${id}" ${fact}`);

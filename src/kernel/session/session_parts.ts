@@ -74,12 +74,12 @@ function givenCapabilities(
 ): Map<string, unknown> {
   const { host } = session;
   const redact = (event: unknown, data: unknown) => host.redactEvent?.(String(event), toPlainObject(data));
-  return new Map(Object.entries({
-    "session.usages": () => usages,
-    "session.last_usage": () => session.last_usage,
-    ...(host.redactEvent ? { "session.redact": redact } : {}),
-    ...capabilities,
-  }));
+  const given = new Map<string, unknown>();
+  given.set("session.usages", () => usages);
+  given.set("session.last_usage", () => session.last_usage);
+  if (host.redactEvent) given.set("session.redact", redact);
+  for (const name in capabilities) given.set(name, capabilities[name]);
+  return given;
 }
 
 /**
