@@ -4,7 +4,6 @@ import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import type { Entry, Host } from "../../kernel/host.ts";
 import { Session } from "../../kernel/session/session.ts";
 import type { MountedDescriptors } from "../../kernel/mounting/mounts.ts";
-import { noopEmission } from "../../sdk/hook_chain.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import type { ModuleSpec, MountPlan } from "../../sdk/types.ts";
 import type { ModuleReporter, RunnablePlan, SecretSink } from "../ports.ts";
@@ -102,8 +101,7 @@ export class ReplaySession implements ReplayedSession, EventReader {
     const { recorded } = this;
     return {
       clock,
-      newId: (prefix, call) =>
-        this.closed ? `${prefix}_gone` : sequencer.ids.newId(prefix, recorded, this.position, call),
+      newId: (prefix, call) => sequencer.ids.newId(prefix, recorded, this.position, call),
       open: (spec) => this.#open(spec),
       record: (entry) => {
         if (this.closed) return;
@@ -117,9 +115,8 @@ export class ReplaySession implements ReplayedSession, EventReader {
       knownApproval: (question, id) => knownApproval(projection.approvals, question, id),
       rememberedApproval: (question, id) => projection.answerTo(question, id),
       accept() {}, // the run exists
-      recordedResult: (event, data) =>
-        this.closed ? noopEmission(data) : sequencer.emissionFor(event, data, recorded),
-      recordedAnswers: (_event, data) => this.closed ? [] : answersOf(recorded, this.position, data),
+      recordedResult: (event, data) => sequencer.emissionFor(event, data, recorded),
+      recordedAnswers: (_event, data) => answersOf(recorded, this.position, data),
       redactEvent: (event, data) => secrets.redactEvent(event, data),
       warn() {},
     };

@@ -109,7 +109,6 @@ export class Sequencer {
   clear(): void {
     for (const session of this.sessions.values()) session.close();
     this.sessions.clear();
-    this.#reaching.clear();
     for (const { resolve } of this.#waiting.splice(0)) resolve();
   }
 
