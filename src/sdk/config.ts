@@ -332,19 +332,19 @@ function wordsOf(schemas: readonly JsonObject[]): string {
  */
 function fitsType(value: unknown, schema: JsonObject): boolean {
   const types = typesOf(schema);
-  return types.length === 0 ||
-    types.some((type) => !Object.hasOwn(IS_OF_TYPE, type) || IS_OF_TYPE[type]!(value));
+  return types.length === 0 || types.some((type) => IS_OF_TYPE.get(type)?.(value) ?? true);
 }
 
-const IS_OF_TYPE: Readonly<Record<string, (value: unknown) => boolean>> = {
-  null: (value) => value === null,
-  array: Array.isArray,
-  object: isObject,
-  integer: Number.isSafeInteger,
-  number: Number.isFinite,
-  string: (value) => typeof value === "string",
-  boolean: (value) => typeof value === "boolean",
-};
+/** Type of JSON Schema → whether a value has it. */
+export const IS_OF_TYPE: ReadonlyMap<unknown, (value: unknown) => boolean> = new Map([
+  ["null", (value: unknown) => value === null],
+  ["array", Array.isArray],
+  ["object", isObject],
+  ["integer", Number.isSafeInteger],
+  ["number", Number.isFinite],
+  ["string", (value: unknown) => typeof value === "string"],
+  ["boolean", (value: unknown) => typeof value === "boolean"],
+]);
 
 /** Returns ` of at least 1`, ` from 0 to 1`, ` above 0`, … or empty text. */
 function rangeOf({ minimum, maximum, exclusiveMinimum }: JsonObject): string {

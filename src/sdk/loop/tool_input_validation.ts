@@ -3,6 +3,7 @@
  * compiled to code.
  */
 import type { Schema, Validator } from "@cfworker/json-schema";
+import { IS_OF_TYPE } from "../config.ts";
 import { isObject, type JsonObject, type JsonSchema, toPlain } from "../json.ts";
 import { inputSchemaOf } from "../snake_case_aliases.ts";
 import type { Tool } from "../tools.ts";
@@ -127,7 +128,7 @@ const SIMPLE_KEYWORDS: ReadonlySet<string> = new Set([
   ...["$comment", "$schema", "default", "deprecated", "description", "examples", "title"],
 ]);
 
-const ANY = ["string", "object", "array", "number", "boolean", "null"];
+const ANY = [...IS_OF_TYPE.keys()];
 
 const MAX_DEPTH = 64;
 
@@ -139,7 +140,7 @@ export function isValidBySimpleSchema(schema: unknown, value: unknown, depth = 0
   if (!isObject(schema) || depth > MAX_DEPTH) return false;
   for (const key in schema) if (!SIMPLE_KEYWORDS.has(key)) return false;
   const { type = ANY, enum: choices, items } = schema;
-  if (!(Array.isArray(type) ? type : [type]).some((name) => hasType(value, name))) return false;
+  if (!(Array.isArray(type) ? type : [type]).some((name) => IS_OF_TYPE.get(name)?.(value))) return false;
   if (choices !== undefined) return Array.isArray(choices) && !isCompound(value) && choices.includes(value);
   if (isObject(value)) return hasValidFields(schema, value, depth);
   return !Array.isArray(value) || items === undefined ||
@@ -161,21 +162,4 @@ function hasValidFields(schema: JsonObject, value: JsonObject, depth: number): b
     if (!is_valid) return false;
   }
   return true;
-}
-
-function hasType(value: unknown, type: unknown): boolean {
-  switch (type) {
-    case "array":
-      return Array.isArray(value);
-    case "object":
-      return isObject(value);
-    case "null":
-      return value === null;
-    case "integer":
-      return Number.isInteger(value);
-    case "number":
-      return Number.isFinite(value);
-    default:
-      return typeof value === type && (type === "string" || type === "boolean");
-  }
 }
