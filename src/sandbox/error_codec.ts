@@ -14,9 +14,12 @@ const STANDARD: ReadonlySet<string> = new Set(["name", "message", "stack", "caus
 /** Names of Deno's permission errors, from version 2.0 and before. */
 const PERMISSION_ERRORS: ReadonlySet<string> = new Set(["NotCapable", "PermissionDenied"]);
 
-/** Deno's message: `Requires net access to "api.example.com:443", run again with the --allow-net flag`. */
+/**
+ * Deno's message: `Requires net access to "api.example.com:443", run again with the --allow-net flag`. In a
+ * compiled program it advises `deno compile --allow-net`.
+ */
 const DENO_PERMISSION_TEXT =
-  /(Requires ([a-z]+) access(?: to (?:("[^"]*")|[^,]*))?), run again with the --allow-\2 flag/;
+  /(Requires ([a-z]+) access(?: to (?:("[^"]*")|[^,]*))?), (?:run again with the|specify the required permissions during compilation using `deno compile) --allow-\2(?: flag|`)/;
 
 /**
  * Codes of decisions of the host. They are removed from errors that a guest creates: `limit_reached` would

@@ -289,6 +289,12 @@ export interface GuestExit {
   readonly detail: string;
 }
 
+/** Exit of a guest whose message is above {@link ChannelListener.limit}. */
+export const TOO_LARGE: GuestExit = {
+  cause: "output",
+  detail: "it sent a message that is too large, such as an output above limits.max_tool_output_bytes",
+};
+
 /** Channel to one guest. */
 export interface Channel {
   /** Sends a text. Texts for a guest that has exited are dropped. */

@@ -61,6 +61,7 @@ Deno.test("a refused permission names the line of the plan that grants it, not D
       "Requires env access, run again with the --allow-env flag",
       "Requires write access to <TMP>, run again with the --allow-write flag",
       'Requires ffi access to "/x.so", run again with the --allow-ffi flag',
+      'Requires read access to "/etc", specify the required permissions during compilation using `deno compile --allow-read`',
       "Deno.exit is not available to modules",
     ].map(adviceFor),
     [
@@ -68,6 +69,7 @@ Deno.test("a refused permission names the line of the plan that grants it, not D
       'Requires env access: the plan does not grant it to module "tool-x", whose entry needs permissions: {env: true}',
       'Requires write access to <TMP>: the plan does not grant it to module "tool-x", whose entry needs permissions: {write: true}',
       'Requires ffi access to "/x.so": the plan does not grant it to module "tool-x", whose entry needs permissions: {ffi: true}',
+      'Requires read access to "/etc": the plan does not grant it to module "tool-x", whose entry needs permissions: {read: ["/etc"]}',
       "Deno.exit is not available to modules",
     ],
   );

@@ -131,7 +131,10 @@ export class GuestConnection {
     const timers: (() => void)[] = [];
     const killAfter = (ms: number, detail: string) =>
       timers.push(later(ms, () => this.#kill({ cause: "timeout", detail })));
-    if (deadline_ms !== undefined) killAfter(deadline_ms, `no answer within ${deadline_ms / 1000} s`);
+    if (deadline_ms !== undefined) {
+      const late = ref === 0 ? `${method}() did not finish` : "no answer";
+      killAfter(deadline_ms, `${late} within ${deadline_ms / 1000} s`);
+    }
     const abort = () => {
       this.#send({ t: "abort", call: id, reason: this.#requests.encodeError(signal!.reason) });
       killAfter(grace_ms, "it did not end a call that was aborted");

@@ -6,7 +6,7 @@ import { concat, encodeFrame, FrameTooLarge } from "../../process/frames.ts";
 import { Child, ownEnv, ownProgram } from "../../process/child_process.ts";
 import type { SystemLimits } from "../../process/system_limits.ts";
 import { PERMISSION_KINDS } from "../../sdk/plan.ts";
-import type { Channel, ChannelListener, GuestExit } from "../protocol.ts";
+import { type Channel, type ChannelListener, type GuestExit, TOO_LARGE } from "../protocol.ts";
 import { type ChildSettings, EXIT, type Readiness, WATCH } from "../guest_child.ts";
 
 /** Most bytes that wait for a child that does not read. */
@@ -129,9 +129,7 @@ export class GuestProcess implements Channel {
       }
     } catch (error) {
       // otherwise cancelled or broken: the exit status reports it
-      if (error instanceof FrameTooLarge) {
-        this.#end({ cause: "output", detail: "it sent a message that is too large" });
-      }
+      if (error instanceof FrameTooLarge) this.#end(TOO_LARGE);
     }
   }
 
@@ -149,12 +147,14 @@ export class GuestProcess implements Channel {
   #exitOf({ code, signal }: Deno.CommandStatus): GuestExit {
     const known = signal === "SIGXCPU" ? TIMEOUT : EXITS[code];
     if (known) return known;
-    if (/out of memory|memory allocation of|Cannot allocate memory/i.test(this.#child.stderr)) return MEMORY;
+    if (NO_MEMORY.test(this.#child.stderr)) return MEMORY;
     const detail = signal ? `the process was killed by ${signal}` : `its process ended with code ${code}`;
     return { cause: "crashed", detail };
   }
 }
 
+/** Texts of Deno, Rust, V8 and the operating system. */
+const NO_MEMORY = /out of memory|memory allocation of|buffer allocation failed|Cannot allocate memory/i;
 const MEMORY: GuestExit = { cause: "memory", detail: "it exceeded its memory limit (isolation.memory_mb)" };
 const TIMEOUT: GuestExit = {
   cause: "timeout",

@@ -4,7 +4,14 @@
  * memory of this process, and Deno cannot terminate a busy worker (src/docs/security.md).
  */
 import { within } from "../../process/system_clock.ts";
-import { type Channel, type ChannelListener, type GuestExit, type LoadAhead, LOADED } from "../protocol.ts";
+import {
+  type Channel,
+  type ChannelListener,
+  type GuestExit,
+  type LoadAhead,
+  LOADED,
+  TOO_LARGE,
+} from "../protocol.ts";
 import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
 
 /** Milliseconds that a worker has to answer before it counts as impossible to terminate. */
@@ -35,7 +42,7 @@ class WorkerChannel implements Channel {
         return this.#end({ cause: "violation", detail: "it sent a message that is not text" });
       }
       if (data.length > listener.limit()) {
-        return this.#end({ cause: "output", detail: "it sent a message that is too large" });
+        return this.#end(TOO_LARGE);
       }
       listener.take(data);
     };

@@ -3,8 +3,8 @@ import { GuestConnection } from "../../../src/sandbox/guest/guest_connection.ts"
 import { guestGrant } from "../../../src/sandbox/tiers/worker_tier.ts";
 import { GuestProcess } from "../../../src/sandbox/tiers/process_tier.ts";
 import { hostTiers } from "../../../src/sandbox/tiers/isolation_tiers.ts";
-import { assertEquals, assertRejects, assertStrictEquals } from "../../assert.ts";
-import { ROOMY } from "../../support/sandbox.ts";
+import { assertEquals, assertMatch, assertRejects, assertStrictEquals } from "../../assert.ts";
+import { Lab, mounted, ROOMY, toolOf } from "../../support/sandbox.ts";
 
 const ENDED = { cause: "ended", detail: "done" } as const;
 
@@ -124,4 +124,20 @@ Deno.test("a child that has exited can still be killed", async () => {
   await child.kill({ cause: "ended", detail: "first" });
   await child.kill({ cause: "timeout", detail: "second" });
   assertEquals((await child.exited).detail, "first");
+});
+
+Deno.test("a mount() that never ends is named in the error", async () => {
+  await using lab = new Lab();
+  const thrown = await assertRejects(() =>
+    mounted(lab, `export const mount = () => new Promise(() => {})`, { limits: { load_timeout_s: 0.3 } })
+  );
+  assertMatch(thrown.message, /^Cannot use module "[^"]*": mount\(\) did not finish within 0\.3 s$/);
+});
+
+Deno.test("a tool whose output does not fit into the memory of its process has exceeded its memory", async () => {
+  await using lab = new Lab();
+  const limits = { memory_mb: 256 };
+  const { call } = await mounted(lab, toolOf(`return "x".repeat(60_000_000)`), { tier: "process", limits });
+  const { code } = await assertRejects(() => call("t")) as { code?: string };
+  assertEquals(code, "tool_memory_exceeded");
 });
