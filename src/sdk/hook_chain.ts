@@ -20,7 +20,7 @@
 import { isObject, isThenable, type JsonObject, toPlainObject } from "./json.ts";
 import { errorMessage } from "./errors.ts";
 import { RUNTIME_EVENTS } from "./event_table.ts";
-import { type ParsedHookResult, parseHookResult } from "./hook_result.ts";
+import { invalidResultError, type ParsedHookResult, parseHookResult } from "./hook_result.ts";
 import type { Emission, HookHandler } from "./hooks.ts";
 
 /** Default timeout of one handler call, in milliseconds. */
@@ -57,7 +57,7 @@ export interface ChainHandler {
 export interface ChainOptions {
   /** Awaits a handler's promise; rejects after the handler's timeout. */
   deadline?: (pending: Promise<unknown>, handler: ChainHandler) => Promise<unknown>;
-  /** Called for a handler that threw or timed out. */
+  /** Called for a handler that threw, timed out, or returned something that denies as no hook result. */
   onError?: (handler: ChainHandler, error: unknown) => void;
   /**
    * Called when a handler returned something for one of the {@link RUNTIME_EVENTS}, where it has no effect.
@@ -108,12 +108,12 @@ export async function runChain(
   const emission = noopEmission(data);
   const observed = RUNTIME_EVENTS.has(event);
   for (const handler of handlers) {
+    let returned: unknown;
     let result: ParsedHookResult | null;
     try {
-      let returned = handler.handler(event, toPlainObject(emission.data)); // perf: 4 times faster than a copy through JSON
+      returned = handler.handler(event, toPlainObject(emission.data)); // perf: 4 times faster than a copy through JSON
       if (isThenable(returned)) {
-        returned =
-          (options.deadline ? await options.deadline(returned, handler) : await returned) as typeof returned;
+        returned = options.deadline ? await options.deadline(returned, handler) : await returned;
       }
       if (returned === null || returned === undefined) continue;
       result = parseHookResult(returned);
@@ -131,7 +131,10 @@ export async function runChain(
       if (result) addUserMessage(emission, handler, result);
       continue;
     }
-    if (result === null) return deny(emission, handler, "Hook handler returned invalid response");
+    if (result === null) {
+      options.onError?.(handler, invalidResultError(returned));
+      return deny(emission, handler, "Hook handler returned invalid response");
+    }
     addUserMessage(emission, handler, result);
     if (result.action === "deny") return deny(emission, handler, result.reason || "Denied by hook", result);
     if (result.action === "modify" && result.data) {

@@ -1,6 +1,7 @@
 /** Results of handlers: the type, its factory, and the lenient parser of what a handler returned. */
 import { fieldError, requireOneOf } from "./checks.ts";
 import { isObject, type JsonObject, toPlain } from "./json.ts";
+import { describe, describeKind } from "./value_path.ts";
 
 /** Action that a handler asks for. */
 export type Action = "continue" | "deny" | "modify" | "inject_context" | "ask_user";
@@ -200,6 +201,19 @@ export function parseHookResult(value: unknown): ParsedHookResult | null {
     user_message_level: oneOf(value.user_message_level, LEVELS, "info"),
     user_message_source: text(value.user_message_source),
   };
+}
+
+/** Returns the error of a value that {@link parseHookResult} does not accept. */
+export function invalidResultError(value: unknown): TypeError {
+  if (!isObject(value)) {
+    return new TypeError(`it must return nothing or {action: …}: received ${describeKind(value)}`);
+  }
+  const { action = "continue" } = value;
+  return ACTIONS.some((word) => word === action)
+    ? new TypeError(`data of its result must be an object: received ${describeKind(value.data)}`)
+    : new TypeError(
+      `action of its result must be one of ${ACTIONS.join(", ")}: received ${describe(action)}`,
+    );
 }
 
 function text(value: unknown): string | null {

@@ -142,7 +142,11 @@ Deno.test("validateModule() reads a provider's plain get_info", async () => {
     });
   const options = { id: "provider-p" };
   assertEquals(await findings(provider({ id: "p", display_name: "P" }), options), []);
-  assertMatch((await findings(provider("p"), options)).join(), /^error provider_get_info/);
+  assertMatch((await findings(provider("p"), options)).join(), /^error provider_get_info.*received text/);
+  assertMatch(
+    (await findings(provider({ id: "p" }), options)).join(),
+    /received an object without display_name/,
+  );
 });
 
 Deno.test("validateModule() accepts an orchestrator whose execute declares fewer parameters", async () => {

@@ -96,3 +96,25 @@ Deno.test("a turn whose loop answers with the error of a cancelled call is cance
   assertEquals([status, output_text], ["cancelled", "Sorry: Cancelled by user"]);
   assertEquals(turn().slice(-3), ["cancel:completed", "execution:end", "orchestrator:complete"]);
 });
+
+Deno.test("a loop that calls a provider or the context with something else is told what to pass", async () => {
+  const told: string[] = [];
+  const tell = ({ message }: Error) => void told.push(message);
+  const loop: Orchestrator = {
+    async execute(_prompt, context, { mock }) {
+      await mock!.complete("hello" as never).catch(tell);
+      await mock!.complete({} as never).catch(tell);
+      await context.setMessages(["hello" as never]).catch(tell);
+      await context.addMessage("hello" as never);
+      return "not reached";
+    },
+  };
+  const { run } = kit({ orchestrator: async (coordinator) => await coordinator.mount("orchestrator", loop) });
+  const { error } = await run();
+  assertEquals([...told, error?.message], [
+    'Cannot call provider "mock": the request must be {messages: […]}: received text',
+    'Cannot call provider "mock": messages must be a list: received nothing',
+    "Cannot add a message: must be {role, content}: received text",
+    "Cannot add a message: must be {role, content}: received text",
+  ]);
+});

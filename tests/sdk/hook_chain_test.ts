@@ -203,6 +203,19 @@ Deno.test("runChain() denies after an invalid hook result", async () => {
   }
 });
 
+Deno.test("runChain() reports what an invalid hook result should be", async () => {
+  const reported: string[] = [];
+  const onError = (_handler: unknown, error: unknown) => reported.push((error as Error).message);
+  for (const returned of ["deny", { action: "block" }, { action: "modify", data: "x" }]) {
+    await runChain(handlers({ returns: returned }), "tool:pre", {}, { onError });
+  }
+  assertEquals(reported, [
+    "it must return nothing or {action: …}: received text",
+    'action of its result must be one of continue, deny, modify, inject_context, ask_user: received "block"',
+    "data of its result must be an object: received text",
+  ]);
+});
+
 Deno.test("runChain() continues on null, undefined and an object without an action", async () => {
   for (const returns of [null, undefined, {}, { reason: "x" }, Promise.resolve(null)]) {
     assertEquals((await run({ returns })).action, "continue");

@@ -2,6 +2,7 @@
 import { isCallBlock } from "../../sdk/checks.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toFrozenObject, toPlain } from "../../sdk/json.ts";
+import { describeKind } from "../../sdk/value_path.ts";
 import { methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import type { ContextManager, Message, RequestOptions } from "../../sdk/types.ts";
 import type { SessionContext } from "../session/session_context.ts";
@@ -218,7 +219,9 @@ export class ContextGuard {
     if (!Array.isArray(view)) {
       throw new PreampError(
         "module_invalid",
-        `Cannot read the view of the context manager: must be an array: received ${typeof view}`,
+        `Cannot read the view of the context manager: must be a list of messages: received ${
+          describeKind(view)
+        }`,
       );
     }
     return view;
@@ -329,8 +332,18 @@ function requireMethod(context: ContextManager, name: string): Method {
   return method;
 }
 
-/** Returns a message as frozen plain data with a role, and with a string or blocks as content. */
+/**
+ * Returns a message as frozen plain data with a role, and with a string or blocks as content.
+ * @throws {PreampError} `module_invalid` when it is no object.
+ */
 function toMessage(message: unknown): Message {
+  if (!isObject(message)) {
+    const received = describeKind(message);
+    throw new PreampError(
+      "module_invalid",
+      `Cannot add a message: must be {role, content}: received ${received}`,
+    );
+  }
   const plain = toFrozenObject(message);
   const { role, content } = plain;
   if (role !== undefined && role !== null && (typeof content === "string" || Array.isArray(content))) {

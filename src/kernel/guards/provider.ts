@@ -7,6 +7,7 @@ import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { statusOf, toLLMError, usageOfFailure } from "../../sdk/llm_errors.ts";
 import { providerFailure } from "../../sdk/loop/provider_errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
+import { describeKind } from "../../sdk/value_path.ts";
 import { sentTokens, Usage } from "../../sdk/messages.ts";
 import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import { estimateTokens, RequestMeter, toolTokens } from "../../sdk/token_estimate.ts";
@@ -137,6 +138,7 @@ export class ProviderGuard {
     is_for_loop = false,
   ): Promise<ChatResponse> {
     const turn = this.#requireTurn(is_for_loop);
+    if (!Array.isArray(request?.messages)) throw this.#unusableRequest(request);
     const { step } = this.#session; // that of the turn's last events is another one
     if (options.signal?.aborted) throw noteError(turn, options.signal.reason, is_for_loop);
     if (is_for_loop) await this.#session.loop_steps.beforeCall(turn, this.#name);
@@ -268,6 +270,13 @@ export class ProviderGuard {
       throw cancelledError();
     }
     return turn;
+  }
+
+  #unusableRequest(request: unknown): PreampError {
+    const fact = isObject(request)
+      ? `messages must be a list: received ${describeKind(request.messages)}`
+      : `the request must be {messages: […]}: received ${describeKind(request)}`;
+    return new PreampError("module_invalid", `Cannot call provider "${this.#name}": ${fact}`);
   }
 
   #reserve(turn: Turn, request: ChatRequest, is_for_loop: boolean): Reservation {

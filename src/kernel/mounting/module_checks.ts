@@ -3,6 +3,7 @@ import { errorMessage } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 import { inputSchemaOf, methodOf, unboundMethodOf } from "../../sdk/snake_case_aliases.ts";
 import type { ModuleType } from "../../sdk/types.ts";
+import { describeKind } from "../../sdk/value_path.ts";
 import type { Mounted, MountPoint } from "./mounts.ts";
 
 /** Version of the module contract that this runtime implements. */
@@ -113,9 +114,10 @@ function providerInfo(instance: unknown): Check {
   } catch (error) {
     return failed(name, `getInfo failed: ${errorMessage(error)}`, "warning");
   }
-  return isObject(info) && typeof info.id === "string" && typeof info.display_name === "string"
-    ? passed(name, "getInfo returns provider info")
-    : failed(name, "getInfo must return an object with id and display_name: received another value");
+  const lacks = ["id", "display_name"].filter((key) => !isObject(info) || typeof info[key] !== "string");
+  if (lacks.length === 0) return passed(name, "getInfo returns provider info");
+  const received = isObject(info) ? `an object without ${lacks.join(" and ")}` : describeKind(info);
+  return failed(name, `getInfo must return an object with id and display_name: received ${received}`);
 }
 
 function method(name: string, instance: unknown, key: string): Check {

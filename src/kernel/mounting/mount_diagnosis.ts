@@ -95,7 +95,16 @@ export function diagnoseEmptyMount({ id, type, module, config, outcome }: EmptyM
       return declined(`Module "${id}" is not configured: its config lacks ${unmet.join(", ")}`);
     }
   }
-  return { reason: "protocol_compliance", message: nothingMounted(type) };
+  return { reason: "protocol_compliance", message: `${nothingMounted(type)}${otherType(module, type)}` };
+}
+
+/** Returns the advice for a module that the plan lists as another type than the one it declares. */
+function otherType(module: object, type: ModuleType): string {
+  const { module: info } = module as { module?: unknown };
+  const declared = isObject(info) ? info.type : undefined;
+  return typeof declared !== "string" || declared === type
+    ? ""
+    : `; the module declares type "${declared}", but the plan lists it as a ${type}`;
 }
 
 function declined(message: string): MountDiagnosis {

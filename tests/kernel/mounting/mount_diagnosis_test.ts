@@ -22,6 +22,12 @@ Deno.test("diagnoseEmptyMount() distinguishes a module that declined from one th
   assertEquals(absence("tool", skipped), { reason: "not_configured", message: "no display" });
 });
 
+Deno.test("diagnoseEmptyMount() says that a module declares another type than the plan lists it as", () => {
+  const message = `${NO_TOOL_MOUNTED}; the module declares type "hook", but the plan lists it as a tool`;
+  assertEquals(absence("tool", { module: { module: { type: "hook" } } }).message, message);
+  assertEquals(absence("tool", { module: { module: { type: "tool" } } }).message, NO_TOOL_MOUNTED);
+});
+
 Deno.test("diagnoseEmptyMount() reports a tool without its declared requirements as not configured", () => {
   const module = { module: { config_schema: { required: ["api_key"] } } };
   assertEquals(absence("tool", { module }).reason, "not_configured");
