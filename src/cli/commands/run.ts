@@ -84,6 +84,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   settings.warnings.forEach((text) => warnings.add(text));
   const { store, warning } = await openRunStore(args, settings);
   if (warning !== null) warnings.add(warning);
+  const failure_places = new Map<unknown, string>();
   const runtime = createRuntime({
     ...(store ? { store } : {}),
     policy: settings.policy,
@@ -91,11 +92,12 @@ async function run(args: Arguments, io: Io): Promise<number> {
     home: settings.home,
     sources: settings.sources,
     secrets: settings.api_keys,
-    // the error of the run is printed at its end
     log: (level, event, facts) => {
       if (event === "module_console") return progress.note(consoleText(facts));
-      if (level === "info" || event === "execution_failed") return;
-      warnings.add(`${event}: ${messageText(facts.message ?? facts)}`, facts.message);
+      if (level === "info") return;
+      const at = typeof facts.at === "string" ? ` at ${facts.at}` : "";
+      if (event === "execution_failed") failure_places.set(facts.message, at); // printed with the run's error
+      else warnings.add(`${event}: ${messageText(facts.message ?? facts)}${at}`, facts.message);
     },
   });
   const writeConsole = (_level: string, text: string) =>
@@ -133,7 +135,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     if (ended.error !== null) {
       const { code, message } = ended.error;
       const text = display.hasDisplayed(message) ? "The model call failed" : messageText(message);
-      printError(`${text} (${code})`);
+      printError(`${text} (${code})${failure_places.get(message) ?? ""}`);
     }
     io.err.write(`${summaryLine(ended, style)}\n`);
     if (store && !unstored) io.err.write(style.dim(`Continue with: ${continuation(args, ended)}`) + "\n");

@@ -6,7 +6,7 @@ import { TERMINAL } from "../../../src/cli/commands.ts";
 import { EXIT, exitOfCode, exitOfStatus } from "../../../src/cli/errors.ts";
 import { cutToWidth, tableText, wrapText } from "../../../src/cli/terminal/format.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
-import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
 import { fakeIo } from "../../support/io.ts";
 import { temporaryFolder } from "../../support/folder.ts";
 
@@ -77,6 +77,29 @@ Deno.test("run displays the message of a failed model call once", async () => {
     assertEquals(io.stderr.split("The key is wrong").length, 2, io.stderr);
     assertStringIncludes(io.stderr, "error: The model call failed (provider_auth)\n");
   }
+});
+
+Deno.test("run displays where the code of a module failed", async () => {
+  await using folder = await temporaryFolder();
+  const write = (name: string, text: string) => Deno.writeTextFile(`${folder.path}/${name}`, text);
+  await write(
+    "loop.ts",
+    'export const mount = (c) => c.mount("orchestrator", { execute() { throw new Error("loop boom"); } });',
+  );
+  await write(
+    "hook.ts",
+    'export const mount = (c) => {\n  c.hooks.register("session:start", () => { throw new Error("hook boom"); }, { name: "h" });\n};',
+  );
+  await write(
+    "plan.yaml",
+    "session: {orchestrator: {module: loop-x, source: ./loop.ts}, context: context-simple}\n" +
+      "providers: [provider-mock]\nhooks: [{module: hooks-x, source: ./hook.ts}]\n",
+  );
+  const io = fakeIo();
+  const inline = ["--modules.inline", `file://${folder.path}/`];
+  assertEquals(await cli(["run", "-p", `${folder.path}/plan.yaml`, ...inline, "hi"], io), EXIT.failed);
+  assertMatch(io.stderr, /warning: hook_failed: .*hook boom at \S*hook\.ts:2:\d+\n/);
+  assertMatch(io.stderr, /error: loop boom \(internal\) at \S*loop\.ts:1:\d+\n/);
 });
 
 Deno.test("run ends on the third Ctrl-C, even during a step", async () => {
