@@ -50,7 +50,8 @@ function landingPage(base: string): string {
   return [
     "<!doctype html>",
     '<html lang="en"><head><meta charset="utf-8"><title>Preamp</title>',
-    '<meta name="viewport" content="width=device-width"></head><body>',
+    '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">',
+    "</head><body>",
     "<h1>Preamp</h1>",
     "<p>An edge runtime for agents. POST a plan and a prompt, get an agent.</p>",
     `<pre>${escapeHtml(exampleCommand(base))}</pre>`,
