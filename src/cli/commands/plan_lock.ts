@@ -8,6 +8,7 @@ import { escapeUnprintable } from "../../text/escape.ts";
 import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
 import { type Answer, type Commands, TERMINAL } from "../commands.ts";
 import { EXIT, inDocument } from "../errors.ts";
+import { displayPath } from "../module_target.ts";
 import { readOptional, replaceFile } from "../paths.ts";
 import { PLAN_FLAG, planNames, readPlans, withPlans } from "../plan_files.ts";
 import { withSettings } from "../settings.ts";
@@ -43,19 +44,24 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
   }
   const { name, plan, base_url } = await readPlans(names, io);
   const url = new URL(LOCK_FILE, base_url);
+  const shown = displayPath(url.href, io).replace(/^\.\//, "");
   const fresh = await withPlans(
     args,
     io,
     ({ lock }) => inDocument(name, lock({ plan }, TERMINAL, { base_url })),
   );
-  const text = await readOptional(url, LOCK_FILE);
+  const text = await readOptional(url, shown);
   const result = args.has("check")
-    ? await check(text, fresh)
-    : await write(url, text, fresh, args.has("prune"));
+    ? await check(shown, text, fresh)
+    : await write(url, shown, text, fresh, args.has("prune"));
   const modules = Object.keys(fresh.modules).length;
   const files = Object.keys(fresh.files).length;
   const data: LockAnswer = { file: decodeURIComponent(url.pathname), modules, files, ...result };
-  return { data, text: answerText(data, io), exit: data.status === "differs" ? EXIT.failed : EXIT.done };
+  return {
+    data,
+    text: answerText(data, shown, io),
+    exit: data.status === "differs" ? EXIT.failed : EXIT.done,
+  };
 }
 
 /** The result of the command. */
@@ -72,34 +78,35 @@ interface LockAnswer {
 
 type LockResult = Pick<LockAnswer, "status" | "differences">;
 
-async function check(text: string | undefined, fresh: Lock): Promise<LockResult> {
+async function check(shown: string, text: string | undefined, fresh: Lock): Promise<LockResult> {
   if (text === undefined && Object.keys(fresh.modules).length === 0) {
     return { status: "ok", differences: [] };
   }
   const differences = text === undefined
-    ? [`there is no ${LOCK_FILE}`]
-    : lockDifferences(await readLock(text), fresh);
+    ? [`there is no ${shown}`]
+    : lockDifferences(await readLock(shown, text), fresh);
   return { status: differences.length === 0 ? "ok" : "differs", differences };
 }
 
 async function write(
   url: URL,
+  shown: string,
   text: string | undefined,
   fresh: Lock,
   prune: boolean,
 ): Promise<LockResult> {
-  const lock = text === undefined || prune ? fresh : lockOver(fresh, await readLock(text));
+  const lock = text === undefined || prune ? fresh : lockOver(fresh, await readLock(shown, text));
   if (text === undefined && Object.keys(lock.modules).length === 0) {
     return { status: "nothing_to_lock", differences: [] };
   }
   const written = formatLock(lock);
   if (written === text) return { status: "unchanged", differences: [] };
   // atomically: an incomplete lock would stop every run
-  await replaceFile(url, written, LOCK_FILE);
+  await replaceFile(url, written, shown);
   return { status: "written", differences: [] };
 }
 
-function answerText({ status, differences, modules, files }: LockAnswer, io: Io): string {
+function answerText({ status, differences, modules, files }: LockAnswer, shown: string, io: Io): string {
   const { bold, green, red } = styleOf(io.out);
   const counts = `${counted(modules, "module")}, ${counted(files, "file")}`;
   switch (status) {
@@ -110,10 +117,10 @@ function answerText({ status, differences, modules, files }: LockAnswer, io: Io)
     case "differs":
       return differences.map((text) => `${red("differs")}  ${escapeUnprintable(text)}\n`).join("");
     default:
-      return `${green(status)}  ${bold(LOCK_FILE)}, ${counts}\n`;
+      return `${green(status)}  ${bold(escapeUnprintable(shown))}, ${counts}\n`;
   }
 }
 
-async function readLock(text: string): Promise<Lock> {
-  return await inDocument(LOCK_FILE, parseLock(text));
+async function readLock(shown: string, text: string): Promise<Lock> {
+  return await inDocument(shown, parseLock(text));
 }

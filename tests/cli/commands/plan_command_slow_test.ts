@@ -136,6 +136,13 @@ Deno.test("plan explain escapes control characters of modules", () =>
     ]);
   }));
 
+Deno.test("plan lock displays where the lock of a plan in another folder is", () =>
+  inFolder(async ({ url, run }) => {
+    const { stdout } = await run(["plan", "lock", `${url.pathname}plan.yaml`], { cwd: new URL("../", url) });
+    const folder = url.pathname.split("/").at(-2);
+    assertEquals(stdout, `written  ${folder}/plan.lock.json, 1 module, 2 files\n`);
+  }));
+
 Deno.test("plan lock writes the lock beside the plan, once; --check compares it", () =>
   inFolder(async ({ run, read, write }) => {
     const missing = await run(["plan", "lock", "--check", "plan.yaml"]);
