@@ -97,21 +97,21 @@ Deno.test("a turn whose loop answers with the error of a cancelled call is cance
   assertEquals(turn().slice(-3), ["cancel:completed", "execution:end", "orchestrator:complete"]);
 });
 
-Deno.test("a loop that calls a provider or the context with something else is told what to pass", async () => {
-  const told: string[] = [];
-  const tell = ({ message }: Error) => void told.push(message);
+Deno.test("a loop that calls a provider or the context with something else gets an error that says what to pass", async () => {
+  const reported: string[] = [];
+  const report = ({ message }: Error) => void reported.push(message);
   const loop: Orchestrator = {
     async execute(_prompt, context, { mock }) {
-      await mock!.complete("hello" as never).catch(tell);
-      await mock!.complete({} as never).catch(tell);
-      await context.setMessages(["hello" as never]).catch(tell);
+      await mock!.complete("hello" as never).catch(report);
+      await mock!.complete({} as never).catch(report);
+      await context.setMessages(["hello" as never]).catch(report);
       await context.addMessage("hello" as never);
       return "not reached";
     },
   };
   const { run } = kit({ orchestrator: async (coordinator) => await coordinator.mount("orchestrator", loop) });
   const { error } = await run();
-  assertEquals([...told, error?.message], [
+  assertEquals([...reported, error?.message], [
     'Cannot call provider "mock": the request must be {messages: […]}: received text',
     'Cannot call provider "mock": messages must be a list: received nothing',
     "Cannot add a message: must be {role, content}: received text",
