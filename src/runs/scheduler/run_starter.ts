@@ -33,7 +33,7 @@ export class RunStarter {
    */
   async start(run: ActiveRun): Promise<void> {
     const { session_id, options: { request: { if_busy }, saved } } = run;
-    if (if_busy === "queue" && await this.#mustQueue(run)) return await this.#wait(run, false);
+    if (await this.#mustQueue(run)) return await this.#wait(run, false);
     if (await this.#beginInSession(run)) return;
     let { active } = await this.#queue.openRuns(run.options);
     const is_agent = active === undefined && saved?.spawned !== undefined; // an agent of another server's run
@@ -49,8 +49,10 @@ export class RunStarter {
     await this.#wait(run, cancels);
   }
 
+  /** Resolves to whether a run waits behind another one of its session, as it asks for. */
   async #mustQueue(run: ActiveRun): Promise<boolean> {
-    const { session_id, options: { saved } } = run;
+    const { session_id, options: { request, saved } } = run;
+    if (request.if_busy !== "queue") return false;
     const active = this.#scheduler.leases.runIn(session_id);
     if (active) return !cancelsActive("queue", active.current().status === "awaiting_approval");
     if (this.#queue.has(session_id)) return true;
@@ -76,13 +78,17 @@ export class RunStarter {
   }
 
   /**
-   * Acquires the session and begins the run; resolves to false while a run of another process has the
-   * session. `is_new`: the session is created with the run and need not be reloaded.
+   * Acquires the session and begins the run; resolves to false while a run has the session that is one of
+   * another process, or one that this run waits for. `is_new`: the session is created with the run and need
+   * not be reloaded.
    */
   async #beginInSession(run: ActiveRun, is_new = false): Promise<boolean> {
     const { leases } = this.#scheduler;
     const { session_id, options: { caller, request, saved } } = run;
-    while (leases.has(session_id)) await this.#whenFree(run);
+    while (leases.has(session_id)) {
+      if (await this.#mustQueue(run)) return false; // another request was faster
+      await this.#whenFree(run);
+    }
     // no await since the check: other waiting runs will find this one
     if (!await leases.acquire(session_id, run)) return false;
     try {

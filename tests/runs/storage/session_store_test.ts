@@ -6,6 +6,7 @@ import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
 import type { Message } from "../../../src/sdk/types.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { calls, hook, nextTurn, tool, until } from "../../support/sessions.ts";
+import { shared } from "../shared_store.ts";
 import { CALLER, service, type ServiceOptions, SlowStore, type TestPlan } from "../../support/runs.ts";
 
 /** Resolves to the code that `run` rejects with. */
@@ -29,6 +30,7 @@ async function answer(clock: FakeClock): Promise<void> {
 const STORES: [string, ServiceOptions["store"]][] = [
   ["memory", undefined],
   ["a slow store", (memory) => new SlowStore(memory)],
+  ["a shared store", shared],
 ];
 
 for (const [where, store] of STORES) {
@@ -98,6 +100,18 @@ for (const [where, store] of STORES) {
       "three",
     ]);
     assertEquals((await runs.sessions.get(CALLER, session_id)).run_count, 3);
+  });
+
+  Deno.test(`of concurrent runs with if_busy: queue in a free session, all run, one after another, in ${where}`, async () => {
+    const { post, clock, runs } = make({ plans: { slow: SLOW } });
+    const { session_id } = await (await post("plain")).settled("end");
+    const prompts = ["a", "b", "c", "d", "e"];
+    const posts = prompts.map((prompt) => post("slow", { prompt, session_id, if_busy: "queue" }));
+    const handles = await Promise.all(posts);
+    for (const _ of handles) await answer(clock);
+    const ended = await Promise.all(handles.map((handle) => handle.settled("end")));
+    assertEquals(new Set(ended.map(({ status }) => status)), new Set(["completed"]));
+    assertEquals((await runs.sessions.get(CALLER, session_id)).run_count, 6);
   });
 
   Deno.test(`if_busy: cancel ends the active run first, also with two concurrent requests, in ${where}`, async () => {
