@@ -26,6 +26,14 @@ export class SharedStore extends SlowStore {
     return super.list(kind, { ...options, limit: Math.min(this.page, options.limit) });
   }
 
+  /** Called before a lease is acquired. */
+  acquiring: (lease: string) => Promise<void> | void = () => {};
+
+  override async acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
+    await this.acquiring(lease);
+    return await super.acquire(lease, owner, ttl_ms);
+  }
+
   override async release(lease: string, owner: string): Promise<void> {
     await this.releasing;
     await super.release(lease, owner);

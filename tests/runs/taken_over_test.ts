@@ -122,6 +122,31 @@ Deno.test("a waiting run whose process dies after it began counts once in its se
   assertEquals(run_count, 2);
 });
 
+Deno.test("a server that stood still before it began a waiting run leaves it as another one has executed it", async () => {
+  const release = Promise.withResolvers<string>();
+  const plans = {
+    slow: { tools: [tool("t", () => release.promise)], providers: [[calls(["t"]), "first"]] },
+    next: { providers: [["second"]] },
+  };
+  const one = service({ plans, store: shared });
+  const { session_id } = await one.post("slow");
+  const next = await one.post("next", { session_id, if_busy: "queue" });
+  const still = Promise.withResolvers<void>();
+  (one.store as SharedStore).acquiring = () => still.promise;
+  release.resolve("ok");
+  await settle();
+  await one.clock.advance(6_000);
+  const other = service({ plans, beside: one, store: shared });
+  assertEquals(await other.runs.recover(), [next.id]);
+  assertEquals((await (await other.runs.handle(CALLER, next.id)).settled("end")).status, "completed");
+  const log = await other.names(next.id);
+  still.resolve();
+  await settle();
+  assertEquals(one.memory.get("run", next.id)?.value.status, "completed");
+  await one.clock.advance(6_000);
+  assertEquals([await other.runs.recover(), await other.names(next.id)], [[], log]);
+});
+
 Deno.test("a server that was taken for dead answers no approval of the run that another one continues", async () => {
   const one = service({ plans: { asking: asking() }, store: shared });
   const run = await one.post("asking");

@@ -211,7 +211,7 @@ export class ActiveRun implements RunHandle {
       await this.#session.initialize();
       this.#has_begun = true;
       // a queued run was accepted before its session was initialised
-      const stored = this.records.storeBegun();
+      const stored = this.records.storeBegun((changes) => this.log.storeWith(changes));
       if (stored) await stored;
       if (this.#requested_stop !== null) await this.#session.cancel(this.#requested_stop);
     } catch (error) {
@@ -307,7 +307,7 @@ export class ActiveRun implements RunHandle {
     this.log.end(draft);
     const ended = draft.data.run as unknown as Run; // without secrets
     const expires_ms = now_ms + this.limits.log_days * DAY_MS;
-    const store = () => this.log.storeEnd(() => this.records.ended(ended, expires_ms, this.#has_begun));
+    const store = () => this.log.storeWith(() => this.records.ended(ended, expires_ms, this.#has_begun));
     try {
       const stored = store();
       if (stored) await stored;

@@ -199,17 +199,17 @@ export class RunLog {
     });
   }
 
-  /** Appends the last entry, which {@link storeEnd} stores. */
+  /** Appends the last entry, which {@link storeWith} stores. */
   end(draft: DraftEntry): void {
     for (const delta of this.#deltas.flush()) this.#enqueueDelta(delta);
     const bytes = this.#redact(draft);
     this.#enqueue(this.#number(draft), bytes);
   }
 
-  /** Stores the last entries in one commit with `changes`. Can be called again when it fails. */
-  storeEnd(changes: () => readonly Change[]): Promise<void> | void {
+  /** Stores the buffered entries, also the last one, with `changes`. Can be called again when it fails. */
+  storeWith(changes: () => readonly Change[]): Promise<void> | void {
     // the caller of that flush gets the error; its entries are stored again by this commit
-    if (this.#flushing) return this.#flushing.catch(() => {}).then(() => this.storeEnd(changes));
+    if (this.#flushing) return this.#flushing.catch(() => {}).then(() => this.storeWith(changes));
     return this.#commit(changes());
   }
 
@@ -223,7 +223,7 @@ export class RunLog {
     await this.flush();
   }
 
-  /** Stores the buffered entries, except the last ones: {@link storeEnd} does. */
+  /** Stores the buffered entries, except the last ones: {@link storeWith} does. */
   flush(): Promise<void> | void {
     if (this.#is_stopped) return;
     if (this.#flushing) return this.#flushing.then(() => this.flush());

@@ -117,9 +117,14 @@ export class RunRecords {
     };
   }
 
-  /** Stores input, state and session of a run that has waited, once its modules are mounted and described. */
-  storeBegun(): Promise<void> | void {
-    if (this.#input === null) return this.#store(this.begun());
+  /**
+   * Stores input, state and session of a run that has waited, once its modules are mounted and described.
+   *
+   * @param store Stores changes in a commit that compares the log: another process may have executed the run
+   * while this one stood still.
+   */
+  storeBegun(store: (changes: () => readonly Change[]) => Promise<void> | void): Promise<void> | void {
+    if (this.#input === null) return store(() => this.begun());
   }
 
   /** Stores a sub-agent's session after a turn, and the input of that turn. */
