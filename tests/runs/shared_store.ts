@@ -50,3 +50,14 @@ export const shared = (memory: MemoryStore) => new SharedStore(memory);
 export async function settle(): Promise<void> {
   for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(() => resolve(null)));
 }
+
+/** Captures the function of the next interval instead of starting it. */
+export function capturedInterval(): { promise: Promise<() => void>; restore: () => void } {
+  const { promise, resolve } = Promise.withResolvers<() => void>();
+  const before = globalThis.setInterval;
+  globalThis.setInterval = ((run: () => void) => {
+    resolve(run);
+    return 0;
+  }) as unknown as typeof setInterval; // the handle is only passed to clearInterval
+  return { promise, restore: () => void (globalThis.setInterval = before) };
+}

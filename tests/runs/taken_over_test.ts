@@ -6,7 +6,7 @@ import { asking, codeOf } from "../support/asking_runs.ts";
 import type { MemoryStore } from "../../src/store/memory.ts";
 import { CALLER, type Service, service, SlowStore, type TestPlan } from "../support/runs.ts";
 import { calls, hook, tool } from "../support/sessions.ts";
-import { settle, shared, type SharedStore } from "./shared_store.ts";
+import { capturedInterval, settle, shared, type SharedStore } from "./shared_store.ts";
 
 Deno.test("a run that is being stored as waiting is not recovered by its own process", async () => {
   const release = Promise.withResolvers<string>();
@@ -161,6 +161,32 @@ Deno.test("a server that was taken for dead answers no approval of the run that 
   assertEquals(await codeOf(() => decide(one)), "overloaded");
   assertEquals((await decide(other)).status, "granted");
   assertEquals((await continued.settled("end")).status, "completed");
+});
+
+Deno.test("a server whose lease was taken leaves a run that waits for a person to the other one", async () => {
+  const { promise: renewing, restore } = capturedInterval();
+  try {
+    const one = service({ plans: { asking: asking() }, store: shared });
+    const run = await one.post("asking");
+    const { approvals: [approval] } = await run.settled("attention");
+    const ended = run.settled("end");
+    await one.clock.advance(6_000);
+    const plans = { asking: { ...asking(), providers: [["done"]] } };
+    const other = service({ plans, beside: one, store: shared });
+    assertEquals(await other.runs.recover(), [run.id]);
+    await settle();
+    (await renewing)();
+    await settle();
+    assertEquals(one.logs.map(({ event }) => event), ["lease_lost", "run_handed_over"]);
+    assertEquals((await one.runs.get(CALLER, run.id)).status, "awaiting_approval");
+    await other.runs.decide(CALLER, run.id, approval!.id, { decision: "allow" });
+    await settle();
+    assertEquals((await one.runs.get(CALLER, run.id)).status, "completed");
+    await one.clock.advance(1_000);
+    assertEquals((await ended).output_text, "done");
+  } finally {
+    restore();
+  }
 });
 
 Deno.test("a server that has left a run to another one carries out no command for it", async () => {

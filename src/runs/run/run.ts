@@ -182,7 +182,7 @@ export class ActiveRun implements RunHandle {
     await this.accept(place);
   }
 
-  /** Leaves a waiting run to other processes: records nothing more. */
+  /** Leaves a waiting or suspended run to other processes: records nothing more. */
   handOver(): void {
     this.#ending = true;
     this.log.stop();

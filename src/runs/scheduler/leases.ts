@@ -14,7 +14,7 @@ const RENEW_MS = 1_500;
 
 interface HeldLease {
   readonly fence: Fence;
-  /** Whether the store has not answered the last renewal yet. */
+  /** Whether the store has not answered the last renewal yet, or another process has the lease. */
   is_renewing: boolean;
 }
 
@@ -28,6 +28,8 @@ export class HeldLeases {
   #renewing: ReturnType<typeof setInterval> | null = null;
   /** Messages of the renewals that failed since the last report. */
   #failures: string[] = [];
+  /** Called once with each lease that another process has taken. */
+  onLost: (name: string) => void = () => {};
 
   /** @param owner Name of this process among those that share the store. */
   constructor(store: Store, owner: string, log: (level: "error", event: string, facts: JsonObject) => void) {
@@ -92,7 +94,11 @@ export class HeldLeases {
     held.is_renewing = true;
     try {
       const renewed = await this.#store.renew(lease, this.#owner, LEASE_MS);
-      if (!renewed && this.#held.get(lease) === held) this.#log("error", "lease_lost", { lease });
+      if (!renewed) { // its fence stays, with which every commit is refused
+        if (this.#held.get(lease) !== held) return;
+        this.#log("error", "lease_lost", { lease });
+        return this.onLost(lease);
+      }
     } catch (error) {
       this.#failures.push(String(error));
     }
@@ -111,6 +117,9 @@ export class HeldLeases {
 export function busyError(session_id: string, fact: string): PreampError {
   return new PreampError("session_busy", `Cannot start a run in session "${session_id}": ${fact}`);
 }
+
+/** Begin of the names of these leases. */
+const SESSION = "session/";
 
 interface Lease {
   /** Its name in the store. */
@@ -131,6 +140,7 @@ export class SessionLeases {
   constructor(held: HeldLeases, onReleased: (session_id: string) => void) {
     this.#held = held;
     this.#onReleased = onReleased;
+    held.onLost = (name) => void this.#abandon(name);
   }
 
   /** Returns the run that has a session's lease. */
@@ -171,7 +181,7 @@ export class SessionLeases {
       if (held.run !== null) throw busyError(session_id, "another run has not ended");
       await this.whenReleased(session_id);
     }
-    const lease: Lease = { name: `session/${session_id}`, run, released: null };
+    const lease: Lease = { name: SESSION + session_id, run, released: null };
     this.#leases.set(session_id, lease);
     let acquired = false;
     try {
@@ -181,6 +191,15 @@ export class SessionLeases {
       if (!acquired) this.#remove(session_id, lease);
     }
     return acquired;
+  }
+
+  /** Stops executing a run that another process continues already, because this one stood still. */
+  async #abandon(name: string): Promise<void> {
+    const lease = this.#leases.get(name.replace(SESSION, ""));
+    const run = lease?.name === name ? lease.run : null;
+    if (!run?.is_accepted || run.ended) return; // its next commit is refused
+    await run.suspend(); // never rejects
+    run.handOver();
   }
 
   /** Gives the lease of a session, which was acquired without a run, to its run. */

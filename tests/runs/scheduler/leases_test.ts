@@ -4,6 +4,7 @@ import { MemoryStore } from "../../../src/store/memory.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { assertEquals } from "../../assert.ts";
 import { until } from "../../support/sessions.ts";
+import { capturedInterval } from "../shared_store.ts";
 
 Deno.test("HeldLeases renews all leases at once, and reports only those that another process took", async () => {
   const answers = new Map<string, PromiseWithResolvers<boolean>>();
@@ -16,6 +17,8 @@ Deno.test("HeldLeases renews all leases at once, and reports only those that ano
   const logged: [string, JsonObject][] = [];
   const { promise: tick, restore } = capturedInterval();
   const leases = new HeldLeases(store, "here", (_level, event, facts) => logged.push([event, facts]));
+  const lost: string[] = [];
+  leases.onLost = (name) => lost.push(name);
   try {
     for (const id of ["kept", "released", "taken"]) await leases.acquire(id);
     (await tick)();
@@ -25,7 +28,10 @@ Deno.test("HeldLeases renews all leases at once, and reports only those that ano
     answers.get("released")!.resolve(false); // its row was deleted meanwhile
     answers.get("taken")!.resolve(false);
     await until(() => logged.length > 0);
+    answers.clear();
     assertEquals(logged, [["lease_lost", { lease: "taken" }]]);
+    (await tick)();
+    assertEquals([[...answers.keys()], lost, leases.fence("taken")?.lease], [["kept"], ["taken"], "taken"]);
   } finally {
     restore();
     leases.close();
@@ -84,14 +90,3 @@ Deno.test("HeldLeases logs one line for all renewals that failed, and does not w
     leases.close();
   }
 });
-
-/** Captures the function of the next interval instead of starting it. */
-function capturedInterval(): { promise: Promise<() => void>; restore: () => void } {
-  const { promise, resolve } = Promise.withResolvers<() => void>();
-  const before = globalThis.setInterval;
-  globalThis.setInterval = ((run: () => void) => {
-    resolve(run);
-    return 0;
-  }) as unknown as typeof setInterval; // the handle is only passed to clearInterval
-  return { promise, restore: () => void (globalThis.setInterval = before) };
-}
