@@ -3,8 +3,9 @@
  */
 import { assertEquals } from "../assert.ts";
 import { asking, codeOf } from "../support/asking_runs.ts";
+import type { Entry } from "../../src/kernel/host.ts";
 import type { MemoryStore } from "../../src/store/memory.ts";
-import { CALLER, type Service, service, SlowStore, type TestPlan } from "../support/runs.ts";
+import { CALLER, replayed, type Service, service, SlowStore, type TestPlan } from "../support/runs.ts";
 import { calls, hook, tool } from "../support/sessions.ts";
 import { capturedInterval, settle, shared, type SharedStore } from "./shared_store.ts";
 
@@ -187,6 +188,29 @@ Deno.test("a server whose lease was taken leaves a run that waits for a person t
   } finally {
     restore();
   }
+});
+
+Deno.test("the open question of a cancelled run whose process died is denied once", async () => {
+  const plan = { asking: { ...asking(), providers: [[calls(["t"]), "done"]] } };
+  const one = service({ plans: plan, store: shared });
+  const run = await one.post("asking");
+  await run.settled("attention");
+  (one.store as SharedStore).committed = (changes) => {
+    const stored = changes.flatMap((change) => "append" in change ? change.entries as Entry[] : []);
+    if (!stored.some(({ event }) => event === "cancel:requested")) return;
+    (one.store as SharedStore).committing = () => new Promise(() => {}); // the process dies
+  };
+  void one.runs.cancel(CALLER, run.id, "graceful");
+  await settle();
+  assertEquals((await one.names(run.id)).at(-1), "cancel:requested");
+  await one.clock.advance(6_000);
+  const other = service({ plans: plan, beside: one, store: shared });
+  assertEquals(await other.runs.recover(), [run.id]);
+  const ended = await (await other.runs.handle(CALLER, run.id)).settled("end");
+  const denials = (await other.entries(run.id)).filter(({ event }) => event === "approval:denied");
+  assertEquals([ended.status, denials.map(({ data }) => data.reason)], ["cancelled", ["cancelled"]]);
+  assertEquals((await other.runs.approvals(CALLER, run.id)).map(({ status }) => status), ["denied"]);
+  assertEquals((await replayed(other, run.id)).equal, true);
 });
 
 Deno.test("a server that has left a run to another one carries out no command for it", async () => {

@@ -53,6 +53,8 @@ export class RecordedEvents {
   readonly #other_calls = new Set<unknown>();
   /** The first complete block of a lost answer: the process ended before its `provider:response`. */
   readonly #lost: Entry | undefined;
+  /** The first entry about a module of the segment: before it, recovery denies open questions. */
+  readonly #mounted: Entry | undefined;
 
   constructor(options: RecordedEventsOptions) {
     const { segment, foreign_context, open_calls } = options;
@@ -71,6 +73,7 @@ export class RecordedEvents {
       const { tool_calls } = isObject(data.response) ? data.response : {};
       if (Array.isArray(tool_calls)) { for (const { id } of tool_calls) this.#loop_calls.add(String(id)); }
     }
+    this.#mounted = this.find(segment.from, ({ event }) => event === "module:mounted");
     if (!segment.is_cut) return;
     const answered = this.findBefore((entry) =>
       ANSWERS.has(entry.event) && entry.data.inner !== true && this.#isOfSession(entry)
@@ -104,6 +107,7 @@ export class RecordedEvents {
     if (this.#options.agents.some(({ opening }) => opening === entry)) return "agent";
     if (this.#options.agents.some(({ closing }) => closing === entry)) return "session";
     if (event === "cancel:requested") return "cancel";
+    if (event.startsWith("approval:") && this.#mounted && entry.seq < this.#mounted.seq) return "recording";
     if (data.inner === true && ANSWERS.has(event)) return "inner";
     const { tool_call_id: id } = data;
     if (PARALLEL_EVENTS.has(event) && (id === null || this.#other_calls.has(id))) return "inner";

@@ -103,7 +103,7 @@ export function restoreRun(
 
 /**
  * Records durably that the run continues in this process. Denies the open questions of its sub-agents, which
- * do not continue.
+ * do not continue, and all of a run that was cancelled.
  */
 export async function announceRecovery(
   { entries }: OrphanedRun,
@@ -113,10 +113,15 @@ export async function announceRecovery(
   const status = projection.status === "awaiting_approval" ? "awaiting_approval" : "running";
   await host.status({ status, resumed: true });
   await log.flush();
+  const is_cancelled = entries.some(({ event, session_id: of }) =>
+    event === "cancel:requested" && of === session_id
+  );
   for (const approval of projection.approvals) {
     const { id, session_id: asked_by, tool_name, tool_call_id, args_hash, options } = approval;
-    if (approval.status !== "pending" || asked_by === session_id) continue;
-    const answer = await approvalQueue.drop(requestOf(approval), "its sub-agent was interrupted");
+    const is_own = asked_by === session_id;
+    if (approval.status !== "pending" || is_own && !is_cancelled) continue;
+    const reason = is_own ? "cancelled" : "its sub-agent was interrupted";
+    const answer = await approvalQueue.drop(requestOf(approval), reason);
     const question = entries.find(({ data }) => data.approval_id === id);
     const decision = { approval_id: id, tool_name, tool_call_id, args_hash, ...answer };
     const event = allows(answer.decision, options) ? "approval:granted" : "approval:denied";
