@@ -92,8 +92,8 @@ export class ReadyPlan implements RunnablePlan {
     return expandConfig(spec, schemaOf(spec, this.#deps.modules), this.#lookups, secrets);
   }
 
-  load(): Promise<void> | void {
-    if (this.#authorised.template.specs.some(isOfUrl)) return this.#urlModules().load();
+  async load(): Promise<void> {
+    if (this.#authorised.template.specs.some(isOfUrl)) await this.#urlModules().load();
   }
 
   #urlModules(): UrlModules {

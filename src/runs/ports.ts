@@ -23,9 +23,9 @@ export interface RunnablePlan {
   /** Prepares the plans of sub-agents. Absent: the plan allows none. */
   readonly agents?: AgentPlans;
   /** Fetches and verifies modules that are not built in, without executing them. A failure leaves no run. */
-  load?(): Promise<void> | void;
+  load?(): Promise<void>;
   /** Opens a module and expands its config. `reporter` receives the module's warnings and console lines. */
-  open(spec: ModuleSpec, secrets: SecretSink, reporter: ModuleReporter): Promise<OpenedModule> | OpenedModule;
+  open(spec: ModuleSpec, secrets: SecretSink, reporter: ModuleReporter): Promise<OpenedModule>;
   /**
    * Executes `body` and resolves to its result. Meanwhile the console output of the plan's modules in this
    * process goes to `write`. Absent: no module runs in this process.

@@ -31,20 +31,10 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   sessionbegin: "session:start",
 };
 
-/**
- * Warns of handlers that were never called and never will be; asks modules for the events they declare.
- * Returns nothing when there is no such handler.
- */
-export function warnOfUnheardHandlers(session: Session, reporter: Reporter): Promise<void> | void {
+/** Warns of handlers that were never called and never will be; asks modules for the events they declare. */
+export async function warnOfUnheardHandlers(session: Session, reporter: Reporter): Promise<void> {
   const suspects = session.unheard_handlers.filter(({ event }) => !hasEmitter(event, CANONICAL_EVENTS));
-  if (suspects.length > 0) return warnOf(suspects, session, reporter);
-}
-
-async function warnOf(
-  suspects: Session["unheard_handlers"],
-  session: Session,
-  reporter: Reporter,
-): Promise<void> {
+  if (suspects.length === 0) return;
   let declared: ReadonlySet<string> = new Set();
   try {
     const contributions = await session.contributionsTo("observability.events");

@@ -183,7 +183,7 @@ function readyPlan(
     registerSecrets(sink) {
       for (const secret of found.secrets ?? []) sink.register(secret);
     },
-    open: (spec) => open(spec),
+    open: (spec) => Promise.resolve(open(spec)),
   };
 }
 

@@ -60,8 +60,7 @@ export async function mountModule(
   const { session } = shared;
   let opened: OpenedModule;
   try {
-    const opening = session.host.open(spec);
-    opened = opening instanceof Promise ? await opening : opening;
+    opened = await session.host.open(spec);
   } catch (error) {
     if (isFetchFailure(error)) throw error;
     const gates = isObject(error) && isObject(error.facts) && error.facts.gates === true;

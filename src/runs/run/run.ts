@@ -206,13 +206,11 @@ export class ActiveRun implements RunHandle {
       if (orphan) await announceRecovery(orphan, this, this.#host);
       else if (this.is_accepted) await this.#host.status({ status: "running" });
       else this.#start("running");
-      const loading = ready.load?.();
-      if (loading) await loading;
+      await ready.load?.();
       await this.#session.initialize();
       this.#has_begun = true;
       // a queued run was accepted before its session was initialised
-      const stored = this.records.storeBegun((changes) => this.log.storeWith(changes));
-      if (stored) await stored;
+      await this.records.storeBegun((changes) => this.log.storeWith(changes));
       if (this.#requested_stop !== null) await this.#session.cancel(this.#requested_stop);
     } catch (error) {
       throw this.secrets.redactError(error);
@@ -234,7 +232,7 @@ export class ActiveRun implements RunHandle {
   }
 
   /** Stores the run. @param place Place in the queue of its session. Default: it has the session. */
-  accept(place?: string): Promise<void> | void {
+  async accept(place?: string): Promise<void> {
     if (this.is_accepted) return;
     if (this.options.resume && !this.#session.resumable) {
       throw new PreampError(
@@ -246,10 +244,12 @@ export class ActiveRun implements RunHandle {
     admit?.(this.current());
     const records = place === undefined ? this.records.begun() : this.records.queued(place);
     this.is_accepted = true;
-    return this.log.accept(records.concat(with_run))?.catch((error) => {
+    try {
+      await this.log.accept(records.concat(with_run));
+    } catch (error) {
       this.is_accepted = false;
       throw error;
-    });
+    }
   }
 
   /** Runs the turn and ends the run. Resolves when everything is stored; never rejects. */
@@ -274,8 +274,7 @@ export class ActiveRun implements RunHandle {
     if (this.#ending) return;
     this.#ending = true;
     try {
-      const spawned = this.#spawner.stop();
-      if (spawned) await spawned;
+      await this.#spawner.stop();
       await this.#cleanUp(outcome.status);
       await this.#storeEnd(outcome);
     } catch (error) { // of the run itself, not of the store: it would come again
@@ -288,8 +287,7 @@ export class ActiveRun implements RunHandle {
 
   async #cleanUp(status: Outcome["status"]): Promise<void> {
     try {
-      const warned = this.#has_begun ? warnOfUnheardHandlers(this.#session, this.#host) : undefined;
-      if (warned) await warned;
+      if (this.#has_begun) await warnOfUnheardHandlers(this.#session, this.#host);
       await this.#execute(() => this.#session.cleanup(status));
     } catch (error) {
       this.#host.warn("cleanup_failed", errorMessage(error));
@@ -299,7 +297,7 @@ export class ActiveRun implements RunHandle {
   /** Records and stores `run:end`. If the store fails, sets `last_commit`. */
   async #storeEnd(outcome: Outcome): Promise<void> {
     this.log.stop();
-    if (this.#host.contextRecorded) await this.#host.contextRecorded;
+    await this.#host.context_recorded;
     const now_ms = this.options.deps.clock.now();
     this.#outcome = this.secrets.redactValues({ outcome }).outcome;
     const run = this.projection.end(this.#outcome, timestamp(now_ms));
@@ -309,8 +307,7 @@ export class ActiveRun implements RunHandle {
     const expires_ms = now_ms + this.limits.log_days * DAY_MS;
     const store = () => this.log.storeWith(() => this.records.ended(ended, expires_ms, this.#has_begun));
     try {
-      const stored = store();
-      if (stored) await stored;
+      await store();
     } catch (error) {
       const retried = retryEnd(ended, store, error, this.options);
       this.last_commit = retried.then((is_done) => is_done ? this.#close() : this.#leave());

@@ -291,29 +291,22 @@ export function projectionOf(
 
 /**
  * Records the context manager's status in the projection. Without one, records what the kernel measured.
- * Returns a promise that never rejects when the context manager is sandboxed.
+ * Never rejects.
  *
  * @param onError Called when the status could not be read.
  */
-export function recordContextUsage(
+export async function recordContextUsage(
   session: Session,
   projection: RunProjection,
   onError: (error: unknown) => void,
-): Promise<void> | void {
+): Promise<void> {
   const capability = session.getCapability("context.status");
-  const record = (status: unknown) => {
+  try {
+    const status: unknown = typeof capability === "function" ? await capability() : session.context_usage;
     if (isObject(status)) projection.context = contextUsageOf(status);
-  };
-  const fail = (error: unknown) => {
+  } catch (error) {
     onError(error);
     projection.context = session.context_usage;
-  };
-  try {
-    const status: unknown = typeof capability === "function" ? capability() : session.context_usage;
-    if (status instanceof Promise) return status.then(record).catch(fail);
-    record(status);
-  } catch (error) {
-    fail(error);
   }
 }
 

@@ -123,8 +123,8 @@ export class RunRecords {
    * @param store Stores changes in a commit that compares the log: another process may have executed the run
    * while this one stood still.
    */
-  storeBegun(store: (changes: () => readonly Change[]) => Promise<void> | void): Promise<void> | void {
-    if (this.#input === null) return store(() => this.begun());
+  async storeBegun(store: (changes: () => readonly Change[]) => Promise<void> | void): Promise<void> {
+    if (this.#input === null) await store(() => this.begun());
   }
 
   /** Stores a sub-agent's session after a turn, and the input of that turn. */

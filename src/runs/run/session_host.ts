@@ -56,7 +56,8 @@ export class SessionHost implements Host, ModuleReporter {
   readonly #session_id: string;
   readonly #child: ChildEvents | null;
   readonly #started_at: string;
-  #context_recorded: Promise<void> | void = undefined;
+  /** Settles when the status of the context manager at the last answer is recorded. */
+  context_recorded = Promise.resolve();
 
   /** @param child Null: the session is the run's own. */
   constructor(run: HostedRun, ready: RunnablePlan, session_id: string, child: ChildEvents | null = null) {
@@ -73,12 +74,12 @@ export class SessionHost implements Host, ModuleReporter {
     return this.#run.options.deps.newId(prefix);
   }
 
-  open(spec: ModuleSpec): Promise<OpenedModule> | OpenedModule {
+  open(spec: ModuleSpec): Promise<OpenedModule> {
     return this.#ready.open(spec, this.#run.secrets, this);
   }
 
-  accept(): Promise<void> | void {
-    return this.#child ? this.#child.accepted() : this.#run.accept();
+  async accept(): Promise<void> {
+    await (this.#child ? this.#child.accepted() : this.#run.accept());
   }
 
   /** Records an entry of the session and updates the run's status. */
@@ -101,14 +102,9 @@ export class SessionHost implements Host, ModuleReporter {
 
   #recordContext(): void {
     const { session, projection } = this.#run;
-    this.#context_recorded = recordContextUsage(session, projection, (error) => {
+    this.context_recorded = recordContextUsage(session, projection, (error) => {
       this.warn("context_status_failed", errorMessage(error));
     });
-  }
-
-  /** Settles when the status of a sandboxed context manager is recorded. */
-  get contextRecorded(): Promise<void> | void {
-    return this.#context_recorded;
   }
 
   async #resume(stored: Promise<void> | void): Promise<void> {

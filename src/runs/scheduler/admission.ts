@@ -94,14 +94,14 @@ export class Admission {
   }
 
   /** Releases a slot; a run of the same caller that is not counted yet inherits its place. */
-  release(slot: AdmissionSlot): Promise<void> | void {
+  async release(slot: AdmissionSlot): Promise<void> {
     this.#slots.delete(slot);
     const { taken } = slot;
     if (taken === null) return;
     slot.taken = null;
     const heir = [...this.#slots].find((other) => other.taken === null && isOf(other, slot.caller));
     if (heir) heir.taken = taken;
-    else return this.#shared?.release(taken);
+    else await this.#shared?.release(taken);
   }
 
   /** Stops counting runs and frees the slots of those that other processes continue. */
@@ -134,7 +134,7 @@ export class CallerSlots {
   /** Names of the slots that this process has or tries to acquire. */
   readonly #own = new Set<string>();
   /** Slots that this process gives up at the moment. */
-  readonly #releasing = new Map<string, Promise<void> | void>();
+  readonly #releasing = new Map<string, Promise<void>>();
   /** Fraction of a caller's slots before the first that is tried: servers begin at different ones. */
   readonly #offset = Math.random();
 

@@ -44,12 +44,8 @@ export class HeldLeases {
   }
 
   /** Acquires a lease; returns false while another process has it. `wait`: see {@link Store.acquire}. */
-  acquire(name: string, wait = true): Awaitable<boolean> {
-    const token = this.#store.acquire(name, this.#owner, LEASE_MS, wait);
-    return token instanceof Promise ? token.then((it) => this.#hold(name, it)) : this.#hold(name, token);
-  }
-
-  #hold(name: string, token: number | null): boolean {
+  async acquire(name: string, wait = true): Promise<boolean> {
+    const token = await this.#store.acquire(name, this.#owner, LEASE_MS, wait);
     if (token === null) return false;
     this.#held.set(name, { fence: { lease: name, token }, is_renewing: false });
     // without other processes, nothing takes an expired lease
@@ -58,15 +54,13 @@ export class HeldLeases {
   }
 
   /** Releases a lease, even if the store fails: a lease that is not released expires. */
-  release(name: string): Promise<void> | void {
+  async release(name: string): Promise<void> {
     if (!this.#held.has(name)) return;
     this.#held.delete(name); // stops renewal, and a renewal in progress is not missed
-    const fail = (error: unknown) =>
-      this.#log("error", "lease_not_released", { lease: name, message: String(error) });
     try {
-      return this.#store.release(name, this.#owner)?.catch(fail);
+      await this.#store.release(name, this.#owner);
     } catch (error) {
-      fail(error);
+      this.#log("error", "lease_not_released", { lease: name, message: String(error) });
     }
   }
 
@@ -185,8 +179,7 @@ export class SessionLeases {
     this.#leases.set(session_id, lease);
     let acquired = false;
     try {
-      const acquiring = this.#held.acquire(lease.name);
-      acquired = acquiring instanceof Promise ? await acquiring : acquiring;
+      acquired = await this.#held.acquire(lease.name);
     } finally {
       if (!acquired) this.#remove(session_id, lease);
     }
@@ -208,11 +201,10 @@ export class SessionLeases {
     if (lease) lease.run = run;
   }
 
-  release(session_id: string): Promise<void> | void {
+  async release(session_id: string): Promise<void> {
     const lease = this.#leases.get(session_id);
     if (!lease) return;
-    const releasing = this.#held.release(lease.name);
-    if (releasing) return releasing.then(() => this.#remove(session_id, lease));
+    await this.#held.release(lease.name);
     this.#remove(session_id, lease);
   }
 

@@ -96,8 +96,7 @@ export class RunScheduler implements RunOwner {
     const { request, caller, createOptions, session_id, resume } = options;
     const slot = this.#admission.reserve(caller, session_id, request.if_busy);
     try {
-      const loading = load();
-      const saved = loading instanceof Promise ? await loading : loading;
+      const saved = await load();
       const ready = await this.#prepare(slot, request, saved, createOptions);
       const run_id = this.context.deps.newId("run");
       const run = new ActiveRun({

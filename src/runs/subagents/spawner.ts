@@ -73,15 +73,11 @@ export class Spawner {
     return { "session.spawn": spawn, "session.resume": resume };
   }
 
-  /** Cancels every running sub-agent; resolves when they have ended. Returns nothing when none is running. */
-  stop(): Promise<void> | void {
+  /** Cancels every running sub-agent; resolves when they have ended. */
+  async stop(): Promise<void> {
     this.#stopped = true;
-    if (this.#running) return this.#endRunning(this.#running);
-  }
-
-  async #endRunning(all: ReadonlyMap<Session, Promise<unknown>>): Promise<void> {
-    while (all.size > 0) {
-      const running = [...all];
+    while (this.#running && this.#running.size > 0) {
+      const running = [...this.#running];
       await Promise.allSettled(running.map(([session]) => session.cancel("immediate")));
       await Promise.allSettled(running.map(([, ended]) => ended));
     }
