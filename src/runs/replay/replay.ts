@@ -59,7 +59,7 @@ class Replay {
   readonly #segments: readonly Segment[];
   readonly #parts: ReplayParts;
   /** Settles when the context manager's status is in the projection. */
-  #context_recorded = Promise.resolve();
+  #context_recorded: Promise<void> | void = undefined;
   /** Sub-agent sessions under replay → settled when each has ended. */
   readonly #agents = new Map<ReplaySession, Promise<void>>();
 

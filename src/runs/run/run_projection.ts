@@ -291,22 +291,29 @@ export function projectionOf(
 
 /**
  * Records the context manager's status in the projection. Without one, records what the kernel measured.
- * Never rejects.
+ * Returns a promise that never rejects when the context manager is sandboxed.
  *
  * @param onError Called when the status could not be read.
  */
-export async function recordContextUsage(
+export function recordContextUsage(
   session: Session,
   projection: RunProjection,
   onError: (error: unknown) => void,
-): Promise<void> {
+): Promise<void> | void {
   const capability = session.getCapability("context.status");
-  try {
-    const status: unknown = typeof capability === "function" ? await capability() : session.context_usage;
+  const record = (status: unknown) => {
     if (isObject(status)) projection.context = contextUsageOf(status);
-  } catch (error) {
+  };
+  const fail = (error: unknown) => {
     onError(error);
     projection.context = session.context_usage;
+  };
+  try {
+    const status: unknown = typeof capability === "function" ? capability() : session.context_usage;
+    if (status instanceof Promise) return status.then(record).catch(fail);
+    record(status);
+  } catch (error) {
+    fail(error);
   }
 }
 

@@ -56,8 +56,8 @@ export class SessionHost implements Host, ModuleReporter {
   readonly #session_id: string;
   readonly #child: ChildEvents | null;
   readonly #started_at: string;
-  /** Settles when the status of the context manager at the last answer is recorded. */
-  context_recorded = Promise.resolve();
+  /** Settles when the status of a sandboxed context manager at the last answer is recorded. */
+  context_recorded: Promise<void> | void = undefined;
 
   /** @param child Null: the session is the run's own. */
   constructor(run: HostedRun, ready: RunnablePlan, session_id: string, child: ChildEvents | null = null) {
