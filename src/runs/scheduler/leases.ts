@@ -4,7 +4,7 @@
  */
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/types.ts";
-import type { Awaitable, Fence, Store } from "../../store/store.ts";
+import type { Fence, Store } from "../../store/store.ts";
 import type { ActiveRun } from "../run/run.ts";
 import { ReleasingMap } from "./releasing_map.ts";
 
