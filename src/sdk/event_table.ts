@@ -12,8 +12,8 @@
  *   its recovery are computed from these entries: a module that emitted one could answer its own approval
  * - `log_only`: an entry of the log; no handler is called
  * - `turn`: dropped while no turn runs
- * - `once`: a turn has it once: `TurnTracker` drops a repeated one. A repeated `prompt:submit` is a gate, and
- *   passes its handlers again
+ * - `once`: a turn has it once: `TurnTracker.prepare`, which has a case for each, drops a repeated one. A
+ *   repeated `prompt:submit` is a gate, and passes its handlers again
  * - `parallel`: several can be in progress at once, so that their order differs between a recorded run and
  *   its replay
  * - `ends_turn`: one of the two events that end a turn, in either order

@@ -106,7 +106,7 @@ export async function runChain(
   options: ChainOptions = {},
 ): Promise<Emission> {
   const emission = noopEmission(data);
-  const observed = RUNTIME_EVENTS.has(event);
+  const is_runtime = RUNTIME_EVENTS.has(event);
   for (const handler of handlers) {
     let returned: unknown;
     let result: ParsedHookResult | null;
@@ -119,10 +119,10 @@ export async function runChain(
       result = parseHookResult(returned);
     } catch (error) {
       options.onError?.(handler, error);
-      if (!handler.fail_closed || handler.observes || observed) continue;
+      if (!handler.fail_closed || handler.observes || is_runtime) continue;
       return deny(emission, handler, `Hook "${handler.name}" failed: ${errorMessage(error)}`);
     }
-    if (observed) {
+    if (is_runtime) {
       const answer = ignoredAnswer(result);
       if (answer !== null) options.onIgnored?.(handler, answer);
       continue;

@@ -16,7 +16,7 @@
  *
  * @module
  */
-export type { InjectionLimits } from "./hook_actions.ts";
+export type { InjectionLimits } from "./hook_outcomes.ts";
 export * from "./testing/assertions.ts";
 export { FakeClock, realClock, turn, waitFor, type WaitOptions } from "./testing/clocks.ts";
 export * from "./testing/coordinator.ts";

@@ -10,7 +10,7 @@ import {
   approvalOutcome,
   rememberScopeOf,
   userDenied,
-} from "../../sdk/hook_actions.ts";
+} from "../../sdk/hook_outcomes.ts";
 import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../../sdk/types.ts";
 import { type SessionContext, withoutEnvelope } from "../session/session_context.ts";
 import { onAbort } from "../../sdk/abortable.ts";

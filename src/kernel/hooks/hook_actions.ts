@@ -3,7 +3,7 @@
  * gate's decision in the turn. Acts once on each emission, and on the hooks' verdict even if the loop changed
  * the object.
  */
-import { admitInjections, afterApproval, injectedMessage } from "../../sdk/hook_actions.ts";
+import { admitInjections, afterApproval, injectedMessage } from "../../sdk/hook_outcomes.ts";
 import type { Emission, Injection } from "../../sdk/types.ts";
 import { type ApprovalSubject, askForApproval } from "./ask_for_approval.ts";
 import type { SessionContext } from "../session/session_context.ts";

@@ -158,7 +158,7 @@ export class Hooks {
   }
 
   #append(event: string, emission: Emission, data: JsonObject): Promise<Emission> {
-    this.#tracker.settle(event, emission, data);
+    this.#tracker.noteDecision(event, emission, data);
     const stored = this.#session.writeEmission(event, emission, data);
     return stored ? stored.then(() => emission) : Promise.resolve(emission);
   }

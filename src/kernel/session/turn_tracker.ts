@@ -143,7 +143,7 @@ export class TurnTracker {
    * Records the decision of a gate, before its entry is appended. `prepared` is the object that {@link
    * prepare} returned.
    */
-  settle(event: string, emission: Emission, prepared: JsonObject): void {
+  noteDecision(event: string, emission: Emission, prepared: JsonObject): void {
     const { turn } = this.#session;
     if (turn === null) return;
     const reason = emission.action === "deny" ? emission.reason ?? "Denied by hook" : null;
@@ -157,7 +157,7 @@ export class TurnTracker {
         turn.request_denied = reason;
         break;
       case "tool:pre":
-        this.#settlePre(turn, emission, prepared, reason);
+        this.#notePre(turn, emission, prepared, reason);
         break;
     }
   }
@@ -174,7 +174,7 @@ export class TurnTracker {
     (this.#noted ??= new WeakMap()).set(emission, { subject, verdict: snapshot(emission) });
   }
 
-  #settlePre(turn: Turn, emission: Emission, prepared: JsonObject, reason: string | null): void {
+  #notePre(turn: Turn, emission: Emission, prepared: JsonObject, reason: string | null): void {
     const call = turn.find(undefined, undefined, ({ payload }) => payload === prepared);
     if (!call) return;
     call.payload = null;

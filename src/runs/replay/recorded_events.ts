@@ -24,7 +24,7 @@ const REPLAYED_EVENTS = eventsWith("replayed");
 const AFTER_CANCEL = eventsWith("after_cancel");
 
 /** Events that report the end of a provider call. */
-export const ANSWERS = eventsWith("ends_call");
+export const CALL_ENDS = eventsWith("ends_call");
 
 /** Events of which several can be in progress at once: an early one waits for its recorded place. */
 export const PARALLEL_EVENTS = eventsWith("parallel");
@@ -76,7 +76,7 @@ export class RecordedEvents {
     this.#mounted = this.find(segment.from, ({ event }) => event === "module:mounted");
     if (!segment.is_cut) return;
     const answered = this.findBefore((entry) =>
-      ANSWERS.has(entry.event) && entry.data.inner !== true && this.#isOfSession(entry)
+      CALL_ENDS.has(entry.event) && entry.data.inner !== true && this.#isOfSession(entry)
     );
     this.#lost = this.find(answered?.seq ?? 0, ({ event }) => event === "content_block:end");
   }
@@ -108,7 +108,7 @@ export class RecordedEvents {
     if (this.#options.agents.some(({ closing }) => closing === entry)) return "session";
     if (event === "cancel:requested") return "cancel";
     if (event.startsWith("approval:") && this.#mounted && entry.seq < this.#mounted.seq) return "recording";
-    if (data.inner === true && ANSWERS.has(event)) return "inner";
+    if (data.inner === true && CALL_ENDS.has(event)) return "inner";
     const { tool_call_id: id } = data;
     if (PARALLEL_EVENTS.has(event) && (id === null || this.#other_calls.has(id))) return "inner";
     if (this.#lost && event.startsWith("content_block:") && entry.seq >= this.#lost.seq) return "recording";

@@ -17,7 +17,7 @@ import type {
   StreamDelta,
   Tool,
 } from "../../sdk/types.ts";
-import { ANSWERS, type RecordedEvents } from "./recorded_events.ts";
+import { CALL_ENDS, type RecordedEvents } from "./recorded_events.ts";
 
 /** Gives stubs access to the recording. */
 export interface EventReader {
@@ -166,7 +166,7 @@ async function answerFrom(
   const isOfLoop = (entry: Entry) => recorded.sourceOf(entry) !== "recording";
   const outcome = recorded.find(
     position,
-    (entry) => ANSWERS.has(entry.event) && entry.data.provider === name && isOfLoop(entry),
+    (entry) => CALL_ENDS.has(entry.event) && entry.data.provider === name && isOfLoop(entry),
   );
   const until = outcome?.seq ?? Infinity;
   const deltas = outcome?.data.inner === true ? [] : deltasOf(recorded, position, until);

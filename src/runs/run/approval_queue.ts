@@ -3,7 +3,7 @@
  * answers and however late.
  */
 import { onAbort } from "../../sdk/abortable.ts";
-import { allows } from "../../sdk/hook_actions.ts";
+import { allows } from "../../sdk/hook_outcomes.ts";
 import type { ApprovalDecision, ApprovalRequest } from "../../kernel/host.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { millisecondsOf } from "../../sdk/timestamp.ts";

@@ -6,7 +6,7 @@ import { draftEntry, type Entry } from "../../kernel/host.ts";
 import type { UsedLimits } from "../../kernel/run_limits.ts";
 import { type InterruptedTurn, interruptedTurnOf } from "../../kernel/session/interrupted_turn.ts";
 import { REDACTED } from "../../policy/redact.ts";
-import { allows } from "../../sdk/hook_actions.ts";
+import { allows } from "../../sdk/hook_outcomes.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { OrphanedRun } from "../storage/run_input.ts";
 import type { RunInput } from "../types.ts";

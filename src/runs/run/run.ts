@@ -58,7 +58,7 @@ export class ActiveRun implements RunHandle {
   #ending = false;
   #outcome: Outcome | null = null;
   /** Resolves when a refused end, or what is handed over, is stored or left to others; null: no such. */
-  last_commit: Promise<void> | null = null;
+  late_commit: Promise<void> | null = null;
   /** Whether another process continues the run. */
   #is_suspended = false;
   /** Whether the run is stored. */
@@ -268,7 +268,7 @@ export class ActiveRun implements RunHandle {
 
   /**
    * Ends the run, also one that cannot start, once: `session:end`, cleanups, stored session, `run:end`. If
-   * the store fails, the run has not ended and keeps its session, and `last_commit` is set.
+   * the store fails, the run has not ended and keeps its session, and `late_commit` is set.
    */
   async finish(outcome: Outcome): Promise<void> {
     if (this.#ending) return;
@@ -281,7 +281,7 @@ export class ActiveRun implements RunHandle {
       this.#report("run_end_failed", error);
       await this.#storeEnd(failedOutcome(error));
     } finally {
-      if (this.last_commit === null) this.#close();
+      if (this.late_commit === null) this.#close();
     }
   }
 
@@ -294,7 +294,7 @@ export class ActiveRun implements RunHandle {
     }
   }
 
-  /** Records and stores `run:end`. If the store fails, sets `last_commit`. */
+  /** Records and stores `run:end`. If the store fails, sets `late_commit`. */
   async #storeEnd(outcome: Outcome): Promise<void> {
     this.log.stop();
     await this.#host.context_recorded;
@@ -310,7 +310,7 @@ export class ActiveRun implements RunHandle {
       await store();
     } catch (error) {
       const retried = retryEnd(ended, store, error, this.options);
-      this.last_commit = retried.then((is_done) => is_done ? this.#close() : this.#leave());
+      this.late_commit = retried.then((is_done) => is_done ? this.#close() : this.#leave());
     }
   }
 
@@ -372,7 +372,7 @@ export class ActiveRun implements RunHandle {
       if (errorCode(error) !== "draining") this.#report("run_not_suspended", error); // a step that waited for its entry
     };
     this.approvalQueue.handOver();
-    this.last_commit = this.log.handOver().catch(report); // what is not stored then is lost
+    this.late_commit = this.log.handOver().catch(report); // what is not stored then is lost
     try {
       await this.#spawner.stop();
       await this.#session.cancel("immediate");
@@ -380,7 +380,7 @@ export class ActiveRun implements RunHandle {
     } catch (error) {
       report(error);
     }
-    await this.last_commit;
+    await this.late_commit;
     this.#leave();
   }
 }

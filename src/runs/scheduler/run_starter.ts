@@ -66,7 +66,7 @@ export class RunStarter {
     if (active && active.session_id !== session_id) {
       throw busyError(session_id, `run "${active.id}" uses it as a sub-agent`);
     }
-    if (active?.last_commit) throw busyError(session_id, `the end of run "${active.id}" is not stored yet`);
+    if (active?.late_commit) throw busyError(session_id, `the end of run "${active.id}" is not stored yet`);
     if (active && !active.ended) {
       const awaits_approval = active.current().status === "awaiting_approval";
       if (!cancelsActive(request.if_busy, awaits_approval)) {

@@ -60,7 +60,7 @@ export class SchedulerContext {
   async #executeAndRelease(run: ActiveRun): Promise<void> {
     try {
       if (!run.ended) await run.run(run.options.request.prompt);
-      if (run.last_commit) await run.last_commit; // keeps its session meanwhile
+      if (run.late_commit) await run.late_commit; // keeps its session meanwhile
     } catch (error) {
       this.deps.log("error", "run_lost", { run_id: run.id, message: String(error) });
     }

@@ -8,7 +8,7 @@ import {
   approvalOutcome,
   injectedMessage,
   type InjectionLimits,
-} from "../hook_actions.ts";
+} from "../hook_outcomes.ts";
 import { runChain } from "../hook_chain.ts";
 import type { ApprovalQuestion, Emission, UserMessage } from "../hooks.ts";
 import { isObject, type JsonObject } from "../json.ts";
