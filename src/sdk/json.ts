@@ -72,7 +72,7 @@ function shallowCopy(value: unknown, or_marked: boolean): { [key: string]: JsonV
   }
   // perf: for objects of many shapes, `Object.assign` takes a quarter of the time of a spread
   const fields: JsonObject = Object.assign({}, value as JsonObject); // checks the copy: a getter may return another value each time
-  if (Object.getPrototypeOf(fields) !== Object.prototype) return null; // it had the key `__proto__`
+  if (Object.getPrototypeOf(fields) !== Object.prototype) return null; // `__proto__`, under --unsafe-proto
   for (const key in fields) {
     const item = fields[key];
     if (isDropped(key)) return null;

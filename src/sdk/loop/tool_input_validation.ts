@@ -39,16 +39,20 @@ const COUNTED = {
 /** Keys of the validator's own, such as a resolved reference. */
 const RESERVED = /^\$recursiveRef$|^__absolute_|^__proto__$/;
 
+/** Keywords that some programs write with null in place of leaving them out. */
+const STATED_AS_NULL: ReadonlySet<string> = new Set(["type", "enum", "required"]);
+
 /** Returns a copy of a schema whose steps are counted; the validator also writes into it. */
 function countedCopy(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(countedCopy);
   if (!isObject(schema)) return schema;
   const copy: JsonObject & { [COST]?: number } = Object.create(COUNTED);
   for (const key of Object.keys(schema)) {
-    if (!RESERVED.test(key)) copy[key] = countedCopy(schema[key]);
+    if (RESERVED.test(key) || schema[key] === null && STATED_AS_NULL.has(key)) continue;
+    copy[key] = countedCopy(schema[key]);
   }
-  const { enum: choices, const: choice, required } = schema;
-  copy[COST] = 1 + JSON.stringify([choices, choice, required]).length / 50;
+  const { enum: choices, const: choice, required, type } = schema;
+  copy[COST] = 1 + JSON.stringify([choices, choice, required, type]).length / 50;
   return copy;
 }
 
@@ -139,12 +143,22 @@ const MAX_DEPTH = 64;
 export function isValidBySimpleSchema(schema: unknown, value: unknown, depth = 0): boolean {
   if (!isObject(schema) || depth > MAX_DEPTH) return false;
   for (const key in schema) if (!SIMPLE_KEYWORDS.has(key)) return false;
-  const { type = ANY, enum: choices, items } = schema;
-  if (!(Array.isArray(type) ? type : [type]).some((name) => IS_OF_TYPE.get(name)?.(value))) return false;
-  if (choices !== undefined) return Array.isArray(choices) && !isCompound(value) && choices.includes(value);
+  const { items } = schema;
+  const type = schema.type ?? ANY;
+  const types = isShortList(type) ? type : [type];
+  if (!types.some((name) => IS_OF_TYPE.get(name)?.(value))) return false;
+  const choices = schema.enum ?? null;
+  if (choices !== null) return isShortList(choices) && !isCompound(value) && choices.includes(value);
   if (isObject(value)) return hasValidFields(schema, value, depth);
   return !Array.isArray(value) || items === undefined ||
     value.every((item) => isValidBySimpleSchema(items, item, depth + 1));
+}
+
+/** Most items of a list in a simple schema: the validator counts the steps that longer ones take. */
+const MAX_LISTED = 256;
+
+function isShortList(value: unknown): value is unknown[] {
+  return Array.isArray(value) && value.length <= MAX_LISTED;
 }
 
 function isCompound(value: unknown): boolean {
@@ -152,9 +166,10 @@ function isCompound(value: unknown): boolean {
 }
 
 function hasValidFields(schema: JsonObject, value: JsonObject, depth: number): boolean {
-  const { properties = {}, required = [], additionalProperties = true } = schema;
-  if (!isObject(properties) || !Array.isArray(required)) return false;
-  if (!required.every((name) => Object.hasOwn(value, name))) return false;
+  const { properties = {}, additionalProperties = true } = schema;
+  const required = schema.required ?? [];
+  if (!isObject(properties) || !isShortList(required)) return false;
+  if (!required.every((name) => Object.hasOwn(value, name as string))) return false;
   for (const name in value) {
     const is_valid = Object.hasOwn(properties, name)
       ? isValidBySimpleSchema(properties[name], value[name], depth + 1)

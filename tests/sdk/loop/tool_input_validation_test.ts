@@ -123,6 +123,7 @@ Deno.test("schemaProblems() ends a validation that takes too many steps", async 
     return { $ref: "#/$defs/a40", $defs };
   };
   const choices = Array.from({ length: 2_000 }, (_, index) => [index]);
+  const strings = choices.map(() => "49999");
   const slow: [JsonObject, unknown][] = [
     [doubled("allOf"), "a"],
     [doubled("anyOf"), 1],
@@ -130,6 +131,8 @@ Deno.test("schemaProblems() ends a validation that takes too many steps", async 
     [{ items: { allOf: choices.map(() => ({})) } }, choices],
     [{ items: { enum: ["a".repeat(100_000)] } }, choices], // each error repeats it
     [{ items: { const: "a".repeat(100_000) } }, choices],
+    [{ items: { type: "string", enum: Array.from({ length: 50_000 }, (_, n) => `${n}`) } }, strings],
+    [{ items: { type: Array.from({ length: 50_000 }, () => "string") } }, strings],
   ];
   for (const [schema, value] of slow) {
     assertEquals(await schemaProblems(schema, value, "input"), [
@@ -165,4 +168,13 @@ Deno.test("schemaProblems() validates a thousand rows with a long list of choice
   const schema = { type: "array", items: { $ref: "#/$defs/row" }, $defs: { row } };
   const rows = codes.flatMap((code) => Array.from({ length: 4 }, (_, n) => ({ code, n })));
   assertEquals(await schemaProblems(schema, rows, "input"), []);
+});
+
+Deno.test("schemaProblems() reads type, enum and required with null as absent", async () => {
+  const properties = { q: { type: null, enum: null }, n: { type: "integer" } };
+  const schema = { type: "object", properties, required: null };
+  for (const value of [{ q: "x" }, { q: 1, n: 2 }, {}]) {
+    assertEquals(await schemaProblems(schema, value, "input"), []);
+  }
+  assertEquals((await schemaProblems(schema, { n: "x" }, "input")).length, 1);
 });
