@@ -45,9 +45,10 @@ export interface UsedLimits {
 /** Counts usage of a run and throws when a limit is reached. */
 export class RunLimitGuard {
   readonly limits: RunLimits;
-  /** Aborts with `limit_reached` when a limit ends the run, or the parent's run. */
+  /** Aborts with `limit_reached` when a limit ends the run, or the parent's run while a session works. */
   readonly ending = new StepAbort();
   readonly #options: RunLimitOptions;
+  readonly #endWithParent = (reason: unknown): void => this.ending.abort(reason);
   readonly #max_cost: bigint;
   #answered = 0;
   #pending = 0;
@@ -67,7 +68,6 @@ export class RunLimitGuard {
     const { limits } = options;
     this.limits = Object.isFrozen(limits) ? limits : Object.freeze({ ...limits }); // modules have a reference to it
     this.#max_cost = parseDecimal(options.limits.max_cost_usd);
-    options.parent?.ending.add((reason) => this.ending.abort(reason));
   }
 
   /**
@@ -173,15 +173,17 @@ export class RunLimitGuard {
 
   /** Notes that a session started work. The run's clock runs until the last session calls {@link stop}. */
   start(): void {
-    this.#options.parent?.start();
-    this.#working++;
+    const { parent } = this.#options;
+    parent?.start();
+    if (this.#working++ === 0) parent?.ending.add(this.#endWithParent);
     this.#updateClock();
   }
 
   /** Notes that a session stopped work. */
   stop(): void {
-    this.#options.parent?.stop();
-    this.#working--;
+    const { parent } = this.#options;
+    parent?.stop();
+    if (--this.#working === 0) parent?.ending.remove(this.#endWithParent);
     this.#updateClock();
   }
 

@@ -1,5 +1,6 @@
 /** Results of handlers: the type, its factory, and the lenient parser of what a handler returned. */
 import { fieldError, requireOneOf } from "./checks.ts";
+import { readField } from "./errors.ts";
 import { isObject, type JsonObject, toPlain } from "./json.ts";
 import { describe, describeKind } from "./value_path.ts";
 
@@ -208,9 +209,11 @@ export function invalidResultError(value: unknown): TypeError {
   if (!isObject(value)) {
     return new TypeError(`it must return nothing or {action: …}: received ${describeKind(value)}`);
   }
-  const { action = "continue" } = value;
+  const action = readField(value, "action") ?? "continue"; // a getter may throw the second time
   return ACTIONS.some((word) => word === action)
-    ? new TypeError(`data of its result must be an object: received ${describeKind(value.data)}`)
+    ? new TypeError(
+      `data of its result must be an object: received ${describeKind(readField(value, "data"))}`,
+    )
     : new TypeError(
       `action of its result must be one of ${ACTIONS.join(", ")}: received ${describe(action)}`,
     );

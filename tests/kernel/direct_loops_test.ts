@@ -1,6 +1,7 @@
 /** Loops that call providers and tools, and leave the events of these calls to the kernel. */
-import type { Orchestrator } from "preamp";
+import type { ContextManager, Message, Orchestrator, ToolResult } from "preamp";
 import { assertEquals } from "../assert.ts";
+import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
 import { calls, contents, hook, kit, type KitOptions, tool } from "../support/sessions.ts";
 
 /** Stores what the tool's guard returned, and calls the model until it requests no tool. */
@@ -117,4 +118,71 @@ Deno.test("a loop that calls a provider or the context with something else gets 
     "Cannot add a message: must be {role, content}: received text",
     "Cannot add a message: must be {role, content}: received text",
   ]);
+});
+
+/** A loop that executes all calls of an answer at once, and adds their results by `add`. */
+function loopOfResults(
+  add: (context: ContextManager, results: Message[]) => Promise<unknown> | void,
+  view: "getMessages" | "getMessagesForRequest",
+): Orchestrator {
+  return {
+    async execute(prompt, context, { mock }, tools) {
+      await context.addMessage({ role: "user", content: prompt });
+      while (true) {
+        const answer = await mock!.complete({ messages: await context[view]() });
+        await context.addMessage({ role: "assistant", content: answer.content });
+        if (!answer.tool_calls) return "ok";
+        const results = answer.tool_calls.map(async ({ id, name, arguments: input }): Promise<Message> => {
+          const { output } = await tools[name]!.execute(input) as ToolResult;
+          return { role: "tool", tool_call_id: id, name, content: String(output) };
+        });
+        await add(context, await Promise.all(results));
+      }
+    },
+  };
+}
+
+Deno.test("results that are added at once are together in the history, before the text of a hook", async () => {
+  const reversed = loopOfResults(
+    (context, results) => Promise.all(results.reverse().map((result) => context.addMessage(result))),
+    "getMessagesForRequest",
+  );
+  const { run, messages } = kit({
+    providers: [[calls(["a"], ["b"]), "done"]],
+    orchestrator: async (coordinator) => await coordinator.mount("orchestrator", reversed),
+    tools: [tool("a", () => "A"), tool("b", () => "B")],
+    hooks: [
+      hook(
+        "tool:post",
+        (_event, { tool_name }) =>
+          tool_name === "a" ? { action: "inject_context", context_injection: "NOTE" } : null,
+      ),
+    ],
+  });
+  await run();
+  assertEquals(messages().map(({ role }) => role), [
+    "user",
+    "assistant",
+    "tool",
+    "tool",
+    "system",
+    "assistant",
+  ]);
+});
+
+Deno.test("a result that a loop adds without waiting is in its next request", async () => {
+  for (const view of ["getMessages", "getMessagesForRequest"] as const) {
+    const hasty = loopOfResults((context, results) => {
+      for (const result of results) void context.addMessage(result);
+    }, view);
+    const provider = new MockProvider({ responses: [calls(["a"], ["b"]), "done"] });
+    const { run, warnings } = kit({
+      providers: [provider],
+      orchestrator: async (coordinator) => await coordinator.mount("orchestrator", hasty),
+      tools: [tool("a", () => "A"), tool("b", () => "B")],
+    });
+    await run();
+    const sent = provider.requests.at(-1)!.messages.filter(({ role }) => role === "tool");
+    assertEquals([view, sent.map(({ content }) => content), warnings], [view, ["A", "B"], []]);
+  }
 });

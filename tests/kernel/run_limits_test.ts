@@ -440,3 +440,19 @@ Deno.test("stopFor() ends the run like any other limit", async () => {
   });
   assertEquals((await run()).stop_reason, "limit:max_log_entries");
 });
+
+Deno.test("a sub-agent's limits end with its parent's while it works, and are forgotten afterwards", () => {
+  const clock = new FakeClock();
+  const parent = new RunLimitGuard({ limits: LIMITS, clock });
+  const [early, late] = [0, 1].map(() => new RunLimitGuard({ limits: LIMITS, clock, parent })) as [
+    RunLimitGuard,
+    RunLimitGuard,
+  ];
+  early.start();
+  assertEquals(parent.ending.is_waited_for, true);
+  early.stop();
+  assertEquals(parent.ending.is_waited_for, false);
+  parent.stopFor("max_log_bytes", "the log is full");
+  late.start();
+  assertEquals([early.over, late.over], [null, parent.over]);
+});

@@ -103,7 +103,7 @@ Deno.test("CallDeadline is paused until the last of several pauses ends, and con
   const { made } = deadline(clock);
   const waiting = assertRejects(() => made.wait(new Promise(() => {})), Error, "no result within 1 s");
   await clock.advance(600);
-  const [first, second] = [made.pause(), made.pause()];
+  const [first, second] = [made.pause(true), made.pause(true)];
   await clock.advance(100_000);
   first();
   first();
@@ -148,7 +148,7 @@ Deno.test("CallDeadline abandons an aborted call at once, and a paused one after
   plain.made.stop();
 
   const held = deadline(clock);
-  held.made.pause();
+  held.made.pause(true);
   const call = Promise.withResolvers<string>();
   const ended = held.made.wait(call.promise);
   held.step.abort(new Error("stop"));
@@ -158,7 +158,7 @@ Deno.test("CallDeadline abandons an aborted call at once, and a paused one after
   held.made.stop();
 
   const stuck = deadline(clock);
-  stuck.made.pause();
+  stuck.made.pause(true);
   const late = assertRejects(() => stuck.made.wait(new Promise(() => {})), Error, "stop");
   stuck.step.abort(new Error("stop"));
   await nextTurn();

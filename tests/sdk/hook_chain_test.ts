@@ -193,7 +193,15 @@ Deno.test("runChain() denies when a handler that fails closed throws or rejects"
 });
 
 Deno.test("runChain() denies after an invalid hook result", async () => {
-  for (const returns of [42, "deny", [], true, { action: "block" }, { action: "modify", data: "x" }]) {
+  let reads = 0;
+  const readOnce = {
+    get action(): string {
+      if (reads++ > 0) throw new Error("read again");
+      return "block";
+    },
+  };
+  const invalid = [42, "deny", [], true, { action: "block" }, { action: "modify", data: "x" }, readOnce];
+  for (const returns of invalid) {
     const emission = await run({ returns });
     assertEquals([emission.action, emission.reason, emission.hook_name], [
       "deny",

@@ -12,7 +12,7 @@ interface DeadlineSession extends Pick<SessionContext, "step"> {
 
 /**
  * The deadline of one tool call. Its clock is paused while a sub-agent of the call runs, because the
- * sub-agent has limits of its own and may wait for a person.
+ * sub-agent has limits of its own, and while a person is asked within the call.
  */
 export class CallDeadline {
   readonly #session: DeadlineSession;
@@ -35,6 +35,8 @@ export class CallDeadline {
   #left_ms: number;
   #started_at = 0;
   #pauses = 0;
+  /** Pauses of sub-agents, which have time to end after an abort. */
+  #agents = 0;
 
   /** @param tool Name of the tool, for the error of the deadline. */
   constructor(session: DeadlineSession, tool: string) {
@@ -65,15 +67,20 @@ export class CallDeadline {
     });
   }
 
-  /** Stops the clock until the returned function is called. Pauses may overlap. */
-  pause(): () => void {
+  /**
+   * Stops the clock until the returned function is called. Pauses may overlap.
+   * @param is_agent Whether the call waits for a sub-agent; else for a person.
+   */
+  pause(is_agent: boolean): () => void {
     this.#pauses++;
+    if (is_agent) this.#agents++;
     if (!this.#is_aborted) this.#stopClock();
     let paused = true;
     return () => {
       if (!paused) return;
       paused = false;
       this.#pauses--;
+      if (is_agent) this.#agents--;
       this.#startClock();
     };
   }
@@ -90,7 +97,7 @@ export class CallDeadline {
   #end(): void {
     const { host: { clock }, limits } = this.#session;
     const abandon = () => this.#abandon?.(this.signal.reason);
-    if (this.#pauses === 0) abandon();
+    if (this.#agents === 0) abandon();
     else if (this.#abandon !== null) this.#stop_timer = clock.later(limits.cleanup_timeout_s * 1000, abandon);
   }
 

@@ -134,19 +134,24 @@ export class ContextGuard {
    * stored. Results are stored in call order; a second result of the same call is dropped.
    */
   async addMessage(message: Message): Promise<void> {
-    const plain = toMessage(message); // as it is now: the loop may change it
-    await this.#session.beginTurn();
+    const plain = toMessage(message);
+    const begun = this.#session.beginTurn();
+    if (begun) await begun; // else at once: a loop that does not await this call reads the message next
     await (plain.role === "tool" ? this.#addResult(plain) : this.#addOther(plain));
   }
 
   async #addOther(plain: Message): Promise<void> {
-    if (plain.role === "assistant") await this.#session.loop_steps.emitResponses();
+    if (plain.role === "assistant") {
+      const reported = this.#session.loop_steps.emitResponses();
+      if (reported) await reported;
+    }
     if (this.#calls.any) {
       if (plain.role !== "assistant" || this.#isRunning()) return void this.#deferred.push(plain);
       await this.closeCalls(); // the model was called again: no results will follow
     }
     await this.#inner.addMessage(plain);
-    await this.#log(plain);
+    const stored = this.#log(plain);
+    if (stored) await stored;
     if (plain.role === "assistant") this.#calls.expect(plain);
   }
 
@@ -157,8 +162,10 @@ export class ContextGuard {
       return;
     }
     const is_known = this.#calls.has(id);
-    await this.#addResults(is_known ? this.#calls.addResult(id, plain) : [plain]);
-    if (!this.#calls.any) await this.#addDeferred();
+    const added = this.#addResults(is_known ? this.#calls.addResult(id, plain) : [plain]);
+    const is_last = !this.#calls.any; // another result may be added meanwhile
+    await added;
+    if (is_last) await this.#addDeferred();
   }
 
   /**
@@ -174,7 +181,8 @@ export class ContextGuard {
       } catch (error) {
         refusal ??= { error };
       }
-      await this.#log(result);
+      const stored = this.#log(result);
+      if (stored) await stored;
     }
     if (refusal) throw refusal.error;
   }
@@ -208,7 +216,7 @@ export class ContextGuard {
 
   /** Returns a view for the loop, after closing the pending calls of the last answer. */
   async getMessagesForLoop(options?: RequestOptions | number): Promise<Message[]> {
-    if (!this.#isRunning()) await this.closeCalls();
+    if (this.#calls.any && !this.#isRunning()) await this.closeCalls();
     return await this.getMessagesForRequest(options);
   }
 

@@ -141,11 +141,13 @@ export class ProviderGuard {
     if (!Array.isArray(request?.messages)) throw this.#unusableRequest(request);
     const { step } = this.#session; // that of the turn's last events is another one
     if (options.signal?.aborted) throw noteError(turn, options.signal.reason, is_for_loop);
-    if (is_for_loop) await this.#session.loop_steps.beforeCall(turn, this.#name);
+    const skipped = is_for_loop ? this.#session.loop_steps.beforeCall(turn, this.#name) : undefined;
+    if (skipped) await skipped;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     // the outer call is reserved, counted and logged
     const outer = is_for_loop ? null : CallKey.take(options.call);
-    if (outer) await this.#reportPart(turn, step, outer);
+    const earlier = outer && this.#reportPart(turn, step, outer);
+    if (earlier) await earlier;
     const reservation = outer ? null : this.#reserve(turn, request, is_for_loop);
     const call = CallKey.create();
     let response: Answer;
@@ -165,7 +167,8 @@ export class ProviderGuard {
     } finally {
       CallKey.close(call);
     }
-    await this.#reportPart(turn, step, call);
+    const broken = this.#reportPart(turn, step, call);
+    if (broken) await broken;
     if (CallKey.isOpen(outer)) CallKey.setAnswered(outer, response.usage);
     else if (is_for_loop) this.#setAnswer(turn, response);
     else {
@@ -233,9 +236,9 @@ export class ProviderGuard {
   }
 
   /** Logs that a provider broke off which the call was passed on to, unless the call fails for it. */
-  async #reportPart(turn: Turn, step: StepAbort, call: CallKey): Promise<void> {
+  #reportPart(turn: Turn, step: StepAbort, call: CallKey): Promise<void> | void {
     const failure = CallKey.takeFailure(call);
-    if (failure !== null) await this.#noteFailure(turn, step, failure, false);
+    if (failure !== null) return this.#noteFailure(turn, step, failure, false);
   }
 
   /** Logs a failure that is not one of the turn; the loop reports its own. */

@@ -98,7 +98,7 @@ export async function askForApproval(
 
 /** Pauses the deadlines of all running tool calls: an event does not name the call whose tool emits it. */
 function pauseCalls({ turn }: SessionContext): (() => void)[] {
-  return turn?.calls.flatMap(({ deadline }) => deadline?.pause() ?? []) ?? [];
+  return turn?.calls.flatMap(({ deadline }) => deadline?.pause(false) ?? []) ?? [];
 }
 
 /** Returns the seconds that a person has to answer: the hook's timeout, at most the server's. */

@@ -4,7 +4,8 @@
  * the object.
  */
 import { admitInjections, afterApproval, injectedMessage } from "../../sdk/hook_outcomes.ts";
-import type { Emission, Injection } from "../../sdk/types.ts";
+import { RESERVED_EVENTS } from "../../sdk/event_table.ts";
+import type { Emission, Injection, JsonObject } from "../../sdk/types.ts";
 import { type ApprovalSubject, askForApproval } from "./ask_for_approval.ts";
 import type { SessionContext } from "../session/session_context.ts";
 import type { Mounts } from "../mounting/mounts.ts";
@@ -111,11 +112,18 @@ export class HookActions {
   #approvalSubject(event: string, { data }: Emission, subject: GateSubject | undefined): ApprovalSubject {
     if (!subject || !("call" in subject)) {
       const no_call = { tool_name: null, tool_call_id: null, tool_input: null, risk_level: "low" };
-      return { event, ...no_call, data, may_be_in_call: !subject };
+      return { event, ...no_call, data, may_be_in_call: !subject && this.#mayBeInCall(event, data) };
     }
     const { call, name, input } = subject;
     const risk_level = this.#mounts.toolNamed(name)?.risk ?? "low";
     const call_fields = { tool_name: name, tool_call_id: call.id, tool_input: input, risk_level };
     return { event, ...call_fields, data, may_be_in_call: !call.is_requested };
+  }
+
+  /** Returns whether a tool may have emitted an event, or the kernel for a call that a tool makes. */
+  #mayBeInCall(event: string, { tool_call_id }: JsonObject): boolean {
+    if (!RESERVED_EVENTS.has(event)) return true;
+    const call = this.#session.turn?.calls.find(({ id }) => id === tool_call_id);
+    return call !== undefined && !call.is_requested;
   }
 }

@@ -69,11 +69,15 @@ export class LoopContract implements LoopSteps {
   }
 
   /** Emits `provider:response` for each answer that the loop did not report. */
-  async emitResponses(): Promise<void> {
-    const { turn, hooks } = this.#session;
-    while (turn !== null && turn.unreported.length > 0) { // each emission removes its answer
-      const { usage, response } = turn.unreported[0]!; // not empty
-      await hooks.emit("provider:response", { usage, response: toPlain(response) });
+  emitResponses(): Promise<unknown> | void {
+    const { turn } = this.#session;
+    if (turn !== null && turn.unreported.length > 0) return this.#emitResponses(turn);
+  }
+
+  async #emitResponses({ unreported }: Turn): Promise<void> {
+    while (unreported.length > 0) { // each emission removes its answer
+      const { usage, response } = unreported[0]!; // not empty
+      await this.#session.hooks.emit("provider:response", { usage, response: toPlain(response) });
     }
   }
 
@@ -125,15 +129,18 @@ export class LoopContract implements LoopSteps {
 
   /**
    * Runs before each model call: emits `prompt:submit` and `provider:request` and adds missing tool results
-   * if the loop skipped them.
+   * if the loop skipped them. Returns nothing for a loop that skipped no step.
    */
-  async beforeCall(turn: Turn, provider: string): Promise<void> {
+  beforeCall(turn: Turn, provider: string): Promise<void> | void {
     const is_ready = turn.unreported.length === 0 && turn.unreported_parts.length === 0 &&
       !turn.calls.some(isUnreported) &&
       this.#mounts.turn_context?.has_open_calls !== true &&
       turn.started && turn.prompt_submitted && turn.prompt_gate?.processed !== false &&
       turn.request_gate?.processed === true && !turn.requests_by_kernel;
-    if (is_ready) return;
+    if (!is_ready) return this.#completeSteps(turn, provider);
+  }
+
+  async #completeSteps(turn: Turn, provider: string): Promise<void> {
     await this.settleAnswer(turn);
     await this.#beforeRequest(turn);
     if (turn.request_gate === null || turn.requests_by_kernel) {

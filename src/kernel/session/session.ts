@@ -153,7 +153,7 @@ export class Session {
     const group_fields = typeof group === "string" ? { parallel_group_id: group } : {};
     return {
       event_fields: { tool_call_id: call.id, ...group_fields },
-      release: call.deadline!.pause(), // the search above requires it
+      release: call.deadline!.pause(true), // the search above requires it
     };
   }
 

@@ -9,8 +9,8 @@ import type { ChatResponse, Emission, JsonObject, Prompt, ToolResult, Usage } fr
 export interface RunningCall {
   /** Resolves when the call has ended. */
   readonly stopped: Promise<void>;
-  /** Stops the clock until the returned function is called. */
-  pause(): () => void;
+  /** Stops the clock until the returned function is called, for a sub-agent or for a person. */
+  pause(is_agent: boolean): () => void;
 }
 
 /** One tool call, from the model's request to its result. */
@@ -72,9 +72,9 @@ export interface Gate {
 /** Runs the steps that a loop skipped; each does nothing for a loop that skipped none. */
 export interface LoopSteps {
   /** Before a model call: emits missing events, adds missing tool results, and decides both gates. */
-  beforeCall(turn: Turn, provider: string): Promise<void>;
+  beforeCall(turn: Turn, provider: string): Promise<void> | void;
   /** Emits `provider:response` for each answer that was not reported yet. */
-  emitResponses(): Promise<void>;
+  emitResponses(): Promise<unknown> | void;
   /** Emits and processes the `tool:pre` of a call; resolves once the gate is decided. */
   gateCall(call: CallRecord): Promise<void>;
   /**

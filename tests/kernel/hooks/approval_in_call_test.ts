@@ -91,3 +91,36 @@ Deno.test("the deadline of a call continues after the answer of a person", async
   assertEquals((await done).status, "completed");
   assertEquals(data("tool:error").length, 1);
 });
+
+Deno.test("a question about the result of a call that the model made does not pause the calls beside it", async () => {
+  const { run, clock, data } = slowPerson({
+    providers: [[calls(["hangs"], ["t"]), "done"]],
+    tools: [tool("hangs", () => new Promise(() => {})), tool("t", () => "ran")],
+    hooks: [hook("tool:post", () => ASK)],
+  });
+  const done = run();
+  await until(() => data("approval:required").length === 1);
+  await clock.advance(60_000);
+  assertEquals(data("tool:error").map(({ tool_name }) => tool_name), ["hangs"]);
+  await clock.advance(40_000);
+  assertEquals((await done).status, "completed");
+});
+
+Deno.test("an immediate cancellation ends calls at once while one of them waits for a person", async () => {
+  const { run, clock, data, session } = slowPerson({
+    providers: [[calls(["outer"], ["hangs"]), "done"]],
+    tools: [
+      asks((coordinator) =>
+        coordinator.hooks.emit("deploy:start", {})
+          .then((emission) => coordinator.processHookResult(emission, "deploy:start"))
+      ),
+      tool("hangs", () => new Promise(() => {})),
+    ],
+    hooks: [hook("deploy:start", () => ASK)],
+  });
+  const done = run();
+  await until(() => data("approval:required").length === 1);
+  const started_ms = clock.monotonic();
+  await session.cancel("immediate");
+  assertEquals([(await done).status, clock.monotonic()], ["cancelled", started_ms]);
+});
