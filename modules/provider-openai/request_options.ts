@@ -158,9 +158,17 @@ export function nativeType({ type }: ToolSpec): string | undefined {
   return typeof type === "string" && type !== "function" ? type : undefined;
 }
 
-/** Returns the schema of a tool's input as OpenAI accepts it: an object with `properties`. */
+/**
+ * Returns the schema of a tool's input as OpenAI accepts it: an object with `properties`, of which alone it
+ * requires some.
+ */
 export function functionParameters(schema: JsonSchema | undefined): JsonObject {
-  return { properties: {}, ...objectSchema(schema ?? {}) };
+  const { required, ...rest } = objectSchema(schema ?? {});
+  const { properties = {} } = rest;
+  const known = Array.isArray(required)
+    ? required.filter((name) => Object.hasOwn(properties as JsonObject, name))
+    : [];
+  return { ...rest, properties, ...(known.length > 0 ? { required: known } : {}) };
 }
 
 /** A choice among the tools in one form: a mode, the name of a function, or the API's own object. */
