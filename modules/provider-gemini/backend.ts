@@ -32,7 +32,13 @@ import type { Content, GenerateContentParameters, GoogleGenAI as Client, Transpo
 import { AnswerCollector } from "./answer.ts";
 import { bareId } from "./mod.ts";
 import { RefusedSignatures } from "./refused_signatures.ts";
-import { type RequestContext, type RequestSettings, toRequest } from "./request.ts";
+import {
+  addRefusedFormat,
+  formatKey,
+  type RequestContext,
+  type RequestSettings,
+  toRequest,
+} from "./request.ts";
 
 /** Returns the backend. Imported on first use, because the client is large. */
 export function createBackend({ api_key = "", base_url, config }: ProviderSettings): Backend {
@@ -44,20 +50,27 @@ export function createBackend({ api_key = "", base_url, config }: ProviderSettin
       ...(base_url === undefined ? {} : { baseUrl: base_url.replace(/\/v1(alpha|beta)?$/, "") }),
     },
   });
-  const refused = new RefusedSignatures();
+  const refused: Refused = { signatures: new RefusedSignatures(), formats: new Set() };
   return {
-    toRequest: (call) => toRequest(call, settings),
+    toRequest: (call) => toRequest(call, settings, refused.formats),
     send: (request, io) => send(client, request, io, refused),
     toError,
     listModels: (io) => listModels(client, io),
   };
 }
 
+/** What the API refused in a session. */
+interface Refused {
+  readonly signatures: RefusedSignatures;
+  /** Results of `formatKey`. */
+  readonly formats: Set<string>;
+}
+
 async function send(
   client: Client,
   { body, context, degradation }: WireRequest,
   io: CallIo,
-  refused: RefusedSignatures,
+  refused: Refused,
 ): Promise<BackendAnswer> {
   const { model, contents, config } = body as unknown as GenerateContentParameters; // made by toRequest
   const degradations = new Degradations(degradation);
@@ -86,7 +99,7 @@ async function send(
   return await connection.run(async () => {
     let current = config;
     for (;;) {
-      const known = refused.without(contents, model);
+      const known = refused.signatures.without(contents, model);
       try {
         await ask(known, current);
         break;
@@ -94,15 +107,13 @@ async function send(
         if (refusesSchema(error) && current?.responseJsonSchema !== undefined) {
           const { responseJsonSchema: _, ...rest } = current;
           current = rest;
-          degradations.add(
-            "response_format json_schema",
-            "the API refuses its schema",
-            "response_format json",
-          );
-        } else if (!refused.learn(error, known)) throw error;
+          addRefusedFormat(degradations);
+        } else if (!refused.signatures.learn(error, known)) throw error;
         await io.onRefusal?.(error);
       }
     }
+    // only now: what the API says of a schema, it also says of other arguments
+    if (current !== config) refused.formats.add(formatKey(model, config?.responseJsonSchema));
     const error = collector.is_empty ? parseBody(connection.tail()) : undefined;
     if (error) throw new ServerError(error);
     const answer = collector.finish();

@@ -22,7 +22,7 @@ import type {
   ToolConfig,
 } from "./client_types.ts";
 import { isBeforeGemini3, type ThinkingLevel, thinkingOf } from "./mod.ts";
-import { withMaxItems, withoutReferences } from "./schema.ts";
+import { withoutMaxItems, withoutReferences } from "./schema.ts";
 
 /** Settings of the plan that only this provider has. */
 export interface RequestSettings {
@@ -43,8 +43,16 @@ const SERVER_TOOLS = [
   "googleSearchRetrieval",
 ] as const;
 
-/** Returns the request for a call: `{model, contents, config}` of the vendor's client. */
-export function toRequest(call: CallSettings, settings: RequestSettings): WireRequest {
+/**
+ * Returns the request for a call: `{model, contents, config}` of the vendor's client.
+ *
+ * @param refused_formats Results of {@link formatKey} for the response formats to leave out.
+ */
+export function toRequest(
+  call: CallSettings,
+  settings: RequestSettings,
+  refused_formats: ReadonlySet<string> = new Set(),
+): WireRequest {
   const degradations = new Degradations();
   const { system, turns } = call.conversation;
   const names = functionNames(call.tools);
@@ -57,7 +65,7 @@ export function toRequest(call: CallSettings, settings: RequestSettings): WireRe
     ...(call.top_p === undefined ? {} : { topP: call.top_p }),
     ...(call.stop?.length ? { stopSequences: [...call.stop] } : {}),
     ...tools,
-    ...toResponseFormat(call, tools, degradations),
+    ...toResponseFormat(call, tools, refused_formats, degradations),
     ...toThinkingConfig(call, settings.include_thoughts, degradations),
     ...(settings.safety_settings ? { safetySettings: [...settings.safety_settings] } : {}),
   };
@@ -93,9 +101,6 @@ function functionName(tool: string): string {
   return /^[a-zA-Z_]/.test(tool) ? tool : `_${tool}`.slice(0, MAX_NAME_CHARS);
 }
 
-/** Largest `maxItems` of a function's parameters; the runtime checks the input by the tool's own schema. */
-const MAX_ITEMS = 100;
-
 function toTools(
   { model, tools, tool_choice }: CallSettings,
   nameOf: NameOf,
@@ -110,8 +115,8 @@ function toTools(
     functionDeclarations.push({
       name: nameOf(name),
       ...(description ? { description } : {}),
-      // the API refuses a schema without a type
-      parametersJsonSchema: { ...withMaxItems(withoutReferences(parameters), MAX_ITEMS), type: "object" },
+      // the API refuses a schema without a type; the runtime checks the input by the tool's own schema
+      parametersJsonSchema: { ...withoutMaxItems(withoutReferences(parameters)), type: "object" },
     });
   }
   const names = Object.keys(server);
@@ -157,6 +162,7 @@ function callingOf(choice: string, nameOf: NameOf): ToolConfig["functionCallingC
 function toResponseFormat(
   { model, response_format: format }: CallSettings,
   { tools, toolConfig }: Pick<GenerateContentConfig, "tools" | "toolConfig">,
+  refused: ReadonlySet<string>,
   degradations: Degradations,
 ): Pick<GenerateContentConfig, "responseMimeType" | "responseJsonSchema"> {
   if (format === undefined || format.type === "text") return {};
@@ -170,12 +176,22 @@ function toResponseFormat(
     );
     return {};
   }
-  return {
-    responseMimeType: "application/json",
-    ...(format.type === "json_schema"
-      ? { responseJsonSchema: withMaxItems(withoutReferences(format.schema as JsonObject), 0) }
-      : {}),
-  };
+  const responseMimeType = "application/json";
+  if (format.type === "json") return { responseMimeType };
+  const responseJsonSchema = withoutMaxItems(withoutReferences(format.schema as JsonObject));
+  if (!refused.has(formatKey(model, responseJsonSchema))) return { responseMimeType, responseJsonSchema };
+  addRefusedFormat(degradations);
+  return { responseMimeType };
+}
+
+/** Returns a text that identifies a model's schema of answers. */
+export function formatKey(model: string, schema: unknown): string {
+  return JSON.stringify([model, schema]);
+}
+
+/** Adds that a schema of answers is left out because the API refuses it. */
+export function addRefusedFormat(degradations: Degradations): void {
+  degradations.add("response_format json_schema", "the API refuses its schema", "response_format json");
 }
 
 /**

@@ -4,29 +4,47 @@
  */
 import { isObject, type JsonObject } from "preamp/base";
 
-/** Maximum objects of a schema without references: those within each other may multiply. */
+/** Maximum objects in the place of references: those within each other may multiply. */
 const MAX_OBJECTS = 10_000;
 /** Maximum references within each other. */
 const MAX_DEPTH = 100;
+/** Maximum characters of the properties that alternatives get from the objects around them. */
+const MAX_COPIED_CHARS = 10_000;
 
 /**
  * Returns a schema with the content of local references in their place. A reference within its own content
  * and one to an unknown place stay, and so do all references of a schema that would be too large. Names in
  * `required` without a property are left out, because the API refuses them; the alternatives of an object may
- * require its properties, and it may require theirs.
+ * require its properties, as far as their copies are small, and it may require theirs.
  */
 export function withoutReferences(schema: JsonObject): JsonObject {
   let objects = 0;
   let hasReferences = false;
+  let copied_chars = 0;
+  /** Returns a schema with those properties of the object around it that it requires without having them. */
+  const withRequiredOf = (around: JsonObject, part: JsonObject): JsonObject => {
+    const properties = propertiesOf(part);
+    const missing = namesIn(part).filter((name) =>
+      Object.hasOwn(around, name) && !Object.hasOwn(properties, name)
+    );
+    if (missing.length === 0 || copied_chars > MAX_COPIED_CHARS) return part;
+    const added = Object.fromEntries(missing.map((name) => [name, around[name]]));
+    copied_chars += JSON.stringify(added).length;
+    return copied_chars > MAX_COPIED_CHARS ? part : { ...part, properties: { ...properties, ...added } };
+  };
   const inline = (value: JsonObject, open: readonly string[], around: JsonObject): JsonObject => {
     if (objects > MAX_OBJECTS) return value;
-    objects += open.length > MAX_DEPTH ? MAX_OBJECTS : 1;
+    if (open.length > 0) objects += open.length > MAX_DEPTH ? MAX_OBJECTS : 1;
     const { $ref, ...rest } = value;
     if (typeof $ref !== "string") {
-      const own = withRequiredOf(around, value);
+      const isAlternative = (keyword: string) => ALTERNATIVES.has(keyword);
+      const own = withRequiredOf(
+        around,
+        mapSchemas(value, (item, keyword) => isAlternative(keyword) ? item : inline(item, open, {})),
+      );
       const known = { ...around, ...propertiesOf(own) };
       return withKnownRequired(
-        mapSchemas(own, (item, keyword) => inline(item, open, ALTERNATIVES.has(keyword) ? known : {})),
+        mapSchemas(own, (item, keyword) => isAlternative(keyword) ? inline(item, open, known) : item),
       );
     }
     const target = open.includes($ref) ? undefined : targetOf(schema, $ref);
@@ -43,13 +61,11 @@ export function withoutReferences(schema: JsonObject): JsonObject {
 }
 
 /**
- * Returns a schema whose `maxItems` are at most `most`; larger ones are left out. The API refuses a request
- * with a large sum of them, without a reason (googleapis/python-genai#2170, vercel/ai#21192).
+ * Returns a schema without `maxItems`: the API refuses a request with a large sum of them, without a reason
+ * (googleapis/python-genai#2170, vercel/ai#21192).
  */
-export function withMaxItems(schema: JsonObject, most: number): JsonObject {
-  const { maxItems, ...rest } = schema;
-  const kept = typeof maxItems === "number" && maxItems <= most ? schema : rest;
-  return mapSchemas(kept, (part) => withMaxItems(part, most));
+export function withoutMaxItems({ maxItems: _, ...schema }: JsonObject): JsonObject {
+  return mapSchemas(schema, withoutMaxItems);
 }
 
 /** Returns a schema without the keywords beside references. */
@@ -79,17 +95,6 @@ function decoded(part: string): string {
 
 /** Keywords with schemas of the same value. */
 const ALTERNATIVES: ReadonlySet<string> = new Set(["allOf", "anyOf", "oneOf"]);
-
-/** Returns a schema with those properties of the object around it that it requires without having them. */
-function withRequiredOf(around: JsonObject, schema: JsonObject): JsonObject {
-  const properties = propertiesOf(schema);
-  const missing = namesIn(schema).filter((name) =>
-    Object.hasOwn(around, name) && !Object.hasOwn(properties, name)
-  );
-  if (missing.length === 0) return schema;
-  const added = Object.fromEntries(missing.map((name) => [name, around[name]]));
-  return { ...schema, properties: { ...properties, ...added } };
-}
 
 /**
  * Returns a schema whose `required` has names of its properties only. A name of a property in an alternative

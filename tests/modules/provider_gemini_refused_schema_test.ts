@@ -2,7 +2,7 @@
 import type { JsonObject, Message } from "preamp";
 import { TestCoordinator } from "preamp/testing";
 import { mount } from "../../modules/provider-gemini/mod.ts";
-import { withMaxItems } from "../../modules/provider-gemini/schema.ts";
+import { withoutMaxItems } from "../../modules/provider-gemini/schema.ts";
 import { assertEquals } from "../assert.ts";
 import { fakeServer } from "./providers/fake_server.ts";
 import { errorBody, event, response } from "./providers/gemini_wire.ts";
@@ -50,6 +50,8 @@ for (
       const types = server.requests.map(({ body }) => (body.generationConfig as JsonObject).responseMimeType);
       assertEquals(types, ["application/json", "application/json"]);
       assertEquals(coordinator.hooks.getEvents("provider:retry").length, 1);
+      const again = await provider.complete(request, stream ? { onDelta() {} } : {});
+      assertEquals([again.degradation, server.requests.length], [degradation, 3]);
     });
   }
 }
@@ -68,11 +70,24 @@ Deno.test("complete() reports a refusal that stays without the schema", async ()
   }
 });
 
-Deno.test("requests have no maxItems of answers, and no large ones of functions", async () => {
+Deno.test("complete() sends a schema again after a refusal that has another reason", async () => {
+  const refusal = errorBody(400, "INVALID_ARGUMENT", "Request contains an invalid argument.");
+  const answers = [refusal, refusal];
+  await using server = fakeServer(() => {
+    const body = answers.shift();
+    return body ? Response.json(body, { status: 400 }) : Response.json(response([{ text: "{}" }], "STOP"));
+  });
+  const { provider } = await mounted(server.url);
+  const request = { messages: [USER], response_format: FORMAT };
+  await provider.complete(request).catch(() => {});
+  const { degradation } = await provider.complete(request);
+  assertEquals([degradation, server.requests.length], [undefined, 3]);
+});
+
+Deno.test("requests have no maxItems of answers and functions", async () => {
   await using server = fakeServer(() => Response.json(response([{ text: "{}" }], "STOP")));
   const { provider } = await mounted(server.url);
-  const long = { ...LIST, maxItems: 1000 };
-  const parameters = { type: "object", properties: { list: LIST, long } };
+  const parameters = { type: "object", properties: { list: LIST } };
   const tools = [{ name: "t", parameters }];
   await provider.complete({ messages: [USER], tools, response_format: FORMAT });
   const { tools: [tool], generationConfig } = server.requests[0]!.body as {
@@ -80,16 +95,13 @@ Deno.test("requests have no maxItems of answers, and no large ones of functions"
     generationConfig: { responseJsonSchema: JsonObject };
   };
   const { maxItems: _, ...open } = LIST;
-  assertEquals(generationConfig.responseJsonSchema, { ...FORMAT.schema, properties: { list: open } });
-  assertEquals(tool.functionDeclarations[0].parametersJsonSchema, {
-    ...parameters,
-    properties: { list: LIST, long: open },
-  });
+  const properties = { list: open };
+  assertEquals(generationConfig.responseJsonSchema, { ...FORMAT.schema, properties });
+  assertEquals(tool.functionDeclarations[0].parametersJsonSchema, { ...parameters, properties });
 });
 
-Deno.test("withMaxItems() keeps data, and properties with its name", () => {
+Deno.test("withoutMaxItems() keeps data, and properties with its name", () => {
   const data = { maxItems: 1000 };
   const schema = { const: data, properties: { maxItems: { type: "integer", default: data } } };
-  assertEquals(withMaxItems({ ...schema, maxItems: 101 }, 100), schema);
-  assertEquals(withMaxItems({ ...schema, maxItems: 100 }, 100), { ...schema, maxItems: 100 });
+  assertEquals(withoutMaxItems({ ...schema, maxItems: 1 }), schema);
 });

@@ -1,7 +1,7 @@
 /** Schemas as the Gemini API takes them. */
 import type { JsonObject } from "preamp";
 import { withoutReferences } from "../../modules/provider-gemini/schema.ts";
-import { assertEquals } from "../assert.ts";
+import { assert, assertEquals } from "../assert.ts";
 
 const TEXT = { type: "string" };
 
@@ -179,6 +179,28 @@ Deno.test("withoutReferences() gives alternatives the properties of their object
       { properties: { nested: {} } },
     ],
   });
+});
+
+Deno.test("withoutReferences() makes schemas with many alternatives little larger", () => {
+  const size = (value: JsonObject) => JSON.stringify(value).length;
+  const names = Array.from({ length: 40 }, (_, index) => `property_${index}`);
+  const described = { type: "string", description: "what it is ".repeat(20) };
+  const properties = Object.fromEntries(names.map((name) => [name, described]));
+  const required = [...names, "unknown"];
+  const anyOf = Array.from({ length: 300 }, () => ({ required }));
+  const schema = { type: "object", properties, anyOf };
+  const { anyOf: kept, ...rest } = withoutReferences(schema);
+  assertEquals(rest, { type: "object", properties });
+  assert(size({ kept }) < 15_000);
+  const nested = { anyOf: [{ required, anyOf: [{ required, properties: { own: schema } }] }] };
+  assert(size(withoutReferences({ ...schema, ...nested })) < 2 * size(schema));
+});
+
+Deno.test("withoutReferences() cleans a large schema with few references", () => {
+  const item = { type: "object", properties: { a: { $ref: "#/$defs/text" } }, required: ["b"] };
+  const properties = Object.fromEntries(Array.from({ length: 4000 }, (_, index) => [`p${index}`, item]));
+  const cleaned = withoutReferences({ type: "object", properties, $defs: { text: TEXT } });
+  assertEquals((cleaned.properties as JsonObject).p3999, { type: "object", properties: { a: TEXT } });
 });
 
 Deno.test("withoutReferences() requires names beside anyOf where they are properties, at any depth", () => {
