@@ -13,7 +13,6 @@ import {
   type CallIo,
   type CallSettings,
   connectionError,
-  Degradations,
   type ListedModel,
   type ProviderSettings,
   type WireRequest,
@@ -21,7 +20,7 @@ import {
 } from "preamp/provider";
 import { containerOf, readStream, toAnswer, usageOf, type WireMessage } from "./from_response.ts";
 import { RefusedThinking } from "./refused_thinking.ts";
-import { addFormat, refusesFormat } from "./response_format.ts";
+import { formatKey, refusesFormat } from "./response_format.ts";
 import { toRequest } from "./to_request.ts";
 
 const VENDOR_URL = "https://api.anthropic.com";
@@ -30,9 +29,9 @@ const MAX_CONTINUATIONS = 5;
 
 /** Returns the backend. Imported on first use, because the client is large. */
 export function createBackend(settings: ProviderSettings): Backend {
-  const refused = new RefusedThinking();
+  const refused: Refused = { thinking: new RefusedThinking(), formats: new Set() };
   return {
-    toRequest: (call) => toRequest(refused.without(call)),
+    toRequest: (call) => toRequest(refused.thinking.without(call), refused.formats),
     toError,
     send: (request, io) => send(request, io, settings, refused),
     listModels: (io) => listModels(io, settings),
@@ -56,11 +55,18 @@ function clientOf(
   );
 }
 
+/** What the API refused in a session. */
+interface Refused {
+  readonly thinking: RefusedThinking;
+  /** Results of `formatKey`. */
+  readonly formats: Set<string>;
+}
+
 async function send(
   wire: WireRequest,
   io: CallIo,
   settings: ProviderSettings,
-  refused: RefusedThinking,
+  refused: Refused,
 ): Promise<BackendAnswer> {
   const api = new Messages(clientOf(settings, io));
   const { signal, onDelta } = io;
@@ -79,24 +85,22 @@ async function send(
       ? checked(await response.json())
       : await readStream(await sent, { onDelta, onUsage }, offset);
   };
-  let call = refused.without(wire.context as CallSettings); // set by toRequest
-  let request = call === wire.context ? wire : toRequest(call); // an earlier attempt may have learnt
-  const { response_format: format } = call;
+  let call = refused.thinking.without(wire.context as CallSettings); // set by toRequest
+  // an earlier attempt may have learnt
+  let request = call === wire.context ? wire : toRequest(call, refused.formats);
   for (;;) {
     try {
       messages.push(await create(withAnswered(request, messages)));
     } catch (error) {
-      if (refusesFormat(error, request.body)) call = { ...call, response_format: { type: "text" } };
-      else if (refused.learn(error, call)) call = refused.without(call);
+      if (refusesFormat(error, request.body)) refused.formats.add(formatKey(call));
+      else if (refused.thinking.learn(error, call)) call = refused.thinking.without(call);
       else throw error;
       await io.onRefusal?.(error);
-      request = toRequest(call);
+      request = toRequest(call, refused.formats);
       continue;
     }
     if (messages.at(-1)!.stop_reason === "pause_turn" && messages.length <= MAX_CONTINUATIONS) continue;
-    const degradations = new Degradations(request.degradation);
-    if (call.response_format !== format) addFormat(degradations, format!.type, "the API refuses its schema");
-    return { ...toAnswer(messages, call.tools), degradation: degradations.merged() };
+    return { ...toAnswer(messages, call.tools), degradation: request.degradation };
   }
 }
 

@@ -5,11 +5,17 @@ import { errorMessage, isObject, type JsonObject } from "preamp/base";
 import type { CallSettings, Degradations } from "preamp/provider";
 import { traitsOf } from "./mod.ts";
 
-/** Returns the format of a call as far as the API enforces it; the loop checks the answer in any case. */
+/**
+ * Returns the format of a call as far as the API enforces it; the loop checks the answer in any case.
+ *
+ * @param refused Results of {@link formatKey} for the formats to leave out.
+ */
 export function formatOf(
-  { model, response_format: format }: Pick<CallSettings, "model" | "response_format">,
+  call: Pick<CallSettings, "model" | "response_format">,
+  refused: ReadonlySet<string>,
   degradations: Degradations,
 ): Pick<Anthropic.OutputConfig, "format"> {
+  const { model, response_format: format } = call;
   if (!format || format.type === "text") return {};
   if (format.type === "json") {
     addFormat(degradations, format.type, "the API has no JSON mode without a schema");
@@ -17,6 +23,10 @@ export function formatOf(
   }
   if (!traitsOf(model).structured_outputs) {
     addFormat(degradations, format.type, `${model} has no structured outputs`);
+    return {};
+  }
+  if (refused.has(formatKey(call))) {
+    addFormat(degradations, format.type, "the API refuses its schema");
     return {};
   }
   const problem = problemIn(format.schema);
@@ -32,8 +42,15 @@ export function formatOf(
   }
 }
 
+/** Returns a text that identifies a model's response format. */
+export function formatKey(
+  { model, response_format }: Pick<CallSettings, "model" | "response_format">,
+): string {
+  return JSON.stringify([model, response_format]);
+}
+
 /** Adds that a format is left out. */
-export function addFormat(degradations: Degradations, type: string, reason: string): void {
+function addFormat(degradations: Degradations, type: string, reason: string): void {
   degradations.add(`response_format ${type}`, reason, "response_format text");
 }
 
@@ -44,6 +61,7 @@ export function addFormat(degradations: Degradations, type: string, reason: stri
 function problemIn(schema: unknown): string | undefined {
   if (!isObject(schema)) return undefined;
   const { type, properties, additionalProperties, items, allOf, anyOf, oneOf, $defs } = schema;
+  if (valuesOf(schema.definitions).length > 0) return "definitions outside of $defs";
   const alternatives = anyOf ?? oneOf;
   if (allOf !== undefined || alternatives !== undefined && isObject(properties)) {
     return "several schemas of one object";
@@ -52,7 +70,7 @@ function problemIn(schema: unknown): string | undefined {
     return `the types ${type.join(", ")} together`;
   }
   const is_open = isObject(additionalProperties) || schema.patternProperties !== undefined ||
-    !isObject(properties) && additionalProperties !== false;
+    valuesOf(properties).length === 0 && additionalProperties !== false;
   if (type === "object" && is_open) return "objects with properties of any name";
   const parts = [items, alternatives, ...valuesOf(properties), ...valuesOf($defs)].flat();
   return parts.map(problemIn).find((problem) => problem !== undefined);

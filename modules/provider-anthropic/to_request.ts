@@ -29,13 +29,21 @@ const MAX_BREAKPOINTS = 4;
 const MIN_BUDGET = 1024;
 const EFFORTS: ReadonlySet<string> = new Set(["low", "medium", "high", "xhigh", "max"]);
 
-export function toRequest(call: CallSettings): WireRequest {
+/**
+ * Returns the request for a call: the body of the API.
+ *
+ * @param refused_formats Results of `formatKey` for the response formats to leave out.
+ */
+export function toRequest(call: CallSettings, refused_formats: ReadonlySet<string> = new Set()): WireRequest {
   const { model, conversation, tools, max_output_tokens, stop, temperature, top_p } = call;
   const traits = traitsOf(model);
   const degradations = new Degradations();
   const thinking = thinkingOf(call, degradations);
   const unpaired = unpairedBlocks(conversation.turns);
-  const output_config = { ...effortOf(call, thinking, degradations), ...formatOf(call, degradations) };
+  const output_config = {
+    ...effortOf(call, thinking, degradations),
+    ...formatOf(call, refused_formats, degradations),
+  };
   const sampling = traits.sampling && (thinking === undefined || isOff(thinking));
   const body: Body = {
     model,

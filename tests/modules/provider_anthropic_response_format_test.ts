@@ -15,7 +15,7 @@ const USER: Message = { role: "user", content: "Hello" };
 function sent(schema: JsonObject): unknown {
   const degradations = new Degradations();
   const call = { model: "claude-sonnet-5-5", response_format: { type: "json_schema" as const, schema } };
-  const { format } = formatOf(call, degradations);
+  const { format } = formatOf(call, new Set(), degradations);
   return format?.schema ?? degradations.merged()?.reason;
 }
 
@@ -40,6 +40,8 @@ Deno.test("formatOf() leaves out schemas to which the API would give another sen
   const open = "the API cannot enforce objects with properties of any name";
   assertEquals(sent(map), open);
   assertEquals(sent({ type: "object" }), open);
+  assertEquals(sent({ type: "object", properties: {} }), open);
+  assertEquals(sent({ type: "object", properties: {}, additionalProperties: true }), open);
   assertEquals(sent({ type: "array", items: { type: "object", properties: { map } } }), open);
   assertEquals(sent({ anyOf: [TEXT, { $ref: "#/$defs/map" }], $defs: { map } }), open);
   assertEquals(sent({ type: "object", properties: { x: TEXT }, patternProperties: { "^y": TEXT } }), open);
@@ -50,6 +52,10 @@ Deno.test("formatOf() leaves out schemas to which the API would give another sen
   assertEquals(
     sent({ ...a, type: ["object", "null"] }),
     "the API cannot enforce the types object, null together",
+  );
+  assertEquals(
+    sent({ $ref: "#/definitions/a", definitions: { a } }),
+    "the API cannot enforce definitions outside of $defs",
   );
   const untyped = "JSON schema must have a type defined if anyOf/oneOf/allOf/enum/const are not used";
   assertEquals(sent({}), untyped);
@@ -82,6 +88,11 @@ for (
     };
     assertEquals([degradation, server.requests.length], [expected, 2]);
     assertEquals(coordinator.hooks.getEvents("provider:retry").length, 1);
+    const again = await coordinator.providers.anthropic!.complete(request);
+    assertEquals([again.degradation, server.requests.length], [expected, 3]);
+    const other = { ...request, response_format: { ...response_format, schema: { type: "string" } } };
+    await coordinator.providers.anthropic!.complete(other);
+    assertEquals(server.requests.length, 5, "another schema is sent");
   });
 }
 
