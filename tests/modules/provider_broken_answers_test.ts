@@ -53,7 +53,12 @@ for (const vendor of [...Object.values(VENDORS), CHAT]) {
 for (const vendor of [...Object.values(VENDORS), CHAT]) {
   Deno.test(`${vendor.api ?? vendor.name}: an error that a server states as an event has the message in it`, async () => {
     const stated = JSON.stringify({ error: { message: "out of slots", type: "server_error" } });
-    for (const body of [`data: ${stated}\n\n`, `event: error\r\ndata: ${stated}\r\n\r\n`]) {
+    const bodies = [
+      `data: ${stated}\n\n`,
+      `event: error\r\ndata: ${stated}\r\n\r\n`,
+      `: ping\n\nid: 1\nretry: 10\nevent: error\ndata: ${stated}\n\n`,
+    ];
+    for (const body of bodies) {
       for (const type of ["text/event-stream", "application/json"]) {
         const headers = { "content-type": type };
         await using server = fakeServer(() => new Response(body, { status: 500, headers }));

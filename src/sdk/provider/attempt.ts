@@ -184,8 +184,8 @@ export class Attempt {
   }
 }
 
-/** The data of the first event of a body. */
-const FIRST_EVENT = /^\s*(?:event:[^\r\n]*\r?\n)?data:([^\r\n]*)/;
+/** The data of the first event of a body, after a few comments and other fields. */
+const FIRST_EVENT = /^\s*(?:(?:event|id|retry)?:[^\r\n]*[\r\n]+){0,20}data:([^\r\n]*)/;
 
 /**
  * Resolves to a response with a failure whose body is the error itself: some servers of streams state it as
