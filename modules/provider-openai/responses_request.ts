@@ -93,7 +93,7 @@ function userItems(parts: readonly UserPart[], options: RequestOptions): Item[] 
 function outputItem(part: ToolResultPart, options: RequestOptions): Item {
   const { tool_call_id: call_id, content, cache } = part;
   const parts = typeof content === "string" ? [text(content)] : content;
-  const isPlain = typeof content === "string" && !(options.marks && cache && content !== "");
+  const isPlain = typeof content === "string" && !(options.marks && cache && content.trim() !== "");
   return {
     type: "function_call_output",
     call_id,

@@ -125,6 +125,7 @@ Deno.test("toRequest() offers the properties of alternatives at the top of a too
   const parameters = {
     $schema: "https://json-schema.org/draft/2020-12/schema",
     allOf: [{ properties: { a: { type: "string" } }, required: ["a"] }],
+    required: ["unknown"],
     anyOf: [{ properties: { b: { type: "string" } }, required: ["b"] }, {
       properties: { c: { type: "number" } },
     }],
@@ -219,8 +220,10 @@ Deno.test("toRequest() marks the end of cached prefixes for models that have bre
       output: [{ type: "input_text", text: "a dot", prompt_cache_breakpoint }],
     },
   ]);
-  const nothing = bodyOf(messages.with(-1, { ...messages[3]!, content: "" })).input as { output?: unknown }[];
-  assertEquals(nothing.at(-1)!.output, "", "a part of text may not be empty");
+  for (const content of ["", " "]) {
+    const nothing = bodyOf(messages.with(-1, { ...messages[3]!, content })).input as { output?: unknown }[];
+    assertEquals(nothing.at(-1)!.output, content, "a part of text may not be empty");
+  }
   const older = bodyOf(messages, { model: "gpt-5.4" });
   assertEquals([older.instructions, older.input], ["Be brief.", [
     { role: "user", content: [{ type: "input_text", text: "Look" }] },

@@ -4,6 +4,7 @@
  */
 import { isObject, type JsonObject } from "preamp";
 import type { Content, Part } from "../../../modules/provider-gemini/client_types.ts";
+import { NO_SIGNATURE } from "../../../modules/provider-gemini/request.ts";
 import type { OllamaMessage } from "../../../modules/provider-ollama/request.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 
@@ -96,7 +97,7 @@ export function checkResponses({ input, instructions }: JsonObject): void {
       open.add(item.call_id);
     } else if (item.type === "function_call_output") {
       assert(open.delete(item.call_id));
-      if (typeof item.output !== "string") checkContent(item.output, "input_text", (text) => text !== "");
+      if (typeof item.output !== "string") checkContent(item.output, "input_text");
     } else if (item.type === "reasoning") {
       assert(item.encrypted_content, "reasoning that is not stored needs its content");
       const next = items.slice(index).find(({ type }) => type !== "reasoning");
@@ -104,9 +105,12 @@ export function checkResponses({ input, instructions }: JsonObject): void {
         (next?.role === undefined && next?.type !== "function_call_output");
       assert(next && is_own, "reasoning without the item that follows it");
     } else if (item.role === undefined) assertMatch(String(item.type), /_call$/);
-    else if (item.role === "assistant") assert(String(item.content).trim() !== "");
     else {
       assertEquals(open.size, 0);
+      if (item.role === "assistant") {
+        assert(String(item.content).trim() !== "");
+        continue;
+      }
       assert(item.role === "user" || item.role === "developer");
       checkContent(item.content, "input_text");
     }
@@ -156,13 +160,9 @@ export function checkChat({ messages }: JsonObject): void {
   assert(["user", "tool"].includes(String(list.at(-1)?.role)));
 }
 
-function checkContent(
-  content: unknown,
-  text_type: string,
-  isValid = (text: string) => text.trim() !== "",
-): void {
+function checkContent(content: unknown, text_type: string): void {
   assert(Array.isArray(content) && content.length > 0);
-  for (const part of content) if (part.type === text_type) assert(isValid(part.text));
+  for (const part of content) if (part.type === text_type) assert(part.text.trim() !== "");
 }
 
 const KINDS = [
@@ -192,6 +192,7 @@ export function checkGemini(body: JsonObject, signs: boolean): void {
       assertEquals(answers.map(({ id, name }) => [id, name]), calls.map(({ id, name }) => [id, name]));
       const first = parts.find(({ functionCall }) => functionCall);
       if (signs && first) assert(first.thoughtSignature, "the first call has no signature");
+      if (!signs) assert(parts.every(({ thoughtSignature }) => thoughtSignature !== NO_SIGNATURE));
     }
   });
   assertEquals(contents[0]!.parts.some(({ functionResponse }) => functionResponse), false);
