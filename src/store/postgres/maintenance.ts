@@ -7,13 +7,14 @@ import { purgePart } from "./purge.ts";
 /** The tables, whose sizes and dead rows maintenance looks at. */
 const TABLES = ["records", "logs", "entries"] as const;
 
-/** Logs that do not have the entries up to their last one, and entries without a log. */
-const WRONG_LOGS = `
+/** Selects logs that do not have the entries up to their last one, and entries without a log. */
+export const WRONG_LOGS = `
   SELECT name, last_seq, count FROM (
     SELECT name, last_seq, (SELECT count(*) FROM preamp.entries WHERE log = name) AS count FROM preamp.logs
   ) AS counted WHERE last_seq <> count
   UNION ALL
-  SELECT log, 0, count(*) FROM preamp.entries WHERE log NOT IN (SELECT name FROM preamp.logs) GROUP BY log
+  SELECT log, 0, count(*) FROM preamp.entries AS e
+    WHERE NOT EXISTS (SELECT 1 FROM preamp.logs WHERE name = e.log) GROUP BY log
   LIMIT 20`;
 
 /** Connects for maintenance, beside running servers. @throws {Error} as the store does. */

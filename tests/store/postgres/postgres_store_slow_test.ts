@@ -1,11 +1,11 @@
 import pg from "pg";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
-import { openPostgresMaintenance } from "../../../src/store/postgres/maintenance.ts";
+import { openPostgresMaintenance, WRONG_LOGS } from "../../../src/store/postgres/maintenance.ts";
 import { openPostgresStore } from "../../../src/store/postgres/postgres_store.ts";
 import { purgePart } from "../../../src/store/postgres/purge.ts";
 import { errorCode } from "../../../src/sdk/errors.ts";
 import type { Change } from "../../../src/store/store.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
+import { assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import { testLeaseClocks } from "../../contracts/leases.ts";
 import { testStore } from "../../contracts/store.ts";
 import { type Database, POSTGRES, startPostgres } from "../../support/postgres.ts";
@@ -194,6 +194,16 @@ if (POSTGRES === null) {
     await maintenance.close();
     assertEquals(problems, ["log short has 2 of 3 entries", "log lost has 3 of 0 entries"]);
     assertEquals(entries, 8);
+  });
+
+  Deno.test("store check joins entries and logs, so that its time grows with their number only", async () => {
+    const url = await emptyDatabase();
+    await (await openPostgresStore(url)).close();
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    const { rows } = await client.query(`EXPLAIN ${WRONG_LOGS}`);
+    await client.end();
+    assertMatch(JSON.stringify(rows), /Anti Join/);
   });
 
   Deno.test("errors of the database have its code and no address", async () => {
