@@ -126,7 +126,8 @@ export class ApprovalQueue {
       await this.#settle(request, answer, expired ? "expired" : "denied");
     } catch (error) {
       // the stored answer came first and counts
-      const stored = error instanceof ConflictError ? await this.#storedAnswer(request) : null;
+      const is_decided = error instanceof ConflictError;
+      const stored = is_decided ? await this.#storedAnswer(request).catch(() => null) : null;
       // fail closed
       const lost = { decision: "deny", reason: "The answer could not be stored", decided_by: null };
       this.#waiting.get(request.approval_id)?.resolve(stored ?? lost);

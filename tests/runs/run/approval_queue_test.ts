@@ -1,7 +1,7 @@
 /** Questions of a run to people, and their answers. */
 import { closedApprovalError } from "../../../src/runs/run/approval_queue.ts";
 import type { Approval } from "../../../src/runs/types.ts";
-import type { Change } from "../../../src/store/store.ts";
+import { type Change, ConflictError } from "../../../src/store/store.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { calls, hook, tool, until } from "../../support/sessions.ts";
 import { CALLER, service, SlowStore, type TestPlan } from "../../support/runs.ts";
@@ -185,6 +185,25 @@ Deno.test("a question that cannot be stored is denied, and the run ends", async 
   const run = await (await post("asking")).settled("end");
   assertEquals([run.status, run.tool_call_count], ["completed", 0]);
   assert(logs.some((log) => log.event === "approval_failed"));
+});
+
+Deno.test("a question whose answer is refused and cannot be read is denied, and the run ends", async () => {
+  const { handle, runs, memory, entries } = await waiting();
+  const commit = memory.commit.bind(memory);
+  memory.commit = (changes, fence) => {
+    if (changes.some((change) => "put" in change && change.put.kind === "approval")) {
+      memory.get = () => {
+        throw new Error("connection lost");
+      };
+      throw new ConflictError("approval");
+    }
+    return commit(changes, fence);
+  };
+  await runs.cancel(CALLER, handle.id, "immediate");
+  assertEquals((await handle.settled("end")).status, "cancelled");
+  Reflect.deleteProperty(memory, "get");
+  const denied = (await entries(handle.id)).find(({ event }) => event === "approval:denied");
+  assertEquals(denied?.data.reason, "The answer could not be stored");
 });
 
 Deno.test("waiting for approval does not count for max_duration_s", async () => {
