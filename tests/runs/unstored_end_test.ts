@@ -270,6 +270,40 @@ Deno.test("a run whose end fails in the process itself ends once, as failed, and
   }
 });
 
+Deno.test("an end whose records cannot be made is not tried again like one that the store refuses", async () => {
+  const { plan } = countingPlan();
+  const { post, names, logs } = service({ plans: { plan } });
+  const run = await post("plan") as ActiveRun;
+  const ended = run.records.ended.bind(run.records);
+  let tries = 0;
+  run.records.ended = (...args) => {
+    if (tries++ === 0) throw new Error("no records");
+    return ended(...args);
+  };
+  const { status, error } = await run.settled("end");
+  assertEquals([status, error?.message, tries], ["failed", "no records", 2]);
+  assertEquals((await names(run.id)).filter((event) => event === "run:end").length, 1);
+  assertEquals(logs.map(({ event }) => event), ["run_end_failed"]);
+});
+
+Deno.test("a waiting run that can neither begin nor end frees its session", async () => {
+  const release = Promise.withResolvers<string>();
+  const slow = { tools: [tool("t", () => release.promise)], providers: [[calls(["t"]), "done"]] };
+  const { post, logs } = service({ plans: { slow, plain: {} } });
+  const { session_id } = await post("slow");
+  const lost = await post("plain", { session_id, if_busy: "queue" }) as ActiveRun;
+  lost.begin = () => Promise.reject(new Error("no modules"));
+  lost.projection.end = () => {
+    throw new Error("no projection");
+  };
+  release.resolve("ok");
+  await lost.closed;
+  await settle();
+  assertEquals(logs.map(({ event }) => event), ["run_end_failed", "run_lost"]);
+  const next = await post("plain", { session_id });
+  assertEquals((await next.settled("end")).status, "completed");
+});
+
 Deno.test("an observer that throws changes no run", async () => {
   const fail = () => {
     throw new Error("no exporter");

@@ -268,7 +268,7 @@ export class ActiveRun implements RunHandle {
 
   /**
    * Ends the run, also one that cannot start, once: `session:end`, cleanups, stored session, `run:end`. If
-   * the store fails, the run has not ended and keeps its session, and `late_commit` is set.
+   * the store fails, the run has not ended and keeps its session, and `late_commit` is set. Never rejects.
    */
   async finish(outcome: Outcome): Promise<void> {
     if (this.#ending) return;
@@ -279,7 +279,7 @@ export class ActiveRun implements RunHandle {
       await this.#storeEnd(outcome);
     } catch (error) { // of the run itself, not of the store: it would come again
       this.#report("run_end_failed", error);
-      await this.#storeEnd(failedOutcome(error));
+      await this.#storeEnd(failedOutcome(error)).catch((again) => this.#report("run_lost", again));
     } finally {
       if (this.late_commit === null) this.#close();
     }
@@ -300,16 +300,17 @@ export class ActiveRun implements RunHandle {
     await this.#host.context_recorded;
     const now_ms = this.options.deps.clock.now();
     this.#outcome = this.secrets.redactValues({ outcome }).outcome;
-    const run = this.projection.end(this.#outcome, timestamp(now_ms));
-    const draft = draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject });
-    this.log.end(draft);
-    const ended = draft.data.run as unknown as Run; // without secrets
+    const { run } = this.secrets.redactValues({
+      run: this.projection.end(this.#outcome, timestamp(now_ms)),
+    });
     const expires_ms = now_ms + this.limits.log_days * DAY_MS;
-    const store = () => this.log.storeWith(() => this.records.ended(ended, expires_ms, this.#has_begun));
+    const changes = this.records.ended(run, expires_ms, this.#has_begun); // first: it may fail
+    this.log.end(draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }));
+    const store = () => this.log.storeWith(() => changes);
     try {
       await store();
     } catch (error) {
-      const retried = retryEnd(ended, store, error, this.options);
+      const retried = retryEnd(run, store, error, this.options);
       this.late_commit = retried.then((is_done) => is_done ? this.#close() : this.#leave());
     }
   }
