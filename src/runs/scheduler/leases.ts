@@ -188,9 +188,11 @@ export class SessionLeases {
 
   /** Stops executing a run that another process continues already, because this one stood still. */
   async #abandon(name: string): Promise<void> {
-    const lease = this.#leases.get(name.replace(SESSION, ""));
+    const session_id = name.replace(SESSION, "");
+    const lease = this.#leases.get(session_id);
     const run = lease?.name === name ? lease.run : null;
     if (!run?.is_accepted || run.ended) return; // its next commit is refused
+    if (run.session_id !== session_id) return; // a sub-agent's: the run has its own
     await run.suspend(); // never rejects
     run.handOver();
   }
@@ -209,6 +211,7 @@ export class SessionLeases {
   }
 
   #remove(session_id: string, lease: Lease): void {
+    if (this.#leases.get(session_id) !== lease) return; // released meanwhile, and maybe acquired again
     this.#leases.delete(session_id);
     lease.released?.resolve();
     this.#onReleased(session_id);

@@ -1,4 +1,5 @@
-import { HeldLeases } from "../../../src/runs/scheduler/leases.ts";
+import type { ActiveRun } from "../../../src/runs/run/run.ts";
+import { HeldLeases, SessionLeases } from "../../../src/runs/scheduler/leases.ts";
 import type { JsonObject } from "../../../src/sdk/types.ts";
 import { MemoryStore } from "../../../src/store/memory.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -89,4 +90,46 @@ Deno.test("HeldLeases logs one line for all renewals that failed, and does not w
     restore();
     leases.close();
   }
+});
+
+/** Returns a run that has leases of its own session and of sub-agents, and the calls that it received. */
+function leasingRun(session_id: string) {
+  const did: string[] = [];
+  const run = {
+    session_id,
+    is_accepted: true,
+    ended: false,
+    suspend: () => Promise.resolve(void did.push("suspend")),
+    handOver: () => void did.push("handOver"),
+  } as unknown as ActiveRun; // what SessionLeases uses of it
+  return { run, did };
+}
+
+Deno.test("SessionLeases leaves a run to the process that took its own lease, not that of a sub-agent", async () => {
+  const held = new HeldLeases(new MemoryStore(), "here", () => {});
+  const leases = new SessionLeases(held, () => {});
+  const { run, did } = leasingRun("own");
+  for (const session_id of ["own", "child"]) await leases.acquire(session_id, run);
+  held.onLost("session/child");
+  await Promise.resolve();
+  assertEquals(did, []);
+  held.onLost("session/own");
+  await until(() => did.length === 2);
+  assertEquals(did, ["suspend", "handOver"]);
+});
+
+Deno.test("a lease that is released twice does not release the one that is acquired between", async () => {
+  const { promise: slow, resolve } = Promise.withResolvers<void>();
+  const store: Store = new MemoryStore();
+  store.release = () => slow;
+  let freed = 0;
+  const leases = new SessionLeases(new HeldLeases(store, "here", () => {}), () => freed++);
+  await leases.acquire("own", null);
+  const first = leases.release("own");
+  await leases.release("own");
+  const { run } = leasingRun("own");
+  await leases.acquire("own", run);
+  resolve();
+  await first;
+  assertEquals([leases.runIn("own"), freed], [run, 1]);
 });
