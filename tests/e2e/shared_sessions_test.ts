@@ -42,6 +42,17 @@ async function statusesOf(server: ServerProgram, ids: readonly string[]): Promis
   return runs.map(({ status }) => status);
 }
 
+/** Allows the tool call of a run, once a server executes it. */
+async function approve(server: ServerProgram, id: string): Promise<void> {
+  const { approvals: [approval] } = await until(server, id, ({ status }) => status === "awaiting_approval");
+  for (let tries = 0; tries < 400; tries++) {
+    const { status } = await call(server, `/v1/runs/${id}/approvals/${approval.id}`, { decision: "allow" });
+    if (status === 200) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`run ${id} takes no decision`);
+}
+
 testOnStores("one run at a time in a session", async (flags, t) => {
   const [one, two] = await startTwo(flags);
   await using _one = one;
@@ -167,29 +178,30 @@ testOnStores(
     const start = () => startServer([...flags, "--limits.max_runs_per_key", "3"], { env: keys });
     const [one, two] = await Promise.all([start(), start()]);
     await using _two = two;
-    const post = (server: ServerProgram, delay_ms: number, headers: Record<string, string> = {}) =>
-      call(server, "/v1/runs", { prompt: "hi", plan: planOf(delay_ms) }, {
+    const post = (server: ServerProgram, plan: Json, headers: Record<string, string> = {}) =>
+      call(server, "/v1/runs", { prompt: "hi", plan }, {
         prefer: "respond-async",
         ...headers,
       });
     const servers = Array.from({ length: 12 }, (_, index) => index % 2 === 0 ? one : two);
-    const answers = await Promise.all(servers.map((server) => post(server, 5_000)));
+    const answers = await Promise.all(servers.map((server) => post(server, ASKING)));
     const admitted = answers.filter(({ status }) => status === 202).map(({ body }) => body.id);
     assertEquals([admitted.length, answers.filter(({ status }) => status === 429).length], [3, 9]);
-    const refused = await post(two, 0);
+    const refused = await post(two, planOf(0));
     assertEquals([refused.status, refused.body.error.code, refused.body.error.message], [
       429,
       "too_many_runs",
       "Cannot start a run: max_runs_per_key is 3",
     ]);
-    const other = await post(two, 0, { authorization: "Bearer another-key-of-this-test" });
+    const other = await post(two, planOf(0), { authorization: "Bearer another-key-of-this-test" });
     assertEquals(other.status, 202);
 
     one.kill("SIGKILL");
     await one.ended;
-    assertEquals((await post(two, 0)).status, 429); // the runs of the killed server are recovered
+    assertEquals((await post(two, planOf(0))).status, 429); // the runs of the killed server are recovered
+    for (const id of admitted) await approve(two, id);
     assertEquals(await statusesOf(two, admitted), ["completed", "completed", "completed"]);
-    const again = await Promise.all([1, 2, 3, 4].map(() => post(two, 1_000)));
+    const again = await Promise.all([1, 2, 3, 4].map(() => post(two, planOf(5_000))));
     assertEquals(again.map(({ status }) => status).sort(), [202, 202, 202, 429]);
   },
 );
