@@ -94,7 +94,7 @@ Deno.test("RunLimitGuard with a parent ends at either duration; waiting for a pe
 });
 
 function deadline(clock: FakeClock, step = new StepAbort()) {
-  const limits = { tool_timeout_s: 1, cleanup_timeout_s: 0.5 };
+  const limits = { tool_timeout_s: 1, cleanup_timeout_s: 0.5, approval_timeout: 300 };
   return { made: new CallDeadline({ host: { clock }, step, limits }, "slow"), step };
 }
 

@@ -7,7 +7,7 @@ import type { StepAbort } from "../timeouts.ts";
 /** Session of a call. Its step aborts on immediate cancellation and at the run's `max_duration_s`. */
 interface DeadlineSession extends Pick<SessionContext, "step"> {
   readonly host: Pick<Host, "clock">;
-  readonly limits: Pick<KernelLimits, "tool_timeout_s" | "cleanup_timeout_s">;
+  readonly limits: Pick<KernelLimits, "tool_timeout_s" | "cleanup_timeout_s" | "approval_timeout">;
 }
 
 /**
@@ -37,6 +37,8 @@ export class CallDeadline {
   #pauses = 0;
   /** Pauses of sub-agents, which have time to end after an abort. */
   #agents = 0;
+  /** Milliseconds that the call was paused for persons. */
+  #asked_ms = 0;
 
   /** @param tool Name of the tool, for the error of the deadline. */
   constructor(session: DeadlineSession, tool: string) {
@@ -69,9 +71,13 @@ export class CallDeadline {
 
   /**
    * Stops the clock until the returned function is called. Pauses may overlap.
-   * @param is_agent Whether the call waits for a sub-agent; else for a person.
+   * @param is_agent Whether the call waits for a sub-agent; else for a person: then without effect after
+   * `approval_timeout`, so that a tool cannot ask for ever.
    */
   pause(is_agent: boolean): () => void {
+    const { host: { clock }, limits: { approval_timeout } } = this.#session;
+    if (!is_agent && this.#asked_ms >= approval_timeout * 1000) return () => {};
+    const paused_at = clock.monotonic();
     this.#pauses++;
     if (is_agent) this.#agents++;
     if (!this.#is_aborted) this.#stopClock();
@@ -81,6 +87,7 @@ export class CallDeadline {
       paused = false;
       this.#pauses--;
       if (is_agent) this.#agents--;
+      else this.#asked_ms += clock.monotonic() - paused_at;
       this.#startClock();
     };
   }
@@ -114,10 +121,9 @@ export class CallDeadline {
     if (!is_waiting || tool_timeout_s <= 0 || this.#pauses > 0 || this.#stop_timer !== null) return;
     this.#started_at = clock.monotonic();
     const message = `Tool "${this.#tool}" timed out: no result within ${tool_timeout_s} s (tool_timeout_s)`;
-    this.#stop_timer = clock.later(
-      this.#left_ms,
-      () => this.#abort(new PreampError("tool_timeout", message)),
-    );
+    const end = () => this.#abort(new PreampError("tool_timeout", message));
+    if (this.#left_ms <= 0) end(); // a timer would be stopped by the next pause
+    else this.#stop_timer = clock.later(this.#left_ms, end);
   }
 
   #stopClock(): void {

@@ -49,7 +49,7 @@ function countedCopy(schema: unknown): unknown {
   const copy: JsonObject & { [COST]?: number } = Object.create(COUNTED);
   for (const key of Object.keys(schema)) {
     if (RESERVED.test(key) || schema[key] === null && STATED_AS_NULL.has(key)) continue;
-    copy[key] = countedCopy(schema[key]);
+    copy[key] = key === "const" || key === "enum" ? schema[key] : countedCopy(schema[key]); // these are data
   }
   const { enum: choices, const: choice, required, type } = schema;
   copy[COST] = 1 + JSON.stringify([choices, choice, required, type]).length / 50;

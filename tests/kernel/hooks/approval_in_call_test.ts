@@ -124,3 +124,22 @@ Deno.test("an immediate cancellation ends calls at once while one of them waits 
   await session.cancel("immediate");
   assertEquals([(await done).status, clock.monotonic()], ["cancelled", started_ms]);
 });
+
+Deno.test("a tool that asks again and again loses its call after approval_timeout and its own time", async () => {
+  const { run, clock, data } = slowPerson({
+    tools: [asks(async (coordinator) => {
+      while (true) {
+        const emission = await coordinator.hooks.emit("deploy:start", {});
+        await coordinator.processHookResult(emission, "deploy:start");
+      }
+    })],
+    hooks: [hook("deploy:start", () => ASK)],
+  });
+  const done = run();
+  for (let asked = 1; data("tool:error").length === 0 && asked < 10; asked++) {
+    await until(() => data("approval:required").length >= asked || data("tool:error").length > 0);
+    await clock.advance(100_000);
+  }
+  assertEquals(data("tool:error").map(({ error }) => (error as { type: string }).type), ["tool_timeout"]);
+  assertEquals((await done).status, "completed");
+});

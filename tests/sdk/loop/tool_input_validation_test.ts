@@ -177,4 +177,7 @@ Deno.test("schemaProblems() reads type, enum and required with null as absent", 
     assertEquals(await schemaProblems(schema, value, "input"), []);
   }
   assertEquals((await schemaProblems(schema, { n: "x" }, "input")).length, 1);
+  const data = { properties: { f: { const: { type: null } }, g: { enum: [{ required: null }] } } };
+  assertEquals(await schemaProblems(data, { f: { type: null }, g: { required: null } }, "input"), []);
+  assertEquals((await schemaProblems(data, { f: {}, g: {} }, "input")).length, 2);
 });
