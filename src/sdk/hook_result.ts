@@ -207,7 +207,9 @@ export function parseHookResult(value: unknown): ParsedHookResult | null {
 /** Returns the error of a value that {@link parseHookResult} does not accept. */
 export function invalidResultError(value: unknown): TypeError {
   if (!isObject(value)) {
-    return new TypeError(`it must return nothing or {action: …}: received ${describeKind(value)}`);
+    const is_data = typeof value === "string" || Array.isArray(value); // all else a sandbox passes on as a mark
+    const received = is_data ? `: received ${describeKind(value)}` : "";
+    return new TypeError(`it must return nothing or {action: …}${received}`);
   }
   const action = readField(value, "action") ?? "continue"; // a getter may throw the second time
   return ACTIONS.some((word) => word === action)

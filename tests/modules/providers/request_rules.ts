@@ -105,12 +105,10 @@ export function checkResponses({ input, instructions }: JsonObject): void {
         (next?.role === undefined && next?.type !== "function_call_output");
       assert(next && is_own, "reasoning without the item that follows it");
     } else if (item.role === undefined) assertMatch(String(item.type), /_call$/);
+    // an answer's text may follow its calls: items keep the order in which the API gave them
+    else if (item.role === "assistant") assert(String(item.content).trim() !== "");
     else {
       assertEquals(open.size, 0);
-      if (item.role === "assistant") {
-        assert(String(item.content).trim() !== "");
-        continue;
-      }
       assert(item.role === "user" || item.role === "developer");
       checkContent(item.content, "input_text");
     }
