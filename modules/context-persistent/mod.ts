@@ -9,7 +9,6 @@ import {
   deepFreeze,
   errorMessage,
   isAbsolutePath,
-  isObject,
   isPathGranted,
   type JsonObject,
   type JsonSchema,
@@ -104,13 +103,11 @@ function cannotRead(file: string, fact: string, cause?: unknown): PreampError {
 }
 
 /**
- * Throws unless the plan grants this module read access to a file. A built-in module runs inline, without a
- * sandbox, so it enforces the permissions of its own plan entry (src/docs/security.md#permissions).
+ * Throws unless this module may read a file: a built-in module runs in the program, without a sandbox, so it
+ * checks its grant itself (src/docs/security.md#permissions).
  */
-async function checkGrant({ config }: Pick<Coordinator, "config">, file: string): Promise<void> {
-  const session = isObject(config.session) ? config.session : {};
-  const spec = isObject(session.context) ? session.context : {};
-  const granted = isObject(spec.permissions) ? spec.permissions.read : undefined;
+async function checkGrant({ permissions }: Pick<Coordinator, "permissions">, file: string): Promise<void> {
+  const granted = permissions.read;
   // a file that cannot be reached fails later, on reading
   const realPath = (path: string) => Deno.realPath(path).catch(() => normalizePath(path));
   if (await isPathGranted(granted, file, realPath)) return;

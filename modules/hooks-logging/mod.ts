@@ -3,7 +3,6 @@ import {
   type Coordinator,
   type HookResult,
   isAbsolutePath,
-  isObject,
   isPathGranted,
   type JsonObject,
   type JsonSchema,
@@ -206,7 +205,8 @@ async function openSinks(coordinator: Coordinator, settings: LogSettings): Promi
   if (path !== null) {
     // The log, and the file it is renamed to on rotation.
     for (const file of [path, `${path}.1`]) {
-      if (!await mayWrite(coordinator, path, file)) throw notPermitted();
+      // a built-in module runs in the program, without a sandbox, so it checks its grant itself
+      if (!await isPathGranted(coordinator.permissions.write, file, Deno.realPath)) throw notPermitted();
     }
     await Deno.mkdir(parentFolder(path), { recursive: true, mode: 0o700 });
     const sink = fileSink(path, settings.max_bytes);
@@ -215,21 +215,6 @@ async function openSinks(coordinator: Coordinator, settings: LogSettings): Promi
   }
   if (settings.stderr ?? path === null) sinks.push(writeStderr);
   return sinks;
-}
-
-/**
- * Resolves to whether the plan lets this module, configured with `path`, write to `file`. A built-in module
- * runs inline, without a sandbox, so it enforces the permissions of its own plan entries
- * (src/docs/security.md#permissions).
- */
-async function mayWrite({ config: plan }: Coordinator, path: string, file: string): Promise<boolean> {
-  for (const spec of Array.isArray(plan.hooks) ? plan.hooks : []) {
-    if (!isObject(spec) || spec.module !== module.id || !isObject(spec.permissions)) continue;
-    const written = isObject(spec.config) ? spec.config.path : undefined;
-    const may_be_own = written === path || (typeof written === "string" && written.includes("${"));
-    if (may_be_own && await isPathGranted(spec.permissions.write, file, Deno.realPath)) return true;
-  }
-  return false;
 }
 
 function notPermitted(): PreampError {

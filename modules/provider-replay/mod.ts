@@ -7,7 +7,6 @@ import {
   type CompleteOptions,
   type Coordinator,
   isAbsolutePath,
-  isObject,
   isPathGranted,
   type JsonObject,
   type JsonSchema,
@@ -131,23 +130,19 @@ async function readText(path: string): Promise<string | null> {
 }
 
 /**
- * Checks that the plan's entries of this module grant one of the permissions for a file. A built-in module
- * runs inline, without a sandbox, so it enforces the permissions of its own plan entry
- * (src/docs/security.md#permissions).
+ * Checks that this module has one of the permissions for a file: a built-in module runs in the program,
+ * without a sandbox, so it checks its grant itself (src/docs/security.md#permissions).
  *
  * @throws {PreampError} `tool_permission_denied`
  */
 async function requireGrant(
-  { config }: Coordinator,
+  { permissions: granted }: Coordinator,
   permissions: readonly ["read", "write"] | readonly ["write"],
   file: string,
   action: string,
 ): Promise<void> {
-  for (const spec of Array.isArray(config.providers) ? config.providers : []) {
-    if (!isObject(spec) || spec.module !== module.id || !isObject(spec.permissions)) continue;
-    for (const permission of permissions) {
-      if (await isPathGranted(spec.permissions[permission], file, Deno.realPath)) return;
-    }
+  for (const permission of permissions) {
+    if (await isPathGranted(granted[permission], file, Deno.realPath)) return;
   }
   const [wanted] = permissions;
   throw new PreampError(

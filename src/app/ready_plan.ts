@@ -16,6 +16,7 @@ import { openBuiltin } from "./plan_template.ts";
 import { isOfUrl, UrlModules } from "./remote_modules.ts";
 import type { OpenedModule } from "../kernel/host.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
+import { askedOf } from "../plan/permissions/permission_block.ts";
 import { type Lock, LockLookup } from "../plan/lock.ts";
 import type { AgentPlans, ModuleReporter, RunnablePlan, SecretSink } from "../runs/ports.ts";
 import type { Warning } from "../runs/types.ts";
@@ -109,6 +110,12 @@ export class ReadyPlan implements RunnablePlan {
   }
 
   async open(spec: ModuleSpec, secrets: SecretSink, reporter: ModuleReporter): Promise<OpenedModule> {
+    const opened = await this.#open(spec, secrets, reporter);
+    if (askedOf(spec, this.compiled.plan) === undefined) return opened;
+    return { ...opened, permissions: grantOf(spec, this.#authorised) };
+  }
+
+  async #open(spec: ModuleSpec, secrets: SecretSink, reporter: ModuleReporter): Promise<OpenedModule> {
     const shared = this.#authorised.template.opened.get(spec);
     if (shared) return shared;
     const config = this.#expanded.get(spec) ?? this.#expand(spec, secrets);

@@ -4,7 +4,15 @@
  */
 import { eventsWith } from "../sdk/event_table.ts";
 import type { SessionStatus } from "../sdk/session_status.ts";
-import type { ApprovalOption, Clock, Emission, JsonObject, Module, ModuleSpec } from "../sdk/types.ts";
+import type {
+  ApprovalOption,
+  Clock,
+  Emission,
+  GrantedPermissions,
+  JsonObject,
+  Module,
+  ModuleSpec,
+} from "../sdk/types.ts";
 
 /** Result of {@link Host.open}: a module that is ready to be mounted. */
 export interface OpenedModule {
@@ -12,6 +20,8 @@ export interface OpenedModule {
   /** The spec's config with its `${VAR}`s expanded, once. */
   readonly config: JsonObject;
   readonly isolation: "inline" | "worker" | "process";
+  /** What the module may do; see `Coordinator.permissions`. Absent: nothing. */
+  readonly permissions?: GrantedPermissions;
   /** Digest of the module's graph; null for a built-in module. */
   readonly integrity: string | null;
   /**

@@ -2,11 +2,7 @@
  * Computes effective Deno permissions: plan ∩ policy ∩ process. Entries that cannot be parsed, resolved or
  * queried grant nothing. Pure: file system and process are arguments.
  */
-import {
-  type DroppedEntry,
-  type FullPermissions,
-  noPermissions,
-} from "../plan/permissions/permission_block.ts";
+import type { DroppedEntry, FullPermissions } from "../plan/permissions/permission_block.ts";
 import {
   type Entry,
   entryText,
@@ -18,7 +14,7 @@ import {
   pathFrom,
   pathText,
 } from "../plan/permissions/permission_entry.ts";
-import type { Permissions } from "../sdk/contracts.ts";
+import { noPermissions, type Permissions } from "../sdk/contracts.ts";
 import { PERMISSION_KINDS, type PermissionKind } from "../sdk/plan.ts";
 
 /**

@@ -11,10 +11,9 @@ import {
   type FullPermissions,
   type GrantEntry,
   grantPath,
-  noPermissions,
 } from "../plan/permissions/permission_block.ts";
 import { covers } from "../plan/permissions/permission_entry.ts";
-import type { Permissions } from "../sdk/contracts.ts";
+import { noPermissions, type Permissions } from "../sdk/contracts.ts";
 import type { ErrorDetail } from "../sdk/errors.ts";
 import { type ModuleSpec, type MountPlan, PERMISSION_KINDS } from "../sdk/plan.ts";
 import { describe } from "../sdk/value_path.ts";

@@ -11,7 +11,8 @@ import {
   texts,
 } from "../plan/check/field_checks.ts";
 import { checkPermissions } from "../plan/check/check_permissions.ts";
-import { type FullPermissions, noPermissions } from "../plan/permissions/permission_block.ts";
+import type { FullPermissions } from "../plan/permissions/permission_block.ts";
+import { noPermissions } from "../sdk/contracts.ts";
 import { parseBlock } from "../plan/permissions/ip_address.ts";
 import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source/source.ts";
 import type { Findings } from "../sdk/findings.ts";

@@ -11,7 +11,7 @@
  */
 import type { CancellationState } from "../sdk/cancellation.ts";
 import { type JsonObject, type JsonSchema, toPlainObject } from "../sdk/json.ts";
-import type { RunLimits } from "../sdk/contracts.ts";
+import type { GrantedPermissions, RunLimits } from "../sdk/contracts.ts";
 import type { Emission } from "../sdk/hooks.ts";
 import { type ManySlot, resolvePoint, type SingleSlot } from "../sdk/snake_case_aliases.ts";
 import { Object } from "../sdk/primordials.ts";
@@ -113,6 +113,7 @@ export interface SessionSnapshot {
   readonly parent_id: string | null;
   /** The plan without the configuration of other modules. */
   readonly config: JsonObject;
+  readonly permissions: GrantedPermissions;
   readonly limits: RunLimits;
   readonly injection_size_limit: number | null;
   readonly injection_budget_per_turn: number | null;

@@ -39,6 +39,14 @@ export interface Permissions {
   import?: boolean | string[];
 }
 
+/** Permissions of a module: each kind is everything (`true`), nothing (`false` or `[]`) or a list. */
+export type GrantedPermissions = { readonly [Kind in keyof Permissions]-?: boolean | readonly string[] };
+
+/** Returns the permissions of a module to which a plan grants none. */
+export function noPermissions(): Required<Permissions> {
+  return { net: [], read: [], write: [], env: [], run: [], sys: [], ffi: false, import: [] };
+}
+
 /** Description of a module: its export `module`. All fields but `id` are optional. */
 export interface ModuleInfo {
   /** Module id, such as `tool-clock`. Without `type`, its prefix decides the type. */
@@ -209,6 +217,12 @@ export interface Coordinator {
   readonly parent_id: string | null;
   /** The complete mount plan as written; `${VAR}` is not expanded here. */
   readonly config: JsonObject;
+  /**
+   * What the module may do: the `permissions` of its entry in the plan, less what the policy and the process
+   * withhold. Paths are absolute, with links followed. A sandbox enforces them; a module in the program
+   * checks them itself, as with `isPathGranted`.
+   */
+  readonly permissions: GrantedPermissions;
   /**
    * State of modules that lasts from run to run: JSON, 64 KiB per session. Assigning a top-level key saves it
    * with the log.

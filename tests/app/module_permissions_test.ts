@@ -11,7 +11,7 @@ import {
   grantPaths,
 } from "../../src/app/module_permissions.ts";
 import { compilePlan } from "../../src/plan/compile.ts";
-import { noPermissions } from "../../src/plan/permissions/permission_block.ts";
+import { noPermissions } from "../../src/sdk/contracts.ts";
 import { authorise, authoriseWithin } from "../../src/policy/authorise.ts";
 import {
   effectiveGrant,

@@ -1,5 +1,5 @@
 /** `context-persistent`: memory files, and history that comes back through the session. */
-import { errorCode, type JsonObject } from "preamp";
+import { errorCode, type JsonObject, type Permissions } from "preamp";
 import { testContext, TestCoordinator } from "preamp/testing";
 import * as contextPersistent from "../../modules/context-persistent/mod.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
@@ -24,9 +24,8 @@ async function withFiles(
 
 /** A session whose plan grants reading of these places. */
 async function open(config: JsonObject, read: unknown): Promise<TestCoordinator> {
-  const permissions = read === undefined ? {} : { permissions: { read } };
-  const session = { orchestrator: "loop-basic", context: { module: "context-persistent", ...permissions } };
-  const coordinator = new TestCoordinator({ config: { session } });
+  const permissions = read === undefined ? {} : { read } as Permissions;
+  const coordinator = new TestCoordinator({ permissions });
   await contextPersistent.mount(coordinator, config);
   return coordinator;
 }

@@ -1,4 +1,4 @@
-import type { JsonObject } from "preamp";
+import type { JsonObject, Permissions } from "preamp";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { type Fake, fakeCoordinator } from "../support/coordinator.ts";
 import { Redactor } from "../../src/policy/redact.ts";
@@ -21,8 +21,7 @@ async function withLog(config: JsonObject, test: (log: Logging) => Promise<void>
 
 async function mounted(folder: string, config: JsonObject = {}, write: unknown = [folder]): Promise<Logging> {
   const path = `${folder}/logs/events.jsonl`;
-  const spec = { module: "hooks-logging", permissions: { write }, config: { path, ...config } };
-  const fake = fakeCoordinator({ hooks: [spec] });
+  const fake = fakeCoordinator({}, {}, { write } as Permissions);
   const close = await mount(fake.coordinator, { path, ...config }) as () => Promise<void>;
   const lines = async () => {
     await close();
@@ -147,13 +146,7 @@ Deno.test("hooks-logging writes both logs when a session has two instances", asy
   await using temporary = await temporaryFolder();
   const folder = temporary.path;
   const paths = [`${folder}/a.jsonl`, `${folder}/b.jsonl`];
-  const fake = fakeCoordinator({
-    hooks: paths.map((path) => ({
-      module: "hooks-logging",
-      permissions: { write: true },
-      config: { path },
-    })),
-  });
+  const fake = fakeCoordinator({}, {}, { write: true });
   const cleanups: (() => Promise<void>)[] = [];
   for (const path of paths) cleanups.push(await mount(fake.coordinator, { path }) as () => Promise<void>);
   fake.coordinator.registerContributor("observability.events", "m", () => ["my:event"]);
@@ -294,19 +287,10 @@ Deno.test("mount() refuses a path without a write grant in the module's plan ent
     const error = await assertRejects(() => mounted(folder, {}, write));
     assertEquals((error as Error & { code: string }).code, "tool_permission_denied");
   }
+  const { coordinator, handlers } = fakeCoordinator();
   const path = `${folder}/logs/events.jsonl`;
-  for (
-    const hooks of [
-      undefined,
-      ["hooks-logging"],
-      [{ module: "hooks-other", permissions: { write: true }, config: { path } }],
-      [{ module: "hooks-logging", permissions: { write: true }, config: { path: `${path}x` } }],
-    ]
-  ) {
-    const { coordinator, handlers } = fakeCoordinator({ hooks });
-    await assertRejects(() => mount(coordinator, { path }), Error, "config.path needs permissions.write");
-    assertEquals(handlers, []);
-  }
+  await assertRejects(() => mount(coordinator, { path }), Error, "config.path needs permissions.write");
+  assertEquals(handlers, []);
   assertEquals(await namesIn(`${folder}/other`), []);
   await (await mounted(folder, {}, [`${folder}/other`])).close(); // where the link leads
 });

@@ -1,5 +1,5 @@
 import { PERMISSION_KINDS } from "../../src/sdk/plan.ts";
-import { noPermissions } from "../../src/plan/permissions/permission_block.ts";
+import { noPermissions } from "../../src/sdk/contracts.ts";
 import { fullPermissions } from "../../src/policy/effective_permissions.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { BUILTINS, judge, policyWith } from "../support/policies.ts";

@@ -4,7 +4,8 @@
  */
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 import { PERMISSION_KINDS, type PermissionKind } from "../../src/sdk/plan.ts";
-import { type DroppedEntry, noPermissions } from "../../src/plan/permissions/permission_block.ts";
+import type { DroppedEntry } from "../../src/plan/permissions/permission_block.ts";
+import { noPermissions } from "../../src/sdk/contracts.ts";
 import { entryText } from "../../src/plan/permissions/permission_entry.ts";
 import { effectiveGrant, type GrantCheck, pathsBeside } from "../../src/policy/effective_permissions.ts";
 import { excessPermissions } from "../../src/policy/refused_permissions.ts";

@@ -47,6 +47,7 @@ export async function onSessionReady(coordinator) {
   report.constants = CONSTANTS.map((name) => hooks[name]);
   report.ids = [coordinator.parent_id, coordinator.injection_size_limit, coordinator.injection_budget_per_turn,
     coordinator.newId("x").startsWith("x_"), coordinator.newId("x") === coordinator.newId("x")];
+  report.permissions = coordinator.permissions;
   report.limits = coordinator.limits;
   report.times = [typeof coordinator.clock.now(), typeof coordinator.clock.monotonic()];
   report.cancellation = [coordinator.cancellation.state, coordinator.cancellation.is_cancelled];

@@ -1,5 +1,5 @@
 /** A TestCoordinator for tests of modules; it records how each handler was registered. */
-import type { Emission, HookHandler, HookOptions, JsonObject, Tool } from "preamp";
+import type { Emission, HookHandler, HookOptions, JsonObject, Permissions, Tool } from "preamp";
 import { EventRecorder, FakeClock, TestCoordinator } from "preamp/testing";
 
 /** One registration of a handler. */
@@ -40,12 +40,17 @@ export interface Fake {
 /**
  * Returns a new coordinator whose clock is at 2026-01-02T03:04:05.006Z; `plan` becomes `coordinator.config`.
  */
-export function fakeCoordinator(plan: JsonObject = {}, state: JsonObject = {}): Fake {
+export function fakeCoordinator(
+  plan: JsonObject = {},
+  state: JsonObject = {},
+  permissions: Permissions = {},
+): Fake {
   const clock = new FakeClock(Date.UTC(2026, 0, 2, 3, 4, 5, 6));
   const hooks = new RegistrationRecorder(clock);
   const coordinator = new TestCoordinator({
     session_id: "ses_1",
     config: plan,
+    permissions,
     session_state: state,
     clock,
     hooks,

@@ -3,6 +3,7 @@
  * committed, everything that it mounts and registers is a draft that only the module itself sees. Then each
  * mounted object is wrapped in its guard and put at its mount point.
  */
+import { noPermissions } from "../../sdk/contracts.ts";
 import { registerHook } from "../../sdk/handler_list.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
@@ -19,6 +20,7 @@ import type {
   ContextManager,
   Coordinator,
   Emission,
+  GrantedPermissions,
   HookRegistry,
   ModuleType,
   Orchestrator,
@@ -45,14 +47,21 @@ const RESERVED_FOR: Readonly<Record<string, ReadonlySet<string>>> = {
 export class ModuleCoordinator implements Coordinator {
   readonly module_id: string;
   readonly hooks: HookRegistry;
+  readonly permissions: GrantedPermissions;
   readonly #shared: SessionParts;
   readonly #type: ModuleType;
   readonly #emitter: Emitter;
   #draft: Draft | null = { mounted: [], handlers: [], cleanups: [], effects: [] };
 
-  constructor(shared: SessionParts, module_id: string, type: ModuleType) {
+  constructor(
+    shared: SessionParts,
+    module_id: string,
+    type: ModuleType,
+    permissions: GrantedPermissions = noPermissions(),
+  ) {
     this.#shared = shared;
     this.module_id = module_id;
+    this.permissions = permissions;
     this.#type = type;
     this.#emitter = { module_id, reserved: RESERVED_FOR[type] ?? RESERVED_EVENTS, open: 0 };
     this.hooks = new ModuleHooks(shared.hooks, this.#emitter, () => this.#draft);

@@ -73,7 +73,7 @@ export async function mountModule(
   const config = checkContract(module) ??
     (opened.checkConfig ? await checkedConfig(opened) : opened.config);
   if (config instanceof Skip) return await skip(shared, spec, config, declares_gates);
-  const coordinator = new ModuleCoordinator(shared, idOf(spec), spec.type);
+  const coordinator = new ModuleCoordinator(shared, idOf(spec), spec.type, opened.permissions);
   const mounted: SessionModule = { spec, opened, config, coordinator };
   let outcome: MountOutcome;
   let names: string[];

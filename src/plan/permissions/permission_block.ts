@@ -67,8 +67,3 @@ export function entryLabel({ permission, entry }: GrantEntry): string {
 
 /** A permissions block with all permission names. */
 export type FullPermissions = Required<Permissions>;
-
-/** Returns a new permissions block that grants nothing. */
-export function noPermissions(): FullPermissions {
-  return { net: [], read: [], write: [], env: [], run: [], sys: [], ffi: false, import: [] };
-}

@@ -16,11 +16,13 @@ interface OwnEntry {
 
 /** Returns the data that a guest of a session receives once. */
 export function snapshotOf(coordinator: Coordinator, id_seed: string, own: OwnEntry): SessionSnapshot {
-  const { session_id, parent_id, limits, injection_size_limit, injection_budget_per_turn } = coordinator;
+  const { session_id, parent_id, permissions, limits, injection_size_limit, injection_budget_per_turn } =
+    coordinator;
   return {
     session_id,
     parent_id,
     config: outline(coordinator.config, own),
+    permissions: { ...permissions },
     limits: { ...limits },
     injection_size_limit,
     injection_budget_per_turn,

@@ -14,6 +14,7 @@ import type {
   ContextManager,
   Coordinator,
   Emission,
+  GrantedPermissions,
   Orchestrator,
   Provider,
   RunLimits,
@@ -92,6 +93,9 @@ export class GuestCoordinator implements Coordinator {
   }
   get config(): JsonObject {
     return this.#snapshot.config;
+  }
+  get permissions(): GrantedPermissions {
+    return this.#snapshot.permissions;
   }
   get limits(): RunLimits {
     return this.#snapshot.limits;

@@ -1,6 +1,16 @@
 /** A coordinator for tests of one module, complete but without a session, a log and guards. */
 import { CancellationToken } from "../cancellation.ts";
-import type { Cleanup, Clock, ContextManager, Coordinator, Orchestrator, RunLimits } from "../contracts.ts";
+import {
+  type Cleanup,
+  type Clock,
+  type ContextManager,
+  type Coordinator,
+  type GrantedPermissions,
+  noPermissions,
+  type Orchestrator,
+  type Permissions,
+  type RunLimits,
+} from "../contracts.ts";
 import { errorName } from "../errors.ts";
 import {
   admitInjections,
@@ -30,6 +40,8 @@ export interface TestCoordinatorOptions extends InjectionLimits {
   parent_id?: string | null;
   /** The mount plan; default: a minimal one. */
   config?: JsonObject;
+  /** What the module may do; default: nothing. */
+  permissions?: Permissions;
   /** Default {}. */
   session_state?: JsonObject;
   /** Default a {@link FakeClock}. */
@@ -84,6 +96,7 @@ export class TestCoordinator implements Coordinator {
   readonly session_id: string;
   readonly parent_id: string | null;
   readonly config: JsonObject;
+  readonly permissions: GrantedPermissions;
   readonly session_state: JsonObject;
   readonly clock: Clock;
   /** Registers handlers and records events. */
@@ -116,6 +129,7 @@ export class TestCoordinator implements Coordinator {
     this.parent_id = options.parent_id ?? null;
     this.config = options.config ?? { session: { orchestrator: "loop-basic", context: "context-simple" } };
     this.limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.permissions = { ...noPermissions(), ...options.permissions };
     this.session_state = options.session_state ?? {};
     this.clock = options.clock ?? new FakeClock();
     this.hooks = options.hooks ?? new EventRecorder(this.clock);
