@@ -72,7 +72,7 @@ export class FileAccess {
     const wanted = this.#absolute(path);
     const missing: string[] = [];
     for (let at = wanted;;) {
-      const real = await followed(at, path);
+      const real = await this.#followed("write", at, path);
       if (real !== null) {
         const target = missing.length === 0 ? real : normalizePath([real, ...missing].join("/"));
         this.#require("write", target, path);
@@ -175,7 +175,7 @@ export class FileAccess {
 
   async #existing(path: string, permission: keyof FileGrant): Promise<CheckedFile> {
     const wanted = this.#absolute(path);
-    const real = await followed(wanted, path);
+    const real = await this.#followed(permission, wanted, path);
     if (real === null) {
       // a path outside of the grant does not tell whether it exists
       this.#require(permission, wanted, path);
@@ -183,6 +183,17 @@ export class FileAccess {
     }
     this.#require(permission, real, path);
     return { path: real, info: await Deno.lstat(real) };
+  }
+
+  /** Resolves to a path with its links followed; null if it does not exist. @throws {FileError} */
+  async #followed(permission: keyof FileGrant, path: string, asked: string): Promise<string | null> {
+    try {
+      return await followed(path, asked);
+    } catch (error) {
+      // a sandbox does not even follow the links of a path that is not granted
+      if (error instanceof FileError && error.cause !== undefined) this.#require(permission, path, asked);
+      throw error;
+    }
   }
 
   #absolute(path: string): string {
@@ -221,7 +232,7 @@ function unreachable(error: unknown, asked: string): unknown {
   const { errors } = Deno;
   if (error instanceof FileError) return error;
   if (error instanceof errors.NotCapable) {
-    return new FileError(`${asked} cannot be reached: the plan does not permit it`);
+    return new FileError(`${asked} cannot be reached: the plan does not permit it`, { cause: error });
   }
   if (error instanceof errors.PermissionDenied) {
     return new FileError(`${asked} cannot be reached: the operating system does not permit it`);

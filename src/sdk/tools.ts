@@ -45,6 +45,11 @@ export interface Tool {
    */
   checkInput?(input: JsonObject): Promise<readonly string[]>;
   /**
+   * Optional: resolves to what a call would do, such as a diff, for the person who is asked about it. It must
+   * have no effect.
+   */
+  preview?(input: JsonObject): Promise<string> | string;
+  /**
    * Runs one call. The model reads a returned failure and can correct it; a thrown error is reported as
    * `tool:error`.
    */

@@ -2,6 +2,7 @@
  * Every built-in module gives the same run, with the same entries, when it is loaded by path into a child
  * process. Providers of real models are left out: their vendors' clients are parts of the program.
  */
+import { BUILTIN_IDS } from "../../src/app/module_table.ts";
 import { defaultPolicy } from "../../src/policy/settings.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
 import { assert, assertEquals } from "../assert.ts";
@@ -18,6 +19,8 @@ interface Setup {
   readonly permissions?: Json;
   /** Added to the plan. */
   readonly plan?: Json;
+  /** Whether it is loaded as one file with the packages that it imports. */
+  readonly bundled?: boolean;
 }
 
 const SUM = { name: "calculator", arguments: { expression: "6*7" } };
@@ -43,6 +46,34 @@ function setups(folder: string): Readonly<Record<string, readonly Setup[]>> {
           event: "provider:response",
           data: { provider: "mock", response: { content: [{ type: "text", text: "Again." }] } },
         }],
+      },
+    }],
+    "tool-filesystem": [{
+      bundled: true,
+      permissions: { read: [folder], write: [folder] },
+      plan: {
+        providers: [mock([
+          { tool_calls: [{ name: "glob", arguments: { pattern: "memory.*" } }] },
+          { tool_calls: [{ name: "write", arguments: { path: "note.txt", content: "Same in both." } }] },
+          { tool_calls: [{ name: "read", arguments: { path: "../../etc/passwd" } }] },
+          {
+            tool_calls: [{
+              name: "edit",
+              arguments: { path: "memory.md", old_string: "R", new_string: "R" },
+            }],
+          },
+          { text: "Done." },
+        ])],
+      },
+    }],
+    "tool-search": [{
+      bundled: true,
+      permissions: { read: [folder] },
+      plan: {
+        providers: [mock([
+          { tool_calls: [{ name: "grep", arguments: { pattern: "Rem\\w+", path: "memory.md" } }] },
+          { text: "Found." },
+        ])],
       },
     }],
     "tool-task": [{
@@ -104,6 +135,16 @@ function planOf(id: string, { config, permissions, plan }: Setup, source?: strin
   return whole;
 }
 
+/** Writes a module and its packages into one file; resolves to the file's URL. */
+async function bundle(entry: URL, output: string): Promise<string> {
+  const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["bundle", "--quiet", "--external", "preamp/base", "-o", output, entry.pathname],
+    cwd: new URL("../", MODULES),
+  }).output();
+  assert(success, new TextDecoder().decode(stderr));
+  return new URL(`file://${output}`).href;
+}
+
 /** Resolves to the entries of a run of a named plan, without values that differ between runs. */
 async function entriesOf(preamp: Preamp, plan: string): Promise<Json[]> {
   const send = async (path: string, init: RequestInit = {}) => {
@@ -155,14 +196,17 @@ Deno.test("every built-in module gives the same run when it is loaded by path", 
     await Deno.writeTextFile(`${folder}/memory.md`, "Remember this.");
     let tested = 0;
     for await (const { name, isDirectory } of Deno.readDir(MODULES)) {
-      if (!isDirectory || VENDORS[name] !== undefined) continue;
+      if (!isDirectory || !BUILTIN_IDS.has(name) || VENDORS[name] !== undefined) continue;
       tested++;
       await t.step(name, async () => {
-        const source = new URL(`${name}/mod.ts`, MODULES).href;
+        const entry = new URL(`${name}/mod.ts`, MODULES);
         for (const setup of setups(folder)[name] ?? [{}]) {
+          const source = setup.bundled ? await bundle(entry, `${folder}/${name}.js`) : entry.href;
+          await Deno.writeTextFile(`${folder}/note.txt`, "");
           await Deno.writeTextFile(`${folder}/built-in.json`, JSON.stringify(planOf(name, setup)));
           await Deno.writeTextFile(`${folder}/by-path.json`, JSON.stringify(planOf(name, setup, source)));
           const built_in = await entriesOf(preamp, "built-in");
+          await Deno.writeTextFile(`${folder}/note.txt`, "");
           const by_path = await entriesOf(preamp, "by-path");
           assert(built_in.length > 5);
           assertEquals(by_path, built_in);

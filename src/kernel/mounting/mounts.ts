@@ -106,7 +106,8 @@ export class LiveMap<T extends object> {
 }
 
 /** Description of a mounted tool. */
-export interface ToolDescriptor extends Required<Omit<Tool, "native_specs" | "checkInput" | "execute">> {
+export interface ToolDescriptor
+  extends Required<Omit<Tool, "native_specs" | "checkInput" | "preview" | "execute">> {
   /** Name that the tool is mounted under. */
   key: string;
   native_specs?: JsonObject;

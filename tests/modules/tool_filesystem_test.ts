@@ -1,0 +1,379 @@
+import type { JsonObject, Tool } from "preamp";
+import { TestCoordinator } from "preamp/testing";
+import * as filesystem from "../../modules/tool-filesystem/mod.ts";
+import { editedText } from "../../modules/tool-filesystem/edit.ts";
+import { parsePatch, updatedText } from "../../modules/tool-filesystem/patch.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "../assert.ts";
+import { temporaryFolder } from "../support/folder.ts";
+
+interface Files {
+  readonly folder: string;
+  readonly coordinator: TestCoordinator;
+  /** Resolves to the text of a success. */
+  ok(tool: string, input: JsonObject): Promise<string>;
+  /** Resolves to the message of a failure. */
+  fails(tool: string, input: JsonObject): Promise<string>;
+  write(name: string, text: string | Uint8Array): Promise<void>;
+  text(name: string): Promise<string>;
+}
+
+/** Mounts the module on a folder `work` beside a file that is not granted. */
+async function withFiles(
+  use: (files: Files) => Promise<void>,
+  config: JsonObject = {},
+  write = true,
+): Promise<void> {
+  await using temporary = await temporaryFolder();
+  const folder = `${temporary.path}/work`;
+  await Deno.mkdir(folder);
+  await Deno.writeTextFile(`${temporary.path}/outside.txt`, "outside");
+  const coordinator = new TestCoordinator({
+    permissions: { read: [folder], ...(write ? { write: [folder] } : {}) },
+  });
+  await filesystem.mount(coordinator, config);
+  const call = async (name: string, input: JsonObject) => {
+    const tool: Tool | undefined = coordinator.tools[name];
+    assert(tool, name);
+    return await tool.execute(input) as string | { success: boolean; error: { message: string } };
+  };
+  await use({
+    folder,
+    coordinator,
+    ok: async (name, input) => {
+      const result = await call(name, input);
+      assert(typeof result === "string" || Array.isArray(result), JSON.stringify(result));
+      return typeof result === "string" ? result : JSON.stringify(result);
+    },
+    fails: async (name, input) => {
+      const result = await call(name, input);
+      assert(typeof result !== "string" && !result.success, JSON.stringify(result));
+      return result.error.message;
+    },
+    write: async (name, text) => {
+      await Deno.mkdir(`${folder}/${name}`.replace(/\/[^/]*$/, ""), { recursive: true });
+      await Deno.writeFile(
+        `${folder}/${name}`,
+        typeof text === "string" ? new TextEncoder().encode(text) : text,
+      );
+    },
+    text: (name) => Deno.readTextFile(`${folder}/${name}`),
+  });
+}
+
+Deno.test("read numbers lines, continues with offset, and says how many there are", () =>
+  withFiles(async ({ ok, fails, write }) => {
+    await write("long.txt", Array.from({ length: 30 }, (_, at) => `line ${at + 1}`).join("\n") + "\n");
+    assertEquals(
+      await ok("read", { path: "long.txt", offset: 29 }),
+      "    29\tline 29\n    30\tline 30\n(lines 29-30 of 30)",
+    );
+    assertStringIncludes(
+      await ok("read", { file_path: "long.txt" }),
+      "(lines 1-20 of 30; continue with offset 21)",
+    );
+    assertStringIncludes(await fails("read", { path: "long.txt", offset: 31 }), "has 30 lines");
+    await write("empty", "");
+    assertEquals(await ok("read", { path: "empty" }), "empty is empty");
+    await write("wide.txt", "é".repeat(100) + "\nnext");
+    assertEquals(await ok("read", { path: "wide.txt" }), `     1\t${"é".repeat(40)} […]\n     2\tnext`);
+    assertStringIncludes(await fails("read", {}), "path is required");
+  }, { max_read_lines: 20, max_line_chars: 40 }));
+
+Deno.test("read stops at its bytes, whatever the lines", () =>
+  withFiles(async ({ ok, write }) => {
+    await write("bytes.txt", Array.from({ length: 100 }, () => "x".repeat(99)).join("\n"));
+    assertStringIncludes(
+      await ok("read", { path: "bytes.txt" }),
+      "(lines 1-21 of 100; continue with offset 22)",
+    );
+  }, { max_read_bytes: 2048 }));
+
+Deno.test("read shows images, lists folders, refuses other binary, and names what is near a missing path", () =>
+  withFiles(async ({ ok, fails, write }) => {
+    await write("dot.png", Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0]));
+    assertStringIncludes(
+      await ok("read", { path: "dot.png" }),
+      '"media_type":"image/png","data":"iVBORw0KGgoA"',
+    );
+    await write("sub/a.bin", Uint8Array.from([1, 0, 2]));
+    assertStringIncludes(await fails("read", { path: "sub/a.bin" }), "binary file of 3 bytes");
+    assertEquals(await ok("read", { path: "." }), "dot.png 9\nsub/");
+    assertStringIncludes(await fails("read", { path: "sub/b.bin" }), "near it are a.bin");
+    assertStringIncludes(await fails("read", { path: "../outside.txt" }), "cannot be read");
+  }));
+
+Deno.test("edit replaces what is unique, all against the original, and shows the diff", () =>
+  withFiles(async ({ ok, text, write }) => {
+    await write("a.ts", "const a = 1;\nconst b = 2;\nconst c = 3;\n");
+    const result = await ok("edit", {
+      path: "a.ts",
+      edits: [{ old_string: "c = 3", new_string: "c = 4" }, { old_string: "a = 1", new_string: "a = 9" }],
+    });
+    assertEquals(await text("a.ts"), "const a = 9;\nconst b = 2;\nconst c = 4;\n");
+    assertStringIncludes(result, "-const a = 1;\n+const a = 9;");
+    await ok("edit", { path: "a.ts", old_string: "const", new_string: "let", replace_all: true });
+    assertEquals(await text("a.ts"), "let a = 9;\nlet b = 2;\nlet c = 4;\n");
+  }));
+
+Deno.test("edit fails with the nearest lines, the places of an ambiguous text, and overlaps", () => {
+  const source = "function one() {\n  return 1;\n}\nfunction two() {\n  return 2;\n}\n";
+  const edit = (...edits: { old_string: string; new_string: string }[]) => editedText(source, edits, "f.ts");
+  const refused = (...edits: { old_string: string; new_string: string }[]) =>
+    assertThrows(() => edit(...edits)).message;
+  assertStringIncludes(
+    refused({ old_string: "function three() {", new_string: "" }),
+    "     1\tfunction one() {",
+  );
+  assertStringIncludes(refused({ old_string: "function", new_string: "" }), "2 times in f.ts (lines 1, 4)");
+  assertStringIncludes(
+    refused({ old_string: "return 1;", new_string: "a" }, { old_string: "1;\n}", new_string: "b" }),
+    "overlaps",
+  );
+  assertStringIncludes(refused({ old_string: "return 1;", new_string: "return 1;" }), "change nothing");
+  assertStringIncludes(refused({ old_string: "", new_string: "x" }), "is empty");
+});
+
+Deno.test("edit is tolerant of white space, quotes and dashes where the place is unique", () => {
+  const cases: [text: string, old: string, put: string, after: string][] = [
+    ["if (a) {\n\t\treturn  x;   \n}\n", "if (a) {\n  return x;\n}", "done();", "done();\n"],
+    ["say(“hi” – now)\n", 'say("hi" - now)', "say()", "say()\n"],
+    ["a\r\nb\r\nc\r\n", "a\nb", "x\ny", "x\r\ny\r\nc\r\n"],
+  ];
+  for (const [text, old_string, new_string, after] of cases) {
+    assertEquals(editedText(text, [{ old_string, new_string }], "f"), after);
+  }
+  assertThrows(
+    () => editedText("a  b\na   b\n", [{ old_string: "a b", new_string: "" }], "f"),
+    Error,
+    "2 times",
+  );
+});
+
+Deno.test("edit and write refuse a file that changed since it was read", () =>
+  withFiles(async ({ ok, fails, write, text }) => {
+    await write("a.txt", "one\n");
+    await ok("read", { path: "a.txt" });
+    await ok("edit", { path: "a.txt", old_string: "one", new_string: "two" });
+    await ok("edit", { path: "a.txt", old_string: "two", new_string: "three" }); // its own change is known
+    await write("a.txt", "other text\n");
+    for (
+      const [tool, input] of [["edit", { old_string: "other", new_string: "x" }], ["write", {
+        content: "x",
+      }]] as const
+    ) {
+      assertStringIncludes(await fails(tool, { path: "a.txt", ...input }), "has changed since it was read");
+    }
+    assertEquals(await text("a.txt"), "other text\n");
+    await ok("read", { path: "a.txt" });
+    await ok("write", { path: "a.txt", content: "x" });
+  }));
+
+Deno.test("write creates and replaces, in the grant only", () =>
+  withFiles(async ({ ok, fails, text, folder }) => {
+    assertStringIncludes(
+      await ok("write", { path: "new/deep.txt", content: "a\nb\n" }),
+      "Created new/deep.txt (2 lines)",
+    );
+    assertStringIncludes(await ok("write", { path: "new/deep.txt", content: "a\nc\n" }), "-b\n+c");
+    assertEquals(await text("new/deep.txt"), "a\nc\n");
+    for (const path of ["../outside.txt", `${folder}/../outside.txt`, "/etc/passwd"]) {
+      assertStringIncludes(await fails("write", { path, content: "x" }), "cannot be written");
+      assertStringIncludes(
+        await fails("edit", { path, old_string: "o", new_string: "x" }),
+        "cannot be written",
+      );
+    }
+    assertEquals(await Deno.readTextFile(`${folder}/../outside.txt`), "outside");
+  }));
+
+Deno.test("edits of one file at once are all made", () =>
+  withFiles(async ({ ok, text, write }) => {
+    await write("n.txt", Array.from({ length: 20 }, (_, at) => `<${at}>`).join("\n"));
+    await Promise.all(
+      Array.from({ length: 20 }, (_, at) =>
+        ok("edit", { path: "n.txt", old_string: `<${at}>`, new_string: `[${at}]` })),
+    );
+    assertEquals(
+      await text("n.txt"),
+      Array.from({ length: 20 }, (_, at) =>
+        `[${at}]`).join("\n"),
+    );
+  }));
+
+Deno.test("a change is kept for undo before it is made, and the result says when it cannot be", () =>
+  withFiles(async ({ coordinator, ok, write }) => {
+    const kept: JsonObject[] = [];
+    coordinator.registerCapability("session.keep_before", (change: JsonObject) => {
+      kept.push(change);
+      return kept.length === 2 ? "it is too large" : null;
+    });
+    await write("a.txt", "old");
+    await ok("edit", { path: "a.txt", old_string: "old", new_string: "new" });
+    assertStringIncludes(
+      await ok("write", { path: "b.txt", content: "b" }),
+      "(b.txt cannot be undone: it is too large)",
+    );
+    assertEquals(kept.map(({ before }) => before), [new TextEncoder().encode("old").toBase64(), null]);
+    assertEquals(String(kept[0]?.after_sha256).length, 64);
+  }));
+
+Deno.test("preview shows the diff of a call without making it, or why it would be refused", () =>
+  withFiles(async ({ coordinator, write, text }) => {
+    await write("a.txt", "one\ntwo\n");
+    const preview = async (tool: string, input: JsonObject) => await coordinator.tools[tool]!.preview!(input);
+    assertStringIncludes(
+      await preview("edit", { path: "a.txt", old_string: "two", new_string: "2" }),
+      "-two\n+2",
+    );
+    assertStringIncludes(await preview("write", { path: "c.txt", content: "c" }), "Created c.txt");
+    assertStringIncludes(
+      await preview("edit", { path: "a.txt", old_string: "three", new_string: "3" }),
+      "not in a.txt",
+    );
+    assertEquals(await text("a.txt"), "one\ntwo\n");
+  }));
+
+Deno.test("glob finds by pattern, newest first, without what .gitignore names and without links", () =>
+  withFiles(async ({ ok, write, folder }) => {
+    for (const name of ["old.ts", "sub/new.ts", "out/gen.ts", "sub/kept.log", "x.log", ".git/config.ts"]) {
+      await write(name, "");
+    }
+    await write(".gitignore", "out/\n*.log\n");
+    await write("sub/.gitignore", "!kept.log\n");
+    await Deno.utime(`${folder}/old.ts`, 1, 1);
+    await Deno.symlink(`${folder}/..`, `${folder}/up`);
+    assertEquals(await ok("glob", { pattern: "*.ts" }), "sub/new.ts\nold.ts");
+    assertEquals(await ok("glob", { pattern: "**/*.log" }), "sub/kept.log");
+    assertEquals(
+      await ok("glob", { pattern: "sub/*", path: "." }).then((text) => text.split("\n").length),
+      3,
+    );
+    assertStringIncludes(await ok("glob", { pattern: "*.py" }), "No file matches");
+    assertStringIncludes(await ok("glob", { pattern: "outside.txt" }), "No file matches");
+    assertEquals(await ok("list", {}), ".git/\n.gitignore 11\nold.ts 0\nout/\nsub/\nup (link)\nx.log 0");
+  }));
+
+Deno.test("without write no tool can change a file; without read nothing is mounted", async () => {
+  await withFiles(
+    ({ coordinator }) => {
+      assertEquals(Object.keys(coordinator.tools), ["read", "list", "glob"]);
+      return Promise.resolve();
+    },
+    {},
+    false,
+  );
+  await assertRejects(
+    () => Promise.resolve(filesystem.mount(new TestCoordinator(), {})),
+    Error,
+    "grants it no files",
+  );
+});
+
+Deno.test("apply_patch adds, deletes, updates and moves files, all or none", () =>
+  withFiles(async ({ ok, fails, text, write, folder }) => {
+    await write("a.txt", "one\ntwo\nthree\nfour\n");
+    await write("gone.txt", "x\n");
+    await write("from.txt", "a\nb\n");
+    const patch = [
+      "*** Begin Patch",
+      "*** Update File: a.txt",
+      "@@ two",
+      "-three",
+      "+3",
+      "*** Add File: new/n.txt",
+      "+hello",
+      "*** Delete File: gone.txt",
+      "*** Update File: from.txt",
+      "*** Move to: to.txt",
+      " a",
+      "-b",
+      "+c",
+      "*** End Patch",
+    ];
+    const result = await ok("apply_patch", { patch: patch.join("\n") });
+    assertStringIncludes(result, "Edited a.txt");
+    assertEquals(await text("a.txt"), "one\ntwo\n3\nfour\n");
+    assertEquals([await text("new/n.txt"), await text("to.txt")], ["hello\n", "a\nc\n"]);
+    for (const name of ["gone.txt", "from.txt"]) await assertRejects(() => text(name), Deno.errors.NotFound);
+    const wrong = patch.with(5, "*** Add File: second.txt").with(3, "-no such line");
+    assertStringIncludes(await fails("apply_patch", { patch: wrong.join("\n") }), "does not match a.txt");
+    await assertRejects(() => Deno.stat(`${folder}/second.txt`), Deno.errors.NotFound);
+    assertStringIncludes(
+      await fails("apply_patch", {
+        patch: "*** Begin Patch\n*** Delete File: ../outside.txt\n*** End Patch",
+      }),
+      "cannot be written",
+    );
+  }, { dialect: "patch" }));
+
+Deno.test("a patch with a line that cannot be read is refused with its number", () => {
+  const wrap = (...lines: string[]) => ["*** Begin Patch", ...lines, "*** End Patch"].join("\n");
+  for (
+    const [patch, message] of [
+      ["nothing", "must begin with"],
+      ["*** Begin Patch\n*** Add File: a", "must end with"],
+      [wrap(), "names no file"],
+      [wrap("-a"), "Line 2 of the patch must be"],
+      [wrap("*** Add File: a", "text"), "Line 3 of the patch of a new file must begin with +"],
+      [wrap("*** Update File: a", "text"), "Line 3 of the patch must begin with"],
+    ] as const
+  ) assertStringIncludes(assertThrows(() => parsePatch(patch)).message, message);
+});
+
+Deno.test("updatedText() finds hunks in order, at the end of the file, and up to white space", () => {
+  const update = (text: string, ...lines: string[]) => {
+    const [operation] = parsePatch(
+      ["*** Begin Patch", "*** Update File: f", ...lines, "*** End Patch"].join("\n"),
+    );
+    assert(operation?.kind === "update");
+    return updatedText(text, operation.chunks, "f");
+  };
+  assertEquals(update("a\nb\na\nb\n", "@@", " a", "-b", "+1", "@@", " a", "-b", "+2"), "a\n1\na\n2\n");
+  assertEquals(update("x\ny\nx\n", "-x", "+end", "*** End of File"), "x\ny\nend\n");
+  assertEquals(update("  deep(1);  \n", "-deep(1);", "+flat();"), "flat();\n");
+  assertEquals(
+    update("class A {\n f() {\n  one\n }\n}\n", "@@ class A {", "@@ f() {", "-  one", "+  two"),
+    "class A {\n f() {\n  two\n }\n}\n",
+  );
+  assertEquals(update("a\n", "+b"), "a\nb\n");
+});
+
+Deno.test("dialect auto offers apply_patch to models that were trained on it", async () => {
+  for (
+    const [model, offered] of [["gpt-5.2", "apply_patch"], ["openai/gpt-5", "apply_patch"], [
+      "claude-sonnet-5",
+      "edit",
+    ], ["gpt-4o", "edit"]] as const
+  ) {
+    const coordinator = new TestCoordinator({ permissions: { read: ["/srv"], write: ["/srv"] } });
+    await coordinator.mount("providers", {
+      name: "p",
+      getInfo: () => ({
+        id: "p",
+        display_name: "p",
+        credential_env_vars: [],
+        capabilities: [],
+        defaults: { model },
+        config_fields: [],
+      }),
+      listModels: () => Promise.resolve([]),
+      complete: () => Promise.reject(new Error("never")),
+      parseToolCalls: () => [],
+    }, "p");
+    await filesystem.mount(coordinator, {});
+    assert(offered in coordinator.tools, model);
+  }
+});
+
+Deno.test("read and edit in a file of 10 MB take at most seconds", () =>
+  withFiles(async ({ ok, write, text }) => {
+    const line = "0123456789abcdef".repeat(6);
+    await write("big.txt", Array.from({ length: 100_000 }, (_, at) => `${at} ${line}`).join("\n"));
+    assertStringIncludes(
+      await ok("read", { path: "big.txt", offset: 99_999 }),
+      "(lines 99999-100000 of 100000)",
+    );
+    const result = await ok("edit", { path: "big.txt", old_string: "\n50000 ", new_string: "\nfifty " });
+    assert(result.length < 2000);
+    assert((await text("big.txt")).includes("\nfifty 0123"));
+  }));
