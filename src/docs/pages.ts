@@ -26,6 +26,7 @@ export const PAGES: readonly Page[] = [
   { name: "architecture", summary: "understand the program: folders, the way of one request, the rules" },
   { name: "performance", summary: "know what costs time and memory, and how to measure it" },
   { name: "glossary", summary: "look up a word" },
+  { name: "changelog", summary: "see what changed for users" },
 ];
 
 /** Returns the Markdown of a page, or undefined when there is no page of that name. */
