@@ -1,7 +1,7 @@
 /**
  * Walks the files of a folder as programmers expect it: without what `.gitignore` names, without `.git`, and
  * without following links. Folders are read synchronously, which is several times faster than one promise
- * for each entry, in slices so short that other work of the program goes on in between.
+ * for each entry, in slices so short that other work of the program runs in between.
  */
 import type { Ignore } from "ignore";
 
@@ -63,7 +63,7 @@ export async function walkFiles(
       const text = Deno.readTextFileSync(`${path}/.gitignore`);
       return [{ folder: path, rules: ignore().add(text) }];
     } catch {
-      return []; // there is none, or it cannot be read
+      return []; // it is missing, or cannot be read
     }
   };
 

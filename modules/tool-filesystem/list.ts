@@ -117,7 +117,7 @@ export async function globMatcher(pattern: string): Promise<(path: string) => bo
   }
 }
 
-/** Returns a hint with the names in a missing path's folder that are most like it; empty if there are none. */
+/** Returns a hint with the names in a missing path's folder that are most like it; empty without any. */
 export async function nearNames(access: FileAccess, path: string): Promise<string> {
   const wanted = path.split("/").at(-1)?.toLowerCase() ?? "";
   const folder = path.startsWith("/")

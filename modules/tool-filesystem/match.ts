@@ -35,7 +35,7 @@ const SAME: Readonly<Record<string, string>> = {
 };
 const SPACE = /[\t\u00a0\u2000-\u200a\u202f\u3000 ]/;
 
-/** A text with one form of white space, quotes and dashes, and where each of its units begins in the original. */
+/** A text with one form of white space, quotes and dashes, and where its units begin in the original. */
 interface Tolerant {
   readonly text: string;
   readonly starts: readonly number[];

@@ -40,7 +40,6 @@ const CONFIG_SCHEMA: JsonSchema = {
       description: "Characters of a line that are shown",
     },
   },
-  additionalProperties: false,
 };
 
 export const module: ModuleInfo = {

@@ -56,7 +56,7 @@ export class FileLocks {
   }
 }
 
-/** Returns the path of an input. @throws {FileError} when there is none. */
+/** Returns the path of an input. @throws {FileError} when it is missing. */
 export function pathOf({ path, file_path }: { path?: string; file_path?: string }): string {
   const given = path ?? file_path;
   if (given === undefined || given === "") throw new FileError("path is required");

@@ -35,7 +35,6 @@ const CONFIG_SCHEMA: JsonSchema = {
       description: "Characters of a line that are shown, around the match",
     },
   },
-  additionalProperties: false,
 };
 
 export const module: ModuleInfo = {

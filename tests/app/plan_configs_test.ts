@@ -73,7 +73,10 @@ function planWith(id: string, config: JsonObject): { plan: JsonObject; place: st
 }
 
 async function mounts(id: string, config: JsonObject): Promise<boolean> {
-  const coordinator = await createTestCoordinator({ config: { agents: {} } });
+  const coordinator = await createTestCoordinator({
+    config: { agents: {} },
+    permissions: { read: ["/srv"] },
+  });
   try {
     await (await createModuleTable().module(id)).mount(coordinator, config);
     return true;

@@ -16,13 +16,13 @@ import {
   passed,
   TYPE_AT,
 } from "../../kernel/mounting/module_checks.ts";
-import { POINT } from "../../sdk/plan.ts";
+import { type PermissionKind, POINT } from "../../sdk/plan.ts";
 import { type Mounted, resolveMount } from "../../kernel/mounting/mounts.ts";
 import { errorMessage, errorName } from "../../sdk/errors.ts";
 import { isObject, isThenable, type JsonObject } from "../../sdk/json.ts";
 import { methodOf } from "../../sdk/snake_case_aliases.ts";
 import { realClock, withinTime } from "../../sdk/testing/clocks.ts";
-import type { Cleanup, ModuleType } from "../../sdk/types.ts";
+import type { Cleanup, ModuleType, Permissions } from "../../sdk/types.ts";
 import type { HookHandler, HookOptions } from "../../sdk/hooks.ts";
 import { TestCoordinator } from "../../sdk/testing/coordinator.ts";
 import { EventRecorder } from "../../sdk/testing/hooks.ts";
@@ -46,6 +46,8 @@ export interface ValidateOptions {
   config: JsonObject;
   /** Whether to skip the suite; `mount` is then called exactly once. */
   structure_only: boolean;
+  /** Kinds of permissions that the module has, each without bounds. */
+  allow: readonly PermissionKind[];
   /** Timeout of each call into the module and of each case, in milliseconds. */
   call_ms: number;
   /** Called before each call into the module. */
@@ -105,9 +107,9 @@ export async function checkStructure(module: object, options: ValidateOptions): 
 
 async function callMount(
   mount: () => unknown,
-  { config, call_ms, onStep }: ValidateOptions,
+  { config, allow, call_ms, onStep }: ValidateOptions,
 ): Promise<Mounting> {
-  const coordinator = new SandboxCoordinator();
+  const coordinator = new SandboxCoordinator(allow);
   let awaited = false;
   onStep("mount()");
   try {
@@ -312,15 +314,20 @@ class Registrations extends EventRecorder {
   }
 }
 
+/** Returns the permissions of a module that has whole kinds of them. */
+export function permissionsOf(allow: readonly PermissionKind[]): Permissions {
+  return Object.fromEntries(allow.map((kind) => [kind, true]));
+}
+
 /** A coordinator in real time with nothing mounted. */
 export class SandboxCoordinator extends TestCoordinator {
   /** Everything that was mounted, in order. */
   readonly mounted: Mounted[] = [];
   readonly #registrations: Registrations;
 
-  constructor() {
+  constructor(allow: readonly PermissionKind[] = []) {
     const hooks = new Registrations(realClock);
-    super({ clock: realClock, hooks });
+    super({ clock: realClock, hooks, permissions: permissionsOf(allow) });
     this.#registrations = hooks;
   }
 

@@ -11,7 +11,7 @@ import { testProvider } from "../../sdk/testing/contracts/provider.ts";
 import type { SuiteOptions, TestFunction } from "../../sdk/testing/contracts/suite.ts";
 import { testTool } from "../../sdk/testing/contracts/tool.ts";
 import type { Module, ModuleType } from "../../sdk/types.ts";
-import { thrownText, type ValidateOptions } from "./contract_check.ts";
+import { permissionsOf, thrownText, type ValidateOptions } from "./contract_check.ts";
 
 /** Registers the cases of a suite. */
 type Suite = (name: string, create: () => Module, options: SuiteOptions) => void;
@@ -70,7 +70,7 @@ export const REQUIRED_CASES: Readonly<Record<ModuleType, readonly string[]>> = {
 export async function runSuite(
   type: ModuleType,
   module: Module,
-  options: Pick<ValidateOptions, "config" | "call_ms" | "onStep" | "placeOf">,
+  options: Pick<ValidateOptions, "config" | "allow" | "call_ms" | "onStep" | "placeOf">,
 ): Promise<Check[]> {
   const checks: Check[] = [];
   const not_tried = new Map<string, string>();
@@ -91,13 +91,14 @@ export async function runSuite(
 export function casesOf(
   type: ModuleType,
   module: Module,
-  { config, call_ms }: Pick<ValidateOptions, "config" | "call_ms">,
+  { config, allow, call_ms }: Pick<ValidateOptions, "config" | "allow" | "call_ms">,
   not_tried: (title: string, reason: string) => void = () => {},
 ): [title: string, run: () => Promise<void>][] {
   const cases: [string, () => Promise<void>][] = [];
   const test: TestFunction = (name, run) => cases.push([name.slice("module: ".length), run]);
   const create = () => ({ mount: module.mount });
-  const options = { config: structuredClone(config), deadline_ms: call_ms, test, not_tried };
+  const coordinator = { permissions: permissionsOf(allow) };
+  const options = { config: structuredClone(config), coordinator, deadline_ms: call_ms, test, not_tried };
   SUITES[type]("module", create, options);
   return cases;
 }

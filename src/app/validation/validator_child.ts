@@ -25,7 +25,7 @@ export interface ValidationRequest {
   name: string;
   base_url: string;
   allow: readonly PermissionKind[];
-  options: Omit<ValidateOptions, "call_ms" | "onStep" | "placeOf">;
+  options: Omit<ValidateOptions, "allow" | "call_ms" | "onStep" | "placeOf">;
   load_timeout_s: number;
 }
 
@@ -65,6 +65,7 @@ export async function runValidatorChild(): Promise<never> {
     const placeOf = (error: unknown) => displayErrorLocation(error, request.bundle.files, request.base_url);
     const validation = await validateModule(module, {
       ...request.options,
+      allow: request.allow,
       call_ms: CALL_MS,
       onStep,
       placeOf,
