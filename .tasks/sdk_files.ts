@@ -13,19 +13,11 @@ const ENTRIES = ["mod.ts", "base.ts", "loop.ts", "context.ts", "provider.ts", "t
 const PACKAGES: Readonly<Record<string, string>> = {
   "zod": "zod/mod.js",
   "@cfworker/json-schema": "json_schema/mod.js",
-  "gpt-tokenizer/encoding/o200k_base": "tokenizer.ts",
 };
-
-/** Replaces the exact tokenizer, whose table is larger than all other files together. */
-const TOKENIZER = `/** Counts tokens exactly in the runtime alone: its table is too large for these files. */
-export function countTokens(_text: string, _options?: unknown): number {
-  throw new Error('Cannot count tokens exactly here: set token_meter to "estimate" in tests');
-}
-`;
 
 /** Writes the files as gzipped JSON, path → text; read by `src/cli/commands/module_new.ts`. */
 export async function writeSdkFiles(output: URL): Promise<void> {
-  const files: Record<string, string> = { "tokenizer.ts": TOKENIZER };
+  const files: Record<string, string> = {};
   for (const file of await sdkFiles()) {
     const text = await Deno.readTextFile(new URL(file, SDK));
     files[`preamp/${file}`] = withoutPackages(text, file.split("/").length);

@@ -11,7 +11,6 @@ import {
   parseToolCall,
   type Provider,
   ProviderInfo,
-  RequestMeter,
   type ToolCall,
 } from "preamp/base";
 import { CONFIG_SCHEMA, DEFAULT_TEXT, type MockConfig, readMockConfig, type ScriptEntry } from "./config.ts";
@@ -46,7 +45,6 @@ export async function mount(coordinator: Coordinator, config: JsonObject = {}): 
 /** Returns a provider that answers from its script, or by {@link defaultAnswer}. */
 function createProvider(config: MockConfig, clock: Clock, position: Position): Provider {
   const { chunk_chars, context_window, max_output_tokens, models, prices, priority } = config;
-  const meter = new RequestMeter();
 
   async function complete(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
     const { signal, onDelta } = options;
@@ -61,7 +59,7 @@ function createProvider(config: MockConfig, clock: Clock, position: Position): P
       throw new LLMError(type, message, { provider: "mock", ...facts });
     }
     const { content, tool_calls, finish_reason } = reply;
-    const usage = usageOf(entry, reply, request, { meter, prices });
+    const usage = usageOf(entry, reply, request, prices);
     return { content, ...(tool_calls.length > 0 ? { tool_calls } : {}), finish_reason, usage };
   }
 

@@ -12,7 +12,7 @@ import {
   type Message,
   parseToolCall,
   type Prices,
-  type RequestMeter,
+  requestTokens,
   type StreamDelta,
   textOf,
   ToolCall,
@@ -57,12 +57,12 @@ export function usageOf(
   entry: ScriptEntry,
   reply: Reply,
   request: ChatRequest,
-  { meter, prices }: { meter: RequestMeter; prices: Prices | undefined },
+  prices: Prices | undefined,
 ): Usage {
   const scripted: JsonObject = entry.usage ?? {};
   const usage = Usage({
     ...scripted,
-    input_tokens: scripted.input_tokens ?? meter.count(request.messages) + toolTokens(request.tools),
+    input_tokens: scripted.input_tokens ?? requestTokens(request.messages) + toolTokens(request.tools),
     output_tokens: scripted.output_tokens ?? estimateOutput(entry, reply),
   });
   if (prices && scripted.cost_usd === undefined) usage.cost_usd = costOf(usage, prices);

@@ -7,4 +7,4 @@
 export { type Config, CONFIG_SCHEMA, type NoticeVerbosity, parseConfig } from "./context/config.ts";
 export type { SystemPromptFactory } from "./context/request_message.ts";
 export { type ContextStatus, publish, SimpleContext, type SummaryFacts } from "./context/simple_context.ts";
-export type { TokenMeter } from "./context/token_counter.ts";
+export type { TokenMeter } from "./context/calibration.ts";

@@ -20,8 +20,7 @@ export async function mount(coordinator: Coordinator): Promise<void> {
 }
 `;
 
-const PLAN =
-  `session: { orchestrator: loop-streaming, context: { module: context-simple, config: { token_meter: exact } } }
+const PLAN = `session: { orchestrator: loop-streaming, context: context-simple }
 providers:
   - module: provider-mock
     config: { responses: [{ tool_calls: [{ name: plum, arguments: {} }] }, { text: Done. }] }
@@ -29,8 +28,8 @@ tools: [{ module: tool-plum, source: ./plum.ts }]
 `;
 
 /**
- * Commands that load every package but the vendors' clients: bundler, sandboxes, tokenizer, checks of
- * modules, pages.
+ * Commands that load every package but the vendors' clients: bundler, sandboxes, checks of modules,
+ * pages.
  */
 const COMMANDS: readonly (readonly [args: string[], output: string])[] = [
   [["run", "-p", "plan.yaml", "hello"], "Done."],

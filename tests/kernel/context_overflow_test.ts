@@ -3,7 +3,7 @@ import * as contextSimple from "../../modules/context-simple/mod.ts";
 import { LLMError } from "../../src/sdk/llm_errors.ts";
 import type { ScriptStep } from "../../src/sdk/testing/mock_provider.ts";
 import { MockProvider } from "../../src/sdk/testing/mock_provider.ts";
-import { RequestMeter } from "../../src/sdk/token_estimate.ts";
+import { requestTokens } from "../../src/sdk/token_estimate.ts";
 import type { Message } from "../../src/sdk/types.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { kit, type KitOptions, type TestModule, tool } from "../support/sessions.ts";
@@ -27,7 +27,7 @@ function session(second: ScriptStep[], more: Partial<KitOptions> = {}) {
 }
 
 function tokensOf(messages: readonly Message[] | undefined): number {
-  return new RequestMeter().count(messages ?? []);
+  return requestTokens(messages ?? []);
 }
 
 Deno.test("a refused request is compacted to what the provider takes, and sent once more", async () => {
@@ -165,7 +165,7 @@ Deno.test("a context that ignores the refusal ends the run with the second one",
   assertEquals((await run.run("hi")).error, {
     code: "context_overflow",
     message:
-      'Cannot fit the request: provider "mock" refused it twice as too long (it takes 8192 tokens): received about 6 tokens, after a compaction: maximum context length is 8192 tokens; shorten the system prompt or the prompt, offer fewer tools, or use a model with a larger window',
+      'Cannot fit the request: provider "mock" refused it twice as too long (it takes 8192 tokens): received about 5 tokens, after a compaction: maximum context length is 8192 tokens; shorten the system prompt or the prompt, offer fewer tools, or use a model with a larger window',
   });
 });
 

@@ -24,7 +24,7 @@ async function filled(
   return { opened, history };
 }
 
-for (const token_meter of ["estimate", "calibrated", "exact"]) {
+for (const token_meter of ["estimate", "calibrated"]) {
   Deno.test(`a refused view is made to fit what the provider takes: ${token_meter}`, async () => {
     const { opened: { context, dataOf }, history } = await filled({ token_meter });
     const tools = [{ name: "read", description: "Reads a file", parameters: { type: "object" } }];

@@ -1,10 +1,7 @@
-/** Tokens of messages and tools, and the meter against a plain sum. */
-import fc from "fast-check";
-import { MEDIA_BLOCK_TOKENS, messageTokens, RequestMeter, toolTokens } from "preamp";
+/** Tokens of messages, tools and requests. */
+import { MEDIA_BLOCK_TOKENS, messageTokens, requestTokens, toolTokens } from "preamp";
 import type { Message, ToolSpec } from "preamp";
 import { assert, assertEquals } from "../assert.ts";
-import { propertyOptions } from "../support/cases.ts";
-import { addAll, groups, open, system, user } from "../support/context.ts";
 
 Deno.test("messageTokens() counts media flat whatever their bytes", () => {
   const image = (bytes: number): Message => ({
@@ -67,49 +64,12 @@ Deno.test("toolTokens() is 0 without tools and grows with the schema", () => {
   assertEquals(toolTokens([small, large]), toolTokens([small]) + toolTokens([large]));
 });
 
-Deno.test("RequestMeter.count() equals the sum whatever the order of growing, shrinking and changed requests", () => {
-  const pool: Message[] = Array.from({ length: 12 }, (_, index) => {
-    const message: Message = { role: "user", content: "word ".repeat(index * 3) };
-    return index % 3 === 0 ? message : Object.freeze(message);
-  });
-  fc.assert(
-    fc.property(fc.array(fc.array(fc.nat(11), { maxLength: 10 }), { maxLength: 8 }), (requests) => {
-      const meter = new RequestMeter();
-      for (const request of requests) {
-        const messages = request.map((index) => pool[index] as Message); // nat(11) stays inside the pool
-        const sum = messages.reduce((total, message) => total + messageTokens(message), 0);
-        assertEquals(meter.count(messages), sum);
-      }
-    }),
-    propertyOptions(100, 1000, 10_000),
-  );
-});
-
-Deno.test("RequestMeter.count() sees that a message was changed in place when it is not frozen", () => {
+Deno.test("requestTokens() is the sum of the messages, also when one is changed in place", () => {
   const message: Message = { role: "user", content: "short" };
-  const meter = new RequestMeter();
-  const before = meter.count([message]);
+  const fixed = Object.freeze({ role: "user", content: "word ".repeat(20) } satisfies Message);
+  const before = requestTokens([message, fixed]);
+  assertEquals(before, messageTokens(message) + messageTokens(fixed));
   message.content = "not so short any more, is it";
-  assert(meter.count([message]) > before);
-});
-
-Deno.test("RequestMeter.count() returns what the context noted for its view, and counts a view that has grown", async () => {
-  const { context } = await open();
-  await addAll(context, [system("s"), user("hi"), ...groups(3, 40)]);
-  const view = await context.getMessagesForRequest();
-  const sum = (messages: readonly Message[]) =>
-    messages.reduce((total, message) => total + messageTokens(message), 0);
-  const meter = new RequestMeter();
-  assertEquals(meter.count(view), sum(view));
-  view.push(user("another word"));
-  assertEquals(meter.count(view), sum(view));
-});
-
-Deno.test("RequestMeter.count() counts a view again in which a loop replaced a message", async () => {
-  const { context } = await open();
-  await addAll(context, [system("s"), user("hi"), ...groups(3, 40)]);
-  const view = await context.getMessagesForRequest();
-  view[1] = user("word ".repeat(1000));
-  const sum = view.reduce((total, message) => total + messageTokens(message), 0);
-  assertEquals(new RequestMeter().count(view), sum);
+  assert(requestTokens([message, fixed]) > before);
+  assertEquals(requestTokens([]), 0);
 });

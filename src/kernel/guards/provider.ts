@@ -10,7 +10,7 @@ import { isObject, toPlain } from "../../sdk/json.ts";
 import { describeKind } from "../../sdk/value_path.ts";
 import { sentTokens, Usage } from "../../sdk/messages.ts";
 import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
-import { estimateTokens, RequestMeter, toolTokens } from "../../sdk/token_estimate.ts";
+import { estimateTokens, requestTokens, toolTokens } from "../../sdk/token_estimate.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
 import type {
   ChatRequest,
@@ -224,7 +224,7 @@ export class ProviderGuard {
     const stated = CallKey.partOf(call) ?? usageOfFailure(thrown);
     const text = CallKey.textOf(call);
     if (stated !== null || (text === "" && signal?.aborted !== true)) return stated;
-    const input_tokens = METER.count(request.messages) + toolTokens(request.tools);
+    const input_tokens = requestTokens(request.messages) + toolTokens(request.tools);
     return Usage({ input_tokens, output_tokens: estimateTokens(text), estimated: true });
   }
 
@@ -285,7 +285,7 @@ export class ProviderGuard {
   #reserve(turn: Turn, request: ChatRequest, is_for_loop: boolean): Reservation {
     const session = this.#session;
     const max_output_tokens = this.#maxOutputTokens(request);
-    const message_tokens = METER.count(request.messages);
+    const message_tokens = requestTokens(request.messages);
     const tool_tokens = toolTokens(request.tools);
     if (is_for_loop) {
       const window = this.readInfo().defaults.context_window;
@@ -332,8 +332,6 @@ export class ProviderGuard {
 function isCount(value: unknown): value is number {
   return typeof value === "number" && value >= 0;
 }
-
-const METER = new RequestMeter();
 
 const NO_CALLS: readonly ToolCall[] = [];
 

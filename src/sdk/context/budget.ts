@@ -6,13 +6,13 @@ import {
   type ContextOverflow,
   isObject,
   type JsonObject,
-  type Message,
+  messageTokens,
   PreampError,
   type Provider,
   type RequestOptions,
 } from "../base.ts";
 import type { Config } from "./config.ts";
-import type { Calibration, TokenCounter } from "./token_counter.ts";
+import type { Calibration } from "./calibration.ts";
 import { type CompactionCandidate, planCompaction, type SizeTarget } from "./compaction_plan.ts";
 import { infoOf } from "./request_message.ts";
 import type { Transcript } from "./transcript.ts";
@@ -86,13 +86,6 @@ async function sizesOf(info: unknown, field?: string): Promise<Info> {
 
 function tokensOf(value: unknown): number | null {
   return typeof value === "number" && value > 0 && Number.isFinite(value) ? Math.floor(value) : null;
-}
-
-/** Returns the tokens of messages, as `meter` counts them. */
-export function tokensOfAll(messages: readonly Message[] | undefined, meter: TokenCounter): number {
-  let tokens = 0;
-  for (const message of messages ?? []) tokens += meter.message(message);
-  return tokens;
 }
 
 /** Share of a refused request that the next one may have, when the provider does not say what it takes. */
@@ -200,7 +193,7 @@ export function irreducibleTokens(transcript: Transcript): number {
   let tokens = transcript.system_tokens + (last?.head.tokens ?? 0);
   if (first && first !== last) {
     const stub = transcript.forms.stubbed(first.head);
-    tokens += Math.min(first.head.tokens, stub ? transcript.forms.count(stub) : Infinity);
+    tokens += Math.min(first.head.tokens, stub ? messageTokens(stub) : Infinity);
   }
   return tokens;
 }

@@ -3,8 +3,8 @@
  * the calibration. With the same history, saved decisions give the same view, byte for byte; with another
  * history they are ignored. Independent of hooks and of the storage of the history.
  */
-import { isObject, type JsonObject, type Message } from "../base.ts";
-import { Calibration, type SavedCalibration } from "./token_counter.ts";
+import { isObject, type JsonObject, type Message, messageTokens } from "../base.ts";
+import { Calibration, type SavedCalibration } from "./calibration.ts";
 import type { Config } from "./config.ts";
 import { type Limits, type Proposal, proposeCompaction } from "./budget.ts";
 import { type Capped, handlesOf, type MessageVariants } from "./shorten.ts";
@@ -158,7 +158,7 @@ export class CompactedView {
     const { compaction_notice_enabled, compaction_notice_min_level } = this.#config;
     const notice = this.#notice;
     if (!notice || !compaction_notice_enabled || this.level < compaction_notice_min_level) return null;
-    return !this.transcript.running && this.#forms.count(notice) <= room ? notice : null;
+    return !this.transcript.running && messageTokens(notice) <= room ? notice : null;
   }
 }
 
@@ -315,5 +315,5 @@ function decisionsOf(saved: Saved, transcript: Transcript): CompactionDecisions 
 function formOf(entry: Entry, kept_chars: number | undefined, forms: MessageVariants): Form | null {
   if (kept_chars === undefined) return null;
   const visible = entry.message.role === "user" ? forms.stubbed(entry) : forms.truncated(entry, kept_chars);
-  return visible && { visible, tokens: forms.count(visible), kept_chars };
+  return visible && { visible, tokens: messageTokens(visible), kept_chars };
 }

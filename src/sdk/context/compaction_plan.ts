@@ -2,7 +2,7 @@
  * Plans a compaction in eight levels, as Amplifier does, and then removes protection until the view fits.
  * Pure: the same transcript, goal and settings give the same plan.
  */
-import type { Message } from "../base.ts";
+import { type Message, messageTokens } from "../base.ts";
 import type { Config } from "./config.ts";
 import { isPinned } from "./request_message.ts";
 import type { MessageVariants } from "./shorten.ts";
@@ -271,7 +271,7 @@ export class CompactionCandidate implements CompactionDecisions {
   #shorten(entry: Entry, visible: Message | null, kept_chars: number): void {
     if (!visible) return;
     const before = this.#formOf(entry);
-    const tokens = this.#forms.count(visible);
+    const tokens = messageTokens(visible);
     if (tokens >= before.tokens) return;
     this.tokens += tokens - before.tokens;
     this.changed.set(entry, { visible, tokens, kept_chars });

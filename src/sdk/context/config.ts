@@ -1,6 +1,6 @@
 /** Settings of `context-simple`, with Amplifier's names and defaults; checked once, at mount. */
 import { type JsonObject, readConfig } from "../base.ts";
-import type { TokenMeter } from "./token_counter.ts";
+import type { TokenMeter } from "./calibration.ts";
 
 /** Length of the notice. */
 export type NoticeVerbosity = "minimal" | "normal" | "verbose";
@@ -33,7 +33,7 @@ export interface Config {
   readonly output_reserve_fraction: number;
   /** Maximum UTF-8 bytes of one tool result in a view; null = no cap. */
   readonly max_tool_result_bytes: number | null;
-  /** `estimate`; `calibrated`: the estimate corrected by reported usage; `exact`: o200k's tokenizer. */
+  /** `estimate`; `calibrated`: the estimate corrected by reported usage. */
   readonly token_meter: TokenMeter;
   /** Whether the tool `context_recall` is mounted, and markers name its handles. */
   readonly recall: boolean;
@@ -65,7 +65,7 @@ export const CONFIG_SCHEMA = {
     compaction_notice_min_level: { ...WHOLE, minimum: 1, maximum: 8, default: 1 },
     output_reserve_fraction: { type: "number", minimum: 0, maximum: 1, default: 0.5 },
     max_tool_result_bytes: { type: ["integer", "null"], minimum: 1024, default: 131_072 },
-    token_meter: { enum: ["estimate", "calibrated", "exact"], default: "calibrated" },
+    token_meter: { enum: ["estimate", "calibrated"], default: "calibrated" },
     recall: { type: "boolean", default: false },
     cache_breakpoints: { type: "boolean", default: true },
   },

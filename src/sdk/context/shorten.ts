@@ -12,7 +12,6 @@ import {
   toolFailure,
 } from "../base.ts";
 import { frozenMessage } from "./request_message.ts";
-import { HEURISTIC_COUNTER, type TokenCounter } from "./token_counter.ts";
 
 /** Characters of a user message that are quoted in its stub. */
 const QUOTED_CHARS = 50;
@@ -43,17 +42,11 @@ export interface Capped {
 
 /** Shortens and counts the messages of one context. */
 export class MessageVariants {
-  /** Counts tokens; replaced before the first message for exact counting. */
-  meter: TokenCounter = HEURISTIC_COUNTER;
   readonly #recall: boolean;
 
   /** Creates the variants; with `recall`, markers name a handle for the tool `context_recall`. */
   constructor(recall: boolean) {
     this.#recall = recall;
-  }
-
-  count(message: Message): number {
-    return this.meter.message(message);
   }
 
   /** Returns the handle in markers, or null. */

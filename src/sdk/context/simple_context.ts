@@ -9,11 +9,13 @@ import {
   errorMessage,
   type JsonObject,
   type Message,
+  messageTokens,
   type Provider,
   type RequestOptions,
+  requestTokens,
   toFrozenObject,
+  toolTokens,
 } from "../base.ts";
-import { noteTokens } from "../token_estimate.ts";
 import {
   irreducibleTokens,
   isDue,
@@ -23,11 +25,10 @@ import {
   overflow,
   type Proposal,
   requestBudget,
-  tokensOfAll,
 } from "./budget.ts";
 import { CompactedView, readSaved } from "./compacted_view.ts";
 import type { Config } from "./config.ts";
-import { exactCounter, ReportedUsage } from "./token_counter.ts";
+import { ReportedUsage } from "./calibration.ts";
 import { promptOf, type SystemPromptFactory, takesBreakpoints } from "./request_message.ts";
 import { type Capped, MessageVariants, recallTool } from "./shorten.ts";
 
@@ -128,7 +129,6 @@ export class SimpleContext implements ContextManager {
    * this emits `context:tool_result_ingress_truncated {tool_call_id, original_bytes, kept_bytes}`.
    */
   async addMessage(message: Message): Promise<void> {
-    if (this.#config.token_meter === "exact") this.#forms.meter = await exactCounter();
     const capped = this.#add(message);
     if (capped) await this.#emit("context:tool_result_ingress_truncated", { ...capped });
   }
@@ -147,8 +147,7 @@ export class SimpleContext implements ContextManager {
    * Replaces the history. Restores compaction decisions from `session_state` if they were made for the
    * beginning of this history, and the usage that earlier runs reported.
    */
-  async setMessages(messages: Message[]): Promise<void> {
-    if (this.#config.token_meter === "exact") this.#forms.meter = await exactCounter();
+  setMessages(messages: Message[]): Promise<void> {
     this.#reset();
     const saved = readSaved(this.#coordinator.session_state, this.#id);
     this.#learned.restore(saved?.limits);
@@ -161,9 +160,10 @@ export class SimpleContext implements ContextManager {
       const notice = this.#view.noticeFor(Infinity);
       this.#usage.recall(
         this.#history.length,
-        () => this.#view.transcript.tokens + (notice ? this.#forms.count(notice) : 0),
+        () => this.#view.transcript.tokens + (notice ? messageTokens(notice) : 0),
       );
     }
+    return Promise.resolve();
   }
 
   clear(): Promise<void> {
@@ -191,16 +191,10 @@ export class SimpleContext implements ContextManager {
    * the calls after it exceed the budget. The context is unchanged then.
    */
   async getMessagesForRequest(options: RequestOptions = {}): Promise<Message[]> {
-    if (this.#config.token_meter === "exact") this.#forms.meter = await exactCounter();
     await this.#usage.learnLast(this.#view.calibration);
     this.#view.transcript.setPrompt(this.#factory && await promptOf(this.#factory));
     const extras = this.#learn(options);
-    const budget = await requestBudget(
-      options,
-      this.#config,
-      extras,
-      this.#config.token_meter === "exact" || this.#view.calibration.isKnown,
-    );
+    const budget = await requestBudget(options, this.#config, extras, this.#view.calibration.isKnown);
     const limits = limitsOf(
       Math.min(budget, this.#learned.of(options.provider) - extras),
       this.#config,
@@ -216,10 +210,9 @@ export class SimpleContext implements ContextManager {
    * Learns from the usage of the last answer, and from a refusal; returns the tokens of tools and injections.
    */
   #learn({ tools, injections, overflow, provider }: RequestOptions): number {
-    const { meter } = this.#forms;
-    const tool_tokens = meter.tools(tools);
+    const tool_tokens = toolTokens(tools);
     this.#usage.learn(tool_tokens, this.#view.calibration);
-    const extras = tool_tokens + tokensOfAll(injections, meter);
+    const extras = tool_tokens + requestTokens(injections ?? []);
     if (overflow) this.#learnRefusal(overflow, provider, extras);
     return extras;
   }
@@ -239,7 +232,7 @@ export class SimpleContext implements ContextManager {
     if (tokens > limits.budget) throw overflow(calibration.tokensOf(tokens), limits.provider_budget);
     this.#warned.delete("overflow");
     const notice = this.#view.noticeFor(limits.budget - tokens);
-    const total = tokens + (notice ? this.#forms.count(notice) : 0);
+    const total = tokens + (notice ? messageTokens(notice) : 0);
     this.#tokens = calibration.tokensOf(total);
     this.#budget = Math.max(0, limits.provider_budget);
     this.#usage.recordRequest(total, extras);
@@ -247,8 +240,6 @@ export class SimpleContext implements ContextManager {
     const kept = marked ? transcript.marked : transcript.view; // only grows until the next compaction makes another
     const view = kept.slice();
     if (notice) view.push(notice);
-    // the guard's estimate, not a tokenizer's count
-    if (this.#config.token_meter !== "exact") noteTokens(view, total, notice ? undefined : kept);
     return view;
   }
 
@@ -256,7 +247,7 @@ export class SimpleContext implements ContextManager {
   #learnRefusal(overflow: ContextOverflow, provider: Provider | undefined, extras: number): void {
     const { transcript, calibration } = this.#view;
     const notice = this.#view.noticeFor(Infinity);
-    const view = transcript.tokens + (notice ? this.#forms.count(notice) : 0);
+    const view = transcript.tokens + (notice ? messageTokens(notice) : 0);
     this.#usage.learnRefused({ view, extras, reported: overflow.requested_tokens }, calibration);
     this.#learned.learn(provider, overflow, calibration.tokensOf(transcript.tokens) + extras);
   }

@@ -3,7 +3,7 @@
  * assistant message with the results of its calls. Appending takes constant time; left-out units are removed.
  * Independent of budgets.
  */
-import type { Message } from "../base.ts";
+import { type Message, messageTokens } from "../base.ts";
 import {
   answersOf,
   type CallName,
@@ -26,21 +26,19 @@ export class Entry {
   ends: boolean;
   /** The message in the view: whole, truncated or a stub. */
   visible: Message;
-  readonly #forms: MessageVariants;
   #tokens: number | null = null;
 
   /** Creates the entry of a whole message. */
-  constructor(message: Message, index: number, forms: MessageVariants, ends = false) {
+  constructor(message: Message, index: number, ends = false) {
     this.index = index;
     this.message = message;
     this.ends = ends;
-    this.#forms = forms;
     this.visible = message;
   }
 
   /** Tokens of `visible`; counted on first use, because the last answer of a run is never counted. */
   get tokens(): number {
-    return this.#tokens ??= this.#forms.count(this.visible);
+    return this.#tokens ??= messageTokens(this.visible);
   }
 
   /** Sets another form. */
@@ -204,13 +202,13 @@ export class Transcript {
   }
 
   #entryOf(message: Message, index: number): Entry {
-    return new Entry(message, index, this.forms);
+    return new Entry(message, index);
   }
 
   /** Sets the prompt that replaces the stored system messages except those of hooks; null restores them. */
   setPrompt(message: Message | null): void {
     if (message === null ? !this.#prompt : this.#prompt?.message.content === message.content) return;
-    this.#prompt = message && new Entry(message, -1, this.forms, true);
+    this.#prompt = message && new Entry(message, -1, true);
     this.#stale = true;
   }
 

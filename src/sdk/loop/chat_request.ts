@@ -4,7 +4,6 @@ import { isObject, type JsonObject } from "../json.ts";
 import { versionOf } from "../live_view.ts";
 import type { ChatRequest, Message, ToolSpec } from "../messages.ts";
 import { inputSchemaOf } from "../snake_case_aliases.ts";
-import { noteLonger } from "../token_estimate.ts";
 import type { Tool } from "../tools.ts";
 import type { LoopConfig } from "./loop_config.ts";
 
@@ -92,7 +91,6 @@ export function buildRequest(config: LoopConfig, view: Message[], parts: Request
   const { tools, injections, tail } = parts;
   const placed = placeInjections(view, injections);
   const messages = tail.length > 0 ? [...placed, ...tail] : placed;
-  if (messages !== view) noteLonger(messages, view);
   const request: ChatRequest = { ...config.request, messages };
   if (config.response_format) request.response_format = config.response_format;
   if (tools.length > 0) request.tools = tools;

@@ -4,7 +4,7 @@ import { overflowOf, toLLMError, usageOfFailure } from "../llm_errors.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { ChatRequest } from "../messages.ts";
 import type { Provider } from "../providers.ts";
-import { RequestMeter, toolTokens } from "../token_estimate.ts";
+import { requestTokens, toolTokens } from "../token_estimate.ts";
 
 /** Error codes with which a guard stops a call; the provider did not fail. */
 const STOPS: ReadonlySet<string | undefined> = new Set(["limit_reached", "denied", "cancelled"]);
@@ -55,7 +55,7 @@ export function isPassing(error: unknown): boolean {
 /** Returns the error of a request that the provider refused as too long also after a compaction. */
 export function overflowError(name: string, error: unknown, request: ChatRequest): PreampError {
   const { limit_tokens = null, requested_tokens = null } = overflowOf(error) ?? {};
-  const size = new RequestMeter().count(request.messages) + toolTokens(request.tools);
+  const size = requestTokens(request.messages) + toolTokens(request.tools);
   const counted = requested_tokens === null ? "" : `, counted as ${requested_tokens}`;
   const limit = limit_tokens === null ? "" : ` (it takes ${limit_tokens} tokens)`;
   return new PreampError(

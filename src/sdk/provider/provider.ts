@@ -12,7 +12,7 @@ import {
   Usage,
 } from "../messages.ts";
 import { sumCostUsd } from "../money.ts";
-import { estimateTokens, RequestMeter, toolTokens } from "../token_estimate.ts";
+import { estimateTokens, requestTokens, toolTokens } from "../token_estimate.ts";
 import { type CompleteOptions, type ModelInfo, type Provider, ProviderInfo } from "../providers.ts";
 import type { RetryNotice } from "../retry.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
@@ -65,8 +65,6 @@ function missingKey({ id, module, credential }: ProviderDefinition, { base_url }
       env_vars[0]
     }}; the variable alone is the key for the vendor's own address`;
 }
-
-const METER = new RequestMeter();
 
 /** What a call goes to. */
 interface CallTarget {
@@ -293,7 +291,7 @@ class BackendProvider implements Provider {
     const { messages, tools } = request;
     const sent = sentTokens(usage) > 0
       ? { estimated }
-      : { input_tokens: METER.count(messages) + toolTokens(tools), estimated: true };
+      : { input_tokens: requestTokens(messages) + toolTokens(tools), estimated: true };
     const counts = Usage({ ...usage, ...sent });
     return { ...counts, cost_usd: this.#table.costOf(model, counts) ?? counts.cost_usd };
   }
@@ -363,7 +361,7 @@ function answeredTokens({ usage, content }: BackendAnswer): { output_tokens: num
   const stated = usage?.output_tokens ?? 0;
   const is_empty = content.every(({ type, text }) => type === "text" && text === "");
   if (stated > 0 || is_empty) return { output_tokens: stated, estimated: false };
-  return { output_tokens: METER.count([{ role: "assistant", content }]), estimated: true };
+  return { output_tokens: requestTokens([{ role: "assistant", content }]), estimated: true };
 }
 
 const PLAIN: Readonly<Record<string, ReadonlySet<string>>> = {
