@@ -95,12 +95,9 @@ function unusable(output: Output, error: unknown): EmbeddedServer {
   return { fetch, resume: () => Promise.reject(failure), stop: () => Promise.resolve(log.flush()) };
 }
 
-/** Variables of a process with a database of Deno KV as the default one. */
-const KV_VARIABLES = ["DENO_KV_DEFAULT_PATH", "DENO_KV_REQUIRES_DISTRIBUTED_DATABASE"];
-
 /**
- * Returns the store of a hosted server. `auto` is the database of `DATABASE_URL`, else an attached Deno KV,
- * else memory: the disk of the host does not last.
+ * Returns the store of a hosted server. `auto` is the database of `DATABASE_URL`, else that of `PGHOST` and
+ * its like, else memory: the disk of the host does not last.
  *
  * @throws {UsageError} for a `DATABASE_URL` that is no URL of Postgres.
  */
@@ -109,14 +106,22 @@ export function hostedStore(
   { env }: Pick<Io, "env">,
 ): StoreName | "memory" {
   if (store !== "auto") return store;
-  const url = env("DATABASE_URL") ?? "";
-  if (url !== "") {
-    const name = parseStoreName(url);
-    if (name?.kind === "postgres") return name;
-    throw new UsageError("Cannot use DATABASE_URL: must be postgres://USER:PASSWORD@HOST/DATABASE");
-  }
-  const has_kv = typeof Deno.openKv === "function" && KV_VARIABLES.some((name) => (env(name) ?? "") !== "");
-  return has_kv ? { kind: "kv", path: null } : "memory";
+  const url = env("DATABASE_URL") || urlOfParts(env);
+  if (url === null) return "memory";
+  const name = parseStoreName(url);
+  if (name?.kind === "postgres") return name;
+  const variable = env("DATABASE_URL") ? "DATABASE_URL" : "PGHOST, PGPORT and PGDATABASE";
+  throw new UsageError(`Cannot use ${variable}: must be postgres://USER:PASSWORD@HOST/DATABASE`);
+}
+
+/** Returns the URL of the database that Postgres' own variables name; null without `PGHOST`. */
+function urlOfParts(env: Io["env"]): string | null {
+  const part = (name: string) => encodeURIComponent(env(name) ?? "");
+  if (part("PGHOST") === "") return null;
+  const user = part("PGUSER") && `${part("PGUSER")}:${part("PGPASSWORD")}@`;
+  const port = part("PGPORT") && `:${part("PGPORT")}`;
+  const mode = part("PGSSLMODE") && `?sslmode=${part("PGSSLMODE")}`;
+  return `postgres://${user}${env("PGHOST")}${port}/${part("PGDATABASE")}${mode}`;
 }
 
 /**

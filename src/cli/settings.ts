@@ -93,7 +93,7 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
     {
       name: "store",
       value: "STORE",
-      help: "memory, sqlite:PATH, postgres://… or kv; default sqlite:~/.preamp/preamp.db",
+      help: "memory, sqlite:PATH or postgres://…; default sqlite:~/.preamp/preamp.db",
     },
     { name: "frozen", help: "refuse modules by URL that neither the plan nor its lock pins" },
   ];
@@ -199,9 +199,7 @@ function storeOf(setting: string, base: URL): Settings["store"] {
   if (setting === "auto" || setting === "memory") return setting;
   const name = parseStoreName(setting);
   if (name === null) throw new UsageError("Cannot use the setting store: its URL is not valid"); // may have a password
-  const is_path = name.kind === "sqlite" ||
-    name.kind === "kv" && name.path !== null && !/^https?:/.test(name.path) && name.path !== ":memory:";
-  return is_path ? { ...name, path: filePath(locate(name.path!, base)) } : name; // only such names are paths
+  return name.kind === "sqlite" ? { ...name, path: filePath(locate(name.path, base)) } : name;
 }
 
 /**
@@ -326,7 +324,7 @@ export function lastingStore({ store, home }: Settings): StoreName {
     return { kind: "sqlite", path: filePath(new URL("preamp.db", home)) };
   }
   throw new UsageError(
-    "Cannot find the store: name one with --store, such as sqlite:preamp.db, postgres://HOST/DATABASE or kv",
+    "Cannot find the store: name one with --store, such as sqlite:preamp.db or postgres://HOST/DATABASE",
   );
 }
 

@@ -134,9 +134,10 @@ export function modelName(meaning: string): SettingType<string> {
 }
 
 /** Texts of lasting stores: `src/store/store.ts` opens them. */
-const STORE = /^(sqlite:.|postgres(ql)?:\/\/[^/]|kv$|kv:.)/;
-const STORE_RANGE =
-  "auto, memory, sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, kv, kv:PATH or kv:URL";
+const STORE = /^(sqlite:.|postgres(ql)?:\/\/[^/])/;
+const STORE_RANGE = "auto, memory, sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE";
+/** Deno KV, which was a store once. */
+const NO_KV = "Deno KV is no store any more: choose sqlite:PATH for one machine, or postgres://… for several";
 
 function isStoreName(text: string): boolean {
   return STORE.test(text) && (!text.startsWith("postgres") || URL.canParse(text));
@@ -152,7 +153,8 @@ export function storeName(meaning: string): SettingType<string> {
       // the URL of a store may contain a password, so only its scheme is displayed
       const [scheme = ""] = store.split(":");
       const display = store.includes(":") ? `"${scheme.slice(0, 20)}:…"` : describe(store);
-      findings.error(path, "value", `Cannot use store ${display}: must be ${STORE_RANGE}`);
+      const advice = scheme === "kv" ? NO_KV : undefined;
+      findings.error(path, "value", `Cannot use store ${display}: must be ${STORE_RANGE}`, advice);
       return undefined;
     },
   };

@@ -1,9 +1,9 @@
 /**
- * Records and changes as rows: JSON becomes text, so that a store writes it without knowing its shape.
- * Cursors of lists: the position of a page's last item, so that items added or deleted meanwhile do not shift
- * the next page.
+ * What the two SQL stores share. Records and changes as rows: JSON becomes text, so that a store writes it
+ * without knowing its shape. Cursors of lists: the position of a page's last item, so that items added or
+ * deleted meanwhile do not shift the next page.
  */
-import { PreampError } from "../sdk/errors.ts";
+import { errorMessage, PreampError, readField } from "../sdk/errors.ts";
 import { type Change, MAX_PAGE_BYTES, type Page, type StoredRecord, type VersionedRecord } from "./store.ts";
 
 /** A record as a row; JSON columns are texts. */
@@ -103,15 +103,15 @@ export interface CursorPosition {
 
 /** Encodes a position as an opaque cursor. */
 export function encodeCursor({ created_ms, order }: CursorPosition): string {
-  return `${created_ms.toString(36)}-${order.toString(36)}`;
+  return `${created_ms}-${order}`; // a time of Postgres has a fraction
 }
 
 /** Decodes a cursor. @throws {PreampError} `request_invalid` when it was not made by {@link encodeCursor}. */
 export function decodeCursor(cursor: string): CursorPosition {
   const [first = "", second = "", ...rest] = cursor.split("-");
-  const position = { created_ms: parseInt(first, 36), order: parseInt(second, 36) };
-  const numbers = Object.values(position);
-  if (rest.length > 0 || !numbers.every(Number.isSafeInteger) || encodeCursor(position) !== cursor) {
+  const position = { created_ms: Number(first), order: Number(second) };
+  const is_position = Number.isFinite(position.created_ms) && Number.isSafeInteger(position.order);
+  if (rest.length > 0 || !is_position || encodeCursor(position) !== cursor) {
     throw new PreampError("request_invalid", "Cannot read the cursor: must be the next_cursor of a page");
   }
   return position;
@@ -120,4 +120,18 @@ export function decodeCursor(cursor: string): CursorPosition {
 /** Orders positions newest first: negative when `a` comes before `b`. */
 export function comparePositions(a: CursorPosition, b: CursorPosition): number {
   return b.created_ms - a.created_ms || b.order - a.order;
+}
+
+/** Returns the problem of a log that has `count` entries and not those up to `last_seq`; all of its row. */
+export function wrongLog({ name, last_seq, count }: Readonly<Record<string, unknown>>): string {
+  return `log ${name} has ${count} of ${last_seq} entries`;
+}
+
+/** SQLite's words and Postgres' codes, for files that are not what they should be. */
+const DAMAGE = /disk image is malformed|file is not a database/;
+const DAMAGE_CODES: ReadonlySet<unknown> = new Set(["XX001", "XX002"]);
+
+/** Returns whether an error of a store means that the store is damaged. */
+export function isDamage(error: unknown): boolean {
+  return DAMAGE.test(errorMessage(error)) || DAMAGE_CODES.has(readField(error, "code"));
 }

@@ -3,7 +3,6 @@
  * only names and JSON, not runs, approvals or sessions. Opens the store that the setting `store` names; the
  * code of a store is loaded when it is used.
  */
-import { errorMessage, readField } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/types.ts";
 
 /** An entry of a log; the store reads `seq` only. */
@@ -162,20 +161,6 @@ export interface StoreState {
   bytes: number;
 }
 
-/** Returns the problem of a log that has `count` entries and not those up to `last_seq`; all of its row. */
-export function wrongLog({ name, last_seq, count }: Readonly<Record<string, unknown>>): string {
-  return `log ${name} has ${count} of ${last_seq} entries`;
-}
-
-/** SQLite's words, which Deno KV repeats, and Postgres' codes, for files that are not what they should be. */
-const DAMAGE = /disk image is malformed|file is not a database/;
-const DAMAGE_CODES: ReadonlySet<unknown> = new Set(["XX001", "XX002"]);
-
-/** Returns whether an error of a store means that the store is damaged. */
-export function isDamage(error: unknown): boolean {
-  return DAMAGE.test(errorMessage(error)) || DAMAGE_CODES.has(readField(error, "code"));
-}
-
 /** A store that is open for maintenance: `preamp store check | migrate | vacuum`. */
 export interface Maintenance {
   /** Version of the tables before they were opened; 0: there were none. */
@@ -214,18 +199,12 @@ export async function* allRecords(
 /** A store that outlives its process. */
 export type StoreName =
   | { readonly kind: "sqlite"; readonly path: string }
-  | { readonly kind: "postgres"; readonly url: string }
-  /** Deno KV. `path` is a file or a URL; null: the attached database, else the default file of Deno. */
-  | { readonly kind: "kv"; readonly path: string | null };
+  | { readonly kind: "postgres"; readonly url: string };
 
 /** Returns the store that a text names; null for any other text. */
 export function parseStoreName(text: string): StoreName | null {
   if (text.startsWith("sqlite:") && text.length > "sqlite:".length) {
     return { kind: "sqlite", path: text.slice("sqlite:".length) };
-  }
-  if (text === "kv") return { kind: "kv", path: null };
-  if (text.startsWith("kv:") && text.length > "kv:".length) {
-    return { kind: "kv", path: text.slice("kv:".length) };
   }
   if (/^postgres(ql)?:\/\/[^/]/.test(text) && URL.canParse(text)) return { kind: "postgres", url: text };
   return null;
@@ -243,7 +222,7 @@ export function parseStoreName(text: string): StoreName | null {
  * await preamp.close(); // closes the store too
  * ```
  *
- * @param store `sqlite:PATH`, `postgres://USER:PASSWORD@HOST/DATABASE`, `kv`, `kv:PATH` or `kv:https://URL`.
+ * @param store `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/DATABASE`.
  * @throws {TypeError} when the text names no store.
  * @throws {Error} when it cannot be opened: the error of the file system or the database.
  */
@@ -251,16 +230,12 @@ export async function openStore(store: string | StoreName): Promise<Store> {
   const name = typeof store === "string" ? parseStoreName(store) : store;
   if (name === null) {
     throw new TypeError(
-      "Cannot open the store: must be sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE, kv or kv:PATH",
+      "Cannot open the store: must be sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE",
     );
   }
   if (name.kind === "postgres") {
     const { openPostgresStore } = await import("./postgres/postgres_store.ts");
     return await openPostgresStore(name.url);
-  }
-  if (name.kind === "kv") {
-    const { openKvStore } = await import("./kv/kv_store.ts");
-    return await openKvStore(name.path);
   }
   const { openSqliteStore } = await import("./sqlite/sqlite_store.ts");
   return await openSqliteStore(name.path);
@@ -272,10 +247,6 @@ export async function openMaintenance(name: StoreName): Promise<Maintenance> {
     const { openPostgresMaintenance } = await import("./postgres/maintenance.ts");
     return await openPostgresMaintenance(name.url);
   }
-  if (name.kind === "kv") {
-    const { openKvMaintenance } = await import("./kv/maintenance.ts");
-    return await openKvMaintenance(name.path);
-  }
   const { openSqliteMaintenance } = await import("./sqlite/maintenance.ts");
   return await openSqliteMaintenance(name.path);
 }
@@ -283,7 +254,6 @@ export async function openMaintenance(name: StoreName): Promise<Maintenance> {
 /** Returns a store for a message: without user and password. */
 export function describeStore(name: StoreName): string {
   if (name.kind === "sqlite") return `sqlite:${name.path}`;
-  if (name.kind === "kv") return name.path === null ? "kv" : `kv:${name.path}`;
   const { hostname, port, pathname } = new URL(name.url);
   return `postgres://${hostname}${port && `:${port}`}${pathname}`;
 }

@@ -50,7 +50,6 @@ function untilReady(name: string, program: Program): [string, Started][] {
   const stores = {
     memory: "memory",
     SQLite: `sqlite:${home}/${name}.db`,
-    KV: `kv:${home}/${name}.kv`, // one for each: the compiled program may have an older Deno
     ...(database ? { Postgres: database.url } : {}),
   };
   return Object.entries(stores).map(([store, url]) => [

@@ -14,7 +14,6 @@ const folder = await Deno.makeTempDir();
 await using database = POSTGRES === null ? null : await startPostgres();
 const stores: Record<string, string> = {
   sqlite: `sqlite:${folder}/runs.db`,
-  kv: `kv:${folder}/kv.db`,
   ...(database ? { postgres: database.url } : {}),
 };
 try {

@@ -55,7 +55,6 @@ try {
     "Deno.serve, one row in SQLite": floor("floor_durable.ts", bytes, `${folder}/floor.db`),
     "preamp, memory": memory,
     "preamp, SQLite": await preampProgram({ home: folder, store: `sqlite:${folder}/runs.db` }),
-    "preamp, KV": await preampProgram({ home: folder, store: `kv:${folder}/runs.kv` }),
     ...(database ? { "preamp, Postgres": await preampProgram({ home: folder, store: database.url }) } : {}),
   };
   for (const [name, program] of Object.entries(programs)) figures[name] = await measure(program);

@@ -13,15 +13,28 @@ Deno.test("isHosted() is decided by the variables of the host", () => {
   );
 });
 
-Deno.test("hostedStore() is what store names, DATABASE_URL, an attached Deno KV, or memory", async () => {
+Deno.test("hostedStore() is what store names, DATABASE_URL, the database of PGHOST, or memory", async () => {
   const url = "postgres://ada:x@db.example/app";
-  const kv = { DENO_KV_DEFAULT_PATH: "https://kv.example" };
+  const parts = { PGHOST: "db.example", PGUSER: "ada", PGPASSWORD: "x/@:", PGDATABASE: "app" };
+  const all = { ...parts, PGPORT: "5433", PGSSLMODE: "require" };
   assertEquals([
     hostedStore({ store: "memory" }, envOf({ DATABASE_URL: url })),
-    hostedStore({ store: "auto" }, envOf({ DATABASE_URL: url, ...kv })),
-    hostedStore({ store: "auto" }, envOf(kv)),
+    hostedStore({ store: "auto" }, envOf({ DATABASE_URL: url, ...parts })),
+    hostedStore({ store: "auto" }, envOf(parts)),
+    hostedStore({ store: "auto" }, envOf(all)),
     hostedStore({ store: "auto" }, envOf({})),
-  ], ["memory", { kind: "postgres", url }, { kind: "kv", path: null }, "memory"]);
+  ], [
+    "memory",
+    { kind: "postgres", url },
+    { kind: "postgres", url: "postgres://ada:x%2F%40%3A@db.example/app" },
+    { kind: "postgres", url: "postgres://ada:x%2F%40%3A@db.example:5433/app?sslmode=require" },
+    "memory",
+  ]);
+  await assertRejects(
+    async () => void await hostedStore({ store: "auto" }, envOf({ ...parts, PGPORT: "none" })),
+    Error,
+    "Cannot use PGHOST, PGPORT and PGDATABASE: must be",
+  );
   await assertRejects(
     async () => void await hostedStore({ store: "auto" }, envOf({ DATABASE_URL: "mysql://ada:x@h/d" })),
     Error,

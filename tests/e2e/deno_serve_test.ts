@@ -286,25 +286,28 @@ Deno.test("as on Deno Deploy: a vendored plan answers, and no response is silent
 
 Deno.test("as on Deno Deploy: with a database, runs continue in the background", () =>
   inFolder(async (folder) => {
-    await withHosted({ PREAMP_STORE: `kv:${folder}/kv.db` }, async ({ url }) => {
+    await withHosted({ PREAMP_STORE: `sqlite:${folder}/runs.db` }, async ({ url }) => {
       const response = await fetch(`${url}/v1/runs`, {
         method: "POST",
         headers: { ...SENDS, prefer: "respond-async" },
         body: JSON.stringify({ prompt: "hello" }),
       });
       assertEquals([response.status, (await response.json()).status], [202, "running"]);
-    }, ["--unstable-kv", "--unstable-cron"]);
+    }, ["--unstable-cron"]);
   }));
 
 Deno.test({
-  name: "as on Deno Deploy: the store is the database of DATABASE_URL",
+  name: "as on Deno Deploy: the store is the database of DATABASE_URL, or of PGHOST",
   ignore: POSTGRES === null,
   async fn() {
     await using database = await startPostgres();
-    await withHosted({ DATABASE_URL: database.url }, async ({ url, output }) => {
-      assertEquals(await statusOf(`${url}/readyz`), 200);
-      assertStringIncludes(output(), '"store":"postgres","background":true');
-    });
+    const { hostname: PGHOST, port: PGPORT, username: PGUSER } = new URL(database.url);
+    for (const env of [{ DATABASE_URL: database.url }, { PGHOST, PGPORT, PGUSER, PGDATABASE: "postgres" }]) {
+      await withHosted(env, async ({ url, output }) => {
+        assertEquals(await statusOf(`${url}/readyz`), 200);
+        assertStringIncludes(output(), '"store":"postgres","background":true');
+      });
+    }
   },
 });
 

@@ -14,7 +14,7 @@ const MAX_COMMITS = 40;
 
 async function start(args: readonly string[]): Promise<{ killed: boolean; stdout: string }> {
   const { success, signal, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "--no-check", "--allow-all", "--unstable-kv", PROGRAM, ...args],
+    args: ["run", "--no-check", "--allow-all", PROGRAM, ...args],
     stdout: "piped",
     stderr: "piped",
   }).output();

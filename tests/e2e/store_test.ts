@@ -179,16 +179,14 @@ testOnStores(
   },
 );
 
-for (const [name, kind] of [["SQLite file", "sqlite"], ["file of Deno KV", "kv"]] as const) {
-  Deno.test(`two servers on one ${name}: shared runs, and a run whose server is killed is finished by the other`, () =>
-    inFolder(async (folder) => {
-      const flags = ["--store", `${kind}:${folder}/runs.db`];
-      const one = await startServer(flags, { env: KEYS });
-      await using two = await startServer(flags, { env: KEYS });
-      await checkSharedRuns(one, two);
-      await checkTakeOver(one, [two]);
-    }));
-}
+Deno.test("two servers on one SQLite file: shared runs, and a run whose server is killed is finished by the other", () =>
+  inFolder(async (folder) => {
+    const flags = ["--store", `sqlite:${folder}/runs.db`];
+    const one = await startServer(flags, { env: KEYS });
+    await using two = await startServer(flags, { env: KEYS });
+    await checkSharedRuns(one, two);
+    await checkTakeOver(one, [two]);
+  }));
 
 Deno.test({
   name: "three servers on one Postgres: shared runs, and a run whose server is killed is finished by another",

@@ -156,6 +156,11 @@ for (const [what, [path, text]] of Object.entries(BAD)) {
   });
 }
 
+Deno.test("parsePolicy() refuses Deno KV, which was a store once, and names the others", async () => {
+  const detail = detailAt(await refusal(() => parsePolicy("store: kv:runs.kv")), "store");
+  assertMatch(detail.hint ?? "", /^Deno KV is no store any more: choose sqlite:PATH .* postgres:/);
+});
+
 Deno.test("policyFor() applies a key's policy over the server's; limits only become smaller", async () => {
   const policy = await parsePolicy(`
 limits: {max_total_tokens: 1000, max_cost_usd: "2"}

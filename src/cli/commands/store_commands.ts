@@ -2,13 +2,8 @@
  * `preamp store check`, `store migrate` and `store vacuum`: maintenance of the store that the settings name.
  */
 import { errorMessage } from "../../sdk/errors.ts";
-import {
-  describeStore,
-  isDamage,
-  type Maintenance,
-  openMaintenance,
-  type StoreState,
-} from "../../store/store.ts";
+import { isDamage } from "../../store/rows.ts";
+import { describeStore, type Maintenance, openMaintenance, type StoreState } from "../../store/store.ts";
 import { formatFlags, UsageError } from "../arguments.ts";
 import type { Answer, Command, Commands } from "../commands.ts";
 import { EXIT } from "../errors.ts";

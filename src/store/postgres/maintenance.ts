@@ -1,5 +1,6 @@
 /** Maintenance of a Postgres store, beside running servers. */
-import { type Maintenance, wrongLog } from "../store.ts";
+import { wrongLog } from "../rows.ts";
+import type { Maintenance } from "../store.ts";
 import { createClient, migrate, SCHEMA_VERSION } from "./database.ts";
 import { retried } from "./postgres_store.ts";
 import { purgePart } from "./purge.ts";

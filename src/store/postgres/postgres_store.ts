@@ -16,7 +16,7 @@ import {
   type Store,
   type VersionedRecord,
 } from "../store.ts";
-import { Changes, type Notifications } from "../waiters.ts";
+import { Notifications } from "./notifications.ts";
 import { type Appended, applyChange, byTarget, NOW, requireFence } from "./changes.ts";
 import {
   createClient,
@@ -41,10 +41,6 @@ export interface PostgresStoreOptions {
 const TIMEOUT_MS = 30_000;
 /** Connections of one process. One more listens for changes of other processes. */
 const CONNECTIONS = 10;
-/** Channel of the notifications; the payload names the process that sent it. */
-const CHANNEL = "preamp_changed";
-/** As `poll_ms`: the connection may be lost, and CockroachDB has no notifications. */
-const POLL_MS = 1_000;
 /** Texts of Postgres do not contain it, so nothing is stored under a name with it. */
 const NUL = "\0";
 const PURGE_EVERY_MS = 60_000;
@@ -67,40 +63,18 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     await client.end();
   }
   const pool = createPool(url, { max: CONNECTIONS, timeout_ms: options.timeout_ms ?? TIMEOUT_MS });
-  return new PostgresStore(pool, new Changes(notificationsOf(url, pool)), options.now ?? null);
-}
-
-/**
- * Returns notifications, which are sent outside of the commits: a notification inside a transaction makes all
- * transactions of the database end one after the other.
- */
-function notificationsOf(url: string, pool: Pool): Notifications {
-  const origin = crypto.randomUUID();
-  return {
-    poll_ms: POLL_MS,
-    send: () => pool.query("SELECT pg_notify($1, $2)", [CHANNEL, origin]),
-    listen(wake, lost) {
-      const client = createClient(url);
-      client.on("error", lost);
-      client.on("end", lost);
-      client.on("notification", ({ payload }) => {
-        if (payload !== origin) wake();
-      });
-      client.connect().then(() => client.query(`LISTEN ${CHANNEL}`)).catch(lost);
-      return () => client.end();
-    },
-  };
+  return new PostgresStore(pool, new Notifications(url, pool), options.now ?? null);
 }
 
 class PostgresStore implements Store {
   readonly kind = "postgres";
   readonly #pool: Pool;
-  readonly #changes: Changes;
+  readonly #changes: Notifications;
   readonly #now: (() => number) | null;
   readonly #purging: ReturnType<typeof setInterval>;
   #closed = false;
 
-  constructor(pool: Pool, changes: Changes, now: (() => number) | null) {
+  constructor(pool: Pool, changes: Notifications, now: (() => number) | null) {
     this.#pool = pool;
     this.#changes = changes;
     this.#now = now;

@@ -3,7 +3,7 @@
  * open the same file; each batch is one transaction.
  */
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { isSame, type LeaseAttempt, type StoredLease } from "../observed_leases.ts";
+import { isSame, type LeaseAttempt, type StoredLease } from "./observed_leases.ts";
 import type { CursorPosition, EncodedChange, RecordRow, StoredRow } from "../rows.ts";
 import {
   ConflictError,

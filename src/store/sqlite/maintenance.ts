@@ -1,6 +1,7 @@
 /** Maintenance of a SQLite store, beside running servers. */
 import { errorMessage } from "../../sdk/errors.ts";
-import { type Maintenance, wrongLog } from "../store.ts";
+import { wrongLog } from "../rows.ts";
+import type { Maintenance } from "../store.ts";
 import { SqliteDatabase } from "./database.ts";
 import { purgePart } from "./purge.ts";
 import { SCHEMA_VERSION } from "./schema.ts";

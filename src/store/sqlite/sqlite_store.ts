@@ -4,7 +4,7 @@
  */
 import { setImmediate } from "node:timers";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { type LeaseAttempt, ObservedLeases, type StoredLease } from "../observed_leases.ts";
+import { type LeaseAttempt, ObservedLeases, type StoredLease } from "./observed_leases.ts";
 import { decodeCursor, decodeRecord, encodeChange, pageOf, type StoredRow } from "../rows.ts";
 import {
   type Change,

@@ -57,7 +57,7 @@ Deno.test("help says which store is the default: of run without --session memory
     assertEquals(await cli(["help", name], io), EXIT.done);
     return io.stdout.replace(/\s+/g, " ");
   }));
-  for (const help of helps) assertStringIncludes(help, "or kv; default sqlite:~/.preamp/preamp.db");
+  for (const help of helps) assertStringIncludes(help, "postgres://…; default sqlite:~/.preamp/preamp.db");
   assertEquals(helps.map((help) => help.includes("store is memory")), [true, false]);
   assertEquals(helps.map((help) => help.includes("(run:")), [false, false]);
 });

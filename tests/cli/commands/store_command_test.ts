@@ -63,14 +63,12 @@ Deno.test("store check exits 1 for a store that is too damaged to be opened", ()
   inHome(async (preamp) => {
     await using temporary = await temporaryFolder();
     const path = `${temporary.path}/store.db`;
-    for (const store of [`sqlite:${path}`, `kv:${path}`]) {
-      assertEquals((await preamp("store", "migrate", "--store", store)).code, EXIT.done);
-      await Deno.truncate(path, 4096 + 100);
-      const { code, out } = await preamp("store", "check", "--store", store);
-      const facts = "version 0, 0 records, 0 logs with 0 entries, 0 bytes";
-      assertEquals([code, out], [EXIT.failed, `damage: database disk image is malformed\n${facts}\n`]);
-      await Deno.remove(path);
-    }
+    const store = `sqlite:${path}`;
+    assertEquals((await preamp("store", "migrate", "--store", store)).code, EXIT.done);
+    await Deno.truncate(path, 4096 + 100);
+    const { code, out } = await preamp("store", "check", "--store", store);
+    const facts = "version 0, 0 records, 0 logs with 0 entries, 0 bytes";
+    assertEquals([code, out], [EXIT.failed, `damage: database disk image is malformed\n${facts}\n`]);
   }));
 
 Deno.test("doctor describes the host, names variables and never their values", () =>

@@ -1,7 +1,7 @@
 /**
- * Leases in stores that have no clock of their own. The clocks of two servers may differ by minutes and may
- * jump, so the expiry that one server wrote proves nothing to another. A lease counts as expired when it has
- * not been renewed for its duration, measured by the monotonic clock of the server that wants it.
+ * Leases in a SQLite file, which has no clock of its own. The clocks of two servers may differ by minutes and
+ * may jump, so the expiry that one server wrote proves nothing to another. A lease counts as expired when it
+ * has not been renewed for its duration, measured by the monotonic clock of the server that wants it.
  */
 
 /** A stored lease, as far as it decides who has it. */
