@@ -62,7 +62,7 @@ export interface Run {
   plan_hash: string;
   lock_hash: string | null;
   warnings: Warning[];
-  /** Pending approvals. */
+  /** Pending approvals, and those that were denied because no one could be asked. */
   approvals: Approval[];
   error: { code: string; message: string } | null;
   metadata: JsonObject;
@@ -139,7 +139,10 @@ export interface CreateOptions {
   idempotency?: { key: string; body_hash: string };
   /** Aborted when the client disconnects; used with `on_disconnect: cancel`. */
   signal?: AbortSignal;
-  /** Answers approvals in place of HTTP: at the terminal, or with a default. */
+  /**
+   * Answers approvals in place of HTTP, such as at the terminal. Null: no one can be asked. The approval is
+   * denied at once, whatever its default.
+   */
   ask?: (
     approval: Approval,
     signal: AbortSignal,

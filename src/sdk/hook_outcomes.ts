@@ -99,13 +99,17 @@ export interface ApprovalOutcome {
 }
 
 /**
- * Returns what an answer means; `timeout` is a missing answer, null means that there is no approval system.
+ * Returns what an answer means. `timeout` is a missing answer, `unanswered` means that no person could be
+ * asked, null that there is no approval system.
  */
 export function approvalOutcome(
   decision: string | null,
   question: Pick<ApprovalQuestion, "prompt" | "options" | "default">,
 ): ApprovalOutcome {
   if (decision === null) return { allowed: false, reason: "No approval system available" };
+  if (decision === "unanswered") {
+    return { allowed: false, reason: `No one could be asked: ${shorten(question.prompt)}` };
+  }
   const late = decision === "timeout";
   if (late ? question.default === "allow" : allows(decision, question.options)) {
     return { allowed: true, reason: null };

@@ -67,11 +67,12 @@ Deno.test("run lays plans over one another, as plan hash does", async () => {
   assertEquals(Object.keys(run.isolation).includes("tool-calculator"), true);
 });
 
-Deno.test("run applies an approval's default at once when there is no terminal", async () => {
+Deno.test("run without a terminal denies a call that needs an approval, and names what allows it", async () => {
   const { code, stdout, stderr } = await runCommand(["run", "-p", "-", "compute 6*7"], { stdin: ASKING });
-  assertEquals(code, 0);
-  assertStringIncludes(stdout, "denied");
-  assertStringIncludes(stderr, "denied calculator: not answered, the default applies");
+  assertEquals(code, 4);
+  assertStringIncludes(stdout, "No one could be asked: Allow calculator?");
+  assertStringIncludes(stderr, "approval_unanswered: Denied a call of calculator: no one could be asked");
+  assertStringIncludes(stderr, "with --allow calculator or --yes");
 });
 
 Deno.test("run exits with the code of its status", async () => {

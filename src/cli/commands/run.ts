@@ -2,25 +2,26 @@
  * `preamp run`: runs a prompt in this process. Progress and questions go to stderr, the answer or JSON to
  * stdout.
  */
+import { NamedPlans } from "../../app/named_plans.ts";
 import { createRuntime } from "../../app/runtime.ts";
 import type { Runtime } from "../../app/types.ts";
 import type { Entry } from "../../kernel/host.ts";
 import { Redactor } from "../../policy/redact.ts";
 import { skippedText } from "../../runs/run/run_projection.ts";
-import type { Run, RunHandle, RunInput, Warning } from "../../runs/types.ts";
+import type { Approval, Run, RunHandle, RunInput, Warning } from "../../runs/types.ts";
 import { consoleMethods } from "../../sdk/console.ts";
 import { errorCode, errorMessage, type PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { AnswerWriter } from "../terminal/answer_writer.ts";
-import { type Arguments, formatFlags, formatOf } from "../arguments.ts";
+import { type Arguments, formatFlags, formatOf, UsageError } from "../arguments.ts";
 import { type Commands, TERMINAL } from "../commands.ts";
 import { DocumentFailure, EXIT, exitOfStatus } from "../errors.ts";
 import { MODEL_FLAG, PLAN_FLAG } from "../plan_files.ts";
 import { type LocalRunRequest, readRequest } from "../run_request.ts";
 import { continuation, openRunStore, sessionOf } from "../run_session.ts";
-import { readSettings, withSettings } from "../settings.ts";
-import { askAt } from "../terminal/approval_prompt.ts";
-import { jsonText, styleOf } from "../terminal/format.ts";
+import { readSettings, type Settings, withSettings } from "../settings.ts";
+import { type Ask, askAt, canAsk } from "../terminal/approval_prompt.ts";
+import { jsonText, shellWord, styleOf } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 import { createProgress, type Progress } from "../terminal/progress.ts";
 import { messageText, summaryLine } from "../terminal/progress_lines.ts";
@@ -42,6 +43,14 @@ export const commands: Commands = {
         help:
           "keep the conversation in the store: continue one, begin one, or continue the last one; without it the default store is memory",
       },
+      {
+        name: "allow",
+        value: "TOOL[:COMMAND]",
+        many: true,
+        help:
+          "allow calls without asking: of a tool, or only commands such as 'bash:git *'; * matches anything",
+      },
+      { name: "yes", short: "y", help: "allow all calls of this run without asking" },
       { name: "strict", help: "exit 1 on any warning; do not start a run that has warnings" },
       ...formatFlags({
         help: "the answer (default), the run object, or {run, events, replay} for preamp replay",
@@ -52,8 +61,8 @@ export const commands: Commands = {
       `Progress and warnings go to stderr, the answer to stdout. A terminal displays every text of the model as it arrives.
 Otherwise stdout gets only the answer: streamed if the plan has no tools, else when the last response is complete.
 
-Without a terminal no one can be asked: each approval gets its default at once, which is deny unless the plan says
-otherwise. Ctrl-C stops the run after its current step, a second Ctrl-C stops it at once, a third one ends the
+Without a terminal no one can be asked: a call that needs an approval is denied at once, unless --allow or --yes allows
+it, and the exit code is 4. The demo agent's calculator is not asked about then. Ctrl-C stops the run after its current step, a second Ctrl-C stops it at once, a third one ends the
 process. Text that has arrived is kept. The exit code is 130, or 0 if that step was the last one.
 Each setting of preamp.yaml is also a flag, such as --limits.tool_timeout_s 5; preamp help serve lists them.
 
@@ -77,6 +86,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const format = formatOf(args);
   const settings = await readSettings(args, io);
   const local = await readRequest(args, io, settings);
+  const at_demo = !canAsk(io) && await isDemo(args, local, settings);
+  const allowedBy = await readAllowed(args, at_demo ? ["calculator"] : []);
   const style = styleOf(io.err);
   const display = createDisplay(io, format === "text");
   const { progress, answer, warnings } = display;
@@ -120,7 +131,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
         stopped.abort();
       }, STORE_END_MS);
     };
-    handle = await create(runtime, local, io, display, { strict: args.has("strict"), endNotStored });
+    const ask = askUnlessAllowed(allowedBy, askAt(io, progress));
+    handle = await create(runtime, local, display, { ask, strict: args.has("strict"), endNotStored });
     warnings.addAll(handle.current().warnings);
     const { signal } = stopped;
     for await (const entries of runtime.runs.follow(TERMINAL, handle.id, { signal })) {
@@ -147,6 +159,11 @@ async function run(args: Arguments, io: Io): Promise<number> {
       return EXIT.failed;
     }
     const code = exitOfStatus(ended.status);
+    const denied = ended.approvals.filter(({ decision }) => decision === "unanswered");
+    if (denied.length > 0 && code === EXIT.done) {
+      printError(unansweredText(denied));
+      return EXIT.refused;
+    }
     if (code !== EXIT.done || !args.has("strict") || warnings.count === 0) return code;
     printError(strictText(warnings.count));
     return EXIT.failed;
@@ -234,6 +251,45 @@ class Warnings {
   }
 }
 
+/** Returns the rule that allows an approval without asking, or undefined. */
+type AllowedBy = (approval: Approval) => string | undefined;
+
+/** Returns whether a run begins with the demo plan, which must answer without a terminal too. */
+async function isDemo(args: Arguments, { request }: LocalRunRequest, { plans }: Settings): Promise<boolean> {
+  const continues = args.has("session") && args.value("session") !== "new";
+  if (request.plan !== undefined || continues) return false;
+  return request.model !== undefined || await new NamedPlans(plans).find("default") === null;
+}
+
+/** Reads `--yes` and `--allow`. @throws {UsageError} for an invalid rule. */
+async function readAllowed(args: Arguments, more: readonly string[]): Promise<AllowedBy> {
+  if (args.has("yes")) return () => "--yes";
+  const rules = [...args.all("allow"), ...more];
+  if (rules.length === 0) return () => undefined;
+  const { readAllowedCalls } = await import("../../app/allowed_calls.ts");
+  try {
+    return readAllowedCalls(rules);
+  } catch (error) {
+    throw new UsageError(`Cannot use --allow: ${errorMessage(error)}`, { cause: error });
+  }
+}
+
+/** Returns a function that allows what a rule allows, and asks about everything else. */
+function askUnlessAllowed(allowedBy: AllowedBy, ask: Ask): Ask {
+  return (approval, signal) => {
+    const rule = allowedBy(approval);
+    return rule === undefined ? ask(approval, signal) : Promise.resolve({ decision: "allow", reason: rule });
+  };
+}
+
+/** Returns which calls were denied because no one could be asked, and the flags that allow them. */
+function unansweredText(denied: readonly Approval[]): string {
+  const tools = [...new Set(denied.flatMap(({ tool_name }) => tool_name ?? []))];
+  const flags = [...tools.map((tool) => `--allow ${shellWord(tool)}`), "--yes, which allows all calls"];
+  const what = denied.length === 1 ? "1 call was" : `${denied.length} calls were`;
+  return `${what} denied, because no one could be asked. Run it at a terminal, or with ${flags.join(" or ")}`;
+}
+
 /** Thrown before the first step of a run with `--strict` that has warnings. */
 class WarningsFailure extends Error {}
 
@@ -244,9 +300,8 @@ function strictText(count: number): string {
 async function create(
   runtime: Runtime,
   { request, base_url, plan_name }: LocalRunRequest,
-  io: Io,
-  { progress, warnings }: Display,
-  { strict, endNotStored }: { strict: boolean; endNotStored: (run: Run) => void },
+  { warnings }: Display,
+  { ask, strict, endNotStored }: { ask: Ask; strict: boolean; endNotStored: (run: Run) => void },
 ): Promise<RunHandle> {
   const admit = (run: Run) => {
     warnings.addAll(run.warnings);
@@ -254,7 +309,7 @@ async function create(
   };
   try {
     return await runtime.runs.create(request, TERMINAL, {
-      ask: askAt(io, progress),
+      ask,
       endNotStored,
       ...(strict ? { admit } : {}),
       ...(base_url === undefined ? {} : { base_url }),

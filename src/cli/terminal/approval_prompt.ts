@@ -18,12 +18,16 @@ const TYPED_AHEAD_MS = 150;
 const YES: ReadonlySet<string> = new Set(["y", "yes", "allow"]);
 const NO: ReadonlySet<string> = new Set(["n", "no", "deny"]);
 
+/** Returns whether a person can read a question and answer it. */
+export function canAsk(io: Io): boolean {
+  return io.in.terminal && io.err.terminal;
+}
+
 /**
- * Returns a function that asks at the terminal. Without a terminal it resolves to null: the default applies
- * at once.
+ * Returns a function that asks at the terminal. Without a terminal it resolves to null: no one can be asked.
  */
 export function askAt(io: Io, progress: Progress, now: () => number = Date.now): Ask {
-  if (!io.in.terminal || !io.err.terminal) return () => Promise.resolve(null);
+  if (!canAsk(io)) return () => Promise.resolve(null);
   let previous: Promise<unknown> = Promise.resolve();
   return (approval, signal) => {
     const answer = previous.then(() => signal.aborted ? null : askOne(approval, signal, io, progress, now));

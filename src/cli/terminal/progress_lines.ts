@@ -44,6 +44,7 @@ export class ProgressLines {
         this.#started.set(call, Date.parse(ts)); // the time of a tool starts after the approval
         return [`${green("allowed")} ${subject(data)}${by(data)}`];
       case "approval:denied":
+        if (data.decision === "unanswered") return []; // the run's warning says so
         return [`${red("denied")} ${subject(data)}${by(data)}`];
       case "tool:post":
         return [this.#toolLine(entry)];
@@ -133,9 +134,9 @@ function subject(data: JsonObject): string {
 }
 
 function by(data: JsonObject): string {
-  if (typeof data.decided_by === "string") return ` by ${formatValue(data.decided_by)}`;
-  if (data.decision === "timeout") return ": not answered, the default applies";
-  return typeof data.reason === "string" ? `: ${formatValue(data.reason)}` : "";
+  if (data.decision === "timeout") return ": not answered in time, the default applies";
+  const decided_by = typeof data.decided_by === "string" ? ` by ${formatValue(data.decided_by)}` : "";
+  return `${decided_by}${typeof data.reason === "string" ? `: ${formatValue(data.reason)}` : ""}`;
 }
 
 /** Returns the message of an error and the place in the module where it was thrown. */

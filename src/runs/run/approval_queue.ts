@@ -113,12 +113,18 @@ export class ApprovalQueue {
     );
   }
 
-  /** Closes a question without a person's answer, because its time is over, or its session was cancelled. */
-  async closeQuestion(request: ApprovalRequest, cause: "timeout" | "cancelled"): Promise<void> {
+  /**
+   * Closes a question without a person's answer: its time is over, its session was cancelled, or no one can
+   * be asked.
+   */
+  async closeQuestion(
+    request: ApprovalRequest,
+    cause: "timeout" | "cancelled" | "unanswered",
+  ): Promise<void> {
     const expired = cause === "timeout";
     const answer: ApprovalDecision = {
-      decision: expired ? "timeout" : "deny",
-      reason: expired ? null : this.denial_reason,
+      decision: cause === "cancelled" ? "deny" : cause,
+      reason: cause === "cancelled" ? this.denial_reason : null,
       decided_by: null,
     };
     if (this.#is_handed_over) return this.#waiting.get(request.approval_id)?.resolve(answer);

@@ -228,9 +228,9 @@ export class RunProjection {
       plan_hash,
       lock_hash,
       warnings: [...this.#warnings],
-      approvals: outcome
-        ? []
-        : this.#approvals.filter(({ status }) => status === "pending").map((approval) => ({ ...approval })),
+      approvals: this.#approvals.filter(({ status, decision }) =>
+        status === "pending" ? !outcome : decision === "unanswered"
+      ).map((approval) => ({ ...approval })),
       error: outcome?.error ?? null,
       metadata,
       context: {

@@ -142,8 +142,12 @@ export class SessionHost implements Host, ModuleReporter {
     const approval = projection.approvals.find((known) => known.id === request.approval_id);
     if (!approval) return;
     const answer = await ask(approval, signal);
-    // no answer possible: the default applies at once
-    if (answer === null) return await approvalQueue.closeQuestion(request, "timeout");
+    if (answer === null) {
+      if (signal.aborted) return; // closed already
+      const subject = request.tool_name === null ? request.action : `a call of ${request.tool_name}`;
+      this.warn(UNANSWERED, `Denied ${subject}: no one could be asked`);
+      return await approvalQueue.closeQuestion(request, "unanswered");
+    }
     try {
       await approvalQueue.decide(request.approval_id, {
         decision: answer.decision,
@@ -199,8 +203,12 @@ export class SessionHost implements Host, ModuleReporter {
   }
 }
 
-/** Warnings of the kernel that are added to the run object; others are only logged. */
+/** Warning about an approval that was denied because no one could be asked. */
+const UNANSWERED = "approval_unanswered";
+
+/** Warnings that are added to the run object; others are only logged. */
 const RUN_WARNINGS: ReadonlySet<string> = new Set([
+  UNANSWERED,
   "module_overwritten",
   "tool_name_mismatch",
   "module_provides_missing",

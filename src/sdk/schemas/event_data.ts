@@ -275,7 +275,7 @@ const approval = {
 };
 const decided = {
   ...approval,
-  decision: text.describe("allow, deny, an offered option, or timeout"),
+  decision: text.describe("allow, deny, an offered option, timeout, or unanswered: no one could be asked"),
   reason: text.nullable(),
   decided_by: text.nullable(),
   remember: z.enum(["session", "pattern"]).optional().describe(

@@ -60,7 +60,9 @@ const Run = z.object({
   plan_hash: text,
   lock_hash: text.nullable(),
   warnings: z.array(Warning),
-  approvals: z.array(Approval).meta({ description: "pending approvals" }),
+  approvals: z.array(Approval).meta({
+    description: "pending approvals, and those that no one could be asked about",
+  }),
   error: z.object({ code: text, message: text }).nullable(),
   metadata: z.record(z.string(), z.unknown()),
   context: z.object({ tokens: count, budget: z.int(), level: count, compactions: count }),

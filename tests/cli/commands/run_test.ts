@@ -29,6 +29,69 @@ Deno.test("run asks at the terminal and continues as decided", async () => {
   assertStringIncludes(io.stderr, "allowed calculator by terminal");
 });
 
+Deno.test("run answers with the demo agent, with and without a terminal", async () => {
+  for (const options of [{}, { terminal: true, lines: ["y"] }]) {
+    await using folder = await temporaryFolder();
+    const io = fakeIo({ ...options, cwd: new URL(`file://${folder.path}/`) });
+    assertEquals(await cli(["run", "What is 6 × 7?"], io), EXIT.done, io.stderr);
+    assertEquals(io.stdout, "6 × 7 is 42.\n");
+    assertEquals(io.stderr.includes("Allow calculator?"), "terminal" in options);
+  }
+});
+
+/** A call is asked about, and one of a sub-agent too. Both hooks would allow a call after their timeout. */
+const ASKING_AGENTS = JSON.stringify({
+  session: { orchestrator: "loop-basic", context: "context-simple" },
+  providers: [calling("task", { agent: "b", instruction: "go" })],
+  tools: ["tool-task", "tool-calculator"],
+  hooks: [{
+    module: "hooks-approval",
+    config: { rules: [{ tool: "*", action: "ask", default: "allow" }] },
+  }],
+  agents: {
+    b: { description: "adds", providers: [calling("calculator", { expression: "6*7" })], agents: "none" },
+  },
+});
+
+/** Returns a provider that calls a tool, then ends. */
+function calling(name: string, args: unknown) {
+  const responses = [{ tool_calls: [{ name, arguments: args }] }, { text: "Done." }];
+  return { module: "provider-mock", config: { responses } };
+}
+
+Deno.test("run denies what no one can be asked about, of sub-agents too, whatever the default is", async () => {
+  const run = async (...flags: string[]) => {
+    const io = fakeIo({ stdin: ASKING_AGENTS });
+    const code = await cli(["run", "-p", "-", "--json", ...flags, "hi"], io);
+    return { code, run: JSON.parse(io.stdout), stderr: io.stderr };
+  };
+  const denied = (approvals: { tool_name: string; decision: string }[]) =>
+    approvals.map(({ tool_name, decision }) => [tool_name, decision]);
+  const codes = (warnings: { code: string }[]) => warnings.map(({ code }) => code);
+  const nothing = await run();
+  assertEquals([nothing.code, nothing.run.tool_call_count], [EXIT.refused, 0]);
+  assertEquals(denied(nothing.run.approvals), [["task", "unanswered"]]);
+  assertEquals(codes(nothing.run.warnings), ["approval_unanswered"]);
+  assertStringIncludes(nothing.stderr, "--allow task or --yes");
+  const task = await run("--allow", "task");
+  assertEquals([task.code, denied(task.run.approvals)], [EXIT.refused, [["calculator", "unanswered"]]]);
+  for (const flags of [["--allow", "task", "--allow", "calc*"], ["--yes"]]) {
+    const all = await run(...flags);
+    assertEquals([all.code, all.run.approvals, codes(all.run.warnings)], [EXIT.done, [], []]);
+  }
+});
+
+Deno.test("run refuses a rule of --allow that names no tool", async () => {
+  for (const rule of ["", ":git *", "bash:"]) {
+    const io = fakeIo();
+    assertEquals(await cli(["run", `--allow=${rule}`, "hi"], io), EXIT.usage);
+    assertStringIncludes(
+      io.stderr,
+      'Cannot use --allow: must be a tool, or a tool and a command, such as "bash:git *"',
+    );
+  }
+});
+
 Deno.test("run names the command that continues its session, with the store of the run", async () => {
   await using folder = await temporaryFolder();
   const plan = `${folder.path}/plan.json`;

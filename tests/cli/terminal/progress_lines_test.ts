@@ -39,7 +39,7 @@ Deno.test("createProgress() prints denied and failed calls with their reason", (
   progress.entry(entry("provider:error", { provider: "mock", error: { type: "NetworkError", msg: "gone" } }));
   assertEquals(io.text().split("\n"), [
     'denied calculator {"expression":"6*7"}: no sums',
-    "denied calculator: not answered, the default applies",
+    "denied calculator: not answered in time, the default applies",
     'failed calculator {"expression":"6*7"}: too slow',
     'failed calculator {"expression":"6*7"}: division by zero (0 ms)',
     "failed provider mock: gone",

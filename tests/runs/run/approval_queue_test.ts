@@ -151,7 +151,7 @@ Deno.test("decide() accepts an answer by a reader that answers as soon as the qu
   assertEquals(handle.current().tool_call_count, 1);
 });
 
-Deno.test("`ask` of create() answers; null applies the default at once; an error leaves it to the timeout", async () => {
+Deno.test("`ask` of create() answers; null denies at once; an error leaves it to the timeout", async () => {
   const ask = async (answer: (approval: Approval) => Promise<{ decision: string } | null>) => {
     const { post, clock, logs } = service({ plans: { asking: asking({ approval_timeout: 60 }) } });
     const handle = await post("asking", {}, { ask: answer });
