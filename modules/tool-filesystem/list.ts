@@ -1,5 +1,6 @@
 /** The tools `list` and `glob`: what a folder contains, and files by pattern. */
 import { type FileAccess, FileError } from "../files/access.ts";
+import { globMatcher } from "../files/glob.ts";
 import { walkFiles } from "../files/walk.ts";
 import { fileFailure } from "./shared.ts";
 import { defineTool, parentFolder, type Tool } from "preamp/base";
@@ -72,7 +73,7 @@ export function globTool(access: FileAccess): Tool {
       try {
         const { path: folder, info } = await access.readable(path);
         if (!info.isDirectory) throw new FileError(`${path} is not a folder`);
-        const matches = await globMatcher(pattern);
+        const matches = globMatcher(pattern);
         const found: { path: string; changed: number }[] = [];
         await walkFiles(folder, (file) => {
           if (!matches(file.relative)) return;
@@ -95,25 +96,6 @@ function changedAt(path: string): number {
     return Deno.lstatSync(path).mtime?.getTime() ?? 0;
   } catch {
     return 0; // it was removed meanwhile
-  }
-}
-
-const MAX_PATTERN_CHARS = 1000;
-
-/** Returns a test of relative paths. @throws {FileError} when the pattern cannot be read. */
-export async function globMatcher(pattern: string): Promise<(path: string) => boolean> {
-  if (pattern.length > MAX_PATTERN_CHARS) {
-    throw new FileError(`pattern must have at most ${MAX_PATTERN_CHARS} characters`);
-  }
-  const { default: picomatch } = await import("picomatch");
-  try {
-    return picomatch(pattern.replace(/^\.\//, ""), {
-      dot: true,
-      basename: !pattern.includes("/"),
-      noextglob: true,
-    });
-  } catch {
-    throw new FileError(`pattern ${JSON.stringify(pattern)} cannot be read`);
   }
 }
 

@@ -1,5 +1,6 @@
 /** `tool-search`: searches the text of files inside of the plan's grant, by patterns in linear time. */
 import { FileAccess, FileError } from "../files/access.ts";
+import { globMatcher } from "../files/glob.ts";
 import { Slices, walkFiles } from "../files/walk.ts";
 import {
   type Coordinator,
@@ -140,7 +141,7 @@ async function search(
   const { path = ".", glob, limit = DEFAULT_LIMIT, offset = 0 } = input;
   const start = await access.readable(path);
   const matcher = await lineMatcher(input);
-  const wanted = glob === undefined ? () => true : await globFilter(glob);
+  const wanted = glob === undefined ? () => true : globMatcher(glob);
   const results = new Results(input, settings, offset, limit);
   const read = (file: string) => textOf(file, settings.max_file_bytes, results);
   if (start.info.isFile) {
@@ -160,24 +161,39 @@ async function search(
 
 /** Tests lines, and several at once before they are split. */
 interface LineMatcher {
+  /** Characters that can be searched without a pause. */
+  readonly chars: number;
   /** Returns false when no line of a text matches. */
   maybe(text: string): boolean;
   /** Returns where a line matches; -1: nowhere. */
   find(line: string): number;
 }
 
+/** Instructions of a compiled pattern; a character takes a step for each. Steps without a pause. */
+const MAX_PATTERN_SIZE = 1000;
+const MAX_STEPS = 1_000_000;
+
 /** @throws {FileError} when the pattern cannot be read. */
 async function lineMatcher(
   { pattern, literal = false, ignore_case = false }: GrepInput,
 ): Promise<LineMatcher> {
   if (literal && !ignore_case) {
-    return { maybe: (text) => text.includes(pattern), find: (line) => line.indexOf(pattern) };
+    return {
+      chars: Infinity,
+      maybe: (text) => text.includes(pattern),
+      find: (line) => line.indexOf(pattern),
+    };
   }
   const { RE2JS } = await import("re2js");
   const flags = RE2JS.MULTILINE | (ignore_case ? RE2JS.CASE_INSENSITIVE : 0);
   try {
     const compiled = RE2JS.compile(literal ? RE2JS.quote(pattern) : pattern, flags);
+    const size = compiled.programSize();
+    if (size > MAX_PATTERN_SIZE) {
+      throw new FileError("pattern repeats too much: use smaller numbers in {…}, or * and +");
+    }
     return {
+      chars: Math.ceil(MAX_STEPS / size),
       maybe: (text) => compiled.matcher(text).find(),
       find: (line) => {
         const found = compiled.matcher(line);
@@ -185,30 +201,37 @@ async function lineMatcher(
       },
     };
   } catch (error) {
+    if (error instanceof FileError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     throw new FileError(`pattern cannot be read: ${reason}; set literal to search for it as text`);
   }
 }
 
-async function globFilter(glob: string): Promise<(path: string) => boolean> {
-  const { default: picomatch } = await import("picomatch");
-  return picomatch(glob.replace(/^\.\//, ""), { dot: true, basename: !glob.includes("/"), noextglob: true });
-}
-
 const SNIFFED_BYTES = 8192;
 const decoder = new TextDecoder();
 
-/** Returns the text of a file; null for a binary file, and for one that cannot be read or is too large. */
+/**
+ * Returns the text of a file; null for a binary file, and for one that is too large, cannot be read, or is
+ * another one than the walk has found: a link may have taken the place of its folder.
+ */
 function textOf(path: string, maxBytes: number, results: Results): string | null {
   try {
-    const { size } = Deno.lstatSync(path);
+    using file = Deno.openSync(path);
+    const { size, isFile, dev, ino } = file.statSync();
+    if (!isFile || size === 0) return null; // such as those of /proc, which may never end
     if (size > maxBytes) {
       results.left_out++;
       return null;
     }
-    const bytes = Deno.readFileSync(path);
+    const now = Deno.lstatSync(path);
+    if (now.dev !== dev || now.ino !== ino || Deno.realPathSync(path) !== path) return null;
+    const bytes = new Uint8Array(size);
+    let length = 0;
+    for (let count; length < size && (count = file.readSync(bytes.subarray(length))) !== null;) {
+      length += count;
+    }
     if (bytes.subarray(0, SNIFFED_BYTES).includes(0)) return null;
-    return decoder.decode(bytes).replaceAll("\r\n", "\n");
+    return decoder.decode(bytes.subarray(0, length)).replaceAll("\r\n", "\n");
   } catch {
     return null; // it was removed, or the operating system or the sandbox does not permit it
   }
@@ -216,7 +239,7 @@ function textOf(path: string, maxBytes: number, results: Results): string | null
 
 /** Characters that are searched without a pause. */
 const BLOCK_CHARS = 64 * 1024;
-/** Characters of a line that are searched. */
+/** Characters of a line that are searched; fewer for a large pattern. */
 const MAX_SEARCHED_CHARS = 256 * 1024;
 
 /** A line that matches: its index, and where it matches. */
@@ -233,17 +256,19 @@ async function* matchesIn(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<LineMatch> {
   const slices = new Slices();
+  const block_chars = Math.min(BLOCK_CHARS, matcher.chars);
+  const line_chars = Math.min(MAX_SEARCHED_CHARS, 4 * matcher.chars);
   let line = 0;
   for (let start = 0; start < text.length;) {
     const pause = slices.pause(signal);
     if (pause) await pause;
-    const newline = text.indexOf("\n", Math.min(start + BLOCK_CHARS, text.length));
+    const newline = text.indexOf("\n", Math.min(start + block_chars, text.length));
     const end = newline < 0 ? text.length : newline;
-    const block = text.slice(start, Math.min(end, start + MAX_SEARCHED_CHARS));
+    const block = text.slice(start, Math.min(end, start + line_chars));
     if (matcher.maybe(block)) {
       const lines = text.slice(start, end).split("\n");
       for (const [index, one] of lines.entries()) {
-        const found = matcher.find(one.length > MAX_SEARCHED_CHARS ? one.slice(0, MAX_SEARCHED_CHARS) : one);
+        const found = matcher.find(one.length > line_chars ? one.slice(0, line_chars) : one);
         if (found >= 0) yield { at: line + index, line: one, found };
       }
       line += lines.length;

@@ -3,7 +3,14 @@ import { TestCoordinator } from "preamp/testing";
 import * as filesystem from "../../modules/tool-filesystem/mod.ts";
 import { editedText } from "../../modules/tool-filesystem/edit.ts";
 import { parsePatch, updatedText } from "../../modules/tool-filesystem/patch.ts";
-import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../assert.ts";
 import { temporaryFolder } from "../support/folder.ts";
 
 interface Files {
@@ -376,4 +383,31 @@ Deno.test("read and edit in a file of 10 MB take at most seconds", () =>
     const result = await ok("edit", { path: "big.txt", old_string: "\n50000 ", new_string: "\nfifty " });
     assert(result.length < 2000);
     assert((await text("big.txt")).includes("\nfifty 0123"));
+  }));
+
+Deno.test("a file of 1 GiB is read in part, and pipes, devices and huge files are refused in words", () =>
+  withFiles(async ({ ok, fails, write, folder }) => {
+    await write("huge.txt", "line\n".repeat(2000));
+    await Deno.truncate(`${folder}/huge.txt`, 2 ** 30);
+    assertStringIncludes(await ok("read", { path: "huge.txt", limit: 2 }), "(lines 1-2 of more than 2001;");
+    assertStringIncludes(
+      await fails("edit", { path: "huge.txt", old_string: "line", new_string: "" }),
+      "has 1073741824 bytes",
+    );
+    assertStringIncludes(await fails("write", { path: "huge.txt", content: "" }), "has 1073741824 bytes");
+    assert((await new Deno.Command("mkfifo", { args: [`${folder}/pipe`] }).output()).success);
+    await Deno.symlink("/dev/zero", `${folder}/zero`);
+    for (const tool of ["read", "edit", "write"]) {
+      const input = { old_string: "a", new_string: "b", content: "c" };
+      assertStringIncludes(await fails(tool, { path: "pipe", ...input }), "is a pipe, not a file");
+      assertMatch(await fails(tool, { path: "zero", ...input }), /cannot be (?:read|written)/);
+    }
+  }));
+
+Deno.test("a hard link is replaced, and the file outside keeps its content", () =>
+  withFiles(async ({ ok, folder }) => {
+    await Deno.link(`${folder}/../outside.txt`, `${folder}/linked.txt`);
+    await ok("edit", { path: "linked.txt", old_string: "outside", new_string: "inside" });
+    assertEquals(await Deno.readTextFile(`${folder}/../outside.txt`), "outside");
+    assertEquals(await Deno.readTextFile(`${folder}/linked.txt`), "inside");
   }));

@@ -88,9 +88,18 @@ Deno.test("a pattern takes linear time, and one that cannot be read says so", ()
     const started = performance.now();
     assertStringIncludes(await grep({ pattern: "(a+)+$" }), "Nothing matches");
     assert(performance.now() - started < 5000);
+    assertStringIncludes(await grep({ pattern: "[a-z]{0,1000}[XY]" }), "!pattern repeats too much");
     assertStringIncludes(await grep({ pattern: "(unclosed" }), "!pattern cannot be read");
     assertStringIncludes(await grep({ pattern: "(?=ahead)" }), "!pattern cannot be read");
     assertStringIncludes(await grep({ pattern: "a!", literal: true }), "a.txt:1:[…] aaa");
+  }));
+
+Deno.test("grep reads neither pipes nor empty files", () =>
+  withFiles({ "a.txt": "needle", "empty.txt": "" }, async (grep, folder) => {
+    assert((await new Deno.Command("mkfifo", { args: [`${folder}/pipe`] }).output()).success);
+    assertEquals(await grep({ pattern: "needle" }), "a.txt:1:needle");
+    assertStringIncludes(await grep({ pattern: "needle", path: "pipe" }), "neither a file nor a folder");
+    assertStringIncludes(await grep({ pattern: "x", glob: "{a" }), "!The pattern {a has a { without }");
   }));
 
 Deno.test("grep of many blocks keeps the numbers of lines", () =>
