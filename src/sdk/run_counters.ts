@@ -50,6 +50,7 @@ export function count(
       break;
     case "provider:error": // after a part of the answer
     case "provider:retry":
+    case "llm:stream_aborted":
       if (isObject(data.usage)) countUsage(counters, data.usage);
       break;
     case "tool:post":

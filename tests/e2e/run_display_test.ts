@@ -92,10 +92,10 @@ for (
     if (streamed === "") assertEquals(program.stdout.text, ""); // it may precede a tool call
     else assertEquals(await program.stdout.until((text) => text.includes("time")), streamed);
     program.kill("SIGINT");
-    await program.stderr.until((text) => text.includes("press Ctrl-C again to stop at once"));
-    program.kill("SIGINT");
-    const { code, stdout } = await program.ended;
+    const { code, stdout, stderr } = await program.ended;
     assertEquals([code, stdout], [130, "Once upon a time\n"]);
+    assertMatch(stderr, /^Stopping the answer; press Ctrl-C again to end the process\.$/m);
+    assertMatch(stderr, /^cancelled: 0 model calls, 0 tool calls, [1-9]\d* tokens/m);
   });
 }
 

@@ -10,6 +10,22 @@ const ASKING =
 const SLOW =
   `${SESSION}providers: [{module: provider-mock, config: {responses: [{delay_ms: 60000, text: never}]}}]\n`;
 
+/** Returns a module whose tool waits until a file exists. */
+function waitsFor(file: string): string {
+  return `
+async function execute(_input, { progress }) {
+  progress("waiting");
+  while (!await Deno.stat(${
+    JSON.stringify(file)
+  }).catch(() => null)) await new Promise((next) => setTimeout(next, 10));
+  return "done";
+}
+export async function mount(coordinator) {
+  await coordinator.mount("tools", { name: "wait", description: "Waits.", input_schema: { type: "object" }, execute });
+}
+`;
+}
+
 Deno.test("run writes the answer alone to stdout, progress in plain lines to stderr", async () => {
   const { code, stdout, stderr } = await runProgram(["run", "-p", "plans/calculator.yaml", "What is 6 × 7?"]);
   assertEquals([code, stdout], [0, "6 × 7 is 42.\n"]);
@@ -101,15 +117,36 @@ Deno.test("run exits with the code of its status", async () => {
   }
 });
 
-Deno.test("run stops gracefully on the first Ctrl-C, at once on the second, and exits 130", async () => {
+Deno.test("run stops a model call at the first Ctrl-C, and exits 130", async () => {
   await using program = await startProgram(["run", "-p", "-", "hi"], { stdin: SLOW });
   await program.stderr.until((text) => text.includes("asking mock"));
   program.kill("SIGINT");
-  await program.stderr.until((text) => text.includes("Ctrl-C again to stop at once"));
-  program.kill("SIGINT");
   const { code, stdout, stderr } = await program.ended;
   assertEquals([code, stdout], [130, ""]);
+  assertMatch(stderr, /^Stopping the answer; press Ctrl-C again to end the process\.$/m);
   assertMatch(stderr, /^cancelled: 0 model calls/m);
+});
+
+Deno.test("run lets a tool end after the first Ctrl-C, and stops it at the second", async () => {
+  for (const presses of [1, 2]) {
+    await using folder = await temporaryFolder();
+    const ends = `${folder.path}/ends`;
+    await Deno.writeTextFile(`${folder.path}/tool.ts`, waitsFor(ends));
+    await Deno.writeTextFile(
+      `${folder.path}/plan.yaml`,
+      `${SESSION}providers: [{module: provider-mock, config: {responses: [{tool_calls: [{name: wait}]}, never]}}]\n` +
+        `tools: [{module: tool-wait, source: ./tool.ts, permissions: {read: [${folder.path}]}}]\n`,
+    );
+    await using program = await startProgram(["run", "-p", `${folder.path}/plan.yaml`, "hi"]);
+    await program.stderr.until((text) => text.includes("wait: waiting"));
+    program.kill("SIGINT");
+    await program.stderr.until((text) => text.includes("Ctrl-C again to stop at once"));
+    if (presses === 1) await Deno.writeTextFile(ends, "");
+    else program.kill("SIGINT");
+    const { code, stderr } = await program.ended;
+    assertEquals([presses, code], [presses, 130], stderr);
+    assertEquals([presses, stderr.includes("called wait {} = done")], [presses, presses === 1], stderr);
+  }
 });
 
 Deno.test("wrong usage exits 2, writes nothing to stdout and suggests a correction", async () => {

@@ -2,7 +2,7 @@
 import { LLMError, type Orchestrator, type Provider, type RunLimits, type Usage } from "preamp";
 import { MockProvider } from "preamp/testing";
 import { assertEquals, assertRejects } from "../assert.ts";
-import { calls, kit, nextTurn, type TestModule, tool, until } from "../support/sessions.ts";
+import { calls, contents, kit, nextTurn, type TestModule, tool, until } from "../support/sessions.ts";
 
 const PART = { input_tokens: 15_000, output_tokens: 0, total_tokens: 15_000, cost_usd: "0.01" };
 const broken = () => ({ error: new LLMError("ProviderUnavailableError", "It broke", { usage: PART }) });
@@ -140,7 +140,7 @@ Deno.test("a provider that passes a call on has one answer for it: further calls
   ]);
 });
 
-Deno.test("a stream that a cancellation or the end of the time breaks off does not count", async () => {
+Deno.test("what arrived of a stream that a cancellation or the end of the time breaks off counts, estimated", async () => {
   for (const [end, stop_reason] of [["cancel", "cancelled"], ["time", "limit:max_duration_s"]]) {
     const provider = new MockProvider();
     provider.complete = (_request, options) => {
@@ -149,12 +149,25 @@ Deno.test("a stream that a cancellation or the end of the time breaks off does n
       const failure = new LLMError("AbortError", "It was cancelled", { usage: PART });
       return new Promise((_, reject) => signal!.addEventListener("abort", () => reject(failure)));
     };
-    const { run, data, session, clock } = kit({ limits: { max_duration_s: 60 }, providers: [provider] });
+    const { run, data, session, clock, messages, run_limits } = kit({
+      limits: { max_duration_s: 60 },
+      providers: [provider],
+    });
     const running = run();
     await until(() => data("content_block:delta").length > 0);
     await (end === "cancel" ? session.cancel("immediate") : clock.advance(60_000));
     assertEquals((await running).stop_reason, stop_reason);
-    assertEquals([data("llm:stream_aborted").length, data("provider:error")], [1, []]);
+    assertEquals(data("provider:error"), []);
+    const [{ usage } = {}, ...more] = data("llm:stream_aborted");
+    assertEquals(more, []);
+    const { total_tokens, estimated } = usage as Usage;
+    assertEquals([total_tokens > 0, estimated, run_limits.limits.max_total_tokens - run_limits.tokens_left], [
+      true,
+      true,
+      total_tokens,
+    ]);
+    const kept = end === "cancel" ? [["assistant", "a part,[This answer was stopped here.]"]] : [];
+    assertEquals(contents(messages()).slice(1), kept);
   }
 });
 

@@ -24,6 +24,7 @@ import { type Ask, askAt, canAsk } from "../terminal/approval_prompt.ts";
 import { jsonText, shellWord, styleOf } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 import { createProgress, type Progress } from "../terminal/progress.ts";
+import { StopKey } from "../terminal/stop_key.ts";
 import { messageText, summaryLine } from "../terminal/progress_lines.ts";
 
 export const commands: Commands = {
@@ -61,9 +62,15 @@ export const commands: Commands = {
       `Progress and warnings go to stderr, the answer to stdout. A terminal displays every text of the model as it arrives.
 Otherwise stdout gets only the answer: streamed if the plan has no tools, else when the last response is complete.
 
+<<<<<<< HEAD
 Without a terminal no one can be asked: a call that needs an approval is denied at once, unless --allow or --yes allows
 it, and the exit code is 4. The demo agent's calculator is not asked about then. Ctrl-C stops the run after its current step, a second Ctrl-C stops it at once, a third one ends the
 process. Text that has arrived is kept. The exit code is 130, or 0 if that step was the last one.
+=======
+Without a terminal no one can be asked: each approval gets its default at once, which is deny unless the plan says
+otherwise. Ctrl-C stops an answer at once: what arrived of it stays in the conversation and counts as usage. A running
+tool ends first; a second Ctrl-C stops it at once. The next one ends the process. The exit code is 130.
+>>>>>>> 6eedde9b (feat(run): Ctrl-C stops an answer at once; what arrived is kept and counted)
 Each setting of preamp.yaml is also a flag, such as --limits.tool_timeout_s 5; preamp help serve lists them.
 
 -m runs the demo agent, or the plan of -p or --profile, on a model; the key is in the variable that preamp provider list
@@ -187,6 +194,7 @@ interface Display {
   /** Absent when JSON is written to stdout. */
   answer: AnswerWriter | undefined;
   warnings: Warnings;
+  stop_key: StopKey;
   /** Displays the next entry of the run's log. */
   entry(entry: Entry): void;
   /** Returns whether progress displays this message as that of the last failed model call. */
@@ -209,12 +217,15 @@ function createDisplay(io: Io, is_text: boolean): Display {
   });
   const { yellow } = styleOf(err);
   const warnings = new Warnings((text) => progress.note(`${yellow("warning:")} ${messageText(text)}`));
+  const stop_key = new StopKey();
   let provider_error: unknown;
   return {
     progress,
     answer,
     warnings,
+    stop_key,
     entry(entry) {
+      stop_key.take(entry);
       const { event, data } = entry;
       if (event === "provider:error" && isObject(data.error)) provider_error = data.error.msg;
       if (event === "module:skipped") warnings.add(skippedText(data));
@@ -327,27 +338,23 @@ async function traceOf(runtime: Runtime, run: Run): Promise<unknown> {
   return { run, events, replay: withoutSecrets(replay) };
 }
 
-/** The first Ctrl-C cancels after the current step, the second at once, the third ends the process. */
+/** Ctrl-C stops the answer or, after its end, the tool; then it ends the process. */
 function onCtrlC(
   io: Io,
-  { progress, answer }: Display,
+  { progress, answer, stop_key }: Display,
   runtime: Runtime,
   current: () => RunHandle | undefined,
 ): () => void {
-  let times = 0;
   return io.onStop(() => {
     const handle = current();
-    times++;
-    if (times > 2 || !handle) {
+    const stop = handle ? stop_key.press() : null;
+    if (!handle || !stop) {
       answer?.finish(null);
       progress.close();
       io.exit(EXIT.interrupted);
     }
-    const [mode, text] = times === 1
-      ? ["graceful", "Stopping after this step; press Ctrl-C again to stop at once."] as const
-      : ["immediate", "Stopping at once; press Ctrl-C again to end the process."] as const;
-    progress.note(text);
-    runtime.runs.cancel(TERMINAL, handle.id, mode).catch((error) =>
+    progress.note(stop.text);
+    runtime.runs.cancel(TERMINAL, handle.id, stop.mode).catch((error) =>
       progress.note(`error: ${errorMessage(error)}`)
     );
   });

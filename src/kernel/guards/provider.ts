@@ -3,7 +3,7 @@
  * answer and counts its usage.
  */
 import { untilAborted } from "../../sdk/abortable.ts";
-import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { errorMessage, errorName, PreampError } from "../../sdk/errors.ts";
 import { statusOf, toLLMError, usageOfFailure } from "../../sdk/llm_errors.ts";
 import { providerFailure } from "../../sdk/loop/provider_errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
@@ -157,6 +157,9 @@ export class ProviderGuard {
     } catch (thrown) {
       // a part of an answer counts with the event that reports it
       reservation?.settle(null, options.signal?.aborted === true && !step.is_ended);
+      if (is_for_loop && CallKey.textOf(call) !== "" && this.#isBrokenOff(thrown, options, turn, step)) {
+        turn.broken_off = this.#partOf(thrown, request, options, call);
+      }
       const part = step.is_ended ? null : this.#partOf(thrown, request, options, call);
       const error = toTypedError(thrown, this.#name);
       const failure = this.#failureOf(error, part);
@@ -226,6 +229,13 @@ export class ProviderGuard {
     if (stated !== null || (text === "" && signal?.aborted !== true)) return stated;
     const input_tokens = requestTokens(request.messages) + toolTokens(request.tools);
     return Usage({ input_tokens, output_tokens: estimateTokens(text), estimated: true });
+  }
+
+  /** Returns whether a cancellation or the end of the time ended a call of the turn. */
+  #isBrokenOff(thrown: unknown, { signal }: CompleteOptions, turn: Turn, step: StepAbort): boolean {
+    if (turn !== this.#session.turn || step !== this.#session.step) return false;
+    if (step.is_ended || limitOf(thrown) !== null) return true;
+    return errorName(thrown) === "AbortError" && signal?.aborted !== true;
   }
 
   /** Returns the data of `provider:error`, or null when a guard stopped the call. */

@@ -119,6 +119,8 @@ export class Turn {
    * reports them.
    */
   readonly unreported_parts: JsonObject[] = [];
+  /** Usage of what arrived of an answer that a cancellation or the end of the time broke off. */
+  broken_off: Usage | null = null;
   /** Name of the limit that was reached. */
   limit: string | null = null;
   /** Whether the loop reported that its own limit was reached (`provider:request {max_reached: true}`). */

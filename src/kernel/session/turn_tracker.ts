@@ -100,6 +100,8 @@ export class TurnTracker {
       case "provider:error":
       case "provider:retry":
         return this.#countOwn(turn.inner_responses.has(data) ? data : withPart(turn, data));
+      case "llm:stream_aborted":
+        return this.#countOwn(data.module_id === undefined ? withBrokenOff(turn, data) : data);
       case "tool:pre":
         return this.#completePre(turn, data);
       case "tool:post":
@@ -217,6 +219,13 @@ function withPart({ unreported_parts }: Turn, data: JsonObject): JsonObject {
   if (part === undefined) return data;
   const [{ usage } = {}] = unreported_parts.splice(unreported_parts.indexOf(part), 1);
   return { ...data, usage: usage! }; // those without a part are not in the list
+}
+
+/** Returns the data of a stream that the end of the turn's step broke off, with the usage of its part. */
+function withBrokenOff(turn: Turn, data: JsonObject): JsonObject {
+  const { broken_off: usage } = turn;
+  turn.broken_off = null;
+  return usage === null ? data : { ...data, usage };
 }
 
 function nextIteration(turn: Turn, data: JsonObject): number {

@@ -38,6 +38,8 @@ const WRAP_UP = reminder(
   { ephemeral: true },
 );
 
+const BROKEN_OFF_NOTE = "[This answer was stopped here.]";
+
 const CANCELLED_NOTE = "The previous operation was cancelled. The results of completed tools are preserved.";
 
 /** Returns an orchestrator with this configuration; `queue` receives steering texts. */
@@ -128,6 +130,7 @@ class TurnRun {
     } catch (error) {
       failure = error;
       this.#status = statusOf(error, this.#cancelled || error === this.#models.aborted);
+      if (this.#status === "cancelled") await this.#keepBrokenOff();
     }
     if (this.#status === "cancelled") {
       const was_immediate = this.#coordinator?.cancellation.is_graceful !== true;
@@ -306,6 +309,14 @@ class TurnRun {
   /** Stores a new message; freezing it here saves the guard a copy. */
   #store(message: Message): Promise<void> {
     return this.#inputs.context.addMessage(toFrozenOwn(message) as unknown as Message); // the same fields
+  }
+
+  /** Stores what arrived of an answer that the cancellation broke off, marked as such. */
+  async #keepBrokenOff(): Promise<void> {
+    const { broken_off: text } = this.#models;
+    if (text.trim() === "") return;
+    const content = [{ type: "text", text }, { type: "text", text: BROKEN_OFF_NOTE }];
+    await this.#store({ role: "assistant", content, metadata: { broken_off: true } });
   }
 
   /**

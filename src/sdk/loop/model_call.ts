@@ -95,6 +95,8 @@ export class ModelCalls {
   readonly #started_ms: number;
   /** The AbortError that a provider threw; the turn then counts as cancelled. */
   aborted: unknown = undefined;
+  /** Text of the last call's answer, as far as it arrived before the call failed; "" for an answered call. */
+  broken_off = "";
 
   /** @param started_ms Start of the turn. Default: now. */
   constructor(deps: ModelCallDeps, started_ms = deps.coordinator?.clock.monotonic() ?? 0) {
@@ -175,6 +177,7 @@ export class ModelCalls {
     const { hooks, coordinator, max_retries } = this.#deps;
     const { name, provider } = attempts.chosen;
     await attempts.end(failed);
+    this.broken_off = attempts.emitter!.text; // created for the attempt
     if (!coordinator || max_retries === 0 || retriesItself(provider)) throw failed;
     const config = RetryConfig({ max_retries });
     const next = async (count: number) => {
@@ -280,6 +283,8 @@ export class ContentBlockEmitter {
   #queue: StreamDelta[] = [];
   #draining: Promise<void> | null = null;
   #failure: { error: unknown } | null = null;
+  /** Text of the emitted deltas, without thinking. */
+  text = "";
 
   /** Creates the emitter of one request. */
   constructor(hooks: HookRegistry, request_id: string) {
@@ -310,6 +315,7 @@ export class ContentBlockEmitter {
           await this.#emitStart(block_index, block_type, name);
         }
         if (delta === "" || block.type === "tool_call") continue;
+        if (block.type === "text") this.text += delta;
         await this.#emitDelta(block_index, ++block.sequence, delta);
       }
     } catch (error) {

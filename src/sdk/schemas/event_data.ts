@@ -245,6 +245,7 @@ const MODEL = {
   "llm:stream_aborted": payload("A stream broke; its deltas are void.", {
     request_id,
     error: z.union([failure, text]),
+    usage: usage.optional().describe("of the part, when a cancellation or the end of the time broke it off"),
   }),
   "content_block:start": payload("A block of an answer starts.", {
     ...streamed,

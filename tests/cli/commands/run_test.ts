@@ -165,7 +165,7 @@ Deno.test("run displays where the code of a module failed", async () => {
   assertMatch(io.stderr, /error: loop boom \(internal\) at \S*loop\.ts:1:\d+\n/);
 });
 
-Deno.test("run ends on the third Ctrl-C, even during a step", async () => {
+Deno.test("run ends on the second Ctrl-C during a model call", async () => {
   const slow = "session: {orchestrator: loop-streaming, context: context-simple}\n" +
     "providers: [{module: provider-mock, config: {responses: [{delay_ms: 60000, text: late}]}}]\n";
   const io = fakeIo({ stdin: slow });
@@ -173,7 +173,6 @@ Deno.test("run ends on the third Ctrl-C, even during a step", async () => {
   io.err.write = (text) => {
     write(text);
     if (!text.startsWith("asking")) return;
-    io.stop();
     io.stop();
     try {
       io.stop();
