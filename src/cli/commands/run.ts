@@ -62,15 +62,10 @@ export const commands: Commands = {
       `Progress and warnings go to stderr, the answer to stdout. A terminal displays every text of the model as it arrives.
 Otherwise stdout gets only the answer: streamed if the plan has no tools, else when the last response is complete.
 
-<<<<<<< HEAD
 Without a terminal no one can be asked: a call that needs an approval is denied at once, unless --allow or --yes allows
-it, and the exit code is 4. The demo agent's calculator is not asked about then. Ctrl-C stops the run after its current step, a second Ctrl-C stops it at once, a third one ends the
-process. Text that has arrived is kept. The exit code is 130, or 0 if that step was the last one.
-=======
-Without a terminal no one can be asked: each approval gets its default at once, which is deny unless the plan says
-otherwise. Ctrl-C stops an answer at once: what arrived of it stays in the conversation and counts as usage. A running
-tool ends first; a second Ctrl-C stops it at once. The next one ends the process. The exit code is 130.
->>>>>>> 6eedde9b (feat(run): Ctrl-C stops an answer at once; what arrived is kept and counted)
+it, and the exit code is 4. The demo agent's calculator is not asked about then. Ctrl-C stops an answer at once: what
+arrived of it stays in the conversation and counts as usage. A running tool ends first; a second Ctrl-C stops it at
+once. The next one ends the process. The exit code is 130.
 Each setting of preamp.yaml is also a flag, such as --limits.tool_timeout_s 5; preamp help serve lists them.
 
 -m runs the demo agent, or the plan of -p or --profile, on a model; the key is in the variable that preamp provider list
