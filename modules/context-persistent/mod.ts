@@ -33,7 +33,7 @@ const SCHEMA: JsonSchema = {
   properties: {
     ...CONFIG_SCHEMA.properties,
     protected_recent: { ...CONFIG_SCHEMA.properties.protected_recent, default: PROTECTED_RECENT },
-    memory_files: { type: "array", items: { type: "string" }, default: [] },
+    memory_files: { type: "array", items: { type: "string", format: "path" }, default: [] },
   },
 };
 
@@ -113,8 +113,8 @@ async function checkGrant({ permissions }: Pick<Coordinator, "permissions">, fil
   if (await isPathGranted(granted, file, realPath)) return;
   throw new PreampError(
     "tool_permission_denied",
-    `Cannot read memory file ${
-      JSON.stringify(file)
-    }: session.context must have permissions.read for it: received ${JSON.stringify(granted) ?? "none"}`,
+    `Cannot read memory file ${JSON.stringify(file)}: permissions.read of session.context grants ${
+      JSON.stringify(granted || [])
+    } here`,
   );
 }

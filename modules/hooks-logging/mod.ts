@@ -54,7 +54,7 @@ interface LogSettings {
 export const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
   properties: {
-    path: { type: ["string", "null"], default: null, description: "Absolute path of the file to append to" },
+    path: { type: ["string", "null"], format: "path", default: null, description: "File to append to" },
     max_bytes: {
       type: "integer",
       minimum: 64 * 1024, // less would rotate after a few lines
@@ -206,7 +206,8 @@ async function openSinks(coordinator: Coordinator, settings: LogSettings): Promi
     // The log, and the file it is renamed to on rotation.
     for (const file of [path, `${path}.1`]) {
       // a built-in module runs in the program, without a sandbox, so it checks its grant itself
-      if (!await isPathGranted(coordinator.permissions.write, file, Deno.realPath)) throw notPermitted();
+      const { write } = coordinator.permissions;
+      if (!await isPathGranted(write, file, Deno.realPath)) throw notPermitted(file, write);
     }
     await Deno.mkdir(parentFolder(path), { recursive: true, mode: 0o700 });
     const sink = fileSink(path, settings.max_bytes);
@@ -217,11 +218,13 @@ async function openSinks(coordinator: Coordinator, settings: LogSettings): Promi
   return sinks;
 }
 
-function notPermitted(): PreampError {
+function notPermitted(file: string, granted: unknown): PreampError {
   return new PreampError(
     "tool_permission_denied",
-    `Cannot mount module "${module.id}": config.path needs permissions.write with its absolute folder in this ` +
-      "module's entry of the plan",
+    `Cannot mount module "${module.id}": it may not write ${
+      JSON.stringify(file)
+    }: permissions.write of its ` +
+      `entry grants ${JSON.stringify(granted || [])} here`,
   );
 }
 

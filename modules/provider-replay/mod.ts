@@ -28,6 +28,7 @@ const CONFIG_SCHEMA: JsonSchema = {
   properties: {
     record: {
       type: "string",
+      format: "path",
       minLength: 1,
       description: "File: played if it exists, else the provider's answers are recorded to it",
     },
@@ -147,8 +148,8 @@ async function requireGrant(
   const [wanted] = permissions;
   throw new PreampError(
     "tool_permission_denied",
-    `Cannot ${action}: the plan's entry of provider-replay must have permissions: ` +
-      `{ ${wanted}: true }, or ${wanted} with the absolute path of its folder`,
+    `Cannot ${action}: permissions.${wanted} of the plan's entry of provider-replay grants ` +
+      `${JSON.stringify(granted[wanted] || [])} here, without ${JSON.stringify(file)}`,
   );
 }
 

@@ -22,6 +22,7 @@ const CONFIG_SCHEMA: JsonSchema = {
   properties: {
     root: {
       type: "string",
+      format: "path",
       minLength: 1,
       description: "Folder that the model's relative paths start at; default: the first readable folder",
     },

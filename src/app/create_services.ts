@@ -12,6 +12,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { runObservers } from "../telemetry/run_observers.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { Store } from "../store/store.ts";
+import { folderOf } from "./module_permissions.ts";
 import { LazyLoader, LazySandbox } from "./lazy_loader_and_sandbox.ts";
 import type { ModuleTable } from "./module_table.ts";
 import { NamedPlans } from "./named_plans.ts";
@@ -26,6 +27,7 @@ export interface ServiceDeps {
   store: Store;
   plans: URL | null;
   home: URL | null;
+  workspace: URL | null;
   sources: readonly SourcesFile[];
   env: (name: string) => string | undefined;
   secrets: readonly string[] | Redactor;
@@ -52,7 +54,9 @@ export function createServices(
     rest.log(level, event, redactor.redactValues(facts));
   const loading = new LazyLoader({ cache_dir: rest.home && new URL("cache/", rest.home) });
   const sandboxing = new LazySandbox({ policy, metrics, log });
+  const workspace = folderOf(rest.workspace?.href);
   const plans = new Plans({
+    ...(workspace === undefined ? {} : { workspace }),
     policy,
     named: new NamedPlans(rest.plans),
     modules,

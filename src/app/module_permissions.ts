@@ -3,6 +3,7 @@
  */
 import type { LoadContext } from "../loader/types.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
+import type { PlanFolders } from "../plan/env.ts";
 import { askedOf } from "../plan/permissions/permission_block.ts";
 import { type Entry, entryText, parsePath, pathText } from "../plan/permissions/permission_entry.ts";
 import type { Grants } from "../policy/authorise.ts";
@@ -13,9 +14,9 @@ import {
   type GuestPermissions,
   pathsBeside,
   type RealPath,
-  type Resolve,
 } from "../policy/effective_permissions.ts";
 import type { ExcessPaths } from "../policy/refused_permissions.ts";
+import { normalizePath } from "../sdk/paths.ts";
 import type { ModuleSpec, PermissionKind } from "../sdk/plan.ts";
 import type { PlanTemplate } from "./plan_template.ts";
 
@@ -63,10 +64,33 @@ export function effectiveGrantOf(spec: ModuleSpec, authorised: GrantingPlan): Ef
  * policy's paths, and those of a plan without a file, are relative to the working folder.
  */
 export function grantPaths(origin: Origin, base_url: string | undefined): Required<ExcessPaths> {
-  const max = pathsBeside(workingFolder, realPath);
-  const beside = origin === "operator" ? folderOf(base_url) : undefined;
-  const asked: Resolve = beside === undefined ? max : pathsBeside(() => beside, realPath);
-  return { asked, max };
+  return {
+    asked: pathsBeside(() => planFolder(origin, base_url), realPath),
+    max: pathsBeside(workingFolder, realPath),
+  };
+}
+
+/**
+ * Returns the folder that a plan's relative paths start at, in permissions and in configs: the folder of its
+ * file, else the working folder. Undefined if that is unknown.
+ */
+export function planFolder(origin: Origin, base_url: string | undefined): string | undefined {
+  return (origin === "operator" ? folderOf(base_url) : undefined) ?? workingFolder();
+}
+
+/**
+ * Returns the folders that a plan can name. A caller's plan has no folder of its own.
+ *
+ * @param workspace The folder of `${WORKSPACE}` that this process was given. Default: the plan's.
+ */
+export function planFolders(
+  origin: Origin,
+  base_url: string | undefined,
+  workspace: string | undefined,
+): PlanFolders {
+  const own = origin === "operator" ? planFolder(origin, base_url) : undefined;
+  const works_in = workspace ?? own;
+  return { ...(own && { PLAN_DIR: own }), ...(works_in && { WORKSPACE: works_in }) };
 }
 
 /**
@@ -99,10 +123,10 @@ function displayPath(path: string, folder: string): string {
 }
 
 /** Returns the folder of a plan file; undefined if the file is not local. */
-function folderOf(base_url: string | undefined): string | undefined {
+export function folderOf(base_url: string | undefined): string | undefined {
   if (!base_url?.startsWith("file:")) return undefined;
   try {
-    return decodeURIComponent(new URL(".", base_url).pathname);
+    return normalizePath(decodeURIComponent(new URL(".", base_url).pathname));
   } catch {
     return undefined; // a lone "%"
   }

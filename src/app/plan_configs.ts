@@ -3,9 +3,9 @@
  * checks configs against the `config_schema` of their modules: of built-in modules before anything runs,
  * of others when they are loaded.
  */
-import { checkExpandedConfig, checkWrittenConfig, typeVariables } from "../plan/check/check_config.ts";
+import { checkExpandedConfig, checkWrittenConfig, typeConfig } from "../plan/check/check_config.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import { type EnvReference, expandEnv, findEnv } from "../plan/env.ts";
+import { type EnvReference, expandEnv, findEnv, isFolderVariable } from "../plan/env.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { Findings } from "../sdk/findings.ts";
 import { parsePath, type Path } from "../sdk/value_path.ts";
@@ -45,7 +45,7 @@ export async function checkVariables(
   const findings = new Findings();
   for (const { spec, schema } of await schemasOf(compiled, modules)) {
     const { value } = expandEnv(spec.config, lookup);
-    const config = typeVariables(value, spec.config, schema);
+    const config = typeConfig(value, spec.config, schema);
     checkExpandedConfig(config, schema, configPath(spec, compiled.written), findings, spec.config);
   }
   return findings;
@@ -101,19 +101,22 @@ export function checkSchemaSize({ config }: ModuleSpec, { module: info }: Pick<M
  * variables, defaults filled in.
  *
  * @param expanded The config with the values of its variables.
+ * @param written The plan as written.
+ * @param folder The folder that the plan's relative paths start at.
  */
 export function checkOpened(
   spec: ModuleSpec,
   { module: info }: Pick<Module, "module">,
   expanded: JsonObject,
   written: JsonObject,
+  folder: string | undefined,
 ): { findings: Findings; config: JsonObject } {
   const findings = new Findings();
   const schema = statedSchema(info);
   if (!schema) return { findings, config: expanded };
   const path = configPath(spec, written);
   checkWrittenConfig(spec.config, schema, path, findings);
-  const config = typeVariables(expanded, spec.config, schema);
+  const config = typeConfig(expanded, spec.config, schema, folder);
   if (findings.errors.length > 0) return { findings, config };
   if (findEnv(spec.config).length > 0) {
     const values = new Findings();
@@ -152,7 +155,8 @@ export function unsetVariables(compiled: CompiledPlan, lookup: LookUp): Warning[
 /** Returns unset variables in the configs of overlays. `${…}` in text for models is not a reference. */
 function unsetInAgents({ plan, env }: CompiledPlan, lookup: LookUp): EnvReference[] {
   const places = new Set(env.flatMap(({ path, expanded }) => expanded ? [path] : []));
-  return expandEnv(plan.agents, lookup, "agents").missing.filter(({ path }) => places.has(path));
+  return expandEnv(plan.agents, lookup, "agents").missing
+    .filter(({ name, path }) => places.has(path) && !isFolderVariable(name));
 }
 
 /** Returns a lookup of the variables that a plan may read. */
@@ -166,27 +170,27 @@ export interface LookUps {
   readonly plan: LookUp;
   /** For keys and addresses of built-in providers: every variable of the process. */
   readonly keys: LookUp;
+  /** The folder that the plan's relative paths start at. Absent: they remain relative. */
+  readonly folder?: string | undefined;
 }
 
 /**
- * Returns a module's config with the values of its variables, typed by its schema, and with the key and the
- * address of a built-in provider that the plan does not state. Registers its secrets: each text value of a
- * variable, and fields with the names of secrets.
+ * Returns a module's config with the values of its variables, typed by its schema, with absolute paths, and
+ * with the key and the address of a built-in provider that the plan does not state. Registers its secrets:
+ * each text value of a variable, and fields with the names of secrets.
  *
  * @param schema The schema of a built-in module; undefined for others.
  */
 export function expandConfig(
   spec: ModuleSpec,
   schema: JsonObject | undefined,
-  { plan: lookup, keys }: LookUps,
+  { plan: lookup, keys, folder }: LookUps,
   secrets: Pick<SecretSink, "register">,
 ): JsonObject {
   const defaults = schema ? defaultsOf(spec.config, schema, keys) : undefined;
   if (defaults === undefined && Object.keys(spec.config).length === 0) return {}; // most modules have none
   const expansion = expandEnv(spec.config, lookup, `${spec.path}.config`);
-  const config = schema && expansion.refers
-    ? typeVariables(expansion.value, spec.config, schema)
-    : expansion.value;
+  const config = schema ? typeConfig(expansion.value, spec.config, schema, folder) : expansion.value;
   Object.assign(config, defaults);
   for (const secret of expansion.secrets) if (holdsText(config, secret)) secrets.register(secret);
   registerSecrets(config, secrets);

@@ -2,6 +2,7 @@
  * Finds the text of the plan that a request names, and compiles it; adds the places in that text to errors
  * about the plan. Authorises nothing.
  */
+import { planFolders } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
 import { DEMO_PLAN, type NamedPlans, type PlanFile } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
@@ -34,6 +35,8 @@ interface PlanFinderDeps {
   esm_host: string;
   /** Overrides of the sources in an operator's plans. */
   sources: SourceOverrides;
+  /** Absolute path of the folder that `${WORKSPACE}` means. Absent: the folder of each plan's file. */
+  workspace?: string;
   /** Model of the demo plan, as `PROVIDER/MODEL`; empty: the scripted one. */
   model: string;
   /** Returns the limits of a caller's plans; of null: the operator's. */
@@ -137,6 +140,7 @@ export class PlanFinder {
       limits,
       cache: this.#cache,
       builtins: this.#options.modules.ids,
+      folders: planFolders(origin, base_url, this.#options.workspace),
       esm_host: this.#options.esm_host,
       ...(base_url === undefined ? {} : { base_url }),
       ...(name === undefined ? {} : { name }),

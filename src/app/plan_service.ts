@@ -3,7 +3,7 @@
  */
 import { agentPlans, authoriseAgents } from "./agent_plans.ts";
 import { checkVariables, readableVariables, unsetVariables } from "./plan_configs.ts";
-import { type AuthorisedPlan, grantPaths } from "./module_permissions.ts";
+import { type AuthorisedPlan, grantPaths, planFolder } from "./module_permissions.ts";
 import type { NamedPlans } from "./named_plans.ts";
 import {
   acceptConfigs,
@@ -37,6 +37,8 @@ export interface PlansDeps extends ReadyPlanDeps {
   named: NamedPlans;
   /** Overrides of the sources in an operator's plans. */
   sources: SourceOverrides;
+  /** Absolute path of the folder that `${WORKSPACE}` means. Absent: the folder of each plan's file. */
+  workspace?: string;
 }
 
 /** What a plan is authorised with. */
@@ -150,7 +152,11 @@ export class Plans {
     const compiled = await this.#finder.located(found);
     const known = this.#templates.get(compiled);
     if (known) return known;
-    const template = await createTemplate(compiled, this.#options.modules);
+    const template = await createTemplate(
+      compiled,
+      this.#options.modules,
+      planFolder(found.origin, found.base_url),
+    );
     this.#templates.set(compiled, template);
     return template;
   }

@@ -37,8 +37,16 @@ export interface PlanTemplate {
   readonly agents_allowed: Set<Policy>;
 }
 
-/** Works out the template of a plan; loads its built-in modules. */
-export async function createTemplate(compiled: CompiledPlan, modules: ModuleTable): Promise<PlanTemplate> {
+/**
+ * Works out the template of a plan; loads its built-in modules.
+ *
+ * @param folder The folder that the plan's relative paths start at.
+ */
+export async function createTemplate(
+  compiled: CompiledPlan,
+  modules: ModuleTable,
+  folder: string | undefined,
+): Promise<PlanTemplate> {
   const findings = await checkConfigs(compiled, modules);
   const warnings = [...compiled.warnings, ...findings.warnings.map((finding) => toWarningDetail(finding))];
   const specs = specsOf(compiled.plan);
@@ -51,7 +59,7 @@ export async function createTemplate(compiled: CompiledPlan, modules: ModuleTabl
       path === "" ? { code, message } : { code, path, message }
     ),
     may_load: specs.some(isOfUrl) || agentNames(compiled.written).length > 0,
-    opened: findings.errors.length === 0 ? openShared(specs, modules) : new Map(),
+    opened: findings.errors.length === 0 ? openShared(specs, modules, folder) : new Map(),
     grants: new Map(),
     agents_allowed: new Set(),
   };
@@ -63,6 +71,7 @@ const NO_VARIABLES: LookUps = { plan: () => undefined, keys: () => undefined };
 function openShared(
   specs: readonly ModuleSpec[],
   modules: ModuleTable,
+  folder: string | undefined,
 ): ReadonlyMap<ModuleSpec, OpenedModule> {
   const opened = new Map<ModuleSpec, OpenedModule>();
   for (const spec of specs) {
@@ -74,7 +83,7 @@ function openShared(
     }
     let has_secrets = false;
     const sink = { register: () => void (has_secrets = true) };
-    const config = expandConfig(spec, schema, NO_VARIABLES, sink);
+    const config = expandConfig(spec, schema, { ...NO_VARIABLES, folder }, sink);
     if (has_secrets) continue;
     const module = modules.module(spec.module) as Module; // checkConfigs loaded it
     opened.set(spec, openBuiltin(module, deepFreeze(config)));

@@ -8,7 +8,7 @@ import {
   schemaOf,
   unsetVariables,
 } from "./plan_configs.ts";
-import { type AuthorisedPlan, grantOf } from "./module_permissions.ts";
+import { type AuthorisedPlan, grantOf, planFolder } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
 import type { LazyLoader, LazySandbox } from "./lazy_loader_and_sandbox.ts";
 import { acceptConfigs, located, type ResolvedPlan } from "./plan_finder.ts";
@@ -67,7 +67,11 @@ export class ReadyPlan implements RunnablePlan {
     this.#deps = deps;
     this.#found = found;
     this.#authorised = authorised;
-    this.#lookups = { plan: readableVariables(grants, deps.env), keys: deps.env };
+    this.#lookups = {
+      plan: readableVariables(grants, deps.env),
+      keys: deps.env,
+      folder: planFolder(origin, base_url),
+    };
     this.compiled = template.compiled;
     this.limits = grants.limits;
     this.cost_is_asked_for = grants.cost_limit === "asked";
@@ -154,7 +158,13 @@ export class ReadyPlan implements RunnablePlan {
     expanded: JsonObject,
     reporter: ModuleReporter,
   ): Promise<JsonObject> {
-    const { findings, config } = checkOpened(spec, module, expanded, this.compiled.written);
+    const { findings, config } = checkOpened(
+      spec,
+      module,
+      expanded,
+      this.compiled.written,
+      this.#lookups.folder,
+    );
     for (const { code, message, hint } of findings.warnings) {
       reporter.warn(code, hint === undefined ? message : `${message} (${hint})`);
     }

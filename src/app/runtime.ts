@@ -36,6 +36,11 @@ export interface RuntimeConfig {
    */
   home?: URL | null;
   /**
+   * Folder that `${WORKSPACE}` in plans means, as a URL that ends in a slash. Null (default): the folder of
+   * each plan's file.
+   */
+  workspace?: URL | null;
+  /**
    * Files of source overrides (`preamp source add`). The first file that has a module wins. Default: none.
    */
   sources?: readonly SourcesFile[];
@@ -70,8 +75,15 @@ export interface RuntimeConfig {
 export function createRuntime(config: RuntimeConfig = {}): Runtime {
   const policy = config.policy ?? defaultPolicy();
   const clock = config.clock ?? systemClock();
-  const { plans = null, home = null, sources = [], env = readVariable, secrets = [], log = () => {} } =
-    config;
+  const {
+    plans = null,
+    home = null,
+    workspace = null,
+    sources = [],
+    env = readVariable,
+    secrets = [],
+    log = () => {},
+  } = config;
   const { basePath = "", metrics = null } = config;
   const { tracing = new OpenTelemetry(policy.tracing) } = config;
   const opened = config.store ?? memoryStore(policy, clock, log);
@@ -95,6 +107,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
         store,
         plans,
         home,
+        workspace,
         sources,
         env,
         secrets,

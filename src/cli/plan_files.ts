@@ -58,10 +58,16 @@ export async function withPlans<T>(
   use: (plans: Runtime["plans"]) => Promise<T>,
   { overridden = false }: { overridden?: boolean } = {},
 ): Promise<T> {
-  const { policy, plans, home, sources, warnings } = await readSettings(args, io);
+  const { policy, plans, home, workspace, sources, warnings } = await readSettings(args, io);
   const { yellow } = styleOf(io.err);
   for (const warning of warnings) io.err.write(`${yellow("warning:")} ${warning}\n`);
-  await using runtime = createRuntime({ policy, plans, home, ...(overridden ? { sources } : {}) });
+  await using runtime = createRuntime({
+    policy,
+    plans,
+    home,
+    workspace: workspace ?? io.cwd, // as for a run
+    ...(overridden ? { sources } : {}),
+  });
   return await use(runtime.plans);
 }
 

@@ -28,6 +28,8 @@ export interface Settings {
   policy: Policy;
   /** Folder of named plans, ending in a slash. */
   plans: URL;
+  /** Folder of `--workspace` or the setting, ending in a slash; null: not set. */
+  workspace: URL | null;
   /** `$PREAMP_HOME`, else `~/.preamp`, ending in a slash; null where there is no home folder. */
   home: URL | null;
   /** Files of source overrides. For a module in several files the first file applies. */
@@ -77,6 +79,7 @@ export function settingFlags(short: readonly string[] = []): Flag[] {
     { name: "host", value: "ADDRESS", help: "address to listen on, default 127.0.0.1" },
     { name: "port", value: "PORT", help: "port to listen on, default 8484; 0 takes a free one" },
     { name: "plans", value: "FOLDER", help: "folder of named plans, default plans/" },
+    { name: "workspace", value: "FOLDER", help: "folder that ${WORKSPACE} in plans means, default this one" },
     {
       name: "model",
       short: "m",
@@ -170,6 +173,7 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
   return {
     policy,
     plans: locate(`${policy.plans.replace(/\/+$/, "")}/`, baseOf("plans")),
+    workspace: await workspaceOf(policy.workspace, baseOf("workspace")),
     store: storeOf(policy.store, baseOf("store")),
     home: homeOf(io),
     sources: sourceFilesOf(io),
@@ -192,6 +196,15 @@ function withInlineUrls(data: JsonObject, base: URL): JsonObject {
     );
   }
   return result;
+}
+
+/** Returns the folder of the setting `workspace`; null if it is empty. */
+async function workspaceOf(setting: string, base: URL): Promise<URL | null> {
+  if (setting === "") return null;
+  const url = locate(`${setting.replace(/\/+$/, "")}/`, base);
+  const found = await Deno.stat(url).catch(() => null);
+  if (found?.isDirectory) return url;
+  throw new UsageError(`Cannot use workspace ${JSON.stringify(setting)}: there is no such folder`);
 }
 
 /** Returns the store that a valid setting names. */

@@ -9,7 +9,7 @@ import { RecentMap } from "../sdk/recent_map.ts";
 import { describe, formatPath } from "../sdk/value_path.ts";
 import { checkPlan, type FileReference, systemFileUrl } from "./check/check.ts";
 import { documentError, type Locate, toDetail, toWarning, type WarningDetail } from "./check/findings.ts";
-import type { PlanEnvReference } from "./env.ts";
+import { type PlanEnvReference, type PlanFolders, withFolders } from "./env.ts";
 import {
   DOCUMENT_LIMITS,
   type DocumentLimits,
@@ -21,14 +21,16 @@ import type { Finding } from "../sdk/findings.ts";
 
 /** An accepted plan. Deeply frozen. */
 export interface CompiledPlan {
-  /** The plan with every short form expanded. `${VAR}`s are as written. */
+  /**
+   * The plan with every short form expanded, and with its folders. Other `${VAR}`s are as written.
+   */
   readonly plan: MountPlan;
   /** The plan as written: the input of `plan_hash`, and what modules read as `coordinator.config`. */
   readonly written: JsonObject;
   /** `sha256-…` of the RFC 8785 JSON of `written`. */
   readonly plan_hash: string;
   readonly warnings: readonly WarningDetail[];
-  /** Every `${VAR}` outside of text that only models and people read. */
+  /** Every `${VAR}` outside of text that only models and people read, except expanded folders. */
   readonly env: readonly PlanEnvReference[];
 }
 
@@ -43,6 +45,8 @@ interface CompileOptions {
    * refused.
    */
   readText?: (url: string) => Promise<string>;
+  /** Folders that `${PLAN_DIR}` and `${WORKSPACE}` mean. Default: they are not expanded. */
+  folders?: PlanFolders;
   /** CDN of `npm:` and `jsr:` sources. */
   esm_host?: string;
   /** Ids of the built-in modules. Must be the same set for all plans of one cache. */
@@ -81,7 +85,7 @@ async function compileText(
   key: string | undefined,
   options: CompileOptions,
 ): Promise<CompiledPlan> {
-  const { origin, base_url, readText, cache, limits = DOCUMENT_LIMITS } = options;
+  const { origin, base_url, folders = {}, readText, cache, limits = DOCUMENT_LIMITS } = options;
   const { data, locate } = is_document
     ? await (await import("./parse/parse.ts")).parseDocument(text, {
       label,
@@ -99,7 +103,7 @@ async function compileText(
   }
   const texts = await Promise.all(files.map((file) => readFile(file, label, options, locate)));
   const compiled = deepFreeze({
-    plan: withTexts(plan, files, texts),
+    plan: withFolders(withTexts(plan, files, texts), folders),
     written,
     plan_hash: await canonicalDigest(written),
     warnings: findings.warnings.map((finding) => toWarning(finding, locate)),
@@ -111,8 +115,8 @@ async function compileText(
 
 /** Returns a key of everything that the result depends on. */
 function cacheKey(form: string, text: string, options: CompileOptions): string {
-  const { origin, base_url = "", esm_host = "", readText, limits = null } = options;
-  return JSON.stringify([form, origin, base_url, esm_host, readText !== undefined, limits]) + text;
+  const { origin, base_url = "", folders = null, esm_host = "", readText, limits = null } = options;
+  return JSON.stringify([form, origin, base_url, folders, esm_host, readText !== undefined, limits]) + text;
 }
 
 async function readFile(

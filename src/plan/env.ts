@@ -1,10 +1,13 @@
 /**
  * Finds and expands `${VAR}` references: `${VAR}`, `${VAR:default}`, `${VAR:-default}`, and `$${` for a
  * literal `${`. Values of variables are not scanned for further references.
- * In a plan, references are expanded in every `config`, never in text for models.
+ * In a plan, references are expanded in every `config`, never in text for models. `${PLAN_DIR}` and
+ * `${WORKSPACE}` are folders: they are expanded when the plan is compiled, in `permissions` too.
  */
 import { formatPath, type Path } from "../sdk/value_path.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
+import type { Permissions } from "../sdk/contracts.ts";
+import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
 
 /** A reference to an environment variable. */
 export interface EnvReference {
@@ -17,8 +20,6 @@ export interface EnvReference {
 /** The result of expanding a config. */
 export interface Expansion {
   value: JsonObject;
-  /** Whether the config contains references. */
-  refers: boolean;
   /** References to variables that are not set and have no default. */
   missing: EnvReference[];
   /** Values of the variables that were read; the redactor treats them as secrets. */
@@ -124,12 +125,10 @@ export function expandEnv(
   place: string = "",
 ): Expansion {
   const missing: EnvReference[] = [];
-  let refers = false;
   const secrets = new Set<string>();
   const value = mapTexts(config, (text, path) => {
     let unset = false;
     const result = replaceEnv(text, (name, fallback) => {
-      refers = true;
       const value = lookup(name);
       if (value !== undefined) secrets.add(value);
       else if (fallback === undefined) {
@@ -141,7 +140,7 @@ export function expandEnv(
     return unset && /^\$\{[^}]*\}$/.test(text) ? undefined : result;
   }) as JsonObject; // an object remains one
   secrets.delete("");
-  return { value, refers, missing, secrets: [...secrets] };
+  return { value, missing, secrets: [...secrets] };
 }
 
 /** Returns a path below a place, such as `tools[0].config.token`. */
@@ -161,6 +160,53 @@ export interface PlanEnvReference extends EnvReference {
   at: Path;
 }
 
+/** Folders that a plan can name: the one of its file, and the one that a person works in. */
+export const FOLDER_VARIABLES = ["PLAN_DIR", "WORKSPACE"] as const;
+
+/** Absolute paths of the folders, without a slash at the end. Absent: the plan has no such folder. */
+export type PlanFolders = { readonly [Name in typeof FOLDER_VARIABLES[number]]?: string };
+
+/** Returns whether a variable is one of the {@link FOLDER_VARIABLES}. */
+export function isFolderVariable(name: string): name is keyof PlanFolders {
+  return (FOLDER_VARIABLES as readonly string[]).includes(name);
+}
+
+/** Returns a plan with its folders in configs and permissions. They are no secrets. */
+export function withFolders(plan: MountPlan, folders: PlanFolders): MountPlan {
+  const { session, providers, tools, hooks, permissions } = plan;
+  const specOf = (spec: ModuleSpec): ModuleSpec => ({
+    ...spec,
+    // a path may contain "${", and a config is expanded again
+    config: mapTexts(spec.config, (text) => replaceFolders(text, folders, "$${")) as JsonObject,
+    ...(spec.permissions && { permissions: foldersIn(spec.permissions, folders) }),
+  });
+  return {
+    ...plan,
+    session: {
+      ...session,
+      orchestrator: specOf(session.orchestrator),
+      context: specOf(session.context),
+    },
+    providers: providers.map(specOf),
+    tools: tools.map(specOf),
+    hooks: hooks.map(specOf),
+    ...(permissions && { permissions: foldersIn(permissions, folders) }),
+  };
+}
+
+/** Returns permissions with the folders that they name. */
+export function foldersIn(permissions: Permissions, folders: PlanFolders): Permissions {
+  return mapTexts(permissions, (text) => replaceFolders(text, folders, "${")) as Permissions; // of the same form
+}
+
+function replaceFolders(text: string, folders: PlanFolders, brace: "${" | "$${"): string {
+  return text.replaceAll(BRACES, (found: string, inner: string | undefined) => {
+    const name = REFERENCE.exec(inner ?? "")?.[1];
+    const folder = name !== undefined && isFolderVariable(name) ? folders[name] : undefined;
+    return folder === undefined ? found : folder.replaceAll("${", () => brace);
+  });
+}
+
 const SECTIONS: ReadonlySet<unknown> = new Set(["providers", "tools", "hooks"]);
 const SINGLE: ReadonlySet<unknown> = new Set(["orchestrator", "context"]);
 const TEXTS: ReadonlySet<unknown> = new Set(["system", "instruction", "description"]);
@@ -174,7 +220,9 @@ export function findPlanEnv(plan: unknown): PlanEnvReference[] {
   visitEnv(
     plan,
     (name, path) => {
-      found.push({ name, path: formatPath(path), expanded: isConfig(inPlan(path)), at: [...path] });
+      const place = inPlan(path);
+      const expanded = isIn(place, "config") || isFolderVariable(name) && isIn(place, "permissions");
+      found.push({ name, path: formatPath(path), expanded, at: [...path] });
     },
     (path) => isText(inPlan(path)),
   );
@@ -196,8 +244,10 @@ function isText(path: Path): boolean {
     path.length === 2 && path[0] === "session" && path[1] === "metadata";
 }
 
-function isConfig(path: Path): boolean {
-  if (SINGLE.has(path[0])) return path[1] === "config";
-  if (path[0] === "session") return SINGLE.has(path[1]) && path[2] === "config";
-  return SECTIONS.has(path[0]) && path[2] === "config";
+/** Returns whether a path is in the `config` or the `permissions` of a module. */
+function isIn(path: Path, key: "config" | "permissions"): boolean {
+  if (path[0] === key) return key === "permissions"; // the grant of all tools
+  if (SINGLE.has(path[0])) return path[1] === key;
+  if (path[0] === "session") return SINGLE.has(path[1]) && path[2] === key;
+  return SECTIONS.has(path[0]) && path[2] === key;
 }

@@ -23,6 +23,8 @@ export interface Policy {
   listen: { host: string; port: number; behind_proxy: boolean; trusted_proxies: string[] };
   cors: { origins: string[] };
   plans: string;
+  /** Folder that `${WORKSPACE}` in plans means; empty: the folder of each plan's file. */
+  workspace: string;
   /** Model of the demo agent, as `PROVIDER/MODEL`; empty: the scripted one. */
   model: string;
   store: string;

@@ -6,6 +6,7 @@
 import { apiKeys } from "./api_keys.ts";
 import { LIMITS } from "./limits.ts";
 import type { Policy } from "./policy.ts";
+import { text } from "../plan/check/field_checks.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import {
   addressBlocks,
@@ -29,7 +30,7 @@ import {
 } from "./setting_types.ts";
 
 /** Top-level keys that are settings. */
-export type SingleName = "plans" | "model" | "store";
+export type SingleName = "plans" | "workspace" | "model" | "store";
 
 /** Top-level keys that contain settings. */
 export type SectionName = Exclude<keyof Policy, SingleName | "policies">;
@@ -37,6 +38,14 @@ export type SectionName = Exclude<keyof Policy, SingleName | "policies">;
 /** Top-level keys that are settings. */
 export const SINGLES: { readonly [Name in SingleName]: SettingType<Policy[Name]> } = {
   plans: words("plans/", "Folder of the operator's named plans", "a folder, relative to preamp.yaml"),
+  workspace: {
+    ...words(
+      "",
+      "Folder that ${WORKSPACE} in plans means; empty: the folder of the plan's file, and for run the current one",
+      "a folder, relative to preamp.yaml",
+    ),
+    read: (value, path, findings) => value === "" ? "" : text(value, path, findings),
+  },
   model: modelName("Model of the demo agent, which runs when a request names no plan"),
   store: storeName(
     "Store of runs and sessions; auto is sqlite:$PREAMP_HOME/preamp.db for serve and for run --session, else memory",

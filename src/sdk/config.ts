@@ -4,7 +4,8 @@
  *
  * Supported keywords: `type`, `enum`, `anyOf`, `properties`, `required`, `additionalProperties: false`,
  * `items`, `minItems`, `maxItems`, `minLength`, `maxLength`, `minimum`, `maximum`, `exclusiveMinimum`,
- * `format: "decimal"` (money) and `default`. Others are ignored.
+ * `format: "decimal"` (money) and `default`. Others are ignored. The host makes texts of `format: "path"`
+ * absolute.
  */
 import { type ErrorDetail, PreampError } from "./errors.ts";
 import { checkKeys, didYouMean, type Finding, Findings } from "./findings.ts";

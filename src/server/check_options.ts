@@ -24,6 +24,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   policy: ["a policy, such as policyFromData({ limits: {} })", isPolicy],
   store: ["a store, such as openStore() returns", isStore],
   plans: ["a URL that ends in a slash", isFolder],
+  workspace: ["a URL that ends in a slash", isFolder],
   home: ["a URL that ends in a slash", isFolder],
   modules: ["an object with a module for each id", isObject],
   authenticate: ["a function or null", isFunction],

@@ -161,3 +161,19 @@ Deno.test("openSettingsStore() keeps runs in memory, with a warning, where the h
     Deno.mkdir = mkdir;
   }
 });
+
+Deno.test("readSettings() takes the workspace from a flag, a variable or the file, each relative to its place", async () => {
+  await using folder = await temporaryFolder();
+  const cwd = new URL(`file://${folder.path}/`);
+  for (const name of ["conf", "conf/a", "a", "b"]) await Deno.mkdir(`${folder.path}/${name}`);
+  await Deno.writeTextFile(`${folder.path}/conf/preamp.yaml`, "workspace: a\n");
+  const flags = withSettings([], ["workspace"]);
+  const workspace = async (words: readonly string[], env: Record<string, string> = {}) =>
+    (await readSettings(readArguments(words, flags), fakeIo({ env, cwd }))).workspace?.href;
+  assertEquals(await workspace([]), undefined);
+  assertEquals(await workspace(["--config", "conf/preamp.yaml"]), new URL("conf/a/", cwd).href);
+  assertEquals(await workspace([], { PREAMP_WORKSPACE: "b" }), new URL("b/", cwd).href);
+  assertEquals(await workspace(["--workspace", "a/"], { PREAMP_WORKSPACE: "b" }), new URL("a/", cwd).href);
+  const error = await assertRejects(() => workspace(["--workspace", "nope"]), UsageError);
+  assertEquals(error.message, 'Cannot use workspace "nope": there is no such folder');
+});

@@ -25,7 +25,7 @@ export const commands: Commands = {
       MODEL_FLAG,
       ...formatFlags({ help: "a table (default), or the object that the HTTP API answers" }),
       { name: "strict", help: "exit 1 if there is a red flag" },
-    ], ["frozen"]),
+    ], ["workspace", "frozen"]),
     details: () =>
       `A plan.lock.json beside the plan is used. wanted: permissions that the module declares; asked: those that the plan
 gives it; granted: those of them that this process has; refused: the rest. Paths in the Deno flags are relative to the

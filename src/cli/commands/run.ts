@@ -57,7 +57,7 @@ export const commands: Commands = {
         help: "the answer (default), the run object, or {run, events, replay} for preamp replay",
         more: ["json-trace"],
       }),
-    ], ["plans", "store", "frozen"]),
+    ], ["plans", "workspace", "store", "frozen"]),
     details: () =>
       `Progress and warnings go to stderr, the answer to stdout. A terminal displays every text of the model as it arrives.
 Otherwise stdout gets only the answer: streamed if the plan has no tools, else when the last response is complete.
@@ -103,6 +103,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     policy: settings.policy,
     plans: settings.plans,
     home: settings.home,
+    workspace: settings.workspace ?? io.cwd,
     sources: settings.sources,
     secrets: settings.api_keys,
     log: (level, event, facts) => {

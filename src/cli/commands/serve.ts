@@ -70,7 +70,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
  * @throws {UsageError} when the store cannot be opened.
  */
 export async function serverOptions(settings: Settings, secrets: Redactor, log: Log): Promise<PreampOptions> {
-  const { policy, plans, home, sources } = settings;
+  const { policy, plans, home, workspace, sources } = settings;
   checkModel(policy.model, log);
   const { store, warning } = await openSettingsStore(settings, true);
   if (warning !== null) log.note("warning", "store", { message: warning });
@@ -79,6 +79,7 @@ export async function serverOptions(settings: Settings, secrets: Redactor, log: 
     policy,
     plans,
     home,
+    workspace,
     sources,
     secrets,
     log: (record) => log.request(record),

@@ -7,7 +7,7 @@ import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { MountPlan } from "../../sdk/plan.ts";
 import { describe, formatPath, type Path } from "../../sdk/value_path.ts";
 import { SELF } from "../child_plan.ts";
-import { findPlanEnv, type PlanEnvReference } from "../env.ts";
+import { findPlanEnv, isFolderVariable, type PlanEnvReference, type PlanFolders } from "../env.ts";
 import { preferenceProblem } from "../model_choice.ts";
 import { escapedPath, type SourceOptions } from "../source/source.ts";
 import { checkLimits, object, text, texts } from "./field_checks.ts";
@@ -26,6 +26,8 @@ export interface CheckOptions extends SourceOptions {
    * Whether `system: {file}` is allowed: only in an operator's plan that was read from disk. Default false.
    */
   files?: boolean;
+  /** Folders of the plan. A reference to one that it does not have is an error. Default: not checked. */
+  folders?: PlanFolders;
 }
 
 /** Result of `checkPlan`. `plan` is absent if there are errors. */
@@ -84,7 +86,9 @@ export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
     findings.warn([], "no_providers", message, "add providers: [provider-mock]");
   }
   const agents = Object.hasOwn(value, "agents") ? checkAgents(value.agents, options, checked) : {};
-  checked.env = findPlanEnv(value);
+  const references = findPlanEnv(value);
+  if (options.folders) checkFolders(references, options.folders, findings);
+  checked.env = references.filter(({ name, expanded }) => !expanded || !isFolderVariable(name));
   if (options.origin !== "caller") checkEnvPlaces(checked.env, findings);
   const { orchestrator, context } = parts.session;
   if (findings.errors.length === 0 && orchestrator && context) {
@@ -153,7 +157,29 @@ function checkEnvPlaces(env: readonly PlanEnvReference[], findings: Findings): v
   for (const { name, at, expanded } of env) {
     if (expanded) continue;
     const message = `Cannot use \${${name}} here: variables are expanded in config only`;
-    findings.error(at, "env_place", message, "write the value itself");
+    const hint = "write the value itself; permissions may have ${PLAN_DIR} and ${WORKSPACE}";
+    findings.error(at, "env_place", message, hint);
+  }
+}
+
+/** Why a plan has no such folder, and what to write instead. */
+const NO_FOLDER = {
+  PLAN_DIR: ["the plan has no file", "write absolute paths, or ${WORKSPACE}"],
+  WORKSPACE: [
+    "no folder is set for plans without a file",
+    "write absolute paths; the operator sets the folder with the setting workspace",
+  ],
+} as const;
+
+function checkFolders(
+  references: readonly PlanEnvReference[],
+  folders: PlanFolders,
+  findings: Findings,
+): void {
+  for (const { name, at, expanded } of references) {
+    if (!expanded || !isFolderVariable(name) || folders[name] !== undefined) continue;
+    const [fact, hint] = NO_FOLDER[name];
+    findings.error(at, "folder_unknown", `Cannot expand \${${name}}: ${fact}`, hint);
   }
 }
 

@@ -5,6 +5,7 @@
 import { checkConfig } from "../../sdk/config.ts";
 import type { Findings } from "../../sdk/findings.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { isAbsolutePath, normalizePath } from "../../sdk/paths.ts";
 import { lastStep, type Path } from "../../sdk/value_path.ts";
 import { findEnv } from "../env.ts";
 
@@ -25,7 +26,7 @@ export function checkWrittenConfig(
 }
 
 /**
- * Reports what is wrong with an expanded config after {@link typeVariables}. Messages name the variables of a
+ * Reports what is wrong with an expanded config after {@link typeConfig}. Messages name the variables of a
  * value, never the value.
  *
  * @param path Place of the config in the plan.
@@ -47,23 +48,39 @@ export function checkExpandedConfig(
 }
 
 /**
- * Returns an expanded config in which the text of each `${VAR}` has the type that its schema wants. Where
- * the schema allows text, it remains text. Values without variables are not converted.
+ * Returns an expanded config in which the text of each `${VAR}` has the type that its schema wants, and each
+ * path (`format: "path"`) is absolute. Where the schema allows text, it remains text. Other values are not
+ * converted.
  *
  * @param expanded The config with the values of its variables (env.ts).
  * @param written The same config with its `${VAR}`s.
  * @param schema The module's `config_schema`.
+ * @param folder Absolute path of the folder that relative paths start at. Default: they remain relative.
  */
-export function typeVariables(expanded: JsonObject, written: JsonObject, schema: JsonObject): JsonObject {
-  return typeValue(expanded, written, [schema]) as JsonObject; // an object remains one
+export function typeConfig(
+  expanded: JsonObject,
+  written: JsonObject,
+  schema: JsonObject,
+  folder?: string,
+): JsonObject {
+  return typeValue(expanded, written, [schema], folder) as JsonObject; // an object remains one
 }
 
 /** Converts one value; each of `schemas` may describe it. */
-function typeValue(value: unknown, written: unknown, schemas: readonly JsonObject[]): unknown {
-  if (typeof value === "string") return findEnv(written).length > 0 ? typeText(value, schemas) : value;
+function typeValue(
+  value: unknown,
+  written: unknown,
+  schemas: readonly JsonObject[],
+  folder: string | undefined,
+): unknown {
+  if (typeof value === "string") {
+    const is_path = folder !== undefined && schemas.some(({ format }) => format === "path");
+    if (is_path && value !== "" && !isAbsolutePath(value)) return normalizePath(`${folder}/${value}`);
+    return findEnv(written).length > 0 ? typeText(value, schemas) : value;
+  }
   if (Array.isArray(value) && Array.isArray(written)) {
     const items = schemas.flatMap(({ items }) => isObject(items) ? branchesOf(items) : []);
-    return value.map((item, index) => typeValue(item, written[index], items));
+    return value.map((item, index) => typeValue(item, written[index], items, folder));
   }
   if (!isObject(value) || !isObject(written)) return value;
   const typed: JsonObject = {};
@@ -72,7 +89,7 @@ function typeValue(value: unknown, written: unknown, schemas: readonly JsonObjec
       const schema = isObject(properties) && Object.hasOwn(properties, key) ? properties[key] : undefined;
       return isObject(schema) ? branchesOf(schema) : [];
     });
-    typed[key] = typeValue(value[key], written[key], own);
+    typed[key] = typeValue(value[key], written[key], own, folder);
   }
   return typed;
 }

@@ -25,6 +25,14 @@ export const PROGRAM: Effects = {
       assertEquals((await server.get("/v1/plans")).data.map(({ name }: JsonObject) => name), ["own"]);
     },
   },
+  workspace: {
+    async look_at_program() {
+      await using folder = await temporaryFolder();
+      await using server = await serveHere(["--workspace", folder.path]);
+      const { output_text } = await server.post("/v1/runs", { prompt: "hi", plan: planOf(["${WORKSPACE}"]) });
+      assertEquals(output_text, folder.path);
+    },
+  },
   model: {
     async look_at_program() {
       const env = { PREAMP_MODEL: "mocc/y" };

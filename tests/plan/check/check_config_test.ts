@@ -1,9 +1,5 @@
 import { assertEquals } from "../../assert.ts";
-import {
-  checkExpandedConfig,
-  checkWrittenConfig,
-  typeVariables,
-} from "../../../src/plan/check/check_config.ts";
+import { checkExpandedConfig, checkWrittenConfig, typeConfig } from "../../../src/plan/check/check_config.ts";
 import { Findings } from "../../../src/sdk/findings.ts";
 import { formatPath } from "../../../src/sdk/value_path.ts";
 import type { JsonObject } from "../../../src/sdk/json.ts";
@@ -190,10 +186,10 @@ Deno.test("checkWrittenConfig() never displays text of a config", () => {
 
 /** Returns the typed value of a `${VAR}` in a field with this schema. */
 function typed(text: string, schema: JsonObject): unknown {
-  return typeVariables({ field: text }, { field: "${VAR}" }, { properties: { field: schema } }).field;
+  return typeConfig({ field: text }, { field: "${VAR}" }, { properties: { field: schema } }).field;
 }
 
-Deno.test("typeVariables() converts the text of a variable to the type of its schema", () => {
+Deno.test("typeConfig() converts the text of a variable to the type of its schema", () => {
   const cases: [text: string, schema: JsonObject, value: unknown][] = [
     ["5", { type: "integer" }, 5],
     [" -1 ", { type: "integer" }, -1],
@@ -210,7 +206,7 @@ Deno.test("typeVariables() converts the text of a variable to the type of its sc
   for (const [text, schema, value] of cases) assertEquals(typed(text, schema), value, JSON.stringify(schema));
 });
 
-Deno.test("typeVariables() keeps text where text is allowed or does not fit", () => {
+Deno.test("typeConfig() keeps text where text is allowed or does not fit", () => {
   const cases: [text: string, schema: JsonObject][] = [
     ["5", { type: "string" }],
     ["5", { type: ["string", "integer"] }],
@@ -227,7 +223,7 @@ Deno.test("typeVariables() keeps text where text is allowed or does not fit", ()
   for (const [text, schema] of cases) assertEquals(typed(text, schema), text, JSON.stringify(schema));
 });
 
-Deno.test("typeVariables() converts inside lists, objects and anyOf, and does not change literals", () => {
+Deno.test("typeConfig() converts inside lists, objects and anyOf, and does not change literals", () => {
   const item = { type: "object", properties: { size: { type: "integer" } } };
   const schema = {
     properties: {
@@ -237,14 +233,14 @@ Deno.test("typeVariables() converts inside lists, objects and anyOf, and does no
   };
   const written = { items: ["a", { size: "${A}" }, { size: "7" }], sizes: ["${A}", "8"], other: "${A}" };
   const expanded = { items: ["a", { size: "5" }, { size: "7" }], sizes: ["5", "8"], other: "5" };
-  assertEquals(typeVariables(expanded, written, schema), {
+  assertEquals(typeConfig(expanded, written, schema), {
     items: ["a", { size: 5 }, { size: "7" }],
     sizes: [5, "8"],
     other: "5",
   });
 });
 
-Deno.test("typeVariables() keeps a literal ${", () => {
+Deno.test("typeConfig() keeps a literal ${", () => {
   const schema = { properties: { n: { type: "integer" } } };
-  assertEquals(typeVariables({ n: "5" }, { n: "$${N}" }, schema), { n: "5" });
+  assertEquals(typeConfig({ n: "5" }, { n: "$${N}" }, schema), { n: "5" });
 });
