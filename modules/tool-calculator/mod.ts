@@ -1,7 +1,6 @@
 /** `tool-calculator`: arithmetic for the model. */
 import type { Coordinator, JsonObject, ModuleInfo, MountReturn, Tool } from "preamp/base";
-import { evaluate, formatNumber, MAX_EXPRESSION_CHARS } from "./evaluate.ts";
-import { CalculationError } from "./functions.ts";
+import { CalculationError, evaluate, formatNumber, MAX_EXPRESSION_CHARS } from "./evaluate.ts";
 
 export const module: ModuleInfo = {
   id: "tool-calculator",
