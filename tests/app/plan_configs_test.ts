@@ -108,7 +108,7 @@ const WRONG: [id: string, config: JsonObject, path: string][] = [
   ["tool-task", { inherit_context: "al" }, ".inherit_context"],
   ["tool-task", { exclude_tools: "tool-x" }, ".exclude_tools"],
   ["hooks-logging", { max_bytes: 5 }, ".max_bytes"],
-  ["hooks-logging", { additional_events: [""] }, ".additional_events[0]"],
+  ["hooks-logging", { max_files: 0 }, ".max_files"],
   ["hooks-timing", { debug: 1 }, ".debug"],
 ];
 
@@ -212,7 +212,7 @@ const RIGHT: [id: string, config: JsonObject][] = [
     responses: ["a", { tool_calls: [{ name: "x", arguments: null }], usage: { cost_usd: null } }],
   }],
   ["provider-mock", { models: ["a", { id: "b", capabilities: [] }], debug: true }],
-  ["hooks-logging", { path: null, stderr: true }],
+  ["hooks-logging", { path: null, stderr: true, additional_events: [] }],
   ["hooks-timing", { debug: null }],
   ["tool-calculator", {}],
 ];

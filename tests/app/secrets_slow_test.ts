@@ -66,7 +66,7 @@ for (const tier of TIERS) {
         { module: "hooks-leaky", source: "./hook.js", config },
         {
           module: "hooks-logging",
-          config: { path, additional_events: ["hooks-leaky:saw"] },
+          config: { path },
           permissions: { write: [folder] },
         },
       ],

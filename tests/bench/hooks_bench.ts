@@ -22,7 +22,12 @@ const approval = {
   module: "hooks-approval",
   config: { rules: [{ tool: "no*", action: "allow" }, { tool: "*", action: "ask" }] },
 };
-const logging = { module: "hooks-logging", config: { stderr: false, deltas: true } };
+const log_folder = await Deno.makeTempDir();
+const logging = {
+  module: "hooks-logging",
+  config: { path: `${log_folder}/log.jsonl`, deltas: true },
+  permissions: { write: [log_folder] },
+};
 const SETTINGS: Readonly<Record<string, JsonObject[]>> = {
   "no hook": [],
   "hooks-approval": [approval],
@@ -38,6 +43,7 @@ const taken = await takeTurns(rounds, {
   ...Object.fromEntries(Object.entries(SETTINGS).map(([name, hooks]) => [name, () => checkedRun(hooks)])),
 } as Record<string, () => Promise<void>>);
 await runtime.close();
+await Deno.remove(log_folder, { recursive: true });
 
 const [floor = [], first = []] = [taken.floor, taken["no hook"]];
 const figures = Object.keys(SETTINGS).map((name) => {

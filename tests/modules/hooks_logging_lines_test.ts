@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { propertyOptions } from "../support/cases.ts";
 import { ANY_CHARACTER } from "../support/characters.ts";
-import { formatLine, LineQueue, MAX_LINE_BYTES } from "../../modules/hooks-logging/log_lines.ts";
+import { LineQueue } from "../../modules/hooks-logging/log_file.ts";
+import { formatLine, MAX_LINE_BYTES } from "../../modules/hooks-logging/log_line.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text).length;
 
