@@ -71,7 +71,7 @@ function power(a: number, b: number): number {
   return a ** b;
 }
 
-/** Rounds halves away from zero, in decimal: `round(1.005, 2)` is 1.01, though the double is slightly less. */
+/** Rounds halves away from zero, in decimal: `round(1.005, 2)` is 1.01, though the double is below it. */
 function round(value: number, digits = 0): number {
   if (!Number.isInteger(digits) || Math.abs(digits) > 15) {
     throw new CalculationError("domain_error", `round takes whole digits from -15 to 15, not ${digits}`);
