@@ -95,6 +95,7 @@ const DEFINITION: ProviderDefinition = {
   id: "anthropic",
   display_name: "Anthropic",
   credential: { env_vars: ["ANTHROPIC_API_KEY"], url: "https://platform.claude.com/settings/keys" },
+  vendor_url: "https://api.anthropic.com",
   base_url_env_vars: ["ANTHROPIC_BASE_URL"],
   capabilities: ["vision", "pdf", "thinking", "prompt_caching", "json_schema"],
   defaults: { model: "claude-sonnet-5-5", context_window: 200_000, max_output_tokens: 32_000 },

@@ -118,6 +118,7 @@ const DEFINITION: ProviderDefinition = {
     env_vars: ["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     url: "https://aistudio.google.com/apikey",
   },
+  vendor_url: "https://generativelanguage.googleapis.com",
   base_url_env_vars: ["GOOGLE_GEMINI_BASE_URL"],
   capabilities: ["vision", "pdf", "json_schema"],
   // a model may think for minutes without sending anything

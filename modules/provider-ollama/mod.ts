@@ -30,6 +30,7 @@ const DEFINITION: ProviderDefinition = {
       type: "string",
       minLength: 1,
       env_vars: ["OLLAMA_HOST"],
+      vendor_url: LOCAL,
       description: `Address of the server; default: the variable OLLAMA_HOST, else ${LOCAL}.`,
     },
     keep_alive: {

@@ -83,6 +83,7 @@ const DEFINITION: Omit<ProviderDefinition, "load"> = {
     url: "https://platform.openai.com/api-keys",
     optional: isOtherServer,
   },
+  vendor_url: "https://api.openai.com",
   base_url_env_vars: ["OPENAI_BASE_URL"],
   // a model may reason for minutes without sending anything
   defaults: {

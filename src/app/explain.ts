@@ -14,6 +14,8 @@ import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { checkPermissions } from "../plan/check/check_permissions.ts";
 import { Findings } from "../sdk/findings.ts";
 import { diffPlans } from "../plan/diff.ts";
+import { hostOf, isProvider } from "../plan/endpoints.ts";
+import { expandEnv, findEnv } from "../plan/env.ts";
 import type { PlanDiff } from "../plan/diff_module.ts";
 import { explainPlan, type Explanation, type ModuleFacts } from "../plan/explain.ts";
 import { askedOf, grantPath } from "../plan/permissions/permission_block.ts";
@@ -26,7 +28,7 @@ import { bundlerProcess } from "../sandbox/tiers/isolation_tiers.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";
-import { canonicalJson } from "../sdk/json.ts";
+import { canonicalJson, isObject, type JsonObject } from "../sdk/json.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 
 type AuthorisedPlans = Awaited<ReturnType<Plans["authoriseAll"]>>;
@@ -36,6 +38,8 @@ export interface ExplainDeps {
   plans: Plans;
   loading: LazyLoader;
   modules: ModuleTable;
+  /** Environment variables of the process. */
+  env: (name: string) => string | undefined;
 }
 
 /**
@@ -47,13 +51,14 @@ export interface ExplainDeps {
 export async function explain(
   input: LockedInput,
   caller: Caller,
-  { plans, loading, modules: table }: ExplainDeps,
+  { plans, loading, modules: table, env }: ExplainDeps,
   base_url?: string,
 ): Promise<Explanation> {
   const authorised = await plans.authoriseAll(input, caller, base_url);
   const { compiled, template: { run_warnings }, grants, context, base_url: from } = authorised.plan;
-  const modules = await fetchAll(modulesOf(authorised), loading);
+  const modules = await fetchAll(modulesOf(authorised, caller), loading);
   const { lock } = context;
+  const promptsOf = (spec: ModuleSpec) => promptHost(spec, schemaOf(spec, table), env, caller);
   return explainPlan({
     plan: compiled.plan,
     plan_hash: compiled.plan_hash,
@@ -61,7 +66,7 @@ export async function explain(
     limits: grants.limits,
     env: [...compiled.env, ...variablesOfKeys(modules, table)],
     warnings: [...run_warnings, ...bundlerWarnings(modules)],
-    modules: await Promise.all(modules.map((module) => factsOf(module, table))),
+    modules: await Promise.all(modules.map((module) => factsOf(module, table, promptsOf(module.spec)))),
     ...(from === undefined ? {} : { base_url: from }),
   });
 }
@@ -76,12 +81,12 @@ export async function explain(
 export async function lockPlan(
   input: LockedInput,
   caller: Caller,
-  { plans, loading }: ExplainDeps,
+  { plans, loading }: Pick<ExplainDeps, "plans" | "loading">,
   base_url?: string,
 ): Promise<Lock> {
   const kept = input.lock === undefined ? undefined : lockFromData(input.lock);
   const authorised = await plans.authoriseAll(input, caller, base_url, { ignore_lock: true });
-  const modules = modulesOf(authorised).map((module) => ({
+  const modules = modulesOf(authorised, caller).map((module) => ({
     ...module,
     context: { ...module.context, frozen: false },
   }));
@@ -128,7 +133,7 @@ export async function fetchPlan(
   base_url?: string,
 ): Promise<FetchedPlan> {
   const authorised = await plans.authoriseAll(input, caller, base_url);
-  return { plan: authorised.plan, modules: bundled(await fetchAll(modulesOf(authorised), loading)) };
+  return { plan: authorised.plan, modules: bundled(await fetchAll(modulesOf(authorised, caller), loading)) };
 }
 
 /** Returns the modules that come from URLs. */
@@ -164,6 +169,28 @@ function variablesOfKeys(modules: readonly AuthorisedModule[], table: ModuleTabl
   });
 }
 
+/**
+ * Returns where a module sends prompts to (`ExplainedModule.prompts_to`). A caller sees the name of a
+ * variable in place of its value.
+ */
+function promptHost(
+  spec: ModuleSpec,
+  schema: JsonObject | undefined,
+  env: ExplainDeps["env"],
+  { origin }: Caller,
+): string | null {
+  const field = isObject(schema?.properties) ? schema.properties.base_url : undefined;
+  if (isProvider(spec) && spec.source.kind !== "builtin") return `module ${spec.module}`;
+  if (!isProvider(spec) || !isObject(field)) return null;
+  const [, names = []] = defaultVariables(spec.config, schema!).find(([key]) => key === "base_url") ?? [];
+  const variable = names.find((name) => env(name)?.trim());
+  const written = spec.config.base_url ?? (variable === undefined ? field.vendor_url : `\${${variable}}`);
+  if (typeof written !== "string") return null;
+  if (origin === "caller" && findEnv(written).length > 0) return written;
+  const { base_url } = expandEnv({ base_url: written }, env).value;
+  return typeof base_url === "string" ? hostOf(base_url)?.replace(/:443$/, "") ?? written : written;
+}
+
 /** Returns a warning if there is no bundler process, because not every module can be loaded then. */
 function bundlerWarnings(modules: readonly AuthorisedModule[]): Explanation["warnings"] {
   const own = bundlerProcess();
@@ -187,13 +214,13 @@ interface AuthorisedModule {
 type FetchedModule = AuthorisedModule & { bundle?: ModuleBundle };
 
 /** Returns the modules of a plan, and those that its agents add. */
-function modulesOf({ plan, agents }: AuthorisedPlans): AuthorisedModule[] {
-  const own = authorisedModules(specsOf(plan.compiled.plan), plan);
+function modulesOf({ plan, agents }: AuthorisedPlans, caller: Caller): AuthorisedModule[] {
+  const own = authorisedModules(specsOf(plan.compiled.plan), plan, caller);
   const known = new Set(own.map(({ spec }) => identityOf(spec, plan)));
   const brought = agents.flatMap(({ name, plan: child }) => {
     const place = (path: string) => placeInAgent(path, name, plan.compiled.written, child.compiled.written);
     const added = specsOf(child.compiled.plan).filter((spec) => !known.has(identityOf(spec, child)));
-    return authorisedModules(added, child).map(({ spec, grant, ...rest }) => ({
+    return authorisedModules(added, child, caller).map(({ spec, grant, ...rest }) => ({
       ...rest,
       spec: { ...spec, path: place(spec.path) },
       grant: { ...grant, grant_path: place(grant.grant_path) },
@@ -203,7 +230,11 @@ function modulesOf({ plan, agents }: AuthorisedPlans): AuthorisedModule[] {
 }
 
 /** Returns modules of one plan. Those with the same block of permissions share what it grants. */
-function authorisedModules(specs: readonly ModuleSpec[], authorised: AuthorisedPlan): AuthorisedModule[] {
+function authorisedModules(
+  specs: readonly ModuleSpec[],
+  authorised: AuthorisedPlan,
+  { origin }: Caller,
+): AuthorisedModule[] {
   const { compiled: { plan }, context } = authorised;
   const known = new Map<Permissions | undefined, EffectiveGrant>();
   return specs.map((spec) => {
@@ -214,7 +245,7 @@ function authorisedModules(specs: readonly ModuleSpec[], authorised: AuthorisedP
     const grant = {
       asked: block ?? {},
       grant_path: grantPath(spec, plan),
-      granted: displayGrant(granted, authorised),
+      granted: origin === "operator" ? granted : displayGrant(granted, authorised),
       dropped,
     };
     return { spec, grant, tier: tierOf(spec, authorised), context };
@@ -243,8 +274,9 @@ function identityOf(spec: ModuleSpec, authorised: AuthorisedPlan): string {
 async function factsOf(
   { spec, grant, tier, context: { lock, base_url }, bundle }: FetchedModule,
   table: ModuleTable,
+  prompts_to: string | null,
 ): Promise<ModuleFacts> {
-  const own = { spec, ...grant, tier };
+  const own = { spec, ...grant, tier, prompts_to };
   if (!bundle) {
     const { permissions, version, description } = await table.listing(spec.module);
     return { ...own, pinned: true, declared: permissions ?? {}, stated: { version, description } };

@@ -8,6 +8,7 @@ import { DEMO_PLAN, type NamedPlans, type PlanFile } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./source_overrides.ts";
 import { type CompiledPlan, compilePlan, createPlanCache } from "../plan/compile.ts";
 import { modelRefused, readModelChoice, withModel } from "../plan/model_choice.ts";
+import type { PlanFolders } from "../plan/env.ts";
 import type { DocumentLimits } from "../plan/parse/document_limits.ts";
 import { printableId } from "../sdk/ids.ts";
 import type { Caller, RunRequest } from "../runs/types.ts";
@@ -133,14 +134,21 @@ export class PlanFinder {
       : withOverrides(compiled, await sources.find());
   }
 
-  /** Compiles a plan. @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`. */
-  compile({ input, origin, limits, base_url, name }: ResolvedPlan): Promise<CompiledPlan> {
+  /**
+   * Compiles a plan. @throws {PreampError} `plan_invalid`, `plan_limit_exceeded`.
+   *
+   * @param folders Default: those of the plan.
+   */
+  compile(
+    { input, origin, limits, base_url, name }: ResolvedPlan,
+    folders: PlanFolders = planFolders(origin, base_url, this.#options.workspace),
+  ): Promise<CompiledPlan> {
     return compilePlan(input, {
       origin,
       limits,
       cache: this.#cache,
       builtins: this.#options.modules.ids,
-      folders: planFolders(origin, base_url, this.#options.workspace),
+      folders,
       esm_host: this.#options.esm_host,
       ...(base_url === undefined ? {} : { base_url }),
       ...(name === undefined ? {} : { name }),

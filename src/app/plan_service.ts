@@ -246,12 +246,14 @@ export class Plans {
   }
 
   /**
-   * Compiles a plan without authorising it. @throws {PreampError} `not_found`, `plan_invalid`,
-   * `plan_limit_exceeded`.
+   * Compiles a plan to compare it, without authorising it; its folders are as written.
+   *
+   * @throws {PreampError} `not_found`, `plan_invalid`, `plan_limit_exceeded`.
    */
   async compiled(input: PlanInput, caller: Caller, base_url?: string, name?: string): Promise<CompiledPlan> {
     const found = await this.#finder.find(input, caller, base_url);
-    return await this.#finder.compile(name === undefined ? found : { name, ...found });
+    const folders = { PLAN_DIR: ".", WORKSPACE: "${WORKSPACE}" };
+    return await this.#finder.compile(name === undefined ? found : { name, ...found }, folders);
   }
 
   /**

@@ -133,7 +133,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
     plans: {
       check: async (input, caller, options) => (await open()).plans.check(input, caller, options),
       explain: async (input, caller, { base_url } = {}) =>
-        (await explaining()).explain(input, caller, await open(), base_url),
+        (await explaining()).explain(input, caller, { ...await open(), env }, base_url),
       lock: async (input, caller, { base_url } = {}) =>
         (await explaining()).lockPlan(input, caller, await open(), base_url),
       vendor: async (input, caller, files) =>

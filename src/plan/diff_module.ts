@@ -15,6 +15,7 @@ import { isObject, jsonEqual, type JsonObject, type JsonValue, toPlain } from ".
 import type { Permissions } from "../sdk/contracts.ts";
 import type { ModuleSpec, MountPlan, Source } from "../sdk/plan.ts";
 import { TIERS } from "./check/check_spec.ts";
+import { hostText, isEndpoint } from "./endpoints.ts";
 
 /** Reports how a module's source, pinned integrity and tier differ, and whether a run needs it. */
 export function diffSpec(old: ModuleSpec, spec: ModuleSpec, report: DiffReport): void {
@@ -135,7 +136,11 @@ function diffFields(
     const [before, after] = [from[key], to[key]];
     if (jsonEqual(before ?? null, after ?? null)) continue;
     const at = [...path, key];
-    if (key.startsWith("allowed_") || key.startsWith("denied_")) {
+    if (path.length === 0 && isEndpoint(spec, key) && hostText(before) !== hostText(after)) {
+      const [host, old] = [hostText(after), hostText(before)];
+      const message = `"${spec.module}" sends prompts to ${host}, no longer to ${old}`;
+      report.add("widens", placeOf(spec, at), before, after, message, key);
+    } else if (key.startsWith("allowed_") || key.startsWith("denied_")) {
       diffList(key, before, after, at, spec, report);
     } else if ((isObject(before) || before === undefined) && (isObject(after) || after === undefined)) {
       diffFields(before ?? {}, after ?? {}, at, spec, report);

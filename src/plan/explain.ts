@@ -5,11 +5,13 @@
  */
 import { type MountPlan, PERMISSION_KINDS } from "../sdk/plan.ts";
 import type { Tier } from "./check/check_spec.ts";
+import { findEnv } from "./env.ts";
 import { isInline, lockedName } from "./lock.ts";
 import { decodePercent } from "../text/escape.ts";
 import { blockOf, entriesOf, grantedBeyond, type GrantEntry } from "./permissions/permission_block.ts";
 import { covers } from "./permissions/permission_entry.ts";
 import { type FlaggedModule, moduleFlags, planFlags, type RedFlag } from "./red_flags.ts";
+import { askedCalls, type PlanSummary, summaryText } from "./summary.ts";
 import type { ModuleType, Permissions, RunLimits } from "../sdk/contracts.ts";
 
 /** One fetched file of a module. */
@@ -35,6 +37,11 @@ export interface ExplainedModule {
   /** Integrity of the module's graph; null for a built-in module. */
   integrity: string | null;
   isolation: Tier;
+  /**
+   * Host that a built-in provider sends prompts to; `module ID` for a provider from a URL, which may send
+   * them on; null for a provider that answers by itself, and for other modules.
+   */
+  prompts_to: string | null;
   files: ExplainedFile[];
   permissions: {
     /** Permissions that the module declares; null if they cannot be read without running it. */
@@ -56,6 +63,8 @@ export interface Explanation {
   plan_hash: string;
   /** Hash of the lock that was used; null without one. */
   lock_hash: string | null;
+  /** What all modules may touch together, also as a sentence. */
+  summary: PlanSummary;
   /** In mount order. */
   modules: ExplainedModule[];
   /** Names of the variables that configs receive, sorted. */
@@ -80,6 +89,7 @@ export interface ModuleFacts extends FlaggedModule {
   declared: Permissions | null;
   /** Version and description that the module's file declares; null where they cannot be read. */
   stated: Pick<ExplainedModule, "version" | "description">;
+  prompts_to: string | null;
   /** The fetched graph; absent for a built-in module. */
   graph?: {
     url: string;
@@ -108,9 +118,15 @@ export function explainPlan(input: ExplainInput): Explanation {
   const { plan, plan_hash, lock_hash, limits, base_url } = input;
   const modules = input.modules.map((facts) => explainModule(facts, base_url));
   const env = [...new Set(input.env.map(({ name }) => name))].sort();
+  const facts = {
+    prompts_to: [...new Set(modules.flatMap(({ prompts_to }) => prompts_to ?? []))].sort(),
+    may: unionOf(modules.map(({ permissions }) => permissions.granted)),
+    asks: askedCalls(plan),
+  };
   return {
     plan_hash,
     lock_hash,
+    summary: { text: summaryText(facts), ...facts },
     modules,
     env,
     limits,
@@ -135,6 +151,7 @@ function explainModule(facts: ModuleFacts, base_url: string | undefined): Explai
     url: graph ? displayUrl(graph.url, base_url) : null,
     integrity: graph?.integrity ?? null,
     isolation: tier,
+    prompts_to: facts.prompts_to,
     files: (graph?.files ?? []).map(({ url, sha256, bytes }) => ({
       url: displayUrl(url, base_url),
       sha256,
@@ -188,9 +205,10 @@ function warningsOf(
 ): Explanation["warnings"] {
   const warnings: Explanation["warnings"] = [];
   const warn = (code: string, message: string) => warnings.push({ code, path, message });
-  const wanted = grantedBeyond(declared ?? undefined, asked).map(({ permission, entry }) =>
-    entry === true ? `all of ${permission}` : `${permission} ${entry}`
-  );
+  const wanted = grantedBeyond(declared ?? undefined, asked)
+    // a module that wants the folder of the plan's choice has it when the plan grants any
+    .filter(({ permission, entry }) => findEnv(entry).length === 0 || !Array.isArray(asked[permission]))
+    .map(({ permission, entry }) => entry === true ? `all of ${permission}` : `${permission} ${entry}`);
   if (wanted.length > 0) {
     warn("permission_not_granted", `"${module}" wants ${wanted.join(", ")}, which the plan does not grant`);
   }
@@ -208,12 +226,19 @@ function warningsOf(
 /** Returns the fewest flags that grant all of these blocks, entries sorted. */
 export function denoFlags(blocks: readonly Permissions[]): string[] {
   const entries = blocks.flatMap((block) => entriesOf(block)).map(sayable);
-  return PERMISSION_KINDS.flatMap((permission) => {
+  return Object.entries(unionOf([blockOf(entries)])).map(([permission, value]) =>
+    Array.isArray(value) ? `--allow-${permission}=${value.join(",")}` : `--allow-${permission}`
+  );
+}
+
+/** Returns the fewest entries that grant all of these blocks, sorted. */
+function unionOf(blocks: readonly Permissions[]): Permissions {
+  const entries = blocks.flatMap((block) => entriesOf(block));
+  return Object.fromEntries(PERMISSION_KINDS.flatMap((permission) => {
     const wanted = entries.filter((entry) => entry.permission === permission);
     if (wanted.length === 0) return [];
-    if (wanted.some(({ entry }) => entry === true)) return [`--allow-${permission}`];
-    return [`--allow-${permission}=${fewest(wanted).join(",")}`];
-  });
+    return [[permission, wanted.some(({ entry }) => entry === true) || fewest(wanted)]];
+  }));
 }
 
 function fewest(entries: readonly GrantEntry[]): string[] {

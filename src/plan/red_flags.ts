@@ -6,6 +6,7 @@ import type { Permissions } from "../sdk/contracts.ts";
 import type { ModuleSpec, MountPlan, PermissionKind } from "../sdk/plan.ts";
 import { LIMIT_NAMES } from "./check/field_checks.ts";
 import type { Tier } from "./check/check_spec.ts";
+import { askedCalls } from "./summary.ts";
 import { type DroppedEntry, entriesOf, entryLabel, type GrantEntry } from "./permissions/permission_block.ts";
 
 /** One red flag. Codes are stable; clients must accept unknown ones. */
@@ -105,6 +106,9 @@ function grantFlags({ spec: { module }, grant_path, asked, dropped }: FlaggedMod
   ];
 }
 
+/** Names of shells, with or without their folder. */
+const SHELL = /(^|[\\/])((ba|z|k|da|a|fi|c|tc)?sh|pwsh|powershell|cmd|busybox)(\.exe)?$/i;
+
 function entryFlag({ permission, entry }: GrantEntry): { code: string; fact: string } | undefined {
   if (entry === true) {
     const whole = permission === "run" || permission === "ffi" ? permission : `all_${permission}`;
@@ -113,6 +117,9 @@ function entryFlag({ permission, entry }: GrantEntry): { code: string; fact: str
   const shown = JSON.stringify(entry);
   switch (permission) {
     case "run":
+      if (SHELL.test(entry)) {
+        return { code: "permission_shell", fact: `may start the shell ${shown}, which can start anything` };
+      }
       return { code: "permission_run", fact: `may start ${shown}, which has all permissions of this user` };
     case "ffi":
       return {
@@ -161,7 +168,7 @@ export function planFlags(plan: MountPlan, modules: readonly FlaggedModule[]): R
     flags.push({ code: "limits_missing", path: "limits", message });
   }
   const risky = modules.find(({ asked }) => entriesOf(asked).some(({ permission }) => RISKY.has(permission)));
-  if (risky && !plan.hooks.some(({ module }) => module === "hooks-approval")) {
+  if (risky && askedCalls(plan) === null) {
     const message =
       `"${risky.spec.module}" may change things outside, and no hooks-approval asks for approval first`;
     flags.push({ code: "approval_missing", path: "hooks", message });

@@ -2,6 +2,7 @@
  * Decides which permissions a plan may not have: those that the policy does not allow, those that a
  * sub-agent's parent does not have, and endpoints of providers that the policy does not list.
  */
+import { ENDPOINT_KEYS, hostOf, isProvider } from "../plan/endpoints.ts";
 import { findEnv } from "../plan/env.ts";
 import {
   askedOf,
@@ -107,23 +108,21 @@ export function exceedsParent(child: PlanGrants, parent: PlanGrants, resolve = a
   );
 }
 
-/** Upstream's protected endpoint settings (PROTECTED_CONFIG_KEYS). */
-const ENDPOINTS = ["base_url", "api_base", "endpoint", "azure_endpoint", "host", "proxy"] as const;
-
 /**
  * Returns reasons to refuse the endpoints in the config of a caller's provider. The server's own keys are
  * sent only to the vendors' hosts or where an operator's plan points. A caller that changes the endpoint must
  * bring its own key, and the policy must allow the host.
  */
 export function endpointReasons(
-  { module, type, path: place, config }: ModuleSpec,
+  spec: ModuleSpec,
   max: FullPermissions,
 ): ErrorDetail[] {
-  if (type !== "provider" && !module.startsWith("provider-")) return []; // any list can mount a provider
+  if (!isProvider(spec)) return [];
+  const { path: place, config } = spec;
   const { api_key } = config;
   const has_key = typeof api_key === "string" && api_key !== "" && findEnv(api_key).length === 0;
   const reasons: ErrorDetail[] = [];
-  for (const key of ENDPOINTS) {
+  for (const key of ENDPOINT_KEYS) {
     const value = config[key];
     if (value === undefined || value === null) continue;
     const path = `${place}.config.${key}`;
@@ -144,15 +143,6 @@ export function endpointReasons(
     }
   }
   return reasons;
-}
-
-/** Returns `host:port` of a URL or of a host; undefined for other text. */
-function hostOf(value: string): string | undefined {
-  const url = URL.parse(value.includes("://") ? value : `https://${value}`);
-  if (url?.protocol !== "https:" && url?.protocol !== "http:" || url.username || url.password) {
-    return undefined;
-  }
-  return `${url.hostname}:${url.port || (url.protocol === "http:" ? "80" : "443")}`;
 }
 
 function mayReach(host: string, net: FullPermissions["net"]): boolean {

@@ -35,7 +35,7 @@ const CONFIG_KEYWORDS: ReadonlySet<string> = new Set([
     "maxItems",
   ],
   ...["minimum", "maximum", "exclusiveMinimum", "minLength", "maxLength", "format"],
-  ...["description", "default", "title", "examples", "env_vars"],
+  ...["description", "default", "title", "examples", "env_vars", "vendor_url"],
 ]);
 
 for (const id of BUILTIN_IDS) {

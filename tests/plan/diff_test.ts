@@ -34,6 +34,10 @@ const ask = (tool: string) => ({ tool, action: "ask" });
 const deny = (tool: string) => ({ tool, action: "deny" });
 const allow = (tool: string) => ({ tool, action: "allow" });
 
+const to = (base_url: string | null) => ({
+  providers: [{ module: "provider-openai", config: { base_url } }],
+});
+
 const CASES: readonly (readonly [string, JsonObject, JsonObject, string[]])[] = [
   ["nothing for equal plans", tools(URL_TOOL), tools(URL_TOOL), []],
   ["nothing for short forms of the same", tools("tool-todo"), tools({ module: "tool-todo" }), []],
@@ -44,6 +48,20 @@ const CASES: readonly (readonly [string, JsonObject, JsonObject, string[]])[] = 
   ["an added watcher", {}, { hooks: ["hooks-timing"] }, ["other hooks[0]"]],
   ["a hook from a URL", {}, { hooks: [{ module: "hooks-x", source: "https://m.example.com/h.ts" }] }, [
     "widens hooks[0]",
+  ]],
+  ["another host of a provider", to("https://a.example/v1"), to("https://b.example/v1"), [
+    "widens providers[0].config.base_url",
+  ]],
+  ["a host in place of the vendor's", to(null), to("http://127.0.0.1:1"), [
+    "widens providers[0].config.base_url",
+  ]],
+  ["the vendor's host", to("https://a.example"), to(null), ["widens providers[0].config.base_url"]],
+  ["an address in a variable", to("https://a.example"), to("${BASE}"), [
+    "widens providers[0].config.base_url",
+    "widens providers[0].config.base_url",
+  ]],
+  ["another path of the same host", to("https://a.example/v1"), to("https://a.example:443/v2"), [
+    "other providers[0].config.base_url",
   ]],
   ["another loop", {}, { session: { ...GOOD.session, orchestrator: "loop-basic" } }, [
     "widens session.orchestrator",

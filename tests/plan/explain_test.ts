@@ -35,6 +35,7 @@ async function explain(
     granted: askedOf(spec, plan) ?? {},
     dropped: [],
     tier: spec.source.kind === "url" ? "process" : "inline",
+    prompts_to: null,
     pinned: true,
     declared: {},
     stated: { version: "1.0.0", description: "Does it" },
@@ -214,4 +215,77 @@ Deno.test("denoFlags() grants a process exactly the given grants", async () => {
   }).output();
   const states = JSON.parse(new TextDecoder().decode(stdout)).map((state: string) => state === "granted");
   assertEquals(states, [true, false, true, false, true, false, true, false, true, false, false, false]);
+});
+
+const APPROVAL = (...rules: JsonObject[]) => ({ module: "hooks-approval", config: { rules } });
+
+const SENTENCES: readonly (readonly [string, JsonObject, string | null, string])[] = [
+  ["nothing", {}, null, "May touch nothing outside; sends prompts nowhere; never asks"],
+  [
+    "files, programs, hosts and questions",
+    {
+      tools: [
+        {
+          module: "tool-todo",
+          permissions: { read: ["/w/src", "/w/docs"], write: ["/w/src"], run: ["deno"] },
+        },
+        { module: "tool-x", source: HTTPS, permissions: { run: ["git"], net: ["api.example.com"] } },
+      ],
+      hooks: [APPROVAL(
+        { tool: "write", action: "ask" },
+        { tool: "bash", argv: ["git", "push", "**"], action: "ask" },
+        { tool: "bash", action: "deny" },
+      )],
+    },
+    "api.vendor.example",
+    "May read and write in /w/src, read in /w/docs, run deno and git, reach api.example.com; " +
+    "sends prompts to api.vendor.example; " +
+    "asks before write and bash git push ** (2 kinds of calls) and before risky calls",
+  ],
+  [
+    "everything",
+    {
+      ...grant({ read: true, write: true, run: true, net: true, env: true, sys: true, ffi: true }),
+      hooks: ["hooks-approval"],
+    },
+    null,
+    "May read and write every file, run any program, reach every host, read every variable, " +
+    "read all facts about this machine, load native libraries; sends prompts nowhere; asks before risky calls",
+  ],
+  [
+    "all files to read, one folder to write",
+    grant({ read: true, write: ["/tmp/out"], env: ["A", "B", "C"] }),
+    null,
+    "May read every file, write in /tmp/out, read the variables A, B and C; sends prompts nowhere; " +
+    "asks before risky calls",
+  ],
+];
+
+for (const [name, plan, host, sentence] of SENTENCES) {
+  Deno.test(`explainPlan() says in a sentence what a plan may touch: ${name}`, async () => {
+    const { summary } = await explain(plan, ({ type }) => type === "provider" ? { prompts_to: host } : {});
+    assertEquals(summary.text, sentence);
+  });
+}
+
+Deno.test("explainPlan() flags a shell as what can start anything", async () => {
+  const { red_flags } = await explain(grant({ run: ["/bin/bash", "git", "sh", "fish", "ssh", "bashful"] }));
+  const codes = red_flags.map(({ code }) => code);
+  assertEquals(codes, [
+    "permission_shell",
+    "permission_run",
+    "permission_shell",
+    "permission_shell",
+    "permission_run",
+    "permission_run",
+  ]);
+});
+
+Deno.test("explainPlan() does not warn of a folder that a module wants when the plan grants another", async () => {
+  const declared = { read: ["${WORKSPACE}"], write: ["${WORKSPACE}"] };
+  const facts = ({ type }: ModuleSpec) => type === "tool" ? { declared } : {};
+  const { warnings } = await explain(grant({ read: ["/w/src"] }), facts);
+  assertEquals(warnings.map(({ message }) => message), [
+    '"tool-todo" wants write ${WORKSPACE}, which the plan does not grant',
+  ]);
 });

@@ -4,6 +4,7 @@
  */
 import { LIMIT_NAMES } from "../../plan/check/field_checks.ts";
 import type { ExplainedModule, Explanation } from "../../plan/explain.ts";
+import { summaryText } from "../../plan/summary.ts";
 import type { Permissions } from "../../sdk/contracts.ts";
 import { PERMISSION_KINDS } from "../../sdk/plan.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
@@ -11,6 +12,7 @@ import { formatFlags } from "../arguments.ts";
 import { type Commands, TERMINAL } from "../commands.ts";
 import { EXIT, inDocument } from "../errors.ts";
 import { MODEL_FLAG, modelOf, PLAN_FLAG, planNames, readPlans, withPlans } from "../plan_files.ts";
+import { filePath } from "../paths.ts";
 import { withSettings } from "../settings.ts";
 import { counted, shellWord, type Style, styleOf, tableText, wrapText } from "../terminal/format.ts";
 import type { Output } from "../terminal/io.ts";
@@ -45,7 +47,7 @@ Exit codes: 0 explained, 1 a module cannot be loaded or does not match its pin (
         { overridden: true },
       );
       const is_refused = args.has("strict") && explanation.red_flags.length > 0;
-      const text = explanationText(explanation, name, io.out);
+      const text = explanationText(explanation, name, io.out, filePath(io.cwd));
       return { data: explanation, text, exit: is_refused ? EXIT.failed : EXIT.done };
     },
   },
@@ -55,17 +57,42 @@ function explanationText(
   explanation: Explanation,
   name: string,
   output: Pick<Output, "color" | "columns">,
+  cwd: string,
 ): string {
   const style = styleOf(output);
   const columns = Math.max(40, output.columns());
   const parts = [
     overview(explanation, name, style, columns),
+    sentence(explanation.summary, explanation.red_flags, cwd, style, columns),
     modulesTable(explanation.modules, style),
     ...explanation.modules.filter(hasOwnSection).map((module) => moduleText(module, style)),
     listText("warning", explanation.warnings, style.yellow, style, columns),
     listText("red flag", explanation.red_flags, style.red, style, columns),
   ];
   return parts.join("\n");
+}
+
+/** Returns the summary as a sentence with paths relative to this folder; red if it may start a shell. */
+function sentence(
+  summary: Explanation["summary"],
+  red_flags: Explanation["red_flags"],
+  cwd: string,
+  { red, bold }: Style,
+  columns: number,
+): string {
+  const near = (path: string) =>
+    `${path}/` === cwd ? "." : path.startsWith(cwd) ? `./${path.slice(cwd.length)}` : path;
+  const { may } = summary;
+  const text = summaryText({
+    ...summary,
+    may: {
+      ...may,
+      ...Array.isArray(may.read) && { read: may.read.map(near) },
+      ...Array.isArray(may.write) && { write: may.write.map(near) },
+    },
+  });
+  const paint = red_flags.some(({ code }) => code === "permission_shell") ? red : bold;
+  return wrapText(`${clean(text)}.`, columns).map((line) => `${paint(line)}\n`).join("");
 }
 
 function overview(

@@ -91,6 +91,8 @@ export interface ProviderDefinition {
   readonly module?: string;
   /** Key of the vendor's API; absent when it needs no key. */
   readonly credential?: Credential;
+  /** Address of the vendor's API, to which prompts go without another one. */
+  readonly vendor_url?: string;
   /** Environment variables with the address of the API, in order of preference; the vendor's names. */
   readonly base_url_env_vars?: readonly string[];
   /** Capabilities in addition to `streaming`, `tools` and `retries`, such as `vision`. */
@@ -152,10 +154,11 @@ const COMMON: Readonly<Record<string, JsonSchema>> = {
 
 /**
  * Returns the JSON Schema of a provider's config: the common settings and the definition's own. In it,
- * `env_vars` of `api_key` and `base_url` name the variables from which the runtime fills in a missing value.
+ * `env_vars` of `api_key` and `base_url` name the variables from which the runtime fills in a missing value;
+ * `vendor_url` is the address of the API without any.
  */
 export function providerConfigSchema(definition: ProviderDefinition): JsonSchema {
-  const { defaults, credential, base_url_env_vars = [], settings } = definition;
+  const { defaults, credential, base_url_env_vars = [], vendor_url, settings } = definition;
   const api_key: JsonSchema = {
     type: "string",
     minLength: 1,
@@ -175,9 +178,12 @@ export function providerConfigSchema(definition: ProviderDefinition): JsonSchema
         type: "string",
         minLength: 1,
         description: `Address of the API; default: ${
-          [...base_url_env_vars.map((name) => `the variable ${name}`), "the vendor's own"].join(", else ")
+          [...base_url_env_vars.map((name) => `the variable ${name}`), vendor_url ?? "the vendor's own"].join(
+            ", else ",
+          )
         }.`,
         ...(base_url_env_vars.length > 0 ? { env_vars: [...base_url_env_vars] } : {}),
+        ...(vendor_url === undefined ? {} : { vendor_url }),
       },
       max_output_tokens: {
         ...COUNT,

@@ -158,6 +158,16 @@ const TierAnswer = z.union([z.literal(true), z.string()]);
 const Explanation = z.object({
   plan_hash: text,
   lock_hash: text.nullable(),
+  summary: z.object({
+    text: text.meta({ description: "the rest as a sentence" }),
+    prompts_to: z.array(text).meta({
+      description: "hosts that prompts go to, and `module ID` for a provider from a URL",
+    }),
+    may: permissionBlock.meta({ description: "permissions of all modules together" }),
+    asks: z.array(text).nullable().meta({
+      description: "kinds of calls that rules ask about; null: the plan has no hooks-approval",
+    }),
+  }).meta({ description: "what all modules may touch together" }),
   modules: z.array(z.object({
     module: text,
     type: text,
@@ -169,6 +179,7 @@ const Explanation = z.object({
     url: text.nullable().meta({ description: "null: a built-in module" }),
     integrity: text.nullable(),
     isolation: z.enum(["inline", "worker", "process"]),
+    prompts_to: text.nullable().meta({ description: "where a provider sends prompts" }),
     files: z.array(z.object({ url: text, sha256: text, bytes: count })),
     permissions: z.object({
       wanted: permissionBlock.nullable().meta({

@@ -1,0 +1,90 @@
+/** Says in one sentence what a plan may touch, where its prompts go, and what it asks about. Pure. */
+import type { Permissions } from "../sdk/contracts.ts";
+import { isObject } from "../sdk/json.ts";
+import type { MountPlan, PermissionKind } from "../sdk/plan.ts";
+
+/** What a plan may touch, of all its modules together. */
+export interface PlanSummary {
+  /** The sentence. */
+  text: string;
+  /** Where prompts go, sorted: hosts, and `module ID` for a provider from a URL. */
+  prompts_to: string[];
+  /** Effective permissions. */
+  may: Permissions;
+  /**
+   * Kinds of calls that the rules of `hooks-approval` ask about, such as `bash git push **`; null: the plan
+   * does not have it.
+   */
+  asks: string[] | null;
+}
+
+/** Kinds of permission with the verb of one entry and of all. */
+const VERBS: readonly (readonly [PermissionKind, one: string, all: string])[] = [
+  ["run", "run", "run any program"],
+  ["net", "reach", "reach every host"],
+  ["env", "read the variables", "read every variable"],
+  ["sys", "read facts about this machine:", "read all facts about this machine"],
+  ["ffi", "load the native libraries", "load native libraries"],
+  ["import", "import code from", "import code from anywhere"],
+];
+
+/** Returns the sentence of a summary. */
+export function summaryText({ prompts_to, may, asks }: Omit<PlanSummary, "text">): string {
+  const others = VERBS.flatMap(([kind, one, all]) => {
+    const entries = may[kind];
+    if (entries === true) return [all];
+    return Array.isArray(entries) && entries.length > 0 ? [`${one} ${listed(entries)}`] : [];
+  });
+  const parts = [...filesText(may), ...others];
+  return [
+    parts.length === 0 ? "May touch nothing outside" : `May ${parts.join(", ")}`,
+    prompts_to.length === 0 ? "sends prompts nowhere" : `sends prompts to ${listed(prompts_to)}`,
+    asksText(asks),
+  ].join("; ");
+}
+
+function asksText(asks: PlanSummary["asks"]): string {
+  if (asks === null) return "never asks";
+  if (asks.length === 0) return "asks before risky calls";
+  const kinds = asks.length === 1 ? "1 kind of call" : `${asks.length} kinds of calls`;
+  return `asks before ${listed(asks)} (${kinds}) and before risky calls`;
+}
+
+function filesText({ read, write }: Permissions): string[] {
+  const all = (value: boolean | string[] | undefined) => value === true ? ["every file"] : value || [];
+  const [readable, writable] = [all(read), all(write)];
+  const both = readable.filter((path) => writable.includes(path));
+  const text = (verb: string, paths: readonly string[]) => {
+    const own = paths.filter((path) => !both.includes(path));
+    return own.length === 0 ? [] : [`${verb} ${inFolders(own)}`];
+  };
+  return [
+    ...both.length === 0 ? [] : [`read and write ${inFolders(both)}`],
+    ...text("read", readable),
+    ...text("write", writable),
+  ];
+}
+
+function inFolders(paths: readonly string[]): string {
+  return paths[0] === "every file" ? "every file" : `in ${listed(paths)}`;
+}
+
+/** Returns `a, b and c`. */
+function listed(words: readonly string[]): string {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+}
+
+/** Returns the kinds of calls that a plan asks about (`PlanSummary.asks`). */
+export function askedCalls({ hooks }: Pick<MountPlan, "hooks">): string[] | null {
+  const gates = hooks.filter(({ module }) => module === "hooks-approval");
+  if (gates.length === 0) return null;
+  const rules = gates.flatMap(({ config }) =>
+    Array.isArray(config.rules) ? config.rules.filter(isObject) : []
+  );
+  const asked = rules.flatMap(({ action, tool, argv }) =>
+    action === "ask" && typeof tool === "string"
+      ? [[tool, ...Array.isArray(argv) ? argv.filter((glob) => typeof glob === "string") : []].join(" ")]
+      : []
+  );
+  return [...new Set(asked)];
+}

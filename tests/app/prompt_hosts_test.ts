@@ -1,0 +1,53 @@
+/** Tests of `explain`: where the prompts of a plan go. */
+import type { JsonObject } from "preamp";
+import { createRuntime } from "../../src/app/runtime.ts";
+import type { Caller } from "../../src/runs/types.ts";
+import { assertEquals } from "../assert.ts";
+
+const OPERATOR: Caller = { namespace: "test", name: "test", origin: "operator" };
+const CALLER: Caller = { ...OPERATOR, origin: "caller" };
+
+/** Explains a plan with providers; resolves to where its prompts go. */
+async function promptsTo(
+  providers: unknown[],
+  { env = {}, caller = OPERATOR, more = {} }: {
+    env?: Record<string, string>;
+    caller?: Caller;
+    more?: JsonObject;
+  } = {},
+): Promise<string[]> {
+  await using runtime = createRuntime({ env: (name) => env[name] });
+  const session = { orchestrator: "loop-basic", context: "context-simple" };
+  const { summary } = await runtime.plans.explain({ plan: { session, providers, ...more } }, caller);
+  return summary.prompts_to;
+}
+
+Deno.test("explain() names the vendor's host, or that of the plan's address or of a variable", async () => {
+  const openai = (base_url: string) => ({ module: "provider-openai", config: { base_url } });
+  assertEquals(
+    await promptsTo(["provider-mock", "provider-anthropic", "provider-gemini", "provider-ollama"]),
+    ["127.0.0.1:11434", "api.anthropic.com", "generativelanguage.googleapis.com"],
+  );
+  assertEquals(await promptsTo([openai("http://localhost:1234/v1")]), ["localhost:1234"]);
+  assertEquals(
+    await promptsTo(["provider-openai"], { env: { OPENAI_BASE_URL: "https://gw.example/v1?key=x" } }),
+    [
+      "gw.example",
+    ],
+  );
+  assertEquals(await promptsTo([openai("${BASE}/v1")], { env: { BASE: "https://other.example" } }), [
+    "other.example",
+  ]);
+});
+
+Deno.test("explain() names the hosts of agents' providers too", async () => {
+  const agents = {
+    helper: { providers: [{ module: "provider-openai", config: { base_url: "https://a.example" } }] },
+  };
+  assertEquals(await promptsTo(["provider-mock"], { more: { agents } }), ["a.example"]);
+});
+
+Deno.test("explain() names a variable of the server to callers, not its value", async () => {
+  const env = { OPENAI_BASE_URL: "https://internal.example/v1" };
+  assertEquals(await promptsTo(["provider-openai"], { env, caller: CALLER }), ["${OPENAI_BASE_URL}"]);
+});
