@@ -1,5 +1,10 @@
-/** Parses command lines strictly: an unknown flag is an error that suggests a known one. */
+/**
+ * Reads command lines strictly, with Node's `parseArgs`: an unknown flag is an error that suggests a known
+ * one.
+ */
+import { parseArgs, type ParseArgsConfig } from "node:util";
 import { didYouMean } from "../sdk/findings.ts";
+import { errorMessage } from "../sdk/errors.ts";
 
 /** A flag of a command. */
 export interface Flag {
@@ -27,7 +32,7 @@ export function valueName({ value, choices }: Flag): string | undefined {
   return value ?? choices?.join("|");
 }
 
-/** A parsed command line. */
+/** A command line that was read. */
 export class Arguments {
   readonly #values: ReadonlyMap<string, readonly string[]>;
   /** Arguments that are not flags, in order. */
@@ -55,78 +60,49 @@ export class Arguments {
 }
 
 /**
- * Parses a command line: `--name value`, `--name=value`, `-n value`. Arguments after `--` are not flags.
+ * Reads a command line: `--name value`, `--name=value`, `-n value`. Arguments after `--` are not flags.
  *
  * @throws {UsageError} for an unknown flag, a missing, unexpected or unknown value, or a flag given twice.
  */
 export function readArguments(args: readonly string[], flags: readonly Flag[]): Arguments {
-  const values = new Map<string, string[]>();
-  const rest: string[] = [];
-  const words = [...args];
-  for (let word = words.shift(); word !== undefined; word = words.shift()) {
-    if (word === "--") {
-      rest.push(...words);
-      break;
-    }
-    if (word === "-" || !word.startsWith("-")) {
-      rest.push(word);
-      continue;
-    }
-    const { written, flag, inline } = split(word, flags);
-    const earlier = values.get(flag.name) ?? [];
-    if (earlier.length > 0 && !flag.many) throw new UsageError(`Cannot use ${written}: it was given twice`);
-    const takes_next = valueName(flag) !== undefined && !flag.value_optional;
-    const value = inline ?? (takes_next ? words.shift() : undefined);
-    values.set(flag.name, [...earlier, checkedValue(flag, written, value, inline !== undefined)]);
-  }
-  return new Arguments(values, rest);
+  const alone = new Set(flags.filter((flag) => flag.value_optional).map(({ name }) => `--${name}`));
+  const { values, positionals } = parse({
+    args: args.map((word) => alone.has(word) ? `${word}=` : word),
+    allowPositionals: true,
+    options: Object.fromEntries(flags.map((flag) => [flag.name, {
+      type: valueName(flag) === undefined ? "boolean" : "string",
+      multiple: true,
+      ...(flag.short === undefined ? {} : { short: flag.short }),
+    }])),
+  }, flags);
+  const given = flags.flatMap((flag) => {
+    const texts = (values[flag.name] as (string | boolean)[] | undefined)?.map(String);
+    return texts ? [[flag.name, checked(flag, texts)] as const] : [];
+  });
+  return new Arguments(new Map(given), positionals);
 }
 
-/**
- * Splits `--name`, `--name=value`, `-n` and `-nvalue`; letters are not combined. The parser of `node:util` is
- * not used because loading it takes as long as starting a server.
- */
-function split(
-  word: string,
-  flags: readonly Flag[],
-): { written: string; flag: Flag; inline: string | undefined } {
-  const is_long = word.startsWith("--");
-  const end = is_long ? word.indexOf("=") : 2;
-  const written = end < 0 ? word : word.slice(0, end);
-  const inline = written === word ? undefined : word.slice(end).replace(/^=/, "");
-  const name = written.replace(/^--?/, "");
-  const flag = flags.find((flag) => (is_long ? flag.name : flag.short) === name);
-  if (flag && (is_long || inline === undefined || valueName(flag) !== undefined)) {
-    return { written, flag, inline };
+function parse(config: ParseArgsConfig, flags: readonly Flag[]) {
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    const message = errorMessage(error).replaceAll("\n", " ");
+    const [, unknown] = /^Unknown option '(-*[^']*)'/.exec(message) ?? [];
+    if (unknown === undefined) throw new UsageError(`Cannot read the flags: ${message}`, { cause: error });
+    const meant = didYouMean(unknown.replace(/^-+/, ""), flags.map(({ name }) => name));
+    const advice = meant === undefined ? "" : `; did you mean --${meant}?`;
+    const flag = JSON.stringify(unknown.slice(0, 80));
+    throw new UsageError(`Cannot use ${flag}: there is no such flag${advice}`, { cause: error });
   }
-  const unknown = is_long ? written : word;
-  const meant = didYouMean(unknown.replace(/^-+/, ""), flags.map((flag) => flag.name));
-  const advice = meant === undefined ? "" : `; did you mean --${meant}?`;
-  throw new UsageError(
-    `Cannot use ${JSON.stringify(unknown.slice(0, 80))}: there is no such flag${advice}`,
-  );
 }
 
-function checkedValue(flag: Flag, written: string, value: string | undefined, inline: boolean): string {
-  const { choices, value_optional, name } = flag;
-  const refuse = (fact: string): never => {
-    throw new UsageError(`Cannot use ${written}: ${fact}`);
-  };
-  const form = valueName(flag);
-  if (value === undefined) {
-    return form === undefined || value_optional ? "" : refuse(`it needs a value, ${written} ${form}`);
-  }
-  const quoted = JSON.stringify(value);
-  if (form === undefined) return refuse(`it takes no value, but received ${quoted}`);
-  if (!inline && value.length > 1 && value.startsWith("-")) {
-    const advice = `write ${written}=${value} to use that text as the value`;
-    return refuse(`it needs a value, but the flag ${quoted} follows; ${advice}`);
-  }
-  if (choices && !choices.includes(value)) {
-    const list = choices.join(choices.length === 2 ? " or " : ", ");
-    throw new UsageError(`Cannot use --${name}: must be ${list}, but is ${quoted}`);
-  }
-  return value;
+function checked({ name, many, choices }: Flag, texts: readonly string[]): readonly string[] {
+  const refuse = (fact: string) => new UsageError(`Cannot use --${name}: ${fact}`);
+  if (texts.length > 1 && !many) throw refuse("it was given twice");
+  const wrong = choices && texts.find((text) => !choices.includes(text));
+  if (wrong === undefined) return texts;
+  const list = choices!.join(choices!.length === 2 ? " or " : ", ");
+  throw refuse(`must be ${list}, but is ${JSON.stringify(wrong)}`);
 }
 
 /** Returns what to do about an unknown word: `did you mean X?`, or else other advice. */

@@ -52,73 +52,86 @@ export interface CommandEntry {
   readonly load: () => Promise<Command>;
 }
 
-/** Every command, in the order of the usage. */
-export const COMMANDS: readonly CommandEntry[] = [
-  ...from(() => import("./commands/serve.ts"), { "serve": "serve the HTTP API" }),
-  ...from(() => import("./commands/run.ts"), { "run": "run a prompt in this process" }),
-  ...from(() => import("./commands/replay.ts"), {
-    "replay": "replay a saved run and report the first difference",
-  }),
-  ...from(() => import("./commands/plan_check.ts"), {
-    "plan check": "check plans without running or fetching anything",
-  }),
-  ...from(() => import("./commands/plan_explain.ts"), {
-    "plan explain": "show what a plan may touch, without running it",
-  }),
-  ...from(() => import("./commands/plan_lock.ts"), {
-    "plan lock": "pin the files of a plan's modules by their hashes",
-  }),
-  ...from(() => import("./commands/plan_vendor.ts"), {
-    "plan vendor": "write a plan with its modules as bundles beside it",
-  }),
-  ...from(() => import("./commands/plan_diff.ts"), {
-    "plan diff": "compare two plans: what the second one widens and narrows",
-    "plan hash": "print the hash of a plan",
-  }),
-  ...from(() => import("./commands/docs.ts"), { "module list": "list the built-in modules" }),
-  ...from(() => import("./commands/module_new.ts"), {
-    "module new": "create a module from a template (code, test, README)",
-    "module types": "write the SDK's types and test kit for editors and tests",
-  }),
-  ...from(() => import("./commands/module_validate.ts"), {
-    "module validate": "check a module against its contract and run it",
-  }),
-  ...from(() => import("./commands/module_bundle.ts"), {
-    "module bundle": "bundle a module into one file",
-    "module hash": "print the digest that pins a module",
-  }),
-  ...from(() => import("./commands/doctor.ts"), {
-    "doctor": "describe this host: versions, store, isolation, permissions",
-  }),
-  ...from(() => import("./commands/store_commands.ts"), {
-    "store check": "check a store and count what it holds",
-    "store migrate": "create the tables of a store, or update them",
-    "store vacuum": "delete expired rows and return their space",
-  }),
-  ...from(() => import("./commands/provider_commands.ts"), {
-    "provider list": "list the providers, their keys and default models",
-    "provider models": "list the models of an account",
-    "provider test": "call a model once: latency, tokens, cost, or what is wrong",
-  }),
-  ...from(() => import("./commands/config.ts"), {
-    "config example": "print a preamp.yaml with every default",
-    "config check": "check a preamp.yaml",
-    "config reference": "describe every setting",
-  }),
-  ...from(() => import("./commands/source_commands.ts"), {
-    "source add": "override the source of a module",
-    "source remove": "remove a source override",
-    "source list": "list source overrides",
-  }),
-  ...from(() => import("./commands/completion.ts"), {
-    "completion": "print a completion script for bash, zsh or fish",
-  }),
-  ...from(() => import("./commands/help.ts"), { "version": "print the version of this program" }),
-  ...from(() => import("./commands/docs.ts"), {
-    "docs": "read the documentation that ships with the program",
-  }),
-  ...from(() => import("./commands/help.ts"), { "help": "show how a command is used" }),
+/** The commands in the order of the usage, which prints the groups apart from each other. */
+export const GROUPS: readonly (readonly CommandEntry[])[] = [
+  [
+    ...from(() => import("./commands/run.ts"), { "run": "run a prompt in this process" }),
+    ...from(() => import("./commands/serve.ts"), { "serve": "serve the HTTP API" }),
+  ],
+  [
+    ...from(() => import("./commands/replay.ts"), {
+      "replay": "replay a saved run and report the first difference",
+    }),
+  ],
+  [
+    ...from(() => import("./commands/plan_check.ts"), {
+      "plan check": "check plans without running or fetching anything; print their hashes",
+    }),
+    ...from(() => import("./commands/plan_explain.ts"), {
+      "plan explain": "show what a plan may touch, without running it",
+    }),
+    ...from(() => import("./commands/plan_lock.ts"), {
+      "plan lock": "pin the files of a plan's modules by their hashes",
+    }),
+    ...from(() => import("./commands/plan_diff.ts"), {
+      "plan diff": "compare two plans: what the second one widens and narrows",
+    }),
+    ...from(() => import("./commands/plan_vendor.ts"), {
+      "plan vendor": "write a plan with its modules as bundles beside it",
+    }),
+  ],
+  [
+    ...from(() => import("./commands/docs.ts"), { "module list": "list the built-in modules" }),
+    ...from(() => import("./commands/module_new.ts"), {
+      "module new": "create a module from a template (code, test, README)",
+      "module types": "write the SDK's types and test kit for editors and tests",
+    }),
+    ...from(() => import("./commands/module_validate.ts"), {
+      "module validate": "check a module against its contract and run it",
+    }),
+    ...from(() => import("./commands/module_bundle.ts"), {
+      "module bundle": "bundle a module into one file",
+      "module hash": "print the digest that pins a module",
+    }),
+    ...from(() => import("./commands/source_commands.ts"), {
+      "source add": "override the source of a module",
+      "source remove": "remove a source override",
+      "source list": "list source overrides",
+    }),
+  ],
+  [
+    ...from(() => import("./commands/provider_commands.ts"), {
+      "provider list": "list the providers, their keys and default models",
+      "provider models": "list the models of an account",
+      "provider test": "call a model once: latency, tokens, cost, or what is wrong",
+    }),
+    ...from(() => import("./commands/config.ts"), {
+      "config example": "print a preamp.yaml with every default",
+      "config check": "check a preamp.yaml",
+      "config reference": "describe every setting",
+    }),
+    ...from(() => import("./commands/store_commands.ts"), {
+      "store check": "check a store and count what it holds",
+      "store migrate": "create the tables of a store, or update them",
+      "store vacuum": "delete expired rows and return their space",
+    }),
+    ...from(() => import("./commands/doctor.ts"), {
+      "doctor": "describe this host: versions, store, isolation, permissions",
+    }),
+  ],
+  [
+    ...from(() => import("./commands/docs.ts"), {
+      "docs": "read the documentation that ships with the program",
+    }),
+    ...from(() => import("./commands/help.ts"), {
+      "help": "show how a command is used",
+      "version": "print the version of this program",
+    }),
+  ],
 ];
+
+/** Every command, in the order of the usage. */
+export const COMMANDS: readonly CommandEntry[] = GROUPS.flat();
 
 /** Returns the entries of commands in one file, from their names and summaries. */
 function from(

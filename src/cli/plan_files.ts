@@ -13,8 +13,7 @@ import { isObject, type JsonObject } from "../sdk/json.ts";
 import { type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { inDocument } from "./errors.ts";
 import { type InputText, isAbsolute, readInput } from "./paths.ts";
-import { readSettings, type Settings } from "./settings.ts";
-import { styleOf } from "./terminal/format.ts";
+import { reportedSettings, type Settings } from "./settings.ts";
 import type { Io } from "./terminal/io.ts";
 
 /** `-p FILE`. */
@@ -58,9 +57,7 @@ export async function withPlans<T>(
   use: (plans: Runtime["plans"]) => Promise<T>,
   { overridden = false }: { overridden?: boolean } = {},
 ): Promise<T> {
-  const { policy, plans, home, workspace, sources, warnings } = await readSettings(args, io);
-  const { yellow } = styleOf(io.err);
-  for (const warning of warnings) io.err.write(`${yellow("warning:")} ${warning}\n`);
+  const { policy, plans, home, workspace, sources } = await reportedSettings(args, io);
   await using runtime = createRuntime({
     policy,
     plans,

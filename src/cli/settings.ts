@@ -20,6 +20,7 @@ import { isObject, type JsonObject } from "../sdk/json.ts";
 import { describeStore, openStore, parseStoreName, type Store, type StoreName } from "../store/store.ts";
 import type { SourcesFile } from "../app/source_overrides.ts";
 import { adviceFor, type Arguments, type Flag, UsageError } from "./arguments.ts";
+import { styleOf } from "./terminal/format.ts";
 import { filePath, homeOf, locate, readOptional, sourceFilesOf } from "./paths.ts";
 import type { Io } from "./terminal/io.ts";
 
@@ -41,8 +42,8 @@ export interface Settings {
   /** The keys of `PREAMP_API_KEYS`. They are secrets. */
   api_keys: readonly string[];
   /**
-   * Warnings about variables that begin with `PREAMP_` and are not settings, or that may not be read, so that
-   * neither disables a limit unnoticed.
+   * Warnings about variables that begin with `PREAMP_` and mean nothing to the command, or that may not be
+   * read, so that neither disables a limit unnoticed.
    */
   warnings: readonly string[];
 }
@@ -60,15 +61,11 @@ const SHORT_VARIABLES: Readonly<Record<string, string>> = {
   "listen.port": "PREAMP_PORT",
 };
 
-/** Variables that are not settings of `preamp.yaml`. Clients read the first one: example requests use it. */
-const OWN_VARIABLES = [
-  "PREAMP_API_KEY",
-  "PREAMP_API_KEYS",
-  "PREAMP_CONFIG",
-  "PREAMP_HOME",
-  "PREAMP_LOG_FORMAT",
-  "PREAMP_NO_AUTH",
-];
+/** Variables that are not settings of `preamp.yaml`. */
+const OWN_VARIABLES = ["PREAMP_API_KEYS", "PREAMP_CONFIG", "PREAMP_HOME"];
+
+/** Variables that are not settings of `preamp.yaml`, and that only `preamp serve` reads. */
+const SERVE_VARIABLES = ["PREAMP_LOG_FORMAT", "PREAMP_NO_AUTH"];
 
 /** The settings file of a folder. */
 export const DEFAULT_CONFIG = "preamp.yaml";
@@ -135,13 +132,25 @@ a variable overrides preamp.yaml. Lists are comma-separated. The settings with t
 ${settings.join("")}`;
 }
 
+/** Reads the settings of a command as {@link readSettings} does, and prints their warnings. */
+export async function reportedSettings(args: Arguments, io: Io): Promise<Settings> {
+  const settings = await readSettings(args, io);
+  for (const warning of settings.warnings) io.err.write(`${styleOf(io.err).yellow("warning:")} ${warning}\n`);
+  return settings;
+}
+
 /**
  * Reads the settings of a command.
  *
+ * @param options `serves`: the command is `preamp serve`.
  * @throws {UsageError} for an invalid flag or variable, or a missing settings file.
  * @throws {DocumentFailure} for an invalid settings file.
  */
-export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
+export async function readSettings(
+  args: Arguments,
+  io: Io,
+  { serves = false }: { serves?: boolean } = {},
+): Promise<Settings> {
   const reading = readConfig(args, io);
   reading.catch(() => {}); // awaited below, unless a flag or a variable is invalid
   const flags = readLayer(({ path }) => {
@@ -178,7 +187,7 @@ export async function readSettings(args: Arguments, io: Io): Promise<Settings> {
     home: homeOf(io),
     sources: sourceFilesOf(io),
     api_keys,
-    warnings: candidates ? unknownVariables(candidates) : [SOME_UNREADABLE],
+    warnings: candidates ? unknownVariables(candidates, serves) : [SOME_UNREADABLE],
   };
 }
 
@@ -278,15 +287,21 @@ function preampVariables(io: Io): string[] | null {
 const SOME_UNREADABLE =
   "This process may not list its variables: settings in variables that --allow-env does not name are ignored";
 
-function unknownVariables(names: readonly string[]): string[] {
+function unknownVariables(names: readonly string[], serves: boolean): string[] {
   const known = [
     ...OWN_VARIABLES,
+    ...serves ? SERVE_VARIABLES : [],
     ...OUTSIDE_SETTINGS.map(({ variable }) => variable),
     ...Object.values(SHORT_VARIABLES),
   ];
   const otherwise = "there is no such setting; preamp help serve lists all settings";
   const unknown = names.filter((name) => name.startsWith("PREAMP_") && !known.includes(name));
-  return unknown.map((name) => `The variable ${name} is ignored: ${adviceFor(name, known, otherwise)}`);
+  return unknown.map((name) => {
+    const advice = SERVE_VARIABLES.includes(name)
+      ? "only preamp serve reads it"
+      : adviceFor(name, known, otherwise);
+    return `The variable ${name} is ignored: ${advice}`;
+  });
 }
 
 /** The store of a command. */

@@ -28,7 +28,6 @@ async function run(args: readonly string[], stdin = ""): Promise<FakeIo & { code
 const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
   "serve": null,
   "docs": null,
-  "completion": null,
   "config example": null,
   "config reference": null,
   "config check": ["preamp.yaml"],
@@ -39,7 +38,6 @@ const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
   "plan lock": ["base.yaml"],
   "plan vendor": ["base.yaml"],
   "plan diff": ["base.yaml", "merged.yaml"],
-  "plan hash": ["base.yaml"],
   "module list": [],
   "module new": ["tool", "clock"],
   "module types": [],

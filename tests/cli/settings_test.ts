@@ -97,17 +97,30 @@ Deno.test("readSettings() hashes keys and warns of unknown variables", async () 
   ]);
 });
 
-Deno.test("readSettings() does not warn of variables of settings and clients", async () => {
+Deno.test("readSettings() does not warn of variables of settings", async () => {
   const names = OUTSIDE_SETTINGS.map(({ variable, default: value }) => [variable, String(value)]);
   const own = {
-    PREAMP_API_KEY: "k",
     PREAMP_API_KEYS: "k",
     PREAMP_HOME: "/h",
-    PREAMP_NO_AUTH: "",
     PREAMP_PORT: "1",
   };
-  const { warnings } = await read([], { ...Object.fromEntries(names), ...own, PREAMP_LOG_FORMAT: "json" });
+  const { warnings } = await read([], { ...Object.fromEntries(names), ...own });
   assertEquals(warnings, []);
+});
+
+Deno.test("readSettings() warns of variables that mean nothing to the command", async () => {
+  const env = { PREAMP_NO_AUTH: "1", PREAMP_API_KEY: "k", PREAMP_COLOUR: "x" };
+  const ignored = (name: string, advice: string) => `The variable ${name} is ignored: ${advice}`;
+  const others = [
+    ignored("PREAMP_API_KEY", "did you mean PREAMP_API_KEYS?"),
+    ignored("PREAMP_COLOUR", "there is no such setting; preamp help serve lists all settings"),
+  ];
+  assertEquals((await read([], env)).warnings, [
+    ignored("PREAMP_NO_AUTH", "only preamp serve reads it"),
+    ...others,
+  ]);
+  const io = fakeIo({ env, cwd: EMPTY });
+  assertEquals((await readSettings(readArguments([], FLAGS), io, { serves: true })).warnings, others);
 });
 
 for (

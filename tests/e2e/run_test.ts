@@ -65,7 +65,7 @@ Deno.test("run without a plan is the plan named default, else the demo", async (
   assertEquals(named.stdout, "Hello from the smallest plan.\n");
 });
 
-Deno.test("run lays plans over one another, as plan hash does", async () => {
+Deno.test("run lays plans over one another, as plan check does", async () => {
   const files = ["plans/calculator.yaml", "plans/minimal.yaml"];
   const merged = await runCommand([
     "run",
@@ -77,9 +77,10 @@ Deno.test("run lays plans over one another, as plan hash does", async () => {
     "json",
     "Hello",
   ]);
-  const hash = await runCommand(["plan", "hash", ...files]);
+  const checked = await runCommand(["plan", "check", "--json", "-p", files[0]!, "-p", files[1]!]);
   const run = JSON.parse(merged.stdout);
-  assertEquals([run.output_text, run.plan_hash], ["Hello from the smallest plan.", hash.stdout.trim()]);
+  const [{ plan_hash }] = JSON.parse(checked.stdout).data;
+  assertEquals([run.output_text, run.plan_hash], ["Hello from the smallest plan.", plan_hash]);
   assertEquals(Object.keys(run.isolation).includes("tool-calculator"), true);
 });
 
@@ -154,6 +155,8 @@ Deno.test("wrong usage exits 2, writes nothing to stdout and suggests a correcti
     [[], "Usage: preamp"],
     [["plan"], "preamp plan check"],
     [["rnu"], 'did you mean "run"?'],
+    [["What is 6 × 7?"], "to run a prompt, write: preamp run 'What is 6 × 7?'"],
+    [["What", "is", "6*7"], "to run a prompt, write: preamp run 'What is 6*7'"],
     [["plan", "chek"], 'did you mean "plan check"?'],
     [["--json"], "the command must come first"],
     [["run"], "empty"],
@@ -161,14 +164,14 @@ Deno.test("wrong usage exits 2, writes nothing to stdout and suggests a correcti
     [["run", "--limt", "max_cost_usd=1", "hi"], "did you mean --limit?"],
     [["run", "--limit", "max_cost_us=1", "hi"], "max_cost_usd"],
     [["run", "--limit", "max_cost_usd", "hi"], "NAME=VALUE"],
-    [["run", "-p"], "needs a value"],
+    [["run", "-p"], "argument missing"],
     [["run", "-p", "nowhere.yaml", "hi"], "no such file\n"],
     [["run", "-p", "plans/minimal.yml", "hi"], 'no such file; did you mean "plans/minimal.yaml"?'],
     [["run", "-p", "plans", "hi"], "folder"],
     [["run", "--store", "memory", "--session", "ses_1", "hi"], "leave out --store memory"],
     [["run", "--output-format", "xml", "hi"], "json-trace"],
     [["plan", "check"], "no file"],
-    [["plan", "check", "--json=yes", "x.yaml"], "takes no value"],
+    [["plan", "check", "--json=yes", "x.yaml"], "does not take an argument"],
     [["module", "list", "all"], "flags only"],
     [["help", "srve"], 'did you mean "serve"?'],
     [["help", "run", "it"], 'Cannot use "it": the name of the command is run'],
@@ -231,4 +234,21 @@ Deno.test("module list, help and --version write to stdout and exit 0", async ()
   }
   const version = await runCommand(["--version"]);
   assertMatch(version.stdout, /^preamp \d+\.\d+\.\d+ \(deno /);
+});
+
+Deno.test("run reads .env of the folder, which overrides no variable and may not change how programs start", async () => {
+  await using folder = await temporaryFolder();
+  const plan =
+    `${SESSION}providers: [{module: provider-mock, config: {response: "${"${GREETING} ${NAME}"}"}}]\n`;
+  await Deno.writeTextFile(`${folder.path}/plan.yaml`, plan);
+  await Deno.writeTextFile(
+    `${folder.path}/.env`,
+    'GREETING="Hey" # a comment\nNAME=Grace\nLD_PRELOAD=./x.so\n',
+  );
+  const { code, stdout, stderr } = await runProgram(["run", "-p", "plan.yaml", "hi"], {
+    cwd: folder.path,
+    env: { NAME: "Ada" },
+  });
+  assertEquals([code, stdout], [0, "Hey Ada\n"], stderr);
+  assertStringIncludes(stderr, "warning: The variable LD_PRELOAD of .env is ignored: set it in the shell");
 });

@@ -1,7 +1,7 @@
 /** A machine whose cache has only what `deno cache main.ts` fetches, and which has no network. */
 import { assertEquals, assertStringIncludes } from "../assert.ts";
 import { temporaryFolder } from "../support/folder.ts";
-import { npmPackages } from "../static_imports.ts";
+import { npmPackages, wholeGraph } from "../static_imports.ts";
 import { ROOT } from "./program.ts";
 
 const TOOL = `import { type Coordinator, defineTool, z } from "preamp";
@@ -40,12 +40,15 @@ const COMMANDS: readonly (readonly [args: string[], output: string])[] = [
 const ignore = Deno.env.has("PREAMP_BIN"); // the executable has no cache
 
 Deno.test(
-  "after deno cache main.ts commands and their children work without network",
+  "with the packages of main.ts's graph, and without those of tests, commands and their children need no network",
   { ignore },
   async () => {
     await using cache = await temporaryFolder();
     await using folder = await temporaryFolder();
+    const of_tests = await packagesOfTests();
+    assertEquals(of_tests.includes("fast-check"), true, of_tests.join());
     for (const { cached_at, path } of await npmPackages("main.ts")) {
+      if (of_tests.some((name) => path.includes(`/${name}/`))) continue;
       await copyFolder(cached_at, `${cache.path}/npm/${path}`);
       const name = path.replace(/\/[^/]*$/, ""); // without the version
       await copyFile(
@@ -73,6 +76,16 @@ Deno.test(
     }
   },
 );
+
+/** Returns the packages of the import map that only tests import. */
+async function packagesOfTests(): Promise<string[]> {
+  const { imports } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`)) as {
+    imports: Record<string, string>;
+  };
+  const graph = (await wholeGraph("main.ts")).join("\n");
+  const names = Object.values(imports).map((target) => /^npm:(@?[^@]+)@/.exec(target)?.[1] ?? "");
+  return [...new Set(names)].filter((name) => name !== "" && !graph.includes(`npm:/${name}@`));
+}
 
 /** A proxy that does not exist. */
 const NOWHERE = "http://127.0.0.1:9";

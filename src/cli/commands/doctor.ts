@@ -5,7 +5,7 @@ import { errorMessage } from "../../sdk/errors.ts";
 import { formatFlags } from "../arguments.ts";
 import type { Commands } from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import { openSettingsStore, readSettings, settingFlags, type Settings } from "../settings.ts";
+import { openSettingsStore, reportedSettings, settingFlags, type Settings } from "../settings.ts";
 import { tableText } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 
@@ -21,7 +21,7 @@ export const commands: Commands = {
     details: () => `Opens the store that preamp serve would use. Names variables, never their values.\n`,
     max_arguments: 0,
     async run(args, io) {
-      const report = await describeHost(await readSettings(args, io), io);
+      const report = await describeHost(await reportedSettings(args, io), io);
       return { data: report, text: reportText(report), exit: report.ok ? EXIT.done : EXIT.failed };
     },
   },

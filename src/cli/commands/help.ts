@@ -3,9 +3,16 @@ import manifest from "../../../deno.json" with { type: "json" };
 import { didYouMean } from "../../sdk/findings.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { type Flag, formatFlags, formatOf, UsageError, valueName } from "../arguments.ts";
-import { type Command, type CommandEntry, COMMANDS, type Commands, findCommand } from "../commands.ts";
+import {
+  type Command,
+  type CommandEntry,
+  COMMANDS,
+  type Commands,
+  findCommand,
+  GROUPS,
+} from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import { tableText, wrapText } from "../terminal/format.ts";
+import { shellWord, tableText, wrapText } from "../terminal/format.ts";
 import type { Io, Output } from "../terminal/io.ts";
 
 export const commands: Commands = {
@@ -69,13 +76,22 @@ function documentedFlags({ flags }: Command): Flag[] {
 function usageText(): string {
   return `Usage: preamp <command> [arguments]
 
-${tableText(COMMANDS.map(({ name, summary }) => [name, summary]), "  ")}
-  preamp help <command>   print the flags and examples of a command (or: preamp <command> --help)
-  preamp --version        the same as preamp version
+${groupsText()}
+Start with:  preamp run "What is 6 × 7?"
+A command's flags and examples:  preamp help <command>
 
 Commands that print an answer take --output-format json, or --json for short.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 plan invalid, 4 refused or denied, 130 interrupted.
 `;
+}
+
+/** Returns the table of commands with an empty line between two groups. */
+function groupsText(): string {
+  const [, ...rows] = GROUPS.flatMap((group) => [
+    ["", ""],
+    ...group.map(({ name, summary }) => [name, summary]),
+  ]);
+  return tableText(rows, "  ");
 }
 
 /** Returns the help text of a command. */
@@ -152,7 +168,9 @@ function noSuchCommand(args: readonly string[]): UsageError {
   const found = findCommand(args);
   const words = new Set(names.map((name) => group ? name : name.split(" ")[0]!)); // split gives at least one
   const meant = didYouMean(written, words);
-  const advice = meant === undefined ? "" : `; did you mean "${meant}"?`;
+  const advice = meant === undefined
+    ? group ? "" : `; to run a prompt, write: preamp run ${shellWord(args.join(" ").slice(0, 80))}`
+    : `; did you mean "${meant}"?`;
   const error = new UsageError(
     found
       ? `Cannot use ${JSON.stringify(found.rest[0])}: the name of the command is ${found.entry.name}`

@@ -4,7 +4,7 @@ import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
 import type { Answer, Commands } from "../commands.ts";
 import { displayPath, readTarget, warnOfRefusedImports, withLoader } from "../module_target.ts";
 import { locate, writeFailure } from "../paths.ts";
-import { readSettings, withSettings } from "../settings.ts";
+import { reportedSettings, withSettings } from "../settings.ts";
 import { counted, styleOf, tableText } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 
@@ -32,7 +32,7 @@ export const commands: Commands = {
       help: "text (default), or {url, integrity, exports, uses, imports_refused, files}",
     })),
     async run(args, io) {
-      const { policy } = await readSettings(args, io);
+      const { policy } = await reportedSettings(args, io);
       const { spec, context } = await readTarget(args, io, policy, "hash");
       const graph = await withLoader((loader) => loader.bundle(spec, context));
       warnOfRefusedImports(graph, io);
@@ -48,7 +48,7 @@ export const commands: Commands = {
 };
 
 async function runBundle(args: Arguments, io: Io): Promise<Answer> {
-  const { policy } = await readSettings(args, io);
+  const { policy } = await reportedSettings(args, io);
   const { spec, context } = await readTarget(args, io, policy, "bundle");
   const bundle = await withLoader((loader) => loader.bundle(spec, context));
   warnOfRefusedImports(bundle, io);

@@ -22,7 +22,7 @@ import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
 import type { Commands } from "../commands.ts";
 import { EXIT } from "../errors.ts";
 import { displayPath, ENTRY_NAMES, type ModuleTarget, readTarget, withLoader } from "../module_target.ts";
-import { readSettings, withSettings } from "../settings.ts";
+import { reportedSettings, withSettings } from "../settings.ts";
 import { counted, styleOf } from "../terminal/format.ts";
 import type { Io, Output } from "../terminal/io.ts";
 
@@ -56,7 +56,7 @@ testHook(), testOrchestrator() and testContext() of preamp/testing.
         allow: commaSeparated(args.value("allow") ?? "").map(kindOf),
         structure_only: args.has("structure-only"),
       };
-      const { policy } = await readSettings(args, io);
+      const { policy } = await reportedSettings(args, io);
       const target = await readTarget(args, io, policy, "validate");
       const report = reportOf(await validate(target, options, io), args.has("strict"));
       return { data: report, text: reportText(report, io.out), exit: report.ok ? EXIT.done : EXIT.failed };

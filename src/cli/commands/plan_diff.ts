@@ -1,15 +1,11 @@
-/**
- * `preamp plan diff`: compares what two plans may do. `preamp plan hash`: prints the canonical hash of a plan
- * as written. They fetch and run nothing.
- */
+/** `preamp plan diff`: compares what two plans may do. It fetches and runs nothing. */
 import type { PlanChange, PlanDiff } from "../../plan/diff_module.ts";
-import { canonicalHash } from "../../sdk/digest.ts";
 import type { JsonValue } from "../../sdk/json.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
 import { type Answer, type Commands, TERMINAL } from "../commands.ts";
 import { EXIT, inDocument } from "../errors.ts";
-import { PLAN_FLAG, planData, planNames, readPlans, withPlans } from "../plan_files.ts";
+import { PLAN_FLAG, readPlans, withPlans } from "../plan_files.ts";
 import { withSettings } from "../settings.ts";
 import { counted, cutToWidth, styleOf, wrapText } from "../terminal/format.ts";
 import type { Io, Output } from "../terminal/io.ts";
@@ -36,18 +32,6 @@ Exit codes: 0 nothing widens, 1 something widens, 3 a plan is invalid.
   preamp plan diff --from base.yaml --from test.yaml -p base.yaml -p prod.yaml
 `,
     run: runDiff,
-  },
-  "plan hash": {
-    usage: "plan hash [flags] <file>…",
-    summary:
-      "Prints the hash of a plan as written; several files are merged first, as in `preamp run`. `-` is stdin.",
-    flags: [PLAN_FLAG, ...formatFlags({ help: "the hash (default), or {plan_hash, files}" })],
-    async run(args, io) {
-      const files = planNames(args, "hash");
-      const { name, plan } = await readPlans(files, io);
-      const plan_hash = canonicalHash(typeof plan === "string" ? await planData(name, plan) : plan);
-      return { data: { plan_hash, files }, text: `${plan_hash}\n` };
-    },
   },
 };
 

@@ -14,7 +14,7 @@ import type { ModelInfo } from "../../sdk/types.ts";
 import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
 import { type Answer, type Commands, TERMINAL } from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import { readSettings, withSettings } from "../settings.ts";
+import { reportedSettings, withSettings } from "../settings.ts";
 import { styleOf, tableText } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 import { messageText } from "../terminal/progress_lines.ts";
@@ -158,7 +158,7 @@ const PLAN: JsonObject = {
 const PROMPT = "Answer with the single word OK.";
 
 async function runTest(args: Arguments, io: Io): Promise<Answer> {
-  const { policy } = await readSettings(args, io);
+  const { policy } = await reportedSettings(args, io);
   const modules = createModuleTable();
   const named = [...args.rest, ...args.all("model")];
   const models = named.length > 0 ? named : await providersWithKey(io);

@@ -8,7 +8,7 @@ import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
 import { type Answer, type Commands, TERMINAL } from "../commands.ts";
 import { EXIT } from "../errors.ts";
 import { readInput } from "../paths.ts";
-import { readSettings, withSettings } from "../settings.ts";
+import { reportedSettings, withSettings } from "../settings.ts";
 import { styleOf } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 
@@ -34,7 +34,7 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
   if (name === undefined || more.length > 0) {
     throw new UsageError(`Cannot replay: name one file, not ${args.rest.length}`);
   }
-  const { policy, home, sources } = await readSettings(args, io);
+  const { policy, home, sources } = await reportedSettings(args, io);
   const input = await readInput(name, io);
   const recording = readRecording(input);
   await using runtime = createRuntime({ policy, home, sources });

@@ -15,6 +15,7 @@ import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { AnswerWriter } from "../terminal/answer_writer.ts";
 import { type Arguments, formatFlags, formatOf, UsageError } from "../arguments.ts";
 import { type Commands, TERMINAL } from "../commands.ts";
+import { loadEnvFile } from "../env_file.ts";
 import { DocumentFailure, EXIT, exitOfStatus } from "../errors.ts";
 import { MODEL_FLAG, PLAN_FLAG } from "../plan_files.ts";
 import { type LocalRunRequest, readRequest } from "../run_request.ts";
@@ -68,6 +69,7 @@ arrived of it stays in the conversation and counts as usage. A running tool ends
 once. The next one ends the process. The exit code is 130.
 Each setting of preamp.yaml is also a flag, such as --limits.tool_timeout_s 5; preamp help serve lists them.
 
+Variables of .env in this folder count where they are not set otherwise.
 -m runs the demo agent, or the plan of -p or --profile, on a model; the key is in the variable that preamp provider list
 shows. PREAMP_MODEL is the model of runs without a plan.
 
@@ -86,6 +88,7 @@ const STORE_END_MS = 5_000;
 
 async function run(args: Arguments, io: Io): Promise<number> {
   const format = formatOf(args);
+  const ignored = await loadEnvFile(io);
   const settings = await readSettings(args, io);
   const local = await readRequest(args, io, settings);
   const at_demo = !canAsk(io) && await isDemo(args, local, settings);
@@ -94,7 +97,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const display = createDisplay(io, format === "text");
   const { progress, answer, warnings } = display;
   const printError = (text: string) => io.err.write(`${style.red("error:")} ${text}\n`);
-  settings.warnings.forEach((text) => warnings.add(text));
+  for (const text of [...ignored, ...settings.warnings]) warnings.add(text);
   const { store, warning } = await openRunStore(args, settings);
   if (warning !== null) warnings.add(warning);
   const failure_places = new Map<unknown, string>();

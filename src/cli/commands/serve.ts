@@ -39,7 +39,7 @@ export const commands: Commands = {
 const END_MS = 4_800;
 
 async function run(args: Arguments, io: Io): Promise<number> {
-  const settings = await readSettings(args, io);
+  const settings = await readSettings(args, io, { serves: true });
   const format = logFormat(args, io);
   const auth = authOf(args, io, settings);
   const key = auth.kind === "generated" ? auth.key : undefined;

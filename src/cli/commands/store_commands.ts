@@ -7,7 +7,7 @@ import { describeStore, type Maintenance, openMaintenance, type StoreState } fro
 import { formatFlags, UsageError } from "../arguments.ts";
 import type { Answer, Command, Commands } from "../commands.ts";
 import { EXIT } from "../errors.ts";
-import { lastingStore, readSettings, settingFlags, storeFailure } from "../settings.ts";
+import { lastingStore, reportedSettings, settingFlags, storeFailure } from "../settings.ts";
 
 export const commands: Commands = {
   "store check": command("check", {
@@ -74,7 +74,7 @@ function command(name: string, { summary, json, creates, work, damaged }: Work):
       if (extra !== undefined) {
         throw new UsageError(`Cannot use ${JSON.stringify(extra)}: write --store ${extra}`);
       }
-      const name = lastingStore(await readSettings(args, io));
+      const name = lastingStore(await reportedSettings(args, io));
       if (!creates && name.kind === "sqlite" && !await exists(name.path)) {
         throw new UsageError(
           `Cannot find the store ${

@@ -211,11 +211,17 @@ Deno.test("run refuses an overlay of another folder that has relative paths", as
   const folder = temporary.path;
   await Deno.writeTextFile(`${folder}/over.yaml`, "tools: [{module: tool-mine, source: ./mod.ts}]\n");
   const io = fakeIo();
-  assertEquals(await cli(["plan", "hash", "plans/minimal.yaml", `${folder}/over.yaml`], io), EXIT.usage);
+  assertEquals(
+    await cli(["plan", "check", "-p", "plans/minimal.yaml", "-p", `${folder}/over.yaml`], io),
+    EXIT.usage,
+  );
   assertStringIncludes(io.stderr, '"./mod.ts" is relative');
   await Deno.writeTextFile(`${folder}/over.yaml`, "limits: {max_tool_calls: 1}\n");
   const fine = fakeIo();
-  assertEquals(await cli(["plan", "hash", "plans/minimal.yaml", `${folder}/over.yaml`], fine), EXIT.done);
+  assertEquals(
+    await cli(["plan", "check", "-p", "plans/minimal.yaml", "-p", `${folder}/over.yaml`], fine),
+    EXIT.done,
+  );
 });
 
 Deno.test("exitOfStatus() and exitOfCode() return the exit codes of src/docs/http.md", () => {
