@@ -69,7 +69,7 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
   }
   const access = new FileAccess(permissions, settings.root);
   const seen = new SeenFiles();
-  const tools = [readTool(access, settings, seen), listTool(access), globTool(access)];
+  const tools = [readTool(access, settings, seen, coordinator), listTool(access), globTool(access)];
   if (!isNothing(permissions.write)) {
     tools.push(...writingTools({ coordinator, access, seen, locks: new FileLocks() }, settings));
   }

@@ -3,7 +3,7 @@ import type { CheckedFile, FileAccess } from "../files/access.ts";
 import { FileError } from "../files/access.ts";
 import { fileFailure, type FileSettings, pathOf, type SeenFiles } from "./shared.ts";
 import { listFolder, nearNames } from "./list.ts";
-import { defineTool, type JsonObject, type Tool } from "preamp/base";
+import { type Coordinator, defineTool, isObject, type JsonObject, type Tool } from "preamp/base";
 
 /** Bytes of an image that models take. */
 const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
@@ -15,7 +15,12 @@ const SNIFFED_BYTES = 8192;
 const NEWLINE = 10;
 
 /** Returns the tool. */
-export function readTool(access: FileAccess, settings: FileSettings, seen: SeenFiles): Tool {
+export function readTool(
+  access: FileAccess,
+  settings: FileSettings,
+  seen: SeenFiles,
+  coordinator: Coordinator,
+): Tool {
   return defineTool({
     name: "read",
     description: `Read a file. Text has line numbers; at most ${settings.max_read_lines} lines or ` +
@@ -35,6 +40,9 @@ export function readTool(access: FileAccess, settings: FileSettings, seen: SeenF
     async execute(input, call) {
       try {
         const path = pathOf(input);
+        if (path.startsWith(OUTPUT)) {
+          return await readOutput(coordinator, path, { offset: 1, ...input }, settings);
+        }
         const found = await access.readable(path).catch(async (error) => {
           throw error instanceof FileError
             ? new FileError(error.message + await nearNames(access, path))
@@ -47,6 +55,28 @@ export function readTool(access: FileAccess, settings: FileSettings, seen: SeenF
       }
     },
   });
+}
+
+/** Begins the names of outputs of commands, as `tool-bash` gives them. */
+const OUTPUT = "output:";
+
+/** Reads lines of the output of a command, which `tool-bash` keeps. */
+async function readOutput(
+  coordinator: Coordinator,
+  name: string,
+  wanted: Wanted,
+  settings: FileSettings,
+): Promise<string> {
+  const read = coordinator.getCapability("tool-bash.output");
+  const lines = new LineWindow(wanted, settings);
+  for (let at = 0;;) {
+    const page: unknown = typeof read === "function" ? await read(name, at) : null;
+    if (!isObject(page)) throw new FileError(`${name} is not kept, or not any longer: run the command again`);
+    const chunk = Uint8Array.fromBase64(String(page.base64));
+    lines.add(chunk);
+    at += chunk.length;
+    if (chunk.length === 0 || at >= Number(page.bytes)) return lines.text(name, false);
+  }
 }
 
 interface Wanted {

@@ -24,6 +24,7 @@ const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
   "provider-openai": () => import("../../modules/provider-openai/mod.ts"),
   "provider-replay": () => import("../../modules/provider-replay/mod.ts"),
   "tool-calculator": () => import("../../modules/tool-calculator/mod.ts"),
+  "tool-bash": () => import("../../modules/tool-bash/mod.ts"),
   "tool-filesystem": () => import("../../modules/tool-filesystem/mod.ts"),
   "tool-search": () => import("../../modules/tool-search/mod.ts"),
   "tool-task": () => import("../../modules/tool-task/mod.ts"),

@@ -323,6 +323,7 @@ const CONFIGS: Record<string, JsonObject> = {
 
 /** Kinds of permissions of the modules that do not mount without. */
 const ALLOW: Record<string, ValidateOptions["allow"]> = {
+  "tool-bash": ["read", "run"],
   "tool-filesystem": ["read"],
   "tool-search": ["read"],
 };

@@ -75,7 +75,7 @@ function planWith(id: string, config: JsonObject): { plan: JsonObject; place: st
 async function mounts(id: string, config: JsonObject): Promise<boolean> {
   const coordinator = await createTestCoordinator({
     config: { agents: {} },
-    permissions: { read: ["/srv"] },
+    permissions: { read: ["/srv"], run: ["deno"] },
   });
   try {
     await (await createModuleTable().module(id)).mount(coordinator, config);

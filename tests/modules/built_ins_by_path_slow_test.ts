@@ -48,6 +48,19 @@ function setups(folder: string): Readonly<Record<string, readonly Setup[]>> {
         }],
       },
     }],
+    "tool-bash": [["bash"], ["echo"]].map((run) => ({
+      bundled: true,
+      permissions: { read: [folder], run },
+      plan: {
+        providers: [mock([
+          { tool_calls: [{ name: "bash", arguments: { command: "echo same" } }] },
+          { tool_calls: [{ name: "bash", arguments: { command: "sleep 300 & echo $((6 * 7)); exit 3" } }] },
+          { tool_calls: [{ name: "bash", arguments: { command: "yes | head -c 100000" } }] },
+          { tool_calls: [{ name: "job", arguments: { id: "7", action: "poll" } }] },
+          { text: "Done." },
+        ])],
+      },
+    })),
     "tool-filesystem": [{
       bundled: true,
       permissions: { read: [folder], write: [folder] },

@@ -1,0 +1,157 @@
+/** Runs one program with all programs that it starts, and stops them together. */
+import { CommandOutput } from "./output.ts";
+
+type Timer = ReturnType<typeof setTimeout>;
+
+/** What is started. */
+export interface Program {
+  readonly path: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+  /** Whether its input is open for {@link RunningCommand.write}. */
+  readonly has_input: boolean;
+  readonly max_output_bytes: number;
+  /** Shell that can stop a group where there is no `Deno.kill`; null: only the program is stopped. */
+  readonly shell: string | null;
+}
+
+/** How a command ended. */
+export interface Ending {
+  readonly exit_code: number;
+  /** Why it was stopped; null: it ended by itself. */
+  readonly stopped: string | null;
+}
+
+/** Time in which a stopped command may end by itself, and in which the rest of its output is read. */
+const TERM_MS = 2_000;
+const DRAIN_MS = 250;
+
+/** A command that was started. */
+export class RunningCommand {
+  readonly output: CommandOutput;
+  /** Resolves when the program has ended, even if a program that it started has its output open. */
+  readonly ended: Promise<Ending>;
+  ending: Ending | null = null;
+  readonly #child: Deno.ChildProcess;
+  readonly #readers: ReadableStreamDefaultReader<Uint8Array>[] = [];
+  readonly #input: WritableStreamDefaultWriter<Uint8Array> | null;
+  readonly #kill: (signal: Deno.Signal) => void;
+  #stopped: string | null = null;
+  readonly #timers: Timer[] = [];
+
+  /** @throws when the program cannot be started. */
+  constructor({ path, args, cwd, env, has_input, max_output_bytes, shell }: Program) {
+    this.output = new CommandOutput(max_output_bytes);
+    this.#child = new Deno.Command(path, {
+      args: [...args],
+      cwd,
+      env,
+      clearEnv: true,
+      detached: true, // the leader of a group, so that all can be stopped
+      stdin: has_input ? "piped" : "null",
+      stdout: "piped",
+      stderr: "piped",
+    }).spawn();
+    this.#input = has_input ? this.#child.stdin.getWriter() : null;
+    this.#kill = groupKiller(this.#child, shell, env);
+    const read = [this.#child.stdout, this.#child.stderr].map((stream) => this.#read(stream));
+    this.ended = this.#end(read);
+  }
+
+  /** Writes to the program's input. @throws when it has none, or has closed it. */
+  async write(text: string): Promise<void> {
+    if (this.#input === null) throw new TypeError("it was started without input: start it with background");
+    await this.#input.write(new TextEncoder().encode(text));
+  }
+
+  /** Closes the program's input. */
+  closeInput(): void {
+    this.#input?.close().catch(() => {}); // the program has ended
+  }
+
+  /** Stops the command, at once or after it was asked to end. */
+  stop(reason: string, { now = false } = {}): void {
+    if (this.ending !== null) return;
+    this.#stopped ??= reason;
+    if (now) return this.#kill("SIGKILL");
+    this.#kill("SIGTERM");
+    this.#timers.push(setTimeout(() => this.#kill("SIGKILL"), TERM_MS));
+  }
+
+  /** Stops the command after a time. */
+  stopAfter(ms: number, reason: string): void {
+    this.#timers.push(setTimeout(() => this.stop(reason), ms));
+  }
+
+  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const reader = stream.getReader();
+    this.#readers.push(reader);
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        this.output.add(value);
+      }
+    } catch {
+      // the stream was cancelled, because another program has it open
+    }
+  }
+
+  async #end(read: Promise<void>[]): Promise<Ending> {
+    const { code } = await this.#child.status;
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#kill("SIGKILL"); // what it has started
+    const all = Promise.all(read);
+    let timer: Timer | undefined;
+    const late = new Promise<void>((resolve) => timer = setTimeout(resolve, DRAIN_MS));
+    await Promise.race([all, late]);
+    clearTimeout(timer);
+    for (const reader of this.#readers) await reader.cancel().catch(() => {}); // it has ended
+    this.closeInput();
+    return this.ending = { exit_code: code, stopped: this.#stopped };
+  }
+}
+
+/** Returns a function that sends a signal to a program and all that it started. */
+function groupKiller(
+  child: Deno.ChildProcess,
+  shell: string | null,
+  env: Record<string, string>,
+): (signal: Deno.Signal) => void {
+  return (signal) => {
+    try {
+      Deno.kill(-child.pid, signal);
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return; // all have ended
+      try {
+        child.kill(signal); // a sandbox has no Deno.kill
+      } catch {
+        // the program has ended
+      }
+      if (shell !== null) void killWith(shell, env, child.pid, signal);
+    }
+  };
+}
+
+async function killWith(
+  shell: string,
+  env: Record<string, string>,
+  group: number,
+  signal: Deno.Signal,
+): Promise<void> {
+  const args = ["-c", `kill -${signal.slice(3)} -- -${group}`];
+  try {
+    await new Deno.Command(shell, {
+      args,
+      env,
+      clearEnv: true,
+      stdin: "null",
+      stdout: "null",
+      stderr: "null",
+    })
+      .output();
+  } catch {
+    // the shell cannot be started; the program itself was stopped
+  }
+}

@@ -1,0 +1,248 @@
+import type { JsonObject } from "preamp";
+import { TestCoordinator } from "preamp/testing";
+import * as bash from "../../modules/tool-bash/mod.ts";
+import * as filesystem from "../../modules/tool-filesystem/mod.ts";
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
+import { temporaryFolder } from "../support/folder.ts";
+
+interface Shell {
+  readonly folder: string;
+  readonly coordinator: TestCoordinator;
+  /** Resolves to the text of a result, after `!` when it is a failure. */
+  call(tool: string, input: JsonObject, signal?: AbortSignal): Promise<string>;
+}
+
+async function withShell(
+  use: (shell: Shell) => Promise<void>,
+  run: string[] | true = ["bash"],
+  config: JsonObject = {},
+): Promise<void> {
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  const coordinator = new TestCoordinator({ permissions: { read: [folder], run } });
+  await bash.mount(coordinator, config);
+  await filesystem.mount(coordinator, {});
+  try {
+    await use({
+      folder,
+      coordinator,
+      call: async (name, input, signal = new AbortController().signal) => {
+        const context = { id: "c", signal, session_id: "s", progress: () => {} };
+        const result = await coordinator.tools[name]!.execute(input, context) as
+          | string
+          | { output: string | null; error: { message: string } };
+        return typeof result === "string" ? result : `!${result.output ?? result.error.message}`;
+      },
+    });
+  } finally {
+    const { failed } = await coordinator.cleanup();
+    assertEquals(failed, []);
+  }
+}
+
+/** Returns whether a process exists and has not ended. */
+async function isAlive(pid: string): Promise<boolean> {
+  const stat = await Deno.readTextFile(`/proc/${pid.trim()}/stat`).catch(() => null);
+  return stat !== null && !/\) [ZX] /.test(stat);
+}
+
+/** Resolves when a process has ended. */
+async function ended(pid: string): Promise<void> {
+  for (const until = performance.now() + 5000; await isAlive(pid);) {
+    assert(performance.now() < until, `${pid} is alive`);
+    await Deno.stat("/");
+  }
+}
+
+Deno.test("bash runs a command in the folder, with both streams in order and its exit code", () =>
+  withShell(async ({ folder, call }) => {
+    assertEquals(await call("bash", { command: "pwd" }), `${folder}\n(exit code 0)`);
+    assertEquals(
+      await call("bash", { command: "echo a; echo b >&2; printf c; exit 3" }),
+      "!a\nb\nc\n(exit code 3)",
+    );
+    assertEquals(await call("bash", { command: "cat" }), "(exit code 0)"); // its input is empty
+    assertMatch(await call("bash", { command: "nonsense_program" }), /^!.*not found\n\(exit code 127\)$/);
+    assertEquals(
+      await call("bash", { command: "printf '\\033[31mred\\033[0m\\n10%%\\r20%%\\n'" }),
+      "red\n20%\n(exit code 0)",
+    );
+  }));
+
+Deno.test("commands get no variable of this process that could be a secret", () =>
+  withShell(async ({ call }) => {
+    Deno.env.set("A_TEST_API_KEY", "secret-value");
+    try {
+      const env = await call("bash", { command: "env" });
+      assertStringIncludes(env, "PATH=");
+      assert(!env.includes("secret-value"));
+    } finally {
+      Deno.env.delete("A_TEST_API_KEY");
+    }
+  }));
+
+Deno.test("a long output is cut in the middle, and read opens all of it by the name in the result", () =>
+  withShell(async ({ call }) => {
+    const result = await call("bash", { command: "for ((i = 1; i <= 20000; i++)); do echo line $i; done" });
+    assert(result.length < 52_000);
+    assertStringIncludes(result, "line 1\n");
+    assertStringIncludes(result, "line 20000\n(exit code 0)");
+    const name = /read (output:\d+) to see them/.exec(result)?.[1];
+    assertEquals(
+      await call("read", { path: name!, offset: 10_000, limit: 1 }),
+      " 10000\tline 10000\n(lines 10000-10000 of 20000; continue with offset 10001)",
+    );
+    assertStringIncludes(await call("read", { path: "output:99" }), "!output:99 is not kept");
+  }));
+
+Deno.test("an endless output is kept up to its limit, and its end is shown", () =>
+  withShell(
+    async ({ call, coordinator }) => {
+      const result = await call("bash", {
+        command: "head -c 3000000 /dev/zero | tr '\\0' a; echo; echo end",
+      });
+      assertStringIncludes(result, "aaa\nend\n(exit code 0)");
+      assert(result.length < 52_000);
+      const read = coordinator.getCapability("tool-bash.output") as (name: string, from: number) => unknown;
+      assertEquals((read("output:1", 0) as { bytes: number }).bytes, 65_536);
+      assertEquals([read("output:1", -1), read("x", 0)], [null, null]);
+    },
+    ["bash"],
+    { max_output_bytes: 65_536 },
+  ));
+
+Deno.test("a command ends when its program exits; what it left behind is stopped", () =>
+  withShell(async ({ call, folder }) => {
+    const started = performance.now();
+    const result = await call("bash", { command: "sleep 300 & echo $! > pid; echo done" });
+    assertEquals(result, "done\n(exit code 0)");
+    assert(performance.now() - started < 5000);
+    await ended(await Deno.readTextFile(`${folder}/pid`));
+  }));
+
+Deno.test("a command that leaves its group and holds the output does not hold the call", () =>
+  withShell(async ({ call, folder }) => {
+    const result = await call("bash", { command: "setsid sleep 300 & echo $! > pid; sleep 0.1; echo done" });
+    assertEquals(result, "done\n(exit code 0)");
+    const out = await new Deno.Command("pkill", {
+      args: ["-s", (await Deno.readTextFile(`${folder}/pid`)).trim()],
+    })
+      .output();
+    assert(out.code <= 1);
+  }));
+
+Deno.test("a command that takes too long is stopped with all that it started, even if it ignores it", () =>
+  withShell(async ({ call, folder }) => {
+    const command = "trap '' TERM; (trap '' TERM; sleep 300) & echo $! > pid; echo begin; sleep 300";
+    const result = await call("bash", { command, timeout_s: 0.2 });
+    assertEquals(result, "!begin\n(stopped, because it took more than 0.2 s; exit code 137)");
+    await ended(await Deno.readTextFile(`${folder}/pid`));
+  }));
+
+Deno.test("a long command becomes a job that is polled, and a job in the background can be written to", () =>
+  withShell(
+    async ({ call }) => {
+      const first = await call("bash", {
+        command: "echo one; sleep 0.6; echo two",
+      });
+      assertMatch(first, /^one\n\(still running as job 1:/);
+      let rest = "";
+      for (let polls = 0; polls < 100 && !rest.includes("exit code"); polls++) {
+        rest += await call("job", { id: "1", action: "poll" });
+      }
+      assertMatch(rest, /two\n\(exit code 0\)$/);
+      assertEquals(await call("job", { id: "1", action: "poll" }), "(exit code 0)");
+      assertStringIncludes(await call("job", { id: "1", action: "write", input: "x" }), "!Job 1 has ended");
+
+      assertStringIncludes(await call("bash", { command: "cat", background: true }), "running as job 2");
+      assertStringIncludes(await call("job", { id: "2", action: "write", input: "hello\n" }), "hello\n");
+      assertEquals(await call("job", { id: "2", action: "write", input: "" }), "(exit code 0)");
+      assertEquals(await call("job", { id: "9", action: "poll" }), "!There is no job 9; jobs: 1, 2");
+    },
+    ["bash"],
+    { yield_s: 0.3 },
+  ));
+
+Deno.test("a job is stopped on request, and jobs without input say so", () =>
+  withShell(
+    async ({ call }) => {
+      await call("bash", { command: "sleep 300" });
+      assertStringIncludes(
+        await call("job", { id: "1", action: "write", input: "x" }),
+        "!Job 1 cannot be written to",
+      );
+      let text = await call("job", { id: "1", action: "stop" });
+      if (text.includes("still running")) text = await call("job", { id: "1", action: "poll" });
+      assertEquals(text, "!(stopped, because it was stopped; exit code 143)");
+    },
+    ["bash"],
+    { yield_s: 0.2 },
+  ));
+
+Deno.test("jobs end with the run, and more than max_jobs are refused", async () => {
+  let pids = "";
+  await withShell(
+    async ({ call, folder }) => {
+      await call("bash", { command: "echo $$ >> pids; sleep 300 & echo $! >> pids; wait", background: true });
+      assertStringIncludes(
+        await call("bash", { command: "true" }),
+        "!1 commands are running: stop a job first",
+      );
+      while (pids.trim().split("\n").length < 2) {
+        pids = await Deno.readTextFile(`${folder}/pids`).catch(() => "");
+      }
+    },
+    ["bash"],
+    { max_jobs: 1 },
+  );
+  for (const pid of pids.trim().split("\n")) await ended(pid);
+});
+
+Deno.test("a cancelled call stops its command", () =>
+  withShell(async ({ call, folder }) => {
+    const stop = new AbortController();
+    const calling = call("bash", { command: "echo $$ > pid; sleep 300" }, stop.signal);
+    let pid = "";
+    while (pid === "") pid = await Deno.readTextFile(`${folder}/pid`).catch(() => "");
+    stop.abort();
+    assertStringIncludes(await calling, "the call was cancelled");
+    await ended(pid);
+  }));
+
+Deno.test("without a shell in the grant, commands are started directly and all else is refused", () =>
+  withShell(async ({ call, folder }) => {
+    await Deno.writeTextFile(`${folder}/a b.txt`, "text");
+    assertEquals(await call("bash", { command: "cat 'a b.txt'" }), "text\n(exit code 0)");
+    assertEquals(await call("bash", { command: "echo '$HOME;' \"*\" --" }), "$HOME; * --\n(exit code 0)");
+    const shell = [
+      "cat a; rm b",
+      "cat $HOME",
+      "cat *",
+      "cat `x`",
+      "cat > a",
+      "cat &",
+      "X=1 cat",
+      "cat 'a",
+      "~/cat",
+    ];
+    for (const command of shell) {
+      assertMatch(
+        await call("bash", { command }),
+        /^!The command needs a shell/,
+        command,
+      );
+    }
+    for (const command of ["rm x", "/bin/cat x", "./cat x", "bash -c x", "CAT x"]) {
+      assertStringIncludes(await call("bash", { command }), "Programs: cat, echo", command);
+    }
+    assertEquals(await Array.fromAsync(Deno.readDir(folder), ({ name }) => name), ["a b.txt"]);
+  }, ["cat", "echo"]));
+
+Deno.test("the module does not mount without a program, or a folder", async () => {
+  const mounting = (permissions: JsonObject, config: JsonObject = {}) => async () => {
+    await bash.mount(new TestCoordinator({ permissions }), config);
+  };
+  await assertRejects(mounting({ read: ["/srv"] }), Error, "grants it no program");
+  await assertRejects(mounting({ run: ["git"] }), Error, "no folder to start in");
+  await mounting({ run: ["git"] }, { root: "/srv" })();
+});
