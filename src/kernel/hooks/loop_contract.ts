@@ -31,7 +31,7 @@ export class LoopContract implements LoopSteps {
   /**
    * Emits the events that must precede `event`: the start of the turn, `prompt:submit` before the first
    * request, `cancel:requested` before `cancel:completed`, and that before an end event with status
-   * `cancelled`.
+   * `cancelled`, or before the success of a turn whose cancel was requested.
    */
   before(event: string, data: JsonObject): Promise<unknown> | void {
     const { turn, cancellation, hooks } = this.#session;
@@ -50,7 +50,8 @@ export class LoopContract implements LoopSteps {
           : this.#session.cancel("immediate");
       case "execution:end":
       case "orchestrator:complete":
-        if (turn.cancel_completed || data.status !== "cancelled") break;
+        if (turn.cancel_completed) break;
+        if (data.status !== "cancelled" && !(data.status === "success" && cancellation.is_cancelled)) break;
         return hooks.emit("cancel:completed", {});
     }
     return this.#session.beginTurn(event);

@@ -60,7 +60,7 @@ function endingOf(session: SessionContext, turn: Turn, returned: Returned, text:
   if (limit !== null) return ended("incomplete", `limit:${limit}`);
   if ("error" in returned) return endingOfError(session, turn, returned.error);
   if (turn.denied !== null) return denied(turn.denied);
-  const is_stopped = turn.was_stopped || session.cancellation.is_immediate;
+  const is_stopped = turn.was_stopped || session.cancellation.is_cancelled;
   if (turn.completed === "cancelled" || (is_stopped && turn.completed !== "success")) return CANCELLED;
   if (turn.max_reached) return ended("incomplete", "limit:max_iterations");
   if (turn.completed === "error") return failed("internal", "The orchestrator reported an error");

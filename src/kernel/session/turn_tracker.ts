@@ -77,7 +77,9 @@ export class TurnTracker {
       case "orchestrator:complete":
         if (turn.completed !== null) return null;
         turn.completed = String(data.status ?? "");
-        return data;
+        if (turn.completed !== "success" || !turn.cancel_completed) return data;
+        turn.completed = "cancelled"; // the cancel was requested in the last model call
+        return { ...data, status: turn.completed };
       case "cancel:completed":
         if (turn.cancel_completed) return null;
         turn.cancel_completed = true;

@@ -329,11 +329,11 @@ class TurnRun {
     if (response !== null) await this.#finish(textOf(response.content), "incomplete");
   }
 
-  /** Ends the turn with a text. */
+  /** Ends the turn with a text. A cancel that was requested during the last call cancels the turn too. */
   async #finish(text: string, status: Status): Promise<void> {
     this.#text = text;
     if (text !== "") await this.#inputs.hooks.emit("prompt:complete", previewOf(text));
-    this.#status = text === "" ? "incomplete" : status;
+    this.#status = this.#cancelled ? "cancelled" : text === "" ? "incomplete" : status;
   }
 
   async #steer(): Promise<void> {

@@ -4,7 +4,8 @@ import { LLMError } from "../../../src/sdk/llm_errors.ts";
 import { assertToolPairs } from "../../../src/sdk/testing/assertions.ts";
 import { MockProvider } from "../../../src/sdk/testing/mock_provider.ts";
 import type { Coordinator, HookRegistry } from "../../../src/sdk/types.ts";
-import { assertEquals } from "../../assert.ts";
+import { textOf } from "../../../src/sdk/messages.ts";
+import { assert, assertEquals } from "../../assert.ts";
 import { calls, contents, hook, kit, spy, tool, until } from "../../support/sessions.ts";
 
 const CANCELLED_END = ["cancel:requested", "cancel:completed", "execution:end", "orchestrator:complete"];
@@ -229,4 +230,36 @@ Deno.test("a cancel callback that throws does not stop the others", async () => 
   await session.cancel("graceful");
   assertEquals(ran, [1, 3]);
   assertEquals(warnings, [{ code: "cancel_callback_failed", message: "not me" }]);
+});
+
+Deno.test("a graceful cancel in the last model call keeps its answer, and the turn ends cancelled", async () => {
+  const ignoring = async (coordinator: Coordinator) =>
+    await coordinator.mount("orchestrator", {
+      async execute(
+        _p: unknown,
+        _c: unknown,
+        { mock }: Coordinator["providers"],
+        _t: unknown,
+        hooks: HookRegistry,
+      ) {
+        const { content } = await mock!.complete({ messages: [{ role: "user", content: "go" }] });
+        await hooks.emit("orchestrator:complete", { orchestrator: "x", turn_count: 1, status: "success" });
+        return textOf(content);
+      },
+    });
+  for (const orchestrator of [undefined, ignoring]) {
+    const { run, session, clock, turn, data } = kit({
+      providers: [[{ text: "whole", delay_ms: 1000 }]],
+      ...(orchestrator ? { orchestrator } : {}),
+    });
+    const done = run();
+    await until(() => clock.pending > 1);
+    await session.cancel("graceful");
+    await clock.advance(1000);
+    const { status, stop_reason, output_text, error } = await done;
+    assertEquals([status, stop_reason, output_text, error], ["cancelled", "cancelled", "whole", null]);
+    assertEquals(data("cancel:completed"), [{ was_immediate: false }]);
+    assertEquals(data("orchestrator:complete")[0]?.status, "cancelled");
+    assert(turn().indexOf("cancel:completed") < turn().indexOf("orchestrator:complete"));
+  }
 });
