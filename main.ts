@@ -22,7 +22,7 @@ if (major < OLDEST[0] || major === OLDEST[0] && minor < OLDEST[1]) {
 // an entry file.
 if (Deno.build.standalone && Deno.args[0] === "child") {
   switch (Deno.args[1]) {
-    case "guest": // a sandboxed module (src/sandbox/tiers/process_tier.ts)
+    case "guest": // a sandboxed module (src/sandbox/guest_process.ts)
       await (await import("./src/sandbox/guest_child.ts")).runGuestChild();
       break;
     case "bundle": // the bundler (src/loader/bundler/bundler_process.ts)

@@ -24,7 +24,7 @@ import { specsOf } from "../policy/authorise.ts";
 import type { EffectiveGrant } from "../policy/effective_permissions.ts";
 import { Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
-import { bundlerProcess } from "../sandbox/tiers/isolation_tiers.ts";
+import { bundlerProcess } from "../sandbox/process_support.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";

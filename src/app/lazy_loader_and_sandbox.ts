@@ -4,7 +4,7 @@
  * so that they see the same bytes and use one cache.
  */
 import type { Loader, LoaderOptions } from "../loader/loader.ts";
-import { bundlerProcess } from "../sandbox/tiers/isolation_tiers.ts";
+import { bundlerProcess } from "../sandbox/process_support.ts";
 import { PreampError } from "../sdk/errors.ts";
 import type { Policy } from "../policy/policy.ts";
 import type { GuestLimits } from "../sandbox/protocol.ts";
@@ -93,15 +93,9 @@ interface LazySandboxDeps {
 export class LazySandbox {
   readonly #options: LazySandboxDeps;
   #sandbox: Promise<Sandbox> | undefined;
-  #made: Sandbox | undefined;
 
   constructor(options: LazySandboxDeps) {
     this.#options = options;
-  }
-
-  /** Number of workers that cannot be stopped. If any, the process needs a restart. */
-  get abandoned(): number {
-    return this.#made?.abandoned ?? 0;
   }
 
   /** Resolves to the sandbox. The first call imports it. */
@@ -116,16 +110,13 @@ export class LazySandbox {
     const { policy, metrics, log, load = () => import("../sandbox/sandbox.ts") } = this.#options;
     const { Sandbox } = await load();
     const { max_guests } = policy.isolation;
-    const made = this.#made = new Sandbox({
+    const made = new Sandbox({
       max_guests,
       usual: guestLimits(policy),
-      onExit: (tier, cause) => metrics?.record("preamp_guests_ended_total", { tier, cause }),
+      onExit: (cause) => metrics?.record("preamp_guests_ended_total", { cause }),
       log: (level, event, facts) => log(level, event, facts),
     });
-    metrics?.watch(
-      "preamp_guests",
-      () => Object.entries(made.guests_by_tier).map(([tier, value]) => ({ labels: { tier }, value })),
-    );
+    metrics?.watch("preamp_guests", () => [{ labels: {}, value: made.guests }]);
     return made;
   }
 

@@ -27,7 +27,7 @@ import { documentLimits } from "../policy/limits.ts";
 import { type Policy, policyFor } from "../policy/policy.ts";
 import type { RunnablePlan, ServiceLimits } from "../runs/ports.ts";
 import type { Caller, RunRequest } from "../runs/types.ts";
-import { hostTiers } from "../sandbox/tiers/isolation_tiers.ts";
+import { processTier } from "../sandbox/process_support.ts";
 import { errorCode } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { RunLimits } from "../sdk/types.ts";
@@ -174,7 +174,7 @@ export class Plans {
       origin,
       policy,
       builtins: this.#options.modules.ids,
-      hostTiers,
+      processTier,
       paths: grantPaths(origin, base_url),
       ...(limits ? { limits } : {}),
     };

@@ -9,7 +9,7 @@ import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import type { Module, ModuleSpec } from "../sdk/types.ts";
 import type { ModuleReporter } from "../runs/ports.ts";
-import type { GuestGrant } from "../sandbox/tiers/worker_tier.ts";
+import type { GuestGrant } from "../sandbox/guest_worker.ts";
 import type { OpenedGuest } from "../sandbox/guest/guest_module.ts";
 import type { GuestSlots } from "../sandbox/sandbox.ts";
 import type { Policy } from "../policy/policy.ts";
@@ -29,7 +29,7 @@ export interface UrlModulesDeps {
   loading: LazyLoader;
   sandboxing: LazySandbox;
   /** Returns the tier of a module. */
-  tierOf(spec: ModuleSpec): "inline" | "worker" | "process";
+  tierOf(spec: ModuleSpec): "inline" | "process";
   /** Returns the effective permissions of a module, at the time of the call. */
   grantOf(spec: ModuleSpec): Readonly<Partial<GuestGrant>>;
 }
@@ -98,7 +98,7 @@ export class UrlModules {
     }
     const placeOf = loader.placeOf(bundle, context);
     try {
-      const opening = this.#start(spec, bundle, tier, run);
+      const opening = this.#start(spec, bundle, run);
       this.#startOthers(bundles, run);
       const { module, close } = await opening;
       const end = async () => {
@@ -119,10 +119,9 @@ export class UrlModules {
     this.#others_started = true;
     const { tierOf, policy } = this.#options;
     for (const spec of this.#specs) {
-      const tier = tierOf(spec);
       const bundle = bundles.get(spec.path);
-      if (tier === "inline" || !bundle) continue;
-      this.#start(spec, bundle, tier, run).catch(() => {}); // the error is reported when the guest is opened
+      if (tierOf(spec) === "inline" || !bundle) continue;
+      this.#start(spec, bundle, run).catch(() => {}); // the error is reported when the guest is opened
     }
     // a session that ends before it opened its guests must end them here
     const patience_ms = policy.isolation.load_timeout_s * 1000 * (this.#specs.length + 1);
@@ -133,7 +132,6 @@ export class UrlModules {
   #start(
     spec: ModuleSpec,
     bundle: ModuleBundle,
-    tier: "worker" | "process",
     run: ModuleReporter,
   ): Promise<OpenedGuest> {
     const { policy, sandboxing, grantOf } = this.#options;
@@ -143,7 +141,6 @@ export class UrlModules {
       const session = this.#slots ??= sandbox.session(policy.isolation.max_guests_per_session);
       const module = spec.instance_id ?? spec.module;
       return sandbox.open({
-        tier,
         module,
         type: spec.type,
         code: bundle.code,

@@ -16,7 +16,7 @@ import { MemoryStore } from "../store/memory.ts";
 import { type Metrics, observedStore } from "../telemetry/metrics.ts";
 import { OpenTelemetry } from "../telemetry/open_telemetry.ts";
 import type { Store } from "../store/store.ts";
-import { bundlerProcess, hostTiers, missingLimits } from "../sandbox/tiers/isolation_tiers.ts";
+import { bundlerProcess, missingLimits, processTier } from "../sandbox/process_support.ts";
 import type { Services } from "./create_services.ts";
 import { createModuleTable, type InProcessModule } from "./module_table.ts";
 import type { SourcesFile } from "./source_overrides.ts";
@@ -151,8 +151,6 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       if (draining) reasons.push("draining");
       const stored: { ok: boolean; reason?: string } = await store.ready();
       if (!stored.ok) reasons.push(stored.reason ?? "store not reachable");
-      const abandoned = services ? (await services).sandboxing.abandoned : 0;
-      if (abandoned > 0) reasons.push(`${abandoned} workers cannot be stopped; restart the server`);
       return { ok: reasons.length === 0, reasons, ...hostReport() };
     },
     async system() {
@@ -201,15 +199,13 @@ function memoryStore(
   });
 }
 
-/** Returns for each tier and the bundler: true if this host supports it, or why not. */
+/** Returns for the tier `process` and for the bundler: true if this host supports it, or why not. */
 function hostReport(): Pick<Readiness, "isolation" | "bundler"> {
-  const { worker, process } = hostTiers();
   const answerOf = (answer: TierAnswer) => answer.available ? true : answer.reason;
   const limits = missingLimits();
   return {
     isolation: {
-      worker: answerOf(worker),
-      process: answerOf(process),
+      process: answerOf(processTier()),
       ...(limits === undefined ? {} : { limits }),
     },
     bundler: answerOf(bundlerProcess()),

@@ -95,7 +95,7 @@ export interface Readiness {
    * Tiers for modules from URLs on this host: true, or why not. `limits`: what is missing in the limits of
    * child processes; absent if nothing is.
    */
-  isolation: { worker: true | string; process: true | string; limits?: string };
+  isolation: { process: true | string; limits?: string };
   /**
    * Whether modules from URLs are bundled in a child process: true, or why not, and what can be loaded
    * then.

@@ -19,7 +19,7 @@ export interface OpenedModule {
   readonly module: Module;
   /** The spec's config with its `${VAR}`s expanded, once. */
   readonly config: JsonObject;
-  readonly isolation: "inline" | "worker" | "process";
+  readonly isolation: "inline" | "process";
   /** What the module may do; see `Coordinator.permissions`. Absent: nothing. */
   readonly permissions?: GrantedPermissions;
   /** Digest of the module's graph; null for a built-in module. */
@@ -35,7 +35,7 @@ export interface OpenedModule {
   /** Timeout of `mount` in seconds; absent: no timeout. */
   readonly load_timeout_s?: number;
   /**
-   * Stops the worker or process of the module. Called once, after all cleanups of the session. Absent:
+   * Stops the process of the module. Called once, after all cleanups of the session. Absent:
    * nothing to stop.
    */
   close?(): Promise<void>;

@@ -14,7 +14,6 @@ import { formatPath, type Path } from "../sdk/value_path.ts";
 import { isObject, jsonEqual, type JsonObject, type JsonValue, toPlain } from "../sdk/json.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import type { ModuleSpec, MountPlan, Source } from "../sdk/plan.ts";
-import { TIERS } from "./check/check_spec.ts";
 import { hostText, isEndpoint } from "./endpoints.ts";
 
 /** Reports how a module's source, pinned integrity and tier differ, and whether a run needs it. */
@@ -113,7 +112,7 @@ function diffRequired(
  */
 function diffIsolation(old: ModuleSpec, { module, isolation, path }: ModuleSpec, report: DiffReport): void {
   if (old.isolation === isolation) return;
-  const step = TIERS.indexOf(isolation ?? "inline") - TIERS.indexOf(old.isolation ?? "inline");
+  const step = Number(isolation === "process") - Number(old.isolation === "process");
   const kind = step < 0 ? "widens" : step > 0 ? "narrows" : "other";
   const tier = isolation === undefined ? "the policy's tier" : `tier "${isolation}" at least`;
   report.add(kind, `${path}.isolation`, old.isolation, isolation, `"${module}" runs in ${tier}`);

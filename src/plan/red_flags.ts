@@ -60,15 +60,10 @@ function sourceFlags({ spec: { module, path, source }, graph, pinned }: FlaggedM
   return flags;
 }
 
-/** What a tier weaker than `process` means. */
-const WEAK_TIERS: Readonly<Record<Exclude<Tier, "process">, string>> = {
-  inline: "runs inside this process: it has all permissions of the process, whatever the grant",
-  worker: "runs in a worker: its permissions are limited, but it shares the memory and cannot be stopped",
-};
-
 function tierFlags({ spec: { module, path, source }, tier }: FlaggedModule): RedFlag[] {
   if (source.kind === "builtin" || tier === "process") return [];
-  return [{ code: `isolation_${tier}`, path, message: `"${module}" ${WEAK_TIERS[tier]}` }];
+  const fact = "runs inside this process: it has all permissions of the process, whatever the grant";
+  return [{ code: "isolation_inline", path, message: `"${module}" ${fact}` }];
 }
 
 /** The meaning of a permission that is granted whole. */

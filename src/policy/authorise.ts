@@ -2,7 +2,7 @@
  * Authorises a checked plan under a policy, before anything is fetched or mounted. Returns the plan's
  * grants or every reason for refusal; never drops anything silently (src/docs/security.md).
  */
-import { type Tier, TIERS } from "../plan/check/check_spec.ts";
+import type { Tier } from "../plan/check/check_spec.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { askedOf, type FullPermissions } from "../plan/permissions/permission_block.ts";
 import type { Permissions, RunLimits } from "../sdk/contracts.ts";
@@ -31,9 +31,10 @@ export interface AuthoriseOptions {
   /** Limits of the request. They may only be lower. */
   limits?: Partial<RunLimits>;
   /**
-   * Returns the tiers of this host; called for modules from URLs. Absent: only built-in modules are loaded.
+   * Returns whether this host has the tier `process`; called for modules from URLs. Absent: only built-in
+   * modules are loaded.
    */
-  hostTiers?: () => TierReport;
+  processTier?: () => TierAnswer;
   /**
    * Resolves the paths of the plan (`asked`) and of the policy (`max`). Absent: paths are compared as
    * written.
@@ -46,9 +47,6 @@ export type TierAnswer = { readonly available: true } | {
   readonly available: false;
   readonly reason: string;
 };
-
-/** Availability of each tier outside of this isolate. */
-export type TierReport = Readonly<Record<Exclude<Tier, "inline">, TierAnswer>>;
 
 /** Result of `authorise`. */
 export interface Grants {
@@ -141,7 +139,7 @@ export function specsOf(plan: MountPlan): ModuleSpec[] {
 /** Returns reasons to refuse a module that is neither built in nor from a URL that the policy allows. */
 function sourceReasons(
   { module, path, source }: ModuleSpec,
-  { origin, policy, builtins, hostTiers }: AuthoriseOptions,
+  { origin, policy, builtins, processTier }: AuthoriseOptions,
 ): Reason[] {
   const known = builtins.has(module);
   const list = `built-in modules are ${[...builtins].sort().join(", ")}`;
@@ -155,7 +153,7 @@ function sourceReasons(
   const leave_out = known ? `leave source out to use the built-in "${module}"` : undefined;
   let fact = "this program loads built-in modules only";
   let hint = leave_out ?? list;
-  if (hostTiers) {
+  if (processTier) {
     const problem = source.kind === "path"
       ? { fact: "a relative path needs a plan file", hint: "use the URL of an ES module" }
       : sourceProblem(new URL(source.url), { as: "entry" }, sourceRules(origin, policy, new URL(source.url)));
@@ -182,31 +180,26 @@ function builtinTier({ module, path, source, isolation = "inline" }: ModuleSpec)
 }
 
 /**
- * Returns the tier of a module from a URL: `inline` for origins in `modules.inline`, else the policy's tier
- * or the stronger one that the plan asks for. If this host lacks that tier, the module is refused, never
- * run in a weaker one.
+ * Returns the tier of a module from a URL: `process`, or `inline` for origins in `modules.inline` if the plan
+ * does not ask for `process`. If this host has no processes, the module is refused, never run inline.
  */
 function urlTier(
   spec: ModuleSpec,
   { url, folder = false }: { url: string; folder?: boolean },
-  { origin, policy, hostTiers }: AuthoriseOptions,
+  { policy, processTier }: AuthoriseOptions,
 ): Tier | Reason {
   const path = `${spec.path}.isolation`;
   // a folder is trusted as a whole, because its `deno.json` may name any file in it
   const place = folder ? new URL(".", url).href : url;
-  const standard = isTrustedInline(place, policy)
-    ? "inline"
-    : origin === "caller"
-    ? policy.isolation.urls_from_callers
-    : policy.isolation.urls_from_operator;
-  const asked = spec.isolation ?? standard;
+  const is_trusted = isTrustedInline(place, policy);
+  const asked = spec.isolation ?? (is_trusted ? "inline" : "process");
   const message = `Cannot run module "${spec.module}" in tier "${asked}"`;
-  if (TIERS.indexOf(asked) < TIERS.indexOf(standard)) {
-    const hint = "leave isolation out, or ask for a stronger tier";
-    return refused({ path, message: `${message}: the policy's tier is "${standard}"`, hint });
+  if (asked === "inline") {
+    if (is_trusted) return asked;
+    const hint = "leave isolation out";
+    return refused({ path, message: `${message}: modules.inline does not name its source`, hint });
   }
-  if (asked === "inline") return asked;
-  const answer = hostTiers!()[asked]; // without it no URL is allowed
+  const answer = processTier!(); // without it no URL is allowed
   if (answer.available) return asked;
   return {
     code: "isolation_unavailable",

@@ -14,6 +14,9 @@ const KEYS: ReadonlySet<string> = new Set([
   "policies",
 ]);
 
+/** Settings of earlier versions, which had another tier; their value `process` is what always applies. */
+const RETIRED: ReadonlySet<string> = new Set(["urls_from_callers", "urls_from_operator"]);
+
 /**
  * Returns the policy in data: a parsed document, settings from flags and variables, or both merged.
  *
@@ -55,7 +58,15 @@ function readSection(
   if (!Object.hasOwn(data, name)) return undefined;
   const fields = object(data[name], path, findings, `write ${name}: {${Object.keys(types)[0]}: …}`);
   if (!fields) return undefined;
-  checkKeys(fields, new Set(Object.keys(types)), path, findings, "error");
+  checkKeys(fields, new Set(Object.keys(types)), path, findings, "error", RETIRED);
+  for (const key of RETIRED) {
+    if (!Object.hasOwn(fields, key) || fields[key] === "process") continue;
+    const message = `Cannot set ${describe(key)} to ${
+      describe(fields[key])
+    }: the tier worker no longer exists`;
+    const hint = "leave it out: modules from URLs run in a process; modules.inline trusts a source";
+    findings.error([...path, key], "value", message, hint);
+  }
   return readFields(types, fields, path, findings, document);
 }
 

@@ -46,8 +46,6 @@ export interface Policy {
   env: { allow: string[] };
   permissions: { max: FullPermissions };
   isolation: {
-    urls_from_callers: "process";
-    urls_from_operator: "worker" | "process";
     memory_mb: number;
     cpu_s: number;
     load_timeout_s: number;

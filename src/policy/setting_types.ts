@@ -98,16 +98,6 @@ export function flag(default_value: boolean, meaning: string): SettingType<boole
   return { form: "boolean", default: default_value, meaning, range: "true or false", read };
 }
 
-/** Returns the type of a setting: one of several words. */
-export function choice<T extends string>(
-  default_value: T,
-  choices: readonly T[],
-  meaning: string,
-): SettingType<T> {
-  const read = reading<T>({ enum: choices });
-  return { form: "text", default: default_value, meaning, range: choices.join(" or "), read };
-}
-
 /** Returns the type of a setting: a text that is not blank. */
 export function words(default_value: string, meaning: string, range: string): SettingType<string> {
   return {

@@ -12,7 +12,6 @@ import {
   addressBlocks,
   bytes,
   callerPermissions,
-  choice,
   esmHost,
   flag,
   hosts,
@@ -122,12 +121,6 @@ export const SECTIONS: {
     max: callerPermissions("The most that a module in the plan of a caller may be granted"),
   },
   isolation: {
-    urls_from_callers: choice("process", ["process"], "Tier of modules from URLs in callers' plans"),
-    urls_from_operator: choice(
-      "process",
-      ["worker", "process"],
-      "Tier of modules from URLs in the operator's plans",
-    ),
     memory_mb: whole(256, "Megabytes of memory that one sandbox may use", { min: 16 }),
     cpu_s: whole(30, "Seconds of processor time that one call of a sandbox may use"),
     load_timeout_s: seconds(10, "Time that the import and the mount of a module may take"),

@@ -1,5 +1,5 @@
 /**
- * Child process of the process tier: starts the worker that runs the module, forwards frames and enforces
+ * Child process of a module: starts the worker that runs the module, forwards frames and enforces
  * limits. The order matters: the worker starts with its grant, then this process revokes all its own
  * permissions, then the module's code arrives.
  */
@@ -12,7 +12,7 @@ import {
   loadAhead,
   startGuestWorker,
   workerLoaded,
-} from "./tiers/worker_tier.ts";
+} from "./guest_worker.ts";
 
 /**
  * First frame: the worker to start. A child that is started ahead receives it before it has a module; it fits

@@ -1,13 +1,12 @@
 /**
- * Defines the messages between host and guest: one JSON text each, the same in every tier. The protocol is
- * private, because host and guest always come from one build.
+ * Defines the messages between host and guest: one JSON text each. The protocol is private,
+ * because host and guest always come from one build.
  *
  * The host opens calls. Everything else that a guest sends, except console lines, names the open call to
  * which it belongs. The guest's objects are known by numbers that the guest chooses (`ref`), the host's
  * objects by names (`target`).
  *
- * Also defines what every tier shares: the channel to a guest, its limits, and the reasons for which it
- * exits.
+ * Also defines the channel to a guest, its limits, and the reasons for which it exits.
  */
 import type { CancellationState } from "../sdk/cancellation.ts";
 import { type JsonObject, type JsonSchema, toPlainObject } from "../sdk/json.ts";
@@ -146,7 +145,16 @@ export type ToGuest = Readonly<
   /** Links a bundle. */
   | { t: "start"; code: string; uses: readonly string[] }
   /** Opens a call of the module itself (`ref` 0) or of one of its objects. */
-  | { t: "call"; call: string; ref: number; method: string; args: readonly unknown[]; view?: SessionDelta }
+  | {
+    t: "call";
+    call: string;
+    ref: number;
+    method: string;
+    args: readonly unknown[];
+    /** Most bytes of the answer. The guest sends an error in place of a larger one. */
+    max_bytes: number;
+    view?: SessionDelta;
+  }
   /** Aborts the signal of a call. */
   | { t: "abort"; call: string; reason: SerializedError }
   /** Answers a request of the guest. */
@@ -302,7 +310,6 @@ export interface Channel {
   send(text: string): void;
   /**
    * Sets the milliseconds that the guest may work without another message from the host; 0 means no limit.
-   * Tiers without a watchdog ignore it.
    */
   watch(deadline_ms: number): void;
   /** Sets the listener. Called once, before anything is sent. */
@@ -311,11 +318,6 @@ export interface Channel {
   kill(exit: GuestExit): Promise<void>;
   /** Resolves when the guest has exited. */
   readonly exited: Promise<GuestExit>;
-  /**
-   * Resolves after the exit: true when nothing of the guest is left, false when its worker is still busy and
-   * cannot be terminated.
-   */
-  readonly stopped: Promise<boolean>;
 }
 
 /** Receives the texts of a channel. */
@@ -334,8 +336,14 @@ const CODES: Readonly<Partial<Record<ExitReason, PreampError["code"]>>> = {
   output: "tool_output_exceeded",
 };
 
-/** Returns the error of calls to a guest that has exited. */
+/** Returns the error of calls that were open when the guest exited. */
 export function exitError({ cause, detail }: GuestExit, name: string): PreampError {
   const message = `Cannot use module "${name}": ${detail}`;
   return new PreampError(CODES[cause] ?? "tool_crashed", message, { facts: { cause } });
+}
+
+/** Returns the error of later calls to a guest that has exited. */
+export function endedError({ cause, detail }: GuestExit, name: string): PreampError {
+  const message = `Cannot use module "${name}" again in this run: ${detail}`;
+  return new PreampError("tool_crashed", message, { facts: { cause } });
 }

@@ -1,32 +1,29 @@
 /**
- * Entry of the sandbox: opens modules in workers or child processes, within the number of guests that is
- * allowed for the server (`isolation.max_guests`) and for each session.
+ * Entry of the sandbox: opens modules in child processes, within the number of guests that is allowed for
+ * the server (`isolation.max_guests`) and for each session.
  */
 import { errorMessage, PreampError } from "../sdk/errors.ts";
-import type { Channel, GuestExit, GuestLimits } from "./protocol.ts";
+import type { GuestExit, GuestLimits } from "./protocol.ts";
 import { GuestConnection } from "./guest/guest_connection.ts";
 import { type GuestModuleOptions, type OpenedGuest, openGuestModule } from "./guest/guest_module.ts";
-import { type GuestTier, hostTiers } from "./tiers/isolation_tiers.ts";
-import { GuestProcess } from "./tiers/process_tier.ts";
-import { type GuestGrant, guestGrant, openWorkerChannel } from "./tiers/worker_tier.ts";
-import { WarmPool } from "./tiers/warm_pool.ts";
+import { GuestProcess } from "./guest_process.ts";
+import { type GuestGrant, guestGrant } from "./guest_worker.ts";
+import { processTier } from "./process_support.ts";
+import { WarmPool } from "./warm_pool.ts";
 
 /** Options of {@link Sandbox}. */
 interface SandboxOptions {
   readonly max_guests: number;
   /** Limits of most guests; warm children are started with them. */
   readonly usual: GuestLimits;
-  /** Number of warm children of each kind. Default 1. */
-  readonly spares?: number;
   /** Called when a guest has exited. */
-  onExit?(tier: GuestTier, cause: GuestExit["cause"]): void;
+  onExit?(cause: GuestExit["cause"]): void;
   /** Writes to the structured log of the process. */
   log(level: "info" | "warning" | "error", event: string, facts: Record<string, unknown>): void;
 }
 
 /** Request to run a module. */
 export interface GuestRequest extends GuestModuleOptions {
-  readonly tier: GuestTier;
   readonly grant: Readonly<Partial<GuestGrant>>;
   /** Slots of the session: its guests are counted together and end together. */
   readonly session: GuestSlots;
@@ -40,36 +37,16 @@ export class Sandbox {
   readonly #slots: GuestSemaphore;
   readonly #pool: WarmPool<GuestProcess>;
   readonly #ending = new Set<Promise<void>>();
-  readonly #running: Record<GuestTier, number> = { worker: 0, process: 0 };
-  #abandoned = 0;
 
   constructor(options: SandboxOptions) {
     this.#options = options;
     this.#slots = new GuestSemaphore(options.max_guests);
-    const { usual, spares } = options;
-    this.#pool = new WarmPool({
-      ...usual,
-      start: (limits) => new GuestProcess(limits),
-      ...(spares === undefined ? {} : { spares }),
-    });
-  }
-
-  /**
-   * Number of busy workers that were abandoned because Deno cannot terminate them. The process should be
-   * restarted.
-   */
-  get abandoned(): number {
-    return this.#abandoned;
+    this.#pool = new WarmPool({ ...options.usual, start: (limits) => new GuestProcess(limits) });
   }
 
   /** Number of running guests. */
   get guests(): number {
     return this.#slots.used;
-  }
-
-  /** Number of running guests in each tier. */
-  get guests_by_tier(): Readonly<Record<GuestTier, number>> {
-    return this.#running;
   }
 
   /** Returns the slots of a session that may have at most `max_guests` guests. */
@@ -79,7 +56,7 @@ export class Sandbox {
 
   /** Starts warm children ahead of modules that will need them. */
   prepare(): void {
-    if (hostTiers().process.available) this.#pool.prepare();
+    if (processTier().available) this.#pool.prepare();
   }
 
   /**
@@ -88,9 +65,9 @@ export class Sandbox {
    * module's top level.
    */
   async open(request: GuestRequest): Promise<OpenedGuest> {
-    const report = hostTiers()[request.tier];
-    if (!report.available) throw unavailable(request, report.reason);
-    const { module, close } = await openGuestModule(request, () => this.#spawn(request));
+    const support = processTier();
+    if (!support.available) throw unavailable(request, support.reason);
+    const { module, close } = await openGuestModule(request, await this.#spawn(request));
     return {
       module,
       // a run does not wait for the exit of its children
@@ -115,30 +92,25 @@ export class Sandbox {
   }
 
   async #spawn(request: GuestRequest): Promise<GuestConnection> {
-    const { tier, module, session, onLog } = request;
+    const { module, session, onLog } = request;
     const release = await session.acquire(module);
-    let channel: Channel;
+    let channel: GuestProcess;
     try {
-      channel = tier === "process" ? this.#startChild(request) : openWorkerChannel(guestGrant(request.grant));
+      channel = this.#startChild(request);
     } catch (error) {
       release();
       throw unavailable(request, errorMessage(error), error);
     }
-    this.#running[tier]++;
     void channel.exited.then(({ cause }) => {
       release();
-      this.#running[tier]--;
-      this.#options.onExit?.(tier, cause);
-    });
-    void channel.stopped.then((stopped) => {
-      if (!stopped) this.#abandoned++;
+      this.#options.onExit?.(cause);
     });
     const onViolation = (message: string) =>
       this.#options.log("warning", "protocol_violation", { module, message });
     return new GuestConnection(channel, { name: module, onLog, onViolation });
   }
 
-  #startChild({ grant: granted, uses, limits: { memory_mb, cpu_s } }: GuestRequest): Channel {
+  #startChild({ grant: granted, uses, limits: { memory_mb, cpu_s } }: GuestRequest): GuestProcess {
     const { usual } = this.#options;
     const grant = guestGrant(granted);
     const has_usual_limits = memory_mb === usual.memory_mb && cpu_s === usual.cpu_s;
@@ -167,8 +139,8 @@ function grantedEnv({ env }: GuestGrant): Record<string, string> {
   return found;
 }
 
-function unavailable({ module, tier }: GuestRequest, reason: string, cause?: unknown): PreampError {
-  const message = `Cannot run module "${module}" in tier "${tier}": ${reason}`;
+function unavailable({ module }: GuestRequest, reason: string, cause?: unknown): PreampError {
+  const message = `Cannot run module "${module}" in tier "process": ${reason}`;
   return new PreampError("isolation_unavailable", message, { cause });
 }
 

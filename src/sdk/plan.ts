@@ -59,7 +59,7 @@ export interface ModuleSpec {
   /** Permissions that the plan grants. */
   permissions?: Permissions;
   /** Tier that the plan requests. */
-  isolation?: "inline" | "worker" | "process";
+  isolation?: "inline" | "process";
   /**
    * Whether the session fails when the module cannot be mounted. Default: true for gating hooks, see
    * `ModuleInfo.gates`.

@@ -64,8 +64,8 @@ export const METRICS = {
     labels: ["outcome"],
     buckets: SLOW,
   },
-  preamp_guests: { type: "gauge", help: "Running sandboxes", labels: ["tier"] },
-  preamp_guests_ended_total: { type: "counter", help: "Ended sandboxes by cause", labels: ["tier", "cause"] },
+  preamp_guests: { type: "gauge", help: "Running sandboxes", labels: [] },
+  preamp_guests_ended_total: { type: "counter", help: "Ended sandboxes by cause", labels: ["cause"] },
   preamp_store_commit_duration_seconds: {
     type: "histogram",
     help: "Time of a commit of the store, except the memory store; outcome is ok, conflict or error",

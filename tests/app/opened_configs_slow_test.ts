@@ -160,7 +160,7 @@ export const module = {
 };
 export const mount = () => {};`;
   const words = Array.from({ length: 2_000 }, (_, at) => `none ${at}`);
-  const { run, entries } = await runWithFiles("worker", { "dice.js": source }, tools({ words }));
+  const { run, entries } = await runWithFiles("process", { "dice.js": source }, tools({ words }));
   const skipped = entries.find(({ event }) => event === "module:skipped")?.data;
   assertEquals([run.status, skipped?.reason], ["completed", "mount_failed"]);
   assertMatch(

@@ -1,18 +1,12 @@
 /**
  * Sandboxed modules: start to a tool's first answer, a warm call, a large answer, memory, many at once, and a
- * call within a turn; compared with a worker, and with a child process with a worker, that only echo.
+ * call within a turn; compared with a child process with a worker that only echoes.
  *
  *   deno run -A tests/bench/sandbox_bench.ts [rounds] [path of the compiled program]
  */
 import { median, print, report, tableOf } from "./figures.ts";
 import { measureCalls } from "./guests/calling.ts";
-import {
-  crowdOfBareChildren,
-  crowdOfGuests,
-  memoryOfBareChild,
-  memoryOfGuest,
-  memoryOfWorkers,
-} from "./guests/memory.ts";
+import { crowdOfBareChildren, crowdOfGuests, memoryOfBareChild, memoryOfGuest } from "./guests/memory.ts";
 import { measureProgram } from "./guests/program.ts";
 import { measureStarts, type Start, type StartName, STARTS } from "./guests/spawning.ts";
 import { measureTurns } from "./guests/turns.ts";
@@ -23,8 +17,6 @@ const CALLS = 200;
 const TURN_CALLS = 100;
 /** Guests at once. */
 const CROWD = 32;
-/** Workers whose memory is measured together. */
-const WORKERS = 8;
 
 /** From 20 and 8 ms on an idle machine with a cold start of 75-110 ms. */
 const TARGETS: Partial<Record<StartName, string>> = {
@@ -53,7 +45,7 @@ async function reportStarts() {
   const taken = await measureStarts(rounds);
   const cold = taken["child, cold"];
   const figures = STARTS.map((name) => {
-    const floor = taken[name.includes("worker") ? "bare worker" : "bare child"];
+    const floor = taken["bare child"];
     return {
       name,
       wall_ms: middle(taken[name], wall),
@@ -86,7 +78,7 @@ async function reportCalls() {
   print(tableOf(
     ["", "bare µs", "µs", "ratio", "bare processor µs", "processor µs", "ratio", "target"],
     figures.map((figure) => [
-      `${figure.tier}, ${figure.label}`,
+      figure.label,
       figure.bare_wall_us,
       figure.wall_us,
       figure.wall_ratio,
@@ -103,11 +95,10 @@ async function reportCalls() {
 async function reportMemory() {
   const bare = await memoryOfBareChild();
   const kinds = {
-    "guest": await memoryOfGuest({ tier: "process" }),
-    "guest with a grant": await memoryOfGuest({ tier: "process", granted: true }),
-    "guest with zod": await memoryOfGuest({ tier: "process", kit: true }),
+    "guest": await memoryOfGuest({}),
+    "guest with a grant": await memoryOfGuest({ granted: true }),
+    "guest with zod": await memoryOfGuest({ kit: true }),
   };
-  const workers = await memoryOfWorkers(WORKERS);
   print("Memory of one that has answered");
   print(tableOf(["", "rss MB", "ratio", "pss MB", "ratio", "target"], [
     ["bare child with a worker", bare.rss_mb, 1, bare.pss_mb, 1, ""],
@@ -119,16 +110,14 @@ async function reportMemory() {
       pss_mb / bare.pss_mb,
       "≤ 1.2",
     ]),
-    [`bare worker, one of ${WORKERS}`, workers.bare_mb, 1, "", "", ""],
-    ["guest in a worker", workers.guest_mb, workers.guest_mb / workers.bare_mb, "", "", ""],
   ]));
   print();
-  return { bare, ...kinds, workers };
+  return { bare, ...kinds };
 }
 
 async function reportCrowd() {
   const bare = await crowdOfBareChildren(CROWD);
-  const guests = await crowdOfGuests(CROWD, { tier: "process" });
+  const guests = await crowdOfGuests(CROWD, {});
   print(`${CROWD} at once`);
   print(tableOf(["", "ms until all answered", "ratio", "pss MB", "ratio", "rss MB"], [
     ["bare children", bare.ms, 1, bare.pss_mb, 1, bare.rss_mb],

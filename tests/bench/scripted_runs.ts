@@ -23,7 +23,7 @@ export interface ScriptedOptions {
   modules?: Readonly<Record<string, Module>>;
   store?: MemoryStoreOptions;
   /** Tier of modules from files. Default: `inline`. */
-  tier?: "inline" | "worker" | "process";
+  tier?: "inline" | "process";
 }
 
 /** Opens a runtime whose modules are the scripted ones, the built-in ones and those of files. */
@@ -32,7 +32,6 @@ export function openScripted(
 ) {
   const policy = defaultPolicy();
   if (tier === "inline") policy.modules.inline = [import.meta.resolve("./")];
-  else policy.isolation.urls_from_operator = tier;
   const large = { max_iterations: 10_000, max_tool_calls: 100_000, max_total_tokens: 1_000_000_000 };
   return createRuntime({
     policy: { ...policy, limits: { ...policy.limits, ...large } },

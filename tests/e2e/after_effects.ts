@@ -39,7 +39,7 @@ function assertReplay(id: string, status: number, body: Json): void {
   assertEquals([id, status, body], [id, 200, { equal: true }]);
 }
 
-/** What Deno before 2.9 prints by itself when a hostile guest in tier `worker` leaves an error uncaught. */
+/** What Deno before 2.9 prints by itself when a hostile guest leaves an error uncaught. */
 const GUEST_UNCAUGHT =
   /^.{0,20}error.{0,10}: .{0,20}Uncaught \(in worker "guest"\)[^\n]*\n(?: {4}[^\n]*\n)*/gm;
 

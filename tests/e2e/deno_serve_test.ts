@@ -281,7 +281,6 @@ Deno.test("as on Deno Deploy: a vendored plan answers, and no response is silent
     );
     const { store, background, isolation } = logged.find(({ code }) => code === "serving");
     assertEquals([store, background, isolation.process], ["memory", false, true]);
-    assertStringIncludes(isolation.worker, "worker-options");
   }));
 
 Deno.test("as on Deno Deploy: with a database, runs continue in the background", () =>

@@ -1,9 +1,9 @@
 /** Runs attacks as runs over HTTP against one server, and asserts what must be true after them. */
 import { assert, assertEquals } from "../assert.ts";
 import { assertSeen, assertUnharmed, type Attacked, callsOf } from "./escape_checks.ts";
-import { ESCAPE_KINDS, type EscapeKind, type EscapeTier } from "./escape_kinds.ts";
+import { ESCAPE_KINDS, type EscapeKind } from "./escape_kinds.ts";
 import { escapePlan } from "./escape_plans.ts";
-import { type EscapeServer, keyFor, planName } from "./escape_server.ts";
+import { type EscapeServer, keyFor } from "./escape_server.ts";
 import type { Json } from "./program.ts";
 import { aliveOf, descendantsOf, descriptorsOf } from "./processes.ts";
 import { readSse } from "../support/sse.ts";
@@ -13,14 +13,12 @@ import { readSse } from "../support/sse.ts";
  */
 const SPARE_FILES = 12;
 
-/** Runs one attack: a caller's plan for the process tier, an operator's for the worker. */
-async function attack(suite: EscapeServer, kind: EscapeKind, tier: EscapeTier): Promise<Attacked> {
+/** Runs one attack, in the plan of a caller. */
+async function attack(suite: EscapeServer, kind: EscapeKind): Promise<Attacked> {
   const { server, site, modules } = suite;
-  const plan = tier === "process"
-    ? { plan: escapePlan({ kind, tier, site, modules: `${modules.url}hostile/`, server_pid: server.pid }) }
-    : { plan_ref: planName(kind.name, tier) };
+  const plan = escapePlan({ kind, site, modules: `${modules.url}hostile/`, server_pid: server.pid });
   const authorization = `Bearer ${keyFor(kind)}`;
-  const { status, body: run } = await server.post("/v1/runs", { prompt: "Attack.", ...plan }, {
+  const { status, body: run } = await server.post("/v1/runs", { prompt: "Attack.", plan }, {
     prefer: "wait",
     authorization,
   });
@@ -38,31 +36,29 @@ async function attack(suite: EscapeServer, kind: EscapeKind, tier: EscapeTier): 
 /** Runs attacks side by side; resolves to what went wrong, as lines. */
 export async function attackAll(
   suite: EscapeServer,
-  all: readonly (readonly [EscapeKind, EscapeTier])[],
+  all: readonly EscapeKind[],
   at_once: number,
 ): Promise<string[]> {
   const queue = [...all];
   const failures: string[] = [];
   await Promise.all(Array.from({ length: at_once }, async () => {
     for (let next = queue.shift(); next; next = queue.shift()) {
-      const [kind, tier] = next;
       try {
-        const attacked = await attack(suite, kind, tier);
-        assertSeen(kind, attacked);
-        assertUnharmed(kind, tier, attacked, suite);
+        const attacked = await attack(suite, next);
+        assertSeen(next, attacked);
+        assertUnharmed(next, attacked, suite);
       } catch (error) {
-        failures.push(`${kind.name} (${tier}): ${error instanceof Error ? error.message : String(error)}`);
+        failures.push(`${next.name}: ${error instanceof Error ? error.message : String(error)}`);
       }
     }
   }));
   return failures;
 }
 
-/** Returns the attacks that a tier must stop. */
-export function rowsOf(tier: EscapeTier): (readonly [EscapeKind, EscapeTier])[] {
+/** Returns all kinds, or those of the variable `ESCAPE_KINDS`. */
+export function everyKind(): EscapeKind[] {
   const only = Deno.env.get("ESCAPE_KINDS")?.split(","); // to debug single kinds
-  return ESCAPE_KINDS.filter(({ tiers, name }) => tiers.includes(tier) && (only?.includes(name) ?? true))
-    .map((kind) => [kind, tier] as const);
+  return ESCAPE_KINDS.filter(({ name }) => only?.includes(name) ?? true);
 }
 
 /** Returns the open files of a process without sockets, which belong to the requests of this test. */
@@ -77,7 +73,7 @@ export function kindOf(name: string): EscapeKind {
   return found;
 }
 
-/** What is the same whatever was attacked: the steps after the attacks of a tier. */
+/** What is the same whatever was attacked: the steps after the attacks. */
 export async function assertUntouched(
   t: Deno.TestContext,
   { server, site, bystander_secret }: EscapeServer,
@@ -114,8 +110,8 @@ export async function assertUntouched(
 }
 
 /** Asserts that a guest finds nothing of the one before it. */
-export async function assertNothingLeft(suite: EscapeServer, tier: EscapeTier): Promise<void> {
-  await attack(suite, kindOf("pollute"), tier);
-  const { events } = await attack(suite, kindOf("look"), tier);
+export async function assertNothingLeft(suite: EscapeServer): Promise<void> {
+  await attack(suite, kindOf("pollute"));
+  const { events } = await attack(suite, kindOf("look"));
   assertEquals(callsOf(events, "attack").map(({ output }) => output), [{ found: 0 }]);
 }

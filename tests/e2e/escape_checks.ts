@@ -1,6 +1,6 @@
 /** What must be seen of a run that was attacked: by its row of the table, and whatever the row. */
 import { assert, assertEquals } from "../assert.ts";
-import type { EscapeKind, EscapeTier } from "./escape_kinds.ts";
+import type { EscapeKind } from "./escape_kinds.ts";
 import { LAST_WORD } from "./escape_plans.ts";
 import type { EscapeServer } from "./escape_server.ts";
 import type { Json } from "./program.ts";
@@ -74,7 +74,6 @@ function assertOneOf(value: unknown, allowed: readonly string[], text = ""): voi
  */
 export function assertUnharmed(
   kind: EscapeKind,
-  tier: EscapeTier,
   attacked: Attacked,
   suite: EscapeServer,
 ): void {
@@ -102,7 +101,7 @@ export function assertUnharmed(
   assertEquals([run.status, run.output_text], ["completed", LAST_WORD], JSON.stringify(run.error));
   const skipped = "skipped" in kind.seen;
   const module = `${kind.as}-attack`;
-  if (!skipped) assertEquals(run.isolation[module] ?? tier, tier);
+  if (!skipped) assertEquals(run.isolation[module] ?? "process", "process");
   if (!("denied" in kind.seen) && !kind.gate && !CALCULATORS_OF_THEIR_OWN.has(kind.name)) {
     assertEquals(callsOf(events, "calculator").at(-1)?.output, "42");
   }
@@ -110,7 +109,7 @@ export function assertUnharmed(
     assertEquals(callsOf(events, "bystander").map(({ output }) => output), [{
       length: suite.bystander_secret.length,
     }]);
-    assertEquals(run.isolation["tool-bystander"], tier);
+    assertEquals(run.isolation["tool-bystander"], "process");
   }
 }
 

@@ -1,10 +1,7 @@
 /**
- * The kinds of attack, one row each: the plan's grant, the expected outcome in the tiers that must stop it,
+ * The kinds of attack, one row each: the plan's grant, the expected outcome,
  * and the effect of the same code without a sandbox. The code is in `tests/fixtures/hostile/`.
  */
-
-/** A tier in which an attack runs. */
-export type EscapeTier = "process" | "worker";
 
 /** The permissions that the plan grants to the attacker; the runner adds paths and ports. */
 export type Grant = "nothing" | "folder" | "writable" | "open host" | "folder and open host";
@@ -46,8 +43,6 @@ export interface EscapeKind {
   readonly bare: Bare;
   /** Accesses that fail even without a sandbox, in this or another version of Deno. */
   readonly bare_shut?: readonly string[];
-  /** Tiers that must stop it. */
-  readonly tiers: readonly EscapeTier[];
   readonly as: "tool" | "hook" | "provider" | "context" | "orchestrator";
   /** Arguments of the calls of `attack`, one call each. Default: one call. */
   readonly inputs?: readonly Readonly<Record<string, unknown>>[];
@@ -59,7 +54,6 @@ export interface EscapeKind {
 
 type Row = Partial<Omit<EscapeKind, "name" | "file" | "seen" | "bare">>;
 
-const BOTH: readonly EscapeTier[] = ["process", "worker"];
 const SHUT: Seen = { doors: "shut" };
 const ANSWERS: Seen = { answers: true };
 const ENDS: Seen = { ends: true };
@@ -72,7 +66,7 @@ const OUTPUT: Seen = { fails: ["tool_output_exceeded"] };
 const DENIED: Seen = { fails: ["tool_permission_denied"] };
 
 function kind(file: string, name: string, seen: Seen, bare: Bare, row: Row = {}): EscapeKind {
-  return { file, name, seen, bare, grant: "nothing", tiers: ["process"], as: "tool", ...row };
+  return { file, name, seen, bare, grant: "nothing", as: "tool", ...row };
 }
 
 /** Returns a function that creates the rows of one file. */
@@ -84,19 +78,19 @@ function of(file: string, shared: Row = {}) {
 const time = of("time");
 const memory = of("memory");
 const exits = of("exits", { bystander: true });
-const escalation = of("escalation", { tiers: BOTH });
-const files = of("files", { tiers: BOTH, grant: "folder" });
-const network = of("network", { tiers: BOTH, grant: "open host" });
+const escalation = of("escalation");
+const files = of("files", { grant: "folder" });
+const network = of("network", { grant: "open host" });
 const frames = of("frames");
 const floods = of("floods");
-const results = of("results", { tiers: BOTH });
-const globals = of("globals", { tiers: BOTH });
+const results = of("results");
+const globals = of("globals");
 const lies = of("lies");
 const hooks = of("hooks", { as: "hook" });
 const providers = of("providers", { as: "provider" });
 const contexts = of("contexts", { as: "context" });
 const orchestrators = of("orchestrators", { as: "orchestrator" });
-const spy = of("spy", { tiers: BOTH });
+const spy = of("spy");
 
 /** Calls a second time, after timers of the first call have fired. */
 const TWICE = [{}, { again: true }];
@@ -111,9 +105,9 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   time("loop_wasm", TIMEOUT, "hangs"),
   time("loop_webcrypto", TIMEOUT, "hangs"),
   time("loop_wait", ENDS, "hangs"),
-  time("never_settles", TIMEOUT, "hangs", { tiers: BOTH }),
-  time("ignores_abort", TIMEOUT, "hangs", { tiers: BOTH }),
-  time("thenable_never", TIMEOUT, "hangs", { tiers: BOTH }),
+  time("never_settles", TIMEOUT, "hangs"),
+  time("ignores_abort", TIMEOUT, "hangs"),
+  time("thenable_never", TIMEOUT, "hangs"),
 
   memory("heap_bomb", MEMORY, "grows", { bystander: true }),
   memory("heap_bomb_polite", { fails: ["tool_memory_exceeded", "tool_timeout"] }, "grows"),
@@ -129,24 +123,24 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   // module
   memory("message_bomb", { fails: ["tool_memory_exceeded", "DataCloneError"] }, "grows"),
 
-  exits("exit_deno", ENDS, "dies", { tiers: BOTH }),
-  exits("exit_process", ENDS, "dies", { tiers: BOTH }),
-  exits("exit_abort", ENDS, "dies", { tiers: BOTH }),
-  exits("kill_self", ENDS, "dies", { tiers: BOTH }),
-  exits("debug_self", ENDS, "dies", { tiers: BOTH }),
-  exits("kill_others", SHUT, "opens", { tiers: BOTH }),
-  exits("self_close", DENIED, "dies", { tiers: BOTH }),
-  exits("throw_in_timer", UNCAUGHT, "dies", { tiers: BOTH }),
-  exits("unhandled_rejection", UNCAUGHT, "dies", { tiers: BOTH }),
-  exits("report_error", UNCAUGHT, "dies", { tiers: BOTH }),
-  exits("throw_after_answer", ENDS, "dies", { inputs: TWICE, tiers: BOTH }),
-  exits("stack_overflow", { fails: ["RangeError"] }, "throws", { tiers: BOTH }),
-  exits("stack_overflow_native", ENDS, "answers", { tiers: BOTH }),
+  exits("exit_deno", ENDS, "dies"),
+  exits("exit_process", ENDS, "dies"),
+  exits("exit_abort", ENDS, "dies"),
+  exits("kill_self", ENDS, "dies"),
+  exits("debug_self", ENDS, "dies"),
+  exits("kill_others", SHUT, "opens"),
+  exits("self_close", DENIED, "dies"),
+  exits("throw_in_timer", UNCAUGHT, "dies"),
+  exits("unhandled_rejection", UNCAUGHT, "dies"),
+  exits("report_error", UNCAUGHT, "dies"),
+  exits("throw_after_answer", ENDS, "dies", { inputs: TWICE }),
+  exits("stack_overflow", { fails: ["RangeError"] }, "throws"),
+  exits("stack_overflow_native", ENDS, "answers"),
 
   escalation("nested_worker", SHUT, "opens"),
   escalation("computed_import", SHUT, "opens", { bare_shut: ["http"] }),
   escalation("import_from_string", SHUT, "opens"),
-  escalation("code_from_string", SHUT, "opens", { tiers: ["process"] }),
+  escalation("code_from_string", SHUT, "opens"),
   escalation("node_doors", SHUT, "opens"),
   escalation("internals", SHUT, "opens", { bare_shut: ["op_read", "op_env"] }),
   escalation("call_sites", SHUT, "answers"),
@@ -188,30 +182,28 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   network("proxy", SHUT, "opens"),
   network("unix_listen", SHUT, "opens", { grant: "folder and open host" }),
 
-  frames("forge_messages", ENDS, "answers", { bystander: true, tiers: BOTH }),
-  frames("overhear", ENDS, "answers", { bystander: true, tiers: BOTH }),
+  frames("forge_messages", ENDS, "answers", { bystander: true }),
+  frames("overhear", ENDS, "answers", { bystander: true }),
   frames("raw_output", SHUT, "opens", { bare_shut: ["device", "proc"] }),
-  frames("console_forgery", ANSWERS, "speaks", { tiers: BOTH }),
+  frames("console_forgery", ANSWERS, "speaks"),
   frames("raw_input", SHUT, "answers"),
-  frames("emit_from_timer", ENDS, "speaks", { inputs: TWICE, bystander: true, tiers: BOTH }),
-  frames("act_from_timer", ENDS, "speaks", { inputs: TWICE, bystander: true, tiers: BOTH }),
-  frames("foreign_capability", SHUT, "answers", { tiers: BOTH }),
-  frames("progress_after", ENDS, "speaks", { inputs: TWICE, tiers: BOTH }),
-  frames("raw_no_frame", ENDS, "answers", { bystander: true, tiers: BOTH }),
-  frames("raw_other_call", ENDS, "answers", { bystander: true, tiers: BOTH }),
-  frames("raw_second_start", ENDS, "answers", { tiers: BOTH }),
-  frames("raw_unknown_effect", ENDS, "answers", { tiers: BOTH }),
-  frames("raw_prototype", ENDS, "answers", { tiers: BOTH }),
+  frames("emit_from_timer", ENDS, "speaks", { inputs: TWICE, bystander: true }),
+  frames("act_from_timer", ENDS, "speaks", { inputs: TWICE, bystander: true }),
+  frames("foreign_capability", SHUT, "answers"),
+  frames("progress_after", ENDS, "speaks", { inputs: TWICE }),
+  frames("raw_no_frame", ENDS, "answers", { bystander: true }),
+  frames("raw_other_call", ENDS, "answers", { bystander: true }),
+  frames("raw_second_start", ENDS, "answers"),
+  frames("raw_unknown_effect", ENDS, "answers"),
+  frames("raw_prototype", ENDS, "answers"),
   frames("raw_long_line", ENDS, "speaks"),
   frames("raw_flood_cheap", ENDS, "speaks"),
   frames("raw_flood_questions", ENDS, "speaks"),
   frames("raw_flood_effects", ENDS, "speaks"),
-  frames("gate_removed", ENDS, "answers", { gate: true, tiers: BOTH }),
-  frames("gate_misled", ENDS, "answers", { gate: true, tiers: BOTH }),
-  frames("gate_forged", ENDS, "speaks", { gate: true, tiers: BOTH }),
-  frames("forged_code", { fails: ["PreampError", "tool_crashed", "Error"] }, "throws", {
-    tiers: BOTH,
-  }),
+  frames("gate_removed", ENDS, "answers", { gate: true }),
+  frames("gate_misled", ENDS, "answers", { gate: true }),
+  frames("gate_forged", ENDS, "speaks", { gate: true }),
+  frames("forged_code", { fails: ["PreampError", "tool_crashed", "Error"] }, "throws", {}),
 
   floods("progress_flood", ENDS, "speaks"),
   floods("progress_flood_polite", ENDS, "speaks"),
@@ -254,7 +246,7 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
   results("error_huge", ENDS, "throws"),
   results("error_cycle", { fails: ["Error"] }, "throws"),
   results("error_aggregate", ENDS, "throws"),
-  results("error_getters", ENDS, "throws", { tiers: ["process"] }),
+  results("error_getters", ENDS, "throws"),
   results("error_nothing", ENDS, "throws"),
   results("error_proxy", ENDS, "throws"),
   results("error_lookalike", ENDS, "throws"),
@@ -268,96 +260,93 @@ export const ESCAPE_KINDS: readonly EscapeKind[] = [
 
   lies("schema_huge", SKIPPED, "answers"),
   lies("schema_regex", TIMEOUT, "answers", { inputs: [{ text: `${"a".repeat(64)}!` }] }),
-  lies("schema_getter", ENDS, "answers", { tiers: BOTH }),
-  lies("schema_cyclic", ENDS, "answers", { tiers: BOTH }),
+  lies("schema_getter", ENDS, "answers"),
+  lies("schema_cyclic", ENDS, "answers"),
   lies("schema_deep", ENDS, "answers"),
-  lies("schema_reference", ENDS, "answers", { tiers: BOTH }),
-  lies("schema_nonsense", ENDS, "answers", { tiers: BOTH }),
-  lies("name_control", ENDS, "answers", { tiers: BOTH }),
-  lies("name_collision", ENDS, "answers", { tiers: BOTH }),
-  lies("name_prototype", ENDS, "answers", { tiers: BOTH }),
+  lies("schema_reference", ENDS, "answers"),
+  lies("schema_nonsense", ENDS, "answers"),
+  lies("name_control", ENDS, "answers"),
+  lies("name_collision", ENDS, "answers"),
+  lies("name_prototype", ENDS, "answers"),
   lies("name_huge", ENDS, "answers"),
-  lies("name_changing", ENDS, "answers", { tiers: BOTH }),
+  lies("name_changing", ENDS, "answers"),
   lies("description_huge", ENDS, "answers"),
-  lies("description_lookalike", ANSWERS, "answers", { tiers: BOTH }),
+  lies("description_lookalike", ANSWERS, "answers"),
   lies("many_tools", ENDS, "speaks"),
   lies("many_hooks", ENDS, "speaks"),
   lies("many_events", ENDS, "speaks"),
-  lies("other_points", ENDS, "speaks", { tiers: BOTH }),
-  lies("unmounts_others", ENDS, "speaks", { tiers: BOTH }),
-  lies("mount_throws", SKIPPED, "throws", { tiers: BOTH }),
-  lies("mount_never", SKIPPED, "hangs", { tiers: BOTH }),
+  lies("other_points", ENDS, "speaks"),
+  lies("unmounts_others", ENDS, "speaks"),
+  lies("mount_throws", SKIPPED, "throws"),
+  lies("mount_never", SKIPPED, "hangs"),
   lies("mount_loop", SKIPPED, "hangs", { bystander: true }),
-  lies("mount_nothing", SKIPPED, "answers", { tiers: BOTH }),
-  lies("mount_number", SKIPPED, "answers", { tiers: BOTH }),
-  lies("mount_proxy", SKIPPED, "answers", { tiers: BOTH }),
-  lies("mount_self", SKIPPED, "answers", { tiers: BOTH }),
-  lies("mount_exit", SKIPPED, "dies", { tiers: BOTH }),
+  lies("mount_nothing", SKIPPED, "answers"),
+  lies("mount_number", SKIPPED, "answers"),
+  lies("mount_proxy", SKIPPED, "answers"),
+  lies("mount_self", SKIPPED, "answers"),
+  lies("mount_exit", SKIPPED, "dies"),
   lies("mount_flood", SKIPPED, "answers"),
-  lies("ready_throws", ANSWERS, "throws", { tiers: BOTH }),
-  lies("ready_never", ENDS, "hangs", { tiers: BOTH }),
+  lies("ready_throws", ANSWERS, "throws"),
+  lies("ready_never", ENDS, "hangs"),
   lies("ready_loop", ENDS, "hangs"),
-  lies("cleanup_throws", ANSWERS, "throws", { tiers: BOTH }),
-  lies("cleanup_never", ANSWERS, "hangs", { tiers: BOTH }),
+  lies("cleanup_throws", ANSWERS, "throws"),
+  lies("cleanup_never", ANSWERS, "hangs"),
   lies("cleanup_loop", ANSWERS, "hangs"),
 
   kind("top_loop", "top_loop", SKIPPED, "hangs"),
-  kind("top_never", "top_never", SKIPPED, "hangs", { tiers: BOTH }),
-  kind("top_throw", "top_throw", SKIPPED, "throws", { tiers: BOTH }),
+  kind("top_never", "top_never", SKIPPED, "hangs"),
+  kind("top_throw", "top_throw", SKIPPED, "throws"),
   kind("top_memory", "top_memory", SKIPPED, "grows"),
   kind("top_flood", "top_flood", SKIPPED, "speaks"),
-  kind("top_patch", "top_patch", ENDS, "throws", { bystander: true, tiers: BOTH }),
+  kind("top_patch", "top_patch", ENDS, "throws", { bystander: true }),
   kind("no_mount", "no_mount", { refused: ["module_invalid"] }, "throws"),
   kind("static_node_import", "static_node_import", { refused: ["module_invalid"] }, "answers"),
 
-  hooks("hook_deny", { denied: true }, "speaks", { tiers: BOTH }),
-  hooks("hook_deny_prompt", { run: ["denied"] }, "speaks", { tiers: BOTH }),
-  hooks("hook_silent", { denied: true }, "hangs", { tiers: BOTH }),
+  hooks("hook_deny", { denied: true }, "speaks"),
+  hooks("hook_deny_prompt", { run: ["denied"] }, "speaks"),
+  hooks("hook_silent", { denied: true }, "hangs"),
   hooks("hook_silent_for_ever", { denied: true }, "hangs"),
   hooks("hook_loop", { denied: true }, "hangs"),
   hooks("hook_loop_observer", ENDS, "hangs"),
-  hooks("hook_throw", { denied: true }, "throws", { tiers: BOTH }),
-  hooks("hook_crash", { denied: true }, "dies", { tiers: BOTH }),
-  hooks("hook_nonsense", { denied: true }, "speaks", { tiers: BOTH }),
+  hooks("hook_throw", { denied: true }, "throws"),
+  hooks("hook_crash", { denied: true }, "dies"),
+  hooks("hook_nonsense", { denied: true }, "speaks"),
   hooks("hook_huge", { denied: true }, "speaks"),
-  hooks("hook_inject", ENDS, "speaks", { tiers: BOTH }),
+  hooks("hook_inject", ENDS, "speaks"),
   hooks("hook_inject_often", { run: ["completed", "failed"] }, "speaks"),
-  hooks("hook_modify_prototype", ENDS, "speaks", { tiers: BOTH }),
-  hooks("hook_modify_cyclic", ENDS, "speaks", { tiers: BOTH }),
+  hooks("hook_modify_prototype", ENDS, "speaks"),
+  hooks("hook_modify_cyclic", ENDS, "speaks"),
   hooks("hook_recursion", ENDS, "throws"),
   hooks("hook_ask_huge", { denied: true }, "speaks"),
-  hooks("hook_priority", ENDS, "speaks", { tiers: BOTH }),
+  hooks("hook_priority", ENDS, "speaks"),
 
   providers("provider_loop", { run: ["failed", "incomplete"] }, "hangs"),
-  providers("provider_never", { run: ["failed", "incomplete"] }, "hangs", { tiers: BOTH }),
-  providers("provider_crash", { run: ["failed", "incomplete"] }, "dies", { tiers: BOTH }),
+  providers("provider_never", { run: ["failed", "incomplete"] }, "hangs"),
+  providers("provider_crash", { run: ["failed", "incomplete"] }, "dies"),
   providers("provider_memory", { run: ["failed"] }, "grows"),
   providers("provider_huge", { run: ["failed"] }, "speaks"),
   providers("provider_deltas", { run: ["failed", "completed", "incomplete"] }, "speaks"),
-  providers("provider_nonsense", { run: ["failed"] }, "answers", { tiers: BOTH }),
+  providers("provider_nonsense", { run: ["failed"] }, "answers"),
   providers("provider_calls", { run: ["incomplete", "failed"] }, "speaks"),
-  providers("provider_usage", { run: ["completed", "failed"] }, "answers", { tiers: BOTH }),
-  providers("provider_lookalike", { run: ["completed"] }, "answers", { tiers: BOTH }),
+  providers("provider_usage", { run: ["completed", "failed"] }, "answers"),
+  providers("provider_lookalike", { run: ["completed"] }, "answers"),
 
   contexts("context_loop", { run: ["failed", "incomplete"] }, "hangs"),
-  contexts("context_never", { run: ["failed", "incomplete"] }, "hangs", { tiers: BOTH }),
-  contexts("context_crash", { run: ["failed", "incomplete"] }, "dies", { tiers: BOTH }),
+  contexts("context_never", { run: ["failed", "incomplete"] }, "hangs"),
+  contexts("context_crash", { run: ["failed", "incomplete"] }, "dies"),
   contexts("context_memory", { run: ["failed"] }, "grows"),
-  contexts("context_nonsense", { run: ["failed"] }, "answers", { tiers: BOTH }),
+  contexts("context_nonsense", { run: ["failed"] }, "answers"),
   contexts("context_huge", { run: ["failed"] }, "speaks"),
 
   orchestrators("orchestrator_loop", { run: ["failed", "incomplete"] }, "hangs"),
-  orchestrators("orchestrator_never", { run: ["failed", "incomplete"] }, "hangs", {
-    tiers: BOTH,
-  }),
-  orchestrators("orchestrator_crash", { run: ["failed", "incomplete"] }, "dies", { tiers: BOTH }),
-  orchestrators("orchestrator_spend", { run: ["incomplete", "failed"] }, "hangs", { tiers: BOTH }),
+  orchestrators("orchestrator_never", { run: ["failed", "incomplete"] }, "hangs", {}),
+  orchestrators("orchestrator_crash", { run: ["failed", "incomplete"] }, "dies"),
+  orchestrators("orchestrator_spend", { run: ["incomplete", "failed"] }, "hangs"),
   orchestrators("orchestrator_ungated", { run: ["completed"] }, "speaks", {
-    tiers: BOTH,
     gate: true,
   }),
   orchestrators("orchestrator_huge", { run: ["failed"] }, "speaks"),
-  orchestrators("orchestrator_events", { run: ["completed", "failed"] }, "speaks", { tiers: BOTH }),
+  orchestrators("orchestrator_events", { run: ["completed", "failed"] }, "speaks"),
 
   spy("spy_coordinator", ENDS, "answers", { bystander: true }),
   spy("spy_globals", ENDS, "answers", { bystander: true }),

@@ -2,7 +2,7 @@
  * Plans for attacks: the attacker in its place, innocents around it, and a model that calls them one after
  * the other.
  */
-import type { EscapeKind, EscapeTier } from "./escape_kinds.ts";
+import type { EscapeKind } from "./escape_kinds.ts";
 import { type EscapeSite, permissionsOf, targetOf } from "./escape_site.ts";
 
 /** What the model says when everything is over. */
@@ -17,7 +17,6 @@ const GATE = { module: "hooks-approval", config: { rules: [{ tool: "calculator",
 /** What a plan is made for. */
 export interface PlanFor {
   readonly kind: EscapeKind;
-  readonly tier: EscapeTier;
   readonly site: EscapeSite;
   /** Base URL of the modules. */
   readonly modules: string;
@@ -25,19 +24,17 @@ export interface PlanFor {
 }
 
 /** Returns the plan as data. */
-export function escapePlan({ kind, tier, site, modules, server_pid }: PlanFor): Record<string, unknown> {
+export function escapePlan({ kind, site, modules, server_pid }: PlanFor): Record<string, unknown> {
   const attacker = {
     module: `${kind.as === "orchestrator" ? "loop" : kind.as}-attack`,
     source: `${modules}${kind.file}.ts`,
     config: targetOf(site, kind, server_pid),
     permissions: permissionsOf(site, kind.grant),
-    isolation: tier,
   };
   const bystander = {
     module: "tool-bystander",
     source: `${modules}bystander.ts`,
     config: { secret: `\${${BYSTANDER_ENV}}` },
-    isolation: tier,
   };
   const calls = [
     ...(kind.as === "tool" ? (kind.inputs ?? [{}]).map((input) => callOf("attack", input)) : []),

@@ -1,8 +1,8 @@
 /** The one server that all attacks are sent to, what is asked of it afterwards, and the modules beside it. */
 import { hashKey } from "../../src/policy/api_keys.ts";
 import { type FileServer, serveFiles } from "../support/loader.ts";
-import { ESCAPE_KINDS, type EscapeKind } from "./escape_kinds.ts";
-import { BYSTANDER_ENV, escapePlan } from "./escape_plans.ts";
+import type { EscapeKind } from "./escape_kinds.ts";
+import { BYSTANDER_ENV } from "./escape_plans.ts";
 import { type EscapeSite, openEscapeSite } from "./escape_site.ts";
 import type { ProbeReport } from "./health_probe.ts";
 import { type Json, ROOT, type ServerProgram, startServer } from "./program.ts";
@@ -34,7 +34,7 @@ export interface EscapeServer extends AsyncDisposable {
 /** Ends the asking; resolves to what the answers took, and beside them those of an idle server. */
 export type Probe = () => Promise<{ server: ProbeReport; idle: ProbeReport }>;
 
-/** Starts everything. The operator's plans are written first: the worker tier is theirs to choose. */
+/** Starts everything. */
 export async function startEscapeServer(): Promise<EscapeServer> {
   const site = await openEscapeSite();
   const files: Record<string, Uint8Array<ArrayBuffer>> = {};
@@ -43,7 +43,6 @@ export async function startEscapeServer(): Promise<EscapeServer> {
   }
   const modules = serveFiles(files);
   const bystander_secret = `BYSTANDER-${crypto.randomUUID()}`;
-  await Deno.mkdir(`${site.home}/named`);
   const config = `${site.home}/preamp.yaml`;
   await Deno.writeTextFile(config, JSON.stringify(policyOf(site, modules)));
   const server = await startServer(["--config", config], {
@@ -55,18 +54,6 @@ export async function startEscapeServer(): Promise<EscapeServer> {
       [BYSTANDER_ENV]: bystander_secret,
     },
   });
-  for (const kind of ESCAPE_KINDS) {
-    for (const tier of kind.tiers) {
-      const plan = escapePlan({
-        kind,
-        tier,
-        site,
-        modules: `${modules.url}hostile/`,
-        server_pid: server.pid,
-      });
-      await Deno.writeTextFile(`${site.home}/named/${planName(kind.name, tier)}.json`, JSON.stringify(plan));
-    }
-  }
   const probes: Probe[] = [];
   return {
     site,
@@ -94,15 +81,9 @@ export function keyFor({ seen }: EscapeKind): string {
   return needs_time ? KEYS.long : KEYS.short;
 }
 
-/** Name of the operator's plan for an attack. */
-export function planName(kind: string, tier: string): string {
-  return `${kind}_${tier}`.replaceAll("_", "-");
-}
-
 function policyOf(site: EscapeSite, modules: FileServer): Json {
   return {
     store: "memory",
-    plans: `${site.home}/named/`,
     rates: { requests_per_minute: 0, runs_per_minute: 0 },
     modules: { allow: [`${modules.url}hostile/`], private_hosts: [`127.0.0.1:${modules.port}`] },
     env: { allow: [BYSTANDER_ENV] },
@@ -116,7 +97,7 @@ function policyOf(site: EscapeSite, modules: FileServer): Json {
     auth: {
       keys: Object.entries(KEYS).map(([name, key]) => ({ name, sha256: hashKey(key), policy: name })),
     },
-    isolation: { urls_from_operator: "worker", memory_mb: MEMORY_MB },
+    isolation: { memory_mb: MEMORY_MB },
     limits: { cleanup_timeout_s: SHORT.call_s },
     policies: { short: policyWith(SHORT), long: policyWith(LONG) },
   };

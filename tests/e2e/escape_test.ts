@@ -1,23 +1,22 @@
 /**
  * The escape suite in processes: every kind of attack as runs over HTTP against one server, which must not
- * notice. It measures times, so it runs alone. Attacks in workers: `escape_worker_test.ts`; that the attacks
- * are attacks: `escape_bare_test.ts`.
+ * notice. It measures times, so it runs alone. That the attacks are attacks: `escape_bare_test.ts`.
  */
 import { assert, assertEquals } from "../assert.ts";
 import {
   assertNothingLeft,
   assertUntouched,
   attackAll,
+  everyKind,
   kindOf,
   openFiles,
-  rowsOf,
 } from "./escape_attacks.ts";
 import { startEscapeServer } from "./escape_server.ts";
 import { residentBytes } from "./processes.ts";
 
 const AT_ONCE = 8;
 const MEGABYTE = 1024 * 1024;
-/** Limits in the process tier: p99 of `/healthz` answers, and growth of the server's memory. */
+/** Limits: p99 of `/healthz` answers, and growth of the server's memory. */
 const MAX_STALL_MS = 50;
 const MAX_GROWN_BYTES = 192 * MEGABYTE;
 
@@ -25,24 +24,24 @@ Deno.test("hostile modules: no kind gets anything it was not granted in a proces
   await using suite = await startEscapeServer();
   const { server } = suite;
   const calm = kindOf("look");
-  assertEquals(await attackAll(suite, [[calm, "process"]], 1), []); // what starts lazily has started
+  assertEquals(await attackAll(suite, [calm], 1), []); // what starts lazily has started
   const descriptors = await openFiles(server.pid);
   const memory = await residentBytes(server.pid) ?? 0;
 
   const calmly = suite.probe(8);
 
-  await t.step("tier process: every kind", async () => {
-    assertEquals(await attackAll(suite, rowsOf("process"), AT_ONCE), []);
+  await t.step("every kind", async () => {
+    assertEquals(await attackAll(suite, everyKind(), AT_ONCE), []);
   });
 
-  await t.step("tier process: eight busy loops at once are ended, each in its time", async () => {
-    const loops = Array.from({ length: AT_ONCE }, () => [kindOf("loop_sync"), "process"] as const);
+  await t.step("eight busy loops at once are ended, each in its time", async () => {
+    const loops = Array.from({ length: AT_ONCE }, () => kindOf("loop_sync"));
     const start = performance.now();
     assertEquals(await attackAll(suite, loops, AT_ONCE), []);
     assert(performance.now() - start < 20_000);
   });
 
-  await t.step("tier process: the server answered all the time", async () => {
+  await t.step("the server answered all the time", async () => {
     const health = await calmly();
     assertEquals(health.server.failed, 0);
     assert(health.server.count > 100);
@@ -52,7 +51,7 @@ Deno.test("hostile modules: no kind gets anything it was not granted in a proces
     assert(Math.min(health.server.p99, own) < MAX_STALL_MS, JSON.stringify(health));
   });
 
-  await t.step("tier process: memory is what it was, and every line of the log is one", async () => {
+  await t.step("memory is what it was, and every line of the log is one", async () => {
     const grown = (await residentBytes(server.pid) ?? 0) - memory;
     assert(grown < MAX_GROWN_BYTES, `memory grew by ${Math.round(grown / MEGABYTE)} MB`);
     const log = server.stderr.text;
@@ -62,8 +61,8 @@ Deno.test("hostile modules: no kind gets anything it was not granted in a proces
   });
 
   await t.step(
-    "tier process: a guest finds nothing of the one before it",
-    () => assertNothingLeft(suite, "process"),
+    "a guest finds nothing of the one before it",
+    () => assertNothingLeft(suite),
   );
   await assertUntouched(t, suite, descriptors);
 });

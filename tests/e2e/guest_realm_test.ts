@@ -42,26 +42,24 @@ const PLAN = {
   tools: [{ module: "tool-look", source: "./look.js" }],
 };
 
-for (const tier of ["worker", "process"]) {
-  Deno.test(`a module that replaces built-ins is served, and sees no file of the server, in tier ${tier}`, async () => {
-    await using temporary = await temporaryFolder();
-    const folder = temporary.path;
-    await Deno.writeTextFile(`${folder}/look.js`, MODULE);
-    await Deno.writeTextFile(`${folder}/look.json`, JSON.stringify(PLAN));
-    const config = { store: "memory", plans: `${folder}/`, isolation: { urls_from_operator: tier } };
-    await Deno.writeTextFile(`${folder}/preamp.yaml`, JSON.stringify(config));
-    await using server = await startServer(["--config", `${folder}/preamp.yaml`], { cwd: folder });
-    const { body } = await server.post("/v1/runs", { plan_ref: "look", prompt: "go" });
-    assertEquals([body.status, body.output_text, body.warnings], ["completed", "Looked.", []]);
-    assertEquals(body.isolation["tool-look"], tier);
-    const { data } = (await server.get(`/v1/runs/${body.id}/events?limit=1000`)).body;
-    const post = data.find(({ event }: { event: string }) => event === "tool:post");
-    const seen: string[] = JSON.parse(post.data.result.output);
-    assertEquals(seen.length, 5);
-    assert(seen[0]!.includes("look.js"), seen[0]); // its own frames are there
-    for (const text of seen) {
-      const others = text.replaceAll(/(?:file:\/\/)?\/[^\s]*look\.js/g, "");
-      assert(!/file:|sandbox|root\.[jt]s|deno-compile/.test(others), text);
-    }
-  });
-}
+Deno.test("a module that replaces built-ins is served, and sees no file of the server", async () => {
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await Deno.writeTextFile(`${folder}/look.js`, MODULE);
+  await Deno.writeTextFile(`${folder}/look.json`, JSON.stringify(PLAN));
+  const config = { store: "memory", plans: `${folder}/` };
+  await Deno.writeTextFile(`${folder}/preamp.yaml`, JSON.stringify(config));
+  await using server = await startServer(["--config", `${folder}/preamp.yaml`], { cwd: folder });
+  const { body } = await server.post("/v1/runs", { plan_ref: "look", prompt: "go" });
+  assertEquals([body.status, body.output_text, body.warnings], ["completed", "Looked.", []]);
+  assertEquals(body.isolation["tool-look"], "process");
+  const { data } = (await server.get(`/v1/runs/${body.id}/events?limit=1000`)).body;
+  const post = data.find(({ event }: { event: string }) => event === "tool:post");
+  const seen: string[] = JSON.parse(post.data.result.output);
+  assertEquals(seen.length, 5);
+  assert(seen[0]!.includes("look.js"), seen[0]); // its own frames are there
+  for (const text of seen) {
+    const others = text.replaceAll(/(?:file:\/\/)?\/[^\s]*look\.js/g, "");
+    assert(!/file:|sandbox|root\.[jt]s|deno-compile/.test(others), text);
+  }
+});

@@ -51,8 +51,7 @@ Deno.test("serve counts sandboxes by tier and by the cause of their end", async 
     lines = text.split("\n").filter((line) => line.startsWith("preamp_guests"));
   }
   assertEquals(lines, [
-    'preamp_guests{tier="worker"} 0',
-    'preamp_guests{tier="process"} 0',
-    'preamp_guests_ended_total{tier="process",cause="ended"} 1',
+    "preamp_guests 0",
+    'preamp_guests_ended_total{cause="ended"} 1',
   ]);
 });

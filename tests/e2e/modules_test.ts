@@ -248,7 +248,7 @@ Deno.test("over HTTP: what a caller may not load is refused before a packet is s
       const answer = await post(tool(source));
       assertEquals([source, answer.status, answer.body.error?.code], [source, status, code]);
     }
-    const weaker = { module: "tool-x", source: `${server.url}guests/mod.ts`, isolation: "worker" };
+    const weaker = { module: "tool-x", source: `${server.url}guests/mod.ts`, isolation: "inline" };
     const refused = await post({ ...BUILT_IN, tools: [weaker] });
     assertEquals([refused.status, refused.body.error?.code], [403, "policy_refused"]);
     assertEquals(server.requests, []);

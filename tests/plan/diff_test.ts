@@ -80,7 +80,7 @@ const CASES: readonly (readonly [string, JsonObject, JsonObject, string[]])[] = 
   [
     "a weaker tier",
     tools({ ...URL_TOOL, isolation: "process" }),
-    tools({ ...URL_TOOL, isolation: "worker" }),
+    tools({ ...URL_TOOL, isolation: "inline" }),
     [
       "widens tools[0].isolation",
     ],

@@ -87,7 +87,6 @@ const FLAGS: readonly (readonly [string, JsonObject, readonly string[], Facts?])
   ["a module over http", from("http://127.0.0.1:1/x.ts"), ["source_http tools[0].source"]],
   ["code in the plan", from("data:text/javascript,export{}"), ["source_inline tools[0].source"]],
   ["a module in this process", from(HTTPS), ["isolation_inline tools[0]"], { tier: "inline" }],
-  ["a module in a worker", from(HTTPS), ["isolation_worker tools[0]"], { tier: "worker" }],
   ["the plan's default grant", { ...grant({}), tools: ["tool-todo"], permissions: { net: true } }, [
     "permission_all_net permissions.net",
   ]],

@@ -51,10 +51,6 @@ Deno.test("defaultPolicy() is safe: loopback, nothing granted, nothing loaded, n
     ffi: false,
     import: [],
   });
-  assertEquals([policy.isolation.urls_from_callers, policy.isolation.urls_from_operator], [
-    "process",
-    "process",
-  ]);
 });
 
 Deno.test("documentLimits() of the default policy are the parser's own", () => {
@@ -102,11 +98,7 @@ const BAD: Record<string, [path: string, text: string]> = {
   "a section that is not an object": ["env", "env: []"],
   "callers that may run programs": ["permissions.max.run", "permissions: {max: {run: [git]}}"],
   "callers that may load native code": ["permissions.max.ffi", "permissions: {max: {ffi: true}}"],
-  "a weaker tier for callers": ["isolation.urls_from_callers", "isolation: {urls_from_callers: worker}"],
-  "inline for the operator's URLs": [
-    "isolation.urls_from_operator",
-    "isolation: {urls_from_operator: inline}",
-  ],
+  "the former tier worker": ["isolation.urls_from_operator", "isolation: {urls_from_operator: worker}"],
   "a key that is not a hash": ["auth.keys[0].sha256", "auth: {keys: [{name: a, sha256: my-plain-key}]}"],
   "a hash in capitals": ["auth.keys[0].sha256", `auth: {keys: [{name: a, sha256: "${"A".repeat(64)}"}]}`],
   "a key without a name": ["auth.keys[0].name", `auth: {keys: [{sha256: "${"0".repeat(64)}"}]}`],

@@ -11,9 +11,9 @@ const URL_SOURCE = "https://own.example/modules/mod.ts";
 
 async function tierOf(
   origin: Origin,
-  options: { inline?: boolean; isolation?: Tier; tiers?: readonly Tier[]; source?: string } = {},
+  options: { inline?: boolean; isolation?: Tier; processes?: boolean; source?: string } = {},
 ): Promise<Tier | undefined> {
-  const { inline = false, isolation, tiers = [], source = URL_SOURCE } = options;
+  const { inline = false, isolation, processes = false, source = URL_SOURCE } = options;
   const policy = defaultPolicy();
   policy.modules.allow = ["https://own.example/"];
   if (inline) policy.modules.inline = ["https://own.example/modules/"];
@@ -23,10 +23,9 @@ async function tierOf(
     providers: ["provider-mock"],
     tools: [tool],
   }, { origin });
-  const answerOf = (tier: Tier): TierAnswer =>
-    tiers.includes(tier) ? { available: true } : { available: false, reason: `this host has no ${tier}` };
-  const hostTiers = () => ({ worker: answerOf("worker"), process: answerOf("process") });
-  return authorise(compiled, { origin, policy, builtins: BUILTINS, hostTiers }).tiers["tools[0]"];
+  const processTier = (): TierAnswer =>
+    processes ? { available: true } : { available: false, reason: "this host has no process" };
+  return authorise(compiled, { origin, policy, builtins: BUILTINS, processTier }).tiers["tools[0]"];
 }
 
 Deno.test("authorise() gives a caller's URL module inline from an origin in modules.inline alone", async () => {
@@ -40,22 +39,18 @@ Deno.test("authorise() gives a caller's URL module inline from an origin in modu
   }]);
 });
 
-Deno.test("authorise() gives an operator's URL module the policy's tier, and never a weaker one", async () => {
+Deno.test("authorise() gives an operator's URL module a process, and never a weaker tier", async () => {
   assertEquals((await refusal(() => tierOf("operator"))).code, "isolation_unavailable");
-  assertEquals(
-    (await refusal(() => tierOf("operator", { tiers: ["worker"] }))).code,
-    "isolation_unavailable",
-  );
-  assertEquals(await tierOf("operator", { tiers: ["worker", "process"] }), "process");
+  assertEquals(await tierOf("operator", { processes: true }), "process");
 });
 
-Deno.test("authorise() refuses a tier that is weaker than the policy's, or unavailable", async () => {
-  const tiers = ["worker", "process"] as const;
-  assertEquals(
-    (await refusal(() => tierOf("caller", { isolation: "inline", tiers }))).code,
-    "policy_refused",
-  );
-  assertEquals(await tierOf("caller", { inline: true, isolation: "process", tiers }), "process");
+Deno.test("authorise() refuses inline for a source that is not trusted, and a process that is unavailable", async () => {
+  const processes = true;
+  for (const origin of ["caller", "operator"] as const) {
+    const error = await refusal(() => tierOf(origin, { isolation: "inline", processes }));
+    assertEquals(error.code, "policy_refused");
+  }
+  assertEquals(await tierOf("caller", { inline: true, isolation: "process", processes }), "process");
   assertEquals(
     (await refusal(() => tierOf("operator", { isolation: "process" }))).code,
     "isolation_unavailable",
@@ -90,10 +85,10 @@ Deno.test("authorise() does not ask for the tiers of the host when all modules a
     session: { orchestrator: "loop-streaming", context: "context-simple" },
     providers: ["provider-mock"],
   }, { origin: "caller" });
-  const hostTiers = () => {
+  const processTier = () => {
     throw new Error("not expected to be called");
   };
   const policy = defaultPolicy();
-  const { tiers } = authorise(compiled, { origin: "caller", policy, builtins: BUILTINS, hostTiers });
+  const { tiers } = authorise(compiled, { origin: "caller", policy, builtins: BUILTINS, processTier });
   assertEquals(tiers["providers[0]"], "inline");
 });

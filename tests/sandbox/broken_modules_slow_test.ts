@@ -1,6 +1,6 @@
 /**
  * A server outlives every module: each member of every contract is taken away, throws, answers nonsense,
- * late, never or twice, in modules that run in processes and in workers, while another guest watches. Nothing
+ * late, never or twice, in modules that run in processes, while another guest watches. Nothing
  * here catches what the host leaves behind: an unhandled error ends `deno test` itself.
  */
 import { defaultPolicy } from "../../src/policy/settings.ts";
@@ -143,16 +143,13 @@ const OF_DATA: ReadonlySet<string> = new Set([
   "is nonsense",
 ]);
 
-/**
- * Faults that are tried in processes, because they hold up or end their guest. All others are tried in
- * workers, which start faster; attacks of the same kinds in processes: tests/e2e/escape_kinds.ts.
- */
-const IN_PROCESSES: readonly string[] = [
+/** Faults that hold up their guest, which is given a second. */
+const SLOW: readonly string[] = [
   "rejects, and leaves another rejection behind",
   "answers late",
   "never answers",
 ];
-const IN_WORKERS = Object.keys(FAULTS).filter((fault) => !IN_PROCESSES.includes(fault));
+const QUICK = Object.keys(FAULTS).filter((fault) => !SLOW.includes(fault));
 
 type Plan = Record<string, unknown>;
 
@@ -241,7 +238,6 @@ function open(wait_s: number, options: PreampOptions = {}) {
   const policy = defaultPolicy();
   policy.rates = { requests_per_minute: 0, runs_per_minute: 0 };
   policy.modules.allow = ["data:"];
-  policy.isolation.urls_from_operator = "worker";
   policy.isolation.load_timeout_s = 2 * wait_s;
   policy.limits.tool_timeout_s = policy.limits.hook_timeout_s = policy.limits.cleanup_timeout_s = wait_s;
   policy.limits.max_duration_s = 4 * wait_s;
@@ -268,22 +264,21 @@ async function assertAlive(preamp: Preamp): Promise<void> {
   assertEquals([status, JSON.parse(body).output_text], [200, "still there"]);
 }
 
-Deno.test("no member of a module in a process that is late, never answers or leaves a rejection behind ends its server", async () => {
+Deno.test("no member of a module that is late, never answers or leaves a rejection behind ends its server", async () => {
   await using server = open(1);
   const { preamp, errors } = server;
-  const plans = [...brokenPlans(IN_PROCESSES), ...brokenModules([NEVER_MOUNTED])];
+  const plans = [...brokenPlans(SLOW), ...brokenModules([NEVER_MOUNTED])];
   assertEquals(await postAll(preamp, someOf(plans, 20)), []);
   assertEquals(errors, []);
   await assertAlive(preamp);
 });
 
-Deno.test("no member of a module in a worker that is missing, throws, lies or answers twice ends its server", async () => {
+Deno.test("no member of a module that is missing, throws, lies or answers twice ends its server", async () => {
   await using temporary = await temporaryFolder();
   const folder = temporary.path;
-  // a worker that is given up while it starts lives on: none is, however busy this machine
   await using server = open(60, { plans: new URL(`file://${folder}/`) });
   const { preamp, errors } = server;
-  const plans = [...brokenPlans(IN_WORKERS), ...brokenModules(BROKEN_MODULES)];
+  const plans = [...brokenPlans(QUICK), ...brokenModules(BROKEN_MODULES)];
   assert(plans.length > 150);
   const names: [what: string, name: string][] = [];
   for (const [what, plan] of someOf(plans, 8)) {
@@ -294,6 +289,6 @@ Deno.test("no member of a module in a worker that is missing, throws, lies or an
   assertEquals(await postAll(preamp, names), []);
   assertEquals(errors, []);
   const { body } = await post(preamp, "plan-0");
-  assertEquals(JSON.parse(body).isolation["hook-bystander"], "worker");
+  assertEquals(JSON.parse(body).isolation["hook-bystander"], "process");
   await assertAlive(preamp);
 });

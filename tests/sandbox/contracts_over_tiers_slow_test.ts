@@ -1,6 +1,6 @@
 /**
  * The contract suites ask the same of a module wherever it runs: our own modules and Amplifier's examples
- * pass inline, in a worker and in a process, and modules that are broken fail the same checks with the same
+ * pass inline and in a process, and modules that are broken fail the same checks with the same
  * words.
  */
 import {
@@ -24,8 +24,6 @@ interface SuiteRun {
   readonly config?: JsonObject;
   /** Further options of the type's suite. */
   readonly options?: JsonObject;
-  /** Tiers beside inline. */
-  readonly tiers: readonly ("worker" | "process")[];
   /** Whether cases fail, inline and elsewhere. Default: none does. */
   readonly fails?: boolean;
   /** Whether a failure has the same words everywhere. Default: it has. */
@@ -61,55 +59,46 @@ const CALCULATOR = {
 };
 const ASKS_FOR_A_TOOL = { messages: [{ role: "user", content: "What is 6 * 7?" }], tools: [CALCULATOR] };
 
-const WORKER = ["worker"] as const;
-const BOTH = ["worker", "process"] as const;
-
 const SUBJECTS: readonly (readonly [path: string, run: SuiteRun])[] = [
-  ["modules/loop-streaming", { type: "orchestrator", tiers: WORKER }],
-  ["modules/context-simple", { type: "context", tiers: WORKER }],
+  ["modules/loop-streaming", { type: "orchestrator" }],
+  ["modules/context-simple", { type: "context" }],
   ["modules/provider-mock", {
     type: "provider",
     options: { tool_request: ASKS_FOR_A_TOOL },
-    tiers: WORKER,
   }],
-  ["modules/tool-calculator", { type: "tool", options: { input: { expression: "2+2" } }, tiers: BOTH }],
-  ["modules/tool-todo", { type: "tool", tiers: WORKER }],
+  ["modules/tool-calculator", { type: "tool", options: { input: { expression: "2+2" } } }],
+  ["modules/tool-todo", { type: "tool" }],
   ["modules/hooks-approval", {
     type: "hook",
     config: { rules: [{ tool: "danger", action: "deny" }] },
     options: { expectations: [{ event: "tool:pre", data: { tool_name: "danger" }, action: "deny" }] },
-    tiers: BOTH,
   }],
-  ["modules/hooks-timing", { type: "hook", tiers: WORKER }],
+  ["modules/hooks-timing", { type: "hook" }],
   ["tests/fixtures/amplifier/calculator_tool.ts", {
     type: "tool",
     options: { input: { expression: "2+2" } },
-    tiers: WORKER,
   }],
   ["tests/fixtures/amplifier/mock_provider.ts", {
     type: "provider",
     config: { api_key: "k" },
-    tiers: WORKER,
     fails: true,
   }],
-  ["tests/fixtures/amplifier/timing_hook.ts", { type: "hook", tiers: WORKER }],
+  ["tests/fixtures/amplifier/timing_hook.ts", { type: "hook" }],
   // ported with their bugs: Amplifier's example context gives out its own list and parts calls from results;
   // its loop ignores hooks, and falls over what a bare tool returns, which elsewhere is a result
-  ["tests/fixtures/amplifier/simple_context.ts", { type: "context", tiers: WORKER, fails: true }],
+  ["tests/fixtures/amplifier/simple_context.ts", { type: "context", fails: true }],
   ["tests/fixtures/amplifier/simple_orchestrator.ts", {
     type: "orchestrator",
-    tiers: WORKER,
     fails: true,
     other_words: true,
   }],
-  ["tests/fixtures/amplifier/quick_start_tool.ts", { type: "tool", tiers: WORKER }],
+  ["tests/fixtures/amplifier/quick_start_tool.ts", { type: "tool" }],
   ["tests/fixtures/amplifier/complete_tool.ts", {
     type: "tool",
     options: { input: { param: "x" } },
-    tiers: WORKER,
   }],
-  ["tests/fixtures/amplifier/placeholder_tool.ts", { type: "tool", tiers: WORKER }],
-  ["tests/fixtures/amplifier/schema_method_tool.ts", { type: "tool", tiers: WORKER }],
+  ["tests/fixtures/amplifier/placeholder_tool.ts", { type: "tool" }],
+  ["tests/fixtures/amplifier/schema_method_tool.ts", { type: "tool" }],
 ];
 
 /** Modules that break their contract, and how. */
@@ -203,20 +192,18 @@ async function compare(lab: Lab, code: Code, run: SuiteRun, inline: () => Promis
   if (run.fails) assert(failed.length > 0, "it is broken, and no case says so");
   else assertEquals(failed, []);
   const words = (failure: string | null) => failure !== null && run.other_words ? "failed" : failure;
-  for (const tier of run.tiers) {
-    const results = await outcomes(run, () => lab.open(code, { tier, type: run.type }), () => lab.end());
-    const wanted = expected.map(([title, failure], index): CaseResult => {
-      const mended = MENDED_ON_THE_WAY.has(title) && results[index]?.[1] === null;
-      return [title, mended ? null : words(failure)];
-    });
-    assertEquals(results.map(([title, failure]) => [title, words(failure)]), wanted);
-  }
+  const results = await outcomes(run, () => lab.open(code, { type: run.type }), () => lab.end());
+  const wanted = expected.map(([title, failure], index): CaseResult => {
+    const mended = MENDED_ON_THE_WAY.has(title) && results[index]?.[1] === null;
+    return [title, mended ? null : words(failure)];
+  });
+  assertEquals(results.map(([title, failure]) => [title, words(failure)]), wanted);
 }
 
 Deno.test("contract suites pass in every tier, for our own modules and Amplifier's examples", async (t) => {
   await using lab = new Lab();
   for (const [path, run] of someOf(SUBJECTS, 2)) {
-    await t.step(`${path}: inline, ${run.tiers.join(", ")}`, async () => {
+    await t.step(path, async () => {
       const file = path.endsWith(".ts") ? path : `${path}/mod.ts`;
       const { href } = new URL(`../../${file}`, import.meta.url);
       await compare(lab, await lab.bundle(file), run, () => import(href) as Promise<Module>);
@@ -224,12 +211,12 @@ Deno.test("contract suites pass in every tier, for our own modules and Amplifier
   }
 });
 
-Deno.test("contract suites fail a broken module in a worker with the same words as inline", async (t) => {
+Deno.test("contract suites fail a broken module in a process with the same words as inline", async (t) => {
   await using lab = new Lab();
   let copies = 0;
   for (const [what, type, code] of someOf(BROKEN, 2)) {
     await t.step(what, async () => {
-      const run = { type, tiers: WORKER, fails: true };
+      const run = { type, fails: true };
       await compare(lab, { code, uses: [] }, run, () => linkHere(code, ++copies));
     });
   }

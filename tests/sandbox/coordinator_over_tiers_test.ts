@@ -1,6 +1,6 @@
 /**
  * One suite over every coordinator that a module can be given: the test kit's, the session's, and a guest's
- * in a worker and in a process. A module reports what it sees; the reports are the same.
+ * in a process. A module reports what it sees; the reports are the same.
  */
 import { FakeApproval, MockContextManager } from "../../src/sdk/testing/mocks.ts";
 import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";
@@ -165,12 +165,10 @@ Deno.test("a session's coordinator is the test kit's coordinator", async () => {
   assertEquals(await inSession(await inline()), await inTestKit(await inline()));
 });
 
-for (const tier of ["worker", "process"] as const) {
-  Deno.test(`a guest's coordinator is the test kit's coordinator, in tier ${tier}`, async () => {
-    await using lab = new Lab();
-    assertEquals(await inSession(await lab.open(SUBJECT, { tier })), await inTestKit(await inline()));
-  });
-}
+Deno.test(`a guest's coordinator is the test kit's coordinator`, async () => {
+  await using lab = new Lab();
+  assertEquals(await inSession(await lab.open(SUBJECT)), await inTestKit(await inline()));
+});
 
 /** Emits more events at once than the host serves before it reads on; its own handler answers each. */
 const BURST = `
@@ -181,14 +179,11 @@ export async function mount({ hooks }) {
 }
 `;
 
-for (const tier of ["worker", "process"] as const) {
-  Deno.test(`a guest's handlers answer a hundred events that it emits at once, in tier ${tier}`, async () => {
-    await using lab = new Lab();
-    const module = await lab.open(BURST, {
-      tier,
-      type: "hook",
-      limits: { call_timeout_s: 20, load_timeout_s: 20 },
-    });
-    assertEquals(await inTestKit(module), 5050);
+Deno.test(`a guest's handlers answer a hundred events that it emits at once`, async () => {
+  await using lab = new Lab();
+  const module = await lab.open(BURST, {
+    type: "hook",
+    limits: { call_timeout_s: 20, load_timeout_s: 20 },
   });
-}
+  assertEquals(await inTestKit(module), 5050);
+});

@@ -6,7 +6,6 @@ import type { DraftEntry } from "../../src/kernel/host.ts";
 import type { Outcome } from "../../src/kernel/session/outcome.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import type { Module, ModuleType } from "../../src/sdk/types.ts";
-import type { GuestTier } from "../../src/sandbox/tiers/isolation_tiers.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { someOf } from "../support/cases.ts";
 import { type Answer, type Kit, kit, type KitOptions, type TestModule } from "../support/sessions.ts";
@@ -32,7 +31,6 @@ interface Scenario {
   readonly meanwhile?: (entry: DraftEntry, kit: Kit) => void | Promise<void>;
   /** An entry that must be there: the scenario is what it says. */
   readonly shows: string;
-  readonly tiers?: readonly GuestTier[];
 }
 
 const LOOP = { of: "modules/loop-streaming/mod.ts" };
@@ -144,7 +142,6 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     hooks: [approval("ask")],
     answers: ["allow"],
     shows: "approval:granted",
-    tiers: ["worker", "process"],
   },
   "a call that a person allows, and a hook that would dress it up": {
     provider: mock(calling(SUM), { text: "6 × 7 is 42." }),
@@ -152,7 +149,6 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     hooks: [approval("ask"), DRESSING_HOOK],
     answers: ["allow"],
     shows: "approval:granted",
-    tiers: ["worker", "process"],
   },
   "a call that a person denies": {
     provider: mock(calling(SUM), "Then not."),
@@ -180,7 +176,6 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     ),
     tools: [ODD_TOOLS],
     shows: "tool:error",
-    tiers: ["worker", "process"],
   },
   "a request that the model refuses as too long": {
     provider: mock(
@@ -190,7 +185,6 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     ),
     tools: [READER],
     shows: "context:compaction",
-    tiers: ["worker", "process"],
   },
   "several calls at once": {
     provider: mock(
@@ -233,7 +227,6 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       if (event === "tool:pre") setTimeout(() => session.cancel("immediate"), 0);
     },
     shows: "cancel:completed",
-    tiers: ["worker", "process"],
   },
   "a limit": {
     orchestrator: { ...LOOP, config: { max_parallel_tools: 1 } }, // at once, either may be logged first
@@ -256,7 +249,6 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     orchestrator: { ...LOOP, config: { max_retries: 0 } },
     provider: VENDOR,
     shows: "provider:error",
-    tiers: ["worker", "process"],
   },
   "hooks that change, inject, emit, keep and throw": {
     provider: mock(calling(SUM), "Changed."),
@@ -377,28 +369,25 @@ function inline(): Source {
   };
 }
 
-function guests(lab: Lab, tier: GuestTier, bundles: Map<string, Promise<Code>>): Source {
+function guests(lab: Lab, bundles: Map<string, Promise<Code>>): Source {
   return {
     open: async ({ of }, type) => {
-      if (!of.endsWith(".ts")) return await lab.open(of, { type, tier });
+      if (!of.endsWith(".ts")) return await lab.open(of, { type });
       if (!bundles.has(of)) bundles.set(of, lab.bundle(of));
-      return await lab.open(await bundles.get(of)!, { type, tier });
+      return await lab.open(await bundles.get(of)!, { type });
     },
     end: () => lab.end(),
   };
 }
 
-Deno.test("a run of guests has the log of the same run inline, in every tier", async (t) => {
+Deno.test("a run of guests has the log of the same run inline", async (t) => {
   await using lab = new Lab();
   const bundles = new Map<string, Promise<Code>>();
   for (const [name, scenario] of someOf(Object.entries(SCENARIOS), 3)) {
-    const { tiers = ["worker"] } = scenario;
-    await t.step(`${name}: ${tiers.join(", ")}`, async () => {
+    await t.step(name, async () => {
       const expected = await played(scenario, inline());
-      for (const tier of tiers) {
-        assertEquals(await played(scenario, guests(lab, tier, bundles)), expected);
-        assertEquals(lab.warnings, []);
-      }
+      assertEquals(await played(scenario, guests(lab, bundles)), expected);
+      assertEquals(lab.warnings, []);
     });
   }
 });

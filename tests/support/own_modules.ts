@@ -11,7 +11,7 @@ import type { Caller, Run } from "../../src/runs/types.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 
 /** A tier, or this process. */
-export const TIERS = ["inline", "worker", "process"] as const;
+export const TIERS = ["inline", "process"] as const;
 
 const OPERATOR: Caller = { name: "terminal", namespace: "x", origin: "operator" };
 
@@ -51,7 +51,6 @@ function runtimeOf(tier: Tier): Runtime {
       isolation: {
         ...isolation,
         load_timeout_s: 120, // `deno test` checks the types of a guest's program first
-        urls_from_operator: tier === "inline" ? "worker" : tier,
       },
       modules: { ...modules, inline: tier === "inline" ? [`file://${root}/`] : [] },
     },

@@ -3,10 +3,9 @@
  * written in place.
  */
 import type { Module, ModuleType, ToolCallContext, ToolResult } from "../../src/sdk/types.ts";
-import type { GuestGrant } from "../../src/sandbox/tiers/worker_tier.ts";
+import type { GuestGrant } from "../../src/sandbox/guest_worker.ts";
 import type { GuestLimits } from "../../src/sandbox/protocol.ts";
 import { type GuestSlots, Sandbox } from "../../src/sandbox/sandbox.ts";
-import type { GuestTier } from "../../src/sandbox/tiers/isolation_tiers.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { TestCoordinator, type TestCoordinatorOptions } from "../../src/sdk/testing/coordinator.ts";
 import { createLoader, type Loader } from "../../src/loader/loader.ts";
@@ -45,7 +44,6 @@ export interface Warning {
 /** How a module is opened. */
 export interface OpenOptions {
   readonly type?: ModuleType;
-  readonly tier?: GuestTier;
   readonly name?: string;
   readonly grant?: Readonly<Partial<GuestGrant>>;
   readonly limits?: Partial<GuestLimits>;
@@ -72,12 +70,11 @@ export class Lab implements AsyncDisposable {
     this.#session = this.sandbox.session(max_guests_per_session);
   }
 
-  /** Opens a module in a tier (default: in a worker); text is its code. */
+  /** Opens a module in a process; text is its code. */
   async open(code: Code | string, options: OpenOptions = {}): Promise<Module> {
-    const { type = "tool", tier = "worker", name = "guest", grant = {}, limits = {} } = options;
+    const { type = "tool", name = "guest", grant = {}, limits = {} } = options;
     const given = typeof code === "string" ? { code, uses: [] } : code;
     const { module, close } = await this.sandbox.open({
-      tier,
       module: name,
       type,
       code: given.code,

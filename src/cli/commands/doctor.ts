@@ -53,7 +53,6 @@ function reportText({ warnings, version, store, isolation, bundler, ...rest }: S
     ["store", `${store.kind}: ${store.ok ? "ok" : store.reason ?? "does not answer"}`],
     ["tier process", answerText(isolation.process)],
     ["process limits", limits],
-    ["tier worker", answerText(isolation.worker)],
     ["bundler", answerText(bundler)],
     ["granted", permitted("granted")],
     ["granted in part", permitted("partial")],

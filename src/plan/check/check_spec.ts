@@ -10,7 +10,7 @@ import { checkPermissions } from "./check_permissions.ts";
 import { fitting } from "./field_checks.ts";
 
 /** Isolation tiers, weakest first. */
-export const TIERS = ["inline", "worker", "process"] as const;
+export const TIERS = ["inline", "process"] as const;
 
 /** Tier in which a module runs. */
 export type Tier = typeof TIERS[number];
@@ -226,7 +226,16 @@ function checkProtections(fields: JsonObject, spec: ModuleSpec, path: Path, find
     const checked = checkPermissions(permissions, [...path, "permissions"], findings);
     if (checked) spec.permissions = checked;
   }
-  if (isolation !== undefined) {
+  if (isolation === "worker") {
+    spec.isolation = "process"; // of earlier versions
+    const message = 'Reading isolation "worker" as "process": there is no tier between inline and process';
+    findings.warn(
+      [...path, "isolation"],
+      "isolation_worker",
+      message,
+      "write process, or leave isolation out",
+    );
+  } else if (isolation !== undefined) {
     const tier = fitting<Tier>(isolation, { enum: [...TIERS] }, [...path, "isolation"], findings);
     if (tier) spec.isolation = tier;
   }

@@ -8,6 +8,7 @@ import { errorMessage, PreampError } from "../../sdk/errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import {
   type Channel,
+  endedError,
   exitError,
   type FromGuest,
   type GuestExit,
@@ -86,9 +87,9 @@ export class GuestConnection {
     void channel.exited.then((exit) => this.#handleExit(exit));
   }
 
-  /** How the guest exited; null while it runs. */
-  get exit(): GuestExit | null {
-    return this.#exit;
+  /** Resolves when the guest has exited. */
+  get exited(): Promise<GuestExit> {
+    return this.#channel.exited;
   }
 
   /**
@@ -114,11 +115,11 @@ export class GuestConnection {
 
   /**
    * Calls a method of the module (`ref` 0) or of one of its objects.
-   * @throws The error of the guest; {@link exitError} if the guest exited first.
+   * @throws The error of the guest; {@link exitError} if the guest exits; {@link endedError} if it has.
    */
   async call(ref: number, method: string, args: readonly unknown[], options: CallOptions): Promise<unknown> {
-    if (this.#exit) throw exitError(this.#exit, this.#options.name);
-    const { signal, deadline_ms, grace_ms = 1_000, host } = options;
+    if (this.#exit) throw endedError(this.#exit, this.#options.name);
+    const { signal, deadline_ms, grace_ms = 1_000, host, max_bytes } = options;
     signal?.throwIfAborted();
     const view = host.view();
     const id = `${this.#next_call++}.${Math.random().toString(36).slice(2, 12)}`;
@@ -127,7 +128,7 @@ export class GuestConnection {
     this.#open.set(id, open);
     this.#requests.wake();
     this.#channel.watch(deadline_ms === undefined ? 0 : deadline_ms + 2 * grace_ms);
-    this.#send({ t: "call", call: id, ref, method, args, ...(view ? { view } : {}) });
+    this.#send({ t: "call", call: id, ref, method, args, max_bytes, ...(view ? { view } : {}) });
     const timers: (() => void)[] = [];
     const killAfter = (ms: number, detail: string) =>
       timers.push(later(ms, () => this.#kill({ cause: "timeout", detail })));

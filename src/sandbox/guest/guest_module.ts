@@ -1,12 +1,11 @@
 /**
- * Presents a module in a guest to the kernel: `mount` and `onSessionReady` become calls. Restarts a guest
- * that exited at the next call, at most three times in a session, and binds its new objects in place of the
- * old ones.
+ * Presents a module in a guest to the kernel: `mount` and `onSessionReady` become calls. A guest that has
+ * exited is not started again: each later call of the module fails.
  */
 import { newIdSeed } from "../../sdk/ids.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { Coordinator, Module, MountReturn } from "../../sdk/types.ts";
-import { exitError, type GuestExit, type MountAnswer, type Shape } from "../protocol.ts";
+import type { GuestExit, MountAnswer, Shape } from "../protocol.ts";
 import type { GuestConnection } from "./guest_connection.ts";
 import { POINT } from "../../sdk/plan.ts";
 import { applyNotification, GuestMounts, type GuestParts, MAX_SHAPE_BYTES } from "./guest_mounts.ts";
@@ -27,150 +26,83 @@ export interface GuestModuleOptions extends Omit<GuestParts, "objects" | "coordi
 /** A module in a guest. */
 export interface OpenedGuest {
   readonly module: Module;
-  /** Ends the guest for good. */
+  /** Ends the guest. */
   close(): Promise<void>;
 }
 
-/** Most restarts of a guest in one session. */
-const MAX_RESTARTS = 3;
 const SESSION_ENDED: GuestExit = { cause: "ended", detail: "its session is over" };
-
-/** Starts an empty guest. */
-type Spawn = () => Promise<GuestConnection>;
+const NOT_LINKED: GuestExit = { cause: "ended", detail: "it could not be linked" };
 
 /**
- * Starts a guest and links the module in it.
- * @throws {PreampError} {@link exitError}; or the error of the module's top level.
+ * Links a module in a guest that has started; ends the guest if that fails.
+ * @throws {PreampError} when the guest exits; or the error of the module's top level.
  */
-export async function openGuestModule(options: GuestModuleOptions, spawn: Spawn): Promise<OpenedGuest> {
-  const guest = new GuestModule(options, spawn);
-  return { module: await guest.open(), close: () => guest.close() };
+export async function openGuestModule(
+  options: GuestModuleOptions,
+  guest: GuestConnection,
+): Promise<OpenedGuest> {
+  const { module: name, code, uses, limits, warn } = options;
+  try {
+    const exports = await guest.start(code, uses, limits.load_timeout_s * 1000);
+    void guest.exited.then(({ cause, detail }) => {
+      if (cause === "ended") return;
+      warn("module_ended", `Module "${name}" cannot be used again in this run: ${detail}`);
+    });
+    const module = new GuestModule(options, guest).exported(exports);
+    return { module, close: () => guest.kill(SESSION_ENDED) };
+  } catch (error) {
+    await guest.kill(NOT_LINKED);
+    throw error;
+  }
 }
 
 class GuestModule {
   readonly #options: GuestModuleOptions;
-  readonly #spawn: Spawn;
+  readonly #guest: GuestConnection;
   readonly #parts: GuestParts;
-  readonly #objects: ObjectTable;
   readonly #mounts: GuestMounts;
   readonly #emissions = new EmissionTable();
+  readonly #deltas = new SessionDeltaSource();
   /** Signals of the session that are forwarded to the guest. */
   readonly #followed = new WeakSet<AbortSignal>();
-  #deltas = new SessionDeltaSource();
-  #guest: GuestConnection | null = null;
-  #starting: Promise<GuestConnection> | null = null;
-  #restarts = 0;
-  #closed = false;
   #coordinator: Coordinator | null = null;
-  #config: JsonObject = {};
-  #ready = false;
 
-  constructor(options: GuestModuleOptions, spawn: Spawn) {
+  constructor(options: GuestModuleOptions, guest: GuestConnection) {
     this.#options = options;
-    this.#spawn = spawn;
-    this.#objects = new ObjectTable(async (...call) => await this.#call(await this.#live(), ...call));
+    this.#guest = guest;
+    const objects = new ObjectTable((...call) => this.#call(...call));
     const coordinator = () => this.#coordinator!; // nothing is mounted before it is set
-    this.#parts = { ...options, objects: this.#objects, coordinator };
+    this.#parts = { ...options, objects, coordinator };
     this.#mounts = new GuestMounts(this.#parts);
   }
 
-  async open(): Promise<Module> {
-    const { guest, exports } = await this.#start();
-    this.#guest = guest;
-    const { module, moduleType, __amplifier_module_type__ } = exports.data;
-    const has = (name: string, other: string) =>
-      exports.methods.includes(name) || exports.methods.includes(other);
+  /** Returns the module with the exports that the guest reported. */
+  exported({ data, methods }: Shape): Module {
+    const { module, moduleType, __amplifier_module_type__ } = data;
+    const has_ready = methods.includes("onSessionReady") || methods.includes("on_session_ready");
     return {
       ...(isObject(module) ? { module } : {}),
       ...(moduleType === undefined ? {} : { moduleType }),
       ...(__amplifier_module_type__ === undefined ? {} : { __amplifier_module_type__ }),
-      ...(has("mount", "mount")
+      ...(methods.includes("mount")
         ? { mount: (coordinator: Coordinator, config: JsonObject) => this.#mount(coordinator, config) }
         : {}),
-      ...(has("onSessionReady", "on_session_ready") ? { onSessionReady: () => this.#sessionReady() } : {}),
+      ...(has_ready ? { onSessionReady: () => this.#sessionReady() } : {}),
     } as unknown as Module; // checked by the mount
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-    await this.#guest?.kill(SESSION_ENDED);
-    await this.#starting?.catch(() => {}); // a restart ends what it started
-  }
-
-  async #start(): Promise<{ guest: GuestConnection; exports: Shape }> {
-    const { code, uses } = this.#options;
-    const guest = await this.#spawn();
-    try {
-      return { guest, exports: await guest.start(code, uses, this.#load_timeout_ms) };
-    } catch (error) {
-      await guest.kill({ cause: "ended", detail: "it could not be linked" });
-      throw error;
-    }
-  }
-
-  /** Returns the running guest, and restarts one that has exited. */
-  #live(): Promise<GuestConnection> | GuestConnection {
-    if (this.#starting) return this.#starting;
-    const guest = this.#guest;
-    if (guest && guest.exit === null) return guest;
-    const exit = guest?.exit ?? { cause: "ended", detail: "it did not start" } satisfies GuestExit;
-    if (this.#closed || this.#restarts >= MAX_RESTARTS || this.#coordinator === null) {
-      throw exitError(exit, this.#options.module);
-    }
-    this.#restarts++;
-    const { module, warn } = this.#options;
-    const count = `${this.#restarts} of ${MAX_RESTARTS}`;
-    warn("module_restarted", `Module "${module}" is restarted (${count}): ${exit.detail}`);
-    return this.#starting = this.#restart().finally(() => this.#starting = null);
-  }
-
-  async #restart(): Promise<GuestConnection> {
-    this.#deltas = new SessionDeltaSource();
-    const { guest } = await this.#start();
-    this.#guest = guest;
-    this.#objects.beginRestart();
-    try {
-      if (this.#closed) throw exitError(SESSION_ENDED, this.#options.module);
-      this.#mounts.returned(await this.#callMount(guest));
-      if (this.#ready) await this.#callReady(guest);
-      await this.#mounts.restoreContexts((...call) => this.#call(guest, ...call));
-      return guest;
-    } catch (error) {
-      await guest.kill({ cause: "ended", detail: "it could not be mounted again" });
-      throw error;
-    } finally {
-      this.#objects.endRestart();
-    }
   }
 
   async #mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
     this.#coordinator = coordinator;
-    this.#config = config;
-    return this.#mounts.returned(await this.#callMount(this.#guest!)); // set by open()
-  }
-
-  async #callMount(guest: GuestConnection): Promise<MountAnswer> {
     const { module: name, type, limits } = this.#options;
-    const coordinator = this.#coordinator!; // set by #mount
-    const snapshot = snapshotOf(coordinator, newIdSeed(coordinator, type), { name, config: this.#config });
+    const snapshot = snapshotOf(coordinator, newIdSeed(coordinator, type), { name, config });
     const max_bytes = Math.max(limits.max_tool_output_bytes, MAX_SHAPE_BYTES * 2);
-    const args = [this.#config, snapshot, POINT[type]];
-    const answer = await this.#callModule(guest, "mount", args, max_bytes);
-    return isObject(answer) ? answer as unknown as MountAnswer : { kind: "nothing" };
+    const answer = await this.#callModule("mount", [config, snapshot, POINT[type]], max_bytes);
+    return this.#mounts.returned(isObject(answer) ? answer as unknown as MountAnswer : { kind: "nothing" });
   }
 
   async #sessionReady(): Promise<void> {
-    this.#ready = true;
-    await this.#callReady(await this.#live());
-  }
-
-  async #callReady(guest: GuestConnection): Promise<void> {
-    const shapes = await this.#callModule(guest, "onSessionReady", [], MAX_SHAPE_BYTES * 8);
+    const shapes = await this.#callModule("onSessionReady", [], MAX_SHAPE_BYTES * 8);
     if (isObject(shapes)) this.#mounts.refresh(shapes);
-  }
-
-  get #load_timeout_ms(): number {
-    return this.#options.limits.load_timeout_s * 1000;
   }
 
   /** Returns the session for calls whose caller gives none. */
@@ -179,32 +111,22 @@ class GuestModule {
     return { coordinator, parts: coordinator };
   }
 
-  async #callModule(
-    guest: GuestConnection,
-    method: string,
-    args: readonly unknown[],
-    max_bytes: number,
-  ): Promise<unknown> {
+  async #callModule(method: string, args: readonly unknown[], max_bytes: number): Promise<unknown> {
     const host = this.#host(this.#handles, true);
-    return await guest.call(0, method, args, { host, deadline_ms: this.#load_timeout_ms, max_bytes });
+    const deadline_ms = this.#options.limits.load_timeout_s * 1000;
+    return await this.#guest.call(0, method, args, { host, deadline_ms, max_bytes });
   }
 
-  /** Calls an object of a guest. */
+  /** Calls an object of the guest. */
   async #call(
-    guest: GuestConnection,
-    key: string,
+    ref: number,
     method: string,
     args: readonly unknown[],
     { handles, ...options }: ObjectCallOptions,
   ): Promise<unknown> {
-    const ref = this.#objects.refOf(key);
-    if (ref === undefined) {
-      const detail = "it was restarted and did not mount this object again";
-      throw exitError({ cause: "crashed", detail }, this.#options.module);
-    }
     const session = handles ?? this.#handles;
     this.#follow(session.coordinator);
-    return await guest.call(ref, method, args, {
+    return await this.#guest.call(ref, method, args, {
       ...options,
       host: this.#host(session, handles !== undefined),
     });
@@ -218,7 +140,7 @@ class GuestModule {
     for (const signal of [cancellation.any_signal, cancellation.signal]) {
       if (this.#followed.has(signal)) continue;
       this.#followed.add(signal);
-      const send = () => this.#guest?.sendCancellation(cancellation.state);
+      const send = () => this.#guest.sendCancellation(cancellation.state);
       signal.addEventListener("abort", send, { once: true });
     }
   }

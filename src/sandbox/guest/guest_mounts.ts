@@ -20,13 +20,12 @@ import {
   functionProxy,
   handlerProxy,
   type ObjectCall,
-  type ObjectCallOptions,
   objectProxy,
   orchestratorProxy,
   providerProxy,
   toolProxy,
 } from "./guest_proxies.ts";
-import type { KeyedCall, ObjectTable } from "./object_table.ts";
+import type { ObjectTable } from "./object_table.ts";
 
 /** Most bytes of the shape of an object: its description and schema. */
 export const MAX_SHAPE_BYTES = 128 * 1024;
@@ -53,7 +52,6 @@ export class GuestMounts {
   readonly #data = new Map<string, JsonObject>();
   /** System prompt factories of the host that the guest may call, by the key of its context manager. */
   readonly #functions = new Map<string, () => unknown>();
-  readonly #conversations = new Map<string, RecordedConversation>();
 
   constructor(parts: GuestParts) {
     this.#parts = parts;
@@ -64,7 +62,6 @@ export class GuestMounts {
    * @throws The error of the coordinator.
    */
   async mount(coordinator: Coordinator, point: string, mounted: JsonObject): Promise<string | null> {
-    const { objects } = this.#parts;
     const name = typeof mounted.name === "string" ? mounted.name : undefined;
     const shape = readShape(mounted.shape);
     if (!shape) {
@@ -77,8 +74,6 @@ export class GuestMounts {
     checkName(key);
     const place = `mount/${slot?.point ?? point}/${key}`;
     const proxy = this.#proxy(slot?.point ?? point, place, mounted.ref, shape);
-    if (objects.isDone(place)) return key;
-    objects.once(place, () => {});
     await coordinator.mount(point, proxy, name);
     return key;
   }
@@ -122,14 +117,6 @@ export class GuestMounts {
     return await fn();
   }
 
-  /** Restores the conversation of the context managers of a restarted guest. */
-  async restoreContexts(call: KeyedCall): Promise<void> {
-    for (const [key, conversation] of this.#conversations) {
-      if (this.#parts.objects.refOf(key) === undefined) continue;
-      await conversation.restore((...args) => call(key, ...args));
-    }
-  }
-
   #proxy(point: string, key: string, ref: unknown, shape: Shape): object {
     const { limits, objects, coordinator } = this.#parts;
     const call = objects.bind(key, ref);
@@ -150,9 +137,7 @@ export class GuestMounts {
 
   #context(shape: Shape, key: string, call: ObjectCall): object {
     const { limits, module, coordinator, warn } = this.#parts;
-    const conversation = this.#conversations.get(key) ?? new RecordedConversation();
-    this.#conversations.set(key, conversation);
-    return contextProxy(shape, conversation.wrap(call), limits, {
+    return contextProxy(shape, call, limits, {
       pass: (fn) => {
         this.#functions.set(key, fn);
         return key;
@@ -183,41 +168,6 @@ function checkName(name: string): void {
   );
 }
 
-/**
- * The conversation of one mounted context manager, recorded from its calls, so that a restarted guest
- * receives it again.
- */
-class RecordedConversation {
-  #messages: unknown[] = [];
-  #system_prompt: readonly unknown[] | null = null;
-  #options: ObjectCallOptions | null = null;
-
-  /** Returns a call that records the conversation. */
-  wrap(call: ObjectCall): ObjectCall {
-    return async (method, args, options) => {
-      const answer = await call(method, args, options);
-      this.#record(method, args, options);
-      return answer;
-    };
-  }
-
-  /** Sends the recorded conversation through a call. */
-  async restore(call: ObjectCall): Promise<void> {
-    if (this.#options === null) return; // nothing was recorded
-    if (this.#system_prompt) await call("setSystemPromptFactory", this.#system_prompt, this.#options);
-    await call("setMessages", [this.#messages], this.#options);
-  }
-
-  #record(method: string, args: readonly unknown[], options: ObjectCallOptions): void {
-    if (method === "addMessage") this.#messages.push(args[0]);
-    else if (method === "setMessages") this.#messages = Array.isArray(args[0]) ? [...args[0]] : [];
-    else if (method === "clear") this.#messages = [];
-    else if (method === "setSystemPromptFactory") this.#system_prompt = args;
-    else return;
-    this.#options = options;
-  }
-}
-
 /** Most bytes of the data of a capability. */
 const MAX_CAPABILITY_BYTES = 256 * 1024;
 
@@ -242,18 +192,14 @@ export function applyNotification(one: Notification, coordinator: Coordinator, g
     case "cleanup": {
       const key = objects.nextKey("cleanup");
       const cleanup = callable(key, one.ref);
-      return objects.once(key, () => coordinator.registerCleanup(() => cleanup()));
+      return coordinator.registerCleanup(() => cleanup());
     }
     case "capability":
       return publish(one, coordinator, guest);
     case "contributor": {
       const { channel, name, ref } = one;
-      const key = objects.nextKey(`contributor/${channel}/${name}`);
-      const contribute = callable(key, ref);
-      return objects.once(
-        key,
-        () => coordinator.registerContributor(String(channel), String(name), () => contribute()),
-      );
+      const contribute = callable(objects.nextKey(`contributor/${channel}/${name}`), ref);
+      return coordinator.registerContributor(String(channel), String(name), () => contribute());
     }
     case "state":
     case "deleted":
@@ -289,19 +235,16 @@ function register(
     ? Math.min(requested_ms, longest_ms)
     : longest_ms;
   const handler = handlerProxy(event, objects.bind(key, ref), timeout_ms);
-  objects.once(key, () =>
-    hooks.register(event, handler, {
-      timeout_ms,
-      ...(typeof priority === "number" ? { priority } : {}),
-      ...(typeof name === "string" ? { name: name.slice(0, MAX_NAME) } : {}),
-      ...(typeof fail_closed === "boolean" ? { fail_closed } : {}),
-    }));
+  const dispose = hooks.register(event, handler, {
+    timeout_ms,
+    ...(typeof priority === "number" ? { priority } : {}),
+    ...(typeof name === "string" ? { name: name.slice(0, MAX_NAME) } : {}),
+    ...(typeof fail_closed === "boolean" ? { fail_closed } : {}),
+  });
+  objects.onUndo(key, dispose);
 }
 
-/**
- * Registers a capability. A restarted guest replaces its data; functions that other modules already hold keep
- * working.
- */
+/** Registers a capability, in place of an earlier one with its name. */
 function publish(
   { name, value, refs }: Extract<Notification, { e: "capability" }>,
   coordinator: Coordinator,
@@ -320,8 +263,7 @@ function publish(
   );
   if (Object.keys(refs).length === 0) objects.addData(key);
   const { "": itself } = functions;
-  if (itself) return objects.once(key, () => coordinator.registerCapability(name, itself));
-  coordinator.registerCapability(name, isObject(value) ? { ...value, ...functions } : value);
+  coordinator.registerCapability(name, itself ?? (isObject(value) ? { ...value, ...functions } : value));
 }
 
 function setState(

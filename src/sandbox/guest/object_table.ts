@@ -1,8 +1,4 @@
-/**
- * Table of a guest's objects and of the actions that were done for it. Keys describe the purpose of an
- * object, so that the objects of a restarted guest replace those of the previous one. Knows neither guests
- * nor sessions.
- */
+/** Table of a guest's objects by key, within a number. Knows neither guests nor sessions. */
 import { PreampError } from "../../sdk/errors.ts";
 import type { ObjectCall } from "./guest_proxies.ts";
 
@@ -13,40 +9,24 @@ const MAX_ACTIONS = 10_000;
 /** Most characters of a key, which contains names of the guest. */
 const MAX_KEY = 512;
 
-/** Function that undoes an action, if the action can be undone. */
-type Undo = (() => void) | void;
-
-/** Calls the current object of a key. */
-export type KeyedCall = (key: string, ...call: Parameters<ObjectCall>) => Promise<unknown>;
+/** Calls an object by its ref. */
+type RefCall = (ref: number, ...call: Parameters<ObjectCall>) => Promise<unknown>;
 
 /** Objects of one module. */
 export class ObjectTable {
-  readonly #call: KeyedCall;
-  /** Maps keys to refs in the running guest. */
+  readonly #call: RefCall;
+  /** Refs by key; null for data. */
   readonly #refs = new Map<string, number | null>();
-  readonly #done = new Map<string, Undo>();
-  readonly #counts = new Map<string, number>();
+  /** Functions that undo a registration, by its key. */
+  readonly #undo = new Map<string, () => void>();
   #actions = 0;
-  #restarting = false;
 
-  constructor(call: KeyedCall) {
+  constructor(call: RefCall) {
     this.#call = call;
   }
 
-  /** Starts a restart: the new guest repeats the actions of the previous one. */
-  beginRestart(): void {
-    this.#refs.clear();
-    this.#counts.clear();
-    this.#restarting = true;
-  }
-
-  /** Ends a restart: further actions are new. */
-  endRestart(): void {
-    this.#restarting = false;
-  }
-
   /**
-   * Binds an object of the guest to a key and returns a function that calls it.
+   * Binds an object of the guest to a key, in place of an earlier one, and returns a function that calls it.
    * @throws {TypeError} if `ref` is not an integer, or the key is too long.
    * @throws {PreampError} `module_invalid` if there are too many objects.
    */
@@ -54,7 +34,7 @@ export class ObjectTable {
     if (!Number.isSafeInteger(ref)) throw new TypeError("ref must be an integer");
     this.#add(key, ref as number); // an integer
     return (...call) => {
-      const answer = this.#call(key, ...call);
+      const answer = this.#call(ref as number, ...call);
       answer.catch(() => {}); // handled here for callers that do not await it
       return answer;
     };
@@ -73,50 +53,35 @@ export class ObjectTable {
     this.#refs.set(key, ref);
   }
 
-  /** Returns an object's ref in the running guest; undefined if the guest has no such object. */
-  refOf(key: string): number | undefined {
-    return this.#refs.get(key) ?? undefined;
-  }
-
   /** Returns keys and refs of all objects; the ref of data is null. */
   entries(): Iterable<[key: string, ref: number | null]> {
     return this.#refs;
   }
 
-  /** Returns whether the action was done for the previous guest and is still in effect. */
-  isDone(key: string): boolean {
-    return this.#restarting && this.#done.has(key);
+  /** Sets the function that undoes the registration of a key. */
+  onUndo(key: string, undo: () => void): void {
+    this.#undo.set(key, undo);
   }
 
-  /** Does an action unless it {@link isDone}. */
-  once(key: string, act: () => Undo): void {
-    if (this.isDone(key)) return;
-    this.#done.set(key, act());
-  }
-
-  /** Undoes the action of an object. */
+  /** Undoes the registration of an object. */
   undo(ref: unknown): void {
-    for (const [key, known] of this.#refs) {
-      if (known !== ref) continue;
-      const undo = this.#done.get(key);
-      if (!undo) return;
+    for (const [key, undo] of this.#undo) {
+      if (this.#refs.get(key) !== ref) continue;
       undo();
-      this.#done.delete(key);
+      this.#undo.delete(key);
       this.#refs.delete(key);
       return;
     }
   }
 
   /**
-   * Returns a key with a counter: the same actions in the same order have the same keys.
+   * Returns a key that is not used yet.
    * @throws As {@link bind}; if there were too many actions.
    */
   nextKey(kind: string): string {
     if (kind.length > MAX_KEY) throw new TypeError("a name is too long");
     if (++this.#actions > MAX_ACTIONS) throw tooMany(`${MAX_ACTIONS} handlers and functions in all`);
-    const count = (this.#counts.get(kind) ?? 0) + 1;
-    this.#counts.set(kind, count);
-    return `${kind}#${count}`;
+    return `${kind}#${this.#actions}`;
   }
 }
 

@@ -1,8 +1,8 @@
 /**
  * Restricts the globals of a guest to the language, web APIs and members of `Deno` that Deno's permissions
  * guard. Everything else is removed, or throws when it is used. Removes our frames from the stack traces
- * that a module sees: their paths belong to the server. Not the security boundary: that is the worker's
- * permissions and, in the process tier, the process. This closes gaps between them: files through
+ * that a module sees: their paths belong to the server. Not the security boundary: those are the worker's
+ * permissions and the process. This closes gaps between them: files through
  * `caches`, other guests through broadcast channels, internals of Deno.
  */
 import { cut, find, Object, push, Reflect } from "../../sdk/primordials.ts";

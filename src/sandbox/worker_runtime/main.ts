@@ -1,6 +1,6 @@
 /**
  * First file of a guest's worker: receives the port, hardens the globals, links the module and serves the
- * host's calls. Used in both tiers: in a worker of the server, and in the worker of a child process.
+ * host's calls.
  */
 import { consoleMethods } from "../../sdk/console.ts";
 import { installSdk } from "../../sdk/sdk_global.ts";
@@ -252,15 +252,11 @@ addEventListener("message", (event) => {
   post(LOADED);
 }, { once: true });
 
-let loaded_once = false;
-
 /**
  * Loads parts of the SDK and the validator of tool inputs, since the permission to read files may be revoked
  * later.
  */
 async function loadAhead(parts: readonly string[]): Promise<void> {
-  if (loaded_once && parts.length === 0) return; // a later call only checks whether this worker still answers
-  loaded_once = true;
   await Promise.all([
     installSdk(parts),
     import("../../sdk/loop/tool_input_validation.ts"),

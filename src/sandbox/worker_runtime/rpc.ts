@@ -6,11 +6,14 @@ import {
   type FromGuest,
   NOTE_CREDIT,
   type Notification,
+  type SerializedError,
   type SessionDelta,
   type ToGuest,
 } from "../protocol.ts";
 import { AbortController, Map, push, slice, toText, WeakMap, withResolvers } from "../../sdk/primordials.ts";
 import { decodeHostError, encodeError } from "../error_codec.ts";
+
+const setTimer = setTimeout; // a module may replace it
 
 /** A call of the host. */
 export interface OpenCall {
@@ -54,8 +57,8 @@ export class GuestRpc {
   /** Numbers of the host's errors, so that the host recognises one that the module rethrows. */
   readonly #hostErrors = new WeakMap<object, number>();
   #notifications: Notification[] = [];
-  /** Frames that wait for credit, and those behind them. */
-  #waiting: { frame: FromGuest; is_note: boolean }[] = [];
+  /** Texts that wait for credit, and those behind them. */
+  #waiting: { text: string; is_note: boolean }[] = [];
   #credit = NOTE_CREDIT;
   #next_request = 1;
 
@@ -72,7 +75,7 @@ export class GuestRpc {
         void this.#serve(message);
         return;
       case "abort":
-        return this.#calls.get(message.call)?.abort(decodeHostError(message.reason));
+        return this.#calls.get(message.call)?.abort(this.#decoded(message.reason));
       case "reply":
         return this.#settle(message);
       case "piece":
@@ -85,21 +88,31 @@ export class GuestRpc {
     }
   }
 
-  async #serve({ call: id, ref, method, args }: Extract<ToGuest, { t: "call" }>): Promise<void> {
+  async #serve({ call, ref, method, args, max_bytes }: Extract<ToGuest, { t: "call" }>): Promise<void> {
     const controller = new AbortController();
-    this.#calls.set(id, controller);
+    const { signal } = controller;
+    this.#calls.set(call, controller);
+    let left = max_bytes;
     const note = (value: unknown) => {
-      if (this.#calls.has(id)) this.#send({ t: "note", call: id, value }, true);
+      if (!this.#calls.has(call)) return;
+      const text = toText({ t: "note", call, value } satisfies FromGuest);
+      left -= text.length;
+      this.#send(text, true);
     };
-    let outcome: { value?: unknown; error?: ReturnType<typeof encodeError> };
+    let outcome: { value?: unknown; error?: SerializedError };
     try {
-      const value = await this.#events.serve({ id, ref, method, args, signal: controller.signal, note });
+      const value = await unlessAborted(
+        this.#events.serve({ id: call, ref, method, args, signal, note }),
+        signal,
+      );
       outcome = value === undefined ? {} : { value };
     } catch (error) {
       outcome = { error: encodeError(error, (known) => this.#hostErrors.get(known)) };
     }
-    this.#calls.delete(id);
-    this.#send({ t: "result", call: id, ...outcome, ...this.#takeNotifications() });
+    this.#calls.delete(call);
+    const result = { t: "result", call, ...this.#takeNotifications() };
+    const text = toText({ ...result, ...outcome });
+    this.#send(text.length <= left ? text : toText({ ...result, error: tooLarge(text.length, max_bytes) }));
   }
 
   /**
@@ -119,9 +132,9 @@ export class GuestRpc {
     const id = this.#next_request++;
     const { promise, resolve, reject } = withResolvers<unknown>();
     this.#pending.set(id, { ...options, resolve, reject });
-    this.#send({ t: "ask", call, id, target, method, args, ...this.#takeNotifications() });
+    this.#sendFrame({ t: "ask", call, id, target, method, args, ...this.#takeNotifications() });
     if (!signal) return await promise;
-    const abandon = () => this.#send({ t: "abandon", call, id, reason: encodeError(signal.reason) });
+    const abandon = () => this.#sendFrame({ t: "abandon", call, id, reason: encodeError(signal.reason) });
     signal.addEventListener("abort", abandon, { once: true });
     try {
       return await promise;
@@ -141,12 +154,12 @@ export class GuestRpc {
 
   /** Sends a console line. */
   log(level: "info" | "warning" | "error", text: string): void {
-    this.#send({ t: "log", level, text }, true);
+    this.#send(toText({ t: "log", level, text } satisfies FromGuest), true);
   }
 
   /** Sends the result of linking the module. */
   sendStartResult(frame: Extract<FromGuest, { t: "ready" | "failed" }>): void {
-    this.#send(frame);
+    this.#sendFrame(frame);
   }
 
   #settle({ id, value, error, view }: Extract<ToGuest, { t: "reply" }>): void {
@@ -155,9 +168,13 @@ export class GuestRpc {
     if (!pending) return;
     this.#pending.delete(id);
     if (error === undefined) return pending.resolve(value);
+    pending.reject(this.#decoded(error));
+  }
+
+  #decoded(error: SerializedError): Error {
     const thrown = decodeHostError(error);
     if (error.host !== undefined) this.#hostErrors.set(thrown, error.host);
-    pending.reject(thrown);
+    return thrown;
   }
 
   #latestCall(): string | undefined {
@@ -173,25 +190,52 @@ export class GuestRpc {
     return { effects };
   }
 
-  #send(frame: FromGuest, is_note = false): void {
-    if (this.#waiting.length > 0 || (is_note && this.#credit <= 0)) push(this.#waiting, { frame, is_note });
-    else this.#put(frame, is_note);
+  #sendFrame(frame: FromGuest): void {
+    this.#send(toText(frame));
   }
 
-  #put(frame: FromGuest, is_note: boolean): void {
+  #send(text: string, is_note = false): void {
+    if (this.#waiting.length > 0 || (is_note && this.#credit <= 0)) push(this.#waiting, { text, is_note });
+    else this.#put(text, is_note);
+  }
+
+  #put(text: string, is_note: boolean): void {
     if (is_note) this.#credit--;
-    this.#post(toText(frame));
+    this.#post(text);
   }
 
   #drain(): void {
     let sent = 0;
     for (; sent < this.#waiting.length; sent++) {
-      const { frame, is_note } = this.#waiting[sent]!;
+      const { text, is_note } = this.#waiting[sent]!;
       if (is_note && this.#credit <= 0) break;
-      this.#put(frame, is_note);
+      this.#put(text, is_note);
     }
     this.#waiting = slice(this.#waiting, sent);
   }
+}
+
+/** Milliseconds that a call has to end after its signal aborted: fewer than the host grants it. */
+const ABORT_MS = 100;
+
+/** Settles like `work`; rejects with the reason of the signal when `work` continues after that aborted. */
+async function unlessAborted(work: Promise<unknown>, signal: AbortSignal): Promise<unknown> {
+  const { promise, resolve, reject } = withResolvers<unknown>();
+  signal.addEventListener("abort", () => setTimer(() => reject(signal.reason), ABORT_MS), { once: true });
+  const settle = async () => {
+    try {
+      resolve(await work);
+    } catch (error) {
+      reject(error);
+    }
+  };
+  void settle();
+  return await promise;
+}
+
+function tooLarge(bytes: number, max_bytes: number): SerializedError {
+  const message = `The answer has ${bytes} bytes: a module may send at most ${max_bytes}`;
+  return { name: "RangeError", message, fields: { code: "tool_output_exceeded" } };
 }
 
 function outsideCall(name: string): Error {

@@ -79,7 +79,7 @@ const LIFECYCLE = {
     module_id: text,
     type: text,
     names: z.array(text),
-    isolation: z.enum(["inline", "worker", "process"]),
+    isolation: z.enum(["inline", "process"]),
     integrity: text.nullable(),
     name: text.optional().describe("Name of the module; absent for built-in modules"),
     version: text.optional(),

@@ -178,7 +178,7 @@ const Explanation = z.object({
     path: text.meta({ description: "place in the plan, such as tools[0]" }),
     url: text.nullable().meta({ description: "null: a built-in module" }),
     integrity: text.nullable(),
-    isolation: z.enum(["inline", "worker", "process"]),
+    isolation: z.enum(["inline", "process"]),
     prompts_to: text.nullable().meta({ description: "where a provider sends prompts" }),
     files: z.array(z.object({ url: text, sha256: text, bytes: count })),
     permissions: z.object({
@@ -254,7 +254,7 @@ export const ANSWERS = {
   Readiness: z.object({
     ok: z.boolean(),
     reasons: z.array(z.string()),
-    isolation: z.object({ worker: TierAnswer, process: TierAnswer, limits: z.string().optional() }).meta({
+    isolation: z.object({ process: TierAnswer, limits: z.string().optional() }).meta({
       description: "tiers available for modules loaded by URL: true, or the reason why not; " +
         "limits: what is missing in the limits of child processes on this host",
     }),
@@ -267,7 +267,7 @@ export const ANSWERS = {
     warnings: z.array(z.string()),
     version: z.object({ preamp: text, deno: text, v8: text, target: text, compiled: z.boolean() }),
     store: z.object({ kind: text, ok: z.boolean(), reason: z.string().optional() }),
-    isolation: z.object({ worker: TierAnswer, process: TierAnswer, limits: z.string().optional() }),
+    isolation: z.object({ process: TierAnswer, limits: z.string().optional() }),
     bundler: TierAnswer,
     permissions: z.record(z.string(), z.enum(["granted", "partial", "denied"])),
     variables: z.array(z.object({ name: text, set: z.boolean() })),

@@ -3,7 +3,6 @@ import type { JsonObject } from "../../../src/sdk/types.ts";
 import { serveFiles } from "../../support/loader.ts";
 import { type Effect, type Effects, stopReason, toolOutcome } from "./effect.ts";
 import { dataUrl, planOf, sandboxed, type SettingServer, toolModule } from "./kit.ts";
-import { OWN_PLANS } from "./program.ts";
 
 const DATA_TOOL = { module: "tool-t", source: dataUrl(toolModule("t", "return 'ok';")) };
 const FROM_DATA = { modules: { allow: ["data:"] } };
@@ -69,19 +68,6 @@ export const MODULES: Effects = {
     seen: "explained",
     usual: "module_source_denied", // the default is not in modules.allow
     look: (server) => explained(server, "npm:tool@1"),
-  },
-  "isolation.urls_from_callers": {
-    value: "process", // the only value yet
-    beside: FROM_DATA,
-    seen: "process",
-    look: (server) => tierOf(server, { plan: planOf(["done"], { tools: [DATA_TOOL] }) }),
-  },
-  "isolation.urls_from_operator": {
-    value: "worker",
-    seen: "worker",
-    usual: "process",
-    plans: OWN_PLANS,
-    look: (server) => tierOf(server, { plan_ref: "own" }),
   },
   "isolation.memory_mb": {
     value: 64,

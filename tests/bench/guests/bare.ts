@@ -1,26 +1,9 @@
-/** The floors of both tiers: a minimal worker and a minimal child process that return each text. */
+/** The floor of a guest: a minimal child process with a worker that returns each text. */
 
-/** A worker or child process that returns each text. */
+/** A child process that returns each text. */
 export interface Echo extends AsyncDisposable {
   /** Sends a line and resolves to the answer; one call at a time. */
   send(text: string): Promise<string>;
-}
-
-/** Starts a worker. */
-export function openBareWorker(): Echo {
-  const worker = new Worker(new URL("./bare_worker.ts", import.meta.url), { type: "module" });
-  return {
-    send(text) {
-      const { promise, resolve } = Promise.withResolvers<string>();
-      worker.onmessage = ({ data }: MessageEvent<string>) => resolve(data);
-      worker.postMessage(text);
-      return promise;
-    },
-    [Symbol.asyncDispose]() {
-      worker.terminate();
-      return Promise.resolve();
-    },
-  };
 }
 
 /** Starts a child process with a worker. */

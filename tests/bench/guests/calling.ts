@@ -1,16 +1,15 @@
-/** Measures calls of a warm tool and large answers, compared with the bare round trip of the same tier. */
+/** Measures calls of a warm tool and large answers, compared with a bare round trip. */
 import { median } from "../figures.ts";
 import { ratio, stopwatch, type Taken } from "../rounds.ts";
-import { openBareChild, openBareWorker } from "./bare.ts";
+import { openBareChild } from "./bare.ts";
 import { children, worked } from "./children.ts";
 import { openSandbox, openTool } from "./tool.ts";
 
 /** Bytes of a large answer. */
 const LARGE = 1_000_000;
 
-/** Figures of the calls of one tier and of the bare round trips. */
+/** Figures of calls and of the bare round trips. */
 export interface Calls {
-  readonly tier: "worker" | "process";
   readonly label: string;
   /** µs of a call. */
   readonly wall_us: number;
@@ -22,36 +21,26 @@ export interface Calls {
   readonly cpu_ratio: number;
 }
 
-/** Measures both tiers. */
+/** Measures small and large answers. */
 export async function measureCalls(rounds: number, calls: number): Promise<Calls[]> {
-  const sandbox = openSandbox(0);
-  await using bare_worker = openBareWorker();
+  const sandbox = openSandbox("no pool");
   await using bare_child = openBareChild();
-  await using worker = await openTool(sandbox, { tier: "worker" });
-  await using child = await openTool(sandbox, { tier: "process" });
+  await using child = await openTool(sandbox, {});
   const small = await inTurns(rounds, calls, {
-    bare_worker: () => bare_worker.send("hello"),
-    worker: () => worker.call({ text: "hello" }),
     bare_process: () => bare_child.send("hello"),
     process: () => child.call({ text: "hello" }),
   });
   const large = await inTurns(rounds, 10, {
-    bare_worker: () => bare_worker.send(`size ${LARGE}`),
-    worker: () => worker.call({ size: LARGE }),
     bare_process: () => bare_child.send(`size ${LARGE}`),
     process: () => child.call({ size: LARGE }),
   });
   await sandbox.close();
-  return ([["a few bytes", small, calls], [`an answer of ${LARGE / 1e6} MB`, large, 10]] as const).flatMap(
-    ([label, taken, count]) => [
-      callsOf("worker", label, taken.worker, taken.bare_worker, count),
-      callsOf("process", label, taken.process, taken.bare_process, count),
-    ],
+  return ([["a few bytes", small, calls], [`an answer of ${LARGE / 1e6} MB`, large, 10]] as const).map(
+    ([label, taken, count]) => callsOf(label, taken.process, taken.bare_process, count),
   );
 }
 
 function callsOf(
-  tier: Calls["tier"],
   label: string,
   ours: readonly Taken[],
   bare: readonly Taken[],
@@ -60,7 +49,6 @@ function callsOf(
   const each = (taken: readonly Taken[], measure: keyof Taken) =>
     median(taken.map((time) => time[measure])) * 1_000 / calls;
   return {
-    tier,
     label,
     wall_us: each(ours, "wall_ms"),
     bare_wall_us: each(bare, "wall_ms"),

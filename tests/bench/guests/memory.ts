@@ -1,5 +1,5 @@
 /** Measures the memory of guests and of bare processes, alone and many at once. */
-import { openBareChild, openBareWorker } from "./bare.ts";
+import { openBareChild } from "./bare.ts";
 import { children, type Memory, memoryOf, resting } from "./children.ts";
 import { type GuestKind, openSandbox, openTool } from "./tool.ts";
 
@@ -16,30 +16,12 @@ export async function memoryOfBareChild(): Promise<Memory> {
   return await memoryOf(await resting(1));
 }
 
-/** Returns the memory of one guest in the process tier after its first answer. */
+/** Returns the memory of one guest after its first answer. */
 export async function memoryOfGuest(kind: GuestKind): Promise<Memory> {
-  const sandbox = openSandbox(0);
+  const sandbox = openSandbox("no pool");
   await using tool = await openTool(sandbox, kind);
   await tool.call({ text: "hello" });
   return await memoryOf(await resting(1));
-}
-
-/** Returns the MB per worker that `count` bare workers and `count` guests in workers add to this process. */
-export async function memoryOfWorkers(count: number): Promise<{ bare_mb: number; guest_mb: number }> {
-  await using opened = new AsyncDisposableStack();
-  const before = Deno.memoryUsage().rss;
-  for (let index = 0; index < count; index++) {
-    const bare = opened.use(openBareWorker());
-    await bare.send("hello");
-  }
-  const between = Deno.memoryUsage().rss;
-  const sandbox = openSandbox(0);
-  for (let index = 0; index < count; index++) {
-    const tool = opened.use(await openTool(sandbox, { tier: "worker" }));
-    await tool.call({ text: "hello" });
-  }
-  const after = Deno.memoryUsage().rss;
-  return { bare_mb: (between - before) / count / 1e6, guest_mb: (after - between) / count / 1e6 };
 }
 
 /** Starts `count` bare child processes at once. */
@@ -53,7 +35,7 @@ export async function crowdOfBareChildren(count: number): Promise<Crowd> {
 
 /** Starts `count` guests at once. */
 export async function crowdOfGuests(count: number, kind: GuestKind): Promise<Crowd> {
-  const sandbox = openSandbox(0);
+  const sandbox = openSandbox("no pool");
   return await crowd(count, async () => {
     const tool = await openTool(sandbox, kind);
     await tool.call({ text: "hello" });

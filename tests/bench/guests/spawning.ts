@@ -1,9 +1,9 @@
 /**
- * Measures the time from start to a tool's first answer: cold and from the pool, in both tiers, compared with
- * bare ones.
+ * Measures the time from start to a tool's first answer: cold and from the pool, compared with a
+ * bare one.
  */
 import { stopwatch } from "../rounds.ts";
-import { type Echo, openBareChild, openBareWorker } from "./bare.ts";
+import { type Echo, openBareChild } from "./bare.ts";
 import { children, resting, worked } from "./children.ts";
 import { type GuestKind, openSandbox, openTool } from "./tool.ts";
 
@@ -12,7 +12,7 @@ export interface Start {
   readonly wall_ms: number;
   /** Processor time of this process. */
   readonly host_ms: number;
-  /** Processor time of the child; 0 in the worker tier. */
+  /** Processor time of the child. */
   readonly child_ms: number;
 }
 
@@ -21,9 +21,6 @@ export type StartName = typeof STARTS[number];
 
 /** Kinds of starts, in the order of a round. */
 export const STARTS = [
-  "bare worker",
-  "worker, cold",
-  "worker with zod, cold",
   "bare child",
   "child, cold",
   "child with zod, cold",
@@ -34,17 +31,15 @@ export const STARTS = [
 ] as const;
 
 const POOLED: Partial<Record<StartName, GuestKind>> = {
-  "child, pool, a new grant": { tier: "process", granted: true },
-  "child, pool, the same grant again": { tier: "process", granted: true },
-  "child, pool, no grant": { tier: "process" },
-  "child with zod, pool, no grant": { tier: "process", kit: true },
+  "child, pool, a new grant": { granted: true },
+  "child, pool, the same grant again": { granted: true },
+  "child, pool, no grant": {},
+  "child with zod, pool, no grant": { kit: true },
 };
 
 const COLD: Partial<Record<StartName, GuestKind>> = {
-  "worker, cold": { tier: "worker" },
-  "worker with zod, cold": { tier: "worker", kit: true },
-  "child, cold": { tier: "process" },
-  "child with zod, cold": { tier: "process", kit: true },
+  "child, cold": {},
+  "child with zod, cold": { kit: true },
 };
 
 /** Measures all kinds in turn; a first round warms up and is not counted. */
@@ -60,7 +55,6 @@ export async function measureStarts(rounds: number): Promise<Record<StartName, S
 }
 
 async function startOf(name: StartName): Promise<Start> {
-  if (name === "bare worker") return await timed(() => echo(openBareWorker()));
   if (name === "bare child") return await timed(() => echo(openBareChild()));
   const cold = COLD[name];
   if (cold) return await coldStart(cold);
@@ -68,7 +62,7 @@ async function startOf(name: StartName): Promise<Start> {
 }
 
 async function coldStart(kind: GuestKind): Promise<Start> {
-  const sandbox = openSandbox(0);
+  const sandbox = openSandbox("no pool");
   const start = await timed(async () => await answering(sandbox, kind));
   await sandbox.close();
   return start;
@@ -76,7 +70,7 @@ async function coldStart(kind: GuestKind): Promise<Start> {
 
 /** @param again Whether the pool has opened guests with this grant before. */
 async function pooledStart(kind: GuestKind, again: boolean): Promise<Start> {
-  const sandbox = openSandbox(1);
+  const sandbox = openSandbox("pool");
   sandbox.prepare();
   for (let seen = 0; again && seen < 2; seen++) await (await answering(sandbox, kind))[Symbol.asyncDispose]();
   await resting(again ? 3 : 2);

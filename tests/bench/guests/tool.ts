@@ -49,7 +49,6 @@ export async function mount(coordinator) {
 
 /** Options of a guest. */
 export interface GuestKind {
-  readonly tier: "worker" | "process";
   /** Whether it has a permission. Default: false. */
   readonly granted?: boolean;
   /** Whether it uses `preamp` and zod, which are then loaded. */
@@ -62,12 +61,11 @@ export interface GuestTool extends AsyncDisposable {
   call(input: JsonObject): Promise<unknown>;
 }
 
-/** Returns a sandbox with a pool of `spares` child processes of each kind. */
-export function openSandbox(spares: number): Sandbox {
+/** Returns a sandbox. Without a pool, each guest starts cold: spare children have other limits. */
+export function openSandbox(pool: "pool" | "no pool"): Sandbox {
   return new Sandbox({
     max_guests: 256,
-    usual: LIMITS,
-    spares,
+    usual: pool === "pool" ? LIMITS : { ...LIMITS, memory_mb: LIMITS.memory_mb + 1 },
     log(level, event, facts) {
       if (level !== "info") {
         throw new Error(`Cannot measure: the sandbox logged ${event}: ${JSON.stringify(facts)}`);
@@ -78,9 +76,8 @@ export function openSandbox(spares: number): Sandbox {
 
 /** Opens a guest and mounts its tool. */
 export async function openTool(sandbox: Sandbox, kind: GuestKind): Promise<GuestTool> {
-  const { tier, granted = false, kit = false } = kind;
+  const { granted = false, kit = false } = kind;
   const { module, close } = await sandbox.open({
-    tier,
     module: "tool-echo",
     type: "tool",
     code: kit ? KIT_CODE : CODE,

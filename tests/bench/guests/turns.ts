@@ -3,7 +3,7 @@ import { median } from "../figures.ts";
 import { stopwatch, type Taken } from "../rounds.ts";
 import { openScripted, runScripted, type ScriptedRuntime } from "../scripted_runs.ts";
 
-const TIERS = ["inline", "worker", "process"] as const;
+const TIERS = ["inline", "process"] as const;
 
 /** Figures of the calls of one tier within a turn. */
 export interface TurnCosts {

@@ -268,10 +268,13 @@ Deno.test("checkPlan() accepts true or false for required", () => {
   assertEquals(errorsOf({ hooks: [{ module: "a", required: "yes" }] }), ["hooks[0].required type"]);
 });
 
-Deno.test("checkPlan() accepts the three tiers only", () => {
-  for (const isolation of ["inline", "worker", "process"]) {
+Deno.test("checkPlan() accepts the two tiers only, and reads the former worker as process with a warning", () => {
+  for (const isolation of ["inline", "process"]) {
     assertEquals(errorsOf({ tools: [{ module: "a", isolation }] }), []);
   }
+  const { plan, findings } = checkPlan({ ...GOOD, tools: [{ module: "a", isolation: "worker" }] });
+  assertEquals(plan?.tools[0]?.isolation, "process");
+  assertEquals(findings.warnings.map(({ code }) => code), ["isolation_worker"]);
   assertEquals(errorsOf({ tools: [{ module: "a", isolation: "proces" }] }), [
     'tools[0].isolation type did you mean "process"?',
   ]);

@@ -7,7 +7,6 @@ export type Sent<T extends ToGuest["t"]> = Extract<ToGuest, { t: T }>;
 /** The wire. */
 export class FakeChannel implements Channel {
   readonly exited: Promise<GuestExit>;
-  readonly stopped: Promise<boolean> = Promise.resolve(true);
   /** Frames of the host, in order. */
   readonly sent: ToGuest[] = [];
   /** Arguments of {@link watch}, in order. */

@@ -19,8 +19,8 @@ Deno.test("GuestConnection names the module once in the error of a guest that ha
   const { answer } = await call();
   await channel.kill({ cause: "memory", detail: "it exceeded its memory limit" });
   const message = 'Cannot use module "m": it exceeded its memory limit';
-  for (const failed of [answer, call().then(({ answer }) => answer), guest.start("", [], 1_000)]) {
-    const error = await assertRejects(() => failed);
+  for (const failed of [() => answer, () => guest.start("", [], 1_000)]) {
+    const error = await assertRejects(failed);
     assertEquals([codeOf(error), error.message], ["tool_memory_exceeded", message]);
   }
 });
@@ -125,8 +125,10 @@ Deno.test("GuestConnection ends every call of a guest that dies, and what they a
   const sent = channel.sent.length;
   channel.say({ t: "result", call: calls[0]!.id });
   guest.sendCancellation("graceful");
-  assertEquals(await failure(guest.call(1, "run", [], { host, max_bytes: 1 })), "tool_memory_exceeded");
-  assertEquals([channel.sent.length, guest.exit?.cause], [sent, "memory"]);
+  const later = await assertRejects(() => guest.call(1, "run", [], { host, max_bytes: 1 }));
+  const message = 'Cannot use module "m" again in this run: too much';
+  assertEquals([codeOf(later), later.message], ["tool_crashed", message]);
+  assertEquals([channel.sent.length, (await guest.exited).cause], [sent, "memory"]);
 });
 
 Deno.test("GuestConnection.call() ends a guest that does not answer in time", async () => {

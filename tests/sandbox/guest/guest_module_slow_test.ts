@@ -278,17 +278,15 @@ Deno.test("deltas and progress arrive all of them, in order and before the answe
         return { content: [{ type: "text", text }] } } });
     await c.mount("tools", { name: "t", description: "d", execute: (_, call) => { for (let n = 0; n < 2_000; n++) call.progress("n" + n); return "done" } });
   };`;
-  for (const tier of ["worker", "process"] as const) {
-    const { coordinator, call } = await mounted(lab, code, { tier, type: "provider" });
-    const deltas: StreamDelta[] = [];
-    const onDelta = (delta: StreamDelta) => void deltas.push(delta);
-    const { content } = await coordinator.providers.p!.complete({ messages: [] }, { onDelta });
-    assertEquals(deltas.length, 10_000);
-    assertEquals(deltas.map(({ delta }) => delta).join(""), (content[0] as { text: string }).text);
-    const said: string[] = [];
-    assertEquals(await call("t", {}, { progress: (text) => void said.push(text) }), "done");
-    assertEquals(said, Array.from({ length: 2_000 }, (_, n) => `n${n}`));
-  }
+  const { coordinator, call } = await mounted(lab, code, { type: "provider" });
+  const deltas: StreamDelta[] = [];
+  const onDelta = (delta: StreamDelta) => void deltas.push(delta);
+  const { content } = await coordinator.providers.p!.complete({ messages: [] }, { onDelta });
+  assertEquals(deltas.length, 10_000);
+  assertEquals(deltas.map(({ delta }) => delta).join(""), (content[0] as { text: string }).text);
+  const said: string[] = [];
+  assertEquals(await call("t", {}, { progress: (text) => void said.push(text) }), "done");
+  assertEquals(said, Array.from({ length: 2_000 }, (_, n) => `n${n}`));
 });
 
 Deno.test("a guest hears exact events, and of deltas only those it names", async () => {
@@ -369,17 +367,15 @@ Deno.test("a module acts only while it is called", async () => {
 
 Deno.test("Sandbox.open() fails with what the top level threw, and keeps no guest", async () => {
   await using lab = new Lab();
-  for (const tier of ["worker", "process"] as const) {
-    const thrown = await assertRejects(() =>
-      lab.open(`throw Object.assign(new RangeError("not here"), { code: "E_X" })`, { tier })
-    );
-    assertEquals([thrown.name, thrown.message], ["RangeError", "not here"]);
-    await assertRejects(() => lab.open("export const = 1", { tier }), Error, "export const = 1");
-    const late = await assertRejects(() =>
-      lab.open(`await new Promise(() => {})`, { tier, limits: { load_timeout_s: 0.3 } })
-    );
-    assertEquals((late as { code?: string }).code, "tool_timeout");
-  }
+  const thrown = await assertRejects(() =>
+    lab.open(`throw Object.assign(new RangeError("not here"), { code: "E_X" })`)
+  );
+  assertEquals([thrown.name, thrown.message], ["RangeError", "not here"]);
+  await assertRejects(() => lab.open("export const = 1"), Error, "export const = 1");
+  const late = await assertRejects(() =>
+    lab.open(`await new Promise(() => {})`, { limits: { load_timeout_s: 0.3 } })
+  );
+  assertEquals((late as { code?: string }).code, "tool_timeout");
   assertEquals(lab.sandbox.guests, 0);
 });
 

@@ -79,16 +79,14 @@ Deno.test("a guest reads the variables it was granted, and nothing else of its p
   );
   const refused = { HOME: "NotCapable", PATH: "NotCapable", DENO_DIR: "NotCapable", "*": "NotCapable" };
   const nothing = Object.fromEntries(names.map((name) => [name, "NotCapable"]));
-  for (const tier of ["worker", "process"] as const) {
-    const none = await mounted(lab, code, { tier });
-    assertEquals(await none.call("t", { names }), { ...nothing, "*": "NotCapable" }, tier);
-    const some = await mounted(lab, code, { tier, grant: { env: ["PREAMP_TEST_ONE", "PREAMP_TEST_TWO"] } });
-    assertEquals(await some.call("t", { names }), {
-      ...refused,
-      PREAMP_TEST_ONE: "value of PREAMP_TEST_ONE",
-      PREAMP_TEST_TWO: "value of PREAMP_TEST_TWO",
-      PREAMP_OTHER: "NotCapable",
-    }, tier);
-  }
+  const none = await mounted(lab, code);
+  assertEquals(await none.call("t", { names }), { ...nothing, "*": "NotCapable" });
+  const some = await mounted(lab, code, { grant: { env: ["PREAMP_TEST_ONE", "PREAMP_TEST_TWO"] } });
+  assertEquals(await some.call("t", { names }), {
+    ...refused,
+    PREAMP_TEST_ONE: "value of PREAMP_TEST_ONE",
+    PREAMP_TEST_TWO: "value of PREAMP_TEST_TWO",
+    PREAMP_OTHER: "NotCapable",
+  });
   for (const name of names.slice(0, 3)) Deno.env.delete(name);
 });

@@ -41,20 +41,18 @@ export const mount = async (coordinator) => {
   await coordinator.mount("tools", { name: "looked", description: "d", execute: () => { see("tool", new Error("x").stack); return seen } });
 };`;
 
-for (const tier of ["worker", "process"] as const) {
-  Deno.test(`no stack that a module sees names a file of the server, in tier ${tier}`, async () => {
-    await using lab = new Lab();
-    const module = await lab.open(MODULE, { tier });
-    const coordinator = createTestCoordinator();
-    await module.mount!(coordinator, {});
-    const { output } = await coordinator.tools.looked!.execute({}) as { output: Record<string, string> };
-    assertEquals(Object.keys(output), LOOKED);
-    for (const [what, text] of Object.entries(output)) {
-      assert(!text.includes("file:") && !text.includes("sandbox/worker_runtime"), `${what}: ${text}`);
-    }
-    assertMatch(output.mount!, /^Error: x\n {4}at Module\.mount \(data:text\/javascript[^\n]*:\d+:\d+\)/);
-  });
-}
+Deno.test("no stack that a module sees names a file of the server", async () => {
+  await using lab = new Lab();
+  const module = await lab.open(MODULE);
+  const coordinator = createTestCoordinator();
+  await module.mount!(coordinator, {});
+  const { output } = await coordinator.tools.looked!.execute({}) as { output: Record<string, string> };
+  assertEquals(Object.keys(output), LOOKED);
+  for (const [what, text] of Object.entries(output)) {
+    assert(!text.includes("file:") && !text.includes("sandbox/worker_runtime"), `${what}: ${text}`);
+  }
+  assertMatch(output.mount!, /^Error: x\n {4}at Module\.mount \(data:text\/javascript[^\n]*:\d+:\d+\)/);
+});
 
 Deno.test("an error of a module still has the location in the author's file for the host", async () => {
   await using lab = new Lab();

@@ -1,11 +1,11 @@
 /**
- * Keeps children that are started ahead, so that the next module does not wait for the start of a process.
- * Some are ready for any module; others already have a worker with a grant that is requested repeatedly.
+ * Keeps children that are started ahead, so that the next module does not wait for the start of a process:
+ * one for any module, and one with a worker for each of the two latest grants.
  */
-import type { GuestExit } from "../protocol.ts";
-import type { Readiness } from "../guest_child.ts";
-import type { SystemLimits } from "../../process/system_limits.ts";
-import { grantKey, guestGrant } from "./worker_tier.ts";
+import type { GuestExit } from "./protocol.ts";
+import type { Readiness } from "./guest_child.ts";
+import type { SystemLimits } from "../process/system_limits.ts";
+import { grantKey, guestGrant } from "./guest_worker.ts";
 
 export interface WarmChild {
   readonly alive: boolean;
@@ -16,8 +16,6 @@ export interface WarmChild {
 
 /** Options of {@link WarmPool}. */
 export interface WarmPoolOptions<Child extends WarmChild> extends SystemLimits {
-  /** Number of warm children for any module, and for each grant. Default 1. */
-  readonly spares?: number;
   /** Milliseconds until unused children are ended. Default 60 s. */
   readonly idle_ms?: number;
   /** Starts a child. */
@@ -31,10 +29,8 @@ export interface WarmPoolOptions<Child extends WarmChild> extends SystemLimits {
 
 /** Readiness of the first children: most modules have no permissions and import `preamp` and `zod`. */
 const INITIAL_READINESS: Readiness = { grant: guestGrant({}), uses: ["preamp", "zod"] };
-/** Number of grants for which warm children are kept. */
+/** Number of grants for which a warm child is kept. */
 const MAX_WANTED = 2;
-/** Number of recent grants that are remembered: the second request of a grant makes it a warm one. */
-const MAX_SEEN = 16;
 /**
  * Milliseconds before the next child is started: longer than the first answer of a module takes on most
  * machines.
@@ -43,19 +39,18 @@ const REFILL_MS = 150;
 /** Key of children without a worker. No grant has this key. */
 const ANY = "";
 
-/** Pool of warm children. Starts none before the first request. */
+/** Pool of warm children. Starts none before the first request, or `prepare`. */
 export class WarmPool<Child extends WarmChild> {
   readonly #options: Required<WarmPoolOptions<Child>>;
-  readonly #spares = new Map<string, Child[]>();
+  readonly #spares = new Map<string, Child>();
   /** Warm grants by key, the latest last. */
   readonly #wanted = new Map<string, Readiness>([[grantKey(INITIAL_READINESS.grant), INITIAL_READINESS]]);
-  readonly #seen = new Set<string>(this.#wanted.keys());
   #stopRefill: (() => void) | undefined;
   #stopIdle: (() => void) | undefined;
   #closed = false;
 
   constructor(options: WarmPoolOptions<Child>) {
-    this.#options = { spares: 1, idle_ms: 60_000, later: afterTimer, ...options };
+    this.#options = { idle_ms: 60_000, later: afterTimer, ...options };
   }
 
   /**
@@ -94,28 +89,18 @@ export class WarmPool<Child extends WarmChild> {
   }
 
   #takeSpare(key: string): Child | undefined {
-    const spares = this.#spares.get(key) ?? [];
-    for (let spare = spares.shift(); spare; spare = spares.shift()) if (spare.alive) return spare;
-    return undefined;
+    const spare = this.#spares.get(key);
+    this.#spares.delete(key);
+    return spare?.alive ? spare : undefined;
   }
 
-  /** Records a grant, and makes it a warm one if it was requested before. */
   #remember(key: string, ready: Readiness): void {
-    if (this.#seen.delete(key)) {
-      const uses = new Set([...this.#wanted.get(key)?.uses ?? [], ...ready.uses]);
-      this.#wanted.delete(key);
-      this.#wanted.set(key, { grant: ready.grant, uses: [...uses] });
-    }
-    this.#seen.add(key);
-    for (const oldest of this.#seen) {
-      if (this.#seen.size <= MAX_SEEN) break;
-      this.#seen.delete(oldest);
-    }
-    for (const oldest of this.#wanted.keys()) {
-      if (this.#wanted.size <= MAX_WANTED) break;
-      this.#wanted.delete(oldest);
-      void this.#drop([oldest]);
-    }
+    this.#wanted.delete(key);
+    this.#wanted.set(key, ready);
+    const [oldest] = this.#wanted.keys();
+    if (this.#wanted.size <= MAX_WANTED || oldest === undefined) return;
+    this.#wanted.delete(oldest);
+    void this.#drop([oldest]);
   }
 
   /**
@@ -127,11 +112,9 @@ export class WarmPool<Child extends WarmChild> {
     this.#stopRefill = this.#options.later(() => {
       this.#stopRefill = undefined;
       for (const key of [ANY, ...[...this.#wanted.keys()].reverse()]) {
-        const spares = (this.#spares.get(key) ?? []).filter(({ alive }) => alive);
-        this.#spares.set(key, spares);
-        if (spares.length >= this.#options.spares) continue;
+        if (this.#spares.get(key)?.alive) continue;
         try {
-          spares.push(this.#start(key));
+          this.#spares.set(key, this.#start(key));
         } catch {
           return; // reported by take()
         }
@@ -148,9 +131,9 @@ export class WarmPool<Child extends WarmChild> {
   }
 
   async #drop(keys: readonly string[]): Promise<void> {
-    const spares = keys.flatMap((key) => this.#spares.get(key) ?? []);
+    const spares = keys.map((key) => this.#spares.get(key));
     for (const key of keys) this.#spares.delete(key);
-    await Promise.all(spares.map((spare) => spare.kill({ cause: "ended", detail: "it was not needed" })));
+    await Promise.all(spares.map((spare) => spare?.kill({ cause: "ended", detail: "it was not needed" })));
   }
 }
 

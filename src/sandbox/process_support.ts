@@ -1,9 +1,6 @@
-/** Finds out which isolation tiers this host supports, without starting anything. */
-import type { TierAnswer, TierReport } from "../../policy/authorise.ts";
-import { hasSystemLimits, mayRun } from "../../process/system_limits.ts";
-
-/** Tiers that run a module outside of this isolate. */
-export type GuestTier = "worker" | "process";
+/** Finds out whether this host can run modules and the bundler in child processes, without starting one. */
+import type { TierAnswer } from "../policy/authorise.ts";
+import { hasSystemLimits, mayRun } from "../process/system_limits.ts";
 
 /** Text of hosts where nothing but its own watchdog limits a child. */
 const WATCHDOG_ONLY =
@@ -11,21 +8,20 @@ const WATCHDOG_ONLY =
 
 /** Returns what is missing in the limits of children on this host; undefined if nothing is. */
 export function missingLimits(): string | undefined {
-  return hostTiers().process.available && !hasSystemLimits() ? WATCHDOG_ONLY : undefined;
+  return processTier().available && !hasSystemLimits() ? WATCHDOG_ONLY : undefined;
 }
 
-let known: TierReport | undefined;
+let tier: TierAnswer | undefined;
 
-/** Returns which tiers this host supports. The result is the same for the life of the process. */
-export function hostTiers(): TierReport {
-  return known ??= { worker: workerTier(), process: processTier() };
+/** Returns whether modules can run in child processes. The answer stays for the life of the process. */
+export function processTier(): TierAnswer {
+  return tier ??= findProcessTier();
 }
 
 let bundler: TierAnswer | undefined;
 
 /**
- * Returns whether the bundler can run in a process of its own. The result is the same for the life of the
- * process.
+ * Returns whether the bundler can run in a process of its own. The answer stays for the life of the process.
  */
 export function bundlerProcess(): TierAnswer {
   return bundler ??= mayStartItself() ? { available: true } : missing(
@@ -42,29 +38,7 @@ function mayStartItself(): boolean {
   }
 }
 
-function workerTier(): TierAnswer {
-  if (typeof Worker !== "function") return missing("this host has no workers");
-  if (Deno.build.standalone) return { available: true };
-  const [major = 0, minor = 0] = Deno.version.deno.split(".").map(Number);
-  if (major < 2 || (major === 2 && minor < 6)) {
-    return missing(`permissions of workers need Deno 2.6 or later: this is ${Deno.version.deno}`);
-  }
-  return hasUnstableOptions() ? { available: true } : missing(
-    'permissions of workers need "worker-options" and "kv" under "unstable" in deno.json, and this host does not show whether it ' +
-      "applies them",
-  );
-}
-
-/**
- * Returns whether this process has the unstable features that deno.json lists. A missing flag ends the
- * process, and it cannot be queried; so `Deno.openKv`, of the same list, shows it. A host that provides
- * `Deno.cron`, which is not listed, provides both by itself, so that it shows nothing there.
- */
-function hasUnstableOptions(): boolean {
-  return typeof Deno.openKv === "function" && typeof Deno.cron !== "function";
-}
-
-function processTier(): TierAnswer {
+function findProcessTier(): TierAnswer {
   if (Deno.build.os === "windows") {
     return missing("a child and what it starts are ended as a POSIX process group");
   }

@@ -1,13 +1,13 @@
 /**
- * Host's side of the `process` tier, where a module runs in a child of our own executable. Starts the child
- * in a process group of its own, reads its output within limits, and kills it as a group.
+ * Host's side of a module's process, a child of our own executable. Starts the child in a process group of
+ * its own, reads its output within limits, and kills it as a group.
  */
-import { concat, encodeFrame, FrameTooLarge } from "../../process/frames.ts";
-import { Child, ownEnv, ownProgram } from "../../process/child_process.ts";
-import type { SystemLimits } from "../../process/system_limits.ts";
-import { PERMISSION_KINDS } from "../../sdk/plan.ts";
-import { type Channel, type ChannelListener, type GuestExit, TOO_LARGE } from "../protocol.ts";
-import { type ChildSettings, EXIT, type Readiness, WATCH } from "../guest_child.ts";
+import { concat, encodeFrame, FrameTooLarge } from "../process/frames.ts";
+import { Child, ownEnv, ownProgram } from "../process/child_process.ts";
+import type { SystemLimits } from "../process/system_limits.ts";
+import { PERMISSION_KINDS } from "../sdk/plan.ts";
+import { type Channel, type ChannelListener, type GuestExit, TOO_LARGE } from "./protocol.ts";
+import { type ChildSettings, EXIT, type Readiness, WATCH } from "./guest_child.ts";
 
 /** Most bytes that wait for a child that does not read. */
 const MAX_WAITING = 64 * 1024 * 1024;
@@ -15,7 +15,6 @@ const MAX_WAITING = 64 * 1024 * 1024;
 /** A started child, which may not have a module yet. */
 export class GuestProcess implements Channel {
   readonly exited: Promise<GuestExit>;
-  readonly stopped: Promise<boolean>;
   readonly #child: Child;
   readonly #folder: string;
   #listener: ChannelListener | null = null;
@@ -32,7 +31,7 @@ export class GuestProcess implements Channel {
       this.#child = new Child({
         ...ownProgram({
           name: "guest",
-          entry: new URL("../guest_child.ts", import.meta.url).href,
+          entry: new URL("./guest_child.ts", import.meta.url).href,
           allow: PERMISSION_KINDS.filter((kind) => kind !== "import"),
           flags: ["--no-lock", "--unstable-worker-options"],
         }),
@@ -47,7 +46,6 @@ export class GuestProcess implements Channel {
       throw error;
     }
     this.exited = this.#run();
-    this.stopped = this.exited.then(() => true);
     this.#child.unref();
   }
 
@@ -147,7 +145,9 @@ export class GuestProcess implements Channel {
   #exitOf({ code, signal }: Deno.CommandStatus): GuestExit {
     const known = signal === "SIGXCPU" ? TIMEOUT : EXITS[code];
     if (known) return known;
-    if (NO_MEMORY.test(this.#child.stderr)) return MEMORY;
+    const { stderr } = this.#child;
+    // without memory for a message, the engine aborts in silence
+    if (NO_MEMORY.test(stderr) || signal === "SIGABRT" && stderr === "") return MEMORY;
     const detail = signal ? `the process was killed by ${signal}` : `its process ended with code ${code}`;
     return { cause: "crashed", detail };
   }

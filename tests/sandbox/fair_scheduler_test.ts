@@ -1,5 +1,5 @@
-import { FairScheduler } from "../../../src/sandbox/tiers/process_tier.ts";
-import { assert, assertEquals } from "../../assert.ts";
+import { FairScheduler } from "../../src/sandbox/guest_process.ts";
+import { assert, assertEquals } from "../assert.ts";
 
 function turns(): {
   turns: FairScheduler;
