@@ -66,5 +66,6 @@ Deno.test("a guest that dies while it is mounted, or whose session is over, fail
   assertEquals(await call("t"), 1);
   await lab.end();
   assertEquals(await codeOf(call("t")), "tool_crashed");
+  await lab.sandbox.close(); // waits for guests that are ending
   assertEquals([lab.warnings, lab.sandbox.guests], [[], 0]);
 });
