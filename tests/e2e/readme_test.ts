@@ -15,6 +15,7 @@ function blocks(language: string): string[] {
   );
 }
 
+/** Returns the first command that contains a text. */
 function commandWith(word: string): string {
   const found = blocks("sh").flatMap((block) => block.includes("\\\n") ? [block] : block.split("\n")).find((
     line,
@@ -36,6 +37,47 @@ async function withPlan(use: (folder: string) => Promise<void>): Promise<void> {
   await use(folder);
 }
 
+Deno.test("README.md begins with a command that answers", async () => {
+  const [first = ""] = blocks("sh");
+  const ran = await runProgram(argumentsOf(first));
+  assertEquals([ran.code, ran.stdout], [0, "6 × 7 is 42.\n"], ran.stderr);
+  assert(README.includes(ran.stdout.trim()));
+});
+
+Deno.test("README.md shows the events of its first stream with the numbers that they have", async () => {
+  await using server = await startServer();
+  const response = await server.fetch("/v1/runs", {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "text/event-stream" },
+    body: JSON.stringify({ prompt: "What is 6 × 7?" }),
+  });
+  const shown = blocks("").flatMap((block) =>
+    [...block.matchAll(/"seq":(\d+),"event":"([^"]+)"/g)].map(([, seq, event]) => `${seq} ${event}`)
+  );
+  assertEquals(shown.length, 2);
+  const seen: string[] = [];
+  for await (const text of response.body!.pipeThrough(new TextDecoderStream())) {
+    seen.push(
+      ...[...text.matchAll(/"seq":(\d+),"event":"([^"]+)"/g)].map(([, seq, event]) => `${seq} ${event}`),
+    );
+    if (text.includes("awaiting_approval")) break;
+  }
+  assertEquals(seen.filter((event) => shown.includes(event)), shown);
+});
+
+Deno.test("README.md shows a program with the library, which prints its answer", async () => {
+  const [, section = ""] = README.split("## As a library");
+  const code = /```ts\n([^]*?)```/.exec(section)?.[1] ?? "";
+  await using temporary = await temporaryFolder();
+  await Deno.writeTextFile(`${temporary.path}/app.ts`, code);
+  const { stdout } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", `--config=${ROOT}deno.json`, `${temporary.path}/app.ts`],
+    stderr: "inherit",
+  }).output();
+  const [, printed] = /console\.log\(.*\); \/\/ (.*)/.exec(code) ?? [];
+  assertEquals(new TextDecoder().decode(stdout), `${printed}\n`);
+});
+
 Deno.test("README.md posts a plan of the reader's own when the server has started", () =>
   withPlan(async (folder) => {
     await using server = await startServer();
@@ -56,6 +98,8 @@ Deno.test("README.md runs on a real model, here on a server with its API", async
 
 Deno.test("README.md checks the plan and runs it without a server", () =>
   withPlan(async (folder) => {
+    const explained = await runCommand(argumentsOf(commandWith("plan explain plans/everything")));
+    assertEquals([explained.code, explained.stderr], [0, ""]);
     const checked = await runCommand(argumentsOf(commandWith("plan check")), { cwd: folder });
     assertEquals(checked.code, 0, checked.stderr);
     const ran = await runProgram(argumentsOf(commandWith(" run -p ")), { cwd: folder });
@@ -118,7 +162,7 @@ Deno.test("README.md explains a plan before it runs, and prints what another one
   );
   await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
   await Deno.writeTextFile(`${folder}/wider.yaml`, `${blocks("yaml")[4]}\n`);
-  const explained = await runCommand(argumentsOf(commandWith("plan explain")), here);
+  const explained = await runCommand(argumentsOf(commandWith("plan explain shout")), here);
   assertEquals([explained.code, explained.stderr], [0, ""]);
   for (const text of ["./shout.ts", "sha256-", "--allow-read=./shout.ts", "process"]) {
     assert(explained.stdout.includes(text), text);
@@ -156,7 +200,7 @@ Deno.test("README.md names tasks, routes and folders that are there", async () =
 });
 
 Deno.test("README.md explains and runs the plan that is locked down", async () => {
-  const [make, explain, run] = ["mkdir -p", "plan explain plans/", "run -p plans/"].map(commandWith);
+  const [make, explain, run] = ["mkdir -p", "plan explain plans/locked", "run -p plans/"].map(commandWith);
   await using temporary = await temporaryFolder();
   const folder = temporary.path;
   await shell(make!.replaceAll("/tmp/", `${folder}/`), { cwd: folder });
