@@ -12,7 +12,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { runObservers } from "../telemetry/run_observers.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { Store } from "../store/store.ts";
-import { folderOf } from "./module_permissions.ts";
+import { folderOf } from "./plan_folders.ts";
 import { LazyLoader, LazySandbox } from "./lazy_loader_and_sandbox.ts";
 import type { ModuleTable } from "./module_table.ts";
 import { NamedPlans } from "./named_plans.ts";

@@ -3,7 +3,6 @@
  */
 import type { LoadContext } from "../loader/types.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import type { PlanFolders } from "../plan/env.ts";
 import { askedOf } from "../plan/permissions/permission_block.ts";
 import { type Entry, entryText, parsePath, pathText } from "../plan/permissions/permission_entry.ts";
 import type { Grants } from "../policy/authorise.ts";
@@ -16,8 +15,8 @@ import {
   type RealPath,
 } from "../policy/effective_permissions.ts";
 import type { ExcessPaths } from "../policy/refused_permissions.ts";
-import { normalizePath } from "../sdk/paths.ts";
 import type { ModuleSpec, PermissionKind } from "../sdk/plan.ts";
+import { planFolder, workingFolder } from "./plan_folders.ts";
 import type { PlanTemplate } from "./plan_template.ts";
 
 /** A plan that the policy allows. */
@@ -71,29 +70,6 @@ export function grantPaths(origin: Origin, base_url: string | undefined): Requir
 }
 
 /**
- * Returns the folder that a plan's relative paths start at, in permissions and in configs: the folder of its
- * file, else the working folder. Undefined if that is unknown.
- */
-export function planFolder(origin: Origin, base_url: string | undefined): string | undefined {
-  return (origin === "operator" ? folderOf(base_url) : undefined) ?? workingFolder();
-}
-
-/**
- * Returns the folders that a plan can name. A caller's plan has no folder of its own.
- *
- * @param workspace The folder of `${WORKSPACE}` that this process was given. Default: the plan's.
- */
-export function planFolders(
-  origin: Origin,
-  base_url: string | undefined,
-  workspace: string | undefined,
-): PlanFolders {
-  const own = origin === "operator" ? planFolder(origin, base_url) : undefined;
-  const works_in = workspace ?? own;
-  return { ...(own && { PLAN_DIR: own }), ...(works_in && { WORKSPACE: works_in }) };
-}
-
-/**
  * Returns a grant for display. Paths below the plan's folder are relative to it, so that callers do not see
  * the folders above.
  */
@@ -120,24 +96,6 @@ function displayPath(path: string, folder: string): string {
   if (path === folder) return ".";
   const inside = folder === "/" ? folder : `${folder}/`;
   return path.startsWith(inside) && folder !== "/" ? `./${path.slice(inside.length)}` : path;
-}
-
-/** Returns the folder of a plan file; undefined if the file is not local. */
-export function folderOf(base_url: string | undefined): string | undefined {
-  if (!base_url?.startsWith("file:")) return undefined;
-  try {
-    return normalizePath(decodeURIComponent(new URL(".", base_url).pathname));
-  } catch {
-    return undefined; // a lone "%"
-  }
-}
-
-function workingFolder(): string | undefined {
-  try {
-    return Deno.cwd();
-  } catch {
-    return undefined; // it was removed, or this process may not read it
-  }
 }
 
 /**

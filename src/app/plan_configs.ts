@@ -51,6 +51,24 @@ export async function checkVariables(
   return findings;
 }
 
+/** Adds a warning for each secret in a config of a plan: plans are kept where others read them. */
+export function warnOfSecrets(plan: JsonObject, findings: Findings): void {
+  const visit = (value: unknown, path: Path, in_config: boolean): void => {
+    if (typeof value !== "object" || value === null) return;
+    for (const [key, item] of Object.entries(value)) {
+      const at = [...path, Array.isArray(value) ? Number(key) : key];
+      const is_text = typeof item === "string" && item.trim() !== "";
+      if (!in_config || !is_text || !isSecretKey(key) || findEnv(item).length > 0) {
+        visit(item, at, in_config || key === "config");
+        continue;
+      }
+      const message = `The plan has the value of ${key} in plain text`;
+      findings.warn(at, "secret_literal", message, "set a variable, and write ${NAME} here");
+    }
+  };
+  visit(plan, [], false);
+}
+
 /** Loads the built-in modules of a plan and resolves to their schemas. */
 async function schemasOf(
   { plan }: CompiledPlan,

@@ -2,7 +2,7 @@
  * Finds the text of the plan that a request names, and compiles it; adds the places in that text to errors
  * about the plan. Authorises nothing.
  */
-import { planFolders } from "./module_permissions.ts";
+import { planFolders } from "./plan_folders.ts";
 import type { ModuleTable } from "./module_table.ts";
 import { DEMO_PLAN, type NamedPlans, type PlanFile } from "./named_plans.ts";
 import { type SourceOverrides, withOverrides } from "./source_overrides.ts";

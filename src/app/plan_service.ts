@@ -3,7 +3,7 @@
  */
 import { agentPlans, authoriseAgents } from "./agent_plans.ts";
 import { checkVariables, readableVariables, unsetVariables } from "./plan_configs.ts";
-import { type AuthorisedPlan, grantPaths, planFolder } from "./module_permissions.ts";
+import { type AuthorisedPlan, grantPaths } from "./module_permissions.ts";
 import type { NamedPlans } from "./named_plans.ts";
 import {
   acceptConfigs,
@@ -152,11 +152,7 @@ export class Plans {
     const compiled = await this.#finder.located(found);
     const known = this.#templates.get(compiled);
     if (known) return known;
-    const template = await createTemplate(
-      compiled,
-      this.#options.modules,
-      planFolder(found.origin, found.base_url),
-    );
+    const template = await createTemplate(compiled, this.#options.modules, found);
     this.#templates.set(compiled, template);
     return template;
   }

@@ -3,8 +3,17 @@
  * configs that are the same in each run. The values of variables may change between runs and are never part
  * of it.
  */
-import { checkConfigs, defaultVariables, expandConfig, type LookUps, schemaOf } from "./plan_configs.ts";
+import {
+  checkConfigs,
+  defaultVariables,
+  expandConfig,
+  type LookUps,
+  schemaOf,
+  warnOfSecrets,
+} from "./plan_configs.ts";
+import { planFolder } from "./plan_folders.ts";
 import type { ModuleTable } from "./module_table.ts";
+import type { ResolvedPlan } from "./plan_finder.ts";
 import { isOfUrl } from "./remote_modules.ts";
 import type { OpenedModule } from "../kernel/host.ts";
 import { toWarning as toWarningDetail, type WarningDetail } from "../plan/check/findings.ts";
@@ -40,15 +49,17 @@ export interface PlanTemplate {
 /**
  * Works out the template of a plan; loads its built-in modules.
  *
- * @param folder The folder that the plan's relative paths start at.
+ * @param found The author of the plan, and the URL of its file.
  */
 export async function createTemplate(
   compiled: CompiledPlan,
   modules: ModuleTable,
-  folder: string | undefined,
+  { origin, base_url }: Pick<ResolvedPlan, "origin" | "base_url">,
 ): Promise<PlanTemplate> {
   const findings = await checkConfigs(compiled, modules);
+  if (origin === "operator") warnOfSecrets(compiled.written, findings); // a caller has no variables
   const warnings = [...compiled.warnings, ...findings.warnings.map((finding) => toWarningDetail(finding))];
+  const folder = planFolder(origin, base_url);
   const specs = specsOf(compiled.plan);
   return {
     compiled,

@@ -8,7 +8,8 @@ import {
   schemaOf,
   unsetVariables,
 } from "./plan_configs.ts";
-import { type AuthorisedPlan, grantOf, planFolder } from "./module_permissions.ts";
+import { type AuthorisedPlan, grantOf } from "./module_permissions.ts";
+import { planFolder } from "./plan_folders.ts";
 import type { ModuleTable } from "./module_table.ts";
 import type { LazyLoader, LazySandbox } from "./lazy_loader_and_sandbox.ts";
 import { acceptConfigs, located, type ResolvedPlan } from "./plan_finder.ts";

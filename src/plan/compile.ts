@@ -16,7 +16,8 @@ import {
   exceedsBytes,
   FORBIDDEN_KEYS,
 } from "./parse/document_limits.ts";
-import { PreampError } from "../sdk/errors.ts";
+import { errorMessage, PreampError } from "../sdk/errors.ts";
+import { withOwnModel } from "./model_choice.ts";
 import type { Finding } from "../sdk/findings.ts";
 
 /** An accepted plan. Deeply frozen. */
@@ -25,7 +26,10 @@ export interface CompiledPlan {
    * The plan with every short form expanded, and with its folders. Other `${VAR}`s are as written.
    */
   readonly plan: MountPlan;
-  /** The plan as written: the input of `plan_hash`, and what modules read as `coordinator.config`. */
+  /**
+   * The plan as written, with its own `model` chosen: the input of `plan_hash`, and what modules read as
+   * `coordinator.config`.
+   */
   readonly written: JsonObject;
   /** `sha256-…` of the RFC 8785 JSON of `written`. */
   readonly plan_hash: string;
@@ -95,7 +99,8 @@ async function compileText(
     : { data: JSON.parse(text), locate: undefined };
   if (!is_document) checkData(data, label, limits);
   // marked, so that stores do not measure the plan of each run; deeper data than can be marked would be cut
-  const written = limits.max_depth <= MAX_DEPTH ? toFrozen(data) as JsonObject : deepFreeze(data);
+  const chosen = chooseModel(data, label, options, locate);
+  const written = limits.max_depth <= MAX_DEPTH ? toFrozen(chosen) as JsonObject : deepFreeze(chosen);
   const reads_files = origin === "operator" && readText !== undefined && base_url !== undefined;
   const { plan, findings, env, files } = checkPlan(written, { ...options, files: reads_files });
   if (!plan) {
@@ -111,6 +116,23 @@ async function compileText(
   });
   if (key !== undefined && files.length === 0) cache?.set(key, compiled);
   return compiled;
+}
+
+/** Returns the plan with its own `model` chosen. @throws {PreampError} `plan_invalid`. */
+function chooseModel(
+  data: JsonObject,
+  label: string,
+  { builtins = new Set() }: CompileOptions,
+  locate: Locate | undefined,
+): JsonObject {
+  if (!isObject(data)) return data; // the check reports it
+  try {
+    return withOwnModel(data, builtins);
+  } catch (error) {
+    const [{ message, hint } = { message: errorMessage(error) }] = (error as PreampError).details;
+    const finding = { path: ["model"], message, ...(hint === undefined ? {} : { hint }) };
+    throw documentError("plan_invalid", label, [toDetail(finding, locate)]);
+  }
 }
 
 /** Returns a key of everything that the result depends on. */

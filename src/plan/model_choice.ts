@@ -1,8 +1,8 @@
 /**
  * Chooses the provider and the model of a plan: that of a run (`anthropic/claude-sonnet-5-5` of `preamp
- * run -m`, of a request's `model`), and that of a sub-agent (src/docs/plan.md): the first preference whose
- * provider the plan has and whose model the provider lists is promoted before all others. A preference
- * cannot add a credential, an endpoint or a network setting, and cannot read a variable.
+ * run -m`, of a request's `model`, of a plan's own `model`), and that of a sub-agent (src/docs/plan.md): the
+ * first preference whose provider the plan has and whose model the provider lists is promoted before all
+ * others. A preference cannot add a credential, an endpoint or a network setting, and cannot read a variable.
  */
 import { documentError } from "./check/findings.ts";
 import { MODEL_FORM, readModelName } from "./check/field_checks.ts";
@@ -34,8 +34,8 @@ const PREFIX = "provider-";
  * @param modules Ids of the modules that a plan can name.
  * @throws {PreampError} `request_invalid` for another form, or a provider that is not among the modules.
  */
-export function readModelChoice(text: string, modules: ReadonlySet<string>): ModelChoice {
-  const name = readModelName(text);
+export function readModelChoice(text: unknown, modules: ReadonlySet<string>): ModelChoice {
+  const name = typeof text === "string" ? readModelName(text) : null;
   if (name === null) throw invalid(`Cannot read model: must be ${MODEL_FORM}: received ${describe(text)}`);
   const { provider } = name;
   const module = `${PREFIX}${provider}`;
@@ -67,6 +67,17 @@ export function modelRefused(label: string): PreampError {
     "policy_refused",
     `Cannot use "model" with ${label}: only the operator chooses the model of a plan on the server: leave "model" out, or send a plan of your own`,
   );
+}
+
+/**
+ * Returns a plan with its own `model` chosen, and without that key.
+ *
+ * @throws {PreampError} as {@link readModelChoice}.
+ */
+export function withOwnModel(plan: JsonObject, modules: ReadonlySet<string>): JsonObject {
+  if (plan.model === undefined) return plan;
+  const { model, ...rest } = plan;
+  return withModel(rest, readModelChoice(model, modules));
 }
 
 /** Settings of a provider that hold for its configured model only. */

@@ -281,3 +281,28 @@ function disposable() {
   const preamp = createPreamp({ authenticate: null });
   return { ...preamp, [Symbol.asyncDispose]: preamp.close };
 }
+
+Deno.test("check() warns of secrets in plain text in an operator's plan, and in its agents", async () => {
+  await using runtime = createRuntime({ env: () => "set" });
+  const plan = {
+    session: SESSION,
+    providers: [
+      { module: "provider-openai", config: { api_key: "sk-1234", headers: { "X-Api-Key": "abc" } } },
+      { module: "provider-anthropic", config: { api_key: "${MY_KEY}" } },
+    ],
+    agents: { helper: { providers: [{ module: "provider-gemini", config: { api_key: "k" } }] } },
+  };
+  const literals = async (origin: Caller["origin"]) => {
+    const { warnings } = await runtime.plans.check({ plan: JSON.stringify(plan) }, { ...CALLER, origin });
+    return warnings.filter(({ code }) => code === "secret_literal");
+  };
+  const found = await literals("operator");
+  assertEquals(found.map(({ path, line }) => [path, line]), [
+    ["providers[0].config.api_key", 1],
+    ["providers[0].config.headers.X-Api-Key", 1],
+    ["agents.helper.providers[0].config.api_key", 1],
+  ]);
+  assertEquals(found[0]?.message, "The plan has the value of api_key in plain text");
+  assert(!JSON.stringify(found).includes("sk-1234"), "the value is in no warning");
+  assertEquals(await literals("caller"), []);
+});

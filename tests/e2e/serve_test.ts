@@ -249,3 +249,16 @@ Deno.test("serve writes lines of JSON alone, also for HEAD and for a run that is
   const lines = stderr.trimEnd().split("\n");
   assertEquals([code, lines.filter((line) => !line.startsWith('{"level":'))], [0, []]);
 });
+
+Deno.test("serve warns of a broken plan in the folder of plans once it listens", async () => {
+  await using folder = await temporaryFolder();
+  await Deno.writeTextFile(
+    `${folder.path}/good.yaml`,
+    "session: {orchestrator: loop-basic, context: context-simple}\nmodel: mock\n",
+  );
+  await Deno.writeTextFile(`${folder.path}/bad.yaml`, "session: {orchestrator: loop-basic}\nmodel: [\n");
+  await using server = await startServer(["--plans", folder.path]);
+  const text = await server.stderr.until((text) => text.includes("plan_invalid"));
+  assertStringIncludes(text, "bad:");
+  assert(!text.includes('"good"'));
+});

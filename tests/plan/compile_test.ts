@@ -211,3 +211,32 @@ Deno.test("compilePlan() rejects data that is not an object, or too large", asyn
   const large = compilePlan({ ...GOOD, system: "x".repeat(300_000) }, options); // does not throw
   await assertRejects(async () => await large, Error, "it has more than 262144 bytes");
 });
+
+Deno.test("compilePlan() chooses the plan's own model as -m does, for the plan and its agents", async () => {
+  const options = { origin: "operator" as const, builtins: new Set(["provider-mock", "provider-openai"]) };
+  const { plan, written } = await compilePlan({ ...GOOD, model: "openai/gpt-6/x" }, options);
+  assertEquals(plan.providers.map(({ module, config, required }) => [module, config, required]), [
+    ["provider-openai", { model: "gpt-6/x", priority: -1 }, true],
+  ]);
+  assertEquals("model" in written, false);
+  const kept = await compilePlan({ session: GOOD.session, model: "mock" }, options);
+  assertEquals([kept.plan.providers[0]?.module, kept.warnings], ["provider-mock", []]);
+});
+
+Deno.test("compilePlan() reports an unknown provider or another form of model at its place", async () => {
+  const options = { origin: "caller" as const, builtins: new Set(["provider-openai"]) };
+  const error = await refusal(() =>
+    compilePlan(
+      "session: {orchestrator: loop-basic, context: context-simple}\nmodel: opena1/gpt-6\n",
+      options,
+    )
+  );
+  const { line, column, message, hint } = detailAt(error, "model");
+  assertEquals([error.code, line, column], ["plan_invalid", 2, 1]);
+  assertEquals(message, 'Cannot use model "opena1/gpt-6": there is no provider "opena1"');
+  assertStringIncludes(String(hint), "did you mean openai?");
+  for (const model of [5, null, "", "openai/", ["openai"]]) {
+    const { details } = await refusal(() => compilePlan({ ...GOOD, model } as JsonObject, options));
+    assertStringIncludes(details[0]?.message ?? "", "Cannot read model: must be PROVIDER or PROVIDER/MODEL");
+  }
+});

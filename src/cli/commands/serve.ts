@@ -5,13 +5,14 @@ import { createModuleTable } from "../../app/module_table.ts";
 import { formatDetail } from "../../plan/check/findings.ts";
 import { readModelChoice } from "../../plan/model_choice.ts";
 import { NamedPlans } from "../../app/named_plans.ts";
+import type { Runtime } from "../../app/types.ts";
 import { addressKind } from "../../plan/permissions/ip_address.ts";
 import { errorMessage, type PreampError } from "../../sdk/errors.ts";
 import { generateKey, KeyRing } from "../../policy/api_keys.ts";
 import { describeError } from "../../server/log_line.ts";
 import { authenticateWith, createPreamp, type Preamp, type PreampOptions, serve } from "../../server/mod.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
-import type { Commands } from "../commands.ts";
+import { type Commands, TERMINAL } from "../commands.ts";
 import { EXIT } from "../errors.ts";
 import { createLog, type Log, LOG_FORMATS, type LogFormat, logStrayOutput } from "../log.ts";
 import { openSettingsStore, readSettings, type Settings, settingsHelp, withSettings } from "../settings.ts";
@@ -112,6 +113,7 @@ async function listen(
         log.note("info", "listening", facts);
         // a server without requests, such as one in reserve, continues the runs of others too
         preamp.runtime.start().catch((error) => log.note("error", "recovery_failed", describeError(error)));
+        void warnOfBrokenPlans(preamp.runtime.plans, plans, log);
       },
     });
     await Promise.race([served.then(preamp.close), ended(signal)]);
@@ -142,6 +144,19 @@ async function checkPlansFolder(name: string, folder: URL | null, log: Log): Pro
     JSON.stringify(name)
   }: until it exists, no plan has a name`;
   log.note("warning", "plans", { message });
+}
+
+/** Warns of each named plan that cannot run, after the server listens. */
+async function warnOfBrokenPlans(plans: Runtime["plans"], folder: URL | null, log: Log): Promise<void> {
+  const names = await new NamedPlans(folder).names().catch(() => []); // isDemo has reported it
+  for (const name of names) {
+    try {
+      const { errors: [first] } = await plans.check({ plan_ref: name }, TERMINAL);
+      if (first) log.note("warning", "plan_invalid", { plan: name, message: formatDetail(first, name) });
+    } catch (error) {
+      log.note("warning", "plan_invalid", { plan: name, ...describeError(error) });
+    }
+  }
 }
 
 /** Returns whether a request without a plan gets the built-in demo: whether no plan is named `default`. */
