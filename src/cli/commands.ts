@@ -59,6 +59,8 @@ export const GROUPS: readonly (readonly CommandEntry[])[] = [
     ...from(() => import("./commands/serve.ts"), { "serve": "serve the HTTP API" }),
   ],
   [
+    ...from(() => import("./commands/sessions.ts"), { "sessions": "list the stored conversations" }),
+    ...from(() => import("./commands/runs.ts"), { "runs": "list the stored runs" }),
     ...from(() => import("./commands/replay.ts"), {
       "replay": "replay a saved run and report the first difference",
     }),

@@ -1,10 +1,13 @@
-/** The session that `preamp run` continues, and the store that keeps it. */
+/** The stored sessions and runs of the terminal: the one that `preamp run` continues, and lists of them. */
+import { createRuntime } from "../app/runtime.ts";
 import type { Runtime } from "../app/types.ts";
 import type { Run, SessionObject } from "../runs/types.ts";
-import { type Arguments, UsageError } from "./arguments.ts";
+import { hasCode } from "../sdk/errors.ts";
+import { type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { TERMINAL } from "./commands.ts";
-import { type OpenedStore, openSettingsStore, type Settings } from "./settings.ts";
-import { shellWord } from "./terminal/format.ts";
+import { type OpenedStore, openSettingsStore, reportedSettings, type Settings } from "./settings.ts";
+import { shellWord, styleOf, tableText } from "./terminal/format.ts";
+import type { Io, Output } from "./terminal/io.ts";
 
 /** Opens the store: with `--session` it lasts, so that the conversation can be continued. */
 export async function openRunStore(args: Arguments, settings: Settings): Promise<OpenedStore> {
@@ -20,25 +23,70 @@ export async function openRunStore(args: Arguments, settings: Settings): Promise
 
 /**
  * Returns the id of the session to continue; undefined for a new one.
- * @throws {UsageError} for `last` when there is no session.
+ * @throws {UsageError} for a session that is not stored, and for `last` when there is no session.
  */
-export async function sessionOf(text: string | undefined, { runs }: Runtime): Promise<string | undefined> {
+export async function sessionOf(text: string | undefined, runtime: Runtime): Promise<string | undefined> {
   if (text === undefined || text === "new") return undefined;
-  if (text !== "last") return text;
-  let last: SessionObject | undefined;
+  if (text === "last") {
+    const [last] = await storedSessions(runtime);
+    if (last) return last.id;
+    throw new UsageError(
+      "Cannot continue the last session: no session is stored; begin one with --session new",
+    );
+  }
+  await runtime.runs.sessions.get(TERMINAL, text).catch((error) => {
+    if (!hasCode(error, "not_found")) throw error;
+    const name = JSON.stringify(text.slice(0, 80));
+    const fact = `there is no such session; preamp sessions lists them, --session new begins one`;
+    throw new UsageError(`Cannot continue session ${name}: ${fact}`, { cause: error });
+  });
+  return text;
+}
+
+/** Resolves to the sessions of the terminal without those of sub-agents, the last used one first. */
+export async function storedSessions({ runs }: Pick<Runtime, "runs">): Promise<SessionObject[]> {
+  const found: SessionObject[] = [];
   let cursor: string | undefined;
   do {
     const page = await runs.sessions.list(TERMINAL, cursor === undefined ? {} : { cursor });
-    for (const session of page.data) {
-      if (session.parent_id !== null) continue; // of a sub-agent
-      if (last === undefined || session.last_activity > last.last_activity) last = session;
-    }
+    found.push(...page.data.filter(({ parent_id }) => parent_id === null));
     cursor = page.next_cursor ?? undefined;
   } while (cursor !== undefined);
-  if (last) return last.id;
-  throw new UsageError(
-    "Cannot continue the last session: no session is stored; begin one with --session new",
-  );
+  return found.sort((a, b) => b.last_activity.localeCompare(a.last_activity));
+}
+
+/** Calls `use` with a runtime on the lasting store of the settings, which it only reads, and closes both. */
+export async function withStoredRuns<T>(
+  args: Arguments,
+  io: Io,
+  use: (runtime: Runtime) => Promise<T>,
+): Promise<T> {
+  const settings = await reportedSettings(args, io);
+  const { store, warning } = await openSettingsStore(settings, true);
+  if (warning !== null) io.err.write(`${styleOf(io.err).yellow("warning:")} ${warning}\n`);
+  await using runtime = createRuntime({ ...(store ? { store } : {}), policy: settings.policy });
+  return await use(runtime);
+}
+
+/** `--last N`. */
+export const LAST_FLAG: Flag = { name: "last", value: "N", help: "list at most the newest N, default 20" };
+
+/** Returns the number of {@link LAST_FLAG}. @throws {UsageError} if it is no number above 0. */
+export function lastOf(args: Arguments): number {
+  const text = args.value("last") ?? "20";
+  if (/^[1-9]\d{0,6}$/.test(text)) return Number(text);
+  throw new UsageError(`Cannot use --last: must be a number above 0, but is ${JSON.stringify(text)}`);
+}
+
+/** Returns a list with its headings. */
+export function listText(rows: readonly (readonly string[])[], output: Output): string {
+  const { dim } = styleOf(output);
+  return tableText(rows, "", (cell, _column, row) => row === 0 ? dim(cell) : cell);
+}
+
+/** Returns a time as a list shows it. */
+export function timeText(iso: string): string {
+  return iso.slice(0, 16).replace("T", " ");
 }
 
 /** Returns the command that continues the session of a run. A URL of a store may have a password: `…`. */

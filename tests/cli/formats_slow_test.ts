@@ -32,6 +32,8 @@ const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
   "config reference": null,
   "config check": ["preamp.yaml"],
   "run": ["-p", "base.yaml", "hi"],
+  "sessions": [],
+  "runs": [],
   "replay": ["run.json"],
   "plan check": ["base.yaml"],
   "plan explain": ["base.yaml"],

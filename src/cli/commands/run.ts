@@ -43,7 +43,7 @@ export const commands: Commands = {
         name: "session",
         value: "ID|new|last",
         help:
-          "keep the conversation in the store: continue one, begin one, or continue the last one; without it the default store is memory",
+          "keep the conversation in the store: continue one of preamp sessions, begin one, or continue the last one; without it the default store is memory",
       },
       {
         name: "allow",
