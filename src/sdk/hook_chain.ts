@@ -7,7 +7,8 @@
  * |------------------------|---------------------------------------------------------------------------|
  * | returns null/undefined | continue                                                                  |
  * | denies                 | stops the chain; the denial is the result                                 |
- * | asks                   | the first question is kept; later handlers still run                      |
+ * | asks                   | the questions of all handlers are one, as strict as each; later handlers  |
+ * |                        | still run                                                                 |
  * | injects                | collected, each with its own role and lifetime                            |
  * | modifies               | its data replaces the data for later handlers and the caller; a prompt,   |
  * |                        | tool input or result that it lacks stays                                  |
@@ -17,11 +18,11 @@
  * | any of these           | its user message is kept                                                  |
  * | any of these, for one of the {@link RUNTIME_EVENTS} | changes nothing, and is reported             |
  */
-import { isObject, isThenable, type JsonObject, toPlainObject } from "./json.ts";
+import { isObject, isThenable, jsonEqual, type JsonObject, toPlainObject } from "./json.ts";
 import { errorMessage } from "./errors.ts";
 import { RUNTIME_EVENTS } from "./event_table.ts";
 import { invalidResultError, type ParsedHookResult, parseHookResult } from "./hook_result.ts";
-import type { Emission, HookHandler } from "./hooks.ts";
+import type { ApprovalQuestion, Emission, HookHandler } from "./hooks.ts";
 
 /** Default timeout of one handler call, in milliseconds. */
 export const HANDLER_TIMEOUT_MS = 30_000;
@@ -201,11 +202,7 @@ function modify(
 }
 
 function ask(emission: Emission, handler: ChainHandler, result: ParsedHookResult): void {
-  if (emission.action === "ask_user") return;
-  emission.action = "ask_user";
-  emission.hook_name = handler.name;
-  emission.reason = result.reason;
-  emission.approval = {
+  const question: ApprovalQuestion = {
     prompt: result.approval_prompt ?? "Allow this operation?",
     options: result.approval_options ?? ["Allow", "Deny"],
     timeout: result.approval_timeout,
@@ -214,8 +211,40 @@ function ask(emission: Emission, handler: ChainHandler, result: ParsedHookResult
     ...(result.risk_level === null ? {} : { risk_level: result.risk_level }),
     ...(result.approval_pattern === null ? {} : { pattern: result.approval_pattern }),
   };
+  const earlier = emission.action === "ask_user" ? emission.approval : null;
+  emission.action = "ask_user";
+  emission.approval = earlier ? joined(earlier, question) : question;
+  emission.hook_name = emission.approval.hook_name;
   emission.approval_prompt = emission.approval.prompt;
-  emission.suppress_output = result.suppress_output;
+  emission.reason = earlier && emission.reason !== null && result.reason !== null
+    ? `${emission.reason}; ${result.reason}`
+    : (earlier ? emission.reason : null) ?? result.reason;
+  if (!earlier) emission.suppress_output = result.suppress_output;
+}
+
+/** Risk levels, the highest first. */
+const RISKS: readonly string[] = ["critical", "high", "medium"];
+
+/**
+ * Returns one question for two: the answer is one to both. It allows without an answer only if both do, has
+ * the shorter time and the higher risk, and remembers nothing unless both offer the same answers.
+ */
+function joined(first: ApprovalQuestion, second: ApprovalQuestion): ApprovalQuestion {
+  const { prompt, options, timeout, default: first_default, hook_name, risk_level, pattern } = first;
+  const is_known = prompt.split("\n").includes(second.prompt);
+  const risk = RISKS.find((level) => level === risk_level || level === second.risk_level) ??
+    risk_level ?? second.risk_level;
+  return {
+    prompt: is_known ? prompt : `${prompt}\n${second.prompt}`,
+    options: jsonEqual(options, second.options) ? options : ["Allow", "Deny"],
+    timeout: timeout === null || second.timeout === null
+      ? timeout ?? second.timeout
+      : Math.min(timeout, second.timeout),
+    default: second.default === "deny" ? "deny" : first_default,
+    hook_name: `${hook_name}, ${second.hook_name}`,
+    ...(risk === undefined ? {} : { risk_level: risk }),
+    ...(pattern === undefined || pattern !== second.pattern ? {} : { pattern }),
+  };
 }
 
 function inject(emission: Emission, handler: ChainHandler, result: ParsedHookResult): void {

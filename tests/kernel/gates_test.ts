@@ -146,7 +146,8 @@ Deno.test("the kernel emits the gates of prompt, request and call for a loop tha
   });
   await run();
   assertEquals(ran, 0);
-  assertEquals(data("tool:pre"), [{ tool_name: "t", tool_call_id: "c1", tool_input: { a: 1 } }]);
+  const declared = { risk: "low", requires_approval: false };
+  assertEquals(data("tool:pre"), [{ tool_name: "t", tool_call_id: "c1", tool_input: { a: 1 }, ...declared }]);
   assertEquals(turn(), [
     ...["execution:start", "prompt:submit", "provider:request", "provider:response", "tool:pre"],
     ...["execution:end", "orchestrator:complete"],
@@ -464,11 +465,10 @@ Deno.test("default fields that a module sets are not in the entries of runtime e
 Deno.test("tool:pre contains the declared risk of the tool, whatever the loop emits", async () => {
   for (
     const [declared, fields] of [
-      [{}, {}],
-      [{ risk: "low", requires_approval: false }, {}],
-      [{ risk: "critical" }, { risk: "critical" }],
+      [{}, { risk: "low", requires_approval: false }],
+      [{ risk: "critical" }, { risk: "critical", requires_approval: false }],
       [{ risk: "high", requires_approval: true }, { risk: "high", requires_approval: true }],
-      [{ requires_approval: true }, { requires_approval: true }],
+      [{ requires_approval: true }, { risk: "low", requires_approval: true }],
     ] as const
   ) {
     const seen: JsonObject[] = [];
@@ -484,6 +484,6 @@ Deno.test("tool:pre contains the declared risk of the tool, whatever the loop em
       "tool:pre",
     );
     assertEquals([tool_name, tool_call_id, tool_input, rest], ["t", "c1", { a: 1 }, fields]);
-    assertEquals(seen, [{ risk: undefined, requires_approval: undefined, ...fields }]);
+    assertEquals(seen, [fields]);
   }
 });

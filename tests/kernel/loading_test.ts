@@ -78,6 +78,7 @@ Deno.test('mount("session", …, {name}) fills the single slots', async () => {
 
 Deno.test("mount() refuses unknown mount points and missing names", async () => {
   const refused: string[] = [];
+  const listed: string[] = [];
   const attempt = async (run: () => Promise<void>) => refused.push((await assertRejects(run)).message);
   const { session } = kit({
     tools: [async (coordinator) => {
@@ -90,11 +91,14 @@ Deno.test("mount() refuses unknown mount points and missing names", async () => 
       await attempt(() => coordinator.unmount("nonsense"));
       await coordinator.mount("tools", tool("fine"));
       await coordinator.unmount("tools", "absent");
+      coordinator.hooks.register("tool:pre", function own() {});
+      listed.push(...coordinator.hooks.listHandlers("tool:pre")["tool:pre"] ?? []);
     }],
   });
   await session.initialize();
+  assertEquals(listed, ["own"]); // before the mount is committed
   assertMatch(refused[0]!, /^Unknown mount point "nonsense"/);
-  assertEquals(refused[1], "Name required for tools");
+  assertEquals(refused[1], 'Name required for tools: object 2 that module "tool-0" mounts has none');
   assertMatch(refused[2]!, /or call coordinator\.hooks\.register/);
   assertMatch(refused[3]!, /name must be "orchestrator" or "context"/);
   assertMatch(refused[4]!, /received null/);

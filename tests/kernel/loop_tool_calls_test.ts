@@ -177,6 +177,8 @@ Deno.test("an input that a hook changed is logged, validated and run", async () 
     tool_call_id: "c1",
     tool_input: { path: "/tmp" },
     parallel_group_id: "grp_1",
+    risk: "low",
+    requires_approval: false,
   });
   assertEquals(of("tool:pre")[0]?.verdict, { action: "continue", hook_name: "test-hook", modified: true });
   assertEquals(data("tool:post")[0]?.tool_input, { path: "/tmp" });

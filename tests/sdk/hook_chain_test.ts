@@ -127,7 +127,7 @@ Deno.test("runChain() merges injections and keeps each", async () => {
   ]);
 });
 
-Deno.test("runChain() keeps the first question and the injections of other handlers", async () => {
+Deno.test("runChain() joins the questions of all handlers, as strict as each, and keeps the injections of others", async () => {
   const emission = await run(
     inject("A"),
     {
@@ -139,18 +139,22 @@ Deno.test("runChain() keeps the first question and the injections of other handl
         risk_level: "high",
       },
     },
-    { returns: { action: "ask_user", approval_prompt: "Second?" } },
+    { returns: { action: "ask_user", approval_prompt: "Second?", risk_level: "low", reason: "two" } },
+    {
+      returns: { action: "ask_user", approval_prompt: "First?", approval_options: ["Allow always", "Deny"] },
+    },
     inject("B"),
   );
-  assertEquals([emission.action, emission.hook_name, emission.approval_prompt], ["ask_user", "h1", "First?"]);
+  assertEquals([emission.action, emission.reason, emission.hook_name], ["ask_user", "two", "h1, h2, h3"]);
   assertEquals(emission.approval, {
-    prompt: "First?",
+    prompt: "First?\nSecond?",
     options: ["Allow", "Deny"],
     timeout: 5,
-    default: "allow",
-    hook_name: "h1",
+    default: "deny",
+    hook_name: "h1, h2, h3",
     risk_level: "high",
   });
+  assertEquals(emission.approval_prompt, "First?\nSecond?");
   assertEquals(emission.injections.map((injection) => injection.text), ["A", "B"]);
 });
 

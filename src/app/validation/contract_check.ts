@@ -338,7 +338,10 @@ export class SandboxCoordinator extends TestCoordinator {
 
   /** Mounts a module by the same rules as a session. */
   override async mount(point: string, module: object, name?: string | { name?: string }): Promise<void> {
-    if (point !== "hooks") this.mounted.push(resolveMount(point, module, name));
+    if (point !== "hooks") {
+      const which = `object ${this.mounted.length + 1} that the module mounts`;
+      this.mounted.push(resolveMount(point, module, name, which));
+    }
     await super.mount(point, module, name);
   }
 }

@@ -51,6 +51,8 @@ export class ModuleCoordinator implements Coordinator {
   readonly #shared: SessionParts;
   readonly #type: ModuleType;
   readonly #emitter: Emitter;
+  /** Number of calls of {@link mount}. */
+  #mounts = 0;
   #draft: Draft | null = { mounted: [], handlers: [], cleanups: [], effects: [] };
 
   constructor(
@@ -126,7 +128,8 @@ export class ModuleCoordinator implements Coordinator {
       if (point === "hooks" && isObject(module)) {
         return registerHook(this.hooks, module, isObject(name) ? name.name : name);
       }
-      const mounted = resolveMount(point, module, name);
+      const which = `object ${++this.#mounts} that module "${this.module_id}" mounts`;
+      const mounted = resolveMount(point, module, name, which);
       if (this.#draft) return void this.#draft.mounted.push(mounted);
       const facts = problemsOf(mounted);
       if (facts === null) return this.#publish([mounted]);

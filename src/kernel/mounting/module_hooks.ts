@@ -105,8 +105,13 @@ export class ModuleHooks extends HookRegistryBase implements HookRegistry {
     this.#hooks.defaults = { ...fields };
   }
 
+  /** Lists the handlers of the session, and those of the module that wait for its commit. */
   listHandlers(event?: string): Record<string, string[]> {
-    return this.#hooks.handlers.names(event);
+    const names = this.#hooks.handlers.names(event);
+    for (const { event: own, handler, options } of this.#draft()?.handlers ?? []) {
+      if (event === undefined || event === own) (names[own] ??= []).push(options.name ?? handler.name);
+    }
+    return names;
   }
 }
 

@@ -22,9 +22,15 @@ export interface Mounted {
 
 /**
  * Resolves the arguments of `mount(point, module, name)`: the alias of the point, and the name.
+ * @param which Names the object in the error for a missing name.
  * @throws {TypeError} "Unknown mount point …" or "Name required for …".
  */
-export function resolveMount(point: string, module: unknown, name?: string | { name?: string }): Mounted {
+export function resolveMount(
+  point: string,
+  module: unknown,
+  name: string | { name?: string } | undefined,
+  which: string,
+): Mounted {
   const given_name = isObject(name) ? name.name : name;
   if (typeof module !== "object" && typeof module !== "function" || module === null) {
     throw new TypeError(
@@ -35,7 +41,9 @@ export function resolveMount(point: string, module: unknown, name?: string | { n
   if (single) return { point: single, name: single, module };
   const own = (module as { name?: unknown }).name;
   const key = given_name ?? (typeof own === "string" && own ? own : undefined);
-  if (key === undefined || key === "") throw new TypeError(`Name required for ${many}`);
+  if (key === undefined || key === "") {
+    throw new TypeError(`Name required for ${many}: ${which} has none`);
+  }
   return { point: many, name: key, module };
 }
 

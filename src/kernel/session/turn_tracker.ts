@@ -193,15 +193,10 @@ export class TurnTracker {
   }
 }
 
-/** Adds the declared risk of a tool to the payload of `tool:pre`, unless it is the default. */
+/** Adds the declared risk of a tool to the payload of `tool:pre`. */
 function withDeclared(payload: JsonObject, tool: Tool | undefined): JsonObject {
   const { risk = "low", requires_approval = false } = tool ?? {};
-  if (risk === "low" && !requires_approval) return payload;
-  return {
-    ...payload,
-    ...(risk === "low" ? {} : { risk }),
-    ...(requires_approval ? { requires_approval } : {}),
-  };
+  return { ...payload, risk, requires_approval };
 }
 
 function snapshot(emission: Emission): Emission {

@@ -296,10 +296,12 @@ const TOOLS = {
     "A tool call is about to run; a gate. `tool_input` is the input after changes by hooks.",
     {
       ...call,
-      risk: z.enum(["medium", "high", "critical"]).optional().describe(
-        "Risk declared by the tool; absent: low",
+      risk: z.enum(["low", "medium", "high", "critical"]).optional().describe(
+        "Risk declared by the tool; absent in older logs: low",
       ),
-      requires_approval: flag.optional().describe("Whether the tool requires approval; absent: no"),
+      requires_approval: flag.optional().describe(
+        "Whether the tool requires approval; absent in older logs: no",
+      ),
     },
   ),
   "tool:post": payload("A tool has answered.", {

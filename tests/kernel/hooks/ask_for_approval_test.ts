@@ -248,3 +248,24 @@ Deno.test("a gate that is emitted again during an approval is decided again", as
   assertEquals(made.asked.map(({ tool_input }) => tool_input), [{ a: 1 }, { evil: true }]);
   assertEquals(made.inputs, []);
 });
+
+Deno.test("two hooks that ask about one call are one question, and the stricter default decides", async () => {
+  const ask = (approval_prompt: string, approval_default: "allow" | "deny") =>
+    hook("tool:pre", () => ({ ...ASK, approval_prompt, approval_default, approval_timeout: 1 }));
+  const cases = [["allow", "deny", 0], ["deny", "allow", 0], ["allow", "allow", 1]] as const;
+  for (const [first, second, expected] of cases) {
+    let ran = 0;
+    const { run, clock, data } = kit({
+      providers: [[calls(["t"]), "done"]],
+      tools: [tool("t", () => ran++)],
+      hooks: [ask("Safe?", first), ask("Cheap?", second)],
+      answers: ["never"],
+    });
+    const done = run();
+    await until(() => data("approval:required").length === 1);
+    await clock.advance(1000);
+    assertEquals((await done).status, "completed");
+    assertEquals(data("approval:required").map(({ prompt }) => prompt), ["Safe?\nCheap?"]);
+    assertEquals(ran, expected, `${first}, ${second}`);
+  }
+});
