@@ -15,6 +15,7 @@ import { bytes, dollars, seconds, type SettingType, whole } from "./setting_type
 export interface PolicyLimits extends RunLimits {
   max_concurrent_runs: number;
   max_runs_per_key: number;
+  store_wait_s: number;
   max_body_bytes: number;
   max_plan_bytes: number;
   max_plan_nodes: number;
@@ -57,6 +58,10 @@ export const LIMITS: { readonly [Name in keyof PolicyLimits]: SettingType<Policy
     for_keys: "set limits.max_concurrent_runs of the server; max_runs_per_key limits one key",
   }),
   max_runs_per_key: whole(16, "Runs of one key at the same time, on all servers of the store"),
+  store_wait_s: seconds(
+    60,
+    "Time that a run waits for a store that is away or full; then another server continues it",
+  ),
   max_body_bytes: bytes(1024 * 1024, "Size of a request's body"),
   max_plan_bytes: bytes(DOCUMENT_LIMITS.max_bytes, "Size of a plan's text"),
   max_plan_nodes: whole(

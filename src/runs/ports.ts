@@ -89,6 +89,8 @@ export interface PageLimits {
 export interface ServiceLimits extends KernelLimits, LogLimits, PageLimits {
   max_concurrent_runs: number;
   max_runs_per_key: number;
+  /** Seconds that a run waits for a store that is away or full. */
+  store_wait_s: number;
   /** Days that the log of an ended run is kept. */
   log_days: number;
   /** Hours that an idempotency key is kept. */

@@ -12,6 +12,7 @@ import { forkedSession, originOf, pointOf } from "./storage/fork.ts";
 import { printableId } from "../sdk/ids.ts";
 import { inputDeletion, loadInput, recordedInput } from "./storage/run_input.ts";
 import type { ActiveRun } from "./run/run.ts";
+import { isAway, repeat } from "./run/run_store.ts";
 import { SessionService } from "./session_service.ts";
 import { listOptions, SessionStore } from "./storage/session_store.ts";
 import { RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
@@ -258,6 +259,14 @@ export class RunService implements Runs {
     return entries as Entry[];
   }
 
+  /** Reads for a stream again while the store is away, as long as a run waits for it. */
+  #readAgain<T>(read: () => Promise<T>, error: unknown, caller: Caller, signal: AbortSignal): Promise<T> {
+    const { clock, limitsOf } = this.#deps;
+    const wait_ms = limitsOf(caller).store_wait_s * 1000;
+    const again = (error: unknown, waited_ms: number) => isAway(error) && waited_ms < wait_ms;
+    return repeat(read, error, { clock, signal, again });
+  }
+
   async #expired(caller: Caller, run_id: string): Promise<PreampError> {
     const facts = { run: toPlain(await this.get(caller, run_id)) };
     const message = `Cannot read the events of run "${run_id}": they are no longer stored`;
@@ -276,8 +285,9 @@ export class RunService implements Runs {
     while (!signal.aborted) {
       const active = this.#activeRun(caller, run_id); // looked up again: this process may continue a run of another
       const closed = active ? active.log.closed : !remote;
+      const read = () => this.#entries(caller, run_id, after, pageEntries(), MAX_PAGE_BYTES);
       const entries = active?.log.recent(after, pageEntries()) ??
-        await this.#entries(caller, run_id, after, pageEntries(), MAX_PAGE_BYTES);
+        await read().catch((error) => this.#readAgain(read, error, caller, signal));
       if (entries.length > 0) {
         yield entries;
         after = entries.at(-1)!.seq;

@@ -28,12 +28,14 @@ export interface Problem {
   code: ErrorCode;
   message: string;
   details: ErrorDetail[];
-  /** Value of `Retry-After` in seconds, for 429 and 503. */
+  /** Value of `Retry-After` in seconds, for 429, 503 and 507. */
   retry_after_s: number | null;
   /** Value of `Allow`, for 405. */
   allow: string | null;
 }
 
+/** Statuses of requests that may succeed later. */
+const RETRIED: ReadonlySet<number> = new Set([429, 503, 507]);
 const MAX_MESSAGE_BYTES = 2048;
 /** Maximum number of findings in a problem response. */
 const MAX_DETAILS = 1000;
@@ -55,7 +57,7 @@ export function toProblem(error: unknown): Problem {
       ? "Cannot answer the request: the server failed; the log contains the error under the request id"
       : escapeAndTruncate(errorMessage(error), MAX_MESSAGE_BYTES),
     details: code === "internal" ? [] : readDetails((error as { details?: unknown }).details),
-    retry_after_s: status === 429 || status === 503
+    retry_after_s: RETRIED.has(status)
       ? (typeof retry_after_s === "number" && retry_after_s > 0 ? Math.ceil(retry_after_s) : 1)
       : null,
     allow: status === 405 && typeof allow === "string" ? allow : null,

@@ -26,7 +26,7 @@ for (const code of CODES) {
     ]);
     assertEquals(body.detail, body.error.message);
     const retry = response.headers.get("retry-after");
-    assertEquals(retry, response.status === 429 || response.status === 503 ? "1" : null);
+    assertEquals(retry, [429, 503, 507].includes(response.status) ? "1" : null);
   });
 }
 

@@ -6,8 +6,10 @@
 export interface Database extends AsyncDisposable {
   /** URL of its database. */
   readonly url: string;
-  /** Its first process; the others are children of it. */
+  /** Its first process, until a restart; the others are children of it. */
   readonly pid: number;
+  /** Stops the server, which ends all connections, and starts it again. */
+  restart(): Promise<void>;
 }
 
 /** Folder of Postgres' programs; null where it is not installed. */
@@ -67,6 +69,7 @@ export async function startPostgres({ durable = false } = {}): Promise<Database>
   return {
     pid: Number(pid),
     url: `postgres://preamp@127.0.0.1:${port}/postgres`,
+    restart: () => control("-m", "immediate", "-l", `${folder}/log`, "-w", "restart"),
     async [Symbol.asyncDispose]() {
       await control("-m", "immediate", "-w", "stop");
       await Deno.remove(folder, { recursive: true });

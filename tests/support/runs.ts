@@ -82,6 +82,7 @@ const LIMITS: ServiceLimits = {
   max_log_bytes: 67_108_864,
   max_concurrent_runs: 64,
   max_runs_per_key: 16,
+  store_wait_s: 60,
   page_limit: 100,
   max_page_limit: 1000,
   log_days: 30,

@@ -8,7 +8,7 @@ import type { ApprovalDecision, ApprovalRequest } from "../../kernel/host.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { millisecondsOf } from "../../sdk/timestamp.ts";
 import type { ApprovalOption, JsonObject } from "../../sdk/types.ts";
-import { type Change, ConflictError, type Store, type VersionedRecord } from "../../store/store.ts";
+import { type Change, ConflictError, type VersionedRecord } from "../../store/store.ts";
 import type { RunFacts } from "./run_options.ts";
 
 interface Waiting {
@@ -25,7 +25,6 @@ const KEEP_MS = 90 * 86_400_000;
 
 /** The approvals of one run. */
 export class ApprovalQueue {
-  readonly #store: Store;
   readonly #run: RunFacts;
   readonly #waiting = new Map<string, Waiting>();
   /** Questions that readers know of and that are not stored yet. */
@@ -35,7 +34,6 @@ export class ApprovalQueue {
   denial_reason = "cancelled";
 
   constructor(run: RunFacts) {
-    this.#store = run.options.deps.store;
     this.#run = run;
   }
 
@@ -64,7 +62,7 @@ export class ApprovalQueue {
    * answered first.
    */
   async ask(request: ApprovalRequest, signal: AbortSignal, opened: () => void): Promise<ApprovalDecision> {
-    const known = await this.#stored(request.approval_id);
+    const known = await this.#run.store.wait(() => this.#stored(request.approval_id));
     if (known && known.value.status !== "pending") {
       this.#resolveExpected(request.approval_id);
       return answerOf(known.value); // answered, and the process ended before the answer was recorded
@@ -86,15 +84,18 @@ export class ApprovalQueue {
 
   /** Closes a question of an interrupted session. Resolves to its stored answer, otherwise to a denial. */
   async drop(request: ApprovalRequest, reason: string): Promise<ApprovalDecision> {
-    const stored = await this.#storedAnswer(request);
+    const stored = await this.#run.store.wait(() => this.#storedAnswer(request));
     const answer = stored ?? { decision: "deny", reason, decided_by: null };
     if (!stored) await this.#put(request, { status: "denied", ...answer });
     this.#resolveExpected(request.approval_id);
     return answer;
   }
 
-  /** Stores a question over a version, unless another process has continued the run. */
-  async #put(request: ApprovalRequest, fields: JsonObject, expect?: number): Promise<void> {
+  /**
+   * Stores a question over a version, unless another process has continued the run. `waits`: whether it waits
+   * for the store, as a run does and a request does not.
+   */
+  async #put(request: ApprovalRequest, fields: JsonObject, expect?: number, waits = true): Promise<void> {
     const put = {
       kind: KIND,
       key: `${this.#run.id}/${request.approval_id}`,
@@ -107,10 +108,8 @@ export class ApprovalQueue {
       }),
       expires_ms: millisecondsOf(request.expires_at) + KEEP_MS,
     };
-    await this.#store.commit(
-      [expect === undefined ? { put } : { put, expect }],
-      this.#run.options.scheduler.fence(this.#run),
-    );
+    const changes: Change[] = [expect === undefined ? { put } : { put, expect }];
+    await (waits ? this.#run.store.commit(changes) : this.#run.store.tryCommit(changes));
   }
 
   /**
@@ -141,7 +140,7 @@ export class ApprovalQueue {
   }
 
   async #stored(approval_id: string): Promise<VersionedRecord | null> {
-    return await this.#store.get(KIND, `${this.#run.id}/${approval_id}`);
+    return await this.#run.options.deps.store.get(KIND, `${this.#run.id}/${approval_id}`);
   }
 
   /** Resolves to the stored answer, maybe of another process; to null while the question is open. */
@@ -150,8 +149,13 @@ export class ApprovalQueue {
     return record && record.value.status !== "pending" ? answerOf(record.value) : null;
   }
 
-  async #settle(request: ApprovalRequest, answer: ApprovalDecision, status: string): Promise<void> {
-    await this.#put(request, { status, ...answer }, 1);
+  async #settle(
+    request: ApprovalRequest,
+    answer: ApprovalDecision,
+    status: string,
+    waits = true,
+  ): Promise<void> {
+    await this.#put(request, { status, ...answer }, 1, waits);
     this.#waiting.get(request.approval_id)?.resolve(answer);
   }
 
@@ -185,7 +189,7 @@ export class ApprovalQueue {
     if (!waiting) throw closedApprovalError({ status: "closed", expires_at });
     try {
       const status = allows(decision, options) ? "granted" : "denied";
-      await this.#settle(waiting.request, { ...answer, decision }, status);
+      await this.#settle(waiting.request, { ...answer, decision }, status, false);
     } catch (error) {
       if (!(error instanceof ConflictError)) throw error;
       const now = await this.#stored(approval_id);

@@ -16,12 +16,12 @@ import type { Prompt } from "../../sdk/types.ts";
 import { ApprovalQueue } from "./approval_queue.ts";
 import type { RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
 import { Spawner } from "../subagents/spawner.ts";
-import { retryEnd } from "./retried_end.ts";
 import { RunLog } from "./run_log.ts";
 import { announceRecovery, hasStarted, restoreRun, stateAfter } from "./restored_run.ts";
 import type { RunOptions } from "./run_options.ts";
 import { RunProjection } from "./run_projection.ts";
 import { DAY_MS, RunRecords } from "./run_records.ts";
+import { RunStore } from "./run_store.ts";
 import { RunWaiters } from "./run_waiters.ts";
 import { SessionHost } from "./session_host.ts";
 import { type EndedChild, initialState, lastRunOf } from "../storage/session_store.ts";
@@ -38,6 +38,7 @@ export class ActiveRun implements RunHandle {
   readonly secrets: SecretSink;
   readonly projection: RunProjection;
   readonly limitGuard: RunLimitGuard;
+  readonly store: RunStore;
   readonly log: RunLog;
   readonly records: RunRecords;
   /** Clients that wait for a status of the run or for an answer. */
@@ -92,6 +93,7 @@ export class ActiveRun implements RunHandle {
     this.#observer = deps.observe?.({ id: run_id, session_id, earlier: orphan?.entries ?? [] });
     const cost_limit_is_set = ready.cost_is_asked_for;
     this.limitGuard = new RunLimitGuard({ limits: ready.limits, cost_limit_is_set, clock });
+    this.store = new RunStore(this);
     this.log = new RunLog(this);
     this.waiters = new RunWaiters(this.projection);
     this.records = new RunRecords(this, orphan && orphan.input.surface !== null ? orphan.input : null);
@@ -310,12 +312,13 @@ export class ActiveRun implements RunHandle {
     try {
       await store();
     } catch (error) {
-      const retried = retryEnd(run, store, error, this.options);
+      const retried = this.store.retryEnd(run, store, error);
       this.late_commit = retried.then((is_done) => is_done ? this.#close() : this.#leave());
     }
   }
 
   #close(): void {
+    if (this.log.closed) return;
     this.#approvals?.close();
     this.log.close();
     this.#notifyObserver((observer) => observer.ended());
@@ -373,6 +376,7 @@ export class ActiveRun implements RunHandle {
       if (errorCode(error) !== "draining") this.#report("run_not_suspended", error); // a step that waited for its entry
     };
     this.approvalQueue.handOver();
+    this.store.stop();
     this.late_commit = this.log.handOver().catch(report); // what is not stored then is lost
     try {
       await this.#spawner.stop();
@@ -383,5 +387,20 @@ export class ActiveRun implements RunHandle {
     }
     await this.late_commit;
     this.#leave();
+  }
+
+  /**
+   * Stops executing the run, which another process, or this one later, continues. `error`: why the store took
+   * nothing in time; absent: another process has the run already.
+   */
+  async leave(error?: unknown): Promise<void> {
+    if (this.#ending) return;
+    if (error !== undefined) {
+      this.#report("run_left", error);
+      const ended_at = timestamp(this.options.deps.clock.now());
+      this.options.createOptions.endNotStored?.(this.projection.end(failedOutcome(error), ended_at));
+    }
+    await this.suspend(); // never rejects
+    this.handOver();
   }
 }

@@ -8,7 +8,7 @@ import { PreampError } from "../../sdk/errors.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { Clock } from "../../sdk/types.ts";
 import { estimateJsonBytes } from "../../sdk/json.ts";
-import { type Awaitable, type Change, MAX_PAGE_BYTES, type Store } from "../../store/store.ts";
+import { type Awaitable, type Change, MAX_PAGE_BYTES } from "../../store/store.ts";
 import { Waiters } from "../../store/waiters.ts";
 import type { LogLimits } from "../ports.ts";
 import { DELTA, DeltaBuffer } from "./delta_buffer.ts";
@@ -58,7 +58,6 @@ class Pauses {
 /** An append-only event log. */
 export class RunLog {
   readonly #run: LoggedRun;
-  readonly #store: Store;
   readonly #clock: Clock;
   readonly #deltas: DeltaBuffer;
   #readers: Waiters | null = null;
@@ -72,6 +71,8 @@ export class RunLog {
   #closed = false;
   #is_stopped = false;
   #is_handed_over = false;
+  /** Whether the pending entries may be stored already: a commit of them failed. */
+  #has_failed = false;
   #flushing: Promise<void> | null = null;
   readonly #deferred: DeferredFlush;
   readonly #pauses = new Pauses();
@@ -80,10 +81,8 @@ export class RunLog {
   #full = false;
 
   constructor(run: LoggedRun) {
-    const { store, clock } = run.options.deps;
     this.#run = run;
-    this.#store = store;
-    this.#clock = clock;
+    this.#clock = run.options.deps.clock;
     this.#deltas = new DeltaBuffer(run.secrets, run.limits.max_log_entries);
     this.#deferred = new DeferredFlush(this);
   }
@@ -193,7 +192,7 @@ export class RunLog {
    */
   accept(changes: readonly Change[]): Promise<void> | void {
     this.#open = true;
-    return this.#commit(changes)?.catch((error) => {
+    return this.#commit(changes, false)?.catch((error) => {
       this.#open = false;
       throw error;
     });
@@ -210,7 +209,7 @@ export class RunLog {
   storeWith(changes: () => readonly Change[]): Promise<void> | void {
     // the caller of that flush gets the error; its entries are stored again by this commit
     if (this.#flushing) return this.#flushing.catch(() => {}).then(() => this.storeWith(changes));
-    return this.#commit(changes());
+    return this.#commit(changes(), !this.#is_stopped);
   }
 
   /**
@@ -232,9 +231,9 @@ export class RunLog {
 
   /**
    * Stores the buffered entries in one commit with `changes`. On failure they are buffered again, so that the
-   * log never has a gap.
+   * log never has a gap. `waits`: whether it waits for the store.
    */
-  #commit(changes: readonly Change[]): Promise<void> | void {
+  #commit(changes: readonly Change[], waits = true): Promise<void> | void {
     this.#deferred.cancel();
     const entries = this.#pending;
     const bytes = this.#pending_bytes;
@@ -243,7 +242,8 @@ export class RunLog {
     let done: Awaitable<void>;
     try {
       const appended: Change[] = [{ append: this.#run.id, after: this.#stored, entries, bytes }];
-      done = this.#store.commit(appended.concat(changes), this.#run.options.scheduler.fence(this.#run));
+      const all = appended.concat(changes);
+      done = waits ? this.#run.store.commit(all) : this.#run.store.tryCommit(all, this.#has_failed);
     } catch (error) {
       this.#restore(entries, bytes);
       return Promise.reject(error);
@@ -260,6 +260,7 @@ export class RunLog {
   }
 
   #restore(entries: readonly Entry[], bytes: number): void {
+    this.#has_failed = true;
     this.#pending = [...entries, ...this.#pending];
     this.#pending_bytes += bytes;
   }
@@ -267,6 +268,7 @@ export class RunLog {
   #markStored(entries: readonly Entry[], bytes: number): void {
     this.#last_stored = bytes > MAX_PAGE_BYTES ? [] : entries; // a larger page is read from the store, in parts
     this.#stored += entries.length;
+    this.#has_failed = false;
     const last = entries.at(-1);
     if (last?.event === "run:end") this.#run.projection.add(last); // a run has ended when its end is stored
     this.#run.stored(entries);

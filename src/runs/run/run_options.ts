@@ -4,7 +4,7 @@ import type { Session } from "../../kernel/session/session.ts";
 import type { RunnablePlan, RunsDeps, SecretSink, ServiceLimits } from "../ports.ts";
 import type { OrphanedRun } from "../storage/run_input.ts";
 import type { RunProjection } from "./run_projection.ts";
-import type { Change, Fence } from "../../store/store.ts";
+import type { Awaitable, Change, Fence } from "../../store/store.ts";
 import type { Caller, CreateOptions, LastRun, Run, RunRequest, SavedSession } from "../types.ts";
 
 /** The state of a turn that the run continues: from an entry of another run, or from before a crash. */
@@ -46,6 +46,16 @@ export interface RunOptions extends NewRun {
   with_run: readonly Change[];
 }
 
+/** The writes of a run, with its fence. */
+export interface RunWrites {
+  /** Applies all changes or none; waits while the store is away or full. @throws {ConflictError} */
+  commit(changes: readonly Change[]): Awaitable<void>;
+  /** Tries to apply all changes or none. `is_repeated`: whether they may have been applied already. */
+  tryCommit(changes: readonly Change[], is_repeated?: boolean): Awaitable<void>;
+  /** Waits for the store in an operation of it. `again`: the operation after a failure. */
+  wait<T>(operation: () => Awaitable<T>, again?: () => Awaitable<T>): Awaitable<T>;
+}
+
 /** What all parts of a run know of it. */
 export interface RunFacts {
   readonly id: string;
@@ -56,6 +66,7 @@ export interface RunFacts {
   readonly limits: ServiceLimits;
   readonly secrets: SecretSink;
   readonly projection: RunProjection;
+  readonly store: RunWrites;
   readonly limitGuard: RunLimitGuard;
   /** The run's own session. */
   readonly session: Session;

@@ -135,12 +135,7 @@ export class RunRecords {
       this.#input = { ...this.#input, agents: [...this.#input.agents ?? [], child.input] };
       changes.push(inputChange(this.#input));
     }
-    await this.#store(changes);
-  }
-
-  async #store(changes: Change[]): Promise<void> {
-    const { deps, scheduler } = this.#run.options;
-    await deps.store.commit(changes, scheduler.fence(this.#run));
+    await this.#run.store.commit(changes);
   }
 
   /**

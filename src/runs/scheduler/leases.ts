@@ -193,8 +193,7 @@ export class SessionLeases {
     const run = lease?.name === name ? lease.run : null;
     if (!run?.is_accepted || run.ended) return; // its next commit is refused
     if (run.session_id !== session_id) return; // a sub-agent's: the run has its own
-    await run.suspend(); // never rejects
-    run.handOver();
+    await run.leave();
   }
 
   /** Gives the lease of a session, which was acquired without a run, to its run. */

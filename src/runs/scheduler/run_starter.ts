@@ -137,7 +137,8 @@ export class RunStarter {
       return await this.#scheduler.leases.release(session_id);
     }
     try {
-      run.continueFrom(await this.#scheduler.sessions.load(run.options.caller, session_id));
+      const load = () => this.#scheduler.sessions.load(run.options.caller, session_id);
+      run.continueFrom(await run.store.wait(load));
       if (!run.ended) await run.begin();
     } catch (error) {
       await run.finish(failedOutcome(error));

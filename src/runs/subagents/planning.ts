@@ -60,7 +60,8 @@ async function planAgain(
   session_id: string,
   run: RunFacts,
 ): Promise<PlannedChild> {
-  const saved = await run.options.scheduler.acquireChild(run, session_id, parent.session.session_id);
+  const { session_id: parent_id } = parent.session;
+  const saved = await run.store.wait(() => run.options.scheduler.acquireChild(run, session_id, parent_id));
   try {
     const ready = await loadedPlan(parent, saved.plan, request.provider_preferences ?? []);
     const { agent = SELF, limited = false } = saved.spawned ?? {};

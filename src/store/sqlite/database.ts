@@ -28,7 +28,7 @@ export type Operation = {
 export type Outcome = { readonly value: unknown } | { readonly conflict: string };
 
 /** Operations that need a transaction. */
-const WRITES: ReadonlySet<Method> = new Set(["commit", "acquire", "renew", "release"]);
+export const WRITES: ReadonlySet<Method> = new Set(["commit", "acquire", "renew", "release"]);
 
 type Value = string | number | null;
 type Row = Record<string, unknown>;

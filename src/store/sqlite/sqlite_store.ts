@@ -18,7 +18,7 @@ import {
 } from "../store.ts";
 import { Waiters } from "../waiters.ts";
 import type { Operation } from "./database.ts";
-import type { FromWorker, ToWorker } from "./worker.ts";
+import type { Failure, FromWorker, ToWorker } from "./worker.ts";
 
 /** Options of {@link openSqliteStore}. */
 interface SqliteStoreOptions {
@@ -164,7 +164,7 @@ class SqliteStore implements Store {
   /** Resolves to the result of an operation, which is that of its method. */
   #call<Result = void>(operation: Operation): Promise<Result> {
     if (this.#closed) return Promise.reject(new Error("Cannot use the store: it is closed"));
-    if (this.#failure !== null) return Promise.reject(failed(this.#failure, false));
+    if (this.#failure !== null) return Promise.reject(failed({ failed: this.#failure, code: "internal" }));
     return new Promise<Result>((resolve, reject) => {
       this.#waiting.push({ operation, resolve: resolve as (value: unknown) => void, reject });
       if (this.#running === null && !this.#is_gathering) this.#send();
@@ -183,9 +183,10 @@ class SqliteStore implements Store {
       this.#finishBatch((call, index) => {
         const outcome = message.outcomes[index]!; // one for each operation
         if ("conflict" in outcome) call.reject(new ConflictError(outcome.conflict));
+        else if ("failed" in outcome) call.reject(failed(outcome));
         else call.resolve(outcome.value);
       });
-    } else if ("failed" in message) this.#fail(message.failed, message.full);
+    } else if ("failed" in message) this.#opened.reject(new Error(message.failed));
     else if ("changed" in message) this.#waiters.wakeAll();
     else {
       this.#worker.terminate();
@@ -193,18 +194,10 @@ class SqliteStore implements Store {
     }
   }
 
-  #fail(message: string, full: boolean): void {
-    if (this.#running === null) {
-      this.#opened.reject(new Error(message));
-      return;
-    }
-    this.#finishBatch((call) => call.reject(failed(message, full)));
-  }
-
   /** Rejects all calls, also later ones: there is no worker any more. */
   #end(failure: string): void {
     this.#failure = failure;
-    const error = failed(failure, false);
+    const error = failed({ failed: failure, code: "internal" });
     for (const call of [...this.#running ?? [], ...this.#waiting.splice(0)]) call.reject(error);
     this.#running = null;
     this.#opened.reject(error);
@@ -230,10 +223,8 @@ class SqliteStore implements Store {
   }
 }
 
-function failed(message: string, full: boolean): PreampError {
-  return full
-    ? new PreampError("storage_full", `Cannot write to the store: ${message}`)
-    : new PreampError("internal", `Cannot use the store: ${message}`);
+function failed({ failed, code }: Failure): PreampError {
+  return new PreampError(code, `Cannot ${code === "storage_full" ? "write to" : "use"} the store: ${failed}`);
 }
 
 /** The name at the end of a path. `node:path` would take longer to load than the rest of this file needs. */

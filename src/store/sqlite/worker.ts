@@ -4,7 +4,7 @@
  * transaction.
  */
 import { errorMessage } from "../../sdk/errors.ts";
-import { type Operation, type Outcome, SqliteDatabase } from "./database.ts";
+import { type Operation, type Outcome, SqliteDatabase, WRITES } from "./database.ts";
 import { purgePart } from "./purge.ts";
 
 /** Message to the worker. */
@@ -16,12 +16,15 @@ export type ToWorker = Readonly<
   | { close: true }
 >;
 
+/** Why an operation failed, and the code that says whether it may succeed soon. */
+export type Failure = Readonly<{ failed: string; code: "storage_full" | "overloaded" | "internal" }>;
+
 /** Message from the worker. Batches are answered in order. */
 export type FromWorker = Readonly<
   | { opened: true }
-  | { outcomes: readonly Outcome[] }
-  /** The whole batch failed, or the file cannot be opened. `full`: there is no space left. */
-  | { failed: string; full: boolean }
+  | { outcomes: readonly (Outcome | Failure)[] }
+  /** The file cannot be opened. */
+  | Failure
   /** Another process has changed the file. */
   | { changed: true }
   | { closed: true }
@@ -52,7 +55,7 @@ scope.onmessage = ({ data: message }) => {
   try {
     receive(message);
   } catch (error) {
-    reply({ failed: errorMessage(error), full: isFull(error) });
+    reply(failureOf(error));
   }
 };
 
@@ -62,9 +65,8 @@ function receive(message: ToWorker): void {
     purging = setTimeout(purge, PURGE_PAUSE_MS);
     reply({ opened: true });
   } else if ("run" in message) {
-    if (!database) throw new Error("the file is not open");
     last_ms = message.now_ms;
-    reply({ outcomes: database.run(message.run, last_ms) });
+    reply({ outcomes: runBatch(message.run) });
   } else if ("watch" in message) watch(message.watch);
   else {
     watch(false);
@@ -72,6 +74,18 @@ function receive(message: ToWorker): void {
     database?.close();
     reply({ closed: true });
     scope.close();
+  }
+}
+
+/** Runs a batch. When its transaction fails, such as on a full disk, nothing is written; reads continue. */
+function runBatch(operations: readonly Operation[]): (Outcome | Failure)[] {
+  if (!database) throw new Error("the file is not open");
+  try {
+    return database.run(operations, last_ms);
+  } catch (error) {
+    const failure = failureOf(error);
+    if (operations.length === 1) return [failure];
+    return operations.flatMap((one) => WRITES.has(one.method) ? failure : runBatch([one]));
   }
 }
 
@@ -101,8 +115,17 @@ function purge(): void {
 
 /** Result codes of SQLite for a file that cannot be written: full, read-only. */
 const FULL: ReadonlySet<number> = new Set([13, 8]);
+/**
+ * Those of a failure that may pass: busy, locked, no memory, an error of the disk, a file beside the database
+ * that cannot be opened, and another process that opens the file.
+ */
+const AWAY: ReadonlySet<number> = new Set([5, 6, 7, 10, 14, 15]);
 
-function isFull(error: unknown): boolean {
+function failureOf(error: unknown): Failure {
   const { errcode } = error as { errcode?: unknown };
-  return typeof errcode === "number" && FULL.has(errcode & 0xff);
+  const code = typeof errcode === "number" ? errcode & 0xff : 0;
+  return {
+    failed: errorMessage(error),
+    code: FULL.has(code) ? "storage_full" : AWAY.has(code) ? "overloaded" : "internal",
+  };
 }

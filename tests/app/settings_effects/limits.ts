@@ -1,5 +1,9 @@
 /** What the limits of a run, a plan and a page do. */
 import { waitFor } from "preamp/testing";
+import { policyFromData } from "../../../src/policy/parse_policy.ts";
+import { PreampError } from "../../../src/sdk/errors.ts";
+import { createPreamp } from "../../../src/server/mod.ts";
+import { MemoryStore } from "../../../src/store/memory.ts";
 import { type Effects, stopReason, toolOutcome } from "./effect.ts";
 import { calling, type Json, planOf, type SettingServer } from "./kit.ts";
 
@@ -17,6 +21,30 @@ const toolResult = async (server: SettingServer, plan: unknown): Promise<string>
   const result = data.find(({ role }: { role: string }) => role === "tool");
   return typeof result?.content === "string" ? result.content : JSON.stringify(result?.content);
 };
+
+/** A run whose store goes away is left after `store_wait_s`. */
+async function leavesRuns(): Promise<void> {
+  const store = new MemoryStore();
+  const commit = store.commit.bind(store);
+  let commits = 0;
+  store.commit = (...args) => {
+    if (++commits > 1) throw new PreampError("overloaded", "Cannot use the store");
+    return commit(...args);
+  };
+  const left = Promise.withResolvers<void>();
+  const preamp = createPreamp({
+    policy: policyFromData({ limits: { store_wait_s: 0.1 } }),
+    store,
+    authenticate: null,
+    plans: null,
+    runtime_log: (_level, event) => event === "run_left" && left.resolve(),
+  });
+  const body = JSON.stringify({ prompt: "go", plan: planOf(["done"]), background: true });
+  const headers = { "content-type": "application/json" };
+  await preamp.fetch(new Request("http://localhost/v1/runs", { method: "POST", headers, body }));
+  await left.promise;
+  await preamp.close();
+}
 
 /** Starts two slow runs, resolves to the result of the second, and ends both. */
 const secondRun = async (server: SettingServer) => {
@@ -83,6 +111,7 @@ export const LIMITS: Effects = {
   },
   "limits.max_concurrent_runs": { value: 1, seen: "too_many_runs", usual: "started", look: secondRun },
   "limits.max_runs_per_key": { value: 1, seen: "too_many_runs", usual: "started", look: secondRun },
+  "limits.store_wait_s": { look_at_program: leavesRuns },
   "limits.max_body_bytes": {
     value: 50,
     seen: "body_too_large",

@@ -1,0 +1,144 @@
+/** A store that is away for a while: runs in progress wait for it, and new ones are refused. */
+import { PreampError } from "../../src/sdk/errors.ts";
+import type { RunHandle } from "../../src/runs/types.ts";
+import { assert, assertEquals } from "../assert.ts";
+import { asking, codeOf } from "../support/asking_runs.ts";
+import { CALLER, type Service, service, type TestPlan } from "../support/runs.ts";
+import { calls, tool } from "../support/sessions.ts";
+import { settle, shared, type SharedStore } from "./shared_store.ts";
+
+/** Returns a plan with two tool calls, and the number of times that the tool was executed. */
+function workingPlan(): { plan: TestPlan; did: { times: number } } {
+  const did = { times: 0 };
+  const use = tool("t", () => Promise.resolve(`ok ${++did.times}`));
+  return { plan: { providers: [[calls(["t"]), calls(["t"]), "done"]], tools: [use] }, did };
+}
+
+const away = () => new PreampError("overloaded", "Cannot use the store: the database failed: ECONNREFUSED");
+
+/** Lets the commits from number `first` on fail, before or after they are applied; returns their count. */
+function failFrom({ store }: Service, first: number, when: "before" | "after", times = Infinity) {
+  const commits = { count: 0, left: times };
+  const fail = () => {
+    if (commits.count >= first && commits.left-- > 0) throw away();
+  };
+  Object.assign(store as SharedStore, {
+    committing() {
+      commits.count++;
+      if (when === "before") fail();
+    },
+    committed: () => when === "after" && fail(),
+  });
+  return commits;
+}
+
+const codeIn = (error: unknown) => (error as PreampError).code;
+
+/** Advances time until a run has ended. */
+async function untilEnded({ clock }: Service, run: RunHandle, step_ms = 250): Promise<void> {
+  for (let step = 0; run.current().ended_at === null; step++) {
+    assert(step < 1_000, "the run does not end");
+    await settle();
+    await clock.advance(step_ms);
+  }
+}
+
+for (const when of ["before", "after"] as const) {
+  Deno.test(`a store that is away from any commit on, failing ${when} it applies it, delays a run and changes nothing`, async () => {
+    let rounds = 0;
+    for (let first = 2, reached = true; reached; first++, rounds++) {
+      const { plan, did } = workingPlan();
+      const one = service({ plans: { plan }, store: shared });
+      const commits = failFrom(one, first, when, 3);
+      const run = await one.post("plan");
+      await untilEnded(one, run);
+      reached = commits.left < 3;
+      const log = await one.entries(run.id);
+      assertEquals([run.current().status, run.current().output_text, did.times], ["completed", "done", 2]);
+      assertEquals(log.map(({ seq }) => seq), log.map((_, index) => index + 1));
+      const names = log.map(({ event }) => event);
+      assertEquals(names.filter((name) => name === "tool:post" || name === "run:end"), [
+        "tool:post",
+        "tool:post",
+        "run:end",
+      ]);
+      assertEquals((await one.runs.get(CALLER, run.id)).status, "completed");
+      await one.runs.close();
+    }
+    assert(rounds > 5, `${rounds} rounds`);
+  });
+}
+
+Deno.test("while the store is away new runs are refused, and a run in progress is running for its clients", async () => {
+  const { plan } = workingPlan();
+  const one = service({ plans: { plan }, store: shared });
+  failFrom(one, 3, "before");
+  const run = await one.post("plan");
+  await settle();
+  assertEquals(await codeOf(() => one.post("plan")), "overloaded");
+  assertEquals((await one.runs.get(CALLER, run.id)).status, "running");
+  assertEquals(one.logs.map(({ event }) => event), ["run_waits_for_store"]);
+  failFrom(one, Infinity, "before");
+  await untilEnded(one, run);
+  assertEquals(run.current().status, "completed");
+});
+
+Deno.test("a run whose store stays away for store_wait_s is left, and continued once the store is back", async () => {
+  const { plan, did } = workingPlan();
+  const one = service({ plans: { plan }, store: shared });
+  const commits = failFrom(one, 4, "before");
+  const run = await one.post("plan");
+  const ended = run.settled("end");
+  for (let waited_ms = 0; waited_ms < 59_000; waited_ms += 250) await one.clock.advance(250);
+  await settle();
+  assertEquals(one.logs.map(({ event }) => event), ["run_waits_for_store"]);
+  for (let waited_ms = 0; waited_ms < 10_000; waited_ms += 250) await one.clock.advance(250);
+  await settle();
+  assert(one.logs.some(({ event }) => event === "run_left"));
+  commits.left = 0;
+  const before = did.times;
+  assertEquals(await one.runs.recover(), [run.id]);
+  await one.clock.advance(2_000);
+  assertEquals([(await ended).status, did.times], ["completed", Math.max(before, did.times)]);
+  const log = await one.entries(run.id);
+  assertEquals(log.map(({ seq }) => seq), log.map((_, index) => index + 1));
+  assertEquals(log.filter(({ event }) => event === "run:end").length, 1);
+});
+
+Deno.test("a server that stops does not wait for the store: the next one continues the run", async () => {
+  const { plan } = workingPlan();
+  const one = service({ plans: { plan }, store: shared });
+  const commits = failFrom(one, 4, "before");
+  const run = await one.post("plan");
+  await settle();
+  const drained = one.runs.drain(5_000);
+  for (let step = 0; step < 12; step++) await one.clock.advance(500);
+  await drained;
+  commits.left = 0;
+  await one.clock.advance(5_001);
+  const other = service({ plans: { plan }, beside: one, store: shared });
+  assertEquals(await other.runs.recover(), [run.id]);
+  assertEquals((await (await other.runs.handle(CALLER, run.id)).settled("end")).status, "completed");
+});
+
+Deno.test("a question is stored, and its answer recorded, although the store is away in between", async () => {
+  for (let first = 2; first < 8; first++) {
+    const one = service({ plans: { asking: asking() }, store: shared });
+    failFrom(one, first, "after", 2);
+    const run = await one.post("asking");
+    for (let step = 0; step < 10; step++) await one.clock.advance(250);
+    const [approval] = (await run.settled("attention")).approvals;
+    const decide = () =>
+      one.runs.decide(CALLER, run.id, approval!.id, { decision: "allow" }).then(() => "done", codeIn);
+    const deciding = decide();
+    await untilEnded(one, run, 1_000);
+    const codes = [await deciding, await decide()];
+    assertEquals(run.current().status, "completed", codes.join());
+    const names = await one.names(run.id);
+    assertEquals(names.filter((name) => name.startsWith("approval:")), [
+      "approval:required",
+      "approval:granted",
+    ]);
+    await one.runs.close();
+  }
+});
