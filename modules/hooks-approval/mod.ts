@@ -1,9 +1,7 @@
 /** `hooks-approval`: allows tool calls, denies them or asks a person, by rules. */
 import {
-  compileGlob,
   type Coordinator,
   errorMessage,
-  type Glob,
   type HookHandler,
   type HookResult,
   isObject,
@@ -15,29 +13,33 @@ import {
   type RefuseConfig,
   type Tool,
 } from "preamp/base";
-import { type ArgvPattern, couldRun, type Invocation, invocationsOf, surelyRuns } from "./command_match.ts";
+import {
+  type CommandReader,
+  compileMatcher,
+  judge,
+  type Judgement,
+  type Matcher,
+  type RuleAction,
+  type WrittenRule as WrittenMatcher,
+} from "./rules.ts";
 
-type RuleAction = "allow" | "ask" | "deny";
-
-interface WrittenRule {
-  tool: string;
-  argv?: string[];
-  action: RuleAction;
+/** A rule as it is written in a config, with the question that it asks. */
+interface WrittenRule extends WrittenMatcher {
   prompt?: string;
   timeout_s?: number;
   default?: "allow" | "deny";
   remember?: "session" | "pattern";
 }
 
-interface Rule extends Omit<WrittenRule, "tool" | "argv"> {
-  tool: Glob;
-  argv: ArgvPattern | null;
+interface Rule extends Matcher, Omit<WrittenRule, keyof WrittenMatcher> {
   /** The rule's globs as written. */
-  text: string;
+  readonly text: string;
 }
 
 /** The last glob of an `argv` that matches any further words. */
 const REST = "**";
+
+type Preset = "read-only" | "ask-writes" | "ask-all";
 
 /**
  * Maximum rules, globs in all rules, characters of one glob and of all globs. They limit the time for one
@@ -58,6 +60,10 @@ const RULE_PROPERTIES: JsonSchema = {
     items: GLOB,
     description: "Globs for the words of a shell command; a last ** matches any further words",
   },
+  input: {
+    type: "object",
+    description: 'Globs for fields of the input, such as { path: "docs/*" }',
+  },
   action: { enum: ["allow", "ask", "deny"] },
   prompt: { type: "string", minLength: 1 },
   timeout_s: { type: "number", exclusiveMinimum: 0 },
@@ -72,6 +78,11 @@ const RULE_PROPERTIES: JsonSchema = {
 export const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
   properties: {
+    preset: {
+      enum: ["read-only", "ask-writes", "ask-all"],
+      default: "ask-writes",
+      description: "What happens to calls that no rule matches",
+    },
     rules: {
       type: "array",
       maxItems: MAX_RULES,
@@ -82,15 +93,6 @@ export const CONFIG_SCHEMA: JsonSchema = {
   },
 };
 
-/**
- * Returns the rules of a config in order. A rule with an unknown key asks instead of allowing.
- *
- * @throws {PreampError} `module_invalid` with all problems and their paths.
- */
-function readRules(config: JsonObject): Rule[] {
-  return readConfig<{ rules: WrittenRule[] }>(CONFIG_SCHEMA, config, checkRules).rules.map(compileRule);
-}
-
 function checkRules({ rules }: { rules: WrittenRule[] }, refuse: RefuseConfig): void {
   for (const [index, rule] of rules.entries()) {
     for (const key of ["prompt", "timeout_s", "default", "remember"] as const) {
@@ -98,6 +100,11 @@ function checkRules({ rules }: { rules: WrittenRule[] }, refuse: RefuseConfig): 
       refuse(["rules", index, key], 'is only valid with action "ask"');
     }
     if (rule.prompt?.trim() === "") refuse(["rules", index, "prompt"], "must not be blank");
+    const globs = Object.values(rule.input ?? {});
+    if (rule.input && globs.length === 0) refuse(["rules", index, "input"], "must name a field");
+    if (!globs.every((glob) => typeof glob === "string" && glob.length <= MAX_GLOB_CHARS)) {
+      refuse(["rules", index, "input"], `must have texts of at most ${MAX_GLOB_CHARS} characters`);
+    }
     if (rule.argv?.[0] === REST && rule.argv.length === 1) {
       refuse(["rules", index, "argv"], `must name a program before "${REST}"`);
     }
@@ -105,28 +112,15 @@ function checkRules({ rules }: { rules: WrittenRule[] }, refuse: RefuseConfig): 
       if (glob === REST) refuse(["rules", index, "argv", at], `may be "${REST}" only at the end`);
     }
   }
-  const globs = rules.flatMap(({ tool, argv = [] }) => [tool, ...argv]);
+  const globs = rules.flatMap(({ tool, argv = [], input = {} }) => [
+    tool,
+    ...argv,
+    ...Object.values(input),
+  ]);
   if (globs.length > MAX_GLOBS) refuse(["rules"], `must have at most ${MAX_GLOBS} globs`);
   if (globs.reduce((sum, glob) => sum + glob.length, 0) > MAX_ALL_GLOB_CHARS) {
     refuse(["rules"], `must have at most ${MAX_ALL_GLOB_CHARS} characters in all globs`);
   }
-}
-
-function compileRule({ tool, argv, ...rule }: WrittenRule): Rule {
-  // a key of another runtime may narrow the rule, so the rule asks instead of allowing
-  const narrowed = Object.keys(rule).some((key) => !Object.hasOwn(RULE_PROPERTIES, key));
-  return {
-    ...rule,
-    action: rule.action === "allow" && narrowed ? "ask" : rule.action,
-    tool: compileGlob(tool),
-    argv: argv ? compileArgv(argv) : null,
-    text: [tool, ...argv ?? []].join(" "),
-  };
-}
-
-function compileArgv(argv: readonly string[]): ArgvPattern {
-  const rest = argv.at(-1) === REST;
-  return { globs: (rest ? argv.slice(0, -1) : argv).map(compileGlob), rest };
 }
 
 export const module: ModuleInfo = {
@@ -142,57 +136,76 @@ export const module: ModuleInfo = {
 /** The third choice of a rule with `remember`. */
 const FOR_THE_SESSION = "Allow for this session";
 
-/** Usual names of tools that change the machine. The gate asks about them even if they declare no risk. */
-const CHANGING: ReadonlySet<string> = new Set(["write_file", "edit_file", "apply_patch", "bash"]);
+/**
+ * Names of tools that change files or run programs. The gate asks about them even if they declare no risk:
+ * ours, and those of Amplifier's modules.
+ */
+const CHANGING: ReadonlySet<string> = new Set([
+  ...["write", "edit", "apply_patch", "bash", "job"],
+  ...["write_file", "edit_file"],
+]);
 
 /**
  * Registers the gate on `tool:pre`, before handlers of default priority. A hook that fails to mount is
  * skipped, and its tools would run without a question. So with an invalid config the gate is mounted and
  * denies every call with the reason.
  */
-// deno-lint-ignore require-await -- the contract: mount returns a promise
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
-  coordinator.hooks.register("tool:pre", gateOf(coordinator, config), {
+  coordinator.hooks.register("tool:pre", await gateOf(coordinator, config), {
     priority: -10,
     name: module.id,
     fail_closed: true,
   });
 }
 
-function gateOf(coordinator: Coordinator, config: JsonObject): HookHandler {
+async function gateOf(coordinator: Coordinator, config: JsonObject): Promise<HookHandler> {
   let rules: readonly Rule[];
+  let preset: Preset;
   try {
-    rules = readRules(config);
+    const read = readConfig<{ rules: WrittenRule[]; preset: Preset }>(CONFIG_SCHEMA, config, checkRules);
+    rules = read.rules.map(compileRule);
+    preset = read.preset;
   } catch (error) {
     const reason = `all tool calls are denied: ${errorMessage(error)}`;
     return () => ({ action: "deny", reason });
   }
-  const globs = rules.reduce((sum, { argv }) => sum + (argv?.globs.length ?? 0), 0);
-  return (_event, data) => decide(coordinator, rules, globs, data);
+  // the parser of shell texts is loaded for rules that need it
+  const commandsOf: CommandReader = rules.some(({ argv }) => argv !== null)
+    ? (await import("./commands.ts")).commandsOf
+    : () => null;
+  return (_event, data) => {
+    const name = typeof data.tool_name === "string" && data.tool_name ? data.tool_name : "unknown tool";
+    const tool = toolOf(coordinator, name);
+    const input = isObject(data.tool_input) ? data.tool_input : null;
+    const otherwise = name === data.tool_name ? presetAction(preset, name, tool, input) : "ask";
+    return resultOf(judge(rules, name, input, otherwise, commandsOf), { name, tool, rules, preset });
+  };
 }
 
-/** Returns the decision about one call; null allows it. `globs`: number of globs in all `argv`. */
-function decide(
-  coordinator: Coordinator,
-  rules: readonly Rule[],
-  globs: number,
-  data: JsonObject,
-): HookResult | null {
-  const name = typeof data.tool_name === "string" && data.tool_name ? data.tool_name : "unknown tool";
-  const tool = toolOf(coordinator, name);
-  const input = data.tool_input;
-  // Some loops emit no input, so there are no words to match.
-  const invocations = isObject(input) ? invocationsOf(input, globs) : null;
-  for (const [index, rule] of rules.entries()) {
-    if (!rule.tool(name)) continue;
-    if (rule.argv && invocations === null) return ask(name, tool);
-    if (rule.argv && !matches(rule, invocations ?? [])) continue;
-    if (rule.action === "allow") return null;
-    if (rule.action === "ask") return ask(name, tool, rule);
-    return { action: "deny", reason: denialReason(name, index, rule) };
-  }
-  const risky = tool !== undefined && isRisky(tool);
-  return risky || CHANGING.has(name) || typeof data.tool_name !== "string" ? ask(name, tool) : null;
+function compileRule({ tool, argv, input, action, ...rule }: WrittenRule): Rule {
+  // a key of another runtime may narrow the rule, so the rule asks instead of allowing
+  const narrowed = Object.keys(rule).some((key) => !Object.hasOwn(RULE_PROPERTIES, key));
+  const written = {
+    tool,
+    ...(argv ? { argv } : {}),
+    ...(input ? { input } : {}),
+    action: action === "allow" && narrowed ? "ask" as const : action,
+  };
+  const fields = Object.entries(input ?? {}).map(([field, glob]) => `${field}=${glob}`);
+  return { ...rule, ...compileMatcher(written), text: [tool, ...argv ?? [], ...fields].join(" ") };
+}
+
+/** Returns the decision about a call that no rule matches. */
+function presetAction(
+  preset: Preset,
+  name: string,
+  tool: Tool | undefined,
+  input: JsonObject | null,
+): RuleAction {
+  if (preset === "ask-all") return "ask";
+  const changes = CHANGING.has(name) && !(name === "job" && input?.action === "poll");
+  if (preset === "ask-writes") return changes || tool && isRisky(tool) ? "ask" : "allow";
+  return changes || tool && (isRisky(tool) || tool.risk === "medium") ? "deny" : "allow";
 }
 
 /** Returns the tool that is mounted under a name or has this name; if there are several, a risky one. */
@@ -206,22 +219,29 @@ function isRisky(tool: Tool): boolean {
   return tool.requires_approval === true || tool.risk === "high" || tool.risk === "critical";
 }
 
-/**
- * Returns whether a rule's `argv` matches. To allow or ask, every invocation must match; to deny, one
- * possible match is enough.
- */
-function matches(rule: Rule, invocations: readonly Invocation[]): boolean {
-  const pattern = rule.argv;
-  if (!pattern) return true;
-  return rule.action === "deny"
-    ? invocations.some((invocation) => couldRun(pattern, invocation))
-    : invocations.length > 0 && invocations.every((invocation) => surelyRuns(pattern, invocation));
+interface JudgedCall {
+  readonly name: string;
+  readonly tool: Tool | undefined;
+  readonly rules: readonly Rule[];
+  readonly preset: Preset;
 }
 
-function ask(name: string, tool: Tool | undefined, rule?: Rule): HookResult {
+/** Returns the strictest of the decisions about a call; null allows it. */
+function resultOf(judgements: readonly Judgement<Rule>[], call: JudgedCall): HookResult | null {
+  const denied = judgements.find(({ action }) => action === "deny");
+  if (denied) return { action: "deny", reason: denialReason(denied, call) };
+  const asked = judgements.filter(({ action }) => action === "ask");
+  const [only, ...others] = new Set(asked.map(({ rule }) => rule));
+  if (only === undefined) return null;
+  if (others.length > 0) return ask(call, null, `Allow all commands of this call of ${call.name}?`);
+  // what only may be the command that a rule is about was not meant by an answer to that rule
+  return asked.every(({ certain }) => certain) ? ask(call, only) : ask(call, null);
+}
+
+function ask({ name, tool }: JudgedCall, rule: Rule | null, prompt?: string): HookResult {
   return {
     action: "ask_user",
-    approval_prompt: rule?.prompt ?? `Allow ${name}?`,
+    approval_prompt: prompt ?? rule?.prompt ?? `Allow ${name}?`,
     approval_options: rule?.remember
       ? ["Allow", { label: FOR_THE_SESSION, effect: "allow", remember: rule.remember }, "Deny"]
       : ["Allow", "Deny"],
@@ -232,8 +252,8 @@ function ask(name: string, tool: Tool | undefined, rule?: Rule): HookResult {
   };
 }
 
-function denialReason(name: string, index: number, rule: Rule): string {
-  return rule.argv
-    ? `rule ${index + 1} denies this command, or a command that it may run, for ${name}`
-    : `rule ${index + 1} denies ${name}`;
+function denialReason({ rule }: Judgement<Rule>, { name, rules, preset }: JudgedCall): string {
+  if (rule === null) return `${name} may change something, and the preset ${preset} denies that`;
+  const at = `rule ${rules.indexOf(rule) + 1} denies`;
+  return rule.argv ? `${at} this command, or a command that it may run, for ${name}` : `${at} ${name}`;
 }

@@ -1,29 +1,36 @@
-/** Rules that allow calls, as one text: `TOOL`, or `TOOL:COMMAND` such as `bash:git *`. */
-import { compileGlob, type JsonObject } from "preamp/base";
-import { invocationsOf, surelyRuns } from "./command_match.ts";
-
-/** Decides whether a rule allows a call. */
-export type AllowsCall = (tool_name: string, input: JsonObject) => boolean;
+/**
+ * Rules that allow calls, as texts: `TOOL`, `TOOL:COMMAND` such as `bash:git *`, or `TOOL:FIELD=GLOB` such as
+ * `write:path=src/*`.
+ */
+import type { JsonObject } from "preamp/base";
+import { commandsOf } from "./commands.ts";
+import { compileMatcher, judge, type WrittenRule } from "./rules.ts";
 
 /**
- * Reads a rule. `TOOL` is a glob for the tool's name. The words of `COMMAND` are globs for the words of a
- * shell command, as `argv` of a rule with `action: allow`; a last `*` matches any further words.
+ * Returns a function that returns the rules that allow a call, or undefined: each of its commands must match
+ * one of them.
  *
  * @throws {RangeError} for a rule that names no tool, or has an empty command.
  */
-export function readRuleText(text: string): AllowsCall {
-  const [, name = "", command] = /^([^:]*)(?::(.*))?$/s.exec(text.trim()) ?? [];
-  const words = command?.split(/\s+/).filter((word) => word !== "");
-  const rest = /^\*\*?$/.test(words?.at(-1) ?? "");
-  if (name === "" || words?.length === 0) {
+export function readAllowRules(
+  texts: readonly string[],
+): (tool_name: string, input: JsonObject) => string | undefined {
+  const rules = texts.map((text) => ({ ...compileMatcher(readRule(text)), text }));
+  return (tool_name, input) => {
+    const used = judge(rules, tool_name, input, "ask", commandsOf).map(({ rule }) => rule?.text);
+    return used.includes(undefined) ? undefined : [...new Set(used)].join(", ");
+  };
+}
+
+function readRule(text: string): WrittenRule {
+  const [, tool = "", rest] = /^([^:]*)(?::(.*))?$/s.exec(text.trim()) ?? [];
+  const words = rest?.split(/\s+/).filter((word) => word !== "");
+  if (tool === "" || words?.length === 0) {
     throw new RangeError(`must be a tool, or a tool and a command, such as "bash:git *", not "${text}"`);
   }
-  const tool = compileGlob(name);
-  if (!words) return (tool_name) => tool(tool_name);
-  const globs = (rest && words.length > 1 ? words.slice(0, -1) : words).map(compileGlob);
-  return (tool_name, input) => {
-    if (!tool(tool_name)) return false;
-    const invocations = invocationsOf(input, globs.length);
-    return invocations.length > 0 && invocations.every((each) => surelyRuns({ globs, rest }, each));
-  };
+  if (!words) return { tool, action: "allow" };
+  const [, field, glob] = /^([A-Za-z]\w*)=(.*)$/s.exec(rest!.trim()) ?? [];
+  if (field !== undefined) return { tool, input: { [field]: glob! }, action: "allow" };
+  const argv = words.length > 1 && words.at(-1) === "*" ? [...words.slice(0, -1), "**"] : words;
+  return { tool, argv: argv.length === 1 && /^\*\*?$/.test(argv[0]!) ? ["*", "**"] : argv, action: "allow" };
 }

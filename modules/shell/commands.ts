@@ -16,7 +16,8 @@ export interface Word {
 export interface ShellCommand {
   /**
    * Words of the command. A redirection to a file is the operator and its target, such as `>`, `out.txt`; an
-   * assignment is one word, such as `PATH=/tmp`; `((` and `[[` are one word for what they evaluate.
+   * assignment is one word, such as `PATH=/tmp`, or `PATH=$` when its value is computed; `((` and `[[` stand
+   * for what they evaluate.
    */
   readonly words: readonly Word[];
   /** Text that the command reads as its input; null: what it reads is unknown. Absent: the usual input. */
@@ -116,7 +117,7 @@ class Reader {
         this.#redirect(node);
         break;
       case "Assignment":
-        if (!this.#arguments.has(node)) this.#add([assignmentOf(node)]);
+        if (!this.#arguments.has(node)) this.#add([literal(assignmentOf(node).text ?? `${node.name}=$`)]);
         break;
       case "Function":
         this.#add([literal("function"), wordOf(node.name)]);

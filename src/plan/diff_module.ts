@@ -189,8 +189,8 @@ const STRICTNESS: Readonly<Record<string, number>> = { allow: 0, ask: 1, deny: 2
 /**
  * Compares approval rules, of which the first match decides. Provably no looser are: the same rules in the
  * same order, actions as strict or stricter, additional `deny` rules, and at the end any additional rule
- * but `allow`. A rule with `argv` must be unchanged, because its action decides what it matches. Any other
- * change counts as widening.
+ * that is as strict as the preset. A rule with `argv` or `input` must be unchanged, because its action
+ * decides what it matches. Any other change counts as widening.
  */
 function diffApproval(from: JsonObject, to: JsonObject, spec: ModuleSpec, report: DiffReport): void {
   const { rules: before, ...rest } = from;
@@ -199,20 +199,26 @@ function diffApproval(from: JsonObject, to: JsonObject, spec: ModuleSpec, report
     report.add("widens", placeOf(spec, []), rest, restAfter, `Settings of "${spec.module}" changed`);
   }
   if (jsonEqual(before ?? [], after ?? [])) return;
-  const stricter = isStricter(listOf(before) ?? [], listOf(after) ?? []);
+  const stricter = isStricter(
+    listOf(before) ?? [],
+    listOf(after) ?? [],
+    STRICTNESS[rest.preset === "read-only" ? "deny" : "ask"]!,
+  );
   const message = stricter
     ? "Approval rules are stricter"
     : "Approval rules may allow calls that needed approval or were denied";
   report.add(stricter ? "narrows" : "widens", placeOf(spec, ["rules"]), before, after, message);
 }
 
-function isStricter(from: readonly unknown[], to: readonly unknown[]): boolean {
+function isStricter(from: readonly unknown[], to: readonly unknown[], preset: number): boolean {
   let next = 0;
   for (const rule of to) {
     if (!isObject(rule)) return false;
     if (next < from.length && isAsStrict(from[next], rule)) next++;
     else if (
-      next === from.length ? strictness(rule.action) < 1 : rule.action !== "deny" || rule.argv !== undefined
+      next === from.length
+        ? strictness(rule.action) < preset
+        : rule.action !== "deny" || dependsOnAction(rule)
     ) {
       return false;
     }
@@ -220,9 +226,13 @@ function isStricter(from: readonly unknown[], to: readonly unknown[]): boolean {
   return next === from.length;
 }
 
+function dependsOnAction({ argv, input }: JsonObject): boolean {
+  return argv !== undefined || input !== undefined;
+}
+
 function isAsStrict(from: unknown, to: JsonObject): boolean {
   if (jsonEqual(from, to)) return true;
-  if (!isObject(from) || to.argv !== undefined) return false;
+  if (!isObject(from) || dependsOnAction(to)) return false;
   const { action: before, ...match } = from;
   const { action: after, ...matchAfter } = to;
   return jsonEqual(match, matchAfter) && strictness(after) >= strictness(before);

@@ -5,7 +5,7 @@
  *
  *   deno run -A tests/bench/inputs_bench.ts
  */
-import { readShell } from "../../modules/hooks-approval/shell.ts";
+import { readShell } from "../../modules/shell/commands.ts";
 import { readDeclared } from "../../src/loader/bundler/static_manifest.ts";
 import { compilePlan, createPlanCache } from "../../src/plan/compile.ts";
 import { parsePlanText } from "../../src/plan/parse/parse.ts";

@@ -60,7 +60,7 @@ Deno.test("hooks-approval uses the prompt, timeout and default of the rule", asy
   });
 });
 
-for (const name of ["write_file", "edit_file", "apply_patch", "bash"]) {
+for (const name of ["write", "edit", "write_file", "edit_file", "apply_patch", "bash", "job"]) {
   Deno.test(`hooks-approval asks without rules when the tool is ${name}`, async () => {
     assertEquals(
       (await (await mounted()).decide(name, { file_path: "a" })).approval?.prompt,
@@ -129,6 +129,15 @@ for (
     "'ls'",
     "ls -l \\\n  src",
     "pwd",
+    "ls &",
+    "(ls)",
+    "{ ls; }",
+    "! ls",
+    "ls # rm",
+    "ls && pwd; ls -l | ls",
+    "if ls; then pwd; fi",
+    "ls 2>&1 >/dev/null",
+    "(pwd)",
   ]
 ) {
   Deno.test(`hooks-approval allows by argv when the command is ${JSON.stringify(command)}`, async () => {
@@ -143,7 +152,6 @@ const NOT_LS = [
   "ls || rm -rf /",
   "ls | sh",
   "ls & rm -rf /",
-  "ls &",
   "ls\nrm -rf /",
   "ls\r\nrm -rf /",
   "ls $(rm -rf /)",
@@ -166,12 +174,8 @@ const NOT_LS = [
   "ls [ab]",
   "ls {a,b}",
   "ls ~",
-  "(ls)",
-  "{ ls; }",
-  "! ls",
   "X=1 ls",
   "PATH=/tmp:$PATH ls",
-  "ls # rm",
   "ls 'open",
   'ls "open',
   "ls \\",
@@ -440,4 +444,175 @@ Deno.test("hooks-approval does not read a long command for many globs: it may ru
   assertEquals(await verdict([...rules(300), allow], "a|".repeat(300) + "a"), "continue");
   assertEquals(await verdict([...rules(5), allow], command), "continue");
   assert(performance.now() - started < 5_000);
+});
+
+const ALLOWING = ["git", "find", "env", "sudo", "xargs", "bash", "timeout", "cat", "echo", "printf"].map((
+  program,
+) => ({
+  tool: "bash",
+  argv: [program, "**"],
+  action: "allow",
+}));
+
+/** Commands that begin with an allowed program and run another one. */
+const STEPPING_ROUND = [
+  "git status; rm x",
+  "git log | tee x",
+  "git log > x",
+  "cat x >> y",
+  "cat < /etc/passwd",
+  "find . -exec rm {} +",
+  "find . -name a -execdir rm x \\;",
+  "find . -exec {} \\;",
+  "find . $ARGS",
+  "find . -exec git log \\; -ok rm x \\;",
+  "env rm x",
+  "env A=1 git status",
+  "env -S 'rm x'",
+  "env -u A rm x",
+  "sudo -u root rm x",
+  "sudo -i",
+  "sudo --user root git log",
+  "xargs rm",
+  "xargs -n 1 rm",
+  "xargs git",
+  "bash -c 'rm x'",
+  "bash -lc 'git log; rm x'",
+  'bash -c "$X"',
+  "bash",
+  "bash -s",
+  "bash /dev/stdin",
+  "echo rm x | bash",
+  "bash <<< 'rm x'",
+  "bash <<E\nrm x\nE",
+  "bash <(echo rm x)",
+  "timeout 5 rm x",
+  "timeout -k 1 5 env rm x",
+  "timeout 5 bash -c 'timeout 5 rm x'",
+  "A=1 git status",
+  "PATH=/tmp; git status",
+  "git() { rm x; }; git",
+  "echo $(rm x)",
+  "echo ${x:=$(rm x)}",
+  "x='a[$(rm x)]'; echo $((x))",
+  "[[ $x -eq 1 ]] && git log",
+  "printf -v x '$(rm x)'; echo ${x@P}",
+  "alias git=rm; git x",
+  "exec rm x",
+  "eval rm x",
+  "./git status",
+  "/tmp/git status",
+  "cat <<< $(rm x)",
+  "cat <<E\n$(rm x)\nE",
+  "coproc rm x",
+  "time rm x",
+  "for x in $(rm y); do echo; done",
+  "trap 'rm x' EXIT",
+];
+
+for (const command of STEPPING_ROUND) {
+  Deno.test(`hooks-approval asks although the first program is allowed: ${JSON.stringify(command)}`, async () => {
+    assertEquals(await verdict(ALLOWING, command), "ask_user");
+  });
+}
+
+Deno.test("hooks-approval allows what starts only allowed commands", async () => {
+  const commands = [
+    "find . -name a -exec git log {} +".replace("{} ", ""),
+    "env git status",
+    "sudo -u root -n git status",
+    "timeout -k 1 5 git log",
+    "bash -c 'git log; echo done'",
+    "bash <<'E'\ngit log\nE",
+    "git log 2>/dev/null | cat | cat",
+    "for x in a b; do echo a; done",
+    "bash script.sh",
+    "cat <<E\ntext\nE",
+  ];
+  for (const command of commands) {
+    assertEquals([command, await verdict(ALLOWING, command)], [command, "continue"]);
+  }
+});
+
+Deno.test("rules about redirections and assignments judge them like commands", async () => {
+  const rules = [...ALLOWING, { tool: "bash", argv: [">", "out/*"], action: "allow" }, {
+    tool: "bash",
+    argv: ["LANG=*"],
+    action: "allow",
+  }, { tool: "bash", argv: [">", "/etc/*"], action: "deny" }];
+  assertEquals(await verdict(rules, "LANG=C git log > out/log"), "continue");
+  assertEquals(await verdict(rules, "git log > elsewhere"), "ask_user");
+  assertEquals(await verdict(rules, "git log > /etc/passwd"), "deny");
+  assertEquals(await verdict(rules, 'git log > "$FILE"'), "deny");
+  assertEquals(await verdict(rules, "LD_PRELOAD=x git log"), "ask_user");
+});
+
+Deno.test("rules match fields of the input, of any tool", async () => {
+  const { decide } = await mounted([
+    { tool: "write", input: { path: "*secret*" }, action: "deny" },
+    { tool: "write", input: { path: "docs/*" }, action: "allow" },
+    { tool: "github__*", input: { repo: "me/*", dry_run: "true" }, action: "allow" },
+    { tool: "github__*", action: "ask" },
+  ]);
+  const action = async (tool: string, input: JsonObject) => (await decide(tool, input)).action;
+  assertEquals(await action("write", { path: "docs/a.md" }), "continue");
+  assertEquals(await action("write", { file_path: "docs/a.md" }), "continue");
+  assertEquals(await action("write", { path: "docs/a.md", file_path: "b" }), "ask_user");
+  for (const path of ["docs/../b", "b", "docs", 5, { path: "docs/a" }]) {
+    assertEquals(await action("write", { path } as JsonObject), "ask_user");
+  }
+  assertEquals(await action("write", { file_path: "docs/secret.md" }), "deny");
+  assertEquals(await action("github__merge", { repo: "me/x", dry_run: true }), "continue");
+  assertEquals(await action("github__merge", { repo: "me/x" }), "ask_user");
+  assertEquals(await action("github__merge", {}), "ask_user");
+  assertEquals((await decide("write")).action, "ask_user");
+});
+
+Deno.test("presets decide about calls that no rule matches", async () => {
+  const tools: Partial<Tool>[] = [{ name: "read" }, { name: "write", risk: "medium" }, {
+    name: "medium",
+    risk: "medium",
+  }, {
+    name: "high",
+    risk: "high",
+  }];
+  const actions = async (preset: string) => {
+    const fake = fakeCoordinator();
+    for (const tool of tools) {
+      fake.tools[tool.name!] = { description: "A tool", execute: () => null, name: "", ...tool };
+    }
+    await mount(fake.coordinator, { preset, rules: [{ tool: "allowed", action: "allow" }] });
+    const decided = ["read", "write", "medium", "high", "allowed"].map(async (tool_name) =>
+      (await fake.emit("tool:pre", { tool_name, tool_call_id: "c", tool_input: {} })).action
+    );
+    return await Promise.all(decided);
+  };
+  assertEquals(await actions("read-only"), ["continue", "deny", "deny", "deny", "continue"]);
+  assertEquals(await actions("ask-writes"), ["continue", "ask_user", "continue", "ask_user", "continue"]);
+  assertEquals(await actions("ask-all"), ["ask_user", "ask_user", "ask_user", "ask_user", "continue"]);
+});
+
+Deno.test("polling a job is not asked about, and writing to it is", async () => {
+  const { decide } = await mounted();
+  const action = async (action: string) => (await decide("job", { id: "1", action })).action;
+  assertEquals([await action("poll"), await action("write")], ["continue", "ask_user"]);
+});
+
+Deno.test("an answer is offered for the session only when one rule asks about all commands for certain", async () => {
+  const rules = [{
+    tool: "bash",
+    argv: ["git", "push", "**"],
+    action: "ask",
+    prompt: "Push?",
+    remember: "pattern",
+  }];
+  const { decide } = await mounted(rules);
+  const asked = async (command: string) => {
+    const { approval } = await decide("bash", { command });
+    return [approval?.prompt, approval?.options?.length];
+  };
+  assertEquals(await asked("git push"), ["Push?", 3]);
+  assertEquals(await asked("git push && git push --tags"), ["Push?", 3]);
+  assertEquals(await asked("git push; rm x"), ["Allow all commands of this call of bash?", 2]);
+  assertEquals(await asked("$X"), ["Allow bash?", 2]);
 });

@@ -48,7 +48,7 @@ Deno.test("readShell() returns the commands of every kind of syntax", () => {
       ["e"],
       ["f"],
     ]],
-    ["X=$(a) Y+=2", [[null], ["a"], ["Y+=2"]]],
+    ["X=$(a) Y+=2", [["X=$"], ["a"], ["Y+=2"]]],
     ["[[ -v x ]] && ((x)) && echo $((x))", [["[["], ["(("], ["echo", null], ["(("]]],
     ["cat <<E\n$(a)\nE\ncat <<'E'\n$(b)\nE", [["cat"], ["a"], ["cat"]]],
     ["a < in > out &>> both >| new", [["a"], ["<", "in"], [">", "out"], [">", "both"], [">", "new"]]],

@@ -170,6 +170,16 @@ const CASES: readonly (readonly [string, JsonObject, JsonObject, string[]])[] = 
       "other tools[1].config.t",
     ],
   ],
+  [
+    "an added ask beside the preset read-only",
+    {
+      hooks: [{ module: "hooks-approval", config: { preset: "read-only", rules: [deny("a")] } }],
+    },
+    { hooks: [{ module: "hooks-approval", config: { preset: "read-only", rules: [deny("a"), ask("b")] } }] },
+    [
+      "widens hooks[0].config.rules",
+    ],
+  ],
   ["rules made stricter", rules(ask("a")), rules(deny("b"), deny("a")), ["narrows hooks[0].config.rules"]],
   ["an added ask at the end", rules(deny("a")), rules(deny("a"), ask("b")), [
     "narrows hooks[0].config.rules",
