@@ -8,6 +8,7 @@ const ROOT = new URL("../", import.meta.url);
 
 /** Folder of src → folders of src that it may import; see also `TYPES_ONLY`. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  client: [],
   docs: [],
   text: [],
   process: ["sdk"],

@@ -1,0 +1,360 @@
+/**
+ * `preamp/client`: the HTTP API of a Preamp server for Deno, Node 22 and browsers. One file without
+ * dependencies; the routes and objects are described in src/docs/http.md.
+ *
+ * @example
+ * ```ts ignore
+ * import { PreampClient } from "preamp/client";
+ *
+ * const client = new PreampClient({ url: "http://127.0.0.1:8484" });
+ * for await (const { seq, event } of client.stream({ prompt: "What is 6 × 7?" })) {
+ *   console.log(seq, event);
+ * }
+ * ```
+ *
+ * @module
+ */
+
+/** An object of the API with fields that this file does not name. */
+export type Data = Readonly<Record<string, unknown>>;
+
+/** Options of {@linkcode PreampClient}. */
+export interface ClientOptions {
+  /** Base URL of the server, with its base path: `https://agents.example/preamp`. */
+  readonly url: string | URL;
+  /** API key, or a function that returns the current one. Default: none. */
+  readonly key?: string | (() => string | undefined);
+  /** Sends the requests. Default: the global `fetch`. */
+  readonly fetch?: typeof fetch;
+  /** Milliseconds a client waits at most between two attempts to reconnect. Default: 10,000. */
+  readonly maxDelayMs?: number;
+  /** Called when a stream lost its connection (`false`) and when it continues (`true`). Must not throw. */
+  readonly onConnection?: (connected: boolean) => void;
+}
+
+/** Body of `POST /v1/runs`; only `prompt` is required. */
+export interface RunRequest {
+  readonly prompt: string | readonly Data[];
+  /** Mount plan: its text (YAML or JSON) or the document. */
+  readonly plan?: string | Data;
+  /** Name of a plan of the server, in place of `plan`. */
+  readonly plan_ref?: string;
+  /** Model as `vendor/model`. */
+  readonly model?: string;
+  readonly lock?: Data;
+  readonly session_id?: string;
+  readonly limits?: Data;
+  readonly metadata?: Data;
+  /** What happens to the run when the connection is lost. Default: `continue`. */
+  readonly on_disconnect?: "continue" | "cancel";
+  /** What happens when the session has a running run. Default: `reject`. */
+  readonly if_busy?: "reject" | "queue" | "cancel";
+}
+
+/** A question to a person before something happens. */
+export interface Approval extends Data {
+  readonly id: string;
+  readonly run_id: string;
+  readonly session_id: string;
+  readonly tool_name: string | null;
+  readonly tool_call_id: string | null;
+  readonly tool_input: Data | null;
+  readonly args_hash: string;
+  readonly prompt: string;
+  readonly options: readonly unknown[];
+  readonly status: "pending" | "granted" | "denied" | "expired";
+  readonly expires_at: string;
+}
+
+/** The run object: src/docs/http.md#the-run-object. */
+export interface Run extends Data {
+  readonly id: string;
+  readonly session_id: string;
+  readonly status: string;
+  readonly stop_reason: string | null;
+  readonly output_text: string;
+  readonly usage: { readonly total_tokens: number; readonly cost_usd: string | null };
+  readonly approvals: readonly Approval[];
+  readonly warnings: readonly { readonly code: string; readonly message: string }[];
+  readonly error: { readonly code: string; readonly message: string } | null;
+}
+
+/** One entry of a run's event log: src/docs/events.md#an-entry. */
+export interface Entry extends Data {
+  readonly seq: number;
+  readonly event: string;
+  readonly ts: string;
+  readonly run_id: string;
+  readonly session_id: string;
+  readonly data: Data;
+}
+
+/** One page of a list; `next_cursor` is null on the last page. */
+export interface Page<Item> {
+  readonly data: readonly Item[];
+  readonly next_cursor: string | null;
+}
+
+/** Filter and position of a list. */
+export type Query = Readonly<Record<string, string | number | undefined>>;
+
+/** Thrown when the server answers with a problem (RFC 9457); read `code`, not the message. */
+export class PreampApiError extends Error {
+  /** Stable code, such as `plan_invalid`; `http_502` for an answer that is not Preamp's. */
+  readonly code: string;
+  /** HTTP status. */
+  readonly status: number;
+  /** Findings about a document: `{path, message, line?, column?, hint?}`. */
+  readonly details: readonly Data[];
+  /** Id of the request in the server's log. */
+  readonly requestId: string | undefined;
+
+  /** Creates the error of a problem response. */
+  constructor(status: number, body: unknown) {
+    const error = isData(body) && isData(body.error) ? body.error : {};
+    super(typeof error.message === "string" ? error.message : `The server answered with status ${status}`);
+    this.name = "PreampApiError";
+    this.status = status;
+    this.code = typeof error.code === "string" ? error.code : `http_${status}`;
+    this.details = Array.isArray(error.details) ? error.details : [];
+    this.requestId = typeof error.request_id === "string" ? error.request_id : undefined;
+  }
+}
+
+/** Where a stream begins. */
+export interface StreamOptions {
+  /** Number of the entry after which the stream begins. Default: 0, the whole log. */
+  readonly after?: number;
+  /** Ends the stream; the run continues unless its request says `"on_disconnect": "cancel"`. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Client of one server. It keeps no connection open. Every method rejects with {@linkcode PreampApiError} for
+ * a problem response, and with the `TypeError` of `fetch` when the server cannot be reached.
+ */
+export class PreampClient {
+  readonly #options: ClientOptions;
+  readonly #base: string;
+
+  /** Creates a client; sends nothing. */
+  constructor(options: ClientOptions) {
+    this.#options = options;
+    this.#base = String(options.url).replace(/\/+$/, "");
+  }
+
+  /** Runs a prompt; resolves when the run ends or waits for a person. */
+  run(body: RunRequest): Promise<Run> {
+    return this.#json("POST", "/v1/runs", body, { "idempotency-key": crypto.randomUUID() });
+  }
+
+  /** Starts a run in the background; resolves once it is accepted. */
+  start(body: RunRequest): Promise<Run> {
+    const headers = { "idempotency-key": crypto.randomUUID() };
+    return this.#json("POST", "/v1/runs", { ...body, background: true }, headers);
+  }
+
+  /**
+   * Returns the entries of a run's log in order, until `run:end`: of a new run for a request, of an existing
+   * run for an id. A lost connection is opened again, and the stream continues with the next entry.
+   */
+  async *stream(target: RunRequest | string, options: StreamOptions = {}): AsyncGenerator<Entry, void> {
+    const { after = 0, signal } = options;
+    const { maxDelayMs = 10_000, onConnection = () => {} } = this.#options;
+    // the key makes a second attempt the same run
+    const headers = { accept: "text/event-stream", "idempotency-key": crypto.randomUUID() };
+    let id = typeof target === "string" ? target : undefined;
+    let seq = after;
+    let opened = false;
+    for (let failures = 0;; failures++) {
+      try {
+        const response = id === undefined
+          ? await this.#request("POST", "/v1/runs", target, headers, signal)
+          : await this.#request("GET", `${runPath(id)}/events?after=${seq}`, undefined, headers, signal);
+        id ??= response.headers.get("preamp-run-id") ?? undefined;
+        if (failures > 0) onConnection(true);
+        opened = true;
+        if (response.status === 204) return; // the run has ended and has no later entry
+        for await (const entry of entriesOf(response)) {
+          if (entry.seq <= seq) continue;
+          seq = entry.seq;
+          failures = 0;
+          yield entry;
+          if (entry.event === "run:end") return;
+        }
+      } catch (error) {
+        signal?.throwIfAborted();
+        const lasts = error instanceof PreampApiError && ![429, 502, 503, 504].includes(error.status);
+        if (!opened || lasts) throw error;
+      }
+      onConnection(false);
+      await delay(Math.min(maxDelayMs, 250 * 2 ** failures), signal);
+    }
+  }
+
+  /** Lists runs, newest first; `query` may have `session_id`, `status`, `limit` and `cursor`. */
+  listRuns(query?: Query): Promise<Page<Run>> {
+    return this.#list("/v1/runs", query);
+  }
+
+  /** Returns a run as it is now. */
+  getRun(id: string): Promise<Run> {
+    return this.#json("GET", runPath(id));
+  }
+
+  /** Deletes a run that has ended, and its log. */
+  deleteRun(id: string): Promise<void> {
+    return this.#json("DELETE", runPath(id));
+  }
+
+  /** Returns one page of a run's log; `query` may have `after`, `limit` and `cursor`. */
+  listEvents(id: string, query?: Query): Promise<Page<Entry>> {
+    return this.#list(`${runPath(id)}/events`, query);
+  }
+
+  /** Cancels a run. `graceful` lets its model call and its running tools finish. */
+  cancel(id: string, mode: "graceful" | "immediate" = "graceful"): Promise<Run> {
+    return this.#json("POST", `${runPath(id)}/cancel`, { mode });
+  }
+
+  /** Sends a text that the run delivers with its next provider request. */
+  steer(id: string, text: string): Promise<Run> {
+    return this.#json("POST", `${runPath(id)}/steer`, { text });
+  }
+
+  /** Replays a run; with `from_event` starts a new run from there, with another `plan` if there is one. */
+  replay(id: string, body: Data = {}): Promise<Data> {
+    return this.#json("POST", `${runPath(id)}/replay`, body);
+  }
+
+  /** Lists the approvals of a run, pending and decided. */
+  listApprovals(id: string): Promise<Page<Approval>> {
+    return this.#list(`${runPath(id)}/approvals`);
+  }
+
+  /** Answers an approval, for exactly the arguments that it states. */
+  answer(approval: Approval, decision: string, reason?: string): Promise<Approval> {
+    const path = `${runPath(approval.run_id)}/approvals/${encodeURIComponent(approval.id)}`;
+    const { args_hash } = approval;
+    return this.#json("POST", path, { decision, args_hash, ...(reason === undefined ? {} : { reason }) });
+  }
+
+  /** Lists sessions, the last active first. */
+  listSessions(query?: Query): Promise<Page<Data>> {
+    return this.#list("/v1/sessions", query);
+  }
+
+  /** Returns a session. */
+  getSession(id: string): Promise<Data> {
+    return this.#json("GET", sessionPath(id));
+  }
+
+  /** Deletes a session. */
+  deleteSession(id: string): Promise<void> {
+    return this.#json("DELETE", sessionPath(id));
+  }
+
+  /** Returns the history of a session in pages. */
+  listMessages(id: string, query?: Query): Promise<Page<Data>> {
+    return this.#list(`${sessionPath(id)}/messages`, query);
+  }
+
+  /** Creates a session with the history up to a turn; without `turn`, with all of it. */
+  forkSession(id: string, turn?: number): Promise<Data> {
+    return this.#json("POST", `${sessionPath(id)}/fork`, turn === undefined ? {} : { turn });
+  }
+
+  /** Lists the named plans of the server. */
+  listPlans(): Promise<Page<Data>> {
+    return this.#list("/v1/plans");
+  }
+
+  /** Calls a tool for plans with `{plan}` or `{plan_ref}`; `diff` takes `{from, to}`. */
+  plans(tool: "check" | "explain" | "lock" | "diff", body: Data): Promise<Data> {
+    return this.#json("POST", `/v1/plans/${tool}`, body);
+  }
+
+  #list<Item>(path: string, query: Query = {}): Promise<Page<Item>> {
+    const pairs = Object.entries(query).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, String(value)]]
+    );
+    return this.#json("GET", pairs.length === 0 ? path : `${path}?${new URLSearchParams(pairs)}`);
+  }
+
+  async #json<T>(method: string, path: string, body?: unknown, headers?: HeaderTable): Promise<T> {
+    const response = await this.#request(method, path, body, headers);
+    if (response.status === 204) return undefined as T; // only methods without a result have this status
+    const result = await response.json();
+    // an answer that took long has status 200 before its problem is known
+    if (isData(result) && isData(result.error) && typeof result.status === "number") {
+      throw new PreampApiError(result.status, result);
+    }
+    return result;
+  }
+
+  async #request(
+    method: string,
+    path: string,
+    body?: unknown,
+    more: HeaderTable = {},
+    signal: AbortSignal | null = null,
+  ): Promise<Response> {
+    const { key, fetch = globalThis.fetch } = this.#options;
+    const token = typeof key === "function" ? key() : key;
+    const headers = new Headers({ accept: "application/json", ...more });
+    if (token) headers.set("authorization", `Bearer ${token}`);
+    if (body !== undefined) headers.set("content-type", "application/json");
+    const text = body === undefined ? null : JSON.stringify(body);
+    const response = await fetch(`${this.#base}${path}`, { method, headers, body: text, signal });
+    if (!response.ok) throw new PreampApiError(response.status, await response.json().catch(() => undefined));
+    return response;
+  }
+}
+
+type HeaderTable = Readonly<Record<string, string>>;
+
+function runPath(id: string): string {
+  return `/v1/runs/${encodeURIComponent(id)}`;
+}
+
+function sessionPath(id: string): string {
+  return `/v1/sessions/${encodeURIComponent(id)}`;
+}
+
+/** Reads server-sent events (WHATWG HTML §9.2.6) whose data is an entry. */
+async function* entriesOf(response: Response): AsyncGenerator<Entry, void> {
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    let rest = "";
+    let data = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      rest += value;
+      if (!value.includes("\n")) continue; // a long line is split once, when it is complete
+      const lines = rest.split(/\r?\n/);
+      rest = lines.pop()!;
+      for (const line of lines) {
+        if (line.startsWith("data:")) data += line.slice(5);
+        else if (line === "" && data !== "") {
+          yield JSON.parse(data);
+          data = "";
+        }
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => {}); // a connection that broke needs no cancellation
+  }
+}
+
+function delay(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const aborted = () => (clearTimeout(timer), reject(signal!.reason));
+    const timer = setTimeout(() => (signal?.removeEventListener("abort", aborted), resolve()), ms);
+    signal?.addEventListener("abort", aborted, { once: true });
+  });
+}
+
+function isData(value: unknown): value is Data {
+  return typeof value === "object" && value !== null;
+}
