@@ -11,8 +11,9 @@ const ROOT = new URL("../", import.meta.url);
 const BUNDLE = new URL("dist/bundle/", ROOT);
 /** esbuild's WebAssembly, beside the program's own code: read there by `src/loader/bundler/bundle.ts`. */
 const WASM = new URL("esbuild.wasm.gz", BUNDLE);
-/** The SDK for authors: read by `src/cli/commands/module_new.ts`. */
+/** The SDK for authors, and templates: read by `src/cli/author_files.ts`. */
 const SDK_FILES = new URL("sdk.json.gz", BUNDLE);
+const TEMPLATES = new URL("templates.json", BUNDLE);
 /** The documentation, beside the program's own code: read there by `src/docs/pages.ts`. */
 const DOCS = new URL("docs/", BUNDLE);
 const OUTPUT = new URL("dist/preamp", ROOT);
@@ -51,6 +52,7 @@ await run(Deno.execPath(), [
 ]);
 await compress(import.meta.resolve("esbuild-wasm/esbuild.wasm"), WASM);
 await writeSdkFiles(SDK_FILES);
+await writeTemplates(TEMPLATES);
 await copyDocs(DOCS);
 await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   "compile",
@@ -62,6 +64,7 @@ await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   ...permissions(manifest.tasks.start),
   `--include=${WASM.pathname}`,
   `--include=${SDK_FILES.pathname}`,
+  `--include=${TEMPLATES.pathname}`,
   `--include=${DOCS.pathname}`,
   ...ROOTS.map((root) => `--include=${new URL(root.replace(/\.ts$/, ".js"), BUNDLE).pathname}`),
   `--output=${OUTPUT.pathname}`,
@@ -80,6 +83,18 @@ function permissions(task: string): string[] {
 async function compress(from: string, to: URL): Promise<void> {
   const file = await Deno.open(new URL(from));
   await Deno.writeFile(to, file.readable.pipeThrough(new CompressionStream("gzip")));
+}
+
+/** Writes the files of `src/cli/templates` as JSON: path → text. */
+async function writeTemplates(to: URL): Promise<void> {
+  const folder = new URL("src/cli/templates/", ROOT);
+  const files: Record<string, string> = {};
+  for await (const { name } of Deno.readDir(folder)) {
+    for await (const file of Deno.readDir(new URL(`${name}/`, folder))) {
+      files[`${name}/${file.name}`] = await Deno.readTextFile(new URL(`${name}/${file.name}`, folder));
+    }
+  }
+  await Deno.writeTextFile(to, JSON.stringify(files));
 }
 
 /** Copies the pages of `src/docs`, and the README of each built-in module under the module's name. */

@@ -15,7 +15,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   "@cfworker/json-schema": "json_schema/mod.js",
 };
 
-/** Writes the files as gzipped JSON, path → text; read by `src/cli/commands/module_new.ts`. */
+/** Writes the files as gzipped JSON, path → text; read by `src/cli/author_files.ts`. */
 export async function writeSdkFiles(output: URL): Promise<void> {
   const files: Record<string, string> = {};
   for (const file of await sdkFiles()) {

@@ -57,6 +57,9 @@ export const GROUPS: readonly (readonly CommandEntry[])[] = [
   [
     ...from(() => import("./commands/run.ts"), { "run": "run a prompt in this process" }),
     ...from(() => import("./commands/serve.ts"), { "serve": "serve the HTTP API" }),
+    ...from(() => import("./commands/init.ts"), {
+      "init": "write a plan and a tool of your own to start from",
+    }),
   ],
   [
     ...from(() => import("./commands/sessions.ts"), { "sessions": "list the stored conversations" }),
@@ -86,6 +89,8 @@ export const GROUPS: readonly (readonly CommandEntry[])[] = [
     ...from(() => import("./commands/docs.ts"), { "module list": "list the built-in modules" }),
     ...from(() => import("./commands/module_new.ts"), {
       "module new": "create a module from a template (code, test, README)",
+    }),
+    ...from(() => import("./commands/module_types.ts"), {
       "module types": "write the SDK's types and test kit for editors and tests",
     }),
     ...from(() => import("./commands/module_validate.ts"), {

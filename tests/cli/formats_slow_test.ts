@@ -32,6 +32,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
   "config reference": null,
   "config check": ["preamp.yaml"],
   "run": ["-p", "base.yaml", "hi"],
+  "init": ["project"],
   "sessions": [],
   "runs": [],
   "replay": ["run.json"],

@@ -1,7 +1,10 @@
-/** What `preamp module new` writes: it passes `module validate --strict` and its own tests, for each type. */
+/**
+ * What `preamp module new` and `preamp init` write: modules of each type pass `module validate --strict` and
+ * their own tests, and a plan runs.
+ */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { inFolder } from "../support/folder.ts";
-import { ROOT, runCommand } from "./program.ts";
+import { ROOT, runCommand, runProgram } from "./program.ts";
 
 const SDK = new URL("src/sdk/mod.ts", `file://${ROOT}`).href;
 /** The executable writes what Deno needs beside the module: Deno gets an empty cache and no network then. */
@@ -72,6 +75,42 @@ Deno.test("module new writes what type-checks, passes its own tests, is formatte
     assertMatch(tested, /\d\d passed \| 0 failed/);
     await deno(["fmt", "--check", ...types.map(([, id]) => id)], cwd);
     await deno(["lint", ...types.map(([, id]) => id)], cwd);
+  }));
+
+Deno.test("init writes a plan that runs its own tool, whose test passes, and overwrites nothing", () =>
+  inFolder(async (cwd) => {
+    await Deno.writeTextFile(`${cwd}/.gitignore`, "dist/\n");
+    const made = await runCommand(["init"], { cwd });
+    assertEquals([made.code, made.stderr], [0, ""]);
+    assertMatch(made.stdout, /run -p plan\.yaml "Greet Ada"\n {2}deno test\n$/);
+    const own = EXECUTABLE ? [".preamp"] : [];
+    const files = [".env.example", ".gitignore", ...own, "deno.json", "plan.yaml", "tools"];
+    assertEquals(await namesIn(cwd), files);
+    assertEquals(await Deno.readTextFile(`${cwd}/.gitignore`), "dist/\n");
+    const ran = await runProgram(["run", "-p", "plan.yaml", "Greet Ada"], { cwd });
+    assertEquals([ran.code, ran.stdout], [0, "Ada has been greeted.\n"], ran.stderr);
+    assertMatch(ran.stderr, /called greet \{"person":"Ada"\} = Good morning, Ada!/);
+    assertMatch(await deno(["test", "--no-prompt", "--no-lock"], cwd), /\d\d passed \| 0 failed/);
+    await deno(["fmt", "--check"], cwd);
+    const again = await runCommand(["init"], { cwd });
+    assertEquals(again.code, 2);
+    assertMatch(again.stderr, /Cannot write plan\.yaml, .*it already exists, and nothing was written/);
+    const { stdout } = await runCommand(["provider", "list", "--json"]);
+    const variables = (await Deno.readTextFile(`${cwd}/.env.example`)).matchAll(/^# ([A-Z]+_API_KEY)=$/gm);
+    for (const [, variable] of variables) assert(stdout.includes(`"${variable}"`), variable);
+  }));
+
+Deno.test("init prints what a deno.json that is there lacks", () =>
+  inFolder(async (cwd) => {
+    await Deno.mkdir(`${cwd}/agent`);
+    await Deno.writeTextFile(`${cwd}/agent/deno.json`, "{}");
+    const { code, stdout } = await runCommand(["init", "agent"], { cwd });
+    assertEquals(code, 0);
+    assertMatch(
+      stdout,
+      /^ {2}agent\/plan\.yaml$[^]*^Add this to deno\.json:\n\{\n {2}"imports"[^]*^ {2}cd agent$/m,
+    );
+    assertEquals(await Deno.readTextFile(`${cwd}/agent/deno.json`), "{}");
   }));
 
 Deno.test("module new never overwrites a file, and names it", () =>

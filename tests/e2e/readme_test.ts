@@ -172,6 +172,18 @@ Deno.test("README.md explains a plan before it runs, and prints what another one
   assertMatch(widened.stdout, /^1 widening change\n\+ tools\[0\]\.permissions\.net$/m);
 });
 
+Deno.test("README.md writes a plan and a tool of one's own, runs and tests them", async () => {
+  await using temporary = await temporaryFolder();
+  const here = (text: string) => text.replaceAll("/tmp/my-agent", `${temporary.path}/my-agent`);
+  const block = blocks("sh").find((text) => text.includes(" init "))!;
+  const [make, init, run, test] = block.split("\n").map(here);
+  await shell(make!);
+  assertEquals((await runProgram(argumentsOf(init!))).code, 0);
+  const ran = await runProgram(argumentsOf(run!));
+  assertEquals([ran.code, ran.stdout], [0, "Ada has been greeted.\n"], ran.stderr);
+  assertMatch(await shell(test!.replace("deno test", `'${Deno.execPath()}' test`)), /\d\d passed/);
+});
+
 Deno.test("README.md shows a policy that the server takes", async () => {
   await using temporary = await temporaryFolder();
   const folder = temporary.path;

@@ -1,18 +1,4 @@
-/**
- * Template of a context manager: each request gets the newest messages that fit; the history is unchanged.
- */
-import type { Template } from "../commands/module_new.ts";
-
-export const template: Template = {
-  about: "Keeps the whole conversation and gives each request the newest messages that fit.",
-  plan: `session:
-  orchestrator: loop-basic
-  context:
-    module: __ID__
-    source: ./__ID__/mod.ts
-    config: { max_tokens: 60000 }`,
-  config: [["max_tokens", "number", "maximum tokens of a request, default 100000"]],
-  module: `/** \`__ID__\`: a context manager that gives each request the newest messages that fit. */
+/** `__ID__`: a context manager that gives each request the newest messages that fit. */
 import {
   type ContextManager,
   type Coordinator,
@@ -117,31 +103,3 @@ function groups(messages: readonly Message[]): number[][] {
   });
   return all;
 }
-`,
-  test: `import assert from "node:assert/strict";
-import { testContext, TestCoordinator } from "preamp/testing";
-import * as module from "./mod.ts";
-
-testContext("__ID__", () => module);
-
-Deno.test("mount() mounts the memory", async () => {
-  const coordinator = new TestCoordinator();
-  await module.mount(coordinator, {});
-  assert.deepEqual(coordinator.mount_history.map(({ mount_point }) => mount_point), ["context"]);
-});
-
-Deno.test("a request sees the newest messages that fit, the history holds them all", async () => {
-  const coordinator = new TestCoordinator();
-  await module.mount(coordinator, { max_tokens: 40 });
-  const context = coordinator.context!;
-  for (let turn = 1; turn <= 9; turn++) {
-    await context.addMessage({ role: "user", content: \`question \${turn}\` });
-    await context.addMessage({ role: "assistant", content: \`answer \${turn}\` });
-  }
-  const seen = await context.getMessagesForRequest();
-  assert.equal(seen.at(-1)?.content, "answer 9");
-  assert.ok(seen.length < 18);
-  assert.equal((await context.getMessages()).length, 18);
-});
-`,
-};

@@ -1,16 +1,4 @@
-/**
- * Template of a provider that echoes: metadata, streaming, usage, cancellation, and a function to replace.
- */
-import type { Template } from "../commands/module_new.ts";
-
-export const template: Template = {
-  about: "Answers with the last message. Replace `ask` with a call of your backend.",
-  plan: `providers:
-  - module: __ID__
-    source: ./__ID__/mod.ts
-    config: { prefix: "You said: " }`,
-  config: [["prefix", "text", "text before the echo, default none"]],
-  module: `/** \`__ID__\`: answers with the last message. */
+/** `__ID__`: answers with the last message. */
 import {
   type ChatRequest,
   type ChatResponse,
@@ -45,7 +33,7 @@ export const module: ModuleInfo = {
 
 const WINDOW = { context_window: 100_000, max_output_tokens: 4096 };
 
-/** Mounts the provider \`__NAME__\`. Without its API key a provider returns null and is skipped. */
+/** Mounts the provider `__NAME__`. Without its API key a provider returns null and is skipped. */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
   const { prefix } = readConfig<{ prefix: string }>(CONFIG_SCHEMA, config);
 
@@ -65,7 +53,7 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
   return { name: module.id, version: module.version, provides: [provider.name] };
 }
 
-/** Calls the backend. Replace it with \`fetch(url, { signal })\`; throw an LLMError of a fitting type. */
+/** Calls the backend. Replace it with `fetch(url, { signal })`; throw an LLMError of a fitting type. */
 function ask({ messages }: ChatRequest, signal?: AbortSignal): Promise<string> {
   if (signal?.aborted) {
     throw new LLMError("AbortError", "The call was cancelled", { cause: signal.reason });
@@ -82,28 +70,3 @@ function answer(request: ChatRequest, text: string): ChatResponse {
     usage: Usage({ input_tokens, output_tokens }),
   };
 }
-`,
-  test: `import assert from "node:assert/strict";
-import { TestCoordinator, testProvider } from "preamp/testing";
-import * as module from "./mod.ts";
-
-testProvider("__ID__", () => module);
-
-Deno.test("mount() mounts the provider __NAME__", async () => {
-  const coordinator = new TestCoordinator();
-  await module.mount(coordinator, {});
-  const [mounted] = coordinator.mount_history;
-  assert.equal(mounted?.mount_point, "providers");
-  assert.equal(mounted?.name, "__NAME__");
-});
-
-Deno.test("__NAME__ answers with the last message", async () => {
-  const coordinator = new TestCoordinator();
-  await module.mount(coordinator, { prefix: "You said: " });
-  const response = await coordinator.providers.__NAME__!.complete({
-    messages: [{ role: "user", content: "Good morning" }],
-  });
-  assert.deepEqual(response.content, [{ type: "text", text: "You said: Good morning" }]);
-});
-`,
-};
