@@ -113,8 +113,7 @@ async function checkGrant({ permissions }: Pick<Coordinator, "permissions">, fil
   if (await isPathGranted(granted, file, realPath)) return;
   throw new PreampError(
     "tool_permission_denied",
-    `Cannot read memory file ${JSON.stringify(file)}: permissions.read of session.context grants ${
-      JSON.stringify(granted || [])
-    } here`,
+    `Cannot read memory file ${JSON.stringify(file)}: permissions.read of session.context does not ` +
+      "cover it here (preamp plan explain)",
   );
 }

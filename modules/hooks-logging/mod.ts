@@ -106,10 +106,8 @@ async function openSink(
     if (!await isPathGranted(permissions.write, file, Deno.realPath)) {
       throw new PreampError(
         "tool_permission_denied",
-        `Cannot mount module "${module.id}": it may not write ${
-          JSON.stringify(file)
-        }: permissions.write of ` +
-          `its entry grants ${JSON.stringify(permissions.write || [])} here`,
+        `Cannot mount module "${module.id}": permissions.write of its entry does not cover ` +
+          `${JSON.stringify(file)} here (preamp plan explain)`,
       );
     }
   }

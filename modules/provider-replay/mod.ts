@@ -148,8 +148,8 @@ async function requireGrant(
   const [wanted] = permissions;
   throw new PreampError(
     "tool_permission_denied",
-    `Cannot ${action}: permissions.${wanted} of the plan's entry of provider-replay grants ` +
-      `${JSON.stringify(granted[wanted] || [])} here, without ${JSON.stringify(file)}`,
+    `Cannot ${action}: permissions.${wanted} of the plan's entry of provider-replay ` +
+      `does not cover ${JSON.stringify(file)} here (preamp plan explain)`,
   );
 }
 

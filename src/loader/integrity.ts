@@ -62,7 +62,8 @@ export function checkFile(file: GraphFile, pins: IntegrityPins): void {
     `Cannot load ${
       displayUrl(file.url, pins.base_url)
     }: its bytes are not those of the lock: expected sha256 ` +
-      `${expected.sha256}: received ${file.sha256} (${file.bytes} bytes, the lock says ${expected.bytes})`,
+      `${expected.sha256}: received ${file.sha256} (${file.bytes} bytes, the lock says ${expected.bytes}); ` +
+      "if the change is yours, run preamp plan lock",
     { facts: { url: displayUrl(file.url, pins.base_url), expected: expected.sha256, received: file.sha256 } },
   );
 }
@@ -97,7 +98,9 @@ export function checkGraph(
     : `one of its ${graph.files.length} files (a lock would say which)`;
   throw new PreampError(
     "module_integrity_mismatch",
-    `Cannot load ${name}: ${which} changed: expected ${expected}: received ${graph.integrity}`,
+    `Cannot load ${name}: ${which} changed: expected ${expected}: received ${graph.integrity}${
+      pins.locked ? "; if the change is yours, run preamp plan lock" : ""
+    }`,
     { facts: { url: displayUrl(graph.url, pins.base_url), expected, received: graph.integrity } },
   );
 }

@@ -75,6 +75,7 @@ type Reason = ErrorDetail & { code: ErrorCode };
 export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Grants {
   const { origin, policy } = options;
   const { plan } = compiled;
+  checkGuests(plan, policy); // each module that follows costs time
   const { mayReadEnv, permissions: max } = trustOf(origin, policy);
   const reasons: Reason[] = [];
   const tiers: Record<string, Tier> = {};
@@ -111,6 +112,31 @@ export function authorise(compiled: CompiledPlan, options: AuthoriseOptions): Gr
     permissions,
     ...(max ? { max_permissions: max } : {}),
   };
+}
+
+/**
+ * Checks that a session may have as many sandboxes as a plan needs. @throws {PreampError} `policy_refused`.
+ */
+function checkGuests(plan: MountPlan, policy: Policy): void {
+  const { max_guests_per_session: max } = policy.isolation;
+  const guests = specsOf(plan).filter(({ source, isolation }) =>
+    source.kind === "url" && (isolation === "process" || !isTrustedInline(placeOf(source), policy))
+  );
+  const extra = guests[max];
+  if (!extra) return;
+  throw refusal("plan", [refused({
+    path: extra.path,
+    message: `Cannot start ${guests.length} modules from URLs: a session has at most ${max} sandboxes`,
+    hint: "use fewer modules; the operator sets isolation.max_guests_per_session",
+  })]);
+}
+
+/**
+ * Returns the URL that decides whether a module is trusted. A folder is trusted as a whole, because its
+ * `deno.json` may name any file in it.
+ */
+function placeOf({ url, folder = false }: { url: string; folder?: boolean }): string {
+  return folder ? new URL(".", url).href : url;
 }
 
 /**
@@ -185,13 +211,11 @@ function builtinTier({ module, path, source, isolation = "inline" }: ModuleSpec)
  */
 function urlTier(
   spec: ModuleSpec,
-  { url, folder = false }: { url: string; folder?: boolean },
+  source: { url: string; folder?: boolean },
   { policy, processTier }: AuthoriseOptions,
 ): Tier | Reason {
   const path = `${spec.path}.isolation`;
-  // a folder is trusted as a whole, because its `deno.json` may name any file in it
-  const place = folder ? new URL(".", url).href : url;
-  const is_trusted = isTrustedInline(place, policy);
+  const is_trusted = isTrustedInline(placeOf(source), policy);
   const asked = spec.isolation ?? (is_trusted ? "inline" : "process");
   const message = `Cannot run module "${spec.module}" in tier "${asked}"`;
   if (asked === "inline") {

@@ -29,13 +29,9 @@ export function permissionReasons(
 ): ErrorDetail[] {
   return excessPermissions(askedOf(spec, plan), max, paths).map((entry) => {
     const { permission } = entry;
-    const allowed = max[permission];
-    const most = Array.isArray(allowed) && allowed.length > 0 ? allowed.map(describe).join(", ") : "nothing";
     return {
       path: `${grantPath(spec, plan)}.${permission}`,
-      message: `Cannot grant ${
-        entryLabel(entry)
-      } to module "${spec.module}": the policy allows ${most} for ${permission}`,
+      message: `Cannot grant ${entryLabel(entry)} to module "${spec.module}": the policy does not allow it`,
       hint: permission === "run" || permission === "ffi"
         ? "leave it out: a plan in a request never gets run or ffi"
         : "ask for less, or have the operator raise permissions.max",

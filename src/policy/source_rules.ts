@@ -168,7 +168,7 @@ function notAllowed(use: SourceUse, rules: SourceRules): SourceProblem {
 function allowed(rules: SourceRules): string {
   return rules.allow.length === 0
     ? "the policy allows no URLs in requests: use built-in modules, or a plan of the operator"
-    : `allowed are ${rules.allow.join(", ")}`;
+    : "use a built-in module, or a source that the operator allows";
 }
 
 const PLAIN_HTTP = problem("http: is for loopback and modules.private_hosts only", "use the https:// URL");

@@ -243,7 +243,11 @@ Deno.test("mount() refuses a path without a write grant in the module's plan ent
   }
   const { coordinator, handlers } = fakeCoordinator();
   const path = `${folder}/logs/events.jsonl`;
-  await assertRejects(() => mount(coordinator, { path }), Error, "permissions.write of its entry grants");
+  await assertRejects(
+    () => mount(coordinator, { path }),
+    Error,
+    "permissions.write of its entry does not cover",
+  );
   assertEquals(handlers, []);
   assertEquals(await namesIn(`${folder}/other`), []);
   await (await mounted(folder, {}, [`${folder}/other`])).close(); // where the link leads

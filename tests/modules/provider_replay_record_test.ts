@@ -232,7 +232,7 @@ Deno.test("the plan must grant the file: reading to play, writing to record", as
     const [warning] = run!.warnings;
     assertMatch(
       warning?.message ?? "",
-      /Cannot (read|record to) .*: permissions\.(read|write) of .* grants .* here, without "/,
+      /Cannot (read|record to) .*: permissions\.(read|write) of .* does not cover "/,
     );
   }
   assertEquals(

@@ -102,7 +102,7 @@ Deno.test("authorise() refuses permissions beyond the policy, each one by name",
     "tools[0].permissions.read",
     "tools[0].permissions.run",
   ]);
-  assertMatch(error.details[0]?.message ?? "", /evil\.example.*allows "api\.example\.com" for net/);
+  assertMatch(error.details[0]?.message ?? "", /evil\.example.*the policy does not allow it/);
 });
 
 Deno.test("authorise() grants what is within the policy, and the plan's default to tools without permissions", async () => {

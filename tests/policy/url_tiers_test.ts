@@ -92,3 +92,56 @@ Deno.test("authorise() does not ask for the tiers of the host when all modules a
   const { tiers } = authorise(compiled, { origin: "caller", policy, builtins: BUILTINS, processTier });
   assertEquals(tiers["providers[0]"], "inline");
 });
+
+Deno.test("authorise() refuses a plan with more sandboxes than a session may have, before anything else", async () => {
+  const policy = defaultPolicy();
+  policy.modules.allow = ["https://own.example/"];
+  policy.modules.inline = ["https://own.example/modules/"];
+  const authoriseTools = async (count: number, source: (index: number) => string) => {
+    const tools = Array.from({ length: count }, (_, index) => ({ module: "tool-x", source: source(index) }));
+    const compiled = await compilePlan({
+      session: { orchestrator: "loop-streaming", context: "context-simple" },
+      providers: ["provider-mock"],
+      tools: tools.map((tool, index) => ({ ...tool, config: { index } })),
+    }, { origin: "caller" });
+    const processTier = (): TierAnswer => ({ available: true });
+    return authorise(compiled, { origin: "caller", policy, builtins: BUILTINS, processTier });
+  };
+  const max = policy.isolation.max_guests_per_session;
+  await authoriseTools(max, (index) => `https://own.example/${index}.ts`);
+  await authoriseTools(max + 1, (index) => `https://own.example/modules/${index}.ts`);
+  const error = await refusal(() => authoriseTools(max + 2, (index) => `https://other.example/${index}.ts`));
+  assertEquals([error.code, error.details], ["policy_refused", [{
+    path: `tools[${max}]`,
+    message: `Cannot start ${max + 2} modules from URLs: a session has at most ${max} sandboxes`,
+    hint: "use fewer modules; the operator sets isolation.max_guests_per_session",
+  }]]);
+});
+
+Deno.test("authorise() does not list the operator's own sources, hosts and folders to a caller", async () => {
+  const policy = defaultPolicy();
+  policy.modules.allow = ["https://internal.example/"];
+  policy.permissions.max.net = ["db.internal.example"];
+  policy.permissions.max.read = ["/srv/internal"];
+  policy.env.allow = ["INTERNAL_TOKEN"];
+  const compiled = await compilePlan({
+    session: { orchestrator: "loop-streaming", context: "context-simple" },
+    providers: [{
+      module: "provider-mock",
+      config: { base_url: "https://asked.example", api_key: "${ASKED}" },
+    }],
+    tools: [
+      { module: "tool-x", source: "https://asked.example/x.ts" },
+      { module: "tool-x", permissions: { net: ["asked.example"], read: ["/asked"] } },
+    ],
+  }, { origin: "caller" });
+  const processTier = (): TierAnswer => ({ available: true });
+  const error = await refusal(() =>
+    authorise(compiled, { origin: "caller", policy, builtins: BUILTINS, processTier })
+  );
+  const text = JSON.stringify([error.message, error.details]).toLowerCase();
+  assertEquals(text.includes("internal"), false);
+  for (const asked of ["https://asked.example/x.ts", "/asked", "${asked}"]) {
+    assertMatch(text, new RegExp(RegExp.escape(asked)));
+  }
+});

@@ -26,7 +26,7 @@ export class JsonSyntaxError extends Error {
 export function readJson(text: string, max_depth: number, max_nodes = Infinity): TreeNode {
   const reader = new Reader(text, max_depth, max_nodes);
   reader.space();
-  const root = reader.value(0);
+  const root = reader.root();
   reader.space();
   if (reader.position < text.length) {
     throw new JsonSyntaxError("unexpected text after the document", reader.position);
@@ -40,11 +40,27 @@ class Reader {
   readonly #maxDepth: number;
   readonly #maxNodes: number;
   #nodes = 0;
+  /** Offsets of the lists and objects that are being read. */
+  readonly #opened: number[] = [];
 
   constructor(text: string, maxDepth: number, maxNodes: number) {
     this.#text = text;
     this.#maxDepth = maxDepth;
     this.#maxNodes = maxNodes;
+  }
+
+  /** @throws {JsonSyntaxError} where a list or object begins that is not closed; else at the problem. */
+  root(): TreeNode {
+    try {
+      return this.value(0);
+    } catch (error) {
+      const opened = this.#opened.at(-1);
+      if (!(error instanceof JsonSyntaxError) || opened === undefined) throw error;
+      const next = this.#text[error.at] ?? "";
+      const closes = this.#text[opened] === "{" ? "}" : "]";
+      if (next !== "" && (!"]}".includes(next) || next === closes)) throw error;
+      throw new JsonSyntaxError(`this ${this.#text[opened]} is not closed`, opened);
+    }
   }
 
   space(): void {
@@ -109,12 +125,14 @@ class Reader {
       throw new LimitPassed(`more than ${this.#maxDepth} levels of nested lists and objects`, at);
     }
     this.position++;
+    this.#opened.push(at);
   }
 
   #empty(close: number): boolean {
     this.space();
     if (this.#text.charCodeAt(this.position) !== close) return false;
     this.position++;
+    this.#opened.pop();
     return true;
   }
 
@@ -123,6 +141,7 @@ class Reader {
     const code = this.#text.charCodeAt(this.position);
     if (code !== close && code !== 0x2c) this.#fail(expected);
     this.position++;
+    if (code === close) this.#opened.pop();
     return code === 0x2c;
   }
 

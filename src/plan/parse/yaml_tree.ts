@@ -61,8 +61,32 @@ function parse(yaml: typeof Yaml, text: string, limits: DocumentLimits): Yaml.Ev
     if (error.reason.startsWith("nesting exceeded")) {
       throw new LimitPassed(`more than ${limits.max_depth} levels of nested lists and objects`, at);
     }
+    const opened = unclosedBefore(text, at, error.reason);
+    if (opened !== undefined) throw new YamlSyntaxError(`this ${text[opened]} is not closed`, opened);
     throw new YamlSyntaxError(error.reason, at, quotesHint(text, at));
   }
+}
+
+/**
+ * Returns the offset of the `{` or `[` that is not closed where the parser stopped; undefined if something
+ * else is wrong. Brackets in quotes and in comments are not counted.
+ */
+function unclosedBefore(text: string, at: number, reason: string): number | undefined {
+  const ends = /^(deficient indentation|unexpected end)/.test(reason);
+  if (!ends && !"]}".includes(text[at] ?? " ")) return undefined;
+  const plain = text.slice(0, at)
+    .replaceAll(
+      /(?<=[\s,[{:])("(?:\\.|[^"\\])*"|'[^'\n]*')|(?<=\s)#.*/g,
+      (found) => " ".repeat(found.length),
+    );
+  const opened: number[] = [];
+  for (const { 0: bracket, index } of plain.matchAll(/[[\]{}]/g)) {
+    if ("[{".includes(bracket)) opened.push(index);
+    else opened.pop();
+  }
+  const last = opened.at(-1);
+  const is_closed = last !== undefined && `${text[last]}${text[at]}`.match(/^(\[\]|\{\})$/) !== null;
+  return is_closed ? undefined : last;
 }
 
 /**

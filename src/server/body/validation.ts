@@ -104,20 +104,39 @@ function check<T>(schema: z.ZodType<T>, value: unknown, label: string): T {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const known = knownKeys(schema);
-  const details = result.error.issues.flatMap((issue) => toDetails(issue, value, known));
+  const { issues } = result.error;
+  // a misspelt or foreign field comes first: it may be why another one is missing
+  const ordered = [...issues].sort((a, b) => Number(isForeign(b)) - Number(isForeign(a)));
+  const details = ordered.flatMap((issue) => toDetails(issue, value, known));
   throw documentError("request_invalid", label, details, result.error);
 }
+
+function isForeign({ code }: z.core.$ZodIssue): boolean {
+  return code === "unrecognized_keys";
+}
+
+/** Fields of other APIs of models → what to send instead. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  stream: "send the header Accept: text/event-stream",
+  messages: "send the new message as prompt; session_id continues a conversation",
+  input: "send it as prompt",
+  system: "send a plan with system",
+  tools: "send a plan with tools",
+};
 
 function toDetails(issue: z.core.$ZodIssue, root: unknown, known: (path: Path) => string[]): ErrorDetail[] {
   const path = issue.path.filter((step) => typeof step !== "symbol"); // JSON has no symbols
   if (issue.code === "unrecognized_keys") {
     return issue.keys.map((key) => {
       const place = formatPath([...path, key]);
-      const detail: ErrorDetail = { path: place, message: `Cannot read ${place}: there is no such field` };
-      const suggestion = didYouMean(key, known(path));
-      return suggestion === undefined
-        ? detail
-        : { ...detail, hint: `did you mean ${JSON.stringify(suggestion)}?` };
+      const instead = path.length === 0 && Object.hasOwn(INSTEAD, key) ? `: ${INSTEAD[key]}` : "";
+      const message = `Cannot read ${place}: there is no such field${instead}`;
+      const meant = instead === "" ? didYouMean(key, known(path)) : undefined;
+      return {
+        path: place,
+        message,
+        ...meant !== undefined && { hint: `did you mean ${JSON.stringify(meant)}?` },
+      };
     });
   }
   const place = formatPath(path);

@@ -109,7 +109,7 @@ export const MODULES: Effects = {
   "isolation.max_guests_per_session": {
     value: 1,
     beside: FROM_DATA,
-    seen: "overloaded",
+    seen: "policy_refused",
     usual: "end_turn",
     look: (server) => stopReason(server, TWO_GUESTS),
   },

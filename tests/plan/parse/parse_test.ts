@@ -69,7 +69,7 @@ Deno.test("parsePlanText() reports line and column of a syntax error", async () 
 Deno.test("parsePlanText() reports the error of the language that the text is in", async () => {
   const json = await refusal(() => parsePlanText('{"a": 1,\n "b": [1, 2}\n'));
   assertStringIncludes(json.message, "Cannot read JSON");
-  assertEquals([json.details[0]?.line, json.details[0]?.column], [2, 12]);
+  assertEquals([json.details[0]?.line, json.details[0]?.column], [2, 7]);
 });
 
 Deno.test("parsePlanText() reports every duplicate key with its place, in YAML and in JSON", async () => {
@@ -251,4 +251,33 @@ Deno.test("a finding about a module's file is displayed with that file, never wi
     "plan.yaml:2:5  tools[0].source  Cannot fetch it",
     './y.ts  Unexpected ";"',
   ]);
+});
+
+for (
+  const [text, place, bracket] of [
+    ["session: {orchestrator: a, context: b\nproviders: [c]\n", [1, 10], "{"],
+    ["a: 1\nb:\n  - [1, 2\n  - c\n", [3, 5], "["],
+    ["a: {b: [1, 2}\n", [1, 8], "["],
+    ["a: {b: {c: 1}\nd: 3", [1, 4], "{"],
+    ["a: {b: \"}\", c: '}' # }\nd: 3", [1, 4], "{"],
+    ['{"a": {"b": 1}\n', [1, 1], "{"],
+    ['{"a": [1, {"b": "}"}, \n', [1, 7], "["],
+    ['{"a": [1, {"b": 2]}', [1, 11], "{"],
+  ] as const
+) {
+  Deno.test(`parsePlanText() reports a bracket that is not closed where it opens: ${JSON.stringify(text)}`, async () => {
+    const error = await refusal(() => parsePlanText(text));
+    const { line, column, message } = error.details[0]!;
+    assertEquals([line, column], [...place]);
+    assertStringIncludes(message, `this ${bracket} is not closed`);
+  });
+}
+
+Deno.test("parsePlanText() reports a missing comma where it is missing", async () => {
+  for (
+    const [text, place] of [["a: {\n  b: 1\n  c: 2\n}\n", [3, 4]], ['{"a": 1 "b": 2}', [1, 12]]] as const
+  ) {
+    const { line, column } = (await refusal(() => parsePlanText(text))).details[0]!;
+    assertEquals([line, column], [...place]);
+  }
 });

@@ -42,7 +42,7 @@ Deno.test("readDocument() returns invalid YAML as a plan, and the plan's reader 
   const document = await documentOf("session: [\n");
   assertEquals(document, { kind: "plan", text: "session: [\n" });
   const error = await assertRejects(() => parsePlanText("session: [\n")) as { details?: { line?: number }[] };
-  assertEquals(error.details?.[0]?.line, 2);
+  assertEquals(error.details?.[0]?.line, 1);
 });
 
 Deno.test("POST /v1/runs accepts JSON whose plan is text", async () => {
@@ -100,7 +100,7 @@ Deno.test("POST /v1/runs answers invalid YAML without a prompt with the place of
     const { error: { code, details: [detail] } } = await response.json();
     return [response.status, code, detail.line ?? detail.path];
   };
-  assertEquals(await answerTo("prompt: hi\nplan_ref: [\n"), [400, "plan_invalid", 3]);
+  assertEquals(await answerTo("prompt: hi\nplan_ref: [\n"), [400, "plan_invalid", 2]);
   assertEquals(await answerTo(""), [400, "plan_invalid", 1]);
   assertEquals(await answerTo(PLAN_TEXT), [400, "request_invalid", "prompt"]);
 });

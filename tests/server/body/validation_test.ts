@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { checkPlan } from "../../../src/plan/check/check.ts";
 import { policyFromData } from "../../../src/policy/parse_policy.ts";
 import { checkBody, validateCommonRequest } from "../../../src/server/body/validation.ts";
-import { assertEquals, assertMatch, assertThrows } from "../../assert.ts";
+import { assertEquals, assertMatch, assertStringIncludes, assertThrows } from "../../assert.ts";
 import { bodyOf, PLAN, testApp } from "../../support/http.ts";
 
 Deno.test("validateCommonRequest() accepts only what the schema accepts, with the same result", async () => {
@@ -114,4 +114,20 @@ Deno.test("POST /v1/runs suggests a field name for a misspelt one, and lists eve
     ["sesion_id", 'did you mean "session_id"?'],
     ["zzzzzz", undefined],
   ]);
+});
+
+Deno.test("POST /v1/runs says what to send in place of fields of other APIs", async () => {
+  const { send } = testApp();
+  for (
+    const [body, path, hint] of [
+      [{ prompt: "x", stream: true }, "stream", "send the header Accept: text/event-stream"],
+      [{ messages: [{ role: "user", content: "x" }] }, "messages", "send the new message as prompt;"],
+      [{ input: "x" }, "input", "send it as prompt"],
+      [{ promt: "x" }, "promt", 'did you mean "prompt"?'],
+    ] as const
+  ) {
+    const { detail, error } = await bodyOf(await send("POST /v1/runs", { body }), "Problem");
+    assertEquals(error.details[0].path, path);
+    assertStringIncludes(hint.startsWith("did") ? error.details[0].hint : detail, hint);
+  }
 });
