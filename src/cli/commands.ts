@@ -65,7 +65,7 @@ export const GROUPS: readonly (readonly CommandEntry[])[] = [
     ...from(() => import("./commands/sessions.ts"), { "sessions": "list the stored conversations" }),
     ...from(() => import("./commands/runs.ts"), { "runs": "list the stored runs" }),
     ...from(() => import("./commands/replay.ts"), {
-      "replay": "replay a saved run and report the first difference",
+      "replay": "run a saved run again and say what the agent does differently",
     }),
   ],
   [

@@ -139,8 +139,7 @@ export interface HostClock extends Clock {
 /** Environment of a session. */
 export interface Host {
   readonly clock: HostClock;
-  /** Returns a new id. `tool_call_id`: that of a question; null for one that is about no call. */
-  newId(prefix: string, tool_call_id?: string | null): string;
+  newId(prefix: string): string;
   open(spec: ModuleSpec): Promise<OpenedModule> | OpenedModule;
   /** Numbers and stores an entry. Returns a promise only when the caller must wait until it is durable. */
   record(entry: DraftEntry): Promise<void> | void;
@@ -162,8 +161,8 @@ export interface Host {
   /** Called once the session is initialised, which is when the run exists. */
   accept(): Promise<void> | void;
   /**
-   * Replay only: returns the recorded hook result of this event. Handlers are called too, so that executed
-   * modules see the event, but their results are ignored.
+   * Replay only: returns the recorded hook result of this event. Handlers of the modules that run are called
+   * too, but their results are ignored.
    */
   recordedResult?(event: string, data: JsonObject): Promise<Emission> | Emission;
   /** Replay only: returns the recorded results of `emitAndCollect`. */

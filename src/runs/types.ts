@@ -262,10 +262,16 @@ export interface ReplayReport {
 
 /** The first difference between a recording and its replay. */
 export interface Difference {
-  /** Sequence number of the recorded entry. */
-  seq: number;
-  /** Path in the entry, such as `data.tool_input.n`; empty: the whole entry. */
-  path: string;
+  /** The difference in words. */
+  message: string;
+  /** What differs: a tool call, a model call without a recorded answer, the turn's end, its final text. */
+  what: "call" | "model_call" | "status" | "output_text";
+  session_id: string;
+  /** Number of the turn in this run and session. */
+  turn: number;
+  /** Number of the call in the turn; null for `status` and `output_text`. */
+  call: number | null;
+  /** A call is `{name, input}`, or null without one. */
   recorded: unknown;
   replayed: unknown;
 }

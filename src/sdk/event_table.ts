@@ -14,15 +14,9 @@
  * - `turn`: dropped while no turn runs
  * - `once`: a turn has it once: `TurnTracker.prepare`, which has a case for each, drops a repeated one. A
  *   repeated `prompt:submit` is a gate, and passes its handlers again
- * - `parallel`: several can be in progress at once, so that their order differs between a recorded run and
- *   its replay
  * - `ends_turn`: one of the two events that end a turn, in either order
- * - `ends_call`: reports the end of a provider call
  * - `ends_deltas`: no delta of the session's current answer follows
- * - `after_cancel`: may follow directly after `cancel:requested` in a turn that stops
- * - `replayed`: only the runtime and the orchestrator emit it, `context:*` also the context manager; these
- *   run in a replay too, and what they emit is compared with the recording. Events of other modules are
- *   played back from it
+ * - `reserved`: only the runtime and the orchestrator emit it, `context:*` also the context manager
  * - `attributed`: loops and providers emit it: its entry has the `module_id` of any module but the
  *   orchestrator
  * - `own_fields`: the fields of its data are the runtime's, so that a field is not redacted for its name.
@@ -36,12 +30,9 @@ export type EventTrait =
   | "log_only"
   | "turn"
   | "once"
-  | "parallel"
   | "ends_turn"
-  | "ends_call"
   | "ends_deltas"
-  | "after_cancel"
-  | "replayed"
+  | "reserved"
   | "attributed"
   | "own_fields";
 
@@ -49,69 +40,69 @@ export type EventTrait =
 const EVENTS: Readonly<Record<string, readonly EventTrait[]>> = {
   "run:start": ["runtime", "log_only", "durable", "own_fields"],
   "run:status": ["runtime", "log_only", "own_fields"],
-  "run:end": ["runtime", "log_only", "durable", "replayed", "own_fields"],
-  "module:mounted": ["runtime", "replayed", "own_fields"],
+  "run:end": ["runtime", "log_only", "durable", "reserved", "own_fields"],
+  "module:mounted": ["runtime", "reserved", "own_fields"],
   "module:skipped": ["runtime", "own_fields"],
   "module:on_session_ready_failed": ["runtime", "own_fields"],
-  "session:start": ["runtime", "replayed"], // it may contain the plan, as the next two
-  "session:resume": ["runtime", "replayed"],
-  "session:fork": ["runtime", "replayed"],
+  "session:start": ["runtime", "reserved"], // it may contain the plan, as the next two
+  "session:resume": ["runtime", "reserved"],
+  "session:fork": ["runtime", "reserved"],
   "session:state": ["runtime", "log_only", "own_fields"],
-  "session:end": ["runtime", "replayed", "ends_deltas", "own_fields"],
-  "session:cleanup": ["runtime", "replayed", "own_fields"],
-  "execution:start": ["turn", "once", "replayed", "own_fields"],
-  "execution:end": ["turn", "once", "replayed", "ends_turn", "ends_deltas", "after_cancel", "own_fields"],
-  "prompt:submit": ["gate", "replayed", "own_fields"],
-  "prompt:complete": ["once", "replayed", "own_fields"],
+  "session:end": ["runtime", "reserved", "ends_deltas", "own_fields"],
+  "session:cleanup": ["runtime", "reserved", "own_fields"],
+  "execution:start": ["turn", "once", "reserved", "own_fields"],
+  "execution:end": ["turn", "once", "reserved", "ends_turn", "ends_deltas", "own_fields"],
+  "prompt:submit": ["gate", "reserved", "own_fields"],
+  "prompt:complete": ["once", "reserved", "own_fields"],
   "plan:start": [],
   "plan:end": [],
-  "orchestrator:complete": ["turn", "once", "replayed", "ends_turn", "after_cancel", "own_fields"],
-  "orchestrator:steering_injected": ["replayed", "own_fields"],
-  "orchestrator:rate_limit_delay": ["replayed", "own_fields"],
+  "orchestrator:complete": ["turn", "once", "reserved", "ends_turn", "own_fields"],
+  "orchestrator:steering_injected": ["reserved", "own_fields"],
+  "orchestrator:rate_limit_delay": ["reserved", "own_fields"],
   "orchestrator:goal_progress": ["own_fields"],
-  "cancel:requested": ["once", "replayed", "own_fields"],
-  "cancel:completed": ["turn", "once", "replayed", "after_cancel", "own_fields"],
-  "provider:request": ["gate", "replayed", "own_fields"],
-  "provider:response": ["durable", "replayed", "ends_call", "ends_deltas", "own_fields"],
-  "provider:error": ["replayed", "ends_call", "ends_deltas", "own_fields"],
-  "provider:retry": ["ends_call", "ends_deltas", "attributed", "own_fields"],
+  "cancel:requested": ["once", "reserved", "own_fields"],
+  "cancel:completed": ["turn", "once", "reserved", "own_fields"],
+  "provider:request": ["gate", "reserved", "own_fields"],
+  "provider:response": ["durable", "reserved", "ends_deltas", "own_fields"],
+  "provider:error": ["reserved", "ends_deltas", "own_fields"],
+  "provider:retry": ["ends_deltas", "attributed", "own_fields"],
   "provider:throttle": ["own_fields"],
-  "provider:resolve": ["replayed", "own_fields"],
+  "provider:resolve": ["reserved", "own_fields"],
   "provider:tool_sequence_repaired": ["own_fields"],
   "provider:concurrency": [],
   "llm:request": [],
   "llm:response": [],
   "llm:stream_aborted": ["ends_deltas", "attributed", "own_fields"],
-  "content_block:start": ["replayed", "own_fields"],
-  "content_block:delta": ["replayed", "own_fields"],
-  "content_block:end": ["replayed", "own_fields"],
+  "content_block:start": ["reserved", "own_fields"],
+  "content_block:delta": ["reserved", "own_fields"],
+  "content_block:end": ["reserved", "own_fields"],
   "thinking:delta": ["own_fields"],
   "thinking:final": ["own_fields"],
-  "tool:pre": ["gate", "durable", "parallel", "replayed", "own_fields"],
-  "tool:post": ["durable", "parallel", "replayed", "own_fields"],
-  "tool:error": ["durable", "parallel", "replayed", "own_fields"],
-  "tool:selecting": ["parallel", "replayed", "own_fields"],
-  "tool:selected": ["parallel", "replayed", "own_fields"],
-  "approval:required": ["runtime", "durable", "parallel", "own_fields"],
-  "approval:granted": ["runtime", "durable", "parallel", "own_fields"],
-  "approval:denied": ["runtime", "durable", "parallel", "after_cancel", "own_fields"],
-  "context:message": ["runtime", "log_only", "replayed", "own_fields"], // durable for a user's message
-  "context:reset": ["runtime", "log_only", "replayed", "own_fields"],
-  "context:compaction": ["replayed", "own_fields"],
-  "context:pre_compact": ["replayed", "own_fields"],
-  "context:post_compact": ["replayed", "own_fields"],
-  "context:compaction-skipped": ["replayed"],
-  "context:tool_result_ingress_truncated": ["replayed"],
-  "context:token_meter": ["replayed"],
-  "context:summary": ["replayed"],
+  "tool:pre": ["gate", "durable", "reserved", "own_fields"],
+  "tool:post": ["durable", "reserved", "own_fields"],
+  "tool:error": ["durable", "reserved", "own_fields"],
+  "tool:selecting": ["reserved", "own_fields"],
+  "tool:selected": ["reserved", "own_fields"],
+  "approval:required": ["runtime", "durable", "own_fields"],
+  "approval:granted": ["runtime", "durable", "own_fields"],
+  "approval:denied": ["runtime", "durable", "own_fields"],
+  "context:message": ["runtime", "log_only", "reserved", "own_fields"], // durable for a user's message
+  "context:reset": ["runtime", "log_only", "reserved", "own_fields"],
+  "context:compaction": ["reserved", "own_fields"],
+  "context:pre_compact": ["reserved", "own_fields"],
+  "context:post_compact": ["reserved", "own_fields"],
+  "context:compaction-skipped": ["reserved"],
+  "context:tool_result_ingress_truncated": ["reserved"],
+  "context:token_meter": ["reserved"],
+  "context:summary": ["reserved"],
   "context:include": [],
   "user:notification": [],
   "artifact:write": [],
   "artifact:read": [],
   "policy:violation": [],
-  "task:agent_spawned": ["runtime", "parallel", "own_fields"],
-  "task:agent_resumed": ["runtime", "parallel", "own_fields"],
-  "task:agent_completed": ["runtime", "parallel", "own_fields"],
+  "task:agent_spawned": ["runtime", "own_fields"],
+  "task:agent_resumed": ["runtime", "own_fields"],
+  "task:agent_completed": ["runtime", "own_fields"],
   "delegate:agent_spawned": ["own_fields"],
   "delegate:agent_completed": ["own_fields"],
   "delegate:error": ["own_fields"],
@@ -132,9 +123,9 @@ export const GATES: ReadonlySet<string> = eventsWith("gate");
 export const RUNTIME_EVENTS: ReadonlySet<string> = eventsWith("runtime");
 
 /** Events that providers, tools and hooks cannot emit. */
-export const RESERVED_EVENTS: ReadonlySet<string> = RUNTIME_EVENTS.union(eventsWith("replayed"));
+export const RESERVED_EVENTS: ReadonlySet<string> = RUNTIME_EVENTS.union(eventsWith("reserved"));
 
 /** Events that context managers emit, also one that a hook mounted. */
 export const CONTEXT_EVENTS: ReadonlySet<string> = new Set(
-  [...eventsWith("replayed").difference(RUNTIME_EVENTS)].filter((event) => event.startsWith("context:")),
+  [...eventsWith("reserved").difference(RUNTIME_EVENTS)].filter((event) => event.startsWith("context:")),
 );

@@ -1,8 +1,8 @@
-/** Replay: all scenarios replay without a difference, and a changed log does not. */
+/** Replay: all scenarios replay without a difference; another agent is said in words. */
 import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { withAnswers } from "../../src/runs/storage/fork.ts";
 import type { Recording } from "../../src/runs/types.ts";
-import type { ContextManager, JsonObject, Prompt } from "../../src/sdk/types.ts";
+import type { ContextManager, JsonObject, Prompt, Tool } from "../../src/sdk/types.ts";
 import { hook, tool } from "../support/sessions.ts";
 import { CALLER, replayed, type Service, service, type TestPlan } from "../support/runs.ts";
 import { mock, play, runToEnd, type Scenario } from "./play.ts";
@@ -29,106 +29,137 @@ Deno.test("replay() of a recording from a file is equal, in another process", as
   assertEquals(await replayed(elsewhere, recording), { equal: true });
 });
 
-Deno.test("replay() reports the entry and the path of the first difference", async () => {
-  const { service, recording } = await recorded();
-  const changed = structuredClone(recording);
-  const entry = changed.events.find(({ event, data }) => event === "context:message" && data.index === 4)!;
-  (entry.data.message as { content: { text: string }[] }).content[0]!.text = "6 × 7 is 41.";
-  assertEquals(await replayed(service, changed), {
-    equal: false,
-    first_difference: {
-      seq: entry.seq,
-      path: "data.message.content[0].text",
-      recorded: "6 × 7 is 41.",
-      replayed: "6 × 7 is 42.",
+const SEARCH: TestPlan = {
+  providers: [
+    mock(
+      { tool_calls: [{ name: "grep", arguments: { pattern: "x" } }, { name: "list", arguments: {} }] },
+      { tool_calls: [{ name: "read", arguments: { path: "a.ts" } }] },
+      "It is in a.ts.",
+    ),
+  ],
+  tools: [tool("grep"), tool("list"), tool("read")],
+};
+
+/** A recording of three calls in two answers. */
+async function search(): Promise<{ service: Service; recording: Recording; called: Recording["events"] }> {
+  const { service, run } = await play({ plan: SEARCH });
+  const recording: Recording = JSON.parse(JSON.stringify(await service.runs.recording(CALLER, run.id)));
+  return { service, recording, called: recording.events.filter(({ event }) => event === "tool:pre") };
+}
+
+/** Leaves an entry out and numbers the others again. */
+function without(recording: Recording, left_out: unknown): Recording {
+  const events = recording.events.filter((entry) => entry !== left_out)
+    .map((entry, index) => ({ ...entry, seq: index + 1 }));
+  return { ...recording, events };
+}
+
+const DIFFERENCES: readonly (readonly [
+  name: string,
+  change: (recording: Recording, called: Recording["events"]) => Recording | void,
+  message: string,
+  where: JsonObject,
+])[] = [
+  [
+    "another tool",
+    (_, [call]) => void (call!.data.tool_name = "find"),
+    'call 1 of turn 1: recorded find {"pattern":"x"}, now grep {"pattern":"x"}',
+    {
+      what: "call",
+      call: 1,
+      recorded: { name: "find", input: { pattern: "x" } },
+      replayed: { name: "grep", input: { pattern: "x" } },
     },
+  ],
+  [
+    "another input",
+    (_, called) => void (called[2]!.data.tool_input = { path: "b.ts" }),
+    'call 3 of turn 1: recorded read {"path":"b.ts"}, now read {"path":"a.ts"}',
+    { what: "call", call: 3 },
+  ],
+  [
+    "another order",
+    (_, [first, , last]) => {
+      const { tool_name, tool_input } = first!.data;
+      Object.assign(first!.data, { tool_name: last!.data.tool_name, tool_input: last!.data.tool_input });
+      Object.assign(last!.data, { tool_name, tool_input });
+    },
+    'call 1 of turn 1: recorded read {"path":"a.ts"}, now grep {"pattern":"x"}',
+    { what: "call", call: 1 },
+  ],
+  [
+    "a call more",
+    (recording, called) => without(recording, called[2]),
+    'call 3 of turn 1: recorded no call, now read {"path":"a.ts"}',
+    { what: "call", call: 3, recorded: null },
+  ],
+  [
+    "a model call more",
+    (recording) =>
+      without(recording, recording.events.findLast(({ event }) => event === "provider:response")),
+    "model call 3 of turn 1: recorded no further answer, now one is asked for",
+    { what: "model_call", call: 3 },
+  ],
+  [
+    "another final text",
+    ({ run }) => void (run.output_text = "It is nowhere."),
+    'final text of turn 1: recorded "It is nowhere.", now "It is in a.ts."',
+    { what: "output_text", call: null, recorded: "It is nowhere.", replayed: "It is in a.ts." },
+  ],
+  [
+    "another status",
+    ({ run }) => void (run.status = "denied"),
+    "status of turn 1: recorded denied, now completed",
+    { what: "status", call: null, recorded: "denied", replayed: "completed" },
+  ],
+];
+
+for (const [name, change, message, where] of DIFFERENCES) {
+  Deno.test(`replay() says in words what differs: ${name}`, async () => {
+    const { service, recording, called } = await search();
+    const { equal, first_difference } = await replayed(service, change(recording, called) ?? recording);
+    assertEquals([equal, first_difference?.message], [false, message]);
+    assertEquals({ ...first_difference, ...where }, first_difference);
+    assertEquals([first_difference?.session_id, first_difference?.turn], [recording.run.session_id, 1]);
   });
+}
+
+Deno.test("replay() ignores the order of fields and everything but calls, end and text", async () => {
+  const { service, recording, called } = await search();
+  called[0]!.data.tool_input = { pattern: "x", more: undefined };
+  const events = recording.events.map((entry) => ({ ...entry, data: { ...entry.data, another: true } }));
+  const others = events.filter(({ event }) => event !== "content_block:delta" && event !== "session:state")
+    .map((entry, index) => ({ ...entry, seq: index + 1 }));
+  assertEquals(await replayed(service, { ...recording, events: others }), { equal: true });
 });
 
-/** Numbers of the scenario's entries that orchestrator, context and kernel emit. */
-const MADE = [2, 7, 8, 9, 10, 11, 12, 13, 14, 17, 18, 19, 23, 24, 25, 26, 27, 28, 29, 32, 33, 34, 35, 36, 37];
-
-Deno.test("replay() notices every removed or repeated entry", async () => {
-  const { service, recording } = await recorded();
-  for (const seq of MADE) {
-    for (const copies of [0, 2]) {
-      if (seq === 28 && copies === 0) continue; // the last delta of a stream is optional for the provider
-      const events = recording.events.flatMap((entry) =>
-        entry.seq === seq ? Array.from({ length: copies }, () => entry) : [entry]
-      ).map((entry, index) => ({ ...entry, seq: index + 1 }));
-      const { equal } = await replayed(service, { ...recording, events }).catch((error) => {
-        // without execution:start there is no turn
-        assertEquals([error.code, seq, copies], ["not_replayable", 9, 0]);
-        return { equal: false };
-      });
-      assertEquals([seq, copies, equal], [seq, copies, false]);
-    }
-  }
-});
-
-Deno.test("replay() notices every changed entry", async () => {
-  const { service, recording } = await recorded();
-  for (const seq of MADE) {
-    const events = recording.events.map((entry) =>
-      entry.seq === seq ? { ...entry, data: { ...entry.data, forged: true } } : entry
-    );
-    assertEquals([seq, (await replayed(service, { ...recording, events })).equal], [seq, false]);
-  }
-});
-
-Deno.test("replay() notices a change of the state that the loop keeps, and ignores the state of others", async () => {
-  const { service, recording } = await recorded("a loop and other modules that keep state");
-  const states = recording.events.filter(({ event }) => event === "session:state");
-  const withState = (seq: number, set: JsonObject) => {
-    const events = recording.events.map((entry) => entry.seq === seq ? { ...entry, data: { set } } : entry);
-    return replayed(service, { ...recording, events });
-  };
-  let compared = 0;
-  for (const { seq, data } of states) {
-    const set = data.set as JsonObject;
-    for (const key of Object.keys(set)) {
-      const { equal, first_difference } = await withState(seq, { ...set, [key]: "forged" });
-      const is_other = key.startsWith("provider-mock") || key === "seen";
-      assertEquals([key, equal], [key, is_other]);
-      if (is_other) continue;
-      assertEquals([first_difference?.seq, first_difference?.path], [seq, `data.set.${key}`]);
-      const { [key]: _, ...rest } = set;
-      assertEquals([key, (await withState(seq, rest)).equal], [key, false]);
-      compared++;
-    }
-    const more = await withState(seq, { ...set, "loop-test:more": 1 });
-    assertEquals(more.first_difference, {
-      seq,
-      path: "data.set.loop-test:more",
-      recorded: 1,
-      replayed: null,
-    });
-  }
-  assertEquals(compared, 6);
-});
-
-Deno.test("replay() compares the run object", async () => {
-  const { service, recording } = await recorded();
-  const events = structuredClone(recording.events);
-  (events.at(-1)!.data.run as { turn_count: number }).turn_count = 7;
-  const report = await replayed(service, { ...recording, events });
-  assertEquals(report.first_difference, { seq: 38, path: "data.run.turn_count", recorded: 7, replayed: 2 });
-});
-
-Deno.test("replay() reports the effect of a changed plan, and calls neither provider nor tool", async () => {
-  const { service, recording } = await recorded();
+Deno.test("replay() says what another loop does, and calls neither provider, tool nor hook", async () => {
+  const { recording } = await search();
   let called = 0;
-  const plans = {
-    plan: {
-      ...SCENARIOS["a tool call with approval"]!.plan,
-      system: "Be long.",
-      providers: [() => void called++],
-      tools: [() => void called++],
-      hooks: [() => void called++],
-    },
+  const idle = [() => void called++];
+  const plans = (more: Partial<TestPlan>) => ({
+    plan: { ...SEARCH, providers: idle, tools: idle, hooks: idle, ...more },
+  });
+  const messageOf = async (more: Partial<TestPlan>) => {
+    const report = await replayed(serviceWith(plans(more)), recording);
+    return report.first_difference?.message ?? null;
   };
-  const report = await replayed({ ...service, runs: serviceWith(plans).runs }, recording);
-  assertEquals(report.first_difference?.path, "data.message.content");
+  assertEquals(await messageOf({ system: "Be long." }), null);
+  assertEquals(
+    await messageOf({ loop: { max_iterations: 1 } }),
+    'call 3 of turn 1: recorded read {"path":"a.ts"}, now no call',
+  );
+  const eager: TestPlan["orchestrator"] = async (coordinator) =>
+    await coordinator.mount("orchestrator", {
+      async execute(_prompt: Prompt, _c: unknown, _p: unknown, tools: Record<string, Tool>, _h: unknown) {
+        await tools.list!.execute({ all: true });
+        return "never asked";
+      },
+    });
+  assertEquals(
+    await messageOf({ orchestrator: eager }),
+    'call 1 of turn 1: recorded grep {"pattern":"x"}, now list {"all":true}',
+  );
   assertEquals(called, 0);
 });
 

@@ -179,7 +179,7 @@ Deno.test("a loop that is not resumable ends failed and interrupted with a close
   const pre = whole.find(({ event }) => event === "tool:pre")!;
   const { next, run, entries } = await killAndResume(plain, pre.seq);
   assertEquals([run.status, run.stop_reason, run.error?.code], ["failed", "error", "interrupted"]);
-  assertEquals(await next.runs.replay(CALLER, run.id), { equal: true });
+  assertEquals(await replayed(next, run.id), { equal: true });
   const complete = entries.filter(({ event }) => event === "orchestrator:complete");
   assertEquals(complete.map(({ data }) => data.status), ["error"]);
   const { data: messages } = await next.runs.sessions.messages(CALLER, run.session_id);

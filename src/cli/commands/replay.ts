@@ -16,11 +16,11 @@ export const commands: Commands = {
   replay: {
     usage: "replay [flags] <file>",
     summary:
-      "Replays a saved run: runs orchestrator and context again and answers everything else from the log. " +
-      "`-` is stdin.",
+      "Runs a saved run again on the recorded answers of models and tools, and says what the agent does " +
+      "differently. `-` is stdin.",
     flags: withSettings(formatFlags({ help: "text (default), or {equal, first_difference}" })),
     details: () =>
-      `No provider, tool or hook is called. Exit codes: 0 the replay is equal, 1 it differs; the first difference is printed.
+      `No provider, tool or hook is called. The calls (name and input), their order, the status and the final text are compared. Exit codes: 0 equal, 1 different; the first difference is printed.
 
   preamp run --output-format json-trace "What is 6 × 7?" > run.json
   preamp replay run.json
@@ -59,7 +59,7 @@ function readRecording({ name, text }: { name: string; text: string }): Recordin
     const { events, replay } = data;
     const whole = isObject(replay.plan) && Array.isArray(replay.history) && isObject(replay.session_state);
     if (whole && events.length > 0 && events.every(isEntry)) {
-      return data as unknown as Recording; // the structure was checked; the rest is compared
+      return data as unknown as Recording; // the structure was checked
     }
   }
   throw new UsageError(
@@ -73,17 +73,9 @@ function isEntry(value: unknown): boolean {
 }
 
 function reportText({ run, events }: Recording, { first_difference }: ReplayReport, io: Io): string {
-  const { bold, green, red } = styleOf(io.out);
-  if (!first_difference) return `${green("equal")}: ${events.length} entries of run ${formatValue(run.id)}\n`;
-  const { seq, path, recorded, replayed } = first_difference;
-  const event = events[seq - 1]?.event ?? "";
-  const place = `entry ${seq} ${event}${path === "" ? "" : ` ${path}`}`;
-  const values = `  recorded: ${formatValue(recorded)}\n  replayed: ${formatValue(replayed)}\n`;
-  return `${red("different")}: ${bold(formatValue(place))}\n${values}`;
-}
-
-/** Returns a value as JSON on one line of at most 2,000 characters. */
-function formatValue(value: unknown): string {
-  const text = escapeUnprintable(typeof value === "string" ? value : JSON.stringify(value) ?? "nothing");
-  return text.length <= 2_000 ? text : `${text.slice(0, 2_000)}…`;
+  const { green, red } = styleOf(io.out);
+  const id = escapeUnprintable(run.id);
+  return first_difference
+    ? `${red("different")}: ${escapeUnprintable(first_difference.message)}\n`
+    : `${green("equal")}: ${events.length} entries of run ${id}\n`;
 }

@@ -63,7 +63,7 @@ export async function askForApproval(
     : timeoutOf(session, question) * 1000;
   const request: ApprovalRequest = deepFreeze(
     known?.request ?? {
-      approval_id: host.newId("apr", tool_call_id),
+      approval_id: host.newId("apr"),
       ...match,
       tool_input: subject.tool_input,
       risk_level: question.risk_level ?? subject.risk_level,

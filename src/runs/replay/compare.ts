@@ -1,58 +1,81 @@
-/**
- * Compares entries of a replay: which ones correspond, and the first difference between two. Ignores the
- * run's id and fields that depend on the clock. If the log has redacted text, also ignores fields that were
- * computed from the text before redaction.
- */
-import type { DraftEntry, Entry } from "../../kernel/host.ts";
-import { isObject, type JsonObject } from "../../sdk/json.ts";
+/** Says in words what an agent did differently in a replay. */
+import { canonicalJson } from "../../sdk/json.ts";
 import type { Difference } from "../types.ts";
-import { callOf } from "./recorded_events.ts";
+import type { Call, TurnEnd } from "./recorded_turn.ts";
 
-/** Returns the first difference of two values, or null. Absent and undefined are equal. */
+/** What an agent did in a turn. */
+export interface TurnDone {
+  readonly calls: readonly Call[];
+  readonly end: TurnEnd;
+  /** Why the replay failed; null if it did not. */
+  readonly error: string | null;
+  /** Number of a model call to which the recording has no answer; null: each has one. */
+  readonly unanswered: number | null;
+}
+
+/** The turn that is compared. */
+export interface TurnPlace {
+  readonly session_id: string;
+  /** Number of the turn in this run and session. */
+  readonly turn: number;
+  /** Name of the sub-agent; null for the run's own session. */
+  readonly agent: string | null;
+}
+
+/** Returns the first difference: a call, the end, the final text; null without one. */
 export function firstDifference(
-  recorded: unknown,
-  replayed: unknown,
-  is_redacted: boolean,
-  path = "",
-): Omit<Difference, "seq"> | null {
-  if (Object.is(recorded, replayed)) return null;
-  const is_list = Array.isArray(recorded) && Array.isArray(replayed);
-  if (!is_list && !(isObject(recorded) && isObject(replayed))) {
-    return { path, recorded: recorded ?? null, replayed: replayed ?? null };
+  recorded: Pick<TurnDone, "calls" | "end"> & { readonly was_cut: boolean },
+  replayed: TurnDone,
+  { session_id, turn, agent }: TurnPlace,
+): Difference | null {
+  const where = `turn ${turn}${agent === null ? "" : ` of sub-agent ${JSON.stringify(agent)}`}`;
+  const differ = (
+    what: Difference["what"],
+    call: number | null,
+    [before, now]: readonly [unknown, unknown],
+    message: string,
+  ): Difference => ({ message, what, session_id, turn, call, recorded: before, replayed: now });
+
+  // another call in the recording was a tool's or a hook's, unless the loop makes it again
+  const again = new Set(replayed.calls.map((call) => canonicalJson(call)));
+  const calls = recorded.calls.filter((call) => call.asked || again.has(canonicalJson(call)));
+  for (let index = 0; index < Math.max(calls.length, replayed.calls.length); index++) {
+    const [before, now] = [factsOf(calls[index]), factsOf(replayed.calls[index])];
+    if (canonicalJson(before) === canonicalJson(now)) continue;
+    if (now === null && replayed.unanswered !== null) break;
+    const message = `call ${index + 1} of ${where}: recorded ${shownCall(before)}, now ${shownCall(now)}`;
+    return differ("call", index + 1, [before, now], message);
   }
-  const [a, b] = [recorded, replayed] as [JsonObject, JsonObject]; // a list has its indexes as keys
-  for (const key of new Set([...Object.keys(a), ...Object.keys(b)])) {
-    if (dependsOnClock(key) || is_redacted && DERIVED_FROM_TEXT.has(key)) continue;
-    const place = is_list ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
-    const found = firstDifference(a[key], b[key], is_redacted, place);
-    if (found) return found;
+  if (replayed.unanswered !== null) {
+    const message =
+      `model call ${replayed.unanswered} of ${where}: recorded no further answer, now one is asked for`;
+    return differ("model_call", replayed.unanswered, [null, null], message);
   }
-  return null;
+  const [before, now] = [recorded.end, replayed.end];
+  const may_differ = recorded.was_cut && now.status !== "failed" && now.status !== "denied";
+  if (before.status !== now.status && !may_differ) {
+    const reason = replayed.error === null ? "" : `: ${replayed.error}`;
+    const message = `status of ${where}: recorded ${before.status}, now ${now.status}${reason}`;
+    return differ("status", null, [before.status, now.status], message);
+  }
+  if (before.output_text === null || before.output_text === now.output_text) return null;
+  const texts = [before.output_text, now.output_text] as const;
+  const message = `final text of ${where}: recorded ${shown(texts[0])}, now ${shown(texts[1])}`;
+  return differ("output_text", null, texts, message);
 }
 
-/** Hashes, lengths and previews of texts; a preview can end in the middle of `[REDACTED]`. */
-const DERIVED_FROM_TEXT: ReadonlySet<string> = new Set([
-  "args_hash",
-  "length",
-  "response_preview",
-  "context",
-  "before_tokens",
-  "after_tokens",
-]);
+/** Maximum characters of an input or a text in a message. */
+const MAX_SHOWN = 200;
 
-/** Returns whether a field depends on the clock or the run. */
-function dependsOnClock(key: string): boolean {
-  return key === "ts" || key === "run_id" || key === "timestamp" || key.endsWith("_ms") ||
-    key.endsWith("_at");
+function factsOf(call: Call | undefined): Pick<Call, "name" | "input"> | null {
+  return call ? { name: call.name, input: call.input } : null;
 }
 
-/** Returns whether an emitted entry corresponds to a recorded one, regardless of its data. */
-export function isSame(emitted: DraftEntry, next: Entry): boolean {
-  return emitted.event === next.event && emitted.session_id === next.session_id &&
-    callOf(emitted.data) === callOf(next.data);
+function shownCall(call: Pick<Call, "name" | "input"> | null): string {
+  return call === null ? "no call" : `${call.name} ${shown(call.input)}`;
 }
 
-/** Returns an entry without what the log adds; for a cancellation, also without its iteration. */
-export function comparableEntry({ seq: _, ts: __, run_id: ___, iteration, ...rest }: Entry): JsonObject {
-  return rest.event === "cancel:requested" || iteration === undefined ? { ...rest } : { ...rest, iteration };
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? "nothing";
+  return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`;
 }

@@ -94,7 +94,7 @@ class GuestModule {
   async #mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
     this.#coordinator = coordinator;
     const { module: name, type, limits } = this.#options;
-    const snapshot = snapshotOf(coordinator, newIdSeed(coordinator, type), { name, config });
+    const snapshot = snapshotOf(coordinator, newIdSeed(coordinator), { name, config });
     const max_bytes = Math.max(limits.max_tool_output_bytes, MAX_SHAPE_BYTES * 2);
     const answer = await this.#callModule("mount", [config, snapshot, POINT[type]], max_bytes);
     return this.#mounts.returned(isObject(answer) ? answer as unknown as MountAnswer : { kind: "nothing" });

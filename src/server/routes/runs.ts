@@ -128,7 +128,7 @@ export const RUN_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/runs/{id}/replay",
     id: "replayRun",
-    summary: "Replay a run and report the first difference; with from_event, re-execute from that event",
+    summary: "Replay a run and say what the agent does differently; with from_event, execute from there",
     starts_run: true,
     body: "ReplayRequest",
     body_optional: true,

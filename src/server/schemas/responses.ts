@@ -240,9 +240,12 @@ export const ANSWERS = {
   ReplayReport: z.object({
     equal: z.boolean(),
     first_difference: z.object({
-      seq: z.int().min(1),
-      path: text.meta({ description: "path in the entry; empty: the entry itself" }),
-      recorded: z.unknown(),
+      message: text.meta({ description: "the difference in words" }),
+      what: z.enum(["call", "model_call", "status", "output_text"]),
+      session_id: text,
+      turn: z.int().min(1).meta({ description: "number of the turn in this run and session" }),
+      call: z.int().min(1).nullable().meta({ description: "number of the call in the turn" }),
+      recorded: z.unknown().meta({ description: "a call: {name, input}, or null without one" }),
       replayed: z.unknown(),
     }).optional(),
   }),

@@ -1,0 +1,310 @@
+/** Runs one turn again: orchestrator, context and kernel run, models, tools and hooks answer as recorded. */
+import { setImmediate } from "node:timers";
+import type { Entry, Host, HostClock } from "../../kernel/host.ts";
+import type { MountedDescriptors, ProviderDescriptor, ToolDescriptor } from "../../kernel/mounting/mounts.ts";
+import type { RunLimitGuard } from "../../kernel/run_limits.ts";
+import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
+import { errorFromLog } from "../../kernel/session/interrupted_turn.ts";
+import { Session } from "../../kernel/session/session.ts";
+import type { KernelLimits } from "../../kernel/session/session_context.ts";
+import { noopEmission } from "../../sdk/hook_chain.ts";
+import { newId } from "../../sdk/ids.ts";
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { LLMError, type LLMErrorType } from "../../sdk/llm_errors.ts";
+import { parseToolCall } from "../../sdk/tools.ts";
+import type {
+  ChatResponse,
+  Clock,
+  ContentBlock,
+  Coordinator,
+  Emission,
+  ModuleSpec,
+  Prompt,
+  Provider,
+  Tool,
+} from "../../sdk/types.ts";
+import type { ModuleReporter, RunnablePlan, SecretSink } from "../ports.ts";
+import type { InitialState, RunInput } from "../types.ts";
+import type { TurnDone } from "./compare.ts";
+import { CallCollector, emissionOf, type RecordedTurn } from "./recorded_turn.ts";
+
+/** What all turns of a replay share. */
+export interface ReplayDeps {
+  /** The recording's plan, checked: it has the sources of orchestrator and context. */
+  readonly ready: RunnablePlan;
+  readonly secrets: SecretSink;
+  /** The clock of the process. */
+  readonly clock: Clock;
+  readonly limits: KernelLimits;
+}
+
+/** One turn and its state at the start. */
+export interface TurnInput {
+  readonly recorded: RecordedTurn;
+  readonly ready: RunnablePlan;
+  readonly surface: MountedDescriptors;
+  readonly initial: InitialState;
+  readonly limitGuard: RunLimitGuard;
+  readonly open_calls: readonly string[];
+  readonly resume: RunInput["resume"];
+  readonly parent_id: string | null;
+}
+
+/** Limits that were applied at recording time and must not be applied again. */
+const AS_RECORDED = {
+  max_tool_result_bytes: Number.MAX_SAFE_INTEGER,
+  max_answer_tool_calls: Number.MAX_SAFE_INTEGER,
+  max_answer_blocks: Number.MAX_SAFE_INTEGER,
+  max_session_state_bytes: Number.MAX_SAFE_INTEGER,
+} as const satisfies Partial<KernelLimits>;
+
+/** Milliseconds after which a turn ends whose recording ended in the middle: parallel calls begin before. */
+const SETTLE_MS = 20;
+
+/** Milliseconds without an event after which a turn ends: its loop waits for what a replay does not have. */
+const NO_PROGRESS_MS = 10_000;
+
+/** A clock whose waits end at once and whose deadlines never pass. */
+export class InstantClock implements HostClock {
+  #now_ms: number;
+
+  constructor(start_ms: number) {
+    this.#now_ms = start_ms;
+  }
+
+  now(): number {
+    return this.#now_ms;
+  }
+
+  monotonic(): number {
+    return this.#now_ms;
+  }
+
+  async after(ms: number, signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
+    if (!(ms > 0)) return;
+    await new Promise<void>((resolve) => setImmediate(resolve)); // other work comes first, as in any wait
+    signal?.throwIfAborted();
+    this.#now_ms += ms;
+  }
+
+  later(): () => void {
+    return () => {};
+  }
+}
+
+/** Runs a turn again and resolves to what the agent did. */
+export async function replayTurn(input: TurnInput, clock: InstantClock, deps: ReplayDeps): Promise<TurnDone> {
+  return await new ReplayedTurn(input, clock, deps).run();
+}
+
+/** Ignores console output and warnings of modules: they belong to the recorded run. */
+const SILENT: ModuleReporter = { warn() {}, console() {} };
+
+/** The answer to a question that was answered without a person. */
+const ALLOWED = { decision: "allow", reason: null, decided_by: null };
+
+const STUBS = { source: { kind: "builtin" }, config: {} } as const;
+
+class ReplayedTurn {
+  readonly #input: TurnInput;
+  readonly #deps: ReplayDeps;
+  readonly #clock: InstantClock;
+  readonly #session: Session;
+  readonly #collector: CallCollector;
+  /** Whether the next model call is one of the loop; the context may call models too. */
+  #loop_calls_next = false;
+  #unanswered: number | null = null;
+  #events = 0;
+
+  constructor(input: TurnInput, clock: InstantClock, deps: ReplayDeps) {
+    const { recorded, ready, initial: { session_state, history, usages, continued } } = input;
+    this.#input = input;
+    this.#clock = clock;
+    this.#deps = deps;
+    this.#collector = new CallCollector(input.open_calls);
+    this.#session = new Session({
+      plan: {
+        ...ready.compiled.plan,
+        providers: [{ ...STUBS, module: "recorded-providers", type: "provider", path: "providers[0]" }],
+        tools: [{ ...STUBS, module: "recorded-tools", type: "tool", path: "tools[0]" }],
+        hooks: [],
+      },
+      written: ready.compiled.written,
+      host: this.#host(),
+      run_limits: input.limitGuard,
+      limits: { ...deps.limits, ...AS_RECORDED },
+      session_id: recorded.session_id,
+      parent_id: input.parent_id,
+      session_state,
+      history,
+      usages,
+      continued,
+    });
+  }
+
+  async run(): Promise<TurnDone> {
+    const { recorded, resume } = this.#input;
+    const watch = new AbortController();
+    const turn = this.#session.execute(
+      resume?.prompt ?? recorded.prompt as Prompt, // written by the kernel
+      resume ? { resume: true, iteration: resume.iteration } : {},
+    ).catch((error) => failedOutcome(error));
+    const outcome = await Promise.race([turn, this.#stalled(watch.signal)]);
+    watch.abort();
+    this.#session.cancellation.requestImmediate();
+    await this.#session.abandon();
+    const error = outcome.error?.message ?? null;
+    return { calls: this.#collector.calls, end: outcome, error, unanswered: this.#unanswered };
+  }
+
+  /** Resolves when the turn makes no progress. */
+  async #stalled(signal: AbortSignal): Promise<Outcome> {
+    for (let events = -1; events !== this.#events;) {
+      events = this.#events;
+      await this.#deps.clock.after(NO_PROGRESS_MS, signal).catch(() => new Promise(() => {}));
+    }
+    return failedOutcome(new Error(`The loop waits: nothing happened for ${NO_PROGRESS_MS / 1000} seconds`));
+  }
+
+  #host(): Host {
+    const { secrets } = this.#deps;
+    return {
+      clock: this.#clock,
+      newId,
+      open: (spec) => this.#open(spec),
+      record: (entry) => {
+        this.#events++;
+        if (entry.event === "provider:request") this.#loop_calls_next = true;
+        this.#collector.add({ event: entry.event, data: secrets.redactEvent(entry.event, entry.data) });
+      },
+      ask: async ({ action, tool_call_id }) => {
+        const { recorded } = this.#input;
+        return recorded.takeDecision(action, tool_call_id) ??
+          (recorded.was_stopped ? await this.#endAsRecorded() : ALLOWED);
+      },
+      accept() {}, // the run exists
+      recordedResult: (event, data) => this.#emission(event, data),
+      recordedAnswers: (_event, data) => this.#input.recorded.decisionsOn(data.tool_call_id),
+      redactEvent: (event, data) => secrets.redactEvent(event, data),
+      warn() {},
+    };
+  }
+
+  #emission(event: string, data: JsonObject): Emission {
+    const entry = this.#input.recorded.takeEmitted(event, data);
+    this.#cancelAsRecorded();
+    return entry ? emissionOf(entry, data) : noopEmission(data);
+  }
+
+  async #open(spec: ModuleSpec) {
+    const { ready, surface } = this.#input;
+    if (spec.type === "orchestrator" || spec.type === "context") {
+      return await ready.open(spec, this.#deps.secrets, SILENT);
+    }
+    const { providers, tools } = surface;
+    const mount = async (coordinator: Coordinator) => {
+      if (spec.type === "provider") {
+        for (const one of providers) {
+          await coordinator.mount("providers", this.#providerOf(one), { name: one.name });
+        }
+      } else {
+        for (const one of tools) {
+          if (one.key in coordinator.tools) continue; // the context's own
+          await coordinator.mount("tools", this.#toolOf(one), { name: one.key });
+        }
+      }
+    };
+    return { module: { mount }, config: {}, isolation: "inline" as const, integrity: null, stated: {} };
+  }
+
+  #toolOf({ key: _, native_specs, ...surface }: ToolDescriptor): Tool {
+    return {
+      ...surface as Omit<ToolDescriptor, "key" | "native_specs">,
+      ...(native_specs ? { native_specs: native_specs as Record<string, JsonObject> } : {}),
+      execute: async (_input, call) => {
+        const { recorded } = this.#input;
+        const outcome = recorded.takeOutcome(call?.id);
+        this.#cancelAsRecorded();
+        if (outcome?.event === "tool:error") {
+          throw errorFromLog(isObject(outcome.data.error) ? outcome.data.error : {});
+        }
+        if (outcome) return outcome.data.result;
+        if (recorded.was_stopped && recorded.is_used_up) return await this.#endAsRecorded();
+        return { success: false, error: { message: "The recording has no result of this call" } };
+      },
+    };
+  }
+
+  #providerOf({ name, priority, info, model_info }: ProviderDescriptor): Provider {
+    return {
+      name,
+      priority,
+      getInfo: () => info,
+      listModels: () => Promise.resolve([]),
+      ...(model_info ? { getModelInfo: () => model_info } : {}),
+      complete: () => this.#answer(name),
+      parseToolCalls: (response) => response.tool_calls ?? [],
+    };
+  }
+
+  async #answer(name: string): Promise<ChatResponse> {
+    const { recorded } = this.#input;
+    if (!this.#loop_calls_next) {
+      throw new LLMError("InvalidRequestError", "Cannot answer: a replay answers the calls of the loop only");
+    }
+    const answer = recorded.takeAnswer(name);
+    this.#cancelAsRecorded();
+    if (!answer) {
+      if (recorded.was_stopped) return await this.#endAsRecorded();
+      this.#unanswered ??= recorded.taken + 1;
+      throw new LLMError("InvalidRequestError", `Cannot answer: the recording has ${recorded.taken} answers`);
+    }
+    const steer = this.#session.getCapability("session.steer");
+    if (typeof steer === "function") { for (const text of recorded.steeringOf(answer)) await steer(text); }
+    if (answer.event !== "provider:response") throw failureOf(answer);
+    return responseOf(answer.data);
+  }
+
+  #cancelAsRecorded(): void {
+    for (const mode of this.#input.recorded.takeCancellations()) void this.#session.cancel(mode);
+  }
+
+  /** Ends the turn in the way in which its recording was ended from outside. */
+  async #endAsRecorded(): Promise<never> {
+    const { recorded, limitGuard } = this.#input;
+    await this.#deps.clock.after(SETTLE_MS);
+    if (recorded.limit !== null) limitGuard.stopFor(recorded.limit, "as recorded");
+    else if (recorded.was_cut) void this.#session.cancel("immediate");
+    else throw new LLMError("InvalidRequestError", "The recorded run failed here");
+    return await new Promise(() => {});
+  }
+}
+
+function responseOf({ response, usage }: JsonObject): ChatResponse {
+  const { tool_calls, ...rest } = isObject(response) ? response : {};
+  return {
+    ...rest,
+    content: (rest.content ?? []) as ContentBlock[], // written by the loop
+    ...(Array.isArray(tool_calls) ? { tool_calls: tool_calls.map(parseToolCall) } : {}),
+    ...(isObject(usage) ? { usage: usage as unknown as NonNullable<ChatResponse["usage"]> } : {}),
+  };
+}
+
+/** Fields of an event of a failed call that its error has too. */
+const ERROR_FIELDS = ["provider", "status_code", "retry_after", "limit_tokens", "requested_tokens"];
+
+function failureOf({ event, data }: Entry): Error {
+  const is_retry = event === "provider:retry";
+  const { type, msg } = is_retry
+    ? { type: data.error_type, msg: data.error_message }
+    : isObject(data.error)
+    ? data.error
+    : {};
+  const facts = ERROR_FIELDS.flatMap((name) => (data[name] ?? null) === null ? [] : [[name, data[name]]]);
+  // the recorded name may be any string; an LLMError carries it unchanged
+  return new LLMError(String(type ?? "Error") as LLMErrorType, String(msg ?? ""), {
+    retryable: is_retry || data.retryable === true,
+    ...Object.fromEntries(facts),
+  });
+}
