@@ -213,6 +213,34 @@ export async function mount(coordinator, config) {
     assertMatch(await run("--allow", "env,net"), /mount\(\) failed: Error: net,env seen/);
   }));
 
+Deno.test("module validate refuses a config that the module's schema refuses", () =>
+  withFiles({
+    "mod.ts":
+      `const config_schema = { type: "object", properties: { size: { type: "integer", minimum: 1 } } };
+export const module = { id: "tool-x", type: "tool", version: "1.0.0", config_schema };
+export async function mount(coordinator) {
+  const tool = { name: "x", description: "Does x.", input_schema: { type: "object" }, execute: async () => "x" };
+  await coordinator.mount("tools", tool, "x");
+}`,
+  }, async (cwd) => {
+    const run = async (config: string) => {
+      const args = ["module", "validate", "--structure-only", "--module-config", config, "mod.ts"];
+      return await runCommand(args, { cwd });
+    };
+    assertEquals((await run('{"size": 2}')).code, 0);
+    for (
+      const [config, text] of [['{"size": "big"}', /config\.size: .*whole number/], [
+        '{"sise": 1}',
+        /"size"/,
+      ]] as const
+    ) {
+      const { code, stdout } = await run(config);
+      assertEquals(code, 1, stdout);
+      assertMatch(stdout, /error +config_accepted: /);
+      assertMatch(stdout, text);
+    }
+  }));
+
 Deno.test("module validate says what is wrong with its words", async () => {
   const wrong: [string[], RegExp][] = [
     [[], /name it by its path or its URL/],

@@ -27,6 +27,7 @@ import type { HookHandler, HookOptions } from "../../sdk/hooks.ts";
 import { TestCoordinator } from "../../sdk/testing/coordinator.ts";
 import { EventRecorder } from "../../sdk/testing/hooks.ts";
 import {
+  checkGivenConfig,
   checkInfo,
   checkMountExists,
   checkMountSignature,
@@ -85,6 +86,7 @@ export async function checkStructure(module: object, options: ValidateOptions): 
   const type = declared ?? typeOfMounting(mounting) ?? typeOfWords(options.id) ?? "tool";
   const checks = [
     exists,
+    ...checkGivenConfig(module, options.config),
     checkMountSignature(mount, mounting.error === undefined ? mounting.awaited : undefined),
   ];
   const outcome = await adopt(type, mounting);

@@ -4,10 +4,13 @@
  */
 import type { MountOutcome } from "../../kernel/mounting/mount_diagnosis.ts";
 import { type Check, CONTRACT, failed, passed } from "../../kernel/mounting/module_checks.ts";
+import { checkConfig } from "../../sdk/config.ts";
+import { type Finding, Findings } from "../../sdk/findings.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { PERMISSION_KINDS } from "../../sdk/plan.ts";
 import { SNAKE_CASE } from "../../sdk/snake_case_aliases.ts";
 import type { ModuleType } from "../../sdk/types.ts";
+import { formatPath, lastStep } from "../../sdk/value_path.ts";
 
 /** All module types, in the order of the documentation. */
 export const MODULE_TYPES: readonly ModuleType[] = [
@@ -147,4 +150,23 @@ export function checkInfo(module: object, type: ModuleType, outcome: MountOutcom
     return warn(`module.permissions may have ${[...PERMISSION_KINDS].join(", ")}: received ${unknown[0]}`);
   }
   return passed(name, `${info.id} ${info.version}`);
+}
+
+/**
+ * Checks a config against the schema that the module declares, as a plan is checked. A config that was not
+ * given, {}, is left to `mount`.
+ */
+export function checkGivenConfig(module: object, config: JsonObject): Check[] {
+  const info = (module as { module?: unknown }).module;
+  const schema = isObject(info) ? info.config_schema : undefined;
+  if (!isObject(schema) || Object.keys(config).length === 0) return [];
+  const findings = new Findings();
+  checkConfig(config, schema, { findings, path: ["config"], name: lastStep });
+  const text = ({ path, message, hint }: Finding) =>
+    `${formatPath(path)}: ${message}${hint === undefined ? "" : ` (${hint})`}`;
+  const name = "config_accepted";
+  const { errors, warnings } = findings;
+  if (errors.length > 0) return errors.map((finding) => failed(name, text(finding)));
+  if (warnings.length > 0) return warnings.map((finding) => failed(name, text(finding), "warning"));
+  return [passed(name, "the schema of the module accepts the config")];
 }
