@@ -102,8 +102,9 @@ Deno.test("after a provider that broke off, the one that answers instead is stil
 Deno.test("the part of an answer that a provider broke off counts once when the outer call fails for it", async () => {
   const { run, data, run_limits } = kit({ providers: fallbackOf(null), loop: { max_retries: 0 } });
   assertEquals((await run()).status, "failed");
-  const [part, ...more] = data("provider:error");
-  assertEquals([part?.provider, part?.inner, more], ["front", undefined, []]);
+  const [part, whole, ...more] = data("provider:error");
+  assertEquals([part?.provider, part?.inner, more], ["first", true, []]);
+  assertEquals([whole?.provider, whole?.usage], ["front", undefined]);
   assertEquals(run_limits.tokens_left, 1_000_000 - (part!.usage as Usage).total_tokens);
 });
 

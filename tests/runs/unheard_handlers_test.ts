@@ -29,11 +29,9 @@ const warningOf = (event: string, why: string) =>
 for (
   const [event, why] of [
     ["tool_pre", 'nothing emits this event; did you mean "tool:pre"?'],
-    ["PreToolUse", 'nothing emits this event; did you mean "tool:pre"?'],
+    ["PreToolUse", "nothing emitted this event, and no module declares it (observability.events)"],
     ["tool:per", 'nothing emits this event; did you mean "tool:pre"?'],
-    ["tool:before", 'nothing emits this event; did you mean "tool:pre"?'],
     ["promptsubmit", 'nothing emits this event; did you mean "prompt:submit"?'],
-    ["cancel:done", "nothing emits this event; there are cancel:requested, cancel:completed"],
     ["audit:flush", "nothing emitted this event, and no module declares it (observability.events)"],
     ["tools:*", 'nothing emits this event; did you mean "tool:*"?'],
     ["context:message", "this event is only logged, and calls no handlers"],

@@ -27,12 +27,36 @@ import type { Reservation } from "../run_limits.ts";
 import type { StepAbort } from "../timeouts.ts";
 import { cancelledError, type SessionContext } from "../session/session_context.ts";
 import type { Turn } from "../session/turn_state.ts";
-import { CallKey } from "./call_key.ts";
 import { type Answer, readAnswer } from "./provider_answer.ts";
 import { limitOf } from "./tool.ts";
 
 /** Output tokens reserved when neither the request nor the provider states a maximum. */
 const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
+
+/** A call to a provider, which may pass its key on to another provider: then both count as one. */
+interface OpenCall {
+  /** Whether the call has not ended. */
+  open: boolean;
+  /** Whether another provider answers it, or has. */
+  taken: boolean;
+  /** Usage of another provider that answered it. */
+  usage: Usage | null;
+  /** Deltas that the caller received, without those of a part that is counted already. */
+  text: string;
+  /** Whether a part of another provider's answer is counted already. */
+  part_is_counted: boolean;
+}
+
+/** Calls by the keys that their providers received: empty objects, of which a module cannot create one. */
+const CALLS = new WeakMap<object, OpenCall>();
+
+/** Takes the call of a key for another provider; undefined if the call has ended, or has one. */
+function takeCall(key: object | undefined): OpenCall | undefined {
+  const call = key && CALLS.get(key);
+  if (!call?.open || call.taken) return undefined;
+  call.taken = true;
+  return call;
+}
 
 /**
  * The provider that modules receive. A class, because an object literal with two spellings of each method
@@ -144,35 +168,30 @@ export class ProviderGuard {
     const skipped = is_for_loop ? this.#session.loop_steps.beforeCall(turn, this.#name) : undefined;
     if (skipped) await skipped;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
-    // the outer call is reserved, counted and logged
-    const outer = is_for_loop ? null : CallKey.take(options.call);
-    const earlier = outer && this.#reportPart(turn, step, outer);
-    if (earlier) await earlier;
+    const outer = is_for_loop ? undefined : takeCall(options.call); // it is reserved, counted and logged
     const reservation = outer ? null : this.#reserve(turn, request, is_for_loop);
-    const call = CallKey.create();
+    const call: OpenCall = { open: true, taken: false, usage: null, text: "", part_is_counted: false };
     let response: Answer;
     try {
       const received = await this.#send(request, options, call, reservation, step);
-      response = readAnswer(this.#session, this.#provider, received, CallKey.usageOf(call));
+      response = readAnswer(this.#session, this.#provider, received, call.usage);
     } catch (thrown) {
       // a part of an answer counts with the event that reports it
       reservation?.settle(null, options.signal?.aborted === true && !step.is_ended);
-      if (is_for_loop && CallKey.textOf(call) !== "" && this.#isBrokenOff(thrown, options, turn, step)) {
+      if (is_for_loop && call.text !== "" && this.#isBrokenOff(thrown, options, turn, step)) {
         turn.broken_off = this.#partOf(thrown, request, options, call);
       }
       const part = step.is_ended ? null : this.#partOf(thrown, request, options, call);
       const error = toTypedError(thrown, this.#name);
       const failure = this.#failureOf(error, part);
-      if (CallKey.isOpen(outer)) CallKey.giveBack(outer, part && failure);
-      else if (failure !== null) await this.#noteFailure(turn, step, failure, is_for_loop);
+      if (outer) Object.assign(outer, { taken: false, text: "", part_is_counted: part !== null });
+      if (failure !== null && (!outer || part)) await this.#noteFailure(turn, step, failure, is_for_loop);
       if (limitOf(thrown) !== null) throw noteLimit(turn, thrown);
       throw noteError(turn, error, is_for_loop);
     } finally {
-      CallKey.close(call);
+      call.open = false;
     }
-    const broken = this.#reportPart(turn, step, call);
-    if (broken) await broken;
-    if (CallKey.isOpen(outer)) CallKey.setAnswered(outer, response.usage);
+    if (outer?.open) outer.usage = response.usage;
     else if (is_for_loop) this.#setAnswer(turn, response);
     else {
       if (outer) this.#session.run_limits.countPart(response.usage); // the outer call ended without it
@@ -223,9 +242,10 @@ export class ProviderGuard {
    * unknown estimated; null without a part. A call that the caller aborts counts from its request on. Not
    * called when the turn's step has ended: then no part counts.
    */
-  #partOf(thrown: unknown, request: ChatRequest, { signal }: CompleteOptions, call: CallKey): Usage | null {
-    const stated = CallKey.partOf(call) ?? usageOfFailure(thrown);
-    const text = CallKey.textOf(call);
+  #partOf(thrown: unknown, request: ChatRequest, { signal }: CompleteOptions, call: OpenCall): Usage | null {
+    if (call.part_is_counted) return null;
+    const { text } = call;
+    const stated = call.usage ?? usageOfFailure(thrown);
     if (stated !== null || (text === "" && signal?.aborted !== true)) return stated;
     const input_tokens = requestTokens(request.messages) + toolTokens(request.tools);
     return Usage({ input_tokens, output_tokens: estimateTokens(text), estimated: true });
@@ -243,12 +263,6 @@ export class ProviderGuard {
     const failure = providerFailure(this.#name, error);
     if (failure && part) failure.usage = toPlain(part);
     return failure;
-  }
-
-  /** Logs that a provider broke off which the call was passed on to, unless the call fails for it. */
-  #reportPart(turn: Turn, step: StepAbort, call: CallKey): Promise<void> | void {
-    const failure = CallKey.takeFailure(call);
-    if (failure !== null) return this.#noteFailure(turn, step, failure, false);
   }
 
   /** Logs a failure that is not one of the turn; the loop reports its own. */
@@ -315,7 +329,7 @@ export class ProviderGuard {
   #send(
     request: ChatRequest,
     options: CompleteOptions,
-    call: CallKey,
+    call: OpenCall,
     reservation: Reservation | null,
     step: StepAbort,
   ): Promise<unknown> {
@@ -327,13 +341,15 @@ export class ProviderGuard {
     const signal = own_signal ? AbortSignal.any([step.signal, own_signal]) : step.signal;
     // perf: a named constant on purpose, see src/docs/performance.md#closures
     const onDelta = (delta: StreamDelta): void => {
-      if (!CallKey.isOpen(call) || !isDelta(delta)) return; // a late one belongs to no answer
-      CallKey.addText(call, delta.delta);
+      if (!call.open || !isDelta(delta)) return; // a late one belongs to no answer
+      call.text += delta.delta;
       options.onDelta?.(delta);
     };
+    const key = {};
+    CALLS.set(key, call);
     const pending = step.race(this.#provider.complete(
       is_changed ? { ...request, max_output_tokens } : request,
-      options.onDelta ? { signal, call, onDelta } : { signal, call },
+      options.onDelta ? { signal, call: key, onDelta } : { signal, call: key },
     ));
     return own_signal ? untilAborted(own_signal, pending) : pending;
   }
