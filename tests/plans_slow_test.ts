@@ -32,6 +32,9 @@ const ANSWERS: Record<string, string> = {
  */
 const VENDOR_PLANS = ["anthropic", "gemini", "ollama", "openai"];
 
+/** Plans with a test of their own, because they work in a folder. */
+const OWN_TESTS = ["coder"];
+
 /** Stop reasons of plans that do not complete. */
 const STOPPED: Record<string, string> = { everything: "limit:max_tool_calls" };
 
@@ -74,7 +77,7 @@ Deno.test("plans/ contains the plans that are tested here, and its README lists 
     const plans = await runtime.plans.list();
     assertEquals(
       plans.map((plan) => plan.name).toSorted(),
-      [...Object.keys(ANSWERS), ...VENDOR_PLANS].toSorted(),
+      [...Object.keys(ANSWERS), ...OWN_TESTS, ...VENDOR_PLANS].toSorted(),
     );
     for (const { name, description } of plans) {
       assert(description, `${name} has a description`);
