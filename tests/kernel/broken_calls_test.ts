@@ -91,12 +91,12 @@ Deno.test("a call that its caller aborts counts with estimated tokens: of the lo
     },
   };
   const by_loop = kit({
-    limits: { max_total_tokens: 9_000 },
+    limits: { max_total_tokens: 7_000 },
     providers: [endless(text)],
     orchestrator: async (coordinator) => await coordinator.mount("orchestrator", loop),
   });
   const by_tool = kit({
-    limits: { max_total_tokens: 9_000 },
+    limits: { max_total_tokens: 7_000 },
     providers: [[calls(["t"]), "done"], async (coordinator) => {
       await coordinator.mount("providers", Object.assign(endless(text), { name: "endless" }));
     }],
