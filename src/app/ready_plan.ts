@@ -17,7 +17,7 @@ import { openBuiltin } from "./plan_template.ts";
 import { isOfUrl, UrlModules } from "./remote_modules.ts";
 import type { OpenedModule } from "../kernel/host.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import { askedOf } from "../plan/permissions/permission_block.ts";
+import { askedOf, isAsked } from "../plan/permissions/permission_block.ts";
 import { type Lock, LockLookup } from "../plan/lock.ts";
 import type { AgentPlans, ModuleReporter, RunnablePlan, SecretSink } from "../runs/ports.ts";
 import type { Warning } from "../runs/types.ts";
@@ -110,7 +110,11 @@ export class ReadyPlan implements RunnablePlan {
       context,
       policy,
       tierOf: ({ path }) => grants.tiers[path] ?? "process", // an unknown place gets the strongest tier
-      grantOf: (spec) => grantOf(spec, this.#authorised),
+      grantOf: (spec) => ({
+        grant: grantOf(spec, this.#authorised),
+        isAsked: (kind, entry) => isAsked(kind, entry, askedOf(spec, this.compiled.plan)),
+      }),
+      folder: this.#lookups.folder,
     });
   }
 

@@ -9,9 +9,8 @@ import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { errorCode, errorMessage, errorName, PreampError } from "../sdk/errors.ts";
 import type { Module, ModuleSpec } from "../sdk/types.ts";
 import type { ModuleReporter } from "../runs/ports.ts";
-import type { GuestGrant } from "../sandbox/guest_worker.ts";
 import type { OpenedGuest } from "../sandbox/guest/guest_module.ts";
-import type { GuestSlots } from "../sandbox/sandbox.ts";
+import type { GuestRequest, GuestSlots } from "../sandbox/sandbox.ts";
 import type { Policy } from "../policy/policy.ts";
 import { guestLimits, type LazyLoader, type LazySandbox } from "./lazy_loader_and_sandbox.ts";
 
@@ -30,8 +29,10 @@ export interface UrlModulesDeps {
   sandboxing: LazySandbox;
   /** Returns the tier of a module. */
   tierOf(spec: ModuleSpec): "inline" | "process";
-  /** Returns the effective permissions of a module, at the time of the call. */
-  grantOf(spec: ModuleSpec): Readonly<Partial<GuestGrant>>;
+  /** Returns the effective permissions of a module, at the time of the call, and what the plan asked for. */
+  grantOf(spec: ModuleSpec): Pick<GuestRequest, "grant" | "isAsked">;
+  /** The folder that the plan's relative paths start at. */
+  folder?: string | undefined;
 }
 
 /** The modules of one plan that come from URLs. One per session, because guests are counted per session. */
@@ -134,7 +135,7 @@ export class UrlModules {
     bundle: ModuleBundle,
     run: ModuleReporter,
   ): Promise<OpenedGuest> {
-    const { policy, sandboxing, grantOf } = this.#options;
+    const { policy, sandboxing, grantOf, folder } = this.#options;
     let opening = this.#ahead.get(spec.path);
     if (opening) return opening;
     opening = sandboxing.sandbox().then((sandbox) => {
@@ -145,7 +146,8 @@ export class UrlModules {
         type: spec.type,
         code: bundle.code,
         uses: bundle.uses,
-        grant: grantOf(spec),
+        ...grantOf(spec),
+        folder,
         limits: guestLimits(policy),
         session,
         warn: (code, message) => run.warn(code, message),

@@ -3,7 +3,7 @@ import { errorMessage, PreampError } from "../sdk/errors.ts";
 import { retryAfterOf } from "../sdk/llm_errors.ts";
 import { isObject, type JsonObject, toPlain } from "../sdk/json.ts";
 import { cut, Object, Reflect, Set, toText } from "../sdk/primordials.ts";
-import type { SerializedError } from "./protocol.ts";
+import type { IsAsked, SerializedError } from "./protocol.ts";
 
 /** Most characters of a message or a stack. */
 const MAX_TEXT = 16_384;
@@ -94,16 +94,18 @@ function plainFields(error: object): JsonObject {
  * Returns an error for what a guest threw.
  * @param errorOf Returns an error of the host by its number.
  * @param module Name of the module in messages.
+ * @param isAsked Returns whether the plan names an entry, which must not be advised then.
  */
 export function decodeGuestError(
   value: unknown,
   errorOf?: (number: number) => unknown,
   module: string = "the module",
+  isAsked: IsAsked = () => false,
 ): unknown {
   const thrown = readThrown(value);
   const own = thrown.host === undefined ? undefined : errorOf?.(thrown.host);
   if (own !== undefined) return own;
-  const error = toError(PERMISSION_ERRORS.has(thrown.name) ? withAdvice(thrown, module) : thrown);
+  const error = toError(PERMISSION_ERRORS.has(thrown.name) ? withAdvice(thrown, module, isAsked) : thrown);
   const { code } = error as { code?: unknown };
   if (typeof code === "string" && HOST_CODES.has(code)) Reflect.deleteProperty(error, "code");
   if (PERMISSION_ERRORS.has(thrown.name) && code === undefined) {
@@ -113,13 +115,19 @@ export function decodeGuestError(
 }
 
 /** Returns the permission error with the plan's line that would grant it in place of Deno's flag. */
-function withAdvice(thrown: SerializedError, module: string): SerializedError {
+function withAdvice(
+  thrown: SerializedError,
+  module: string,
+  isAsked: IsAsked,
+): SerializedError {
   const found = DENO_PERMISSION_TEXT.exec(thrown.message);
   if (!found) return thrown;
   const [text, wanted = "", kind = "", entry] = found;
   const value = kind === "ffi" || entry === undefined ? "true" : `[${entry}]`;
-  const advice =
-    `${wanted}: the plan does not grant it to ${module}, whose entry needs permissions: {${kind}: ${value}}`;
+  const asked = isAsked(kind, entry?.slice(1, -1));
+  const advice = asked
+    ? `${wanted}: the plan grants it to ${module}, but the policy, this process or a link withholds it: see preamp plan explain`
+    : `${wanted}: the plan does not grant it to ${module}, whose entry needs permissions: {${kind}: ${value}}`;
   const advised = (original: string) => original.replace(text, () => advice);
   const { message, stack } = thrown;
   return { ...thrown, message: advised(message), ...(stack === undefined ? {} : { stack: advised(stack) }) };

@@ -29,6 +29,8 @@ export interface Readiness {
 export interface ChildSettings extends Readiness {
   /** Environment variables that the module may read. */
   readonly env: Readonly<Record<string, string>>;
+  /** Working folder of the module; absent: a folder of its own. */
+  readonly folder?: string;
   /** MB that the module may add to the memory of the process. */
   readonly memory_mb: number;
   /** Processor time of one call, in seconds. */
@@ -58,6 +60,7 @@ export async function runGuestChild(): Promise<never> {
   const started = startWorker(ready);
   const settings = JSON.parse(await next()) as ChildSettings; // from the host
   setEnv(settings.env);
+  changeFolder(settings.folder);
   // the host assigns a warm child only to modules with the same grant
   if (grantKey(guestGrant(ready.grant)) !== grantKey(guestGrant(settings.grant))) Deno.exit(EXIT.broken);
   const guest = await started;
@@ -101,6 +104,15 @@ function setEnv(env: Readonly<Record<string, string>>): void {
     if (!Object.hasOwn(env, name)) Deno.env.delete(name);
   }
   for (const [name, value] of Object.entries(env)) Deno.env.set(name, value);
+}
+
+/** Relative paths of the module start at a folder; a folder that cannot be entered changes nothing. */
+function changeFolder(folder: string | undefined): void {
+  try {
+    if (folder !== undefined) Deno.chdir(folder);
+  } catch {
+    // the grant of the module has no file there
+  }
 }
 
 /**

@@ -347,3 +347,6 @@ export function endedError({ cause, detail }: GuestExit, name: string): PreampEr
   const message = `Cannot use module "${name}" again in this run: ${detail}`;
   return new PreampError("tool_crashed", message, { facts: { cause } });
 }
+
+/** Returns whether the plan names an entry of a permission; undefined: all of the permission. */
+export type IsAsked = (kind: string, entry: string | undefined) => boolean;

@@ -3,7 +3,7 @@
  * the server (`isolation.max_guests`) and for each session.
  */
 import { errorMessage, PreampError } from "../sdk/errors.ts";
-import type { GuestExit, GuestLimits } from "./protocol.ts";
+import type { GuestExit, GuestLimits, IsAsked } from "./protocol.ts";
 import { GuestConnection } from "./guest/guest_connection.ts";
 import { type GuestModuleOptions, type OpenedGuest, openGuestModule } from "./guest/guest_module.ts";
 import { GuestProcess } from "./guest_process.ts";
@@ -25,6 +25,10 @@ interface SandboxOptions {
 /** Request to run a module. */
 export interface GuestRequest extends GuestModuleOptions {
   readonly grant: Readonly<Partial<GuestGrant>>;
+  /** Folder that relative paths of the module start at. Default: a folder of its own. */
+  readonly folder?: string | undefined;
+  /** Returns whether the plan names an entry; the grant may lack it nevertheless. Default: false. */
+  readonly isAsked?: IsAsked | undefined;
   /** Slots of the session: its guests are counted together and end together. */
   readonly session: GuestSlots;
   /** Receives lines of the module's console; they may contain its secrets. */
@@ -92,7 +96,7 @@ export class Sandbox {
   }
 
   async #spawn(request: GuestRequest): Promise<GuestConnection> {
-    const { module, session, onLog } = request;
+    const { module, session, onLog, isAsked } = request;
     const release = await session.acquire(module);
     let channel: GuestProcess;
     try {
@@ -107,17 +111,24 @@ export class Sandbox {
     });
     const onViolation = (message: string) =>
       this.#options.log("warning", "protocol_violation", { module, message });
-    return new GuestConnection(channel, { name: module, onLog, onViolation });
+    return new GuestConnection(channel, { name: module, onLog, onViolation, isAsked });
   }
 
-  #startChild({ grant: granted, uses, limits: { memory_mb, cpu_s } }: GuestRequest): GuestProcess {
+  #startChild({ grant: granted, folder, uses, limits: { memory_mb, cpu_s } }: GuestRequest): GuestProcess {
     const { usual } = this.#options;
     const grant = guestGrant(granted);
     const has_usual_limits = memory_mb === usual.memory_mb && cpu_s === usual.cpu_s;
     const child = has_usual_limits
       ? this.#pool.take({ grant, uses })
       : new GuestProcess({ memory_mb, cpu_s });
-    child.assign({ grant, uses, env: grantedEnv(grant), memory_mb, cpu_s });
+    child.assign({
+      grant,
+      uses,
+      env: grantedEnv(grant),
+      memory_mb,
+      cpu_s,
+      ...folder !== undefined && { folder },
+    });
     return child;
   }
 }

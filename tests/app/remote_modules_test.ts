@@ -61,7 +61,7 @@ function modulesOf(specs: readonly ModuleSpec[], loading: LazyLoader): UrlModule
     loading,
     sandboxing: new LazySandbox({ policy, log() {} }),
     tierOf: () => "inline",
-    grantOf: () => ({}),
+    grantOf: () => ({ grant: {} }),
   });
 }
 

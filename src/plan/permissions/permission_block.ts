@@ -54,6 +54,14 @@ export function askedOf(spec: ModuleSpec, plan: MountPlan): Permissions | undefi
   return spec.permissions ?? (spec.type === "tool" ? plan.permissions : undefined);
 }
 
+/** Returns whether a block names an entry of a permission, or all of it (undefined). */
+export function isAsked(name: string, entry: string | undefined, block: Permissions = {}): boolean {
+  const kind = PERMISSION_KINDS.find((kind) => kind === name);
+  const given = kind && block[kind];
+  if (typeof given === "boolean" || !kind || !given) return given === true;
+  return entry !== undefined && given.some((wide) => covers(kind, wide, entry));
+}
+
 /** Returns the path of the block that grants permissions to a module. */
 export function grantPath(spec: ModuleSpec, plan: MountPlan): string {
   const is_default = spec.permissions === undefined && askedOf(spec, plan) !== undefined;

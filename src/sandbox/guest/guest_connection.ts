@@ -12,6 +12,7 @@ import {
   exitError,
   type FromGuest,
   type GuestExit,
+  type IsAsked,
   NOTE_CREDIT,
   type SessionDelta,
   type Shape,
@@ -42,6 +43,8 @@ export interface GuestOptions {
   onLog(level: "info" | "warning" | "error", text: string): void;
   /** Called with the reason when a guest was ended because it broke the protocol. */
   onViolation(message: string): void;
+  /** Default: the plan names nothing. */
+  readonly isAsked?: IsAsked | undefined;
 }
 
 interface OpenCall extends RequestingCall {
@@ -270,7 +273,8 @@ export class GuestConnection {
   }
 
   #decoded(error: unknown, errorOf?: (number: number) => unknown): unknown {
-    return decodeGuestError(error, errorOf, `module "${this.#options.name}"`);
+    const { name, isAsked } = this.#options;
+    return decodeGuestError(error, errorOf, `module "${name}"`, isAsked);
   }
 
   #countNote(): void {
