@@ -40,6 +40,15 @@ export function mount(coordinator) {
   return () => {};
 }`;
 
+/** A hook that asks, and allows when no person answers in time. */
+const ASKS = `
+export function mount(coordinator) {
+  coordinator.hooks.register("tool:pre", () => ({
+    action: "ask_user", approval_prompt: "Sure?", approval_timeout: 0.05, approval_default: "allow",
+  }));
+  return () => {};
+}`;
+
 const call = (name: string, args: JsonObject = {}) => ({ name, arguments: args });
 
 const RESPONSES = [
@@ -52,11 +61,7 @@ const PLANS: Record<string, JsonObject> = {
   "an approval of a call that contains a secret": {
     providers: [{ module: "provider-mock", config: { responses: RESPONSES.slice(1) } }],
     tools: [{ module: "tool-odd", source: "./tools.js", config: { phrase: "${PHRASE}" } }],
-    hooks: [{
-      module: "hooks-asks",
-      source: "./asks.js",
-      config: { rules: [{ tool: "*", action: "ask", default: "allow", timeout_s: 0.05 }] },
-    }],
+    hooks: [{ module: "hooks-asks", source: "./asks.js" }],
   },
   "every kind of module": {
     session: {
@@ -82,7 +87,7 @@ for (const [name, plan] of Object.entries(PLANS)) {
         "provider.js": copy("provider-mock"),
         "tools.js": TOOLS,
         "hook.js": HOOK,
-        "asks.js": copy("hooks-approval"),
+        "asks.js": ASKS,
       };
       const { run, entries } = await runWithFiles(tier, files, plan, { PHRASE: "open-sesame-1" });
       assertEquals([run.status, run.error], ["completed", null]);

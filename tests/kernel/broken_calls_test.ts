@@ -83,7 +83,7 @@ async function abortCall(provider: Provider): Promise<void> {
 }
 
 Deno.test("a call that its caller aborts counts with estimated tokens: of the loop, or of a tool", async () => {
-  const text = "word ".repeat(2_000);
+  const text = "word ".repeat(2_500);
   const loop: Orchestrator = {
     async execute(_prompt, _context, { mock }) {
       for (let count = 0; count < 9; count++) await abortCall(mock!);
