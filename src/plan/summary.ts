@@ -12,8 +12,8 @@ export interface PlanSummary {
   /** Effective permissions. */
   may: Permissions;
   /**
-   * Kinds of calls that the rules of `hooks-approval` ask about, such as `bash git push **`; null: the plan
-   * does not have it.
+   * Kinds of calls that `hooks-approval` asks about, such as `bash git push **`, `writes` and `commands`;
+   * null: the plan does not have it.
    */
   asks: string[] | null;
 }
@@ -44,10 +44,10 @@ export function summaryText({ prompts_to, may, asks }: Omit<PlanSummary, "text">
 }
 
 function asksText(asks: PlanSummary["asks"]): string {
-  if (asks === null) return "never asks";
-  if (asks.length === 0) return "asks before risky calls";
-  const kinds = asks.length === 1 ? "1 kind of call" : `${asks.length} kinds of calls`;
-  return `asks before ${listed(asks)} (${kinds}) and before risky calls`;
+  if (asks === null || asks.length === 0) return asks === null ? "never asks" : "denies instead of asking";
+  return `asks before ${listed(asks)} (${
+    asks.length === 1 ? "1 kind of call" : `${asks.length} kinds of calls`
+  })`;
 }
 
 function filesText({ read, write }: Permissions): string[] {
@@ -74,6 +74,12 @@ function listed(words: readonly string[]): string {
   return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 }
 
+/** Calls without a rule that a preset of `hooks-approval` asks about; `read-only` denies them. */
+const ASKED_BY: Readonly<Record<string, readonly string[]>> = {
+  "ask-all": ["every other call"],
+  "ask-writes": ["writes", "commands", "risky calls"],
+};
+
 /** Returns the kinds of calls that a plan asks about (`PlanSummary.asks`). */
 export function askedCalls({ hooks }: Pick<MountPlan, "hooks">): string[] | null {
   const gates = hooks.filter(({ module }) => module === "hooks-approval");
@@ -81,10 +87,11 @@ export function askedCalls({ hooks }: Pick<MountPlan, "hooks">): string[] | null
   const rules = gates.flatMap(({ config }) =>
     Array.isArray(config.rules) ? config.rules.filter(isObject) : []
   );
-  const asked = rules.flatMap(({ action, tool, argv }) =>
-    action === "ask" && typeof tool === "string"
-      ? [[tool, ...Array.isArray(argv) ? argv.filter((glob) => typeof glob === "string") : []].join(" ")]
-      : []
-  );
-  return [...new Set(asked)];
+  const asked = rules.flatMap(({ action, tool, argv, input }) => {
+    if (action !== "ask" || typeof tool !== "string") return [];
+    const fields = isObject(input) ? Object.entries(input).map(([field, glob]) => `${field}=${glob}`) : [];
+    return [[tool, ...Array.isArray(argv) ? argv : [], ...fields].join(" ")];
+  });
+  const others = gates.flatMap(({ config: { preset = "ask-writes" } }) => ASKED_BY[String(preset)] ?? []);
+  return [...new Set([...asked, ...others])];
 }

@@ -239,7 +239,7 @@ const SENTENCES: readonly (readonly [string, JsonObject, string | null, string])
     "api.vendor.example",
     "May read and write in /w/src, read in /w/docs, run deno and git, reach api.example.com; " +
     "sends prompts to api.vendor.example; " +
-    "asks before write and bash git push ** (2 kinds of calls) and before risky calls",
+    "asks before write, bash git push **, writes, commands and risky calls (5 kinds of calls)",
   ],
   [
     "everything",
@@ -249,14 +249,32 @@ const SENTENCES: readonly (readonly [string, JsonObject, string | null, string])
     },
     null,
     "May read and write every file, run any program, reach every host, read every variable, " +
-    "read all facts about this machine, load native libraries; sends prompts nowhere; asks before risky calls",
+    "read all facts about this machine, load native libraries; sends prompts nowhere; asks before writes, commands and risky calls (3 kinds of calls)",
+  ],
+  [
+    "all other calls",
+    {
+      hooks: [{
+        module: "hooks-approval",
+        config: { preset: "ask-all", rules: [{ tool: "write", input: { path: "docs/*" }, action: "ask" }] },
+      }],
+    },
+    null,
+    "May touch nothing outside; sends prompts nowhere; " +
+    "asks before write path=docs/* and every other call (2 kinds of calls)",
+  ],
+  [
+    "what is denied",
+    { hooks: [{ module: "hooks-approval", config: { preset: "read-only" } }] },
+    null,
+    "May touch nothing outside; sends prompts nowhere; denies instead of asking",
   ],
   [
     "all files to read, one folder to write",
     grant({ read: true, write: ["/tmp/out"], env: ["A", "B", "C"] }),
     null,
     "May read every file, write in /tmp/out, read the variables A, B and C; sends prompts nowhere; " +
-    "asks before risky calls",
+    "asks before writes, commands and risky calls (3 kinds of calls)",
   ],
 ];
 

@@ -165,7 +165,7 @@ const Explanation = z.object({
     }),
     may: permissionBlock.meta({ description: "permissions of all modules together" }),
     asks: z.array(text).nullable().meta({
-      description: "kinds of calls that rules ask about; null: the plan has no hooks-approval",
+      description: "kinds of calls that hooks-approval asks about; null: the plan has no hooks-approval",
     }),
   }).meta({ description: "what all modules may touch together" }),
   modules: z.array(z.object({
