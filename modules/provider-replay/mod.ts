@@ -21,7 +21,7 @@ import {
   toChatResponse,
 } from "preamp/base";
 import { beginRecording, openRecording, recordingProvider, redactorOf } from "./recorder.ts";
-import { type Attempt, NAME, readAttempts, Recording, type ReplayConfig, shapeOf } from "./recording.ts";
+import { NAME, type Outcome, readOutcomes, Recording, type ReplayConfig, shapeOf } from "./recording.ts";
 
 const CONFIG_SCHEMA: JsonSchema = {
   type: "object",
@@ -38,14 +38,11 @@ const CONFIG_SCHEMA: JsonSchema = {
       required: ["events"],
       description: "Output of preamp run --output-format json-trace: {run, events, …}",
     },
-    session_id: { type: "string", description: "Session to replay; default: the run's session" },
     provider: {
       type: "string",
       description:
         "With record: name of the provider to record. Else: replays only its answers; default: all",
     },
-    context_window: { type: "integer", minimum: 1, default: 100000 },
-    max_output_tokens: { type: "integer", minimum: 1, default: 4096 },
   },
 };
 
@@ -68,18 +65,9 @@ export const module: ModuleInfo = {
 export async function mount(coordinator: Coordinator, config: JsonObject = {}): Promise<void> {
   const settings = readConfig<ReplayConfig>(CONFIG_SCHEMA, config);
   const provider = settings.record === undefined
-    ? replay(coordinator, settings)
+    ? logProvider(readOutcomes(settings), coordinator)
     : await recordOrPlay(coordinator, settings.record, settings);
   await coordinator.mount("providers", provider, { name: NAME });
-}
-
-function replay(coordinator: Coordinator, config: ReplayConfig): Provider {
-  const attempts = readAttempts(config);
-  if (attempts.length > 0) return createProvider(attempts, coordinator, config);
-  throw new PreampError(
-    "module_invalid",
-    "Cannot mount provider-replay: the log in its config has no model answer",
-  );
 }
 
 /** Returns a provider that plays the file; if it does not exist, one that records to it. */
@@ -153,35 +141,32 @@ async function requireGrant(
   );
 }
 
-/** Returns a provider that replays attempts in order; the session's state has the position. */
-function createProvider(
-  attempts: readonly Attempt[],
-  coordinator: Coordinator,
-  { context_window, max_output_tokens }: ReplayConfig,
-): Provider {
-  const info = ProviderInfo({
-    id: NAME,
-    display_name: "Replay provider",
-    capabilities: ["streaming", "tools", "structured_output"],
-    defaults: { context_window, max_output_tokens },
-  });
-  return providerOf(info, async (_request, options = {}) => {
-    throwIfAborted(options.signal);
+/** What is known of a provider whose facts are not recorded. */
+const INFO = ProviderInfo({
+  id: NAME,
+  display_name: "Replay provider",
+  capabilities: ["streaming", "tools", "structured_output"],
+  defaults: { context_window: 100_000, max_output_tokens: 4096 },
+});
+
+/** Returns a provider with the outcomes of a log in order; the session's state has the position. */
+function logProvider(outcomes: readonly Outcome[], coordinator: Coordinator): Provider {
+  return providerOf(INFO, (_request, options) => {
+    throwIfAborted(options?.signal);
     const { calls = 0 } = stateOf(coordinator);
-    const attempt = attempts[calls];
-    if (!attempt) {
-      const message = `Cannot answer call ${calls + 1}: the recording has ${attempts.length} answers`;
+    const outcome = outcomes[calls];
+    if (!outcome) {
+      const message = `Cannot answer call ${calls + 1}: the recording has ${outcomes.length} answers`;
       throw new LLMError("InvalidRequestError", message, { provider: NAME });
     }
     coordinator.session_state[STATE_KEY] = { calls: calls + 1 }; // a continued session continues with the next one
-    return await answerWith(attempt, options);
+    return answerWith(outcome, options);
   });
 }
 
 /** Returns a provider that plays a recording; `label` is its name in messages. */
 function playingProvider(recording: Recording, coordinator: Coordinator, label: string): Provider {
-  const info = recording.info ?? ProviderInfo({ id: NAME, display_name: "Replay provider" });
-  const provider = providerOf(info, async (request, options = {}) => {
+  const provider = providerOf(recording.info ?? INFO, async (request, options) => {
     const shape = await redactorOf(coordinator)(shapeOf(request));
     const { played = [] } = stateOf(coordinator); // also by earlier runs of the session
     const used = new Set(played);
@@ -192,7 +177,7 @@ function playingProvider(recording: Recording, coordinator: Coordinator, label: 
       throw new LLMError("InvalidRequestError", message, { provider: NAME });
     }
     coordinator.session_state[STATE_KEY] = { played: [...used.add(index)].sort((a, b) => a - b) };
-    return await answerWith(recording.calls[index]!, options); // find() returns an index of it
+    return await answerWith(recording.calls[index]!.outcome, options); // find() returns an index of it
   });
   return { ...provider, priority: 0 };
 }
@@ -208,19 +193,25 @@ function providerOf(info: ProviderInfo, complete: Provider["complete"]): Provide
   };
 }
 
-/** Resolves to a recorded answer after its deltas. @throws {LLMError} a recorded failure. */
+/** Resolves to a recorded answer after streaming its blocks. @throws {LLMError} a recorded failure. */
 async function answerWith(
-  { deltas, outcome }: Attempt,
-  { signal, onDelta }: CompleteOptions,
+  outcome: Outcome,
+  { signal, onDelta }: CompleteOptions = {},
 ): Promise<ChatResponse> {
   throwIfAborted(signal);
-  for (const delta of deltas) {
-    onDelta?.(delta);
+  if ("failure" in outcome) throw failureOf(outcome.failure);
+  const response = toChatResponse(structuredClone(outcome.response));
+  for (const [block_index, { type, text, thinking, id, name }] of response.content.entries()) {
+    if (type === "tool_call") {
+      onDelta?.({ block_index, block_type: type, delta: "", id: `${id}`, name: `${name}` });
+    } else if (typeof text === "string") onDelta?.({ block_index, block_type: "text", delta: text });
+    else if (typeof thinking === "string") {
+      onDelta?.({ block_index, block_type: "thinking", delta: thinking });
+    }
     await null; // lets other code run, as between the deltas of a model
     throwIfAborted(signal);
   }
-  if ("failure" in outcome) throw failureOf(outcome.failure);
-  return toChatResponse(structuredClone(outcome.response));
+  return response;
 }
 
 function throwIfAborted(signal: AbortSignal | undefined): void {

@@ -11,12 +11,11 @@ import {
   parentFolder,
   type Provider,
   ProviderInfo,
-  type StreamDelta,
   toChatResponse,
   toLLMError,
   toPlainObject,
 } from "preamp/base";
-import { NAME, Recording, shapeOf } from "./recording.ts";
+import { NAME, type Outcome, Recording, shapeOf } from "./recording.ts";
 
 /** A file that sessions of this process are recording to. */
 export interface OpenRecording {
@@ -64,48 +63,30 @@ export function recordingProvider(
 ): Provider {
   const info = infoOf(inner);
 
-  async function complete(request: ChatRequest, options: CompleteOptions = {}): Promise<ChatResponse> {
-    const deltas: StreamDelta[] = [];
-    const { onDelta } = options;
-    const passed = onDelta
-      ? {
-        ...options,
-        onDelta: (delta: StreamDelta) => {
-          deltas.push({ ...delta });
-          onDelta(delta);
-        },
-      }
-      : options;
+  async function complete(request: ChatRequest, options?: CompleteOptions): Promise<ChatResponse> {
     try {
-      const response = await inner.complete(request, passed);
-      await save(request, deltas, { response: toPlainObject(response) });
+      const response = await inner.complete(request, options);
+      await save(request, { response: toPlainObject(response) });
       return response;
     } catch (error) {
       // a limit or a cancellation is not the provider's
       if (errorName(error) !== "PreampError" && errorName(error) !== "AbortError") {
-        await save(request, deltas, { failure: factsOf(toLLMError(error)) });
+        await save(request, { failure: factsOf(toLLMError(error)) });
       }
       throw error;
     }
   }
 
-  async function save(
-    request: ChatRequest,
-    deltas: readonly StreamDelta[],
-    outcome: { response: JsonObject } | { failure: JsonObject },
-  ): Promise<void> {
-    const redact = redactorOf(coordinator);
-    const call = await redact({ request: shapeOf(request), outcome });
-    open.recording.info ??= info;
-    open.recording.add({ ...call, deltas: await withoutSecrets(deltas, redact) });
-    const writing = open.written.then(() => write(open.path, open.recording.toText()));
+  async function save(request: ChatRequest, outcome: Outcome): Promise<void> {
+    const { recording, path, written } = open;
+    recording.info ??= info;
+    recording.add(await redactorOf(coordinator)({ request: shapeOf(request), outcome }));
+    const writing = written.then(() => write(path, recording.toText()));
     open.written = writing.catch(() => {});
-    try {
-      await writing;
-    } catch (cause) {
-      const message = `Cannot write the recording ${JSON.stringify(open.path)}: ${String(cause)}`;
+    await writing.catch((cause) => {
+      const message = `Cannot write the recording ${JSON.stringify(path)}: ${String(cause)}`;
       throw new LLMError("ConfigurationError", message, { provider: NAME, cause });
-    }
+    });
   }
 
   return {
@@ -140,30 +121,8 @@ export function redactorOf(coordinator: Pick<Coordinator, "getCapability">): Red
     typeof redact === "function" ? await redact("context:message", data) as T : data; // the same data with other texts
 }
 
-/**
- * Returns deltas without secrets. Those of a block that contains one are joined, because it may be in
- * several.
- */
-async function withoutSecrets(deltas: readonly StreamDelta[], redact: Redact): Promise<StreamDelta[]> {
-  const texts = new Map<number, string>();
-  for (const { block_index, delta } of deltas) texts.set(block_index, (texts.get(block_index) ?? "") + delta);
-  const found = new Map<number, string>();
-  for (const [index, text] of texts) {
-    const { text: redacted } = await redact({ text });
-    if (redacted !== text) found.set(index, redacted);
-  }
-  const joined = new Set<number>();
-  return deltas.flatMap((delta) => {
-    const text = found.get(delta.block_index);
-    if (text === undefined) return [delta];
-    if (joined.has(delta.block_index)) return [];
-    joined.add(delta.block_index);
-    return [{ ...delta, delta: text }];
-  });
-}
-
-function factsOf(error: LLMError): JsonObject {
-  const { type, message, status_code, retry_after, retryable, limit_tokens, requested_tokens } = error;
+function factsOf({ type, message, ...facts }: LLMError): JsonObject {
+  const { status_code, retry_after, retryable, limit_tokens, requested_tokens } = facts;
   return toPlainObject({
     type,
     message,

@@ -1,98 +1,55 @@
 /**
- * Recorded model calls: the attempts of an event log (src/docs/events.md), and the file of recorded calls
- * with its format, reading, writing, and finding the answer to a request.
+ * Recorded model calls: those of an event log (src/docs/events.md), and the file of recorded calls with its
+ * format, reading, writing, and finding the answer to a request.
  */
-import {
-  type ChatRequest,
-  isObject,
-  type JsonObject,
-  PreampError,
-  type ProviderInfo,
-  type StreamDelta,
-} from "preamp/base";
+import { type ChatRequest, isObject, type JsonObject, PreampError, type ProviderInfo } from "preamp/base";
 
 /** The name of the provider. */
 export const NAME = "replay";
 
-/** The config with its defaults; `record` is a file, or `events` or `recording` has a log. */
+/** The config: `record` is a file, or `events` or `recording` has a log. */
 export interface ReplayConfig {
   readonly record?: string;
   readonly events?: readonly JsonObject[];
   readonly recording?: { readonly events: unknown };
-  /** Session to replay; default: that of the first entry. */
-  readonly session_id?: string;
   /** Provider that is recorded, or whose answers are replayed; default: all. */
   readonly provider?: string;
-  readonly context_window: number;
-  readonly max_output_tokens: number;
 }
 
-/** One attempt of a model call: its deltas, then its response or failure. */
-export interface Attempt {
-  readonly deltas: readonly StreamDelta[];
-  readonly outcome: { readonly response: JsonObject } | { readonly failure: JsonObject };
-}
+/** How a model call ended. */
+export type Outcome = { readonly response: JsonObject } | { readonly failure: JsonObject };
 
 /**
- * Returns the attempts in a config's log, in order.
+ * Returns how the model calls in a config's log ended, in order: those of its first session.
  *
- * @throws {PreampError} `module_invalid` when the config has no log.
+ * @throws {PreampError} `module_invalid` when the config has no answer.
  */
-export function readAttempts(config: ReplayConfig): Attempt[] {
-  const events = eventsOf(config);
-  const session_id = config.session_id ?? events[0]?.session_id;
-  const attempts: Attempt[] = [];
-  let deltas: StreamDelta[] = [];
-  for (const { event, data, session_id: of } of events) {
-    if (of !== session_id || !isObject(data)) continue;
-    const delta = deltaOf(event, data, deltas);
-    if (delta) deltas.push(delta);
-    const outcome = outcomeOf(event, data);
-    if (outcome === null) continue;
-    if (config.provider === undefined || config.provider === data.provider) {
-      attempts.push({ deltas, outcome });
-    }
-    deltas = [];
-  }
-  return attempts;
-}
-
-function eventsOf({ events, recording }: ReplayConfig): readonly JsonObject[] {
+export function readOutcomes({ events, recording, provider }: ReplayConfig): Outcome[] {
   const entries: unknown = events ?? recording?.events;
-  if (Array.isArray(entries) && entries.every(isObject)) return entries;
+  const outcomes = (Array.isArray(entries) ? entries : []).filter(isObject)
+    .filter(({ session_id }, _, [first]) => session_id === first!.session_id)
+    .flatMap(({ event, data }) =>
+      isObject(data) && (provider === undefined || data.provider === provider) ? outcomesOf(event, data) : []
+    );
+  if (outcomes.length > 0) return outcomes;
   throw new PreampError(
     "module_invalid",
-    "Cannot mount provider-replay: its config must have record (a file), events (the entries of a log) or recording (a saved run)",
+    "Cannot mount provider-replay: its config must have record (a file), or events (the entries of a log) or " +
+      "recording (a saved run) with a model answer",
   );
 }
 
-function deltaOf(event: unknown, data: JsonObject, before: readonly StreamDelta[]): StreamDelta | null {
-  const block_index = Number(data.block_index);
-  if (event === "content_block:start") {
-    const block_type = data.block_type as StreamDelta["block_type"]; // written by a loop
-    return {
-      block_index,
-      block_type,
-      delta: "",
-      ...(typeof data.name === "string" ? { name: data.name } : {}),
-    };
-  }
-  if (event !== "content_block:delta") return null;
-  const block_type = before.find((delta) => delta.block_index === block_index)?.block_type ?? "text";
-  return { block_index, block_type, delta: String(data.delta) };
-}
-
-function outcomeOf(event: unknown, data: JsonObject): Attempt["outcome"] | null {
+function outcomesOf(event: unknown, data: JsonObject): Outcome[] {
   if (event === "provider:response") {
-    return isObject(data.response) ? { response: { ...data.response, usage: data.usage } } : null;
+    return isObject(data.response) ? [{ response: { ...data.response, usage: data.usage } }] : [];
   }
   if (event === "provider:error") {
     const { type, msg } = isObject(data.error) ? data.error : {};
-    return { failure: { ...data, type, message: msg } };
+    return [{ failure: { ...data, type, message: msg } }];
   }
   // retries inside of a provider have no request_id; only the final answer counts
-  if (event !== "provider:retry" || data.request_id === undefined) return null;
-  return { failure: { ...data, type: data.error_type, message: data.error_message, retryable: true } };
+  if (event !== "provider:retry" || data.request_id === undefined) return [];
+  return [{ failure: { ...data, type: data.error_type, message: data.error_message, retryable: true } }];
 }
 
 /** What a request is compared by: everything that the model receives, without metadata and limits. */
@@ -101,8 +58,9 @@ interface RequestShape {
   /** Tools and parameters. */
   readonly options: JsonObject;
 }
-interface RecordedCall extends Attempt {
+interface RecordedCall {
   readonly request: RequestShape;
+  readonly outcome: Outcome;
 }
 
 /** A recording. Calls are found by their request, because sessions of one run may call at the same time. */
@@ -142,10 +100,9 @@ export class Recording {
   toText(): string {
     const messages = new Pool();
     const options = new Pool();
-    const calls = this.calls.map(({ request, deltas, outcome }) => ({
+    const calls = this.calls.map(({ request, outcome }) => ({
       messages: request.messages.map((message) => messages.add(message)),
       options: options.add(request.options),
-      deltas,
       ...outcome,
     }));
     const file = { version: 1, info: this.info, messages: messages.values, options: options.values, calls };
@@ -170,13 +127,7 @@ function readFile(file: JsonObject): Recording {
   const { messages, options, calls } = file as unknown as { // a wrong type throws below
     messages: JsonObject[];
     options: JsonObject[];
-    calls: {
-      messages: number[];
-      options: number;
-      deltas: StreamDelta[];
-      response?: JsonObject;
-      failure?: JsonObject;
-    }[];
+    calls: { messages: number[]; options: number; response?: JsonObject; failure?: JsonObject }[];
   };
   const at = (values: JsonObject[], index: number): JsonObject => {
     const value = values[index];
@@ -185,12 +136,10 @@ function readFile(file: JsonObject): Recording {
   };
   const recording = new Recording();
   recording.info = isObject(file.info) ? file.info as unknown as ProviderInfo : null; // written by toText
-  for (const { messages: places, options: place, deltas, response, failure } of calls) {
+  for (const { messages: places, options: place, response, failure } of calls) {
     const request = { messages: places.map((index) => at(messages, index)), options: at(options, place) };
-    if (!Array.isArray(deltas) || (!isObject(response) && !isObject(failure))) {
-      throw new TypeError("no answer");
-    }
-    recording.add({ request, deltas, outcome: response ? { response } : { failure: failure ?? {} } });
+    if (!isObject(response) && !isObject(failure)) throw new TypeError("no answer");
+    recording.add({ request, outcome: response ? { response } : { failure: failure! } });
   }
   return recording;
 }

@@ -82,7 +82,9 @@ async function lab() {
         runs.push(run);
         const entries = await runtime.runs.events(OPERATOR, run.id, {});
         events.push(
-          ...entries.filter(({ event }) => !/^module:|^session:state$/.test(event)).map(({ event }) => event),
+          ...entries.filter(({ event }) => !/^module:|^session:state$|^content_block:delta$/.test(event)).map(
+            ({ event }) => event,
+          ),
         );
       }
       return { runs, events };
