@@ -131,13 +131,11 @@ export class GuestProcess implements Channel {
     }
   }
 
-  /** Delivers a text in the slices of the scheduler, and waits while the host is busy with this guest. */
+  /** Delivers a text in the slices of the scheduler. */
   async #deliver(text: string): Promise<void> {
     if (this.#exit) return;
     SCHEDULER.begin();
     this.#listener?.take(text);
-    // answering counts as work too, and may never return to the event loop
-    for (let busy = this.#listener?.ready(); busy; busy = this.#listener?.ready()) await busy;
     const turn = SCHEDULER.end();
     if (turn) await turn;
   }

@@ -19,12 +19,6 @@ import type { RiskLevel, ToolCall } from "../sdk/tools.ts";
 import type { AnswerBounds } from "../sdk/checks.ts";
 import { PreampError } from "../sdk/errors.ts";
 
-/**
- * Number of one-way messages (deltas, progress) that a guest may send ahead. The host grants more as it reads
- * them: flow control.
- */
-export const NOTE_CREDIT = 256;
-
 /** Requests that a worker load parts of the SDK before the module. The worker answers with {@link LOADED}. */
 export interface LoadAhead {
   readonly parts: readonly string[];
@@ -161,8 +155,6 @@ export type ToGuest = Readonly<
   | { t: "reply"; id: number; value?: unknown; error?: SerializedError; view?: SessionDelta }
   /** Sends a part of an answer ahead. */
   | { t: "piece"; id: number; value: unknown }
-  /** Grants `n` further one-way messages. */
-  | { t: "credit"; n: number }
   | { t: "cancellation"; state: CancellationState }
 >;
 
@@ -325,8 +317,6 @@ export interface ChannelListener {
   take(text: string): void;
   /** Returns the most bytes that the next text may have. */
   limit(): number;
-  /** Returns a promise when the host is busy: the channel reads on after it resolves. */
-  ready(): Promise<void> | undefined;
 }
 
 /** Codes of tool results (src/docs/http.md); `tool_crashed` for the other reasons. */

@@ -68,11 +68,6 @@ const SUBJECTS: readonly (readonly [path: string, run: SuiteRun])[] = [
   }],
   ["modules/tool-calculator", { type: "tool", options: { input: { expression: "2+2" } } }],
   ["modules/tool-todo", { type: "tool" }],
-  ["modules/hooks-approval", {
-    type: "hook",
-    config: { rules: [{ tool: "danger", action: "deny" }] },
-    options: { expectations: [{ event: "tool:pre", data: { tool_name: "danger" }, action: "deny" }] },
-  }],
   ["modules/hooks-timing", { type: "hook" }],
   ["tests/fixtures/amplifier/calculator_tool.ts", {
     type: "tool",

@@ -43,9 +43,18 @@ const mock = (...responses: unknown[]): Part => ({
 const calling = (...calls: [name: string, args?: JsonObject][]) => ({
   tool_calls: calls.map(([name, args = {}]) => ({ name, arguments: args })),
 });
-const approval = (action: string): Part => ({
-  of: "modules/hooks-approval/mod.ts",
-  config: { rules: [{ tool: "*", action }] },
+/** A hook that asks about every call, or denies it. */
+const gate = (action: "ask_user" | "deny"): Part => ({
+  of: `
+    export function mount({ hooks }, { action }) {
+      hooks.register("tool:pre", (_event, { tool_name }) => ({
+        action,
+        reason: "the rule says so",
+        approval_prompt: "Allow " + tool_name + "?",
+        approval_options: ["Allow", "Deny"],
+      }), { name: "gate" });
+    }`,
+  config: { action },
 });
 const SUM = ["calculator", { expression: "6*7" }] as [string, JsonObject];
 
@@ -139,28 +148,28 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "a call that a person allows": {
     provider: mock(calling(SUM), { text: "6 × 7 is 42." }),
     tools: [CALCULATOR],
-    hooks: [approval("ask")],
+    hooks: [gate("ask_user")],
     answers: ["allow"],
     shows: "approval:granted",
   },
   "a call that a person allows, and a hook that would dress it up": {
     provider: mock(calling(SUM), { text: "6 × 7 is 42." }),
     tools: [CALCULATOR],
-    hooks: [approval("ask"), DRESSING_HOOK],
+    hooks: [gate("ask_user"), DRESSING_HOOK],
     answers: ["allow"],
     shows: "approval:granted",
   },
   "a call that a person denies": {
     provider: mock(calling(SUM), "Then not."),
     tools: [CALCULATOR],
-    hooks: [approval("ask")],
+    hooks: [gate("ask_user")],
     answers: ["deny"],
     shows: "approval:denied",
   },
   "calls that a rule denies": {
     provider: mock(calling(SUM, SUM), "Then not."),
     tools: [CALCULATOR],
-    hooks: [approval("deny")],
+    hooks: [gate("deny")],
     shows: "tool:pre",
   },
   "a denied prompt": { hooks: [DENY_PROMPT], provider: mock("never"), shows: "prompt:submit" },

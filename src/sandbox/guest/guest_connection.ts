@@ -13,7 +13,6 @@ import {
   type FromGuest,
   type GuestExit,
   type IsAsked,
-  NOTE_CREDIT,
   type SessionDelta,
   type Shape,
   type ToGuest,
@@ -61,8 +60,6 @@ const MAX_IDLE_BYTES = 64 * 1024;
 const MAX_NOTIFICATIONS = 512;
 /** Most bytes of console output in the life of a guest. */
 const MAX_LOG_BYTES = 4 * 1024 * 1024;
-/** Number of one-way messages after which the host grants more. */
-const CREDIT_STEP = NOTE_CREDIT / 2;
 
 /** Connection to one running guest. */
 export class GuestConnection {
@@ -76,7 +73,6 @@ export class GuestConnection {
   #starting: { resolve(shape: Shape): void; reject(error: unknown): void } | null = null;
   #exit: GuestExit | null = null;
   #next_call = 1;
-  #notes = 0;
   #log_bytes = 0;
 
   constructor(channel: Channel, options: GuestOptions) {
@@ -85,7 +81,6 @@ export class GuestConnection {
     channel.listen({
       take: (text) => this.#enter(text),
       limit: () => this.#limit(),
-      ready: () => this.#requests.busy(this.#open.size - 1), // all but the first call serve requests
     });
     void channel.exited.then((exit) => this.#handleExit(exit));
   }
@@ -129,7 +124,6 @@ export class GuestConnection {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const open: OpenCall = { host, options, resolve, reject, bytes: 0, requests: new Map() };
     this.#open.set(id, open);
-    this.#requests.wake();
     this.#channel.watch(deadline_ms === undefined ? 0 : deadline_ms + 2 * grace_ms);
     this.#send({ t: "call", call: id, ref, method, args, max_bytes, ...(view ? { view } : {}) });
     const timers: (() => void)[] = [];
@@ -235,7 +229,6 @@ export class GuestConnection {
       return this.#kill({ cause: "output", detail });
     }
     this.#options.onLog(level === "error" || level === "warning" ? level : "info", line);
-    this.#countNote();
   }
 
   #takeStartResult(frame: Extract<FromGuest, { t: "ready" | "failed" }>): void {
@@ -262,7 +255,7 @@ export class GuestConnection {
     }
     if (frame.t === "note") {
       options.onNote?.(frame.value);
-      return this.#countNote();
+      return;
     }
     if (frame.t === "abandon") {
       return this.#requests.abandon(open, frame.id, () => this.#decoded(frame.reason));
@@ -275,12 +268,6 @@ export class GuestConnection {
   #decoded(error: unknown, errorOf?: (number: number) => unknown): unknown {
     const { name, isAsked } = this.#options;
     return decodeGuestError(error, errorOf, `module "${name}"`, isAsked);
-  }
-
-  #countNote(): void {
-    if (++this.#notes < CREDIT_STEP) return;
-    this.#send({ t: "credit", n: this.#notes });
-    this.#notes = 0;
   }
 
   /** Applies the notifications of a frame; returns false if that ended the guest. */

@@ -1,6 +1,6 @@
 /** Proxies of a guest's objects for the session: their data are copies, their methods send calls. */
 import type { AnswerBounds } from "../../sdk/checks.ts";
-import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
+import { type JsonObject, toPlain } from "../../sdk/json.ts";
 import type {
   ChatRequest,
   ChatResponse,
@@ -52,15 +52,12 @@ function method<T>(shape: Shape, name: string, call: T): Record<string, T> {
 export function toolProxy(shape: Shape, call: ObjectCall, limits: GuestLimits): Tool {
   return {
     ...shape.data,
-    // schemas that may be slow are evaluated in the guest; others here, which saves a round trip for each
-    // call
-    ...(isPlainSchema(shape.data.input_schema) ? {} : {
-      checkInput: async (input: JsonObject) => {
-        const found = await call("checkInput", [toPlain(input)], untimed(limits, MAX_SMALL_BYTES));
-        const are_texts = Array.isArray(found) && found.every((problem) => typeof problem === "string");
-        return are_texts ? found : ["the tool rejected the input without a reason"];
-      },
-    }),
+    // in the guest, where a slow schema delays only its own module
+    checkInput: async (input: JsonObject) => {
+      const found = await call("checkInput", [toPlain(input)], untimed(limits, MAX_SMALL_BYTES));
+      const are_texts = Array.isArray(found) && found.every((problem) => typeof problem === "string");
+      return are_texts ? found : ["the tool rejected the input without a reason"];
+    },
     ...method(shape, "execute", (input: JsonObject, context?: ToolCallContext) => {
       const { id = "", session_id = "", signal } = context ?? {};
       const onNote = (text: unknown) => {
@@ -184,35 +181,3 @@ const SYMBOLS: ReadonlyMap<string, symbol> = new Map([
   ["@@asyncDispose", Symbol.asyncDispose],
   ["@@dispose", Symbol.dispose],
 ]);
-
-/** Keywords that are annotations or take constant time for each part of an input. */
-const SIMPLE: ReadonlySet<string> = new Set([
-  ...["$schema", "title", "description", "default", "examples", "deprecated"],
-  ...["type", "enum", "const", "required", "additionalProperties"],
-  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"],
-  ...["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"],
-]);
-
-/** Most parts of a schema that the host evaluates, and most values in one of its lists. */
-const MAX_PARTS = 500;
-
-/**
- * Returns whether the host may evaluate a schema of a guest: it has only keywords that look at each part of
- * an input once. Patterns, references and alternatives can take unlimited time and are evaluated in the
- * guest.
- */
-export function isPlainSchema(schema: unknown): boolean {
-  const open = [schema];
-  for (let part = 0; part < open.length; part++) {
-    const subschema = open[part];
-    if (typeof subschema === "boolean") continue;
-    if (!isObject(subschema) || open.length > MAX_PARTS) return false;
-    for (const [keyword, value] of Object.entries(subschema)) {
-      if (keyword === "properties" && isObject(value)) open.push(...Object.values(value));
-      else if (keyword === "items" || (keyword === "additionalProperties" && isObject(value))) {
-        open.push(value);
-      } else if (!SIMPLE.has(keyword) || (Array.isArray(value) && value.length > MAX_PARTS)) return false;
-    }
-  }
-  return true;
-}

@@ -46,8 +46,6 @@ export interface OpenRequestsDeps {
 
 /** Most open requests in all calls of a guest. */
 const MAX_REQUESTS = 256;
-/** Number of open requests at which the host stops reading from the guest. */
-const BUSY_REQUESTS = 32;
 /** Number of the host's errors that are kept in case the guest rethrows them. */
 const MAX_ERRORS = 64;
 
@@ -57,8 +55,6 @@ export class OpenRequests {
   readonly #errors = new Map<number, unknown>();
   #next_error = 1;
   #pending = 0;
-  /** Resolves when the next request is answered or waits for the guest. */
-  #changed = Promise.withResolvers<void>();
   /** Highest number of a request. */
   #last_id = 0;
   /** Number of requests that the guest may still cancel. */
@@ -66,23 +62,6 @@ export class OpenRequests {
 
   constructor(deps: OpenRequestsDeps) {
     this.#deps = deps;
-  }
-
-  /**
-   * Resolves with the next answer or {@link wake} while the host has many requests to serve; undefined
-   * otherwise. Requests that wait for the guest itself, such as for its handlers, do not count: their answers
-   * must be read.
-   *
-   * @param waiting Number of requests that wait for the guest.
-   */
-  busy(waiting: number): Promise<void> | undefined {
-    return this.#pending - waiting < BUSY_REQUESTS ? undefined : this.#changed.promise;
-  }
-
-  /** Resolves what {@link busy} returned, because another request waits for the guest. */
-  wake(): void {
-    this.#changed.resolve();
-    this.#changed = Promise.withResolvers();
   }
 
   /** Serves a request and sends its answer. */
@@ -113,7 +92,6 @@ export class OpenRequests {
       answer = { error: this.encodeError(error) };
     }
     this.#pending--;
-    this.wake();
     call.requests.delete(id);
     send({ t: "reply", id, ...answer });
   }

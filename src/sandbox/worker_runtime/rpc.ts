@@ -2,15 +2,8 @@
  * Guest's end of the channel: sends requests and notifications of the module, and dispatches calls and
  * replies of the host. The only holder of the port. Does not know what requests mean.
  */
-import {
-  type FromGuest,
-  NOTE_CREDIT,
-  type Notification,
-  type SerializedError,
-  type SessionDelta,
-  type ToGuest,
-} from "../protocol.ts";
-import { AbortController, Map, push, slice, toText, WeakMap, withResolvers } from "../../sdk/primordials.ts";
+import type { FromGuest, Notification, SerializedError, SessionDelta, ToGuest } from "../protocol.ts";
+import { AbortController, Map, push, toText, WeakMap, withResolvers } from "../../sdk/primordials.ts";
 import { decodeHostError, encodeError } from "../error_codec.ts";
 
 const setTimer = setTimeout; // a module may replace it
@@ -57,9 +50,6 @@ export class GuestRpc {
   /** Numbers of the host's errors, so that the host recognises one that the module rethrows. */
   readonly #hostErrors = new WeakMap<object, number>();
   #notifications: Notification[] = [];
-  /** Texts that wait for credit, and those behind them. */
-  #waiting: { text: string; is_note: boolean }[] = [];
-  #credit = NOTE_CREDIT;
   #next_request = 1;
 
   constructor(post: (text: string) => void, events: RpcEvents) {
@@ -80,9 +70,6 @@ export class GuestRpc {
         return this.#settle(message);
       case "piece":
         return this.#pending.get(message.id)?.onPiece?.(message.value);
-      case "credit":
-        this.#credit += message.n;
-        return this.#drain();
       case "cancellation":
         return this.#events.cancellation(message.state);
     }
@@ -97,7 +84,7 @@ export class GuestRpc {
       if (!this.#calls.has(call)) return;
       const text = toText({ t: "note", call, value } satisfies FromGuest);
       left -= text.length;
-      this.#send(text, true);
+      this.#post(text);
     };
     let outcome: { value?: unknown; error?: SerializedError };
     try {
@@ -112,7 +99,7 @@ export class GuestRpc {
     this.#calls.delete(call);
     const result = { t: "result", call, ...this.#takeNotifications() };
     const text = toText({ ...result, ...outcome });
-    this.#send(text.length <= left ? text : toText({ ...result, error: tooLarge(text.length, max_bytes) }));
+    this.#post(text.length <= left ? text : toText({ ...result, error: tooLarge(text.length, max_bytes) }));
   }
 
   /**
@@ -132,9 +119,9 @@ export class GuestRpc {
     const id = this.#next_request++;
     const { promise, resolve, reject } = withResolvers<unknown>();
     this.#pending.set(id, { ...options, resolve, reject });
-    this.#sendFrame({ t: "ask", call, id, target, method, args, ...this.#takeNotifications() });
+    this.#send({ t: "ask", call, id, target, method, args, ...this.#takeNotifications() });
     if (!signal) return await promise;
-    const abandon = () => this.#sendFrame({ t: "abandon", call, id, reason: encodeError(signal.reason) });
+    const abandon = () => this.#send({ t: "abandon", call, id, reason: encodeError(signal.reason) });
     signal.addEventListener("abort", abandon, { once: true });
     try {
       return await promise;
@@ -154,12 +141,12 @@ export class GuestRpc {
 
   /** Sends a console line. */
   log(level: "info" | "warning" | "error", text: string): void {
-    this.#send(toText({ t: "log", level, text } satisfies FromGuest), true);
+    this.#post(toText({ t: "log", level, text } satisfies FromGuest));
   }
 
   /** Sends the result of linking the module. */
   sendStartResult(frame: Extract<FromGuest, { t: "ready" | "failed" }>): void {
-    this.#sendFrame(frame);
+    this.#send(frame);
   }
 
   #settle({ id, value, error, view }: Extract<ToGuest, { t: "reply" }>): void {
@@ -190,28 +177,8 @@ export class GuestRpc {
     return { effects };
   }
 
-  #sendFrame(frame: FromGuest): void {
-    this.#send(toText(frame));
-  }
-
-  #send(text: string, is_note = false): void {
-    if (this.#waiting.length > 0 || (is_note && this.#credit <= 0)) push(this.#waiting, { text, is_note });
-    else this.#put(text, is_note);
-  }
-
-  #put(text: string, is_note: boolean): void {
-    if (is_note) this.#credit--;
-    this.#post(text);
-  }
-
-  #drain(): void {
-    let sent = 0;
-    for (; sent < this.#waiting.length; sent++) {
-      const { text, is_note } = this.#waiting[sent]!;
-      if (is_note && this.#credit <= 0) break;
-      this.#put(text, is_note);
-    }
-    this.#waiting = slice(this.#waiting, sent);
+  #send(frame: FromGuest): void {
+    this.#post(toText(frame));
   }
 }
 

@@ -1,6 +1,5 @@
 /** The host's end of the wire: calls, their end, and what a guest asks for meanwhile. */
 import { PreampError } from "../../../src/sdk/errors.ts";
-import { NOTE_CREDIT } from "../../../src/sandbox/protocol.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStrictEquals } from "../../assert.ts";
 import { codeOf, failure, scripted } from "./scripted_guest.ts";
 
@@ -55,17 +54,6 @@ Deno.test("Guest does effects before it answers and before the call resolves", a
   channel.say({ t: "result", call: id, effects: [{ e: "cancel" }] });
   await answer.then(() => order.push("resolved"));
   assertEquals(order, ["reset_turn", "asked", "cancel", "resolved"]);
-});
-
-Deno.test("Guest gives credit for what it took, half of it at a time", async () => {
-  const { channel, call } = scripted();
-  const { answer, id } = await call({ max_bytes: 1_000_000 });
-  for (let n = 1; n <= NOTE_CREDIT * 4; n++) {
-    channel.say(n % 3 ? { t: "note", call: id, value: n } : { t: "log", level: "info", text: "x" });
-    assertEquals(channel.of("credit").reduce((sum, { n }) => sum + n, 0), n - n % (NOTE_CREDIT / 2));
-  }
-  channel.say({ t: "result", call: id });
-  await answer;
 });
 
 Deno.test("GuestConnection rethrows the host's own error, and removes codes of the host that a guest made up", async () => {
