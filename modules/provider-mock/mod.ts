@@ -129,17 +129,14 @@ function claimStateKey(coordinator: Coordinator): string {
 }
 
 /**
- * The position of one instance in the script: how many calls it has answered and how many tool calls it has
- * made. It is saved in `coordinator.session_state`, so that a continued or resumed session continues at the
- * same entry.
+ * The position of one instance in the script: how many calls it has answered. It is saved in
+ * `coordinator.session_state`, so that a continued or resumed session continues at the same entry.
  */
 class Position {
   readonly #state: () => JsonObject;
   readonly #key: string;
   /** At index n: the number of tool calls in the first n entries of the script. */
   readonly #scripted: readonly number[];
-  /** Highest `call_N` in the history. Searched once, because later ids of the run are created here. */
-  #seen: number | undefined;
 
   /** Creates the position of an instance; `state` is called for each access. */
   constructor(state: () => JsonObject, key: string, script: readonly ScriptEntry[]) {
@@ -150,57 +147,28 @@ class Position {
   }
 
   /**
-   * Returns the entry of the next call and saves the new position. It is synchronous, so overlapping calls
-   * get different entries.
+   * Returns the entry of the next call, with the number of its first `call_N`, and saves the new position. It
+   * is synchronous, so overlapping calls get different entries.
    *
    * @param answer Returns the entry of call number `index`, counted from 0.
-   * @returns The entry, and the number of its first `call_N`.
    */
   take(
     request: ChatRequest,
     answer: (index: number) => ScriptEntry,
   ): { entry: ScriptEntry; firstId: number } {
-    const { calls, tool_calls } = this.#read();
-    this.#seen ??= highestCallId(request);
-    const used = Math.max(tool_calls ?? this.#scriptedBefore(calls), this.#seen);
-    const entry = answer(calls);
-    let total = used + (entry.tool_calls?.length ?? 0);
-    for (const call of entry.tool_calls ?? []) total = Math.max(total, callNumber(call.id));
-    this.#seen = total;
-    // Not saved if it follows from the script.
-    const derived = total === this.#scriptedBefore(calls + 1);
-    this.#state()[this.#key] = derived ? { calls: calls + 1 } : { calls: calls + 1, tool_calls: total };
-    return { entry, firstId: used + 1 };
+    const saved = (this.#state()[this.#key] as JsonObject | undefined)?.calls;
+    const calls = Number.isSafeInteger(saved) && Number(saved) >= 0 ? Number(saved) : 0;
+    this.#state()[this.#key] = { calls: calls + 1 };
+    const scripted = this.#scripted[Math.min(calls, this.#scripted.length - 1)]!; // it has at least one
+    return { entry: answer(calls), firstId: Math.max(scripted, highestCallId(request)) + 1 };
   }
-
-  #scriptedBefore(calls: number): number {
-    return this.#scripted[Math.min(calls, this.#scripted.length - 1)] ?? 0;
-  }
-
-  #read(): { calls: number; tool_calls: number | undefined } {
-    const saved = this.#state()[this.#key] as JsonObject | undefined;
-    return { calls: count(saved?.calls) ?? 0, tool_calls: count(saved?.tool_calls) };
-  }
-}
-
-function count(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
 /**
  * Returns the highest N of the ids `call_N` in a history, or 0. Ids stay unique when the plan changes in
  * mid-session.
  */
-function highestCallId(request: ChatRequest): number {
-  let highest = 0;
-  for (const message of request.messages) {
-    for (const call of message.tool_calls ?? []) highest = Math.max(highest, callNumber(call.id));
-  }
-  return highest;
-}
-
-/** Returns the N of an id `call_N`, or 0 for any other id. */
-function callNumber(id: string | undefined): number {
-  const number = id?.startsWith("call_") ? Number(id.slice("call_".length)) : 0;
-  return Number.isSafeInteger(number) ? number : 0;
+function highestCallId({ messages }: ChatRequest): number {
+  const ids = messages.flatMap(({ tool_calls = [] }) => tool_calls.map(({ id }) => id));
+  return ids.reduce((highest, id) => Math.max(highest, Number(/^call_(\d{1,9})$/.exec(id)?.[1] ?? 0)), 0);
 }

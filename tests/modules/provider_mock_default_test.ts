@@ -72,7 +72,7 @@ Deno.test("defaultAnswer() calls the tool once in each turn, with new ids", asyn
   assertEquals(conversation.calls.length, 2);
   const ids = conversation.messages.flatMap((message) => message.tool_call_id ?? []);
   assertEquals(ids, ["call_1", "call_2"]);
-  assertEquals(conversation.state, { "provider-mock": { calls: 5, tool_calls: 2 } });
+  assertEquals(conversation.state, { "provider-mock": { calls: 5 } });
 });
 
 Deno.test("defaultAnswer() reports a denied or failed call and does not retry it", async () => {
