@@ -103,8 +103,9 @@ async function copyDocs(to: URL): Promise<void> {
   for await (const { name } of Deno.readDir(new URL("src/docs/", ROOT))) {
     if (name.endsWith(".md")) await Deno.copyFile(new URL(`src/docs/${name}`, ROOT), new URL(name, to));
   }
-  for await (const { name, isDirectory } of Deno.readDir(new URL("modules/", ROOT))) {
-    if (isDirectory) {
+  for await (const { name } of Deno.readDir(new URL("modules/", ROOT))) {
+    const is_module = await Deno.stat(new URL(`modules/${name}/mod.ts`, ROOT)).then(() => true, () => false);
+    if (is_module) { // other folders have files that modules share
       await Deno.copyFile(new URL(`modules/${name}/README.md`, ROOT), new URL(`${name}.md`, to));
     }
   }

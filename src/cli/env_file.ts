@@ -1,8 +1,6 @@
 /** Reads `.env` of the working directory, for `preamp run` and `preamp chat`. */
-import { parseEnv } from "node:util";
-import { errorMessage } from "../sdk/errors.ts";
 import { UsageError } from "./arguments.ts";
-import { readOptional } from "./paths.ts";
+import { filePath } from "./paths.ts";
 import type { Io } from "./terminal/io.ts";
 
 const FILE = ".env";
@@ -11,31 +9,33 @@ const FILE = ".env";
 const REFUSED = /^(LD_|DYLD_|DENO_|NODE_|GIT_)|^(PATH|HOME|SHELL|BASH_ENV|ENV|IFS)$/i;
 
 /**
- * Sets the variables of `.env` that are not set yet; Node's `parseEnv` reads the file. Resolves to warnings
- * about variables that it may not set.
+ * Sets the variables of `.env` that are not set yet. Resolves to warnings about variables that it may not
+ * set. Node's `loadEnvFile` reads the file, because older Denos lack `parseEnv`. In Deno it replaces
+ * variables that are set, so they are restored.
  *
- * @throws {UsageError} for a file that cannot be read.
+ * @throws {UsageError} for a file that is not a list of variables.
  */
-export async function loadEnvFile(io: Io): Promise<string[]> {
-  const url = new URL(FILE, io.cwd);
+export async function loadEnvFile({ cwd }: Pick<Io, "cwd">): Promise<string[]> {
+  const url = new URL(FILE, cwd);
   const is_file = await Deno.stat(url).then(({ isFile }) => isFile, () => false); // it may be a folder of Python
-  const text = is_file ? await readOptional(url, FILE) : undefined;
-  if (text === undefined) return [];
+  if (!is_file) return [];
+  const { default: process } = await import("node:process");
+  const before = Deno.env.toObject();
+  try {
+    process.loadEnvFile(filePath(url));
+  } catch (error) {
+    // the error may have a secret
+    throw new UsageError(`Cannot read ${FILE}: each line must be NAME=value`, { cause: error });
+  }
   const warnings: string[] = [];
-  for (const [name, value = ""] of Object.entries(parseEnv(text))) {
-    if (io.env(name) !== undefined) continue;
-    if (REFUSED.test(name)) warnings.push(`The variable ${name} of ${FILE} is ignored: set it in the shell`);
-    else setVariable(io, name, value);
+  for (const [name, value] of Object.entries(Deno.env.toObject())) {
+    const earlier = before[name];
+    if (earlier !== undefined) {
+      if (earlier !== value) Deno.env.set(name, earlier);
+    } else if (REFUSED.test(name)) {
+      Deno.env.delete(name);
+      warnings.push(`The variable ${name} of ${FILE} is ignored: set it in the shell`);
+    }
   }
   return warnings;
-}
-
-function setVariable(io: Io, name: string, value: string): void {
-  try {
-    io.setEnv(name, value);
-  } catch (error) {
-    throw new UsageError(`Cannot set ${JSON.stringify(name)} of ${FILE}: ${errorMessage(error)}`, {
-      cause: error,
-    });
-  }
 }

@@ -28,8 +28,7 @@ export class Exited extends Error {}
 
 /** Returns an outside without a terminal, variables or input. */
 export function fakeIo(options: FakeIoOptions = {}): FakeIo {
-  const { terminal = false, think_ms = 1000 } = options;
-  const env = { ...options.env };
+  const { env = {}, terminal = false, think_ms = 1000 } = options;
   const written = { out: "", err: "" };
   const lines = [...options.lines ?? []];
   const handlers = new Set<() => void>();
@@ -59,7 +58,6 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
     cwd: options.cwd ?? new URL("../..", import.meta.url),
     env: (name) => env[name],
     variables: () => Object.keys(env),
-    setEnv: (name, value) => void (env[name] = value),
     monotonic: () => now_ms,
     onStop(handler) {
       handlers.add(handler);

@@ -33,8 +33,6 @@ export interface Io extends Environment {
   readonly in: Input;
   /** Returns the names of the variables that are set; null if this process may not list them. */
   variables(): string[] | null;
-  /** Sets a variable of this process. */
-  setEnv(name: string, value: string): void;
   /** Returns monotonic milliseconds. */
   monotonic(): number;
   /** Calls `handler` on SIGINT and SIGTERM until the returned function is called. */
@@ -52,7 +50,6 @@ export function systemIo(): Io {
     cwd: fileUrl(`${Deno.cwd()}/`),
     env: readVariable,
     variables: variableNames,
-    setEnv: (name, value) => Deno.env.set(name, value),
     monotonic: () => performance.now(),
     onStop,
     exit: (code) => Deno.exit(code),
