@@ -110,6 +110,9 @@ const WRONG: [id: string, config: JsonObject, path: string][] = [
   ["hooks-logging", { max_bytes: 5 }, ".max_bytes"],
   ["hooks-logging", { max_files: 0 }, ".max_files"],
   ["hooks-timing", { debug: 1 }, ".debug"],
+  ["hooks-redaction", { rules: ["pii"] }, ".rules[0]"],
+  ["hooks-status-context", { include_git: "yes" }, ".include_git"],
+  ["hooks-todo-reminder", { inject_role: "tool" }, ".inject_role"],
 ];
 
 for (const [id, config, path] of WRONG) {

@@ -34,11 +34,17 @@ function setups(folder: string): Readonly<Record<string, readonly Setup[]>> {
       permissions: { read: [folder] },
     }],
     "context-summarizing": [{ config: { max_tokens: 4_000 } }],
-    "hooks-approval": [{ config: { rules: [{ tool: "calculator", action: "deny" }] } }],
+    "hooks-approval": [{ bundled: true, config: { rules: [{ tool: "calculator", action: "deny" }] } }],
     "hooks-logging": [{
       config: { path: `${folder}/log.jsonl` },
       permissions: { read: [folder], write: [folder] },
     }, {}],
+    "hooks-redaction": [{ bundled: true, config: { patterns: ["4[0-9]"] } }],
+    "hooks-status-context": [{
+      bundled: true,
+      config: { include_datetime: false },
+      permissions: { read: [folder] },
+    }],
     "provider-mock": [{ config: { responses: RESPONSES } }],
     "provider-replay": [{
       config: {

@@ -2,7 +2,10 @@
 import type { Module } from "preamp";
 import { testHook, testTool } from "preamp/testing";
 import * as approval from "../../modules/hooks-approval/mod.ts";
+import * as redaction from "../../modules/hooks-redaction/mod.ts";
+import * as status from "../../modules/hooks-status-context/mod.ts";
 import * as timing from "../../modules/hooks-timing/mod.ts";
+import * as reminder from "../../modules/hooks-todo-reminder/mod.ts";
 import * as calculator from "../../modules/tool-calculator/mod.ts";
 import * as task from "../../modules/tool-task/mod.ts";
 import * as todo from "../../modules/tool-todo/mod.ts";
@@ -31,6 +34,9 @@ testTool("tool-calculator", () => calculator, { input: { expression: "2 + 2" } }
 testTool("tool-task", () => taskWithAgents, { input: { instruction: "Say hello" } });
 testTool("tool-todo", () => todo, { input: { action: "list" } });
 testHook("hooks-timing", () => timing);
+testHook("hooks-redaction", () => redaction);
+testHook("hooks-status-context", () => status);
+testHook("hooks-todo-reminder", () => reminder);
 testHook("hooks-approval", () => approval, {
   expectations: [
     { event: "tool:pre", data: { tool_name: "calculator", tool_input: {} }, action: "continue" },

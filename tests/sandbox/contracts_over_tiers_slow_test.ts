@@ -69,6 +69,7 @@ const SUBJECTS: readonly (readonly [path: string, run: SuiteRun])[] = [
   ["modules/tool-calculator", { type: "tool", options: { input: { expression: "2+2" } } }],
   ["modules/tool-todo", { type: "tool" }],
   ["modules/hooks-timing", { type: "hook" }],
+  ["modules/hooks-todo-reminder", { type: "hook" }],
   ["tests/fixtures/amplifier/calculator_tool.ts", {
     type: "tool",
     options: { input: { expression: "2+2" } },
