@@ -14,7 +14,7 @@ import type { LoadContext, ModuleBundle } from "../loader/types.ts";
 import { checkPermissions } from "../plan/check/check_permissions.ts";
 import { Findings } from "../sdk/findings.ts";
 import { diffPlans } from "../plan/diff.ts";
-import { hostOf, isProvider } from "../plan/endpoints.ts";
+import { hostOf, hostText, isProvider } from "../plan/endpoints.ts";
 import { expandEnv, findEnv } from "../plan/env.ts";
 import type { PlanDiff } from "../plan/diff_module.ts";
 import { explainPlan, type Explanation, type ModuleFacts } from "../plan/explain.ts";
@@ -188,7 +188,8 @@ function promptHost(
   if (typeof written !== "string") return null;
   if (origin === "caller" && findEnv(written).length > 0) return written;
   const { base_url } = expandEnv({ base_url: written }, env).value;
-  return typeof base_url === "string" ? hostOf(base_url)?.replace(/:443$/, "") ?? written : written;
+  const host = typeof base_url === "string" ? hostOf(base_url) : undefined;
+  return host?.replace(/:443$/, "") ?? hostText(written); // the address may have a password
 }
 
 /** Returns a warning if there is no bundler process, because not every module can be loaded then. */

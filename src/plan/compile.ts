@@ -102,13 +102,16 @@ async function compileText(
   const chosen = chooseModel(data, label, options, locate);
   const written = limits.max_depth <= MAX_DEPTH ? toFrozen(chosen) as JsonObject : deepFreeze(chosen);
   const reads_files = origin === "operator" && readText !== undefined && base_url !== undefined;
-  const { plan, findings, env, files } = checkPlan(written, { ...options, files: reads_files });
+  const { plan, findings, env, names_folders, files } = checkPlan(written, {
+    ...options,
+    files: reads_files,
+  });
   if (!plan) {
     throw documentError("plan_invalid", label, findings.errors.map((finding) => toDetail(finding, locate)));
   }
   const texts = await Promise.all(files.map((file) => readFile(file, label, options, locate)));
   const compiled = deepFreeze({
-    plan: withFolders(withTexts(plan, files, texts), folders),
+    plan: names_folders ? withFolders(withTexts(plan, files, texts), folders) : withTexts(plan, files, texts),
     written,
     plan_hash: await canonicalDigest(written),
     warnings: findings.warnings.map((finding) => toWarning(finding, locate)),

@@ -35,6 +35,8 @@ export interface Checked {
   plan?: MountPlan;
   findings: Findings;
   env: PlanEnvReference[];
+  /** Whether the plan names its folders. */
+  names_folders: boolean;
   files: FileReference[];
 }
 
@@ -72,7 +74,7 @@ const OVERLAY_KEYS: ReadonlySet<string> = new Set([
 /** Checks a plan's data. Does not copy the value; the result shares parts of it. */
 export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
   const findings = new Findings();
-  const checked: Checked = { findings, env: [], files: [] };
+  const checked: Checked = { findings, env: [], names_folders: false, files: [] };
   if (!isObject(value)) {
     const message = `Cannot read the plan: must be an object: received ${describe(value)}`;
     findings.error([], "root_type", message, "start with session:");
@@ -89,6 +91,7 @@ export function checkPlan(value: unknown, options: CheckOptions = {}): Checked {
   const references = findPlanEnv(value);
   if (options.folders) checkFolders(references, options.folders, findings);
   checked.env = references.filter(({ name, expanded }) => !expanded || !isFolderVariable(name));
+  checked.names_folders = checked.env.length < references.length;
   if (options.origin !== "caller") checkEnvPlaces(checked.env, findings);
   const { orchestrator, context } = parts.session;
   if (findings.errors.length === 0 && orchestrator && context) {
