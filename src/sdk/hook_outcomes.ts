@@ -101,10 +101,13 @@ export interface ApprovalOutcome {
 /**
  * Returns what an answer means. `timeout` is a missing answer, `unanswered` means that no person could be
  * asked, null that there is no approval system.
+ *
+ * @param said Reason that the person gave; it is a part of the denial, so that the model reads it.
  */
 export function approvalOutcome(
   decision: string | null,
   question: Pick<ApprovalQuestion, "prompt" | "options" | "default">,
+  said: string | null = null,
 ): ApprovalOutcome {
   if (decision === null) return { allowed: false, reason: "No approval system available" };
   if (decision === "unanswered") {
@@ -116,18 +119,19 @@ export function approvalOutcome(
   }
   const reason = late
     ? `Approval timeout - denied by default: ${shorten(question.prompt)}`
-    : userDenied(question.prompt);
+    : userDenied(question.prompt, said);
   return { allowed: false, reason };
 }
 
 /** Returns the reason of a person's denial. */
-export function userDenied(prompt: string): string {
-  return `User denied: ${shorten(prompt)}`;
+export function userDenied(prompt: string, said: string | null = null): string {
+  const reason = sanitizeText(said ?? "").trim();
+  return `User denied: ${shorten(prompt)}${reason === "" ? "" : ` Their reason: ${shorten(reason, 2_000)}`}`;
 }
 
-function shorten(prompt: string): string {
-  const points = [...prompt];
-  return points.length <= 200 ? prompt : `${points.slice(0, 200).join("")}...`;
+function shorten(text: string, max = 200): string {
+  const points = [...text];
+  return points.length <= max ? text : `${points.slice(0, max).join("")}...`;
 }
 
 /** Returns the emission after the answer to its question: `continue` or `deny`. */

@@ -52,7 +52,7 @@ export async function askForApproval(
   const known = session.turn?.recovered
     ? host.knownApproval?.({ tool_call_id, args_hash, action }, session.session_id) ?? null
     : null;
-  if (known?.answer) return approvalOutcome(known.answer.decision, question);
+  if (known?.answer) return outcomeOf(known.answer, question);
   const pattern = question.pattern === undefined ? {} : { pattern: question.pattern };
   const { prompt, hook_name } = question;
   const match = { action, tool_name, tool_call_id, args_hash, prompt, hook_name, ...pattern };
@@ -81,7 +81,7 @@ export async function askForApproval(
     },
   );
   for (const resume of resumes) resume();
-  const outcome = approvalOutcome(answer?.decision ?? null, request);
+  const outcome = outcomeOf(answer, request);
   const remember = answer ? rememberScopeOf(answer.decision, request.options) : null;
   await hooks.emit(outcome.allowed ? "approval:granted" : "approval:denied", {
     approval_id: request.approval_id,
@@ -94,6 +94,15 @@ export async function askForApproval(
     ...(remember ? { remember, ...pattern } : {}),
   });
   return outcome;
+}
+
+/** Returns what an answer means. The reason of an answer that no person gave is not a person's. */
+function outcomeOf(
+  answer: ApprovalDecision | null,
+  question: Parameters<typeof approvalOutcome>[1],
+): ApprovalOutcome {
+  const said = answer && answer.decided_by !== null ? answer.reason : null;
+  return approvalOutcome(answer?.decision ?? null, question, said);
 }
 
 /** Pauses the deadlines of all running tool calls: an event does not name the call whose tool emits it. */

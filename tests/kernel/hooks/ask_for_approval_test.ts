@@ -83,6 +83,17 @@ Deno.test("allow, allow once and allow always allow in upper and lower case; eve
   }
 });
 
+Deno.test("the model reads the reason that a person gives for a denial, and no other reason", async () => {
+  const said = asking([
+    () => ({ decision: "deny", reason: "Use the \x07other file.", decided_by: "terminal" }),
+  ]);
+  await said.run();
+  assertEquals(said.lastResult(), "Denied by hook: User denied: Allow t? Their reason: Use the other file.");
+  const stopped = asking([() => ({ decision: "deny", reason: "The server stops", decided_by: null })]);
+  await stopped.run();
+  assertEquals(stopped.lastResult(), "Denied by hook: User denied: Allow t?");
+});
+
 Deno.test("an option may state its effect", async () => {
   const options = [{ label: "Go ahead", effect: "allow" as const }, {
     label: "Allow",
