@@ -16,6 +16,8 @@ const SDK_FILES = new URL("sdk.json.gz", BUNDLE);
 const TEMPLATES = new URL("templates.json", BUNDLE);
 /** The documentation, beside the program's own code: read there by `src/docs/pages.ts`. */
 const DOCS = new URL("docs/", BUNDLE);
+/** The plan of `preamp chat`, beside the program's own code: read there by `src/cli/chat/coder_plan.ts`. */
+const CODER_PLAN = new URL("coder.yaml", BUNDLE);
 const OUTPUT = new URL("dist/preamp", ROOT);
 
 /**
@@ -54,6 +56,7 @@ await compress(import.meta.resolve("esbuild-wasm/esbuild.wasm"), WASM);
 await writeSdkFiles(SDK_FILES);
 await writeTemplates(TEMPLATES);
 await copyDocs(DOCS);
+await Deno.copyFile(new URL("plans/coder.yaml", ROOT), CODER_PLAN);
 await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   "compile",
   "--quiet",
@@ -66,6 +69,7 @@ await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   `--include=${SDK_FILES.pathname}`,
   `--include=${TEMPLATES.pathname}`,
   `--include=${DOCS.pathname}`,
+  `--include=${CODER_PLAN.pathname}`,
   ...ROOTS.map((root) => `--include=${new URL(root.replace(/\.ts$/, ".js"), BUNDLE).pathname}`),
   `--output=${OUTPUT.pathname}`,
   ...Deno.args,

@@ -56,6 +56,7 @@ export interface CommandEntry {
 export const GROUPS: readonly (readonly CommandEntry[])[] = [
   [
     ...from(() => import("./commands/run.ts"), { "run": "run a prompt in this process" }),
+    ...from(() => import("./chat/command.ts"), { "chat": "talk with an agent in this folder" }),
     ...from(() => import("./commands/serve.ts"), { "serve": "serve the HTTP API" }),
     ...from(() => import("./commands/init.ts"), {
       "init": "write a plan and a tool of your own to start from",

@@ -27,7 +27,10 @@ export async function cli(args: readonly string[], io: Io = systemIo()): Promise
 async function dispatch(args: readonly string[], io: Io): Promise<number> {
   const [first, second] = args;
   const name = first === undefined ? undefined : COMMAND_FLAGS.get(first);
-  const found = findCommand(name === undefined ? args : [name, ...args.slice(1)]);
+  const is_conversation = args.length === 0 && io.in.terminal && io.out.terminal;
+  const found = findCommand(
+    is_conversation ? ["chat"] : name === undefined ? args : [name, ...args.slice(1)],
+  );
   if (!found) {
     const asks_for_group = COMMAND_FLAGS.get(second ?? "") === "help" && !first?.startsWith("-");
     if (asks_for_group) return await dispatch(["help", ...args.slice(0, 1)], io);

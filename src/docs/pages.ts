@@ -14,6 +14,7 @@ export interface Page {
 
 /** The pages of this folder in reading order. */
 export const PAGES: readonly Page[] = [
+  { name: "chat", summary: "talk with an agent in the terminal: questions, keys, commands, the tour" },
   { name: "plan", summary: "write a mount plan: every key, sources, `${VAR}`, lock, explain, diff" },
   { name: "http", summary: "call the API: requests, answers, streams, approvals, error codes" },
   { name: "events", summary: "read an event log: every event, its order, resume and replay" },

@@ -26,6 +26,8 @@ export interface ProgramOptions {
   cwd?: string;
   /** Text on stdin; default none, as if from an empty file. */
   stdin?: string;
+  /** Runs it in a terminal of its own: stdout has all that is displayed, and keys are typed. */
+  terminal?: boolean;
 }
 
 /** What a command left when it had ended. */
@@ -43,6 +45,8 @@ export interface Program extends AsyncDisposable {
   readonly stdout: Tail;
   readonly stderr: Tail;
   kill(signal: Deno.Signal): void;
+  /** Types keys into its terminal. */
+  type(keys: string): Promise<void>;
   /** Resolves when it has ended. */
   readonly ended: Promise<Ended>;
 }
@@ -71,23 +75,27 @@ export type Json = any;
 
 /** Starts a command. Dispose of it, or await `ended`. */
 export async function startProgram(args: readonly string[], options: ProgramOptions = {}): Promise<Program> {
-  const [command = "", ...before] = await commandLine();
+  const { terminal = false } = options;
+  const words = [...await commandLine(), ...args];
+  const [command = "", ...given] = terminal ? inTerminal(words) : words;
   const home = await Deno.makeTempDir({ prefix: "preamp-home-" }); // its store is its own, unless the test names one
   const child = new Deno.Command(command, {
-    args: [...before, ...args],
+    args: given,
     clearEnv: true,
-    env: { ...environment(), PREAMP_HOME: home, ...options.env },
+    env: { ...environment(), PREAMP_HOME: home, ...terminal ? { TERM: "xterm" } : {}, ...options.env },
     cwd: options.cwd ?? ROOT,
-    stdin: options.stdin === undefined ? "null" : "piped",
+    stdin: options.stdin === undefined && !terminal ? "null" : "piped",
     stdout: "piped",
     stderr: "piped",
   }).spawn();
   const stdout = new Tail(child.stdout);
   const stderr = new Tail(child.stderr);
+  const keys = terminal ? child.stdin.getWriter() : null;
   if (options.stdin !== undefined) await writeAll(child.stdin, options.stdin);
   const ended = Promise.all([child.status, stdout.closed, stderr.closed]).then(async ([{ code, signal }]) => {
+    await keys?.close().catch(() => {}); // the program has ended
     await Deno.remove(home, { recursive: true });
-    assertNothingUnhandled(args, stderr.text);
+    assertNothingUnhandled(args, terminal ? stdout.text : stderr.text);
     return { code, signal, stdout: stdout.text, stderr: stderr.text };
   });
   ended.catch(() => {}); // thrown to who disposes of it or waits for its end
@@ -97,6 +105,7 @@ export async function startProgram(args: readonly string[], options: ProgramOpti
     stderr,
     ended,
     kill: (signal) => child.kill(signal),
+    type: async (text) => await keys?.write(new TextEncoder().encode(text)),
     async [Symbol.asyncDispose]() {
       const late = setTimeout(() => endChild(child, "SIGKILL"), END_MS);
       endChild(child, "SIGTERM");
@@ -249,6 +258,12 @@ export async function startServer(
  * The command line before the arguments. The permissions are those of `deno task start`, wherever they
  * change.
  */
+/** Returns the command that runs another one in a terminal of 100 columns, and ends with its exit code. */
+function inTerminal(words: readonly string[]): string[] {
+  const command = words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
+  return ["script", "-qefc", `stty cols 100 rows 40; exec ${command}`, "/dev/null"];
+}
+
 async function commandLine(): Promise<string[]> {
   const binary = Deno.env.get("PREAMP_BIN");
   if (binary) return [binary.startsWith("/") ? binary : ROOT + binary];

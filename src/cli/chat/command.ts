@@ -1,0 +1,191 @@
+/** `preamp chat`: a conversation in the terminal. */
+import { createRuntime } from "../../app/runtime.ts";
+import type { Runtime } from "../../app/types.ts";
+import { PreampError } from "../../sdk/errors.ts";
+import { type Arguments, UsageError } from "../arguments.ts";
+import { type Commands, TERMINAL } from "../commands.ts";
+import { DocumentFailure, EXIT } from "../errors.ts";
+import { loadEnvFile } from "../env_file.ts";
+import { filePath } from "../paths.ts";
+import { MODEL_FLAG, PLAN_FLAG, readPlans } from "../plan_files.ts";
+import { openSettingsStore, readSettings, type Settings, withSettings } from "../settings.ts";
+import type { Io } from "../terminal/io.ts";
+import { messageText } from "../terminal/progress_lines.ts";
+import { Chat } from "./chat.ts";
+import type { ChatPlan } from "./conversation.ts";
+import { readCoderPlan } from "./coder_plan.ts";
+import { createDemo, type Demo } from "./demo.ts";
+import { InputHistory } from "./history.ts";
+import { type ChatInput, LineInput } from "./input.ts";
+import { findModel } from "./model_at_hand.ts";
+import { type NamedSession, namedSessions } from "./sessions.ts";
+import { ChatView } from "./view.ts";
+
+export const commands: Commands = {
+  chat: {
+    usage: "chat [flags]",
+    summary: "Starts a conversation with an agent in this folder. It asks before it changes a file.",
+    flags: withSettings([
+      MODEL_FLAG,
+      PLAN_FLAG,
+      {
+        name: "session",
+        value: "NAME|ID|last",
+        help: "continue the conversation of this name, or begin one with it",
+      },
+      { name: "demo", help: "play a scripted tour: no key, no model, no cost" },
+    ], ["workspace", "store"]),
+    details: () =>
+      `Without a plan the agent is a coder: it reads and searches this folder, and a person allows each change. Without -m it
+runs on the first provider whose key is set, else on a running Ollama.
+
+A line that is typed while the agent works is read before its next step. Ctrl-C stops the answer, twice leaves. A line
+that ends with \\ continues in the next one. /help lists the commands, such as /cost, /model and /sessions. Messages are
+kept in chat_history in $PREAMP_HOME, conversations in the store.
+
+In a pipe each line is a message; calls that need an approval are denied, because no one can be asked.
+
+  preamp chat
+  preamp chat -m ollama/qwen3:8b --workspace ~/project
+  preamp chat -p plan.yaml --session release
+  preamp chat --demo
+`,
+    max_arguments: 0,
+    run,
+  },
+};
+
+async function run(args: Arguments, io: Io): Promise<number> {
+  const ignored = await loadEnvFile(io);
+  const settings = await readSettings(args, io);
+  const view = new ChatView(io);
+  for (const text of [...ignored, ...settings.warnings]) view.warn(text);
+  await using demo = args.has("demo") ? await openDemo(args) : null;
+  const { store, warning } = demo ? { warning: null } : await openSettingsStore(settings, true);
+  if (warning !== null) view.warn(warning);
+  const workspace = demo?.folder ?? settings.workspace ?? io.cwd;
+  await using runtime = createRuntime({
+    ...(store ? { store } : {}),
+    policy: settings.policy,
+    plans: settings.plans,
+    home: settings.home,
+    workspace,
+    sources: settings.sources,
+    secrets: settings.api_keys,
+    log: (level, event, facts) => {
+      if (level !== "info" && event !== "execution_failed") { // printed with the run's error
+        view.warn(`${event}: ${messageText(facts.message ?? facts)}`);
+      }
+    },
+  });
+  const { session, name } = await sessionOf(args.value("session"), runtime);
+  const begun = demo
+    ? { plan: { plan: demo.plan }, title: "a scripted tour" }
+    : await planOf(args, io, settings, session);
+  if (begun === null) return EXIT.failed;
+  await checkPlan(begun.plan, args, runtime);
+  const input = await openInput(io, settings, view);
+  if (input.asks) {
+    const folder = filePath(workspace).replace(/(.)\/$/, "$1");
+    view.note(`${view.style.bold("Preamp chat")} · ${messageText(begun.title)} · ${messageText(folder)}`);
+    view.wrap(
+      demo ? TOUR : "The agent asks before it changes a file. /help lists commands and keys, Ctrl-D leaves.",
+    );
+  }
+  return await new Chat({
+    io,
+    runtime,
+    input,
+    view,
+    plan: begun.plan,
+    session_id: session?.id ?? null,
+    session_name: name,
+    ...(demo ? { first_messages: [demo.prompt] } : {}),
+  }).run();
+}
+
+const TOUR =
+  "No model is called, and it costs nothing: the agent's words and steps are a script. The files are real, " +
+  "in a temporary folder, and so are the questions: nothing is written unless you allow it.";
+
+async function openDemo(args: Arguments): Promise<Demo> {
+  const other = ["model", "plan", "session", "workspace"].find((flag) => args.has(flag));
+  if (other !== undefined) {
+    throw new UsageError(`Cannot use --demo with --${other}: the tour has its own plan, folder and script`);
+  }
+  return await createDemo();
+}
+
+/** Resolves to the plan of the conversation and its title; to null, after a message, without a model. */
+async function planOf(
+  args: Arguments,
+  io: Io,
+  { policy }: Settings,
+  session: NamedSession | null,
+): Promise<{ plan: ChatPlan; title: string } | null> {
+  const named = args.value("model");
+  const chosen = named === undefined ? {} : { model: named };
+  const files = args.all("plan");
+  if (files.includes("-")) throw new UsageError("Cannot read the plan from stdin: chat reads messages there");
+  if (files.length > 0) {
+    const { plan, base_url, name } = await readPlans(files, io);
+    return { plan: { plan, base_url, ...chosen }, title: name };
+  }
+  if (session) return { plan: chosen, title: `${session.name}, continued` };
+  const model = named ?? (policy.model || undefined);
+  const found = model === undefined ? await findModel(io.env) : { model, reason: null };
+  if ("model" in found) {
+    const { text, url } = await readCoderPlan();
+    const title = found.reason === null ? found.model : `${found.model} (${found.reason})`;
+    return { plan: { plan: text, base_url: url.href, model: found.model }, title };
+  }
+  const looked = found.map((place) => `  ${messageText(place)}\n`).join("");
+  io.err.write(`There is no model to talk to. Looked for:
+${looked}Set one of these variables, start Ollama, or name a model with -m PROVIDER/MODEL.
+See how it works without one: preamp chat --demo
+`);
+  return null;
+}
+
+/** Resolves to the session to continue, or to the name of the one that begins. */
+async function sessionOf(
+  text: string | undefined,
+  runtime: Runtime,
+): Promise<{ session: NamedSession | null; name: string | null }> {
+  if (text === undefined || text === "new") return { session: null, name: null };
+  const all = await namedSessions(runtime);
+  const session = text === "last" ? all[0] : all.find(({ id, name }) => id === text || name === text);
+  if (session) return { session, name: null };
+  if (text === "last") throw new UsageError("Cannot continue the last conversation: none is stored");
+  if (text.startsWith("ses_")) {
+    throw new UsageError(`Cannot continue session ${JSON.stringify(text)}: it is not stored`);
+  }
+  return { session: null, name: text };
+}
+
+/** @throws {DocumentFailure} for an invalid plan, before the first message is typed. */
+async function checkPlan(
+  { plan, model, base_url }: ChatPlan,
+  args: Arguments,
+  runtime: Runtime,
+): Promise<void> {
+  if (plan === undefined) return;
+  const request = { plan, ...(model === undefined ? {} : { model }) };
+  const { errors, code } = await runtime.plans.check(
+    request,
+    TERMINAL,
+    base_url === undefined ? {} : { base_url },
+  );
+  const [first] = errors;
+  if (!first) return;
+  const failure = new PreampError(code ?? "plan_invalid", first.message, { details: errors });
+  throw new DocumentFailure(args.all("plan").join(" + ") || "the coder's plan", failure);
+}
+
+async function openInput(io: Io, { home }: Settings, view: ChatView): Promise<ChatInput> {
+  const has_keys = io.in.terminal && io.out.terminal && io.env("TERM") !== "dumb";
+  if (!has_keys) return new LineInput(io);
+  const history = new InputHistory(home && new URL("chat_history", home), (text) => view.warn(text));
+  const [{ TerminalInput }] = await Promise.all([import("./terminal_input.ts"), history.load()]);
+  return new TerminalInput(history, { first: view.style.bold("> "), next: view.style.dim(". ") });
+}

@@ -1,0 +1,39 @@
+/** A conversation as its commands see it. */
+import type { Runtime } from "../../app/types.ts";
+import type { Run, RunRequest } from "../../runs/types.ts";
+import type { Io } from "../terminal/io.ts";
+import type { ChatInput } from "./input.ts";
+import type { ChatView } from "./view.ts";
+
+/** The plan of a conversation; `plan` is absent for a continued session, which has its own. */
+export interface ChatPlan extends Pick<RunRequest, "plan" | "model"> {
+  base_url?: string;
+}
+
+/** Collaborators and options of a conversation. */
+export interface ChatOptions {
+  readonly io: Io;
+  readonly runtime: Runtime;
+  readonly input: ChatInput;
+  readonly view: ChatView;
+  readonly plan: ChatPlan;
+  /** Session to continue; null begins one. */
+  readonly session_id: string | null;
+  /** Name of a session that begins. Default: its first message. */
+  readonly session_name: string | null;
+  /** Messages that are sent before the first one is read. */
+  readonly first_messages?: readonly string[];
+}
+
+/** The state of a conversation, which commands read and change. */
+export interface Conversation {
+  readonly options: ChatOptions;
+  plan: ChatPlan;
+  readonly session_id: string | null;
+  /** The last run; null before the first. */
+  readonly last_run: Run | null;
+  /** Ends the conversation after what is running. */
+  leave(): void;
+  /** Continues another session, with its plan; null begins one with the plan of this conversation. */
+  goTo(session_id: string | null): void;
+}

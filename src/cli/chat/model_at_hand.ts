@@ -1,0 +1,73 @@
+/** Finds a model to talk to: of a provider whose key is in the environment, else of a running Ollama. */
+import { createModuleTable } from "../../app/module_table.ts";
+import {
+  type KnownProvider,
+  listModels,
+  listProviders,
+  type ProviderDeps,
+} from "../../app/provider_service.ts";
+import { errorMessage } from "../../sdk/errors.ts";
+
+/** Milliseconds that the list of a provider's models may take. */
+const MAX_LIST_MS = 3_000;
+
+/** A model, and why it was chosen. */
+export interface ModelAtHand {
+  /** As `PROVIDER/MODEL`. */
+  readonly model: string;
+  /** Such as `ANTHROPIC_API_KEY is set`. */
+  readonly reason: string;
+}
+
+/** Resolves to the model at hand; without one, to the places that were looked at, one a line. */
+export async function findModel(env: ProviderDeps["env"]): Promise<ModelAtHand | readonly string[]> {
+  const deps: ProviderDeps = { modules: createModuleTable(), env };
+  const providers = await realProviders(deps);
+  for (const { provider, set_variable, default_model } of providers) {
+    if (set_variable === null || default_model === null) continue;
+    return { model: `${provider}/${default_model}`, reason: `${set_variable} is set` };
+  }
+  const looked = providers.filter(({ needs_key }) => needs_key)
+    .map(({ provider, variables }) => `${provider}: ${variables.join(" or ")} is not set`);
+  for (const { provider } of providers.filter(({ needs_key }) => !needs_key)) {
+    try {
+      const [first] = await modelsOf(provider, deps);
+      if (first !== undefined) return { model: first, reason: `${provider} is running` };
+      looked.push(`${provider}: it is running and has no model; get one with \`ollama pull qwen3:8b\``);
+    } catch (error) {
+      looked.push(`${provider}: ${errorMessage(error)}`);
+    }
+  }
+  return looked;
+}
+
+/** Resolves to the models of every provider whose key is set, and of local servers that answer. */
+export async function modelsAtHand(env: ProviderDeps["env"]): Promise<string[]> {
+  const deps: ProviderDeps = { modules: createModuleTable(), env };
+  const usable = (await realProviders(deps)).filter(({ set_variable, needs_key }) =>
+    set_variable !== null || !needs_key
+  );
+  const lists = await Promise.all(
+    usable.map(({ provider }) => modelsOf(provider, deps).catch(() => [])), // a provider that fails has none to offer
+  );
+  return lists.flat();
+}
+
+/** Resolves to the providers that call a model. */
+async function realProviders(deps: ProviderDeps): Promise<KnownProvider[]> {
+  const SCRIPTED = ["mock", "replay"];
+  return (await listProviders(deps)).filter(({ provider }) => !SCRIPTED.includes(provider));
+}
+
+async function modelsOf(provider: string, deps: ProviderDeps): Promise<string[]> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${MAX_LIST_MS / 1000} s`)), MAX_LIST_MS);
+  });
+  try {
+    const models = await Promise.race([listModels(provider, deps), late]);
+    return models.map(({ id }) => `${provider}/${id}`);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,128 @@
+/** Asks the person in the conversation about the calls that need an approval. */
+import type { Approval } from "../../runs/types.ts";
+import { escapeUnprintable } from "../../text/escape.ts";
+import type { Ask } from "../terminal/approval_prompt.ts";
+import type { Io } from "../terminal/io.ts";
+import { duration, formatValue } from "../terminal/progress_lines.ts";
+import type { ChatInput, Choice } from "./input.ts";
+import { inputLines } from "./tool_lines.ts";
+import type { ChatView } from "./view.ts";
+
+/** Milliseconds. A faster answer was typed before the question was displayed, and is ignored. */
+const TYPED_AHEAD_MS = 250;
+
+/** Decisions with a meaning of their own; every other option of a question is offered with its label. */
+const PLAIN: ReadonlySet<string> = new Set(["allow", "allow once", "deny"]);
+
+/** What a person may answer. */
+type Answer = "once" | "run" | "deny" | { readonly option: string };
+
+/** Collaborators of {@link questionsOf}. */
+export interface QuestionsDeps {
+  readonly io: Io;
+  readonly input: ChatInput;
+  readonly view: ChatView;
+  /** Called when the person leaves a question, which stops the run. */
+  leave(): void;
+}
+
+/**
+ * Returns the function that answers the approvals of one run, one question at a time. Without a person it
+ * resolves to null: the call is denied.
+ */
+export function questionsOf(deps: QuestionsDeps): Ask {
+  const { input, view } = deps;
+  const allowed = new Set<string>();
+  let previous: Promise<unknown> = Promise.resolve();
+  return (approval, signal) => {
+    if (!input.asks) {
+      view.warn("No one can be asked here: calls that need an approval are denied");
+      return Promise.resolve(null);
+    }
+    const answer = previous.then(async () => {
+      if (signal.aborted) return null;
+      if (allowed.has(kindOf(approval))) return { decision: "allow", reason: "allowed for this run" };
+      const decision = await askOne(approval, signal, deps);
+      if (decision === "run") allowed.add(kindOf(approval));
+      return decision === "run" ? { decision: "allow" } : decision;
+    });
+    previous = answer.catch(() => {}); // the caller handles a rejection
+    return answer;
+  };
+}
+
+/**
+ * Returns what an answer for the run holds for: calls of the same tool, or the same command, because a tool
+ * that runs commands can do anything.
+ */
+function kindOf({ tool_name, action, hook_name, args_hash, tool_input }: Approval): string {
+  const is_command = tool_input !== null && "command" in tool_input;
+  return JSON.stringify([hook_name, action, tool_name, is_command || tool_name === null ? args_hash : null]);
+}
+
+async function askOne(
+  approval: Approval,
+  signal: AbortSignal,
+  { io, input, view, leave }: QuestionsDeps,
+): Promise<{ decision: string; reason?: string } | "run" | null> {
+  const release = view.hold();
+  try {
+    view.know(approval.session_id, approval.tool_call_id);
+    io.out.write(questionText(approval, view));
+    const choices = choicesOf(approval);
+    while (true) {
+      const since = io.monotonic();
+      const answer = await input.choose("Allow it?", choices, signal);
+      if (signal.aborted) return null;
+      if (answer !== null && io.monotonic() - since < TYPED_AHEAD_MS) {
+        io.out.write("This answer was typed before the question was displayed. Please answer again.\n");
+        continue;
+      }
+      if (answer === null) {
+        leave();
+        return { decision: "deny" };
+      }
+      if (answer === "run") return "run";
+      if (answer === "once") return { decision: "allow" };
+      if (answer !== "deny") return { decision: answer.option };
+      const reason = await input.line("Why not? The agent reads it (Enter: no reason)", signal);
+      if (signal.aborted) return null;
+      return reason?.trim() ? { decision: "deny", reason: reason.trim() } : { decision: "deny" };
+    }
+  } finally {
+    release();
+  }
+}
+
+function choicesOf(approval: Approval): Choice<Answer>[] {
+  const { tool_name, tool_input } = approval;
+  const kind = tool_name === null
+    ? "this step"
+    : tool_input !== null && "command" in tool_input
+    ? "exactly this command"
+    : `every ${formatValue(tool_name)}`;
+  const offered = approval.options
+    .map((option) => typeof option === "string" ? option : option.label)
+    .filter((label) => !PLAIN.has(label.toLowerCase()));
+  return [
+    { value: "once", label: "Allow once" },
+    { value: "run", label: `Allow ${kind} until this answer ends` },
+    ...offered.map((option) => ({ value: { option }, label: formatValue(option) })),
+    { value: "deny", label: "Deny, with a reason" },
+  ];
+}
+
+/** Returns the text of a question, with every unprintable character escaped. */
+function questionText(approval: Approval, { style }: ChatView): string {
+  const { prompt, tool_input, risk_level, hook_name, expires_at, pattern } = approval;
+  const question = prompt.split("\n").map(escapeUnprintable).join("\n  ");
+  const left_ms = Date.parse(expires_at) - Date.now();
+  const facts = [
+    `risk ${formatValue(risk_level)}`,
+    `asked by ${formatValue(hook_name ?? "the runtime")}`,
+    ...(pattern === undefined ? [] : [`also for ${formatValue(pattern)}`]),
+    `unanswered ${approval.default === "allow" ? "allowed" : "denied"} in ${duration(Math.max(0, left_ms))}`,
+  ];
+  const lines = inputLines(tool_input, style).map((line) => `  ${line}\n`);
+  return `${style.yellow("?")} ${style.bold(question)} ${style.dim(facts.join(", "))}\n${lines.join("")}`;
+}

@@ -1,0 +1,145 @@
+/** The commands of a conversation: lines that begin with a slash. */
+import { createModuleTable } from "../../app/module_table.ts";
+import { readModelChoice } from "../../plan/model_choice.ts";
+import type { SessionObject } from "../../runs/types.ts";
+import { PreampError } from "../../sdk/errors.ts";
+import { didYouMean } from "../../sdk/findings.ts";
+import { TERMINAL } from "../commands.ts";
+import { counted, tableText } from "../terminal/format.ts";
+import { dollars, formatValue } from "../terminal/progress_lines.ts";
+import type { Conversation } from "./conversation.ts";
+import { modelsAtHand } from "./model_at_hand.ts";
+import { namedSessions } from "./sessions.ts";
+
+interface SlashCommand {
+  readonly usage: string;
+  readonly summary: string;
+  run(chat: Conversation, argument: string): Promise<void> | void;
+}
+
+const COMMANDS: Readonly<Record<string, SlashCommand>> = {
+  help: { usage: "/help", summary: "show these commands and keys", run: help },
+  cost: { usage: "/cost", summary: "show the tokens and the cost of this conversation", run: cost },
+  model: { usage: "/model [PROVIDER/MODEL]", summary: "choose the model of the next answers", run: model },
+  sessions: {
+    usage: "/sessions [NAME]",
+    summary: "continue an earlier conversation, or begin one",
+    run: sessions,
+  },
+  replay: {
+    usage: "/replay",
+    summary: "run the last answer again on its recorded model calls and tools, and compare",
+    run: replay,
+  },
+  quit: { usage: "/quit", summary: "leave (also Ctrl-D)", run: (chat) => chat.leave() },
+};
+
+/** Returns whether a line is a command: a slash and a word. A path such as `/etc/hosts` is no command. */
+export function isCommand(line: string): boolean {
+  return /^\/[a-z]+(\s|$)/.test(line.trim());
+}
+
+/** Runs a command. @throws {PreampError} `request_invalid` for an unknown one. */
+export async function runSlashCommand(line: string, chat: Conversation): Promise<void> {
+  const [word = "", ...rest] = line.trim().slice(1).split(/\s+/);
+  const command = Object.hasOwn(COMMANDS, word) ? COMMANDS[word] : undefined;
+  if (!command) {
+    const meant = didYouMean(word, Object.keys(COMMANDS));
+    const advice = meant === undefined ? "/help lists the commands" : `did you mean /${meant}?`;
+    throw new PreampError("request_invalid", `There is no command /${formatValue(word)}: ${advice}`);
+  }
+  await command.run(chat, rest.join(" "));
+}
+
+function help({ options: { view } }: Conversation): void {
+  const rows = Object.values(COMMANDS).map(({ usage, summary }) => [usage, summary]);
+  const keys = [
+    ["Enter", "send; while the agent works, a line is read before its next step"],
+    ["\\ Enter", "continue in the next line; pasted lines stay together"],
+    ["Up, Down", "earlier messages"],
+    ["Ctrl-C", "stop the answer; twice: leave"],
+  ];
+  view.say(tableText([...rows, ...keys], "  ").trimEnd());
+}
+
+async function cost({ options: { runtime, view }, session_id, last_run }: Conversation): Promise<void> {
+  if (session_id === null) return view.say("Nothing was used yet.");
+  const { run_count, status } = await runtime.runs.sessions.get(TERMINAL, session_id);
+  const { total_input_tokens = 0, total_output_tokens = 0, cost_usd } = status;
+  const usd = (value: unknown) => typeof value === "string" ? dollars(value) : "unknown";
+  const tokens = (sent: unknown, answered: unknown) =>
+    `${Number(sent).toLocaleString("en-US")} tokens sent, ${
+      Number(answered).toLocaleString("en-US")
+    } answered`;
+  const rows = [[
+    counted(run_count, "answer"),
+    tokens(total_input_tokens, total_output_tokens),
+    usd(cost_usd),
+  ]];
+  if (last_run) {
+    const { input_tokens, output_tokens, cost_usd } = last_run.usage;
+    rows.push(["the last one", tokens(input_tokens, output_tokens), usd(cost_usd)]);
+  }
+  view.say(tableText(rows, "  ").trimEnd());
+}
+
+async function model(chat: Conversation, argument: string): Promise<void> {
+  const { options: { input, view } } = chat;
+  let chosen: string | null = argument;
+  if (argument === "") {
+    const models = await modelsAtHand(chat.options.io.env);
+    if (models.length === 0) {
+      return view.say(
+        "No key is set and no local server runs: preamp provider list shows the variables of the keys.",
+      );
+    }
+    if (!input.asks) return models.forEach((name) => view.say(formatValue(name)));
+    chosen = await input.choose("Model", models.map((name) => ({ value: name, label: formatValue(name) })));
+    if (chosen === null) return;
+  }
+  readModelChoice(chosen, createModuleTable().ids);
+  chat.plan = { ...chat.plan, model: chosen };
+  view.say(`The next answers come from ${formatValue(chosen)}.`);
+}
+
+async function sessions(chat: Conversation, argument: string): Promise<void> {
+  const { options: { input, runtime, view } } = chat;
+  const found = await namedSessions(runtime);
+  const named = argument === ""
+    ? undefined
+    : found.find(({ id, name }) => name === argument || id === argument);
+  if (argument !== "" && !named) {
+    throw new PreampError(
+      "not_found",
+      `There is no conversation ${JSON.stringify(argument)}: /sessions lists them`,
+    );
+  }
+  const rows = found.map(({ id, name, session }) => ({
+    id,
+    label: formatValue(name),
+    hint: factsOf(session),
+  }));
+  if (!named && !input.asks) return rows.forEach(({ label, hint }) => view.say(`${label} (${hint})`));
+  const chosen = named?.id ?? await input.choose<string>("Conversation", [
+    { value: "", label: "Begin a new one" },
+    ...rows.map(({ id, label, hint }) => ({ value: id, label, hint })),
+  ]);
+  if (chosen === null) return;
+  chat.goTo(chosen === "" ? null : chosen);
+  const name = found.find(({ id }) => id === chosen)?.name;
+  view.say(name === undefined ? "A new conversation." : `This is ${formatValue(name)} again.`);
+}
+
+function factsOf({ run_count, last_activity }: SessionObject): string {
+  return `${counted(run_count, "answer")}, ${last_activity.slice(0, 16).replace("T", " ")} UTC`;
+}
+
+async function replay({ options: { runtime, view }, last_run }: Conversation): Promise<void> {
+  if (last_run === null) return view.say("There is no answer to replay yet.");
+  const { equal, first_difference } = await runtime.runs.replay(TERMINAL, last_run.id);
+  view.say(
+    equal
+      ? "The replay is equal: on the recorded answers of models and tools, the agent does the same again."
+      : `The replay differs: ${formatValue(first_difference)}`,
+  );
+}

@@ -1,0 +1,147 @@
+/** Formats tool calls for a conversation: the line of a call, its arguments, its result with its diff. */
+import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { escapeUnprintable } from "../../text/escape.ts";
+import { cutToWidth, type Style } from "../terminal/format.ts";
+import { formatValue, messageText } from "../terminal/progress_lines.ts";
+
+/** Lines of a result that are shown, and of one with a diff. */
+const MAX_LINES = 8;
+const MAX_DIFF_LINES = 40;
+
+/** Fields of a tool's input that say most about the call, best first. */
+const TELLING = [
+  "command",
+  "pattern",
+  "query",
+  "url",
+  "path",
+  "file_path",
+  "name",
+  "expression",
+  "instruction",
+];
+
+/** A tool call with the width that its lines may have. */
+interface Shown {
+  readonly data: JsonObject;
+  readonly style: Style;
+  readonly columns: number;
+}
+
+/** Returns the line of a call that starts: its tool and what it is about. */
+export function callLine({ data, style, columns }: Shown): string {
+  const name = formatValue(data.tool_name);
+  return `${style.cyan("●")} ${style.bold(name)} ${cutToWidth(subjectOf(data), columns - name.length - 4)}`
+    .trimEnd();
+}
+
+/** Returns what a call is about, on one line: its path, its command or its arguments. */
+function subjectOf({ tool_input: input }: JsonObject): string {
+  if (!isObject(input)) return "";
+  const field = TELLING.find((name) => typeof input[name] === "string" && input[name] !== "");
+  if (field !== undefined) return formatValue(input[field]);
+  return Object.keys(input).length === 0 ? "" : formatValue(input);
+}
+
+/**
+ * Returns the lines of a result. `is_known`: the person has seen the change in the question about it.
+ */
+export function resultLines({ data, style, columns }: Shown, is_known: boolean): string[] {
+  const result = isObject(data.result) ? data.result : {};
+  const { output, error } = result;
+  if (result.success === false) {
+    const message = isObject(error) ? error.message ?? error.msg : undefined;
+    const shown = textLines(textOf(output), columns, MAX_LINES);
+    return [...shown, ...textLines(message === undefined ? "" : String(message), columns, MAX_LINES)].map(
+      style.red,
+    );
+  }
+  const text = textOf(output);
+  const diff_at = text.indexOf("\n@@ ");
+  if (diff_at < 0) return textLines(text, columns, MAX_LINES).map(style.dim);
+  const head = textLines(text.slice(0, diff_at), columns, MAX_LINES).map(style.dim);
+  if (is_known) return head;
+  return [...head, ...diffLines(textLines(text.slice(diff_at + 1), columns, MAX_DIFF_LINES), style)];
+}
+
+/** Returns the lines of a failure that the tool did not report itself. */
+export function errorLines({ data, style, columns }: Shown): string[] {
+  const { error } = data;
+  const message = isObject(error) ? error.msg ?? error.message : error;
+  return textLines(messageText(message ?? "no reason was given"), columns, MAX_LINES).map(style.red);
+}
+
+function textOf(output: unknown): string {
+  if (typeof output === "string") return output;
+  return output === undefined || output === null ? "" : JSON.stringify(output);
+}
+
+/** Returns the first lines of a text, cut to the width, and how many are left out. */
+function textLines(text: string, columns: number, max: number): string[] {
+  const lines = text.trimEnd().split("\n");
+  if (lines.length === 1 && lines[0] === "") return [];
+  const shown = lines.slice(0, lines.length === max + 1 ? max + 1 : max).map((line) =>
+    cutToWidth(printable(line), columns - 4)
+  );
+  const left = lines.length - shown.length;
+  return left === 0 ? shown : [...shown, `… ${left} more lines`];
+}
+
+function diffLines(lines: readonly string[], { cyan, dim, green, red }: Style): string[] {
+  return lines.map((line) => {
+    if (line.startsWith("+")) return green(line);
+    if (line.startsWith("-")) return red(line);
+    return line.startsWith("@@") ? cyan(line) : dim(line);
+  });
+}
+
+/** Returns all that a call would do, never shortened: a person must see what they allow. */
+export function inputLines(input: JsonObject | null, style: Style): string[] {
+  if (input === null || Object.keys(input).length === 0) return [];
+  const { command, content, edits, old_string, new_string, patch, ...others } = input;
+  const lines: string[] = [];
+  const rest: JsonObject = { ...others };
+  const path = input.path ?? input.file_path;
+  if (typeof path === "string") {
+    lines.push(printable(path));
+    delete rest.path;
+    delete rest.file_path;
+  }
+  const add = (name: string, value: unknown, format: (text: string) => string[]) => {
+    if (typeof value === "string") lines.push(...format(value));
+    else if (value !== undefined) rest[name] = value;
+  };
+  const all = (text: string) => text.replace(/\n$/, "").split("\n").map(printable);
+  add("command", command, (text) => all(text).map((line, index) => `${index === 0 ? "$" : " "} ${line}`));
+  add("content", content, (text) => all(text).map((line) => style.green(`+${line}`)));
+  add("patch", patch, (text) => diffLines(all(text), style));
+  for (
+    const edit of [...(Array.isArray(edits) ? edits : edits === undefined ? [] : [edits]), {
+      old_string,
+      new_string,
+    }]
+  ) {
+    if (!isObject(edit) || typeof edit.old_string !== "string" || typeof edit.new_string !== "string") {
+      if (!isObject(edit) || Object.values(edit).some((value) => value !== undefined)) {
+        lines.push(...json(edit));
+      }
+      continue;
+    }
+    const { old_string, new_string, ...more } = edit;
+    lines.push(...all(old_string).map((line) => style.red(`-${line}`)));
+    lines.push(...all(new_string).map((line) => style.green(`+${line}`)));
+    if (Object.keys(more).length > 0) lines.push(...json(more));
+  }
+  if (Object.keys(rest).length > 0) lines.push(...json(rest));
+  return lines;
+}
+
+function json(value: unknown): string[] {
+  const short = JSON.stringify(value) ?? "";
+  return (short.length <= 80 ? short : JSON.stringify(value, null, 2)).split("\n").map(printable);
+}
+
+/** Returns a line with its control characters escaped; tabs become spaces, so that the width is known. */
+function printable(line: string): string {
+  return escapeUnprintable(line.replace(/\r$/, "").replaceAll("\t", "  "));
+}

@@ -1,0 +1,252 @@
+/** `preamp chat` in a terminal of its own, in one without keys and colours, and in a pipe. */
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { temporaryFolder } from "../support/folder.ts";
+import { type Program, runCommand, runProgram, startProgram } from "./program.ts";
+
+/** Milliseconds that a text may take to be displayed on a slow machine. */
+const SHOWN_WITHIN_MS = 15_000;
+
+const CTRL_C = "\x03";
+const CTRL_D = "\x04";
+const UP = "\x1b[A";
+
+/** Answers in words with 20 ms between them: how many messages there are, the last one, and a long story. */
+const SLOW = `
+export async function mount(coordinator) {
+  await coordinator.mount("providers", {
+    name: "slow",
+    getInfo: () => ({ id: "slow", display_name: "Slow", credential_env_vars: [], capabilities: [], defaults: {}, config_fields: [] }),
+    listModels: () => [],
+    parseToolCalls: () => [],
+    async complete({ messages }, { onDelta, signal }) {
+      const last = messages.at(-1).content;
+      const asked = typeof last === "string" ? last : last.map(({ text }) => text).join("");
+      const story = asked === "story" ? "once upon a time ".repeat(25) : "";
+      const text = \`\${messages.length}: \${asked}! \${story}\`;
+      for (const delta of text.split(/(?<= )/)) {
+        signal.throwIfAborted();
+        onDelta({ block_index: 0, block_type: "text", delta });
+        await new Promise((next) => setTimeout(next, 20));
+      }
+      return { content: [{ type: "text", text }], usage: { input_tokens: 10, output_tokens: 5 } };
+    },
+  }, "slow");
+}
+`;
+
+const SLOW_PLAN = "session: {orchestrator: loop-streaming, context: context-simple}\n" +
+  "providers: [{module: provider-slow, source: ./slow.ts}]\n";
+
+/** Waits until the terminal displays a text after the last one that was waited for. */
+class Screen {
+  #seen = 0;
+  constructor(readonly program: Program) {}
+
+  async shows(text: string): Promise<void> {
+    const late = setTimeout(() => this.program.kill("SIGKILL"), SHOWN_WITHIN_MS); // then stdout ends
+    const whole = await this.program.stdout.until((whole) => whole.slice(this.#seen).includes(text));
+    clearTimeout(late);
+    const at = whole.indexOf(text, this.#seen);
+    assert(at >= 0, `The terminal does not display ${JSON.stringify(text)}:\n${whole.slice(this.#seen)}`);
+    this.#seen = at + text.length;
+  }
+
+  /** Types a message after the prompt was displayed. */
+  async send(text: string): Promise<void> {
+    await this.shows("> ");
+    await this.program.type(`${text}\r`);
+  }
+}
+
+async function slowFolder() {
+  const folder = await temporaryFolder();
+  await Deno.writeTextFile(`${folder.path}/slow.ts`, SLOW);
+  await Deno.writeTextFile(`${folder.path}/slow.yaml`, SLOW_PLAN);
+  return folder;
+}
+
+Deno.test("chat --demo mends a project in a terminal: asks, shows the change, runs the test, counts the cost", async () => {
+  await using program = await startProgram(["chat", "--demo"], { terminal: true });
+  const screen = new Screen(program);
+  await screen.shows("No model is called");
+  await screen.shows("● edit total.sh");
+  await screen.shows("+  sum=$((sum + price))");
+  await screen.shows("Allow once");
+  await pause();
+  await program.type("\r");
+  await screen.shows("Edited total.sh");
+  await screen.shows("$ sh test.sh");
+  await screen.shows("Deny, with a reason");
+  await pause();
+  await program.type("\r");
+  await screen.shows("ok: the total is 42");
+  await screen.send("/cost");
+  await screen.shows("1 answer");
+  await screen.shows("$0.0000");
+  await screen.send("/replay");
+  await screen.shows("The replay is equal");
+  await screen.shows("> ");
+  await program.type(CTRL_D);
+  assertEquals((await program.ended).code, 0);
+});
+
+Deno.test("chat --demo changes nothing that is denied, and removes its folder", async () => {
+  await using program = await startProgram(["chat", "--demo"], { terminal: true });
+  const screen = new Screen(program);
+  await screen.shows("/preamp-demo-");
+  const folder = `/preamp-demo-${/preamp-demo-(\w+)/.exec(program.stdout.text)![1]}`;
+  await screen.shows("Deny, with a reason");
+  await pause();
+  await program.type(UP); // from the first choice to the last one
+  await program.type("\r");
+  await screen.shows("Why not?");
+  await program.type("wait for me\r");
+  await screen.shows("denied: wait for me");
+  await screen.shows("Deny, with a reason");
+  await pause();
+  await program.type("\r");
+  await screen.shows("FAILED: the total is 5, not 42");
+  await screen.send("/quit");
+  assertEquals((await program.ended).code, 0);
+  const [path] = /\/\S*preamp-demo-\w+/.exec(program.stdout.text)!;
+  assertStringIncludes(path!, folder);
+  assertEquals(await Deno.stat(path!).catch(() => null), null);
+});
+
+Deno.test("chat takes steering, stops at Ctrl-C, keeps what arrived, and leaves at the second Ctrl-C", async () => {
+  await using folder = await slowFolder();
+  const options = { cwd: folder.path, terminal: true };
+  await using program = await startProgram(["chat", "-p", "slow.yaml"], options);
+  const screen = new Screen(program);
+  await screen.send("story");
+  await screen.shows("1: story! once upon");
+  await program.type("faster\n");
+  await screen.shows("↪ read: faster");
+  await screen.shows("3: faster!"); // the steered line is a message of the same run
+  await screen.send("story");
+  await screen.shows("once upon");
+  await program.type(CTRL_C);
+  await screen.shows("stopped");
+  await screen.send("again");
+  await screen.shows("7: again!"); // story, faster and their answers, story, what arrived of its answer, again
+  await screen.shows("> ");
+  await program.type(CTRL_C);
+  await screen.shows("Press Ctrl-C again to leave.");
+  await screen.shows("> ");
+  await program.type(CTRL_C);
+  assertEquals((await program.ended).code, 0);
+});
+
+Deno.test("chat continues a conversation by its name, with the history of messages", async () => {
+  await using folder = await slowFolder();
+  await using home = await temporaryFolder();
+  const options = { cwd: folder.path, terminal: true, env: { PREAMP_HOME: home.path } };
+  {
+    await using program = await startProgram(["chat", "-p", "slow.yaml", "--session", "plans"], options);
+    const screen = new Screen(program);
+    await screen.send("first\\");
+    await screen.shows(". ");
+    await program.type("line\r");
+    await screen.shows("1: first");
+    await screen.shows("line!");
+    await screen.shows("> ");
+    await program.type(CTRL_D);
+    assertEquals((await program.ended).code, 0);
+  }
+  await using program = await startProgram(["chat", "--session", "plans"], options);
+  const screen = new Screen(program);
+  await screen.shows("plans, continued");
+  await screen.shows("> ");
+  await program.type(`${UP}\r`);
+  await screen.shows("first line");
+  await screen.shows("3: first line!");
+  await screen.send("/sessions");
+  await screen.shows("Begin a new one");
+  await screen.shows("plans");
+  await program.type(CTRL_C);
+  await screen.send("/quit");
+  assertEquals((await program.ended).code, 0);
+});
+
+Deno.test("chat in a terminal without keys and colours asks by number, and writes no control sequences", async () => {
+  const options = { terminal: true, env: { TERM: "dumb" } };
+  await using program = await startProgram(["chat", "--demo"], options);
+  const screen = new Screen(program);
+  await screen.shows("+  sum=$((sum + price))");
+  await screen.shows("1-4 > ");
+  await pause();
+  await program.type("1\n");
+  await screen.shows("Edited total.sh");
+  await screen.shows("1-3 > ");
+  await pause();
+  await program.type("3\n");
+  await screen.shows("Why not?");
+  await program.type("\n");
+  await screen.shows("That is the tour.");
+  await screen.shows("> ");
+  await program.type(CTRL_D);
+  const { code, stdout } = await program.ended;
+  const written = stdout.slice(stdout.indexOf("Preamp chat")); // Deno writes before it
+  assertEquals([code, written.includes("\x1b")], [0, false]);
+});
+
+Deno.test("chat in a pipe answers each line, asks nothing and denies with a clear line", async () => {
+  await using folder = await temporaryFolder();
+  const asking =
+    "session: {orchestrator: loop-streaming, context: context-simple}\nproviders: [provider-mock]\n" +
+    "tools: [tool-calculator]\nhooks: [{module: hooks-approval, config: {rules: [{tool: calculator, action: ask}]}}]\n";
+  await Deno.writeTextFile(`${folder.path}/plan.yaml`, asking);
+  const { code, stdout, stderr } = await runProgram(["chat", "-p", "plan.yaml"], {
+    cwd: folder.path,
+    stdin: "Hello\nWhat is 6 × 7?\n/cost\n",
+  });
+  assertEquals(code, 0, stderr);
+  const [hello, sum, cost] = stdout.split("\n");
+  assertStringIncludes(hello!, 'You said: "Hello"');
+  assertMatch(sum!, /Denied by hook: No one could be asked/);
+  assertMatch(cost!, /2 answers/);
+  assertStringIncludes(stderr, "No one can be asked here: calls that need an approval are denied");
+});
+
+Deno.test("chat without a key or a local server says what it looked for, and names --demo", async () => {
+  await using folder = await temporaryFolder();
+  const none = { ANTHROPIC_API_KEY: "", OPENAI_API_KEY: "", GEMINI_API_KEY: "", GOOGLE_API_KEY: "" };
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr;
+  listener.close(); // nothing listens there now
+  const env = { ...none, OLLAMA_HOST: `127.0.0.1:${port}` };
+  const { code, stdout, stderr } = await runCommand(["chat"], { cwd: folder.path, env });
+  assertEquals([code, stdout], [1, ""]);
+  for (
+    const text of [
+      "ANTHROPIC_API_KEY is not set",
+      "OPENAI_API_KEY",
+      `127.0.0.1:${port}`,
+      "preamp chat --demo",
+    ]
+  ) {
+    assertStringIncludes(stderr, text);
+  }
+});
+
+Deno.test("chat refuses what cannot be used together, and an invalid plan, before the first message", async () => {
+  await using folder = await temporaryFolder();
+  await Deno.writeTextFile(`${folder.path}/bad.yaml`, "session: {orchestrator: loop-streamin}\n");
+  const cases: [string[], number, string][] = [
+    [["--demo", "-m", "mock/x"], 2, "Cannot use --demo with --model"],
+    [["-p", "-"], 2, "Cannot read the plan from stdin"],
+    [["hello"], 2, "chat takes flags only"],
+    [["--session", "last"], 2, "none is stored"],
+    [["-p", "bad.yaml"], 3, "bad.yaml"],
+  ];
+  for (const [args, expected, message] of cases) {
+    const { code, stderr } = await runCommand(["chat", ...args], { cwd: folder.path });
+    assertEquals([args, code], [args, expected], stderr);
+    assertStringIncludes(stderr, message);
+  }
+});
+
+/** An answer that comes at once was typed before its question, and is ignored: see `questions.ts`. */
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 350));
+}
