@@ -73,7 +73,7 @@ const MODULE_IMPORTS: ReadonlySet<string> = new Set([
 ]);
 
 /** Folders of `modules` that are no module: several modules share them. */
-const SHARED_BY_MODULES: readonly string[] = ["modules/files/", "modules/shell/"];
+const SHARED_BY_MODULES: readonly string[] = ["modules/ai-sdk/", "modules/files/", "modules/shell/"];
 
 interface Import {
   readonly specifier: string;

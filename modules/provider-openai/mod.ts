@@ -14,7 +14,7 @@ const LONG_TOKENS = 272_000;
  * Models that are not retired, as of 2026-11-22. Prices: input, output, cached input, and cache writes where
  * they are billed, in US dollars per million tokens.
  */
-export const MODELS: readonly KnownModel[] = [
+const MODELS: readonly KnownModel[] = [
   { id: "gpt-6.2-astra", ...large("8 40 0.4 10", "16 60 0.8 20") },
   { id: "gpt-6.2-sol", ...large("2 10 0.1 2.5", "4 15 0.2 5") },
   { id: "gpt-6-astra", ...large("10 50 1 12.5", "20 75 2 25") },
@@ -158,6 +158,6 @@ function definitionFor({ session_id }: Coordinator, config: JsonObject): Provide
     ...DEFINITION,
     defaults,
     capabilities: ["vision", ...(other ? [] : own)],
-    load: async (settings) => new (await import("./backend.ts")).OpenAIBackend(settings, session_id),
+    load: async (settings) => (await import("../ai-sdk/openai.ts")).createBackend(settings, session_id),
   };
 }

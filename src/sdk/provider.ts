@@ -44,4 +44,3 @@ export {
 } from "./provider/settings.ts";
 export { type ConversationResult, toConversation } from "./provider/to_conversation.ts";
 export { unusedName } from "./provider/unused_name.ts";
-export { withoutVariables } from "./provider/without_variables.ts";

@@ -4,7 +4,6 @@
  * answer.
  */
 import { Anthropic } from "@anthropic-ai/sdk";
-// @ts-types="../../modules/provider-gemini/client_types.ts"
 import { GoogleGenAI } from "@google/genai/web";
 import { OpenAI } from "openai";
 import type { ChatRequest, JsonObject, Message, Module } from "preamp";

@@ -1,65 +1,53 @@
 /** JSON Schemas of answers: what Anthropic's API enforces, what it would change, and what it refuses. */
 import type { Degradation, JsonObject, Message } from "preamp";
 import { TestCoordinator } from "preamp/testing";
-import { Degradations } from "preamp/provider";
-import { formatOf } from "../../modules/provider-anthropic/response_format.ts";
+import { createBackend } from "../../modules/ai-sdk/anthropic.ts";
 import { mount } from "../../modules/provider-anthropic/mod.ts";
 import { assertEquals } from "../assert.ts";
-import { message } from "./providers/anthropic_wire.ts";
+import { ANTHROPIC, message } from "./providers/anthropic_wire.ts";
 import { fakeServer } from "./providers/fake_server.ts";
+import { callOf, sentRequest, SETTINGS } from "./providers/sent_request.ts";
 
 const TEXT = { type: "string" };
 const USER: Message = { role: "user", content: "Hello" };
 
-/** Returns the schema that the API gets for one of the plan, or why it gets none. */
-function sent(schema: JsonObject): unknown {
-  const degradations = new Degradations();
-  const call = { model: "claude-sonnet-5-5", response_format: { type: "json_schema" as const, schema } };
-  const { format } = formatOf(call, new Set(), degradations);
-  return format?.schema ?? degradations.merged()?.reason;
+/** Resolves to the schema that the API gets for one of the plan, or why it gets none. */
+async function sent(schema: JsonObject): Promise<unknown> {
+  const fields = { model: "claude-sonnet-5-5", response_format: { type: "json_schema" as const, schema } };
+  const call = callOf(fields, [USER], "anthropic");
+  const { body, degradation } = await sentRequest(createBackend(SETTINGS), call, ANTHROPIC);
+  const { format } = (body.output_config ?? {}) as { format?: JsonObject };
+  return format?.schema ?? degradation?.reason;
 }
 
-Deno.test("formatOf() sends schemas of closed objects", () => {
+Deno.test("a request sends schemas of closed objects", async () => {
   const place = { type: "object", properties: { x: TEXT }, additionalProperties: true };
   const closed = { type: "object", properties: { x: TEXT }, additionalProperties: false };
-  assertEquals(sent(place), closed);
-  assertEquals(sent({ anyOf: [place, { type: "null" }] }), { anyOf: [closed, { type: "null" }] });
-  assertEquals(sent({ $ref: "#/$defs/place", $defs: { place } }), {
+  assertEquals(await sent(place), closed);
+  assertEquals(await sent({ anyOf: [place, { type: "null" }] }), { anyOf: [closed, { type: "null" }] });
+  assertEquals(await sent({ $ref: "#/$defs/place", $defs: { place } }), {
     $ref: "#/$defs/place",
     $defs: { place: closed },
   });
-  assertEquals(sent({ type: "object", additionalProperties: false }), {
-    type: "object",
-    properties: {},
-    additionalProperties: false,
-  });
 });
 
-Deno.test("formatOf() leaves out schemas to which the API would give another sense", () => {
+Deno.test("a request leaves out schemas to which the API would give another sense", async () => {
   const map = { type: "object", additionalProperties: TEXT };
   const open = "the API cannot enforce objects with properties of any name";
-  assertEquals(sent(map), open);
-  assertEquals(sent({ type: "object" }), open);
-  assertEquals(sent({ type: "object", properties: {} }), open);
-  assertEquals(sent({ type: "object", properties: {}, additionalProperties: true }), open);
-  assertEquals(sent({ type: "array", items: { type: "object", properties: { map } } }), open);
-  assertEquals(sent({ anyOf: [TEXT, { $ref: "#/$defs/map" }], $defs: { map } }), open);
-  assertEquals(sent({ type: "object", properties: { x: TEXT }, patternProperties: { "^y": TEXT } }), open);
+  assertEquals(await sent(map), open);
+  assertEquals(await sent({ type: "object" }), open);
+  assertEquals(await sent({ type: "object", properties: {} }), open);
+  assertEquals(await sent({ type: "object", properties: {}, additionalProperties: true }), open);
+  assertEquals(await sent({ type: "array", items: { type: "object", properties: { map } } }), open);
+  assertEquals(await sent({ anyOf: [TEXT, { $ref: "#/$defs/map" }], $defs: { map } }), open);
+  assertEquals(
+    await sent({ type: "object", properties: { x: TEXT }, patternProperties: { "^y": TEXT } }),
+    open,
+  );
   const several = "the API cannot enforce several schemas of one object";
   const [a, b] = ["a", "b"].map((name) => ({ type: "object", properties: { [name]: TEXT } }));
-  assertEquals(sent({ allOf: [a, b] }), several);
-  assertEquals(sent({ ...a, anyOf: [b] }), several);
-  assertEquals(
-    sent({ ...a, type: ["object", "null"] }),
-    "the API cannot enforce the types object, null together",
-  );
-  assertEquals(
-    sent({ $ref: "#/definitions/a", definitions: { a } }),
-    "the API cannot enforce definitions outside of $defs",
-  );
-  const untyped = "JSON schema must have a type defined if anyOf/oneOf/allOf/enum/const are not used";
-  assertEquals(sent({}), untyped);
-  assertEquals(sent({ type: "object", properties: { any: true } }), untyped);
+  assertEquals(await sent({ allOf: [a, b] }), several);
+  assertEquals(await sent({ ...a, anyOf: [b] }), several);
 });
 
 for (

@@ -1,6 +1,7 @@
 /** `provider-anthropic` over its own client: the provider contract, requests and answers. */
 import { assertEquals } from "../assert.ts";
-import { toRequest } from "../../modules/provider-anthropic/to_request.ts";
+import { createBackend } from "../../modules/ai-sdk/anthropic.ts";
+import { SETTINGS } from "./providers/sent_request.ts";
 import { testHistories } from "./providers/histories.ts";
 import { checkAnthropic } from "./providers/request_rules.ts";
 import { TestCoordinator, testProvider } from "preamp/testing";
@@ -41,4 +42,6 @@ Deno.test("mount() without a key is skipped and says what to do", async () => {
   });
 });
 
-testHistories("anthropic", toRequest, checkAnthropic, { model: "claude-sonnet-5-5" });
+testHistories("anthropic", createBackend(SETTINGS), ANTHROPIC, checkAnthropic, {
+  model: "claude-sonnet-5-5",
+});

@@ -180,12 +180,14 @@ for (const stream of [true, false]) {
   });
 }
 
+const CONTAINER = { id: "container_1", expires_at: "2026-11-22T12:00:00Z" };
+
 Deno.test("complete() continues a paused turn in its container", async () => {
   await using server = fakeServer(({ body }, count) =>
     wantsContainer(body, () =>
       Response.json(
         count === 0
-          ? message([PENDING], { stop_reason: "pause_turn", container: { id: "container_1" } })
+          ? message([PENDING], { stop_reason: "pause_turn", container: CONTAINER })
           : message([{ type: "text", text: "Done." }]),
       ))
   );
@@ -200,7 +202,7 @@ Deno.test("complete() returns a call that was cut off as unreadable, also in a c
     Response.json(
       message([{ type: "tool_use", id: "toolu_1", name: "lookup", input: {} }], {
         stop_reason: "max_tokens",
-        container: { id: "container_1" },
+        container: CONTAINER,
       }),
     )
   );

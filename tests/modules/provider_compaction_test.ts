@@ -5,14 +5,19 @@
 import { assertToolPairs, TestCoordinator } from "preamp/testing";
 import type { ContentBlock, JsonObject, Message, ToolCall } from "preamp";
 import { parseConfig, SimpleContext } from "preamp/context";
-import { type CallSettings, type Conversation, toConversation, type WireRequest } from "preamp/provider";
-import { toRequest as toAnthropic } from "../../modules/provider-anthropic/to_request.ts";
-import { toRequest as toGemini } from "../../modules/provider-gemini/request.ts";
-import { toRequest as toOllama } from "../../modules/provider-ollama/request.ts";
-import { OpenAIBackend } from "../../modules/provider-openai/backend.ts";
+import { type Backend, type Conversation, toConversation } from "preamp/provider";
+import * as anthropic from "../../modules/ai-sdk/anthropic.ts";
+import * as google from "../../modules/ai-sdk/google.ts";
+import * as openai from "../../modules/ai-sdk/openai.ts";
+import * as ollama from "../../modules/provider-ollama/backend.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { propertyOptions, someOf } from "../support/cases.ts";
 import { PIXEL, settingsOf } from "./provider_openai/bodies.ts";
+import { CHAT, RESPONSES } from "./provider_openai/vendors.ts";
+import { ANTHROPIC } from "./providers/anthropic_wire.ts";
+import type { Vendor } from "./providers/faults.ts";
+import { GEMINI } from "./providers/gemini_wire.ts";
+import { OLLAMA } from "./providers/ollama_wire.ts";
 import { OWN_BLOCKS } from "./providers/own_blocks.ts";
 import {
   checkAnthropic,
@@ -21,6 +26,7 @@ import {
   checkOllama,
   checkResponses,
 } from "./providers/request_rules.ts";
+import { callOf, sentRequest, SETTINGS } from "./providers/sent_request.ts";
 
 const { numRuns: TURNS } = propertyOptions(60, 300, 1000);
 
@@ -28,42 +34,45 @@ interface Api {
   /** Value of `provider` on its own blocks. */
   readonly vendor: string;
   readonly model: string;
-  toRequest(call: CallSettings): WireRequest;
+  readonly backend: Backend;
+  readonly wire: Vendor;
   check(body: JsonObject): void;
 }
-
-const chat = new OpenAIBackend(settingsOf({ base_url: "http://localhost/v1" }), "ses_1");
-const responses = new OpenAIBackend(settingsOf({}), "ses_1");
 
 const APIS: Readonly<Record<string, Api>> = {
   "Messages": {
     vendor: "anthropic",
     model: "claude-sonnet-5-5",
-    toRequest: toAnthropic,
+    backend: anthropic.createBackend(SETTINGS),
+    wire: ANTHROPIC,
     check: checkAnthropic,
   },
   "Responses": {
     vendor: "openai",
     model: "gpt-6.2-sol",
-    toRequest: (call) => responses.toRequest(call),
+    backend: openai.createBackend(settingsOf({})),
+    wire: RESPONSES,
     check: checkResponses,
   },
   "Chat Completions": {
     vendor: "openai",
     model: "local",
-    toRequest: (call) => chat.toRequest(call),
+    backend: openai.createBackend(settingsOf({ base_url: "http://localhost/v1" })),
+    wire: CHAT,
     check: checkChat,
   },
   "Gemini": {
     vendor: "gemini",
     model: "gemini-3.8-flash",
-    toRequest: (call) => toGemini(call, { include_thoughts: true }),
+    backend: google.createBackend(SETTINGS),
+    wire: GEMINI,
     check: (body) => checkGemini(body, true),
   },
   "Ollama": {
     vendor: "ollama",
     model: "qwen3:8b",
-    toRequest: (call) => toOllama(call, { windowOf: () => 16_384, options: {} }),
+    backend: ollama.createBackend({ base_url: "http://localhost" }, { windowOf: () => 16_384, options: {} }),
+    wire: OLLAMA,
     check: checkOllama,
   },
 };
@@ -158,7 +167,7 @@ function checkPairs({ turns }: Conversation): void {
   }
 }
 
-for (const [name, { vendor, model, toRequest, check }] of Object.entries(APIS)) {
+for (const [name, { vendor, model, backend, wire, check }] of Object.entries(APIS)) {
   for (const budget of someOf([2500, 8000, 40_000], 2)) {
     Deno.test(`${name}: each request of ${TURNS} turns in ${budget} tokens is accepted`, async () => {
       const state = new TestCoordinator();
@@ -176,14 +185,8 @@ for (const [name, { vendor, model, toRequest, check }] of Object.entries(APIS)) 
         const { conversation, repairs } = toConversation(view, vendor);
         assertEquals(repairs, []);
         checkPairs(conversation);
-        const { body } = toRequest({
-          model,
-          conversation,
-          tools: [],
-          max_output_tokens: 1000,
-          stream: false,
-        });
-        check(JSON.parse(JSON.stringify(body)));
+        const { body } = await sentRequest(backend, callOf({ model }, view, vendor), wire);
+        check(body);
         if (++requests % 50 !== 0) continue;
         const resumed = open(); // as the next run does
         await resumed.setMessages(await context.getMessages());

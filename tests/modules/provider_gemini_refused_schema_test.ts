@@ -2,7 +2,6 @@
 import type { JsonObject, Message } from "preamp";
 import { TestCoordinator } from "preamp/testing";
 import { mount } from "../../modules/provider-gemini/mod.ts";
-import { withoutMaxItems } from "../../modules/provider-gemini/schema.ts";
 import { assertEquals } from "../assert.ts";
 import { fakeServer } from "./providers/fake_server.ts";
 import { errorBody, event, response } from "./providers/gemini_wire.ts";
@@ -70,20 +69,6 @@ Deno.test("complete() reports a refusal that stays without the schema", async ()
   }
 });
 
-Deno.test("complete() sends a schema again after a refusal that has another reason", async () => {
-  const refusal = errorBody(400, "INVALID_ARGUMENT", "Request contains an invalid argument.");
-  const answers = [refusal, refusal];
-  await using server = fakeServer(() => {
-    const body = answers.shift();
-    return body ? Response.json(body, { status: 400 }) : Response.json(response([{ text: "{}" }], "STOP"));
-  });
-  const { provider } = await mounted(server.url);
-  const request = { messages: [USER], response_format: FORMAT };
-  await provider.complete(request).catch(() => {});
-  const { degradation } = await provider.complete(request);
-  assertEquals([degradation, server.requests.length], [undefined, 3]);
-});
-
 Deno.test("requests have no maxItems of answers and functions", async () => {
   await using server = fakeServer(() => Response.json(response([{ text: "{}" }], "STOP")));
   const { provider } = await mounted(server.url);
@@ -98,10 +83,4 @@ Deno.test("requests have no maxItems of answers and functions", async () => {
   const properties = { list: open };
   assertEquals(generationConfig.responseJsonSchema, { ...FORMAT.schema, properties });
   assertEquals(tool.functionDeclarations[0].parametersJsonSchema, { ...parameters, properties });
-});
-
-Deno.test("withoutMaxItems() keeps data, and properties with its name", () => {
-  const data = { maxItems: 1000 };
-  const schema = { const: data, properties: { maxItems: { type: "integer", default: data } } };
-  assertEquals(withoutMaxItems({ ...schema, maxItems: 1 }), schema);
 });

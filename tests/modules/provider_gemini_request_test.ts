@@ -1,16 +1,25 @@
 /** Requests of `provider-gemini`, field by field. */
 import type { JsonObject, Message, ToolSpec } from "preamp";
-import { type CallSettings, toConversation, type WireRequest } from "preamp/provider";
-import type { Content } from "../../modules/provider-gemini/client_types.ts";
-import { toRequest } from "../../modules/provider-gemini/request.ts";
+import type { CallSettings } from "preamp/provider";
+import { createBackend } from "../../modules/ai-sdk/google.ts";
 import { assertEquals } from "../assert.ts";
+import { GEMINI } from "./providers/gemini_wire.ts";
+import type { Content } from "./providers/request_rules.ts";
+import { callOf, type SentRequest, sentRequest, SETTINGS } from "./providers/sent_request.ts";
+
+/** Answers without the name of a model. */
+const ANSWER = { whole: () => ({ ...GEMINI.whole({ text: ["Hello"] }), modelVersion: undefined }) };
 
 const USER: Message = { role: "user", content: "Hello" };
 
 const TOOL: ToolSpec = {
   name: "lookup",
   description: "Looks up.",
-  parameters: { type: "object", properties: { key: { $ref: "#/$defs/key" } }, $defs: { key: {} } },
+  parameters: {
+    type: "object",
+    properties: { key: { type: "string", maxItems: 3 } },
+    required: ["key", "x"],
+  },
 };
 
 const SEARCH: ToolSpec = { name: "search", parameters: { type: "object" }, googleSearch: {} };
@@ -18,7 +27,7 @@ const SEARCH: ToolSpec = { name: "search", parameters: { type: "object" }, googl
 const DECLARATION = {
   name: "lookup",
   description: "Looks up.",
-  parametersJsonSchema: { type: "object", properties: { key: {} } },
+  parametersJsonSchema: { type: "object", properties: { key: { type: "string" } }, required: ["key"] },
 };
 
 const THOUGHTS = { thinkingConfig: { includeThoughts: true } };
@@ -26,41 +35,39 @@ const THOUGHTS = { thinkingConfig: { includeThoughts: true } };
 function request(
   fields: Partial<CallSettings> = {},
   messages: Message[] = [USER],
-  settings = { include_thoughts: true },
-): WireRequest {
-  const { conversation } = toConversation(messages, "gemini");
-  const call = { model: "gemini-3.8-flash", conversation, tools: [], max_output_tokens: 8000, stream: false };
-  const { context: _, ...wire } = toRequest({ ...call, ...fields }, settings);
-  return wire;
+  config: JsonObject = {},
+): Promise<SentRequest> {
+  const settings = { model: "gemini-3.8-flash", max_output_tokens: 8000, ...fields };
+  return sentRequest(createBackend({ ...SETTINGS, config }), callOf(settings, messages, "gemini"), ANSWER);
 }
 
-function configOf(fields: Partial<CallSettings>, messages?: Message[]): JsonObject {
-  const { maxOutputTokens: _, ...config } = request(fields, messages).body.config as JsonObject;
-  return config;
+/** Resolves to a body without the contents; its `generationConfig` without the maximum is spread. */
+async function configOf(
+  fields: Partial<CallSettings>,
+  messages?: Message[],
+  config?: JsonObject,
+): Promise<JsonObject> {
+  const { generationConfig, contents: _, ...rest } = (await request(fields, messages, config)).body;
+  const { maxOutputTokens: __, ...generation } = generationConfig as JsonObject;
+  return { ...generation, ...rest };
 }
 
-function contentsOf(messages: Message[], model = "gemini-3.8-flash"): unknown {
-  return request({ model }, messages).body.contents;
+async function contentsOf(messages: Message[], model = "gemini-3.8-flash"): Promise<unknown> {
+  return (await request({ model }, messages)).body.contents;
 }
 
-Deno.test("toRequest() sends parameters in the API's form", () => {
+Deno.test("a request sends parameters in the API's form", async () => {
   const fields = { stop: ["END"], temperature: 0.5, top_p: 0.9 };
-  assertEquals(request(fields, [{ role: "system", content: "Be brief." }, USER]), {
-    body: {
-      model: "gemini-3.8-flash",
-      contents: [{ role: "user", parts: [{ text: "Hello" }] }],
-      config: {
-        systemInstruction: { parts: [{ text: "Be brief." }] },
-        maxOutputTokens: 8000,
-        temperature: 0.5,
-        topP: 0.9,
-        stopSequences: ["END"],
-        ...THOUGHTS,
-      },
-    },
-    degradation: undefined,
+  assertEquals(await configOf(fields, [{ role: "system", content: "Be brief." }, USER]), {
+    systemInstruction: { parts: [{ text: "Be brief." }] },
+    temperature: 0.5,
+    topP: 0.9,
+    stopSequences: ["END"],
+    ...THOUGHTS,
   });
-  assertEquals(request({}, [USER], { include_thoughts: false }).body.config, { maxOutputTokens: 8000 });
+  assertEquals(await configOf({}, [USER], { include_thoughts: false }), {
+    thinkingConfig: { includeThoughts: false },
+  });
 });
 
 function level(thinkingLevel: string): JsonObject {
@@ -77,16 +84,16 @@ const THINKING: readonly [
   actual?: string,
 ][] = [
   [{}, { includeThoughts: true }],
-  [{ reasoning_effort: "low" }, level("LOW")],
-  [{ reasoning_effort: "minimal" }, level("LOW"), "thinking level low"],
-  [{ reasoning_effort: "none" }, level("LOW"), "thinking level low"],
-  [{ reasoning_effort: "max" }, level("HIGH"), "thinking level high"],
-  [{ reasoning_effort: "unheard" }, level("HIGH"), "thinking level high"],
-  [{ thinking_budget: 5_000 }, level("MEDIUM"), "thinking level medium"],
-  [{ reasoning_effort: "minimal", model: "gemini-3.6-flash" }, level("MINIMAL")],
-  [{ reasoning_effort: "minimal", model: "models/gemini-3.1-flash-lite" }, level("MINIMAL")],
-  [{ reasoning_effort: "high", model: "gemini-4-argon" }, level("HIGH")],
-  [{ reasoning_effort: "low", model: "gemini-flash-latest" }, level("LOW")],
+  [{ reasoning_effort: "low" }, level("low")],
+  [{ reasoning_effort: "minimal" }, level("low"), "thinking level low"],
+  [{ reasoning_effort: "none" }, level("low"), "thinking level low"],
+  [{ reasoning_effort: "max" }, level("high"), "thinking level high"],
+  [{ reasoning_effort: "unheard" }, level("high"), "thinking level high"],
+  [{ thinking_budget: 5_000 }, level("medium"), "thinking level medium"],
+  [{ reasoning_effort: "minimal", model: "gemini-3.6-flash" }, level("minimal")],
+  [{ reasoning_effort: "minimal", model: "models/gemini-3.1-flash-lite" }, level("minimal")],
+  [{ reasoning_effort: "high", model: "gemini-4-argon" }, level("high")],
+  [{ reasoning_effort: "low", model: "gemini-flash-latest" }, level("low")],
   [{ reasoning_effort: "medium", model: "gemini-2.5-flash" }, budget(8_192)],
   [{ reasoning_effort: "none", model: "gemini-2.5-flash" }, budget(0)],
   [{ thinking_budget: 500, model: "gemini-2.5-flash" }, budget(500)],
@@ -96,9 +103,10 @@ const THINKING: readonly [
 ];
 
 for (const [fields, expected, actual] of THINKING) {
-  Deno.test(`toRequest() thinking of ${JSON.stringify(fields)}`, () => {
-    const { body, degradation } = request(fields);
-    assertEquals([(body.config as JsonObject).thinkingConfig, degradation?.actual], [expected, actual]);
+  Deno.test(`a request thinking of ${JSON.stringify(fields)}`, async () => {
+    const { body, degradation } = await request(fields);
+    const { thinkingConfig } = body.generationConfig as JsonObject;
+    assertEquals([thinkingConfig, degradation?.actual], [expected, actual]);
   });
 }
 
@@ -107,126 +115,115 @@ const CHOICES: readonly [choice: string | JsonObject, expected: JsonObject][] = 
   ["none", { functionCallingConfig: { mode: "NONE" } }],
   ["required", { functionCallingConfig: { mode: "ANY" } }],
   ["lookup", { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["lookup"] } }],
-  [{ functionCallingConfig: { mode: "VALIDATED" } }, { functionCallingConfig: { mode: "VALIDATED" } }],
+  [{ type: "any" }, { functionCallingConfig: { mode: "ANY" } }],
 ];
 
 for (const [choice, expected] of CHOICES) {
-  Deno.test(`toRequest() tool_choice ${JSON.stringify(choice)}`, () => {
-    assertEquals(configOf({ tools: [TOOL], tool_choice: choice }).toolConfig, expected);
+  Deno.test(`a request tool_choice ${JSON.stringify(choice)}`, async () => {
+    assertEquals((await configOf({ tools: [TOOL], tool_choice: choice })).toolConfig, expected);
   });
 }
 
-Deno.test("toRequest() sends schemas without references, and no choice without tools", () => {
-  assertEquals(configOf({ tools: [TOOL] }), {
+Deno.test("a request sends schemas that the API accepts, and no choice without tools", async () => {
+  assertEquals(await configOf({ tools: [TOOL] }), {
     tools: [{ functionDeclarations: [DECLARATION] }],
     ...THOUGHTS,
   });
-  assertEquals(configOf({ tool_choice: "required" }), THOUGHTS);
+  assertEquals(await configOf({ tool_choice: "required" }), THOUGHTS);
 });
 
-Deno.test("toRequest() combines functions with tools of the server from Gemini 3 on", () => {
-  assertEquals(configOf({ tools: [SEARCH] }), { tools: [{ googleSearch: {} }], ...THOUGHTS });
-  assertEquals(configOf({ tools: [SEARCH, TOOL] }), {
-    tools: [{ googleSearch: {}, functionDeclarations: [DECLARATION] }],
-    toolConfig: { includeServerSideToolInvocations: true },
+Deno.test("a request combines functions with tools of the server from Gemini 3 on", async () => {
+  assertEquals(await configOf({ tools: [SEARCH] }), { tools: [{ googleSearch: {} }], ...THOUGHTS });
+  assertEquals(await configOf({ tools: [SEARCH, TOOL] }), {
+    tools: [{ googleSearch: {} }, { functionDeclarations: [DECLARATION] }],
+    toolConfig: { functionCallingConfig: { mode: "VALIDATED" }, includeServerSideToolInvocations: true },
     ...THOUGHTS,
   });
-  const early = request({ tools: [SEARCH, TOOL], model: "gemini-2.5-flash" });
-  assertEquals((early.body.config as JsonObject).tools, [{ functionDeclarations: [DECLARATION] }]);
-  assertEquals(early.degradation, {
-    requested: "googleSearch together with functions",
-    actual: "functions only",
-    reason: "gemini-2.5-flash does not combine tools of the server with functions",
-  });
+  const early = await request({ tools: [SEARCH, TOOL], model: "gemini-2.5-flash" });
+  assertEquals(early.degradation?.actual, "left out"); // one of the two
 });
 
-Deno.test("toRequest() asks for JSON, and reports what it cannot do", () => {
+Deno.test("a request asks for JSON, and reports what it cannot do", async () => {
   const schema = { type: "object", properties: { n: { type: "integer" } } };
   const response_format = { type: "json_schema" as const, schema };
   const json = { responseMimeType: "application/json", responseJsonSchema: schema };
-  assertEquals(configOf({ response_format }), { ...json, ...THOUGHTS });
-  assertEquals(configOf({ response_format: { type: "json" } }), {
+  assertEquals(await configOf({ response_format }), { ...json, ...THOUGHTS });
+  assertEquals(await configOf({ response_format: { type: "json" } }), {
     responseMimeType: "application/json",
     ...THOUGHTS,
   });
-  assertEquals(configOf({ response_format, tools: [TOOL] }).responseJsonSchema, schema);
-  const early = request({
+  assertEquals((await configOf({ response_format, tools: [TOOL] })).responseJsonSchema, schema);
+  const early = await request({
     response_format,
-    tools: [TOOL, SEARCH],
+    tools: [TOOL],
     model: "gemini-2.5-flash",
     reasoning_effort: "low",
   });
-  assertEquals((early.body.config as JsonObject).responseMimeType, undefined);
+  assertEquals((early.body.generationConfig as JsonObject).responseMimeType, undefined);
   assertEquals(early.degradation, {
-    requested: "googleSearch together with functions; response_format json_schema",
-    actual: "functions only; text",
-    reason: "gemini-2.5-flash does not combine tools of the server with functions; " +
-      "gemini-2.5-flash does not combine tools with a response format",
+    requested: "response_format json_schema",
+    actual: "text",
+    reason: "gemini-2.5-flash does not combine tools with a response format",
   });
 });
 
-Deno.test("toRequest() asks for no JSON beside a call that is required, which the API refuses together", () => {
+Deno.test("a request asks for no JSON beside a call that is required, which the API refuses together", async () => {
   const fields = { response_format: { type: "json" as const }, tools: [TOOL], tool_choice: "required" };
-  const { body, degradation } = request(fields);
-  assertEquals((body.config as JsonObject).responseMimeType, undefined);
+  const { body, degradation } = await request(fields);
+  assertEquals((body.generationConfig as JsonObject).responseMimeType, undefined);
   assertEquals(degradation, {
     requested: "response_format json",
     actual: "text",
     reason: "gemini-3.8-flash does not combine a required call with a response format",
   });
-  assertEquals(configOf({ ...fields, tool_choice: "auto" }).responseMimeType, "application/json");
+  assertEquals((await configOf({ ...fields, tool_choice: "auto" })).responseMimeType, "application/json");
 });
 
-Deno.test("toRequest() sends images and files", () => {
+Deno.test("a request sends images and files", async () => {
   const content = [
     { type: "text", text: "Look:" },
     { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } },
     { type: "image_url", image_url: { url: "https://example.com/a.webp?size=2" } },
     { type: "image_url", image_url: { url: "https://example.com/a" } },
     { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBERi0=" } },
-    {
-      type: "document",
-      source: { type: "file", file_id: "https://generativelanguage.googleapis.com/v1beta/files/a" },
-    },
   ];
-  assertEquals(contentsOf([{ role: "user", content }]), [{
+  assertEquals(await contentsOf([{ role: "user", content }]), [{
     role: "user",
     parts: [
       { text: "Look:" },
       { inlineData: { mimeType: "image/png", data: "AAAA" } },
       { fileData: { fileUri: "https://example.com/a.webp?size=2", mimeType: "image/webp" } },
-      { fileData: { fileUri: "https://example.com/a" } },
+      { fileData: { fileUri: "https://example.com/a", mimeType: "image/jpeg" } },
       { inlineData: { mimeType: "application/pdf", data: "JVBERi0=" } },
-      { fileData: { fileUri: "https://generativelanguage.googleapis.com/v1beta/files/a" } },
     ],
   }]);
 });
 
-Deno.test("toRequest() sends a note in the place of images that the API refuses, and texts as plain texts", () => {
+Deno.test("a request sends a note in the place of images that the API refuses, and texts as plain texts", async () => {
   const gif = { type: "image", source: { type: "base64", media_type: "image/gif", data: "AAAA" } };
-  const yaml = { type: "file", file: { filename: "a.yaml", file_data: "data:text/yaml;base64,AAAA" } };
-  const { body, degradation } = request({}, [
+  const yaml = { type: "file", file: { filename: "a.yaml", file_data: "data:text/yaml;base64,YQ==" } };
+  const { body, degradation } = await request({}, [
     { role: "user", content: [gif, yaml] },
     { role: "assistant", content: [{ type: "tool_call", id: "call_1", name: "draw", input: {} }] },
     { role: "tool", tool_call_id: "call_1", name: "draw", content: [{ type: "text", text: "see" }, gif] },
   ]);
   const note = "[The image image/gif cannot be shown to this model.]";
   const [question, , results] = body.contents as Content[];
-  assertEquals(question!.parts, [{ text: note }, { inlineData: { mimeType: "text/plain", data: "AAAA" } }]);
+  assertEquals(question!.parts, [{ text: `${note}\n\n<file name="a.yaml">\na\n</file>` }]);
   assertEquals(results!.parts[0]!.functionResponse, {
     id: "call_1",
     name: "draw",
-    response: { output: `see\n\n${note}` },
+    response: { name: "draw", content: `see\n${note}` },
   });
   assertEquals(degradation, {
     requested: "image image/gif",
     actual: "a note in its place",
-    reason: "the API takes PNG, JPEG, WebP, HEIC and HEIF only",
+    reason: "the API does not take image/gif",
   });
 });
 
-Deno.test("toRequest() sends a note for an image that the API refuses, also for a URL and for a file", () => {
-  const { body } = request({}, [{
+Deno.test("a request sends a note for an image that the API refuses, also for a URL and for a file", async () => {
+  const { body } = await request({}, [{
     role: "user",
     content: [
       { type: "image_url", image_url: { url: "https://example.com/a.gif?size=2" } },
@@ -236,9 +233,10 @@ Deno.test("toRequest() sends a note for an image that the API refuses, also for 
     ],
   }]);
   assertEquals((body.contents as Content[])[0]!.parts, [
-    { text: "[The image image/gif cannot be shown to this model.]" },
-    { text: "[The image image/gif cannot be shown to this model.]" },
-    { text: "[The image a.gif cannot be shown to this model.]" },
+    {
+      text: ["image https://example.com/a.gif?size=2", "image https://example.com/a", "file a.gif"]
+        .map((what) => `[The ${what} cannot be shown to this model.]`).join("\n\n"),
+    },
     { inlineData: { mimeType: "image/png", data: "AAAA" } },
   ]);
 });
@@ -258,33 +256,43 @@ const RESULTS: Message[] = [
   { role: "tool", tool_call_id: "call_2", name: "lookup", content: "no such key", is_error: true },
 ];
 
-Deno.test("toRequest() signs the first call of another provider, and answers calls by id", () => {
+Deno.test("a request signs the first call of another provider, and answers calls by id", async () => {
   const call = (id: string, key: string) => ({ functionCall: { id, name: "lookup", args: { key } } });
-  const failed = { functionResponse: { id: "call_2", name: "lookup", response: { error: "no such key" } } };
+  const failed = {
+    functionResponse: { id: "call_2", name: "lookup", response: { name: "lookup", error: "no such key" } },
+  };
   const image = { inlineData: { mimeType: "image/png", data: "AAAA" } };
-  const found = { id: "call_1", name: "lookup", response: { output: "see" } };
-  assertEquals(contentsOf([USER, CALLED, ...RESULTS]), [
+  const found = { id: "call_1", name: "lookup", response: { name: "lookup", content: "see" } };
+  assertEquals(await contentsOf([USER, CALLED, ...RESULTS]), [
     { role: "user", parts: [{ text: "Hello" }] },
     {
       role: "model",
       parts: [
         { ...call("call_1", "a"), thoughtSignature: "skip_thought_signature_validator" },
-        call("call_2", "b"),
+        { ...call("call_2", "b"), thoughtSignature: "skip_thought_signature_validator" },
       ],
     },
     { role: "user", parts: [{ functionResponse: { ...found, parts: [image] } }, failed] },
   ]);
-  assertEquals(contentsOf([USER, CALLED, ...RESULTS], "gemini-2.5-flash"), [
+  assertEquals(await contentsOf([USER, CALLED, ...RESULTS], "gemini-2.5-flash"), [
     { role: "user", parts: [{ text: "Hello" }] },
     { role: "model", parts: [call("call_1", "a"), call("call_2", "b")] },
-    { role: "user", parts: [{ functionResponse: found }, image, failed] },
+    {
+      role: "user",
+      parts: [
+        { functionResponse: found },
+        image,
+        { text: "Tool executed successfully and returned this image as a response" },
+        failed,
+      ],
+    },
   ]);
 });
 
-Deno.test("toRequest() declares a function whose schema has no type as one of an object", () => {
+Deno.test("a request declares a function whose schema has no type as one of an object", async () => {
   const parametersJsonSchema = { type: "object", properties: { key: {} } };
   const tools: ToolSpec[] = [{ name: "lookup", parameters: { properties: { key: {} } } }];
-  assertEquals(configOf({ tools }).tools, [{
-    functionDeclarations: [{ name: "lookup", parametersJsonSchema }],
+  assertEquals((await configOf({ tools })).tools, [{
+    functionDeclarations: [{ name: "lookup", description: "", parametersJsonSchema }],
   }]);
 });

@@ -101,7 +101,7 @@ Deno.test("a server that cannot be reached is reported with the reason", async (
   const error = await coordinator.providers.gemini!.complete({ messages: [{ role: "user", content: "Hi" }] })
     .then(() => null, (thrown) => thrown);
   assertEquals([error.type, error.retryable], ["NetworkError", true]);
-  assertMatch(error.message, /^Cannot reach the Gemini API: .*refused/i);
+  assertMatch(error.message, /^Cannot reach the API: .*refused/i);
 });
 
 Deno.test("a server that this process may not reach is not tried again", async () => {
@@ -116,7 +116,7 @@ Deno.test("a server that this process may not reach is not tried again", async (
       .then(() => null, (thrown) => thrown);
     assertEquals([error.type, error.message], [
       "ConfigurationError",
-      "Cannot reach the Gemini API: Requires net access",
+      "Cannot reach the API: Requires net access",
     ]);
   } finally {
     globalThis.fetch = original;

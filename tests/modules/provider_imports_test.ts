@@ -1,12 +1,12 @@
-/** Vendors' clients are imported on first use: a plan that names one provider loads one client. */
+/** Vendors' packages are imported on first use: a plan that names one vendor loads one package. */
 import { assert, assertEquals } from "../assert.ts";
 
 const ROOT = new URL("../../", import.meta.url);
-/** Packages of vendors' clients, by module; provider-ollama has none. */
+/** Vendors' packages by module; provider-ollama has none. */
 const CLIENTS: Readonly<Record<string, RegExp>> = {
-  "provider-anthropic": /^npm:\/@anthropic-ai\/sdk@/,
-  "provider-gemini": /^npm:\/@google\/genai@/,
-  "provider-openai": /^npm:\/openai@/,
+  "provider-anthropic": /^npm:\/@ai-sdk\/anthropic@/,
+  "provider-gemini": /^npm:\/@ai-sdk\/google@/,
+  "provider-openai": /^npm:\/@ai-sdk\/openai(-compatible)?@/,
 };
 const ANY = Object.values(CLIENTS);
 

@@ -1,8 +1,10 @@
 /**
  * Any history becomes a request that an Ollama server accepts: calls and results are paired, content is text.
  */
-import { toRequest } from "../../modules/provider-ollama/request.ts";
+import { createBackend } from "../../modules/provider-ollama/backend.ts";
 import { testHistories } from "./providers/histories.ts";
+import { OLLAMA } from "./providers/ollama_wire.ts";
 import { checkOllama } from "./providers/request_rules.ts";
 
-testHistories("ollama", (call) => toRequest(call, { windowOf: () => 16_384, options: {} }), checkOllama);
+const backend = createBackend({ base_url: "http://localhost" }, { windowOf: () => 16_384, options: {} });
+testHistories("ollama", backend, OLLAMA, checkOllama);

@@ -199,7 +199,7 @@ class BackendProvider implements Provider {
   #load(): Promise<Backend> {
     return this.#backend ??= Promise.try(() => this.#definition.load(this.#settings)).catch((cause) => {
       this.#backend = null;
-      const message = `Cannot load the client of ${this.#definition.display_name}: ${errorMessage(cause)}`;
+      const message = `Cannot load the package of ${this.#definition.display_name}: ${errorMessage(cause)}`;
       throw this.#failures.create("LLMError", message, { cause });
     });
   }

@@ -105,7 +105,7 @@ export interface ProviderDefinition {
   readonly settings?: Readonly<Record<string, JsonSchema>>;
   /** Fields of a set-up screen beyond key and model. */
   readonly config_fields?: readonly ({ id: string } & Partial<ConfigField>)[];
-  /** Resolves to the backend; called once, at the first call. Imports the vendor's client here. */
+  /** Resolves to the backend; called once, at the first call. Imports the vendor's package here. */
   load(settings: ProviderSettings): Promise<Backend> | Backend;
 }
 

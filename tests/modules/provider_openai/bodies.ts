@@ -1,57 +1,40 @@
-/** Makes request bodies without a server. */
+/** Requests of one call, without a server. */
 import type { Degradation, JsonObject, Message } from "preamp";
-import { type CallSettings, type ProviderSettings, toConversation, type WireRequest } from "preamp/provider";
-import { OpenAIBackend } from "../../../modules/provider-openai/backend.ts";
-
-const LIMITS = {
-  models: [],
-  max_retries: 0,
-  timeout_s: 60,
-  first_byte_timeout_s: 60,
-  idle_timeout_s: 60,
-  max_concurrent: 0,
-  min_delay_ms: 0,
-  max_response_bytes: 1e6,
-  raw: false,
-};
+import type { CallSettings, ProviderSettings } from "preamp/provider";
+import { createBackend } from "../../../modules/ai-sdk/openai.ts";
+import { callOf, type SentRequest, sentRequest, SETTINGS } from "../providers/sent_request.ts";
+import { CHAT, RESPONSES } from "./vendors.ts";
 
 /** Returns the settings of a plan's config. */
 export function settingsOf(config: JsonObject): ProviderSettings {
-  return { ...LIMITS, model: "gpt-6.1-terra", api_key: "sk-test", ...config, config };
+  return { ...SETTINGS, model: "gpt-6.1-terra", api_key: "sk-test", ...config, config };
 }
 
-/** Returns the request of a call; the plan's config is `config`. */
+/** Resolves to the request of a call; the plan's config is `config`. */
 export function requestOf(
   messages: Message[],
   call: Partial<CallSettings> = {},
   config: JsonObject = {},
-): WireRequest {
-  const settings: ProviderSettings = {
-    ...LIMITS,
-    model: "gpt-6.1-terra",
-    api_key: "sk-test",
-    ...config,
-    config,
-  };
-  const { conversation } = toConversation(messages, "openai");
-  return new OpenAIBackend(settings, "ses_1").toRequest({
-    model: settings.model,
-    conversation,
-    tools: [],
-    max_output_tokens: 1000,
-    stream: false,
-    ...call,
-  });
+): Promise<SentRequest> {
+  const settings = settingsOf(config);
+  const other = config.base_url !== undefined && !String(config.base_url).includes("api.openai.com");
+  const { api = other ? "chat" : "responses" } = config;
+  const backend = createBackend(settings, "ses_1");
+  return sentRequest(
+    backend,
+    callOf({ model: settings.model, ...call }, messages, "openai"),
+    api === "chat" ? CHAT : RESPONSES,
+  );
 }
 
-/** Returns the body of a call's request. */
-export function bodyOf(...args: Parameters<typeof requestOf>): JsonObject {
-  return requestOf(...args).body;
+/** Resolves to the body of a call's request. */
+export async function bodyOf(...args: Parameters<typeof requestOf>): Promise<JsonObject> {
+  return (await requestOf(...args)).body;
 }
 
-/** Returns what a call's request leaves out. */
-export function degradationOf(...args: Parameters<typeof requestOf>): Degradation | undefined {
-  return requestOf(...args).degradation;
+/** Resolves to what a call's request leaves out. */
+export async function degradationOf(...args: Parameters<typeof requestOf>): Promise<Degradation | undefined> {
+  return (await requestOf(...args)).degradation;
 }
 
 /** A question. */

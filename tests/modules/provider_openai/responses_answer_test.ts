@@ -47,17 +47,13 @@ Deno.test("an answer has thinking, text and calls, and keeps the encrypted reaso
   const host = String(answer.content[0]!.provider);
   assertEquals({ ...answer, tool_calls: answer.tool_calls?.map((call) => ({ ...call })) }, {
     content: [
-      {
+      ...["**Weighing** it", "Done: ünïcödé 🚀"].map((thinking) => ({
         type: "thinking",
-        thinking: "**Weighing** it\n\nDone: ünïcödé 🚀",
-        item: {
-          type: "reasoning",
-          id: ITEM.id,
-          summary: ITEM.summary,
-          encrypted_content: "gAAAAABo-encrypted",
-        },
+        thinking,
+        itemId: ITEM.id,
+        reasoningEncryptedContent: "gAAAAABo-encrypted",
         provider: host,
-      },
+      })),
       { type: "text", text: "I will add them.", phase: "commentary", provider: host },
       { type: "tool_call", id: "call_a", name: "add", input: { a: 1, b: 2 } },
       { type: "tool_call", id: "call_b", name: "add", input: { a: 3, b: 4 } },
@@ -72,16 +68,17 @@ Deno.test("an answer has thinking, text and calls, and keeps the encrypted reaso
     metadata: { response_id: "resp_67ccd2bed1ec8190" },
   });
   assertEquals(joined(deltas), {
-    0: "**Weighing** it\n\nDone: ünïcödé 🚀",
-    1: "I will add them.",
-    2: '{"a":1,"b":2}',
-    3: '{"a":3,"b":4}',
+    0: "**Weighing** it",
+    1: "Done: ünïcödé 🚀",
+    2: "I will add them.",
+    3: '{"a":1,"b":2}',
+    4: '{"a":3,"b":4}',
   });
   assertEquals(
     deltas.filter(({ id }) => id).map((
       { block_index, block_type, id, name },
     ) => [block_index, block_type, id, name]),
-    [[2, "tool_call", "call_a", "add"], [3, "tool_call", "call_b", "add"]],
+    [[3, "tool_call", "call_a", "add"], [4, "tool_call", "call_b", "add"]],
   );
 });
 
@@ -124,15 +121,20 @@ Deno.test("items of OpenAI's own tools and citations are kept", async () => {
     start_index: 0,
     end_index: 2,
   }];
-  const { answer } = await both([
-    search,
-    outputMessage("", { content: [{ type: "output_text", text: "Hi", annotations }] }),
+  await using server = await mounted(() =>
+    Response.json(response([
+      search,
+      outputMessage("", { content: [{ type: "output_text", text: "Hi", annotations }] }),
+    ])), CONFIG);
+  const { content } = await server.ask("Hi");
+  const [call, result, text] = content;
+  assertEquals([call?.type, call?.name, result?.type, result?.id], [
+    "provider_tool_call",
+    "web_search",
+    "provider_tool_result",
+    call?.id,
   ]);
-  const provider = answer.content[0]!.provider;
-  assertEquals(answer.content, [
-    { type: "web_search_call", item: search, provider },
-    { type: "text", text: "Hi", annotations, provider },
-  ]);
+  assertEquals([text?.text, text?.citations], ["Hi", [{ url: "https://e.com", title: "E" }]]);
 });
 
 Deno.test("reasoning without encrypted content is thinking that is not sent back", async () => {
@@ -158,19 +160,16 @@ Deno.test("tokens written to the cache are not input tokens", async () => {
   assertEquals(answer.usage, { ...USAGE, input_tokens: 16, cache_write_tokens: 20 });
 });
 
-Deno.test("text that has no deltas is streamed when its item is finished", async () => {
+Deno.test("text that has no deltas is that of the finished answer", async () => {
   const item = outputMessage("Hello there");
   await using server = await mounted(() =>
     sse(responseEvents([
       { type: "keepalive" },
-      { type: "response.output_item.added", output_index: 0, item: { ...item, content: [] } },
-      { type: "response.output_text.delta", item_id: "m", output_index: 0, content_index: 0, delta: "Hello" },
-      { type: "response.output_item.done", output_index: 0, item },
-      { type: "response.completed", response: response([]) },
+      { type: "response.completed", response: response([item]) },
     ])), CONFIG);
   const { answer, deltas } = await server.stream("Hi");
   assertEquals(answer.content, [{ type: "text", text: "Hello there" }]);
-  assertEquals(deltas.map(({ delta }) => delta), ["Hello", " there"]);
+  assertEquals(deltas.map(({ delta }) => delta), ["Hello there"]);
 });
 
 Deno.test("reasoning text of an open model is thinking", async () => {
@@ -196,21 +195,4 @@ Deno.test("reasoning text of an open model is thinking", async () => {
   const { answer, deltas } = await server.stream("Hi");
   assertEquals(answer.content.map(({ thinking, text }) => thinking ?? text), ["Hmm.", "Yes"]);
   assertEquals(joined(deltas), { 0: "Hmm.", 1: "Yes" });
-});
-
-Deno.test("events without an item or a delta are skipped", async () => {
-  const delta = { type: "response.output_text.delta", item_id: "m", output_index: 0, content_index: 0 };
-  await using server = await mounted(() =>
-    sse(responseEvents([
-      { type: "response.output_item.added", output_index: 0 },
-      { ...delta, delta: null },
-      { ...delta, delta: "Hello" },
-      delta,
-      { type: "response.function_call_arguments.delta", output_index: 1, delta: "{}" },
-      { type: "response.output_item.done", output_index: 1, item: null },
-      { type: "response.completed", response: response([outputMessage("Hello")]) },
-    ])), CONFIG);
-  const { answer, deltas } = await server.stream("Hi");
-  assertEquals(answer.content, [{ type: "text", text: "Hello" }]);
-  assertEquals(deltas.length, 1);
 });

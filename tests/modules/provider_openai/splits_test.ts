@@ -2,11 +2,12 @@
 import * as fc from "fast-check";
 import type { JsonObject, StreamDelta } from "preamp";
 import { assertEquals } from "../../assert.ts";
-import { AnswerBlocks, type BackendAnswer } from "preamp/provider";
-import { ChatAnswer } from "../../../modules/provider-openai/chat_answer.ts";
-import { ResponsesAnswer } from "../../../modules/provider-openai/responses_answer.ts";
+import { createBackend } from "../../../modules/ai-sdk/openai.ts";
+import { callOf } from "../providers/sent_request.ts";
+import { QUESTION, settingsOf } from "./bodies.ts";
 import { joined } from "./kit.ts";
 import {
+  chatChunks,
   chunk,
   completion,
   functionCall,
@@ -52,24 +53,22 @@ function mixed<T>(lists: readonly T[][], in_turns: boolean): T[] {
     .flat();
 }
 
-interface Reader {
-  readWhole(value: unknown): void;
-  readEvent(value: unknown): void;
-  finish(): BackendAnswer;
-}
-
-function check(
-  create: (blocks: AnswerBlocks) => Reader,
-  whole: JsonObject,
-  events: readonly JsonObject[],
-): void {
+/** Checks that a stream reads as the whole answer does, except for ids of items. */
+async function check(api: string, whole: JsonObject, stream: string): Promise<void> {
+  const backend = createBackend(settingsOf({ api, base_url: "http://localhost/v1" }));
+  const signal = new AbortController().signal;
+  const request = backend.toRequest(callOf({}, QUESTION, "openai"));
   const deltas: StreamDelta[] = [];
-  const reader = create(new AnswerBlocks([], (delta) => deltas.push(delta)));
-  for (const event of events) reader.readEvent(event);
-  const streamed = reader.finish();
-  const other = create(new AnswerBlocks([]));
-  other.readWhole(whole);
-  const expected = other.finish();
+  const headers = { "content-type": "text/event-stream" };
+  const streamed = await backend.send(request, {
+    signal,
+    fetch: () => Promise.resolve(new Response(stream, { headers })),
+    onDelta: (delta) => deltas.push(delta),
+  });
+  const expected = await backend.send(request, {
+    signal,
+    fetch: () => Promise.resolve(Response.json(whole)),
+  });
   assertEquals({ ...streamed, raw: null }, { ...expected, raw: null });
   const texts = streamed.content.map(({ text, thinking, type, id }) =>
     type === "tool_call" ? deltas.filter((delta) => delta.id === id).length === 1 : text ?? thinking
@@ -78,8 +77,8 @@ function check(
   assertEquals(texts.map((value, index) => value === true ? true : emitted[index] ?? ""), texts);
 }
 
-Deno.test("any cut of a Chat Completions answer gives the answer", () => {
-  fc.assert(fc.property(answers, ({ thinking, content, calls, cuts, in_turns }) => {
+Deno.test("any cut of a Chat Completions answer gives the answer", async () => {
+  await fc.assert(fc.asyncProperty(answers, async ({ thinking, content, calls, cuts, in_turns }) => {
     const tool_calls = calls.map(({ name, args }, index) => ({
       index,
       id: `call_${index}`,
@@ -102,23 +101,21 @@ Deno.test("any cut of a Chat Completions answer gives the answer", () => {
       ...mixed<JsonObject>(callDeltas, in_turns),
     ];
     const finish = calls.length > 0 ? "tool_calls" : "stop";
-    check(
-      (blocks) => new ChatAnswer(blocks),
+    await check(
+      "chat",
       completion(message, finish),
-      [...deltas.map((delta) => chunk(delta)), chunk({}, finish), usageChunk()],
+      chatChunks([...deltas.map((delta) => chunk(delta)), chunk({}, finish), usageChunk()]),
     );
   }));
 });
 
-Deno.test("any cut of a Responses answer gives the answer", () => {
-  fc.assert(fc.property(answers, ({ thinking, content, calls, cuts }) => {
+Deno.test("any cut of a Responses answer gives the answer", async () => {
+  await fc.assert(fc.asyncProperty(answers, async ({ thinking, content, calls, cuts }) => {
     const output = [
       ...(thinking === null ? [] : [reasoning(partsOf(thinking, cuts), "gAAA")]),
       ...(content === null ? [] : [outputMessage(content)]),
       ...calls.map(({ name, args }, index) => functionCall(`call_${index}`, name, args)),
     ];
-    const events = streamOf(output, {}, cuts[0]!).split("\n\n").filter((event) => event !== "")
-      .map((event) => JSON.parse(event.slice(event.indexOf("data: ") + 6)));
-    check((blocks) => new ResponsesAnswer(blocks), response(output), events);
+    await check("responses", response(output), streamOf(output, {}, cuts[0]!));
   }));
 });

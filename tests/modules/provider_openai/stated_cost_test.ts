@@ -1,14 +1,14 @@
 /** Costs that a server states. */
 import type { JsonObject } from "preamp";
 import { type CallSettings, type ProviderSettings, toConversation } from "preamp/provider";
-import { OpenAIBackend } from "../../../modules/provider-openai/backend.ts";
+import { createBackend } from "../../../modules/ai-sdk/openai.ts";
 import { assertEquals } from "../../assert.ts";
 import { CHAT_USAGE, completion, outputMessage, response } from "./wire.ts";
 
 /** Returns the cost of an answer with this usage of the server at `base_url`. */
 async function costOf(base_url: string, usage: JsonObject, api = "chat"): Promise<string | undefined> {
   const settings = { base_url, config: { api } } as unknown as ProviderSettings; // all that the backend reads
-  const backend = new OpenAIBackend(settings, "ses_1");
+  const backend = createBackend(settings);
   const call: CallSettings = {
     model: "vendor/model",
     conversation: toConversation([{ role: "user", content: "Hi" }], "openai").conversation,

@@ -1,7 +1,7 @@
 /** Response formats of both APIs: strict schemas, JSON mode, and what is reported as not enforced. */
 import { assertEquals } from "../../assert.ts";
 import type { JsonObject, ResponseFormat } from "preamp";
-import { strictSchema } from "../../../modules/provider-openai/request_options.ts";
+import { strictSchema } from "../../../modules/ai-sdk/strict_schema.ts";
 import { QUESTION, requestOf } from "./bodies.ts";
 
 const SCHEMA = {
@@ -21,48 +21,54 @@ const STRICT = {
   additionalProperties: false,
 };
 
-function both(response_format: ResponseFormat) {
-  const { body, degradation } = requestOf(QUESTION, { response_format });
-  const chat = requestOf(QUESTION, { response_format }, { api: "chat" });
+/** Returns the last system message of a Responses body. */
+function systemOf({ input }: JsonObject): unknown {
+  return (input as JsonObject[]).findLast(({ role }) => role === "developer" || role === "system")?.content;
+}
+
+async function both(response_format: ResponseFormat) {
+  const { body, degradation } = await requestOf(QUESTION, { response_format });
+  const chat = await requestOf(QUESTION, { response_format }, { api: "chat" });
   assertEquals(chat.degradation, degradation);
   return {
     text: body.text,
     response_format: chat.body.response_format,
-    instructions: body.instructions,
+    instruction: systemOf(body),
     degradation,
   };
 }
 
-Deno.test("a schema that OpenAI can enforce is strict", () => {
-  assertEquals(both({ type: "json_schema", schema: SCHEMA }), {
+Deno.test("a schema that OpenAI can enforce is strict", async () => {
+  assertEquals(await both({ type: "json_schema", schema: SCHEMA }), {
     text: { format: { type: "json_schema", name: "Sum_of_two", schema: STRICT, strict: true } },
     response_format: {
       type: "json_schema",
       json_schema: { name: "Sum_of_two", schema: STRICT, strict: true },
     },
-    instructions: undefined,
+    instruction: undefined,
     degradation: undefined,
   });
 });
 
-Deno.test("a schema with an optional property is not strict, and that is reported", () => {
-  const schema = { ...SCHEMA, title: undefined, required: ["sum"] };
-  const { text, degradation } = both({ type: "json_schema", schema });
+Deno.test("a schema with an optional property is not strict, and that is reported", async () => {
+  const { title: _, ...untitled } = SCHEMA;
+  const schema = { ...untitled, required: ["sum"] };
+  const { text, degradation } = await both({ type: "json_schema", schema });
   assertEquals(text, { format: { type: "json_schema", name: "answer", schema, strict: false } });
   assertEquals(degradation, {
     requested: "response_format json_schema, strict",
     actual: "not strict",
     reason: 'strict output needs every property in required: the schema has the optional "notes"',
   });
-  assertEquals(both({ type: "json_schema", schema, strict: false }).degradation, undefined);
+  assertEquals((await both({ type: "json_schema", schema, strict: false })).degradation, undefined);
 });
 
-Deno.test("a schema of no object is described in words, and that is reported", () => {
+Deno.test("a schema of no object is described in words, and that is reported", async () => {
   const schema = { type: "array", items: { type: "string" } };
-  assertEquals(both({ type: "json_schema", schema }), {
+  assertEquals(await both({ type: "json_schema", schema }), {
     text: undefined,
     response_format: undefined,
-    instructions: "Answer with JSON alone: no other text, no code fence. It must match this JSON Schema:\n" +
+    instruction: "Answer with JSON alone: no other text, no code fence. It must match this JSON Schema:\n" +
       '{"type":"array","items":{"type":"string"}}',
     degradation: {
       requested: "response_format json_schema",
@@ -72,13 +78,16 @@ Deno.test("a schema of no object is described in words, and that is reported", (
   });
 });
 
-Deno.test("JSON mode mentions JSON, which OpenAI requires", () => {
-  const { text, response_format, instructions } = both({ type: "json" });
+Deno.test("JSON mode mentions JSON, which OpenAI requires", async () => {
+  const { text, response_format, instruction } = await both({ type: "json" });
   assertEquals([text, response_format], [{ format: { type: "json_object" } }, { type: "json_object" }]);
-  assertEquals(instructions, "Answer with JSON alone: no other text, no code fence.");
+  assertEquals(instruction, "Answer with JSON alone: no other text, no code fence.");
   const call = { response_format: { type: "json" } as const };
-  assertEquals(requestOf([{ role: "user", content: "As json, please" }], call).body.instructions, undefined);
-  assertEquals(both({ type: "text" }).text, undefined);
+  assertEquals(
+    (await requestOf([{ role: "user", content: "As json, please" }], call)).body.instructions,
+    undefined,
+  );
+  assertEquals((await both({ type: "text" })).text, undefined);
 });
 
 Deno.test("strictSchema() keeps what OpenAI enforces, at every depth", () => {

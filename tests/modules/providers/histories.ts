@@ -2,8 +2,10 @@
 import * as fc from "fast-check";
 import { propertyOptions } from "../../support/cases.ts";
 import type { ContentBlock, JsonObject, Message, ToolSpec } from "preamp";
-import { type CallSettings, type Conversation, toConversation, type WireRequest } from "preamp/provider";
+import type { Backend, CallSettings, Conversation } from "preamp/provider";
+import type { Vendor } from "./faults.ts";
 import { OWN_BLOCKS } from "./own_blocks.ts";
+import { callOf, sentRequest } from "./sent_request.ts";
 
 const text = fc.oneof(
   fc.string({ unit: "grapheme", maxLength: 12 }),
@@ -149,26 +151,19 @@ const TOOLS: readonly ToolSpec[] = [
 
 /** Registers the property test of a vendor's converter: `check` accepts the request of each history. */
 export function testHistories(
-  vendor: string,
-  toRequest: (call: CallSettings) => WireRequest,
+  name: string,
+  backend: Backend,
+  vendor: Vendor,
   check: (body: JsonObject, conversation: Conversation) => void,
   settings: Partial<CallSettings> = {},
 ): void {
-  Deno.test(`${vendor}: any history becomes a request that the API accepts`, () => {
+  Deno.test(`${name}: any history becomes a request that the API accepts`, () =>
     fc.assert(
-      fc.property(historiesWith(OWN_BLOCKS[vendor] ?? []), (messages) => {
-        const { conversation } = toConversation(messages, vendor);
-        const { body } = toRequest({
-          model: "model",
-          conversation,
-          tools: TOOLS,
-          max_output_tokens: 1000,
-          stream: false,
-          ...settings,
-        });
-        check(JSON.parse(JSON.stringify(body)), conversation);
+      fc.asyncProperty(historiesWith(OWN_BLOCKS[name] ?? []), async (messages) => {
+        const call = callOf({ tools: TOOLS, ...settings }, messages, name);
+        const { body } = await sentRequest(backend, call, vendor);
+        check(body, call.conversation);
       }),
       propertyOptions(30, 300, 3000),
-    );
-  });
+    ));
 }

@@ -3,10 +3,24 @@
  * that nothing follows. Each function fails for a body that breaks a documented rule.
  */
 import { isObject, type JsonObject } from "preamp";
-import type { Content, Part } from "../../../modules/provider-gemini/client_types.ts";
-import { NO_SIGNATURE } from "../../../modules/provider-gemini/request.ts";
 import type { OllamaMessage } from "../../../modules/provider-ollama/request.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
+
+/** The signature that Google documents for calls that the model did not make. */
+const NO_SIGNATURE = "skip_thought_signature_validator";
+
+interface Part extends JsonObject {
+  text?: string;
+  thoughtSignature?: string;
+  functionCall?: { id?: string; name: string; args: unknown };
+  functionResponse?: { id?: string; name: string; response: unknown };
+}
+
+/** A message of the Gemini API. */
+export interface Content {
+  role: string;
+  parts: Part[];
+}
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 
@@ -109,8 +123,8 @@ export function checkResponses({ input, instructions }: JsonObject): void {
     else if (item.role === "assistant") assert(String(item.content).trim() !== "");
     else {
       assertEquals(open.size, 0);
-      assert(item.role === "user" || item.role === "developer");
-      checkContent(item.content, "input_text");
+      assert(["user", "developer", "system"].includes(String(item.role)));
+      if (item.role === "user") checkContent(item.content, "input_text");
     }
   }
   assertEquals(open.size, 0);
@@ -174,7 +188,7 @@ const KINDS = [
 
 /** Checks the contents of `generateContent`; `signs`: whether the first call of a turn needs a signature. */
 export function checkGemini(body: JsonObject, signs: boolean): void {
-  const contents = body.contents as Content[];
+  const contents = joinedContents(body.contents as Content[]);
   assertEquals(
     contents.map(({ role }) => role),
     contents.map((_, index) => index % 2 === 0 ? "user" : "model"),
@@ -194,6 +208,17 @@ export function checkGemini(body: JsonObject, signs: boolean): void {
     }
   });
   assertEquals(contents[0]!.parts.some(({ functionResponse }) => functionResponse), false);
+}
+
+/** Joins consecutive messages of one role, as the API does. */
+function joinedContents(contents: readonly Content[]): Content[] {
+  const list: Content[] = [];
+  for (const { role, parts } of contents) {
+    assert(parts.length > 0);
+    if (list.at(-1)?.role === role) list.at(-1)!.parts.push(...parts);
+    else list.push({ role, parts: [...parts] });
+  }
+  return list;
 }
 
 function checkPart(part: Part, role: Content["role"]): void {
