@@ -97,6 +97,27 @@ export class CallCollector {
   }
 }
 
+/** Entries by their events; each is taken once. */
+class Untaken {
+  readonly #by_event: Map<string, Entry[]>;
+
+  constructor(entries: readonly Entry[]) {
+    this.#by_event = Map.groupBy(entries, ({ event }) => event);
+  }
+
+  of(event: string): Entry[] {
+    return this.#by_event.get(event) ?? [];
+  }
+
+  /** Takes the first of the entries of these events that is wanted. */
+  take(events: readonly string[], wanted: (entry: Entry) => boolean): Entry | undefined {
+    const found = events.flatMap((event) => this.of(event).find(wanted) ?? []);
+    const [first] = found.sort((a, b) => a.seq - b.seq);
+    if (first) this.of(first.event).splice(this.of(first.event).indexOf(first), 1);
+    return first;
+  }
+}
+
 /** One turn of one session, as recorded. */
 export class RecordedTurn {
   readonly session_id: string;
@@ -104,13 +125,15 @@ export class RecordedTurn {
   readonly calls: readonly Call[];
   /** Whether a person cancelled it or its process ended: where it stopped depends on the moment. */
   readonly was_cut: boolean;
-  /** Answers and failures of the loop's model calls, in order. */
-  readonly #answers: readonly Entry[];
+  /** The prompt; an empty text when no turn began. */
+  readonly prompt: unknown;
+  /** Number of answers that the replay has received. */
+  taken = 0;
+  /** Answers and failures of the loop's model calls that the replay has not received, in order. */
+  readonly #answers: Entry[];
   readonly #entries: readonly Entry[];
-  /** Answers, results, decisions and cancellations that the replay has received. */
-  readonly #used = new Set<Entry>();
-  /** Entries whose events the replay has emitted. */
-  readonly #emitted = new Set<Entry>();
+  readonly #results: Untaken;
+  readonly #emissions: Untaken;
   /** Number of the last entry that the replay has come to. */
   #position = 0;
 
@@ -138,13 +161,12 @@ export class RecordedTurn {
     }
     this.calls = collector.calls;
     this.#entries = own;
-    this.was_cut = entries.some(isTakeover) || own.some(({ event }) => event === "cancel:requested");
-    this.#answers = this.#entries.filter(isAnswer);
-  }
-
-  /** Number of answers that the replay has received. */
-  get taken(): number {
-    return this.#answers.filter((answer) => this.#used.has(answer)).length;
+    this.#results = new Untaken(own);
+    this.#emissions = new Untaken(own);
+    this.#answers = own.filter(isAnswer);
+    this.was_cut = entries.some(isTakeover) || this.#results.of("cancel:requested").length > 0;
+    const promptOf = (event: string) => this.#results.of(event)[0]?.data.prompt;
+    this.prompt = promptOf("execution:start") ?? promptOf("prompt:submit") ?? "";
   }
 
   /** Whether a limit, a person or the end of a process may have ended the turn. */
@@ -157,46 +179,39 @@ export class RecordedTurn {
     return /^limit:(.*)$/.exec(String(this.end.stop_reason))?.[1] ?? null;
   }
 
-  /** Whether all answers were received. */
+  /** Whether the replay has received all answers. */
   get is_used_up(): boolean {
-    return this.#answers.every((answer) => this.#used.has(answer));
-  }
-
-  /** The prompt; an empty text when no turn began. */
-  get prompt(): unknown {
-    const has = (name: string) => this.#entries.find(({ event }) => event === name)?.data.prompt;
-    return has("execution:start") ?? has("prompt:submit") ?? "";
+    return this.#answers.length === 0;
   }
 
   /** Takes the next answer of a provider, else of any; undefined after the last, and for one broken off. */
   takeAnswer(provider: string): Entry | undefined {
-    const left = this.#answers.filter((answer) => !this.#used.has(answer));
-    const answer = left.find(({ data }) => data.provider === provider) ?? left[0];
+    const own = this.#answers.findIndex(({ data }) => data.provider === provider);
+    const [answer] = this.#answers.splice(Math.max(0, own), 1);
     if (answer === undefined) return undefined;
-    this.#use(answer);
+    this.taken++;
     const { error } = answer.data;
-    const is_broken_off = this.was_stopped && this.is_used_up && isObject(error) &&
-      error.type === "AbortError";
-    return is_broken_off ? undefined : answer;
+    const is_aborted = isObject(error) && error.type === "AbortError";
+    return is_aborted && this.was_stopped && this.is_used_up ? undefined : this.#comeTo(answer);
   }
 
   /** Takes the outcome of a tool call, if it is recorded. */
   takeOutcome(call_id: unknown): Entry | undefined {
-    return this.#take(({ event, data }) =>
-      (event === "tool:post" || event === "tool:error") && data.tool_call_id === call_id
-    );
+    const isOf = ({ data }: Entry) => data.tool_call_id === call_id;
+    return this.#comeTo(this.#results.take(["tool:post", "tool:error"], isOf));
   }
 
   /** Takes the answer to a question about an event; undefined if it is not recorded. */
   takeDecision(action: string, call_id: unknown): ApprovalDecision | undefined {
     const isAbout = ({ data }: Entry) => action !== "tool:pre" || data.tool_call_id === call_id;
-    const asked = this.#take((entry) =>
-      entry.event === "approval:required" && entry.data.action === action && isAbout(entry)
+    const asked = this.#results.take(
+      ["approval:required"],
+      (entry) => entry.data.action === action && isAbout(entry),
     );
-    const found = this.#take((entry) =>
-      (entry.event === "approval:granted" || entry.event === "approval:denied") &&
-      (asked ? entry.data.approval_id === asked.data.approval_id : isAbout(entry)) // remembered: not asked
-    );
+    const found = this.#comeTo(this.#results.take(
+      ["approval:granted", "approval:denied"],
+      (entry) => asked ? entry.data.approval_id === asked.data.approval_id : isAbout(entry), // remembered: not asked
+    ));
     if (!found) return undefined;
     const { reason, decided_by } = found.data as unknown as ApprovalDecision; // written by the kernel
     return { decision: found.event === "approval:granted" ? "allow" : "deny", reason, decided_by };
@@ -204,19 +219,14 @@ export class RecordedTurn {
 
   /** Takes the entry of an event that the replay emits; undefined when the log has no such event. */
   takeEmitted(event: string, { tool_call_id }: JsonObject): Entry | undefined {
-    return this.#take(
-      (entry) => entry.event === event && entry.data.tool_call_id === tool_call_id,
-      this.#emitted,
-    );
+    return this.#comeTo(this.#emissions.take([event], ({ data }) => data.tool_call_id === tool_call_id));
   }
 
   /** Returns the texts of clients that the turn received between this answer and the next one. */
   steeringOf({ seq }: Entry): string[] {
     const until = this.#answers.find((answer) => answer.seq > seq)?.seq ?? Infinity;
-    return this.#entries
-      .filter((entry) =>
-        entry.event === "orchestrator:steering_injected" && entry.seq > seq && entry.seq < until
-      )
+    return this.#results.of("orchestrator:steering_injected")
+      .filter((entry) => entry.seq > seq && entry.seq < until)
       .map(({ data }) => String(data.content));
   }
 
@@ -228,23 +238,14 @@ export class RecordedTurn {
     return Array.isArray(decisions) ? decisions.filter(isObject) : [];
   }
 
-  /** Takes the cancellations that were recorded before the entry that the replay has come to. */
-  takeCancellations(): ("immediate" | "graceful")[] {
-    const due = this.#entries.filter((entry) =>
-      entry.event === "cancel:requested" && entry.seq < this.#position && !this.#used.has(entry)
-    );
-    for (const entry of due) this.#used.add(entry);
-    return due.map(({ data }) => data.state === "immediate" ? "immediate" : "graceful");
+  /** Takes the next cancellation that was recorded before the entry that the replay has come to. */
+  takeCancellation(): "immediate" | "graceful" | undefined {
+    const found = this.#results.take(["cancel:requested"], ({ seq }) => seq < this.#position);
+    return found && (found.data.state === "immediate" ? "immediate" : "graceful");
   }
 
-  #take(wanted: (entry: Entry) => boolean, used = this.#used): Entry | undefined {
-    const found = this.#entries.find((entry) => !used.has(entry) && wanted(entry));
-    return found && this.#use(found, used);
-  }
-
-  #use(entry: Entry, used = this.#used): Entry {
-    used.add(entry);
-    this.#position = Math.max(this.#position, entry.seq);
+  #comeTo<T extends Entry | undefined>(entry: T): T {
+    this.#position = Math.max(this.#position, entry?.seq ?? 0);
     return entry;
   }
 }

@@ -267,7 +267,10 @@ class ReplayedTurn {
   }
 
   #cancelAsRecorded(): void {
-    for (const mode of this.#input.recorded.takeCancellations()) void this.#session.cancel(mode);
+    const { recorded } = this.#input;
+    for (let mode = recorded.takeCancellation(); mode; mode = recorded.takeCancellation()) {
+      void this.#session.cancel(mode);
+    }
   }
 
   /** Ends the turn in the way in which its recording was ended from outside. */
