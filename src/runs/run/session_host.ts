@@ -209,6 +209,7 @@ const UNANSWERED = "approval_unanswered";
 /** Warnings that are added to the run object; others are only logged. */
 const RUN_WARNINGS: ReadonlySet<string> = new Set([
   UNANSWERED,
+  "module_ended",
   "module_overwritten",
   "tool_name_mismatch",
   "module_provides_missing",

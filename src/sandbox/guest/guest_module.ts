@@ -41,13 +41,9 @@ export async function openGuestModule(
   options: GuestModuleOptions,
   guest: GuestConnection,
 ): Promise<OpenedGuest> {
-  const { module: name, code, uses, limits, warn } = options;
+  const { code, uses, limits } = options;
   try {
     const exports = await guest.start(code, uses, limits.load_timeout_s * 1000);
-    void guest.exited.then(({ cause, detail }) => {
-      if (cause === "ended") return;
-      warn("module_ended", `Module "${name}" cannot be used again in this run: ${detail}`);
-    });
     const module = new GuestModule(options, guest).exported(exports);
     return { module, close: () => guest.kill(SESSION_ENDED) };
   } catch (error) {
@@ -93,10 +89,14 @@ class GuestModule {
 
   async #mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
     this.#coordinator = coordinator;
-    const { module: name, type, limits } = this.#options;
+    const { module: name, type, limits, warn } = this.#options;
     const snapshot = snapshotOf(coordinator, newIdSeed(coordinator), { name, config });
     const max_bytes = Math.max(limits.max_tool_output_bytes, MAX_SHAPE_BYTES * 2);
     const answer = await this.#callModule("mount", [config, snapshot, POINT[type]], max_bytes);
+    void this.#guest.exited.then(({ cause, detail }) => {
+      if (cause === "ended") return;
+      warn("module_ended", `Module "${name}" cannot be used again in this run: ${detail}`);
+    });
     return this.#mounts.returned(isObject(answer) ? answer as unknown as MountAnswer : { kind: "nothing" });
   }
 
