@@ -2,7 +2,7 @@
  * The public API of runs: reading, answering, cancelling and deleting, with ownership checks. Starting runs
  * is `scheduler/scheduler.ts`.
  */
-import type { Entry } from "../kernel/host.ts";
+import { draftEntry, type Entry } from "../kernel/host.ts";
 import { cancelledOutcome } from "../kernel/session/outcome.ts";
 import { hasCode, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
@@ -381,7 +381,9 @@ export class RunService implements Runs {
 }
 
 /** Sends a steering message to the loop of a run. */
-async function steer({ ended, session, projection }: ActiveRun, text: string): Promise<void> {
+/** Sends a text to a run's loop; resolves once it is stored, so that it outlives this process. */
+async function steer(run: ActiveRun, text: string): Promise<void> {
+  const { ended, session, projection } = run;
   if (ended) throw new PreampError("run_ended", "Cannot steer the run: it is ending or has ended");
   const send = session.getCapability("session.steer");
   const queued = projection.status === "queued";
@@ -392,4 +394,5 @@ async function steer({ ended, session, projection }: ActiveRun, text: string): P
     throw new PreampError("not_steerable", `Cannot steer the run: ${fact}`);
   }
   await send(text); // a promise if the loop is sandboxed
+  await run.log.record(draftEntry("run:steered", run.session_id, { text }, session.turn_fields));
 }

@@ -156,7 +156,9 @@ Deno.test("a steering text joins the next request; a blank one is refused; none 
       steer("look here");
       assertThrows(() => steer("  \n"), Error, "must not be blank");
     })],
-    hooks: [hook("orchestrator:complete", () => steer("too late"))],
+    hooks: [
+      hook("orchestrator:complete", () => void assertThrows(() => steer("late"), Error, "is ending")),
+    ],
   });
   const steer = (text: string) => (session.getCapability("session.steer") as (text: string) => void)(text);
   await run();

@@ -3,7 +3,7 @@ import { PreampError } from "../../src/sdk/errors.ts";
 import type { RunHandle } from "../../src/runs/types.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { asking, codeOf } from "../support/asking_runs.ts";
-import { CALLER, type Service, service, type TestPlan } from "../support/runs.ts";
+import { CALLER, replayed, type Service, service, type TestPlan } from "../support/runs.ts";
 import { calls, tool } from "../support/sessions.ts";
 import { settle, shared, type SharedStore } from "./shared_store.ts";
 
@@ -119,6 +119,37 @@ Deno.test("a server that stops does not wait for the store: the next one continu
   const other = service({ plans: { plan }, beside: one, store: shared });
   assertEquals(await other.runs.recover(), [run.id]);
   assertEquals((await (await other.runs.handle(CALLER, run.id)).settled("end")).status, "completed");
+});
+
+Deno.test("a steering text that was acknowledged is delivered, also when the process stops before the next model call", async () => {
+  for (const text of ["look here", "again", "look here"]) {
+    const started = Promise.withResolvers<void>();
+    let times = 0;
+    const plan: TestPlan = {
+      tools: [tool("t", () => {
+        started.resolve();
+        return ++times === 1 ? new Promise(() => {}) : "ok";
+      })],
+      providers: [[calls(["t"]), "done"]],
+    };
+    const one = service({ plans: { plan }, store: shared });
+    const run = await one.post("plan");
+    await started.promise;
+    for (const said of ["look here", text]) await one.runs.steer(CALLER, run.id, said);
+    const drained = one.runs.drain(1_000);
+    for (let step = 0; step < 4; step++) await one.clock.advance(500);
+    await drained;
+    const other = service({ plans: { plan }, beside: one, store: shared });
+    await one.clock.advance(5_001);
+    assertEquals(await other.runs.recover(), [run.id]);
+    const ended = await (await other.runs.handle(CALLER, run.id)).settled("end");
+    const { data } = await other.runs.sessions.messages(CALLER, run.session_id);
+    assertEquals([ended.status, data.filter(({ role }) => role === "user").map(({ content }) => content)], [
+      "completed",
+      ["hello", "look here", text],
+    ]);
+    assertEquals(await replayed(other, run.id), { equal: true });
+  }
 });
 
 Deno.test("a question is stored, and its answer recorded, although the store is away in between", async () => {

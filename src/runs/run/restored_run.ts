@@ -71,6 +71,21 @@ export function hasStarted(entries: readonly Entry[], session_id: string): boole
   );
 }
 
+/** Returns the steering texts that were received and have not joined the turn. */
+export function waitingTexts(entries: readonly Entry[]): string[] {
+  const waiting: string[] = [];
+  const joined: string[] = [];
+  for (const { event, data } of entries) {
+    if (event === "run:steered") waiting.push(String(data.text));
+    else if (event === "orchestrator:steering_injected") joined.push(String(data.content));
+  }
+  for (const text of joined) { // maybe recorded before it was received
+    const index = waiting.indexOf(text);
+    if (index >= 0) waiting.splice(index, 1);
+  }
+  return waiting;
+}
+
 /** Returns the milliseconds that a run was active. Time spent waiting for approvals does not count. */
 function activeDuration(entries: readonly Entry[]): number {
   let active_ms = 0;

@@ -17,7 +17,7 @@ import { ApprovalQueue } from "./approval_queue.ts";
 import type { RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
 import { Spawner } from "../subagents/spawner.ts";
 import { RunLog } from "./run_log.ts";
-import { announceRecovery, hasStarted, restoreRun, stateAfter } from "./restored_run.ts";
+import { announceRecovery, hasStarted, restoreRun, stateAfter, waitingTexts } from "./restored_run.ts";
 import type { RunOptions } from "./run_options.ts";
 import { RunProjection } from "./run_projection.ts";
 import { DAY_MS, RunRecords } from "./run_records.ts";
@@ -211,6 +211,10 @@ export class ActiveRun implements RunHandle {
       await ready.load?.();
       await this.#session.initialize();
       this.#has_begun = true;
+      const steer = this.#session.getCapability("session.steer");
+      for (const text of waitingTexts(orphan?.entries ?? [])) {
+        if (typeof steer === "function") await steer(text);
+      }
       // a queued run was accepted before its session was initialised
       await this.records.storeBegun((changes) => this.log.storeWith(changes));
       if (this.#requested_stop !== null) await this.#session.cancel(this.#requested_stop);

@@ -51,10 +51,11 @@ export function createLoop(config: LoopConfig, queue: SteeringQueue = new Steeri
     resumable: true,
     async execute(prompt, context, providers, tools, hooks, options) {
       const given = { prompt, context, providers, tools, hooks, options };
+      queue.open();
       try {
         return await new TurnRun({ config, queue, tool_list, throttle, ...given }).run();
       } finally {
-        queue.clear(); // at the end, not at the start: texts that arrived before the turn belong to it
+        queue.close();
       }
     },
   };
@@ -132,6 +133,7 @@ class TurnRun {
       this.#status = statusOf(error, this.#cancelled || error === this.#models.aborted);
       if (this.#status === "cancelled") await this.#keepBrokenOff();
     }
+    this.#inputs.queue.close();
     if (this.#status === "cancelled") {
       const was_immediate = this.#coordinator?.cancellation.is_graceful !== true;
       await hooks.emit("cancel:completed", { was_immediate });
@@ -331,6 +333,7 @@ class TurnRun {
 
   /** Ends the turn with a text. A cancel that was requested during the last call cancels the turn too. */
   async #finish(text: string, status: Status): Promise<void> {
+    this.#inputs.queue.close();
     this.#text = text;
     if (text !== "") await this.#inputs.hooks.emit("prompt:complete", previewOf(text));
     this.#status = this.#cancelled ? "cancelled" : text === "" ? "incomplete" : status;

@@ -60,6 +60,7 @@ const LIFECYCLE = {
     metadata: fields,
     traceparent: text.optional().describe("Span of the run in a distributed trace (W3C Trace Context)"),
   }),
+  "run:steered": payload("A steering text was received; it joins the turn at its next model call.", { text }),
   "run:status": payload("The run waits for a person, continues, or was recovered after a crash.", {
     status,
     resumed: flag.optional(),
