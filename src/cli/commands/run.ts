@@ -47,7 +47,7 @@ export const commands: Commands = {
       },
       {
         name: "allow",
-        value: "TOOL[:COMMAND]",
+        value: "TOOL[:RULE]",
         many: true,
         help:
           "allow calls without asking: of a tool, or only commands such as 'bash:git *'; * matches anything",
