@@ -42,7 +42,7 @@ async function mend(folder: string, answer: (approval: Approval) => "allow" | "d
     let run = await handle.settled("attention");
     while (run.status === "awaiting_approval") {
       const approval = run.approvals.find(({ status }) => status === "pending")!;
-      asked.push(`${approval.tool_name}: ${approval.prompt}`);
+      asked.push(`${approval.prompt} ${approval.preview?.split("\n").at(-1) ?? ""}`);
       await runtime.runs.decide(CALLER, run.id, approval.id, { decision: answer(approval) });
       run = await handle.settled("attention");
     }
@@ -62,7 +62,11 @@ Deno.test("plans/coder.yaml finds, edits and tests a broken project, and asks be
   assertEquals(await project.test(), false);
   const { run, asked, results } = await mend(project.folder, () => "allow");
   assertEquals([run.status, run.error, run.warnings], ["completed", null, []]);
-  assertEquals(asked, ["bash: Allow bash?", "edit: Allow edit?", "bash: Allow bash?"]);
+  assertEquals(asked, [
+    "Allow bash? ",
+    "Allow edit? +echo $((sum + sum * tip / 100))",
+    "Allow bash? ",
+  ]);
   assertEquals(await project.test(), true);
   assertEquals(await project.files(), FILES);
   assertEquals(await Deno.readTextFile(`${project.folder}/../outside.txt`), "outside");

@@ -59,6 +59,8 @@ export interface Approval extends Data {
   readonly tool_name: string | null;
   readonly tool_call_id: string | null;
   readonly tool_input: Data | null;
+  /** What the call would do, such as a diff. */
+  readonly preview?: string;
   readonly args_hash: string;
   readonly prompt: string;
   readonly options: readonly unknown[];

@@ -90,6 +90,8 @@ export interface ApprovalRequest {
   default: "allow" | "deny";
   expires_at: string;
   hook_name: string | null;
+  /** What the call would do, such as a diff, as its tool says; absent: it does not say. */
+  preview?: string;
   /** Pattern that an option with `remember: "pattern"` applies to; absent: the exact arguments. */
   pattern?: string;
 }

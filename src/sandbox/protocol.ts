@@ -209,7 +209,7 @@ export const FIELDS: Readonly<Record<string, { data: readonly string[]; methods:
   },
   tools: {
     data: ["name", "description", "risk", "requires_approval", "idempotent", "native_specs"],
-    methods: ["execute"],
+    methods: ["execute", "preview"],
   },
 };
 

@@ -159,6 +159,20 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     answers: ["allow"],
     shows: "approval:granted",
   },
+  "a call that says what it would do": {
+    provider: mock(calling(["changes", { n: 1 }]), "Done."),
+    tools: [{
+      of: `
+        export async function mount(coordinator) {
+          await coordinator.mount("tools", {
+            name: "changes", description: "Changes", execute: () => "changed", preview: async ({ n }) => "+ " + n,
+          });
+        }`,
+    }],
+    hooks: [gate("ask_user")],
+    answers: ["allow"],
+    shows: "approval:granted",
+  },
   "a call that a person denies": {
     provider: mock(calling(SUM), "Then not."),
     tools: [CALCULATOR],

@@ -84,7 +84,7 @@ function questionText(
   now_ms: number,
 ): string {
   const { bold, yellow } = styleOf(io.err);
-  const { prompt, tool_name, tool_input, risk_level, action, expires_at, pattern } = approval;
+  const { prompt, tool_name, tool_input, preview, risk_level, action, expires_at, pattern } = approval;
   const left = duration(Math.max(0, Date.parse(expires_at) - now_ms));
   const rows = [
     [
@@ -94,6 +94,7 @@ function questionText(
         : `${escapeUnprintable(tool_name)}, risk ${formatValue(risk_level)}`,
     ],
     ["arguments", argumentsText(tool_input)],
+    ...(preview === undefined ? [] : [["would do", indented(preview.split("\n"))]]),
     ...(pattern === undefined ? [] : [["also for", formatValue(pattern)]]),
     ["asked by", formatValue(approval.hook_name ?? "the runtime")],
     ["expires", `in ${left}, then ${approval.default === "allow" ? "allowed" : "denied"}`],
@@ -108,6 +109,10 @@ function argumentsText(input: unknown): string {
   if (input === null) return "none";
   const short = JSON.stringify(input) ?? "none";
   const lines = short.length <= 60 ? [short] : (JSON.stringify(input, null, 2) ?? "").split("\n");
+  return indented(lines);
+}
+
+function indented(lines: readonly string[]): string {
   return lines.map(escapeUnprintable).join(`\n${" ".repeat(13)}`);
 }
 

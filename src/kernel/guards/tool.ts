@@ -45,6 +45,7 @@ export class ToolGuard implements Tool {
   readonly idempotent: boolean;
   declare readonly native_specs?: Readonly<Record<string, JsonObject>>;
   declare readonly checkInput?: (input: JsonObject) => Promise<readonly string[]>;
+  declare readonly preview?: (input: JsonObject) => Promise<string>;
   readonly #session: SessionContext;
   readonly #tool: Tool;
   readonly #key: string;
@@ -71,6 +72,10 @@ export class ToolGuard implements Tool {
       // perf: a named constant on purpose, see src/docs/performance.md#closures
       const check = (input: JsonObject) => Promise.resolve(checkInput.call(tool, toPlainObject(input)));
       this.checkInput = check;
+    }
+    const { preview } = tool;
+    if (typeof preview === "function") {
+      this.preview = async (input) => String(await preview.call(tool, toPlainObject(input)));
     }
     Object.freeze(this); // so that no module changes the declared risk
   }

@@ -24,11 +24,17 @@ export interface ApprovalSubject {
   tool_input: JsonObject | null;
   /** Risk that the tool declares. */
   risk_level: string;
+  /** Returns what the call would do; absent: its tool does not say. */
+  preview?: () => Promise<string>;
   /** Data of the event; hashed in place of the input when the subject is not a tool call. */
   data: JsonObject;
   /** Whether a running tool call may be what asks, and waits for the answer. */
   may_be_in_call: boolean;
 }
+
+/** Milliseconds that a tool has to say what a call would do, and the longest text that is stored of it. */
+const PREVIEW_MS = 2_000;
+const MAX_PREVIEW_CHARS = 20_000;
 
 /** Longest wait for a person, in seconds: a year, so that the end is a valid date. */
 const LONGEST_TIMEOUT_S = 31_536_000;
@@ -58,6 +64,7 @@ export async function askForApproval(
   const match = { action, tool_name, tool_call_id, args_hash, prompt, hook_name, ...pattern };
   const remembered = known ? null : host.rememberedApproval?.(match, session.session_id) ?? null;
   if (remembered) return await applyRemembered(session, remembered, match);
+  const preview = known ? {} : await previewOf(session, subject);
   const timeout_ms = known
     ? Math.max(0, Date.parse(known.request.expires_at) - host.clock.now())
     : timeoutOf(session, question) * 1000;
@@ -66,6 +73,7 @@ export async function askForApproval(
       approval_id: host.newId("apr"),
       ...match,
       tool_input: subject.tool_input,
+      ...preview,
       risk_level: question.risk_level ?? subject.risk_level,
       options: toPlain(question.options) as ApprovalOption[], // a copy
       default: question.default,
@@ -103,6 +111,25 @@ function outcomeOf(
 ): ApprovalOutcome {
   const said = answer && answer.decided_by !== null ? answer.reason : null;
   return approvalOutcome(answer?.decision ?? null, question, said);
+}
+
+/** Resolves to what a call would do; empty without an answer of its tool in time. */
+async function previewOf(
+  { host }: SessionContext,
+  { preview }: ApprovalSubject,
+): Promise<Pick<ApprovalRequest, "preview">> {
+  if (!preview) return {};
+  const { promise: late, resolve } = Promise.withResolvers<null>();
+  const stopTimer = host.clock.later(PREVIEW_MS, () => resolve(null));
+  try {
+    const text = await Promise.race([preview(), late]);
+    return text ? { preview: text.slice(0, MAX_PREVIEW_CHARS).toWellFormed() } : {};
+  } catch (error) {
+    host.warn("preview_failed", errorMessage(error));
+    return {}; // the question has the input
+  } finally {
+    stopTimer();
+  }
 }
 
 /** Pauses the deadlines of all running tool calls: an event does not name the call whose tool emits it. */

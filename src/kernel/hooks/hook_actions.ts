@@ -115,9 +115,16 @@ export class HookActions {
       return { event, ...no_call, data, may_be_in_call: !subject && this.#mayBeInCall(event, data) };
     }
     const { call, name, input } = subject;
-    const risk_level = this.#mounts.toolNamed(name)?.risk ?? "low";
-    const call_fields = { tool_name: name, tool_call_id: call.id, tool_input: input, risk_level };
-    return { event, ...call_fields, data, may_be_in_call: !call.is_requested };
+    const tool = this.#mounts.toolNamed(name);
+    const call_fields = { tool_name: name, tool_call_id: call.id, tool_input: input };
+    return {
+      event,
+      ...call_fields,
+      risk_level: tool?.risk ?? "low",
+      data,
+      may_be_in_call: !call.is_requested,
+      ...(tool?.preview ? { preview: async () => await tool.preview!(input) } : {}),
+    };
   }
 
   /** Returns whether a tool may have emitted an event, or the kernel for a call that a tool makes. */

@@ -58,6 +58,9 @@ export function toolProxy(shape: Shape, call: ObjectCall, limits: GuestLimits): 
       const are_texts = Array.isArray(found) && found.every((problem) => typeof problem === "string");
       return are_texts ? found : ["the tool rejected the input without a reason"];
     },
+    ...method(shape, "preview", async (input: JsonObject) => {
+      return String(await call("preview", [toPlain(input)], untimed(limits, MAX_SMALL_BYTES)));
+    }),
     ...method(shape, "execute", (input: JsonObject, context?: ToolCallContext) => {
       const { id = "", session_id = "", signal } = context ?? {};
       const onNote = (text: unknown) => {

@@ -165,6 +165,7 @@ async function serveTool({ method, args, signal, note }: OpenCall, tool: object)
     const { inputProblems } = await import("../../sdk/loop/tool_input_validation.ts");
     return await inputProblems({ input_schema: inputSchemaOf(tool) }, input);
   }
+  if (method === "preview") return String(await methodOf(tool, "preview")!(input));
   const { id, session_id } = args[1] as { id: string; session_id: string };
   const progress = (text: string) => note(String(text));
   const returned = await methodOf(tool, "execute")!(input, { id, session_id, signal, progress });

@@ -323,6 +323,7 @@ const TOOLS = {
   "approval:required": payload("A person is asked.", {
     ...approval,
     tool_input: fields.nullable(),
+    preview: text.optional().describe("What the call would do, such as a diff"),
     action: text,
     risk_level: text,
     prompt: text,

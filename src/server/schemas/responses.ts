@@ -19,6 +19,7 @@ const Approval = z.object({
   tool_name: text.nullable(),
   tool_call_id: text.nullable(),
   tool_input: z.record(z.string(), z.unknown()).nullable(),
+  preview: text.optional().meta({ description: "what the call would do, such as a diff" }),
   args_hash: text.meta({ description: "SHA-256 of the canonical JSON of the tool's input" }),
   action: text,
   prompt: text,

@@ -134,6 +134,30 @@ Deno.test("an approval without an answer in time has the default decision", asyn
   }
 });
 
+Deno.test("the question has what the tool says that the call would do, or goes without", async () => {
+  const previews: [preview: (input: JsonObject) => Promise<string> | string, expected: unknown][] = [
+    [({ a }) => `+ ${a}`, "+ 1"],
+    [() => Promise.resolve("x".repeat(30_000)), "x".repeat(20_000)],
+    [() => "", undefined],
+    [() => Promise.reject(new Error("no")), undefined],
+    [() => new Promise(() => {}), undefined],
+  ];
+  for (const [preview, expected] of previews) {
+    const { run, clock, data, inputs } = asking(["allow"], ASK, {
+      tools: [tool("t", (input) => {
+        inputs.push(input);
+        return "ran";
+      }, { preview })],
+    });
+    const done = run();
+    await until(() => clock.pending > 0 || data("approval:required").length === 1);
+    if (data("approval:required").length === 0) await clock.advance(2_000);
+    assertEquals((await done).status, "completed");
+    assertEquals(data("approval:required")[0]?.preview, expected);
+    assertEquals([inputs.length, clock.pending], [1, 0]);
+  }
+});
+
 Deno.test("the reason of a denial contains at most 200 characters of the prompt", async () => {
   const { run, lastResult } = asking(["no"], { ...ASK, approval_prompt: "🙂".repeat(500) });
   await run();
