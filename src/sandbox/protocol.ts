@@ -149,8 +149,8 @@ export type ToGuest = Readonly<
     max_bytes: number;
     view?: SessionDelta;
   }
-  /** Aborts the signal of a call. */
-  | { t: "abort"; call: string; reason: SerializedError }
+  /** Aborts the signal of a call, which must end within the grace. */
+  | { t: "abort"; call: string; reason: SerializedError; grace_ms: number }
   /** Answers a request of the guest. */
   | { t: "reply"; id: number; value?: unknown; error?: SerializedError; view?: SessionDelta }
   /** Sends a part of an answer ahead. */

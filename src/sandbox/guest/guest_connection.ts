@@ -134,7 +134,7 @@ export class GuestConnection {
       killAfter(deadline_ms, `${late} within ${deadline_ms / 1000} s`);
     }
     const abort = () => {
-      this.#send({ t: "abort", call: id, reason: this.#requests.encodeError(signal!.reason) });
+      this.#send({ t: "abort", call: id, reason: this.#requests.encodeError(signal!.reason), grace_ms });
       killAfter(grace_ms, "it did not end a call that was aborted");
     };
     signal?.addEventListener("abort", abort, { once: true });

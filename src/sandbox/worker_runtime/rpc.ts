@@ -45,7 +45,8 @@ interface PendingRequest extends RequestOptions {
 export class GuestRpc {
   readonly #post: (text: string) => void;
   readonly #events: RpcEvents;
-  readonly #calls = new Map<string, AbortController>();
+  /** Functions that abort the open calls. */
+  readonly #calls = new Map<string, (reason: Error, grace_ms: number) => void>();
   readonly #pending = new Map<number, PendingRequest>();
   /** Numbers of the host's errors, so that the host recognises one that the module rethrows. */
   readonly #hostErrors = new WeakMap<object, number>();
@@ -65,7 +66,7 @@ export class GuestRpc {
         void this.#serve(message);
         return;
       case "abort":
-        return this.#calls.get(message.call)?.abort(this.#decoded(message.reason));
+        return this.#calls.get(message.call)?.(this.#decoded(message.reason), message.grace_ms);
       case "reply":
         return this.#settle(message);
       case "piece":
@@ -78,7 +79,11 @@ export class GuestRpc {
   async #serve({ call, ref, method, args, max_bytes }: Extract<ToGuest, { t: "call" }>): Promise<void> {
     const controller = new AbortController();
     const { signal } = controller;
-    this.#calls.set(call, controller);
+    const settled = withResolvers<unknown>();
+    this.#calls.set(call, (reason, grace_ms) => {
+      setTimer(() => settled.reject(reason), grace_ms / 2); // when the module ignores the signal
+      controller.abort(reason);
+    });
     let left = max_bytes;
     const note = (value: unknown) => {
       if (!this.#calls.has(call)) return;
@@ -88,10 +93,9 @@ export class GuestRpc {
     };
     let outcome: { value?: unknown; error?: SerializedError };
     try {
-      const value = await unlessAborted(
-        this.#events.serve({ id: call, ref, method, args, signal, note }),
-        signal,
-      );
+      const work = this.#events.serve({ id: call, ref, method, args, signal, note });
+      void settleWith(settled, work);
+      const value = await settled.promise;
       outcome = value === undefined ? {} : { value };
     } catch (error) {
       outcome = { error: encodeError(error, (known) => this.#hostErrors.get(known)) };
@@ -121,7 +125,9 @@ export class GuestRpc {
     this.#pending.set(id, { ...options, resolve, reject });
     this.#send({ t: "ask", call, id, target, method, args, ...this.#takeNotifications() });
     if (!signal) return await promise;
-    const abandon = () => this.#send({ t: "abandon", call, id, reason: encodeError(signal.reason) });
+    const abandon = () => {
+      if (this.#calls.has(call)) this.#send({ t: "abandon", call, id, reason: encodeError(signal.reason) });
+    };
     signal.addEventListener("abort", abandon, { once: true });
     try {
       return await promise;
@@ -182,22 +188,13 @@ export class GuestRpc {
   }
 }
 
-/** Milliseconds that a call has to end after its signal aborted: fewer than the host grants it. */
-const ABORT_MS = 100;
-
-/** Settles like `work`; rejects with the reason of the signal when `work` continues after that aborted. */
-async function unlessAborted(work: Promise<unknown>, signal: AbortSignal): Promise<unknown> {
-  const { promise, resolve, reject } = withResolvers<unknown>();
-  signal.addEventListener("abort", () => setTimer(() => reject(signal.reason), ABORT_MS), { once: true });
-  const settle = async () => {
-    try {
-      resolve(await work);
-    } catch (error) {
-      reject(error);
-    }
-  };
-  void settle();
-  return await promise;
+/** Settles `first` like `work`, unless it has settled. Without `Promise.race`, which a module may replace. */
+async function settleWith(first: PromiseWithResolvers<unknown>, work: Promise<unknown>): Promise<void> {
+  try {
+    first.resolve(await work);
+  } catch (error) {
+    first.reject(error);
+  }
 }
 
 function tooLarge(bytes: number, max_bytes: number): SerializedError {
