@@ -5,7 +5,7 @@
 import { placeInAgent } from "./agent_plans.ts";
 import { defaultVariables, schemaOf } from "./plan_configs.ts";
 import type { LazyLoader } from "./lazy_loader_and_sandbox.ts";
-import { type AuthorisedPlan, displayGrant, effectiveGrantOf } from "./module_permissions.ts";
+import { type AuthorisedPlan, displayOf, effectiveGrantOf } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
 import type { Plans } from "./plan_service.ts";
 import type { ComparedInput, LockedInput } from "./types.ts";
@@ -18,7 +18,7 @@ import { hostOf, hostText, isProvider } from "../plan/endpoints.ts";
 import { expandEnv, findEnv } from "../plan/env.ts";
 import type { PlanDiff } from "../plan/diff_module.ts";
 import { explainPlan, type Explanation, type ModuleFacts } from "../plan/explain.ts";
-import { askedOf, grantPath } from "../plan/permissions/permission_block.ts";
+import { askedOf, blockOf, entriesOf, grantPath } from "../plan/permissions/permission_block.ts";
 import { type Lock, lockFromData, LockLookup, lockOf, lockOver } from "../plan/lock.ts";
 import { specsOf } from "../policy/authorise.ts";
 import type { EffectiveGrant } from "../policy/effective_permissions.ts";
@@ -238,16 +238,29 @@ function authorisedModules(
 ): AuthorisedModule[] {
   const { compiled: { plan }, context } = authorised;
   const known = new Map<Permissions | undefined, EffectiveGrant>();
+  const display: ReturnType<typeof displayOf> = origin === "operator"
+    ? (_kind, entry) => entry
+    : displayOf(authorised);
   return specs.map((spec) => {
     const block = askedOf(spec, plan);
     let effective = known.get(block);
     if (!effective) known.set(block, effective = effectiveGrantOf(spec, authorised));
-    const { granted, dropped } = effective;
+    const shown = (permissions: Permissions) =>
+      blockOf(
+        entriesOf(permissions).map(({ permission, entry }) => ({
+          permission,
+          entry: display(permission, entry),
+        })),
+      );
     const grant = {
-      asked: block ?? {},
+      asked: shown(block ?? {}),
       grant_path: grantPath(spec, plan),
-      granted: origin === "operator" ? granted : displayGrant(granted, authorised),
-      dropped,
+      granted: shown(effective.granted),
+      dropped: effective.dropped.map(({ permission, entry, by }) => ({
+        permission,
+        entry: display(permission, entry),
+        by,
+      })),
     };
     return { spec, grant, tier: tierOf(spec, authorised), context };
   });

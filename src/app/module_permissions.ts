@@ -70,27 +70,24 @@ export function grantPaths(origin: Origin, base_url: string | undefined): Requir
 }
 
 /**
- * Returns a grant for display. Paths below the plan's folder are relative to it, so that callers do not see
- * the folders above.
+ * Returns a function that displays entries of permissions. Paths below the plan's folder are relative to
+ * it, so that callers do not see the folders above.
  */
-export function displayGrant(
-  granted: GuestPermissions,
-  { origin, base_url }: GrantingPlan,
-): GuestPermissions {
+export function displayOf({ origin, base_url }: Pick<GrantingPlan, "origin" | "base_url">): Display {
   const here = parsePath(".");
-  const { asked } = grantPaths(origin, base_url);
-  const folder = here && asked(here);
-  if (!folder) return granted;
-  const from = pathText(folder);
-  const display = (value: boolean | string[]) =>
-    Array.isArray(value) ? value.map((path) => displayPath(path, from)) : value;
-  return {
-    ...granted,
-    read: display(granted.read),
-    write: display(granted.write),
-    ffi: display(granted.ffi),
-  };
+  const folder = here && grantPaths(origin, base_url).asked(here);
+  const places = [folder && pathText(folder), planFolder(origin, base_url)]; // with its links followed, and as named
+  return (kind, entry) =>
+    entry === true || !PATHS.has(kind)
+      ? entry
+      : places.reduce<string>((path, place) => place === undefined ? path : displayPath(path, place), entry);
 }
+
+/** Returns an entry of a permission for display. */
+type Display = (kind: PermissionKind, entry: string | true) => string | true;
+
+/** Permissions whose entries are paths. */
+const PATHS: ReadonlySet<PermissionKind> = new Set(["read", "write", "ffi"]);
 
 function displayPath(path: string, folder: string): string {
   if (path === folder) return ".";

@@ -4,7 +4,7 @@
  */
 import { pathToFileURL } from "node:url";
 import {
-  displayGrant,
+  displayOf,
   effectiveGrantOf,
   type GrantingPlan,
   grantOf,
@@ -240,18 +240,15 @@ Deno.test("authoriseWithin() refuses a sub-agent a link that leads outside of it
     assertEquals(error.details.map(({ path }) => path), ["tools[0].permissions.read"]);
   }));
 
-Deno.test("displayGrant() displays paths below the plan's folder relative to it", () =>
+Deno.test("displayOf() displays paths below the plan's folder relative to it", () =>
   withFolder(async (folder) => {
     const judged = await judge({ read: ["data", ".", "link"] }, { folder });
-    const granted = {
-      ...grantOf(judged.spec, judged),
-      write: [`${folder}/plan/data/f`],
-      ffi: [`${folder}/planet`],
-    };
-    const shown = displayGrant(granted, judged);
-    assertEquals([shown.read, shown.write, shown.ffi], [[".", `${folder}/other`], ["./data/f"], [
-      `${folder}/planet`,
-    ]]);
+    const display = displayOf(judged);
+    const { read } = grantOf(judged.spec, judged);
+    assertEquals((read as string[]).map((path) => display("read", path)), [".", `${folder}/other`]);
+    assertEquals(display("write", `${folder}/plan/data/f`), "./data/f");
+    assertEquals(display("ffi", `${folder}/planet`), `${folder}/planet`);
+    assertEquals([display("run", `${folder}/plan/x`), display("read", true)], [`${folder}/plan/x`, true]);
   }));
 
 Deno.test("Deno starts a worker with grantOf() of every form of entry", async () => {

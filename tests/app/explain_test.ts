@@ -1,8 +1,9 @@
-/** Tests of `explain`: where the prompts of a plan go. */
+/** Tests of `explain`: where the prompts of a plan go, and which paths a caller sees. */
 import type { JsonObject } from "preamp";
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Caller } from "../../src/runs/types.ts";
 import { assertEquals } from "../assert.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 const OPERATOR: Caller = { namespace: "test", name: "test", origin: "operator" };
 const CALLER: Caller = { ...OPERATOR, origin: "caller" };
@@ -50,4 +51,22 @@ Deno.test("explain() names the hosts of agents' providers too", async () => {
 Deno.test("explain() names a variable of the server to callers, not its value", async () => {
   const env = { OPENAI_BASE_URL: "https://internal.example/v1" };
   assertEquals(await promptsTo(["provider-openai"], { env, caller: CALLER }), ["${OPENAI_BASE_URL}"]);
+});
+
+Deno.test("explain() of a named plan has no folder of the server above the plan's for callers", async () => {
+  await using folder = await temporaryFolder();
+  const plan = {
+    session: { orchestrator: "loop-basic", context: "context-simple" },
+    providers: ["provider-mock"],
+    tools: [{
+      module: "tool-filesystem",
+      permissions: { read: ["${PLAN_DIR}/data", "./more", "${WORKSPACE}"] },
+    }],
+  };
+  await Deno.writeTextFile(`${folder.path}/own.yaml`, JSON.stringify(plan));
+  await using runtime = createRuntime({ plans: new URL(`file://${folder.path}/`) });
+  const text = async (caller: Caller) =>
+    JSON.stringify(await runtime.plans.explain({ plan_ref: "own" }, caller));
+  assertEquals((await text(CALLER)).includes(folder.path), false);
+  assertEquals((await text(OPERATOR)).includes(`${folder.path}/data`), true);
 });
