@@ -151,6 +151,7 @@ export const CONFIG_SCHEMA: JsonSchema = {
       default: "mock-model",
       description: "Id of the model when models is absent.",
     },
+    debug: { type: "boolean", description: "Ignored; accepted for plans for other mocks." },
   },
 };
 
