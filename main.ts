@@ -56,11 +56,15 @@ if (Deno.args.length === 0 && typeof Deno.cron === "function" && isHosted(system
   Deno.cron("preamp-resume", "* * * * *", async () => await (await openServer()).resume());
 }
 
-/** Prints the usage when `deno run` got no arguments, as `preamp` does. */
-function usage(event: Event): void {
+/** Does what `preamp` does without arguments, when `deno run` got none. */
+function withoutArguments(event: Event): void {
   event.preventDefault();
+  ignoreSignals(); // they are the command's
   cli([]).then(Deno.exit);
 }
+
+/** Removes the handler of signals that ends the server. */
+let ignoreSignals = () => {};
 
 /** Milliseconds to send the last bytes of responses. */
 const LINGER_MS = 1_000;
@@ -70,7 +74,7 @@ const LINGER_MS = 1_000;
  * connections are closed.
  */
 async function stop(): Promise<void> {
-  globalThis.removeEventListener("beforeunload", usage);
+  globalThis.removeEventListener("beforeunload", withoutArguments);
   await (await server)?.stop();
   Deno.unrefTimer(setTimeout(() => Deno.exit(0), LINGER_MS));
 }
@@ -81,8 +85,8 @@ if (import.meta.main && (Deno.args.length > 0 || Deno.build.standalone)) Deno.ex
 // is empty at once; with `deno serve` it becomes empty only after a signal, and `stop` removes the listener
 // before that.
 if (import.meta.main) {
-  systemIo().onStop(() => void stop());
-  globalThis.addEventListener("beforeunload", usage, { once: true });
+  ignoreSignals = systemIo().onStop(() => void stop());
+  globalThis.addEventListener("beforeunload", withoutArguments, { once: true });
 }
 
 export default Deno.args.length ? {} : { fetch };

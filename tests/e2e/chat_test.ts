@@ -168,6 +168,35 @@ Deno.test("chat continues a conversation by its name, with the history of messag
   assertEquals((await program.ended).code, 0);
 });
 
+Deno.test("preamp alone in a terminal is the coder on the model at hand, and Ctrl-C in a tool lets it end", async () => {
+  await using folder = await temporaryFolder();
+  const options = { cwd: folder.path, terminal: true, env: { PREAMP_MODEL: "mock/x" } };
+  await using program = await startProgram([], options);
+  const screen = new Screen(program);
+  await screen.shows("Preamp chat · mock/x");
+  await screen.shows("asks before it changes a file or runs a command");
+  await screen.shows("> ");
+  await program.type(CTRL_C);
+  await screen.shows("Press Ctrl-C again to leave.");
+  const script = "touch started; while [ ! -e go ]; do sleep 0.02; done; echo ended\n";
+  await Deno.writeTextFile(`${folder.path}/test.sh`, script);
+  await screen.send("mend it");
+  await screen.shows("$ sh test.sh");
+  await screen.shows("Allow once");
+  await pause();
+  await program.type("\r");
+  while (!await Deno.stat(`${folder.path}/started`).catch(() => null)) {
+    await new Promise((next) => setTimeout(next, 20));
+  }
+  await program.type(CTRL_C);
+  await screen.shows("Stopping after this tool; press Ctrl-C again to leave.");
+  await Deno.writeTextFile(`${folder.path}/go`, "");
+  await screen.shows("ended");
+  await screen.shows("stopped");
+  await screen.send("/quit");
+  assertEquals((await program.ended).code, 0);
+});
+
 Deno.test("chat in a terminal without keys and colours asks by number, and writes no control sequences", async () => {
   const options = { terminal: true, env: { TERM: "dumb" } };
   await using program = await startProgram(["chat", "--demo"], options);

@@ -25,6 +25,8 @@ export class Chat implements Conversation {
   /** Times that Ctrl-C was pressed at an empty input line. */
   #interrupts = 0;
   #is_leaving = false;
+  /** Whether the person left during an answer. */
+  #is_interrupted = false;
 
   constructor(options: ChatOptions) {
     this.options = options;
@@ -36,7 +38,10 @@ export class Chat implements Conversation {
   /** Runs the conversation. Resolves to the exit code. */
   async run(): Promise<number> {
     const { io, input, view } = this.options;
-    const unlisten = io.onStop(() => this.#interrupt());
+    const unlisten = io.onStop(() => {
+      view.interrupted();
+      this.#interrupt();
+    });
     try {
       while (!this.#is_leaving) {
         const waiting = this.#waiting.shift();
@@ -48,7 +53,7 @@ export class Chat implements Conversation {
         if (typed === "interrupt") this.#interruptInput();
         else if (typed.text.trim() !== "") await this.#take(typed.text.trim());
       }
-      return this.last_run?.status === "cancelled" ? EXIT.interrupted : this.#exitCode();
+      return this.#is_interrupted ? EXIT.interrupted : this.#exitCode();
     } finally {
       unlisten();
     }
@@ -104,6 +109,7 @@ export class Chat implements Conversation {
         ...(base_url === undefined ? {} : { base_url }),
       });
       current.id = handle.id;
+      for (const { message } of handle.current().warnings) view.warn(message);
       if (is_new) this.session_id = handle.session_id;
       if (current.is_stopped) await runtime.runs.cancel(TERMINAL, handle.id, "immediate");
       unlisten = input.listen((line) => void this.#steer(handle.id, line));
@@ -148,7 +154,7 @@ export class Chat implements Conversation {
     const current = this.#current;
     if (current === null || this.#is_leaving) return io.exit(EXIT.interrupted);
     const stop = current.stop_key.press();
-    if (stop === null || current.is_stopped) this.leave();
+    if (stop === null || current.is_stopped) this.#is_leaving = this.#is_interrupted = true;
     current.is_stopped = true;
     const { style } = view;
     if (this.#is_leaving) view.note(style.dim("Leaving; press Ctrl-C again to end the process."));

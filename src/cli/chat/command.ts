@@ -80,7 +80,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   });
   const { session, name } = await sessionOf(args.value("session"), runtime);
   const begun = demo
-    ? { plan: { plan: demo.plan }, title: "a scripted tour" }
+    ? { plan: { plan: demo.plan }, title: "a scripted tour", is_coder: false }
     : await planOf(args, io, settings, session);
   if (begun === null) return EXIT.failed;
   await checkPlan(begun.plan, args, runtime);
@@ -88,9 +88,8 @@ async function run(args: Arguments, io: Io): Promise<number> {
   if (input.asks) {
     const folder = filePath(workspace).replace(/(.)\/$/, "$1");
     view.note(`${view.style.bold("Preamp chat")} · ${messageText(begun.title)} · ${messageText(folder)}`);
-    view.wrap(
-      demo ? TOUR : "The agent asks before it changes a file. /help lists commands and keys, Ctrl-D leaves.",
-    );
+    const about = demo ? TOUR : begun.is_coder ? CODER : "";
+    view.wrap(`${about} /help lists commands and keys, Ctrl-D leaves.`.trimStart());
   }
   return await new Chat({
     io,
@@ -104,6 +103,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   }).run();
 }
 
+const CODER = "The agent reads this folder, and asks before it changes a file or runs a command.";
 const TOUR =
   "No model is called, and it costs nothing: the agent's words and steps are a script. The files are real, " +
   "in a temporary folder, and so are the questions: nothing is written unless you allow it.";
@@ -122,27 +122,28 @@ async function planOf(
   io: Io,
   { policy }: Settings,
   session: NamedSession | null,
-): Promise<{ plan: ChatPlan; title: string } | null> {
+): Promise<{ plan: ChatPlan; title: string; is_coder: boolean } | null> {
   const named = args.value("model");
   const chosen = named === undefined ? {} : { model: named };
   const files = args.all("plan");
   if (files.includes("-")) throw new UsageError("Cannot read the plan from stdin: chat reads messages there");
   if (files.length > 0) {
     const { plan, base_url, name } = await readPlans(files, io);
-    return { plan: { plan, base_url, ...chosen }, title: name };
+    return { plan: { plan, base_url, ...chosen }, title: name, is_coder: false };
   }
-  if (session) return { plan: chosen, title: `${session.name}, continued` };
+  if (session) return { plan: chosen, title: `${session.name}, continued`, is_coder: false };
   const model = named ?? (policy.model || undefined);
   const found = model === undefined ? await findModel(io.env) : { model, reason: null };
   if ("model" in found) {
     const { text, url } = await readCoderPlan();
     const title = found.reason === null ? found.model : `${found.model} (${found.reason})`;
-    return { plan: { plan: text, base_url: url.href, model: found.model }, title };
+    return { plan: { plan: text, base_url: url.href, model: found.model }, title, is_coder: true };
   }
   const looked = found.map((place) => `  ${messageText(place)}\n`).join("");
   io.err.write(`There is no model to talk to. Looked for:
 ${looked}Set one of these variables, start Ollama, or name a model with -m PROVIDER/MODEL.
 See how it works without one: preamp chat --demo
+All commands: preamp help
 `);
   return null;
 }

@@ -1,17 +1,23 @@
 /** The output of a conversation: text that waits while a question is displayed, and styled Markdown. */
-import { styleOf } from "../terminal/format.ts";
+import { cutToWidth, styleOf } from "../terminal/format.ts";
 import type { Output } from "../terminal/io.ts";
+
+const CLEAR_LINE = "\r\x1b[2K";
 
 /** An output whose text can be kept back, so that nothing is written into an open question. */
 export class HeldOutput implements Output {
   readonly terminal: boolean;
   readonly color: boolean;
   readonly #output: Output;
+  readonly #is_live: boolean;
   #holds = 0;
   #waiting = "";
+  #has_status = false;
 
-  constructor(output: Output) {
+  /** @param is_live Whether a line can be replaced: the output is a terminal that is not dumb. */
+  constructor(output: Output, is_live: boolean) {
     this.#output = output;
+    this.#is_live = is_live;
     this.terminal = output.terminal;
     this.color = output.color;
   }
@@ -21,18 +27,34 @@ export class HeldOutput implements Output {
   }
 
   write(text: string): void {
-    if (this.#holds > 0) this.#waiting += text;
-    else this.#output.write(text);
+    if (text === "") return;
+    if (this.#holds > 0) return void (this.#waiting += text);
+    this.#clear();
+    this.#output.write(text);
+  }
+
+  /** Displays a line that the next text replaces; only where a line can be replaced. */
+  status(text: string): void {
+    if (!this.#is_live || this.#holds > 0) return;
+    this.#clear();
+    this.#output.write(cutToWidth(text, this.columns() - 1));
+    this.#has_status = true;
+  }
+
+  #clear(): void {
+    if (this.#has_status) this.#output.write(CLEAR_LINE);
+    this.#has_status = false;
   }
 
   /** Keeps text back until the returned function is called. */
   hold(): () => void {
+    this.#clear();
     this.#holds++;
     return () => {
       if (--this.#holds > 0) return;
       const text = this.#waiting;
       this.#waiting = "";
-      this.#output.write(text);
+      this.write(text);
     };
   }
 }

@@ -50,11 +50,10 @@ export function resultLines({ data, style, columns }: Shown, is_known: boolean):
   const result = isObject(data.result) ? data.result : {};
   const { output, error } = result;
   if (result.success === false) {
-    const message = isObject(error) ? error.message ?? error.msg : undefined;
-    const shown = textLines(textOf(output), columns, MAX_LINES);
-    return [...shown, ...textLines(message === undefined ? "" : String(message), columns, MAX_LINES)].map(
-      style.red,
-    );
+    const said = textOf(output);
+    const message = isObject(error) ? String(error.message ?? error.msg ?? "") : "";
+    const lines = [said, ...(said.includes(message) ? [] : [message])];
+    return lines.flatMap((text) => textLines(text, columns, MAX_LINES)).map(style.red);
   }
   const text = textOf(output);
   const diff_at = text.indexOf("\n@@ ");

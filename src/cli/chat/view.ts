@@ -31,8 +31,9 @@ export class ChatView {
   #answer: AnswerWriter;
 
   constructor(io: Io) {
-    this.#answers = new HeldOutput(io.out);
-    this.notes = io.out.terminal && io.err.terminal ? this.#answers : new HeldOutput(io.err);
+    const together = io.out.terminal && io.err.terminal;
+    this.#answers = new HeldOutput(io.out, together && io.env("TERM") !== "dumb");
+    this.notes = together ? this.#answers : new HeldOutput(io.err, false);
     this.style = styleOf(this.notes);
     this.#lines = new ProgressLines(this.style, { answer_is_seen: true });
     this.#answer = this.#newAnswer();
@@ -72,6 +73,12 @@ export class ChatView {
     this.note(`${this.style.red("error:")} ${messageText(text)}`);
   }
 
+  /** Ends the line of a Ctrl-C that the terminal has echoed. */
+  interrupted(): void {
+    if (this.#answer.open) this.#answer.breakLine();
+    else if (this.notes.terminal) this.notes.write("\n");
+  }
+
   /** Keeps all text back while a question is displayed, until the returned function is called. */
   hold(): () => void {
     this.#answer.breakLine();
@@ -90,6 +97,10 @@ export class ChatView {
     const { event, data, parent_id } = entry;
     this.#answer.take(entry);
     if (parent_id === undefined && this.#showCall(entry)) return;
+    if (event === "provider:request" && parent_id === undefined) {
+      if (!this.#answer.open) this.#answers.status(`… ${formatValue(data.provider)}`);
+      return;
+    }
     if (event === "orchestrator:steering_injected") {
       return this.note(this.style.dim(`↪ read: ${formatValue(data.content)}`));
     }

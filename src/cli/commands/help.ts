@@ -167,7 +167,7 @@ function noSuchCommand(args: readonly string[]): UsageError {
   }
   const found = findCommand(args);
   const words = new Set(names.map((name) => group ? name : name.split(" ")[0]!)); // split gives at least one
-  const meant = didYouMean(written, words);
+  const meant = /\p{Lu}/u.test(first) ? undefined : didYouMean(written, words); // a sentence, not a command
   const advice = meant === undefined
     ? group ? "" : `; to run a prompt, write: preamp run ${shellWord(args.join(" ").slice(0, 80))}`
     : `; did you mean "${meant}"?`;

@@ -24,9 +24,17 @@ const THE_ANSWER: Stop = {
   text: "Stopping the answer; press Ctrl-C again to end the process.",
 };
 
+/** Events after which a call does not run: it has ended, or waits for a person. */
+const ENDS: ReadonlySet<string> = new Set([
+  "tool:post",
+  "tool:error",
+  "approval:required",
+  "approval:denied",
+]);
+
 /** Follows the tool calls of one run. */
 export class StopKey {
-  /** Tool calls of the run's own session that have not ended. */
+  /** Tool calls of the run's own session that run. */
   readonly #calls = new Set<string>();
   #last: Stop | null = null;
 
@@ -34,10 +42,9 @@ export class StopKey {
   take(entry: Entry): void {
     const { event, verdict, parent_id } = entry;
     if (parent_id !== undefined) return;
-    if (event === "tool:pre" && verdict?.action !== "deny") this.#calls.add(callKey(entry));
-    else if (event === "tool:post" || event === "tool:error" || event === "approval:denied") {
-      this.#calls.delete(callKey(entry));
-    }
+    const starts = event === "tool:pre" && verdict?.action !== "deny" || event === "approval:granted";
+    if (starts) this.#calls.add(callKey(entry));
+    else if (ENDS.has(event)) this.#calls.delete(callKey(entry));
   }
 
   /** Returns what this press does; null: it ends the process. */
