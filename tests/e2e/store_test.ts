@@ -40,7 +40,7 @@ Deno.test("preamp run --session continues a conversation in another process", ()
       assertEquals([run.session_id, content], [id, "my name is Ada"]);
     }
     const none = await runProgram(["run", "--session", "ses_none", "hi"], options);
-    assertEquals([none.code, none.stderr.includes('Cannot find session "ses_none"')], [1, true]);
+    assertEquals([none.code, none.stderr.includes('Cannot continue session "ses_none"')], [2, true]);
     const kept = await runProgram(["run", "--store", "memory", "--session", "new", "hi"], options);
     assertEquals(kept.code, 2);
     assertStringIncludes(kept.stderr, "leave out --store memory");
@@ -130,7 +130,7 @@ Deno.test("preamp serve refuses a store that it cannot open, with the reason and
     const [store, reason] of [
       ["sqlite:/proc/none/x.db", "Cannot use the store sqlite:/proc/none/x.db: "],
       ["postgres://ada:hunter2@127.0.0.1:1/x", "Cannot use the store postgres://127.0.0.1:1/x: "],
-      ["redis:x", "must be auto, memory, sqlite:PATH, postgres://"],
+      ["redis:x", "must be auto, memory, sqlite:PATH or postgres://"],
     ] as const
   ) {
     const { code, stderr } = await runCommand(["serve", "--store", store]);
