@@ -231,7 +231,9 @@ export class Plans {
     let known = this.#policies.get(name);
     if (!known) {
       const policy = policyFor(this.#options.policy, name);
-      this.#policies.set(name, known = { policy, limits: { ...policy.limits, ...policy.retention } });
+      const { days: retention_days, idempotency_hours } = policy.retention;
+      const limits = { ...policy.limits, retention_days, idempotency_hours };
+      this.#policies.set(name, known = { policy, limits });
     }
     return known;
   }

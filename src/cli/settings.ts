@@ -59,6 +59,7 @@ const SHORT_FLAGS: Readonly<Record<string, string>> = {
 const SHORT_VARIABLES: Readonly<Record<string, string>> = {
   "listen.host": "PREAMP_HOST",
   "listen.port": "PREAMP_PORT",
+  "retention.days": "PREAMP_RETENTION_LOG_DAYS", // its name in earlier versions
 };
 
 /** Variables that are not settings of `preamp.yaml`. */
@@ -177,6 +178,9 @@ export async function readSettings(
   policy.auth.keys.push(...entriesOfKeys(api_keys).filter(({ sha256 }) => !known.has(sha256)));
   if (args.has("frozen")) policy.modules.frozen = true;
   if (args.has("behind-proxy")) policy.listen.behind_proxy = true;
+  const { retention } = document.data;
+  const renamed = isObject(retention) && Object.hasOwn(retention, "log_days") ||
+    Boolean(io.env("PREAMP_RETENTION_LOG_DAYS"));
   const baseOf = (key: string) =>
     Object.hasOwn(flags, key) || Object.hasOwn(variables, key) ? io.cwd : document.base;
   return {
@@ -187,7 +191,12 @@ export async function readSettings(
     home: homeOf(io),
     sources: sourceFilesOf(io),
     api_keys,
-    warnings: candidates ? unknownVariables(candidates, serves) : [SOME_UNREADABLE],
+    warnings: [
+      ...candidates ? unknownVariables(candidates, serves) : [SOME_UNREADABLE],
+      ...renamed
+        ? ["The setting retention.log_days is called retention.days now, and covers all content"]
+        : [],
+    ],
   };
 }
 

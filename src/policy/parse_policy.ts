@@ -14,6 +14,9 @@ const KEYS: ReadonlySet<string> = new Set([
   "policies",
 ]);
 
+/** The name that `retention.days` had in earlier versions. */
+const LOG_DAYS = "log_days";
+
 /** Settings of earlier versions, which had another tier; their value `process` is what always applies. */
 const RETIRED: ReadonlySet<string> = new Set(["urls_from_callers", "urls_from_operator"]);
 
@@ -56,6 +59,11 @@ function readSection(
 ): Record<string, unknown> | undefined {
   const name = String(path.at(-1));
   if (!Object.hasOwn(data, name)) return undefined;
+  if (types.days && !types[LOG_DAYS]) {
+    const read = readSection({ ...types, [LOG_DAYS]: types.days }, data, path, findings, document);
+    const { [LOG_DAYS]: log_days, ...others } = read ?? {};
+    return log_days === undefined ? others : { days: log_days, ...others };
+  }
   const fields = object(data[name], path, findings, `write ${name}: {${Object.keys(types)[0]}: …}`);
   if (!fields) return undefined;
   checkKeys(fields, new Set(Object.keys(types)), path, findings, "error", RETIRED);

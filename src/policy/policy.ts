@@ -29,7 +29,7 @@ export interface Policy {
   model: string;
   store: string;
   store_limits: { max_entries: number; max_records: number; max_bytes: number };
-  retention: { log_days: number; idempotency_hours: number };
+  retention: { days: number; idempotency_hours: number };
   metrics: { open: boolean };
   tracing: { content: boolean };
   rates: { requests_per_minute: number; runs_per_minute: number };

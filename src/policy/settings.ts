@@ -88,7 +88,7 @@ export const SECTIONS: {
     ),
   },
   retention: {
-    log_days: whole(30, "Days that the log of a run is kept after the run has ended"),
+    days: whole(30, "Days that a run is kept after its end, and a session after its last run"),
     idempotency_hours: whole(24, "Hours that an Idempotency-Key is remembered"),
   },
   metrics: {

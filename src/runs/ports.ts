@@ -91,8 +91,8 @@ export interface ServiceLimits extends KernelLimits, LogLimits, PageLimits {
   max_runs_per_key: number;
   /** Seconds that a run waits for a store that is away or full. */
   store_wait_s: number;
-  /** Days that the log of an ended run is kept. */
-  log_days: number;
+  /** Days that a run is kept after its end, and a session after its last run. */
+  retention_days: number;
   /** Hours that an idempotency key is kept. */
   idempotency_hours: number;
 }

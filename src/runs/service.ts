@@ -6,11 +6,12 @@ import { draftEntry, type Entry } from "../kernel/host.ts";
 import { cancelledOutcome } from "../kernel/session/outcome.ts";
 import { hasCode, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
-import { approvalDeletion, closedApprovalError } from "./run/approval_queue.ts";
+import { closedApprovalError } from "./run/approval_queue.ts";
 import type { RunsDeps } from "./ports.ts";
 import { forkedSession, originOf, pointOf } from "./storage/fork.ts";
 import { printableId } from "../sdk/ids.ts";
-import { inputDeletion, loadInput, recordedInput } from "./storage/run_input.ts";
+import { eraseRun } from "./storage/erase.ts";
+import { loadInput, recordedInput } from "./storage/run_input.ts";
 import type { ActiveRun } from "./run/run.ts";
 import { isAway, repeat } from "./run/run_store.ts";
 import { SessionService } from "./session_service.ts";
@@ -142,14 +143,7 @@ export class RunService implements Runs {
     if (run.ended_at === null) {
       throw new PreampError("session_busy", `Cannot delete run "${run_id}": it has not ended`);
     }
-    // the log, and the approvals in it, may have expired
-    const approvals = await this.approvals(caller, run_id).catch(() => []);
-    await this.#deps.store.commit([
-      { delete: { kind: "run", key: run_id } },
-      inputDeletion(run_id),
-      ...approvals.map((approval) => approvalDeletion(run_id, approval.id)),
-      { deleteLog: run_id },
-    ]);
+    await eraseRun(this.#deps.store, caller.namespace, run_id);
   }
 
   async cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run> {

@@ -4,8 +4,10 @@ import { PreampError } from "../sdk/errors.ts";
 import { estimateJsonBytes, type JsonObject } from "../sdk/json.ts";
 import { allRecords, MAX_PAGE_BYTES } from "../store/store.ts";
 import type { RunsDeps } from "./ports.ts";
+import { DAY_MS } from "./run/run_records.ts";
 import type { SessionProjection } from "./run/run_projection.ts";
 import { forkedSession, messagesOfTurns, withAnswers } from "./storage/fork.ts";
+import { eraseRun } from "./storage/erase.ts";
 import { loadInput } from "./storage/run_input.ts";
 import {
   listOptions,
@@ -70,7 +72,14 @@ export class SessionService implements Sessions {
         `Cannot delete session "${printableId(session_id)}": a run of it has not ended`,
       );
     }
-    await this.#sessions.remove(family);
+    const { store } = this.#deps;
+    const { namespace } = caller;
+    for (const id of family) {
+      for await (const { key } of allRecords(store, "run", { namespace, where: { session_id: id } })) {
+        await eraseRun(store, namespace, key);
+      }
+    }
+    await this.#sessions.remove(family); // last: a deletion that breaks off can be repeated
   }
 
   /** Resolves to whether other processes have runs of sessions that have not ended. */
@@ -90,7 +99,7 @@ export class SessionService implements Sessions {
     session_id: string,
     { turn }: { turn?: number } = {},
   ): Promise<SessionObject> {
-    const { store, newId, clock } = this.#deps;
+    const { store, newId, clock, limitsOf } = this.#deps;
     const parent = await this.#sessions.load(caller, session_id);
     const messages = messagesOfTurns(parent.messages, turn);
     const is_whole = messages.length === parent.messages.length;
@@ -100,7 +109,8 @@ export class SessionService implements Sessions {
     const lineage: JsonObject = turn === undefined ? {} : { forked_from_turn: turn };
     const point = { messages: withAnswers(messages), session_state, lineage };
     const fork = forkedSession(parent, newId("ses"), point, clock.now());
-    await store.commit([sessionChange(caller, fork)]);
+    const expires_ms = clock.now() + limitsOf(caller).retention_days * DAY_MS;
+    await store.commit([sessionChange(caller, fork, expires_ms)]);
     return withStatus(fork);
   }
 

@@ -83,6 +83,26 @@ Deno.test("readSettings() resolves folders of modules.inline from preamp.yaml, o
   );
 });
 
+Deno.test("readSettings() reads retention.days under its former name, with a warning", async () => {
+  await using temporary = await temporaryFolder();
+  const config = `${temporary.path}/preamp.yaml`;
+  await Deno.writeTextFile(config, "retention: {log_days: 7}");
+  const warning = "The setting retention.log_days is called retention.days now, and covers all content";
+  for (
+    const [words, env, days, warnings] of [
+      [["--config", config], {}, 7, [warning]],
+      [["--config", config, "--retention.days", "3"], {}, 3, [warning]],
+      [[], { PREAMP_RETENTION_LOG_DAYS: "9" }, 9, [warning]],
+      [[], { PREAMP_RETENTION_DAYS: "9" }, 9, []],
+    ] as const
+  ) {
+    const settings = await read(words, env);
+    assertEquals([settings.policy.retention.days, settings.warnings], [days, warnings]);
+  }
+  await Deno.writeTextFile(config, "retention: {log_days: none}");
+  await assertRejects(() => read(["--config", config]), Error, "retention.log_days");
+});
+
 Deno.test("readSettings() hashes keys and warns of unknown variables", async () => {
   const { policy, api_keys, warnings } = await read([], {
     PREAMP_API_KEYS: " k1 ,k2,",

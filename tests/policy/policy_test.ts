@@ -12,7 +12,7 @@ listen: {host: 127.0.0.1, port: 8484}
 cors: {origins: ["https://app.example.com", "http://localhost:5173"]}
 plans: plans/
 store: memory
-retention: {log_days: 30, idempotency_hours: 24}
+retention: {days: 30, idempotency_hours: 24}
 rates: {requests_per_minute: 600, runs_per_minute: 120}
 auth: {keys: [{name: ci, sha256: "${"0".repeat(64)}", policy: small}]}
 modules: {allow: ["https://modules.example.com/agents/", "data:"], inline: [], frozen: false, private_hosts: ["127.0.0.1:9000"]}

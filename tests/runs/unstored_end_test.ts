@@ -1,7 +1,7 @@
 /** Ends that the store refuses at first: no client sees an end that is not stored, and a run ends once. */
 import type { Run, RunHandle } from "../../src/runs/types.ts";
 import type { Change } from "../../src/store/store.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openSqliteStore } from "../../src/store/sqlite/sqlite_store.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
 import { asking, codeOf } from "../support/asking_runs.ts";
 import type { ActiveRun } from "../../src/runs/run/run.ts";
@@ -226,7 +226,7 @@ Deno.test("a server that has drained tries no more to store the end of a queued 
 Deno.test("a SQLite store that refuses an end some times has the run and its session once it takes it", async () => {
   const file = await Deno.makeTempFile();
   await Deno.remove(file);
-  const store = await openStore(`sqlite:${file}`);
+  const store = await openSqliteStore(file, { now: () => 0 });
   const commit = store.commit.bind(store);
   let left = 2;
   store.commit = (changes, fence) => {

@@ -85,7 +85,7 @@ const LIMITS: ServiceLimits = {
   store_wait_s: 60,
   page_limit: 100,
   max_page_limit: 1000,
-  log_days: 30,
+  retention_days: 30,
   idempotency_hours: 24,
 };
 

@@ -10,18 +10,14 @@ import { millisecondsOf } from "../../sdk/timestamp.ts";
 import type { ApprovalOption, JsonObject } from "../../sdk/types.ts";
 import { type Change, ConflictError, type VersionedRecord } from "../../store/store.ts";
 import type { RunFacts } from "./run_options.ts";
+import { DAY_MS } from "./run_records.ts";
 
 interface Waiting {
   request: ApprovalRequest;
   resolve(decision: ApprovalDecision): void;
 }
 
-const KIND = "approval";
-/**
- * Milliseconds that a question is stored after its deadline, 90 days: its run may be continued until then. A
- * run that is deleted after its log has expired leaves its questions, because only the log has their ids.
- */
-const KEEP_MS = 90 * 86_400_000;
+export const APPROVAL_KIND = "approval";
 
 /** The approvals of one run. */
 export class ApprovalQueue {
@@ -97,7 +93,7 @@ export class ApprovalQueue {
    */
   async #put(request: ApprovalRequest, fields: JsonObject, expect?: number, waits = true): Promise<void> {
     const put = {
-      kind: KIND,
+      kind: APPROVAL_KIND,
       key: `${this.#run.id}/${request.approval_id}`,
       namespace: this.#run.options.caller.namespace,
       value: this.#run.secrets.redactValues({
@@ -106,7 +102,9 @@ export class ApprovalQueue {
         expires_at: request.expires_at,
         ...fields,
       }),
-      expires_ms: millisecondsOf(request.expires_at) + KEEP_MS,
+      index: { run_id: this.#run.id },
+      // a run that is continued after that asks again
+      expires_ms: millisecondsOf(request.expires_at) + this.#run.limits.retention_days * DAY_MS,
     };
     const changes: Change[] = [expect === undefined ? { put } : { put, expect }];
     await (waits ? this.#run.store.commit(changes) : this.#run.store.tryCommit(changes));
@@ -140,7 +138,7 @@ export class ApprovalQueue {
   }
 
   async #stored(approval_id: string): Promise<VersionedRecord | null> {
-    return await this.#run.options.deps.store.get(KIND, `${this.#run.id}/${approval_id}`);
+    return await this.#run.options.deps.store.get(APPROVAL_KIND, `${this.#run.id}/${approval_id}`);
   }
 
   /** Resolves to the stored answer, maybe of another process; to null while the question is open. */
@@ -209,9 +207,9 @@ function answerOf({ decision, reason, decided_by }: JsonObject): ApprovalDecisio
   return { decision: text(decision) ?? "deny", reason: text(reason), decided_by: text(decided_by) };
 }
 
-/** Returns the change that deletes a question together with its run. */
-export function approvalDeletion(run_id: string, approval_id: string): Change {
-  return { delete: { kind: KIND, key: `${run_id}/${approval_id}` } };
+/** Returns the change that deletes a question, given by the key of its record. */
+export function approvalDeletion(key: string): Change {
+  return { delete: { kind: APPROVAL_KIND, key } };
 }
 
 /** Returns the error of an answer to a closed question; `pending`: its run ended without an answer. */

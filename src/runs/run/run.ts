@@ -309,7 +309,7 @@ export class ActiveRun implements RunHandle {
     const { run } = this.secrets.redactValues({
       run: this.projection.end(this.#outcome, timestamp(now_ms)),
     });
-    const expires_ms = now_ms + this.limits.log_days * DAY_MS;
+    const expires_ms = now_ms + this.limits.retention_days * DAY_MS;
     const changes = this.records.ended(run, expires_ms, this.#has_begun); // first: it may fail
     this.log.end(draftEntry("run:end", this.session_id, { run: run as unknown as JsonObject }));
     const store = () => this.log.storeWith(() => changes);

@@ -21,7 +21,7 @@ import {
 import type { Run } from "../types.ts";
 import type { RunFacts } from "./run_options.ts";
 
-/** Milliseconds of a day, the unit of `log_days`. */
+/** Milliseconds of a day, the unit of `retention_days`. */
 export const DAY_MS = 86_400_000;
 
 /** Events that change what lists say of a run that has not ended: its status and its pending approvals. */
@@ -63,7 +63,7 @@ export class RunRecords {
    * waiting run in the queue of its session.
    */
   #object(place?: string): Change {
-    return runChange(this.#run.current(), this.#run.options.caller.namespace, place);
+    return runChange(this.#run.current(), this.#run.options.caller.namespace, { place });
   }
 
   /**
@@ -90,9 +90,10 @@ export class RunRecords {
     this.#is_outdated = true;
   }
 
-  #session(): Change {
+  /** Returns the change that stores the session. `expires_ms`: of a run that has ended. */
+  #session(expires_ms?: number): Change {
     const { caller, deps } = this.#run.options;
-    return sessionChange(caller, savedSession(this.#run, deps.clock.now()));
+    return sessionChange(caller, savedSession(this.#run, deps.clock.now()), expires_ms);
   }
 
   /** Returns the input of the run. `surface`: null while its session is not initialised. */
@@ -130,7 +131,9 @@ export class RunRecords {
   /** Stores a sub-agent's session after a turn, and the input of that turn. */
   async storeChild(child: EndedChild): Promise<void> {
     const { caller, deps } = this.#run.options;
-    const changes = [sessionChange(caller, savedChild(this.#run, child, deps.clock.now()))];
+    const now_ms = deps.clock.now();
+    const expires_ms = now_ms + this.#run.limits.retention_days * DAY_MS;
+    const changes = [sessionChange(caller, savedChild(this.#run, child, now_ms), expires_ms)];
     if (this.#input !== null && child.input) {
       this.#input = { ...this.#input, agents: [...this.#input.agents ?? [], child.input] };
       changes.push(inputChange(this.#input));
@@ -139,21 +142,21 @@ export class RunRecords {
   }
 
   /**
-   * Returns the changes of a run that has ended. Its log and its input expire at `at_ms`.
+   * Returns the changes of a run that has ended. All that is stored of it expires at `at_ms`.
    * @param run The run object at its end.
    * @param has_begun Whether the session was initialised; only then it is stored.
    */
   ended(run: Run, at_ms: number, has_begun: boolean): Change[] {
     this.#describeForeign();
     const changes = endOf(run, this.#input ?? this.#inputWith(null), at_ms);
-    return has_begun ? [...changes, this.#session()] : changes;
+    return has_begun ? [...changes, this.#session(at_ms)] : changes;
   }
 }
 
-/** Returns the changes of a run at its end. Its log and its input expire at `at_ms`. */
+/** Returns the changes of a run at its end. Its object, its input and its log expire at `at_ms`. */
 export function endOf(run: Run, input: StoredInput, at_ms: number): Change[] {
   return [
-    runChange(run, input.caller.namespace),
+    runChange(run, input.caller.namespace, { expires_ms: at_ms }),
     inputChange(input, at_ms),
     { expireLog: run.id, at_ms },
   ];
@@ -164,7 +167,11 @@ function isListed({ event }: Entry): boolean {
 }
 
 /** Returns the change that stores a run object. */
-function runChange(run: Run, namespace: string, place?: string): Change {
+function runChange(
+  run: Run,
+  namespace: string,
+  { place, expires_ms }: { place?: string | undefined; expires_ms?: number },
+): Change {
   const { id: key, session_id, status, ended_at, created_at } = run;
   const index = { session_id, status, open: String(ended_at === null) };
   return {
@@ -175,6 +182,7 @@ function runChange(run: Run, namespace: string, place?: string): Change {
       value: run as unknown as JsonObject,
       index: place === undefined ? index : { ...index, place },
       created_ms: millisecondsOf(created_at),
+      ...(expires_ms === undefined ? {} : { expires_ms }),
     },
   };
 }

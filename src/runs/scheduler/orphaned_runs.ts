@@ -214,12 +214,12 @@ export class Recovery {
     const run = projectRun(record.value as unknown as Run, entries).end(outcome, timestamp(now_ms));
     const draft = draftEntry("run:end", session_id, { run: run as unknown as JsonObject });
     const entry: Entry = { ...draft, run_id, seq: entries.length + 1, ts: timestamp(now_ms) };
-    const expires_ms = now_ms + limitsOf(caller).log_days * DAY_MS;
+    const expires_ms = now_ms + limitsOf(caller).retention_days * DAY_MS;
     await store.commit([
       { append: run_id, after: entries.length, entries: [entry] },
       ...endOf(run, input, expires_ms),
       ...(saved && !isWaiting(entries)
-        ? [sessionChange(caller, { ...saved, last_run: lastRunOf(outcome) })]
+        ? [sessionChange(caller, { ...saved, last_run: lastRunOf(outcome) }, expires_ms)]
         : []),
     ]);
   }

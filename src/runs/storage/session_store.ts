@@ -98,10 +98,13 @@ export class SessionStore {
   }
 }
 
-export function sessionChange(caller: Caller, saved: SavedSession): Change {
+/** Returns the change that stores a session. `expires_ms`: absent while a run of it has not ended. */
+export function sessionChange(caller: Caller, saved: SavedSession, expires_ms?: number): Change {
   const { spawned, object: { id: key, parent_id } } = saved;
   const { namespace } = caller;
-  const put = { kind: SESSION_KIND, key, namespace, value: saved as unknown as JsonObject };
+  const value = saved as unknown as JsonObject;
+  const expiry = expires_ms === undefined ? {} : { expires_ms };
+  const put = { kind: SESSION_KIND, key, namespace, value, ...expiry };
   return { put: spawned && parent_id ? { ...put, index: { spawned_by: parent_id } } : put };
 }
 

@@ -49,6 +49,8 @@ export class SqliteDatabase {
   /** Version of the file's tables before it was opened; 0 for an empty file. */
   readonly opened_version: number;
   #durable = true;
+  /** Whether the write-ahead log may have what was deleted. */
+  #has_deleted = false;
   readonly #statements = new Map<string, StatementSync>();
   /** Time of the batch, in milliseconds since the epoch. */
   #now_ms = 0;
@@ -67,6 +69,7 @@ export class SqliteDatabase {
         PRAGMA journal_mode = WAL;
         PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};
         PRAGMA synchronous = FULL;
+        PRAGMA secure_delete = ON;
         PRAGMA temp_store = MEMORY;
         PRAGMA journal_size_limit = 67108864;
       `);
@@ -87,7 +90,26 @@ export class SqliteDatabase {
     const runAll = () => operations.map((operation) => this.#runOne(operation));
     if (!operations.some(({ method }) => WRITES.has(method))) return runAll();
     this.#syncIf(operations.some(({ method }) => method === "commit"));
-    return this.transaction(runAll);
+    const had_deleted = this.#has_deleted;
+    const outcomes = this.transaction(runAll);
+    if (!had_deleted) this.scrub();
+    return outcomes;
+  }
+
+  /**
+   * Empties the write-ahead log, which may have what was deleted; in the file `secure_delete` has overwritten
+   * it. While another process reads, and on a full disk, that waits for the next call.
+   */
+  scrub(): void {
+    if (!this.#has_deleted) return;
+    this.query("PRAGMA busy_timeout = 0");
+    try {
+      this.#has_deleted = this.#first("PRAGMA wal_checkpoint(TRUNCATE)")?.busy !== 0;
+    } catch {
+      // the deletion itself is done
+    } finally {
+      this.query(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    }
   }
 
   #runOne({ method, args }: Operation): Outcome {
@@ -150,10 +172,8 @@ export class SqliteDatabase {
     if ("append" in change) this.#append(change.append, change.after, change.entries);
     else if ("put" in change) this.#put(change.put);
     else if ("delete" in change) this.deleteRecord(change.delete.kind, change.delete.key);
-    else if ("deleteLog" in change) {
-      this.query("DELETE FROM entries WHERE log = ?", change.deleteLog);
-      this.query("DELETE FROM logs WHERE name = ?", change.deleteLog);
-    } else this.query("UPDATE logs SET expires_ms = ? WHERE name = ?", change.at_ms, change.expireLog);
+    else if ("deleteLog" in change) this.deleteLog(change.deleteLog);
+    else this.query("UPDATE logs SET expires_ms = ? WHERE name = ?", change.at_ms, change.expireLog);
   }
 
   #append(log: string, after: number, entries: readonly string[]): void {
@@ -199,9 +219,17 @@ export class SqliteDatabase {
     }
   }
 
+  /** Deletes a log with its entries. */
+  deleteLog(name: string): void {
+    this.query("DELETE FROM entries WHERE log = ?", name);
+    const row = this.#first("DELETE FROM logs WHERE name = ? RETURNING name", name);
+    this.#has_deleted ||= row !== undefined;
+  }
+
   /** Deletes a record with its index. */
   deleteRecord(kind: string, key: string): void {
     const row = this.#first("DELETE FROM records WHERE kind = ? AND key = ? RETURNING id", kind, key);
+    this.#has_deleted ||= row !== undefined;
     if (row) this.query("DELETE FROM record_index WHERE id = ?", row.id as number);
   }
 

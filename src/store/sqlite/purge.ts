@@ -6,7 +6,7 @@ const PURGE_ROWS = 1_000;
 
 /** Deletes expired logs and records, at most a thousand rows; returns whether more may be left. */
 export function purgePart(database: SqliteDatabase, now_ms: number): boolean {
-  return database.transaction(() => {
+  const more = database.transaction(() => {
     const records = database.query(
       "SELECT kind, key FROM records WHERE expires_ms <= ? LIMIT ?",
       now_ms,
@@ -23,8 +23,10 @@ export function purgePart(database: SqliteDatabase, now_ms: number): boolean {
         PURGE_ROWS,
       );
       rows += entries.length;
-      if (entries.length < PURGE_ROWS) database.query("DELETE FROM logs WHERE name = ?", name as string);
+      if (entries.length < PURGE_ROWS) database.deleteLog(name as string);
     }
     return rows >= PURGE_ROWS;
   });
+  if (!more) database.scrub();
+  return more;
 }

@@ -33,9 +33,9 @@ export const ACCESS: Effects = {
     usual: "log",
     look: logOfFirst,
   },
-  "retention.log_days": {
+  "retention.days": {
     value: 1,
-    seen: "log_expired",
+    seen: "not_found",
     usual: "log",
     async look(server) {
       const run = await server.run(planOf(["done"]));

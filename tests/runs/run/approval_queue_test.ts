@@ -49,7 +49,7 @@ Deno.test("the record of an approval outlives its run, and expires", async () =>
   await decide("allow");
   await handle.settled("end");
   const key = `${handle.id}/${approval.id}`;
-  await clock.advance(89 * 86_400_000);
+  await clock.advance(29 * 86_400_000);
   assertEquals(memory.get("approval", key)?.value.status, "granted");
   await clock.advance(2 * 86_400_000);
   assertEquals(memory.get("approval", key), null);
