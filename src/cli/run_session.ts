@@ -22,7 +22,7 @@ export async function openRunStore(args: Arguments, settings: Settings): Promise
 }
 
 /**
- * Returns the id of the session to continue; undefined for a new one.
+ * Returns the id of the session to continue, which is named by its id or its name; undefined for a new one.
  * @throws {UsageError} for a session that is not stored, and for `last` when there is no session.
  */
 export async function sessionOf(text: string | undefined, runtime: Runtime): Promise<string | undefined> {
@@ -34,13 +34,15 @@ export async function sessionOf(text: string | undefined, runtime: Runtime): Pro
       "Cannot continue the last session: no session is stored; begin one with --session new",
     );
   }
-  await runtime.runs.sessions.get(TERMINAL, text).catch((error) => {
+  const by_id = await runtime.runs.sessions.get(TERMINAL, text).catch((error) => {
     if (!hasCode(error, "not_found")) throw error;
-    const name = JSON.stringify(text.slice(0, 80));
-    const fact = `there is no such session; preamp sessions lists them, --session new begins one`;
-    throw new UsageError(`Cannot continue session ${name}: ${fact}`, { cause: error });
   });
-  return text;
+  const found = by_id ?? (await storedSessions(runtime)).find(({ metadata }) => metadata.name === text);
+  if (found) return found.id;
+  throw new UsageError(
+    `Cannot continue session ${JSON.stringify(text.slice(0, 80))}: there is no such session; ` +
+      "preamp sessions lists them, --session new begins one",
+  );
 }
 
 /** Resolves to the sessions of the terminal without those of sub-agents, the last used one first. */

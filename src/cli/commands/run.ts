@@ -41,7 +41,7 @@ export const commands: Commands = {
       { name: "limit", value: "NAME=VALUE", many: true, help: "lower a limit, such as max_cost_usd=0.10" },
       {
         name: "session",
-        value: "ID|new|last",
+        value: "ID|NAME|new|last",
         help:
           "keep the conversation in the store: continue one of preamp sessions, begin one, or continue the last one; without it the default store is memory",
       },
