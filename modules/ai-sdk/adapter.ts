@@ -52,7 +52,7 @@ async function send(
   for (let count = 0;; count++) {
     const degradations = new Degradations();
     const known = refusals.count;
-    const wire = new Wire(io, refusals.changeFor(call));
+    const wire = new Wire(io, vendor, refusals.changeFor(call));
     const allowed = refusals.without(call, degradations);
     const format = refusals.formatFor(allowed, vendor, degradations);
     const blocks = new AnswerBlocks(callIds(call), io.onDelta);

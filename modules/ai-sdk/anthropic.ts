@@ -16,6 +16,7 @@ import { traitsOf } from "./anthropic_traits.ts";
 import { aiSdkBackend } from "./adapter.ts";
 import type { AnswerFacts, ChunkFacts, Vendor } from "./vendor.ts";
 
+const VENDOR_URL = "https://api.anthropic.com";
 /** Least tokens of a thinking budget. */
 const MIN_BUDGET = 1024;
 /** Type of the block that keeps the container of an answer for the next request. */
@@ -139,6 +140,14 @@ function options(call: CallSettings, degradations: Degradations) {
   };
 }
 
+/** Adds the fields of a message that other servers leave out. */
+function repair(event: JsonObject): void {
+  const message = event.type === "message_start" ? event.message : event;
+  if (event.type === "message_delta") event.usage ??= { output_tokens: 0 };
+  if (!isObject(message) || message.type !== "message" && event.type !== "message_start") return;
+  message.usage ??= { input_tokens: 0, output_tokens: 0 };
+}
+
 /** The first event of a stream has the tokens of the request. */
 function readChunk({ type, message }: JsonObject): ChunkFacts {
   const usage = type === "message_start" && isObject(message) ? message.usage : undefined;
@@ -174,9 +183,7 @@ function listed({ id, display_name, max_input_tokens, max_tokens }: JsonObject):
 }
 
 /** Returns the backend. */
-export function createBackend(
-  { base_url = "https://api.anthropic.com", api_key }: ProviderSettings,
-): Backend {
+export function createBackend({ base_url = VENDOR_URL, api_key }: ProviderSettings): Backend {
   const baseURL = `${base_url.replace(/\/v1$/, "")}/v1`;
   const headers = {
     "anthropic-version": "2023-06-01",
@@ -194,6 +201,7 @@ export function createBackend(
     options,
     json_mode: false,
     facts: { stopDetails: "stop_details" },
+    ...(base_url === VENDOR_URL ? {} : { repair: () => repair }),
     readChunk,
     finish,
     optionsToContinue: ({ container }) => isObject(container) ? { container: { id: container.id } } : {},

@@ -4,7 +4,7 @@
  */
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { OpenAICompatibleChatLanguageModel } from "@ai-sdk/openai-compatible";
-import type { JsonObject, LLMErrorType } from "preamp/base";
+import { isObject, type JsonObject, type LLMErrorType } from "preamp/base";
 import type { AnswerUsage, CallSettings, Degradations, ListedModel, ProviderSettings } from "preamp/provider";
 import { strictSchema } from "./strict_schema.ts";
 import { headersOf, type LLMErrorFacts, type Vendor } from "./vendor.ts";
@@ -138,10 +138,38 @@ export function compatibleVendor(settings: ProviderSettings, default_url: string
       };
     },
     classify,
+    repair: () => repairChat,
     readUsage,
     models: () => ({ url: `${base_url}/models`, headers }),
     listed,
   };
+}
+
+/** Makes texts of what some servers send as values: the arguments of a call, and content in parts. */
+function repairChat({ choices }: JsonObject): void {
+  for (const choice of objectsIn(choices)) {
+    const message = choice.delta ?? choice.message;
+    if (!isObject(message)) continue;
+    if (Array.isArray(message.content)) {
+      message.reasoning_content ??= textIn(
+        objectsIn(message.content).map(({ thinking }) => textIn(thinking)),
+      );
+      message.content = textIn(message.content);
+    }
+    for (const { function: called } of objectsIn(message.tool_calls)) {
+      if (isObject(called) && isObject(called.arguments)) called.arguments = JSON.stringify(called.arguments);
+    }
+  }
+}
+
+function objectsIn(value: unknown): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+function textIn(parts: unknown): string {
+  if (!Array.isArray(parts)) return "";
+  return parts.map((part) => typeof part === "string" ? part : isObject(part) ? String(part.text ?? "") : "")
+    .join("");
 }
 
 /** DeepSeek has its own field for cache reads; xAI and Gemini count reasoning in the total only. */
@@ -174,7 +202,7 @@ export function listed(model: JsonObject): ListedModel | undefined {
   if (typeof id !== "string" || id === "") return undefined;
   const top = (top_provider ?? {}) as JsonObject;
   const { context_window, context_length, max_model_len, max_context_length, meta } = model;
-  const n_ctx = (meta as JsonObject | undefined)?.n_ctx_train; // llama.cpp
+  const n_ctx = (meta as JsonObject | undefined)?.n_ctx; // llama.cpp
   const window = count(context_window, context_length, max_model_len, max_context_length, n_ctx);
   const output = count(model.max_completion_tokens, top.max_completion_tokens, model.max_output_tokens);
   return {

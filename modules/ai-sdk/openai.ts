@@ -107,7 +107,26 @@ function responses(settings: ProviderSettings, session_id: string, own_host: boo
         },
       };
     },
+    ...(own_host ? {} : { repair: repairResponses }),
     readChunk,
+  };
+}
+
+/** Adds the places of items and the fields of responses that llama.cpp leaves out. */
+function repairResponses(): (event: JsonObject) => void {
+  const places = new Map<unknown, number>();
+  return (event) => {
+    const { item, response, type } = event;
+    const id = event.item_id ?? (isObject(item) ? item.id : undefined);
+    if (type === "response.output_item.added") places.set(id, places.size);
+    if (id !== undefined) event.output_index ??= places.get(id) ?? Math.max(0, places.size - 1);
+    if (event.item_id !== undefined) {
+      event.content_index ??= 0;
+      event.summary_index ??= 0;
+    }
+    const whole = isObject(response) ? response : type === undefined ? event : {};
+    whole.created_at ??= 0;
+    whole.model ??= "";
   };
 }
 

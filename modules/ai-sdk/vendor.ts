@@ -86,6 +86,11 @@ export interface Vendor {
   options?(call: CallSettings, degradations: Degradations): Partial<LanguageModelV4CallOptions>;
   /** Returns a schema of a tool's input or of an answer in the form that the API takes. */
   schema?(schema: JsonObject): JsonObject;
+  /**
+   * Returns a function that adds what a server's events, or its whole answer, lack of the vendor's form; the
+   * package refuses them without it. One function for one answer. Absent: nothing is added.
+   */
+  repair?(): (event: JsonObject) => void;
   /** Returns what the package leaves out of a chunk of a stream, or of a whole answer. */
   readChunk?(chunk: JsonObject): ChunkFacts;
   /** Returns what the package leaves out of the usage of a complete answer. */

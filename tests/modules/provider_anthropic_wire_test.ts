@@ -411,6 +411,18 @@ Deno.test("complete() reads the input of a call that is in its start", async () 
   assertEquals(answer.tool_calls?.map((call) => call.arguments), [{ key: "a" }]);
 });
 
+Deno.test("complete() reads a server that sends no usage", async () => {
+  const { usage: _, ...start } = message([], { stop_reason: null });
+  const { answer } = await complete(() =>
+    sse([
+      event({ type: "message_start", message: start }),
+      ...blockEvents(0, TEXT_BLOCK, [{ type: "text_delta", text: "Hi" }]),
+      event({ type: "message_delta", delta: { stop_reason: "end_turn" } }),
+      event({ type: "message_stop" }),
+    ]), true);
+  assertEquals([answer.content, answer.usage?.estimated], [[{ type: "text", text: "Hi" }], true]);
+});
+
 Deno.test("complete() says which address cannot be reached, and why", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;

@@ -122,6 +122,14 @@ Deno.test("reasoning_content and reasoning become thinking", async () => {
   }
 });
 
+Deno.test("content in parts, as Mistral sends it, is thinking and text", async () => {
+  const { answer } = await streamed([
+    chunk({ content: [{ type: "thinking", thinking: [{ type: "text", text: "Hm" }] }] }),
+    chunk({ content: [{ type: "text", text: "Yes" }] }, "stop"),
+  ]);
+  assertEquals(answer.content.map(({ thinking, text }) => thinking ?? text), ["Hm", "Yes"]);
+});
+
 Deno.test("reasoning that two fields repeat is read once", async () => {
   const { answer } = await streamed([
     chunk({ reasoning_content: "Hm", reasoning: "Hm" }),
@@ -133,6 +141,10 @@ Deno.test("reasoning that two fields repeat is read once", async () => {
 
 /** Chunks of calls as servers send them, and the calls that they mean: id (a pattern) and arguments. */
 const CALLS: Record<string, { deltas: JsonObject[]; calls: [RegExp, JsonObject][] }> = {
+  "arguments as an object": {
+    deltas: [callDelta({ index: 0, id: "c1" }, "add", { a: 1 })],
+    calls: [[/^c1$/, { a: 1 }]],
+  },
   "no arguments": {
     deltas: [callDelta({ index: 0, id: "c1" }, "add")],
     calls: [[/^c1$/, {}]],

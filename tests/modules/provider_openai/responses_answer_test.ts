@@ -196,3 +196,20 @@ Deno.test("reasoning text of an open model is thinking", async () => {
   assertEquals(answer.content.map(({ thinking, text }) => thinking ?? text), ["Hmm.", "Yes"]);
   assertEquals(joined(deltas), { 0: "Hmm.", 1: "Yes" });
 });
+
+Deno.test("a stream of llama.cpp is read, which has no places of its items", async () => {
+  const id = "msg_1";
+  const events = [
+    { type: "response.created", response: { id: "resp_1", object: "response", status: "in_progress" } },
+    { type: "response.output_item.added", item: { id, type: "message", role: "assistant", content: [] } },
+    { type: "response.content_part.added", item_id: id, part: { type: "output_text", text: "" } },
+    { type: "response.output_text.delta", item_id: id, delta: "Hé" },
+    { type: "response.output_text.delta", item_id: id, delta: "llo" },
+    { type: "response.output_item.done", item: outputMessage("Héllo", { id }) },
+    { type: "response.completed", response: response([outputMessage("Héllo", { id })]) },
+  ];
+  await using server = await mounted(() => sse(responseEvents(events)), CONFIG);
+  const { answer, deltas } = await server.stream("Hi");
+  assertEquals(answer.content, [{ type: "text", text: "Héllo" }]);
+  assertEquals(deltas.map(({ delta }) => delta), ["Hé", "llo"]);
+});
