@@ -153,9 +153,9 @@ async function listModels(vendor: Vendor, io: CallIo): Promise<ListedModel[]> {
       responseHeaders: Object.fromEntries(response.headers),
     }, vendor);
   }
-  const list = Array.isArray(body) ? body : isObject(body) ? body.data ?? body.models : undefined;
+  const list = Array.isArray(body) ? body : isObject(body) ? body.data ?? body.models ?? [] : undefined;
   if (!Array.isArray(list)) {
-    throw new LLMError("LLMError", "Cannot read the models: the answer has no list of them");
+    throw new LLMError("LLMError", "Cannot read the models: the answer has no list of them; check base_url");
   }
   return list.filter(isObject).flatMap((model) => vendor.listed(model) ?? []);
 }

@@ -4,15 +4,8 @@ import { OpenAIChatLanguageModel, OpenAIResponsesLanguageModel } from "@ai-sdk/o
 import { isObject, type JsonObject } from "preamp/base";
 import type { Backend, CallSettings, Degradations, ProviderSettings } from "preamp/provider";
 import { aiSdkBackend } from "./adapter.ts";
-import {
-  authorization,
-  classify,
-  compatibleVendor,
-  formatOf,
-  functionSchema,
-  listed,
-  noBudget,
-} from "./compatible.ts";
+import { compatibleVendor } from "./compatible.ts";
+import { authorization, classify, formatOf, functionSchema, listed, noBudget } from "./openai_facts.ts";
 import type { ChunkFacts, Vendor } from "./vendor.ts";
 
 const OPENAI_URL = "https://api.openai.com/v1";

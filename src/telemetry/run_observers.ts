@@ -7,7 +7,9 @@ import { OpenModelCalls } from "./open_model_calls.ts";
 import type { RunObserver, RunsDeps } from "../runs/ports.ts";
 
 /** Names of the built-in providers. Plans may add providers with names of their own. */
-const PROVIDERS = ["anthropic", "gemini", "mock", "ollama", "openai", "replay"];
+const PROVIDERS = (
+  "anthropic azure deepseek gemini groq mistral mock ollama openai openrouter replay xai"
+).split(" ");
 const MAX_OTHER_PROVIDERS = 32;
 const MAX_STOP_REASONS = 64;
 const OPEN = ["queued", "running", "awaiting_approval"] as const;

@@ -6,6 +6,10 @@ const ROOT = new URL("../../", import.meta.url);
 const CLIENTS: Readonly<Record<string, RegExp>> = {
   "provider-anthropic": /^npm:\/@ai-sdk\/anthropic@/,
   "provider-gemini": /^npm:\/@ai-sdk\/google@/,
+  "provider-deepseek": /^npm:\/@ai-sdk\/deepseek@/,
+  "provider-groq": /^npm:\/@ai-sdk\/groq@/,
+  "provider-mistral": /^npm:\/@ai-sdk\/mistral@/,
+  "provider-xai": /^npm:\/@ai-sdk\/xai@/,
   "provider-openai": /^npm:\/@ai-sdk\/openai(-compatible)?@/,
 };
 const ANY = Object.values(CLIENTS);

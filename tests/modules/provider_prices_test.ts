@@ -4,8 +4,12 @@ import type { ModelInfo, Module, Prices } from "preamp";
 import { TestCoordinator } from "preamp/testing";
 import { assert, assertEquals } from "../assert.ts";
 import * as anthropic from "../../modules/provider-anthropic/mod.ts";
+import * as deepseek from "../../modules/provider-deepseek/mod.ts";
 import * as gemini from "../../modules/provider-gemini/mod.ts";
+import * as groq from "../../modules/provider-groq/mod.ts";
+import * as mistral from "../../modules/provider-mistral/mod.ts";
 import * as openai from "../../modules/provider-openai/mod.ts";
+import * as xai from "../../modules/provider-xai/mod.ts";
 
 /** Day of both tables. */
 const DAY = new Date("2026-11-22T12:00:00Z");
@@ -14,6 +18,10 @@ const ROWS: readonly [name: string, module: Module, provider_id: string, least: 
   ["anthropic", anthropic, "anthropic", 10],
   ["gemini", gemini, "google", 3],
   ["openai", openai, "openai", 10],
+  ["deepseek", deepseek, "deepseek", 2],
+  ["groq", groq, "groq", 5],
+  ["mistral", mistral, "mistral", 4],
+  ["xai", xai, "x-ai", 4],
 ];
 
 /** Returns the price of requests that are not long, as a number. */

@@ -5,6 +5,7 @@ import { type FakeServer, fakeServer, type ReceivedRequest } from "./fake_server
 import type { FakeAnswer, Vendor } from "./faults.ts";
 import { GEMINI } from "./gemini_wire.ts";
 import { OLLAMA } from "./ollama_wire.ts";
+import { OTHER_VENDORS } from "./other_vendors.ts";
 import { RESPONSES } from "../provider_openai/vendors.ts";
 
 /** Vendors by the id of their module. */
@@ -13,6 +14,7 @@ export const VENDORS: Readonly<Record<string, Vendor>> = {
   "provider-gemini": GEMINI,
   "provider-ollama": OLLAMA,
   "provider-openai": RESPONSES,
+  ...OTHER_VENDORS,
 };
 
 /** Starts a server that gives each request the next answer, and the last one again when there are no more. */

@@ -1,0 +1,29 @@
+/** The backend of a vendor whose package needs no more than a key and an address. */
+import type { Backend, ProviderSettings } from "preamp/provider";
+import { aiSdkBackend } from "./adapter.ts";
+import { authorization, classify, functionSchema, listed } from "./openai_facts.ts";
+import type { CreateModels } from "./others.ts";
+import type { Vendor } from "./vendor.ts";
+
+/** Returns the backend; `facts` differ from those of most vendors. */
+export function packageBackend(
+  key: string,
+  url: string,
+  create: CreateModels,
+  settings: ProviderSettings,
+  facts: Partial<Vendor> = {},
+): Backend {
+  const { api_key: apiKey = "", base_url: baseURL = url } = settings;
+  const headers = authorization(settings);
+  return aiSdkBackend({
+    key,
+    media: /^image\/(jpeg|png|gif|webp)$/,
+    is_chat: true,
+    schema: functionSchema,
+    model: (id, { fetch }) => create({ apiKey, baseURL, headers, fetch })(id),
+    classify,
+    models: () => ({ url: `${baseURL}/models`, headers }),
+    listed,
+    ...facts,
+  });
+}
