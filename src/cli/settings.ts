@@ -325,15 +325,20 @@ export interface OpenedStore {
  * Opens the store of the settings. `auto` is the file `preamp.db` in `$PREAMP_HOME` when `lasting`, else
  * memory; where this process may not write that file it is memory too, with a warning.
  *
+ * @param check Whether to refuse a damaged store, which is read for that.
  * @throws {UsageError} when a store that the settings name cannot be opened, or the default file is damaged.
  */
-export async function openSettingsStore(settings: Settings, lasting: boolean): Promise<OpenedStore> {
+export async function openSettingsStore(
+  settings: Settings,
+  lasting: boolean,
+  check = false,
+): Promise<OpenedStore> {
   const { store } = settings;
   if (store === "memory" || store === "auto" && !lasting) return { store: undefined, warning: null };
   if (store === "auto" && settings.home === null) return inMemory("there is no home folder");
   const name = lastingStore(settings);
   try {
-    return { store: await openStore(name), warning: null };
+    return { store: await openStore(name, { check }), warning: null };
   } catch (error) {
     if (store === "auto" && isRefused(error)) return inMemory(errorMessage(error));
     throw storeFailure(

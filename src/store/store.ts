@@ -223,10 +223,15 @@ export function parseStoreName(text: string): StoreName | null {
  * ```
  *
  * @param store `sqlite:PATH` or `postgres://USER:PASSWORD@HOST/DATABASE`.
+ * @param options `check`: refuses a damaged SQLite file, which is read for that, and a database whose tables
+ * lack their constraints.
  * @throws {TypeError} when the text names no store.
  * @throws {Error} when it cannot be opened: the error of the file system or the database.
  */
-export async function openStore(store: string | StoreName): Promise<Store> {
+export async function openStore(
+  store: string | StoreName,
+  options: { check?: boolean } = {},
+): Promise<Store> {
   const name = typeof store === "string" ? parseStoreName(store) : store;
   if (name === null) {
     throw new TypeError(
@@ -235,10 +240,10 @@ export async function openStore(store: string | StoreName): Promise<Store> {
   }
   if (name.kind === "postgres") {
     const { openPostgresStore } = await import("./postgres/postgres_store.ts");
-    return await openPostgresStore(name.url);
+    return await openPostgresStore(name.url, options);
   }
   const { openSqliteStore } = await import("./sqlite/sqlite_store.ts");
-  return await openSqliteStore(name.path);
+  return await openSqliteStore(name.path, options);
 }
 
 /** Opens a store for maintenance; creates its tables, or brings them to this version. */

@@ -21,7 +21,7 @@ export async function mountSmallDisk(): Promise<SmallDisk | null> {
   return {
     path,
     async fill() {
-      const filler = await Deno.open(`${path}/filler`, { create: true, write: true });
+      const filler = await Deno.open(`${path}/filler`, { create: true, append: true });
       try {
         for (const size of [65_536, 1]) {
           const block = new Uint8Array(size);

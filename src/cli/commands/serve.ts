@@ -73,7 +73,12 @@ async function run(args: Arguments, io: Io): Promise<number> {
 export async function serverOptions(settings: Settings, secrets: Redactor, log: Log): Promise<PreampOptions> {
   const { policy, plans, home, workspace, sources } = settings;
   checkModel(policy.model, log);
-  const { store, warning } = await openSettingsStore(settings, true);
+  const started_ms = performance.now();
+  const { store, warning } = await openSettingsStore(settings, true, true);
+  if (store) {
+    const ms = Math.round(performance.now() - started_ms);
+    log.note("info", "store_checked", { store: store.kind, ms });
+  }
   if (warning !== null) log.note("warning", "store", { message: warning });
   return {
     ...(store ? { store } : {}),

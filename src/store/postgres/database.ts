@@ -127,6 +127,28 @@ const STEPS: readonly string[] = [
 /** Version of the tables that this program reads and writes. */
 export const SCHEMA_VERSION = STEPS.length;
 
+/** Table → the columns of its constraints, on which appends, comparisons and leases depend. */
+const CONSTRAINTS: readonly (readonly [table: string, type: string, columns: string])[] = [
+  ["logs", "PRIMARY KEY", "name"],
+  ["entries", "PRIMARY KEY", "log, seq"],
+  ["records", "PRIMARY KEY", "id"],
+  ["records", "UNIQUE", "kind, key"],
+  ["leases", "PRIMARY KEY", "name"],
+];
+
+/** Resolves to the constraints that the tables lack, as a dump that was restored in part does. */
+export async function missingConstraints(client: Queryable): Promise<string[]> {
+  const { rows } = await client.query(`
+    SELECT t.table_name AS name, t.constraint_type AS type,
+      string_agg(k.column_name, ', ' ORDER BY k.ordinal_position) AS columns
+    FROM information_schema.table_constraints AS t
+    JOIN information_schema.key_column_usage AS k USING (constraint_schema, constraint_name, table_name)
+    WHERE t.constraint_schema = 'preamp' GROUP BY t.table_name, t.constraint_type, t.constraint_name`);
+  const found = new Set(rows.map(({ name, type, columns }) => `${name} ${type} (${columns})`));
+  return CONSTRAINTS.filter(([table, type, columns]) => !found.has(`${table} ${type} (${columns})`))
+    .map(([table, type, columns]) => `table ${table} lacks ${type} (${columns})`);
+}
+
 /** Number of the advisory lock that lets one process at a time change the tables. */
 const MIGRATION_LOCK = 0x50524d50;
 

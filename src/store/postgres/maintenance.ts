@@ -1,7 +1,7 @@
 /** Maintenance of a Postgres store, beside running servers. */
 import { wrongLog } from "../rows.ts";
 import type { Maintenance } from "../store.ts";
-import { createClient, migrate, SCHEMA_VERSION } from "./database.ts";
+import { createClient, migrate, missingConstraints, SCHEMA_VERSION } from "./database.ts";
 import { retried } from "./postgres_store.ts";
 import { purgePart } from "./purge.ts";
 
@@ -29,7 +29,10 @@ export async function openPostgresMaintenance(url: string): Promise<Maintenance>
     async state() {
       const sizes = TABLES.map((table) => `pg_total_relation_size('preamp.${table}')`);
       return {
-        problems: (await client.query(WRONG_LOGS)).rows.map(wrongLog),
+        problems: [
+          ...await missingConstraints(client),
+          ...(await client.query(WRONG_LOGS)).rows.map(wrongLog),
+        ],
         version: SCHEMA_VERSION,
         records: await numberOf("(SELECT count(*) FROM preamp.records)"),
         logs: await numberOf("(SELECT count(*) FROM preamp.logs)"),

@@ -2,7 +2,7 @@
  * A store in a Postgres database: shared by any number of processes on any number of machines. A commit is
  * one transaction. Leases expire by the clock of the database, so the clocks of the machines may differ.
  */
-import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { errorMessage, hasCode, PreampError } from "../../sdk/errors.ts";
 import { decodeCursor, decodeRecord, encodeChange, pageOf, type StoredRow } from "../rows.ts";
 import {
   type Change,
@@ -22,6 +22,7 @@ import {
   createClient,
   createPool,
   migrate,
+  missingConstraints,
   type Pool,
   type Queryable,
   type Row,
@@ -35,6 +36,8 @@ export interface PostgresStoreOptions {
   now?: () => number;
   /** Milliseconds to wait for the result of a statement. Default: 30,000. */
   timeout_ms?: number;
+  /** Whether to refuse tables without their constraints. */
+  check?: boolean;
 }
 
 /** Longer than any statement takes that makes progress. */
@@ -59,6 +62,8 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   try {
     await client.connect();
     await migrate(client);
+    const [problem] = options.check ? await missingConstraints(client) : [];
+    if (problem !== undefined) throw new Error(`its tables are damaged: ${problem}`);
   } finally {
     await client.end();
   }
@@ -73,6 +78,8 @@ class PostgresStore implements Store {
   readonly #now: (() => number) | null;
   readonly #purging: ReturnType<typeof setInterval>;
   #closed = false;
+  /** Whether a commit was written, and none has met a full or read-only database since. */
+  #is_writable = false;
 
   constructor(pool: Pool, changes: Notifications, now: (() => number) | null) {
     this.#pool = pool;
@@ -86,12 +93,18 @@ class PostgresStore implements Store {
   async commit(changes: readonly Change[], fence?: Fence): Promise<void> {
     const encoded = changes.map(encodeChange).sort(byTarget);
     const [only] = encoded;
-    if (encoded.length === 1 && only && "append" in only && only.after > 0) await this.#append(only, fence);
-    else {
-      await this.#transaction(async (client) => {
-        if (fence) await requireFence(client, fence);
-        for (const change of encoded) await applyChange(client, change, this.#time);
-      });
+    try {
+      if (encoded.length === 1 && only && "append" in only && only.after > 0) await this.#append(only, fence);
+      else {
+        await this.#transaction(async (client) => {
+          if (fence) await requireFence(client, fence);
+          for (const change of encoded) await applyChange(client, change, this.#time);
+        });
+      }
+      this.#is_writable = true;
+    } catch (error) {
+      if (hasCode(error, "storage_full")) this.#is_writable = false;
+      throw error;
     }
     this.#changes.notify();
   }
@@ -198,7 +211,10 @@ class PostgresStore implements Store {
 
   async ready(): Promise<{ ok: boolean; reason?: string }> {
     try {
-      await this.#query("SELECT 1", []);
+      await this.#query(
+        this.#is_writable ? "SELECT 1" : "UPDATE preamp.schema_version SET version = version",
+        [],
+      );
       return { ok: true };
     } catch (error) {
       return { ok: false, reason: `store not reachable: ${errorMessage(error)}` };

@@ -55,24 +55,34 @@ export class SqliteDatabase {
   /** Time of the batch, in milliseconds since the epoch. */
   #now_ms = 0;
 
+  /** Whether no other process can open the file. */
+  readonly is_exclusive: boolean;
+  /** Whether the last transaction was written. */
+  #is_writable = false;
+
   /**
    * Opens a file, creates it if it does not exist, and brings its tables to this version.
    *
+   * @param is_exclusive Opens it for this process alone, which needs no file for memory that processes share:
+   * a full disk has no room for one.
    * @throws {Error} for a file that is damaged, of another program, or of a newer version.
    */
-  constructor(path: string) {
+  constructor(path: string, is_exclusive = false) {
+    this.is_exclusive = is_exclusive;
     this.#database = new DatabaseSync(path);
     try {
-      this.#database.exec(`
-        PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS};
-        PRAGMA auto_vacuum = INCREMENTAL;
-        PRAGMA journal_mode = WAL;
-        PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};
-        PRAGMA synchronous = FULL;
-        PRAGMA secure_delete = ON;
-        PRAGMA temp_store = MEMORY;
-        PRAGMA journal_size_limit = 67108864;
-      `);
+      for (
+        const setting of [
+          `busy_timeout = ${BUSY_TIMEOUT_MS}`,
+          is_exclusive ? "locking_mode = EXCLUSIVE" : "auto_vacuum = INCREMENTAL", // the latter writes
+          "journal_mode = WAL",
+          `wal_autocheckpoint = ${CHECKPOINT_PAGES}`,
+          "synchronous = FULL",
+          "secure_delete = ON",
+          "temp_store = MEMORY",
+          "journal_size_limit = 67108864",
+        ]
+      ) this.#database.prepare(`PRAGMA ${setting}`).all();
       this.opened_version = migrate(this.#database);
     } catch (error) {
       this.#database.close();
@@ -123,10 +133,12 @@ export class SqliteDatabase {
 
   /** Not with `exec`: the errors of statements have the code of SQLite, such as that of a full disk. */
   transaction<T>(body: () => T): T {
+    this.#is_writable = false;
     this.#statement("BEGIN IMMEDIATE").run();
     try {
       const result = body();
       this.#statement("COMMIT").run();
+      this.#is_writable = true;
       return result;
     } catch (error) {
       if (this.#database.isTransaction) this.#statement("ROLLBACK").run(); // SQLite rolls back by itself when the disk is full
@@ -324,9 +336,16 @@ export class SqliteDatabase {
     this.query("DELETE FROM leases WHERE name = ? AND owner = ?", lease, owner);
   }
 
-  /** Reads the file. @throws {Error} when it cannot be read. */
+  /** Reads the file, and writes it unless the last write succeeded. @throws {Error} when that fails. */
   ready(): void {
-    this.query("SELECT token FROM last_token");
+    if (this.#is_writable) this.query("SELECT token FROM last_token");
+    else this.transaction(() => this.query("UPDATE last_token SET token = token + 1"));
+  }
+
+  /** Reads the whole file. @throws {Error} when it is damaged. */
+  quickCheck(): void {
+    const { quick_check: found } = this.#first("PRAGMA quick_check(1)")!;
+    if (found !== "ok") throw new Error(`database disk image is malformed: ${found}`);
   }
 
   /** A number that changes when another connection has changed the file. */

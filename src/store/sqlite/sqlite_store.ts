@@ -26,6 +26,8 @@ interface SqliteStoreOptions {
   now?: () => number;
   /** Milliseconds that never go backwards, for leases; default `performance.now`. */
   monotonic?: () => number;
+  /** Whether to look for damage first; reads the whole file. */
+  check?: boolean;
 }
 
 /** Path of the worker's first file in the compiled program, relative to its main file. */
@@ -49,7 +51,7 @@ interface Call {
 export async function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Promise<Store> {
   // first the store, because its worker starts while the file is created
   const store = new SqliteStore(options.now ?? Date.now, options.monotonic ?? (() => performance.now()));
-  await store.open(path);
+  await store.open(path, options.check ?? false);
   return store;
 }
 
@@ -80,10 +82,10 @@ class SqliteStore implements Store {
     };
   }
 
-  async open(path: string): Promise<void> {
+  async open(path: string, check: boolean): Promise<void> {
     try {
       await createPrivateFile(path);
-      this.#post({ open: path });
+      this.#post({ open: path, check });
       await this.#opened.promise;
     } catch (error) {
       this.#worker.terminate();
@@ -137,7 +139,7 @@ class SqliteStore implements Store {
       await this.#call({ method: "ready", args: [] });
       return { ok: true };
     } catch (error) {
-      return { ok: false, reason: `store not readable: ${errorMessage(error)}` };
+      return { ok: false, reason: `store not usable: ${errorMessage(error)}` };
     }
   }
 

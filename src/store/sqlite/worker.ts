@@ -9,7 +9,8 @@ import { purgePart } from "./purge.ts";
 
 /** Message to the worker. */
 export type ToWorker = Readonly<
-  | { open: string }
+  /** `check`: looks for damage first. */
+  | { open: string; check: boolean }
   | { run: readonly Operation[]; now_ms: number }
   /** Whether the worker looks for changes of other processes. */
   | { watch: boolean }
@@ -45,6 +46,7 @@ interface WorkerScope {
 
 const scope = globalThis as unknown as WorkerScope; // this file runs in a worker only
 const reply = (message: FromWorker) => scope.postMessage(message);
+let path = "";
 let database: SqliteDatabase | undefined;
 /** Time of the store at its last batch, in milliseconds since the epoch; 0 before the first one. */
 let last_ms = 0;
@@ -61,7 +63,9 @@ scope.onmessage = ({ data: message }) => {
 
 function receive(message: ToWorker): void {
   if ("open" in message) {
-    database = new SqliteDatabase(message.open);
+    path = message.open;
+    database = openDatabase();
+    if (message.check) database.quickCheck();
     purging = setTimeout(purge, PURGE_PAUSE_MS);
     reply({ opened: true });
   } else if ("run" in message) {
@@ -77,11 +81,26 @@ function receive(message: ToWorker): void {
   }
 }
 
+/** Opens the file; on a full disk for this process alone, so that it can be read. */
+function openDatabase(): SqliteDatabase {
+  try {
+    return new SqliteDatabase(path);
+  } catch (error) {
+    if (failureOf(error).code === "internal") throw error;
+    return new SqliteDatabase(path, true);
+  }
+}
+
 /** Runs a batch. When its transaction fails, such as on a full disk, nothing is written; reads continue. */
 function runBatch(operations: readonly Operation[]): (Outcome | Failure)[] {
   if (!database) throw new Error("the file is not open");
   try {
-    return database.run(operations, last_ms);
+    const outcomes = database.run(operations, last_ms);
+    if (database.is_exclusive && operations.some(({ method }) => WRITES.has(method))) {
+      database.close(); // there is room again: other processes may open the file too
+      database = openDatabase();
+    }
+    return outcomes;
   } catch (error) {
     const failure = failureOf(error);
     if (operations.length === 1) return [failure];
@@ -92,10 +111,9 @@ function runBatch(operations: readonly Operation[]): (Outcome | Failure)[] {
 function watch(on: boolean): void {
   clearInterval(watching);
   if (!on || !database) return;
-  const file = database;
-  let version = file.data_version;
+  let version = database.data_version;
   watching = setInterval(() => {
-    const now = file.data_version;
+    const now = database?.data_version ?? version;
     if (now === version) return;
     version = now;
     reply({ changed: true });

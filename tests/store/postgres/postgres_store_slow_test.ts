@@ -206,6 +206,29 @@ if (POSTGRES === null) {
     assertMatch(JSON.stringify(rows), /Anti Join/);
   });
 
+  Deno.test("store check finds tables without their constraints; a store with `check` refuses them", async () => {
+    const url = await emptyDatabase();
+    await (await openPostgresStore(url, { check: true })).close();
+    await execute(url, "ALTER TABLE preamp.records DROP CONSTRAINT records_kind_key_key");
+    const maintenance = await openPostgresMaintenance(url);
+    assertEquals((await maintenance.state()).problems, ["table records lacks UNIQUE (kind, key)"]);
+    await maintenance.close();
+    await (await openPostgresStore(url)).close();
+    await assertRejects(
+      () => openPostgresStore(url, { check: true }),
+      Error,
+      "its tables are damaged: table records lacks UNIQUE (kind, key)",
+    );
+  });
+
+  Deno.test("a database that takes no writes is not ready", async () => {
+    const url = `${await emptyDatabase()}?options=-c%20default_transaction_read_only%3Don`;
+    await (await openPostgresStore(database!.url)).close();
+    const store = await openPostgresStore(url);
+    assertEquals((await store.ready()).ok, false);
+    await store.close();
+  });
+
   Deno.test("errors of the database have its code and no address", async () => {
     const gone = await startPostgres();
     const store = await openPostgresStore(gone.url);

@@ -6,6 +6,7 @@ import { openSqliteStore } from "../../../src/store/sqlite/sqlite_store.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { testFileStore, using, withFile } from "../../contracts/file_store.ts";
 import { inFolder } from "../../support/folder.ts";
+import { mountSmallDisk } from "../../support/small_disk.ts";
 
 testFileStore("SqliteStore", openSqliteStore);
 
@@ -267,4 +268,46 @@ Deno.test("a store whose worker failed rejects the calls that wait and all later
     globalThis.Worker = Worker;
     await Deno.remove(path.slice(0, path.lastIndexOf("/")), { recursive: true });
   }
+});
+
+Deno.test("SqliteStore with `check` refuses a file that is damaged behind its first pages", () =>
+  withFile(async (path) => {
+    const store = await openSqliteStore(path);
+    for (let n = 0; n < 50; n++) {
+      const entry = { seq: 1, text: "x".repeat(2_000) };
+      await store.commit([{ append: `log ${n}`, after: 0, entries: [entry] }]);
+    }
+    await store.close();
+    const file = await Deno.open(path, { write: true });
+    await file.seek(-3 * 4096, Deno.SeekMode.End);
+    await file.write(new Uint8Array(2 * 4096).fill(255));
+    file.close();
+    await (await openSqliteStore(path)).close();
+    await assertRejects(() => openSqliteStore(path, { check: true }), Error, "disk image is malformed");
+  }));
+
+Deno.test("SqliteStore opens on a full disk: it reads, is not ready, and writes once there is space", async () => {
+  await using disk = await mountSmallDisk();
+  if (disk === null) return; // this process may not mount one
+  const path = `${disk.path}/runs.db`;
+  const first = await openSqliteStore(path);
+  await first.commit([put("kept")]);
+  await first.close();
+  await disk.fill();
+  const store = await openSqliteStore(path, { check: true });
+  const free = await disk.fill(); // what the attempt to share it has left
+  assertEquals((await store.get("run", "kept"))?.version, 1);
+  const { ok, reason } = await store.ready();
+  assertEquals([ok, reason], [
+    false,
+    "store not usable: Cannot write to the store: database or disk is full",
+  ]);
+  await assertRejects(async () => await store.commit([put("new")]), Error, "database or disk is full");
+  await free();
+  await store.commit([put("new")]);
+  assertEquals(await store.ready(), { ok: true });
+  const other = await openSqliteStore(path); // another process may open it again
+  assertEquals((await other.get("run", "new"))?.version, 1);
+  await other.close();
+  await store.close();
 });
