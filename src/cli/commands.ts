@@ -35,9 +35,6 @@ export interface Answer {
   readonly exit?: number;
 }
 
-/** Commands by their names. */
-export type Commands = Readonly<Record<string, Command>>;
-
 /**
  * The caller of a command: plans named on the command line are an operator's
  * (src/docs/security.md#who-is-trusted).
@@ -55,102 +52,118 @@ export interface CommandEntry {
 /** The commands in the order of the usage, which prints the groups apart from each other. */
 export const GROUPS: readonly (readonly CommandEntry[])[] = [
   [
-    ...from(() => import("./commands/run.ts"), { "run": "run a prompt in this process" }),
-    ...from(() => import("./chat/command.ts"), { "chat": "talk with an agent in this folder" }),
-    ...from(() => import("./commands/serve.ts"), { "serve": "serve the HTTP API" }),
-    ...from(() => import("./commands/init.ts"), {
-      "init": "write a plan and a tool of your own to start from",
-    }),
+    entry("run", "run a prompt in this process", () => import("./commands/run.ts")),
+    entry("chat", "talk with an agent in this folder", () => import("./chat/command.ts")),
+    entry("serve", "serve the HTTP API", () => import("./commands/serve.ts")),
+    entry("init", "write a plan and a tool of your own to start from", () => import("./commands/init.ts")),
   ],
   [
-    ...from(() => import("./commands/sessions.ts"), { "sessions": "list the stored conversations" }),
-    ...from(() => import("./commands/runs.ts"), { "runs": "list the stored runs" }),
-    ...from(() => import("./commands/replay.ts"), {
-      "replay": "run a saved run again and say what the agent does differently",
-    }),
+    entry("sessions", "list the stored conversations", () => import("./commands/sessions.ts")),
+    entry("runs", "list the stored runs", () => import("./commands/runs.ts")),
+    entry(
+      "replay",
+      "run a saved run again and say what the agent does differently",
+      () => import("./commands/replay.ts"),
+    ),
   ],
   [
-    ...from(() => import("./commands/plan_check.ts"), {
-      "plan check": "check plans without running or fetching anything; print their hashes",
-    }),
-    ...from(() => import("./commands/plan_explain.ts"), {
-      "plan explain": "show what a plan may touch, without running it",
-    }),
-    ...from(() => import("./commands/plan_lock.ts"), {
-      "plan lock": "pin the files of a plan's modules by their hashes",
-    }),
-    ...from(() => import("./commands/plan_diff.ts"), {
-      "plan diff": "compare two plans: what the second one widens and narrows",
-    }),
-    ...from(() => import("./commands/plan_vendor.ts"), {
-      "plan vendor": "write a plan with its modules as bundles beside it",
-    }),
+    entry(
+      "plan check",
+      "check plans without running or fetching anything; print their hashes",
+      () => import("./commands/plan/check.ts"),
+    ),
+    entry(
+      "plan explain",
+      "show what a plan may touch, without running it",
+      () => import("./commands/plan/explain.ts"),
+    ),
+    entry(
+      "plan lock",
+      "pin the files of a plan's modules by their hashes",
+      () => import("./commands/plan/lock.ts"),
+    ),
+    entry(
+      "plan diff",
+      "compare two plans: what the second one widens and narrows",
+      () => import("./commands/plan/diff.ts"),
+    ),
+    entry(
+      "plan vendor",
+      "write a plan with its modules as bundles beside it",
+      () => import("./commands/plan/vendor.ts"),
+    ),
   ],
   [
-    ...from(() => import("./commands/docs.ts"), { "module list": "list the built-in modules" }),
-    ...from(() => import("./commands/module_new.ts"), {
-      "module new": "create a module from a template (code, test, README)",
-    }),
-    ...from(() => import("./commands/module_types.ts"), {
-      "module types": "write the SDK's types and test kit for editors and tests",
-    }),
-    ...from(() => import("./commands/module_validate.ts"), {
-      "module validate": "check a module against its contract and run it",
-    }),
-    ...from(() => import("./commands/module_bundle.ts"), {
-      "module bundle": "bundle a module into one file",
-      "module hash": "print the digest that pins a module",
-    }),
-    ...from(() => import("./commands/source_commands.ts"), {
-      "source add": "override the source of a module",
-      "source remove": "remove a source override",
-      "source list": "list source overrides",
-    }),
+    entry("module list", "list the built-in modules", () => import("./commands/module/list.ts")),
+    entry(
+      "module new",
+      "create a module from a template (code, test, README)",
+      () => import("./commands/module/new.ts"),
+    ),
+    entry(
+      "module types",
+      "write the SDK's types and test kit for editors and tests",
+      () => import("./commands/module/types.ts"),
+    ),
+    entry(
+      "module validate",
+      "check a module against its contract and run it",
+      () => import("./commands/module/validate.ts"),
+    ),
+    entry("module bundle", "bundle a module into one file", () => import("./commands/module/bundle.ts")),
+    entry("module hash", "print the digest that pins a module", () => import("./commands/module/hash.ts")),
+    entry("source add", "override the source of a module", () => import("./commands/source/add.ts")),
+    entry("source remove", "remove a source override", () => import("./commands/source/remove.ts")),
+    entry("source list", "list source overrides", () => import("./commands/source/list.ts")),
   ],
   [
-    ...from(() => import("./commands/provider_commands.ts"), {
-      "provider list": "list the providers, their keys and default models",
-      "provider models": "list the models of an account",
-      "provider test": "call a model once: latency, tokens, cost, or what is wrong",
-    }),
-    ...from(() => import("./commands/config.ts"), {
-      "config example": "print a preamp.yaml with every default",
-      "config check": "check a preamp.yaml",
-      "config reference": "describe every setting",
-    }),
-    ...from(() => import("./commands/store_commands.ts"), {
-      "store check": "check a store and count what it holds",
-      "store migrate": "create the tables of a store, or update them",
-      "store vacuum": "delete expired rows and return their space",
-    }),
-    ...from(() => import("./commands/doctor.ts"), {
-      "doctor": "describe this host: versions, store, isolation, permissions",
-    }),
+    entry(
+      "provider list",
+      "list the providers, their keys and default models",
+      () => import("./commands/provider/list.ts"),
+    ),
+    entry("provider models", "list the models of an account", () => import("./commands/provider/models.ts")),
+    entry(
+      "provider test",
+      "call a model once: latency, tokens, cost, or what is wrong",
+      () => import("./commands/provider/call.ts"),
+    ),
+    entry(
+      "config example",
+      "print a preamp.yaml with every default",
+      () => import("./commands/config/example.ts"),
+    ),
+    entry("config check", "check a preamp.yaml", () => import("./commands/config/check.ts")),
+    entry("config reference", "describe every setting", () => import("./commands/config/reference.ts")),
+    entry("store check", "check a store and count what it holds", () => import("./commands/store/check.ts")),
+    entry(
+      "store migrate",
+      "create the tables of a store, or update them",
+      () => import("./commands/store/migrate.ts"),
+    ),
+    entry(
+      "store vacuum",
+      "delete expired rows and return their space",
+      () => import("./commands/store/vacuum.ts"),
+    ),
+    entry(
+      "doctor",
+      "describe this host: versions, store, isolation, permissions",
+      () => import("./commands/doctor.ts"),
+    ),
   ],
   [
-    ...from(() => import("./commands/docs.ts"), {
-      "docs": "read the documentation that ships with the program",
-    }),
-    ...from(() => import("./commands/help.ts"), {
-      "help": "show how a command is used",
-      "version": "print the version of this program",
-    }),
+    entry("docs", "read the documentation that ships with the program", () => import("./commands/docs.ts")),
+    entry("help", "show how a command is used", () => import("./commands/help.ts")),
+    entry("version", "print the version of this program", () => import("./commands/version.ts")),
   ],
 ];
 
 /** Every command, in the order of the usage. */
 export const COMMANDS: readonly CommandEntry[] = GROUPS.flat();
 
-/** Returns the entries of commands in one file, from their names and summaries. */
-function from(
-  load: () => Promise<{ commands: Commands }>,
-  summaries: Readonly<Record<string, string>>,
-): CommandEntry[] {
-  return Object.entries(summaries).map(([name, summary]) => ({
-    name,
-    summary,
-    load: async () => (await load()).commands[name]!, // a test loads every command
-  }));
+function entry(name: string, summary: string, load: () => Promise<{ command: Command }>): CommandEntry {
+  return { name, summary, load: async () => (await load()).command };
 }
 
 /** Returns the command that a command line names, and the arguments after its name. */

@@ -3,7 +3,6 @@ import { didYouMean } from "../sdk/findings.ts";
 import { readVariable } from "../process/environment.ts";
 import { errorMessage } from "../sdk/errors.ts";
 import { UsageError } from "./arguments.ts";
-import type { SourcesFile } from "../app/source_overrides.ts";
 
 /** Returns whether a path is absolute: it starts with `/`, or on Windows with a drive or a share. */
 export function isAbsolute(path: string): boolean {
@@ -142,28 +141,4 @@ export function homeOf({ env, cwd }: Environment): URL | null {
   if (named) return locate(`${named.replace(/\/+$/, "")}/`, cwd);
   const user = env("HOME") || env("USERPROFILE");
   return user ? new URL(".preamp/", fileUrl(`${user}/`)) : null;
-}
-
-/** A file of source overrides, with its name in messages and its scope. */
-export interface NamedSources extends SourcesFile {
-  name: string;
-  scope: "project" | "user";
-}
-
-/**
- * Returns the files with source overrides that apply in this folder: `.preamp/sources.yaml` of the working
- * directory, and `$PREAMP_HOME/sources.yaml` if there is a home folder.
- */
-export function sourceFilesOf(io: Environment): NamedSources[] {
-  const file = (scope: NamedSources["scope"], name: string, path: string, base_url: URL): NamedSources => ({
-    scope,
-    name,
-    url: new URL(path, base_url),
-    base_url,
-  });
-  const home = homeOf(io);
-  return [
-    file("project", ".preamp/sources.yaml", ".preamp/sources.yaml", io.cwd),
-    ...(home ? [file("user", "sources.yaml of $PREAMP_HOME", "sources.yaml", home)] : []),
-  ];
 }

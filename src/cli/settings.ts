@@ -21,7 +21,8 @@ import { describeStore, openStore, parseStoreName, type Store, type StoreName } 
 import type { SourcesFile } from "../app/source_overrides.ts";
 import { adviceFor, type Arguments, type Flag, UsageError } from "./arguments.ts";
 import { styleOf } from "./terminal/format.ts";
-import { filePath, homeOf, locate, readOptional, sourceFilesOf } from "./paths.ts";
+import { filePath, homeOf, locate, readOptional } from "./paths.ts";
+import { sourceFilesOf } from "./source_files.ts";
 import type { Io } from "./terminal/io.ts";
 
 /** The settings of a command. */

@@ -27,6 +27,7 @@ async function run(args: readonly string[], stdin = ""): Promise<FakeIo & { code
 /** Valid arguments of each command; null for a command without a JSON answer. */
 const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
   "serve": null,
+  "chat": null,
   "docs": null,
   "config example": null,
   "config reference": null,

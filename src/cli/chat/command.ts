@@ -3,7 +3,7 @@ import { createRuntime } from "../../app/runtime.ts";
 import type { Runtime } from "../../app/types.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
-import { type Commands, TERMINAL } from "../commands.ts";
+import { type Command, TERMINAL } from "../commands.ts";
 import { DocumentFailure, EXIT } from "../errors.ts";
 import { loadEnvFile } from "../env_file.ts";
 import { filePath } from "../paths.ts";
@@ -21,22 +21,21 @@ import { findModel } from "./model_at_hand.ts";
 import { type NamedSession, namedSessions } from "./sessions.ts";
 import { ChatView } from "./view.ts";
 
-export const commands: Commands = {
-  chat: {
-    usage: "chat [flags]",
-    summary: "Starts a conversation with an agent in this folder. It asks before it changes a file.",
-    flags: withSettings([
-      MODEL_FLAG,
-      PLAN_FLAG,
-      {
-        name: "session",
-        value: "NAME|ID|last",
-        help: "continue the conversation of this name, or begin one with it",
-      },
-      { name: "demo", help: "play a scripted tour: no key, no model, no cost" },
-    ], ["workspace", "store"]),
-    details: () =>
-      `Without a plan the agent is a coder: it reads and searches this folder, and a person allows each change. Without -m it
+export const command: Command = {
+  usage: "chat [flags]",
+  summary: "Starts a conversation with an agent in this folder. It asks before it changes a file.",
+  flags: withSettings([
+    MODEL_FLAG,
+    PLAN_FLAG,
+    {
+      name: "session",
+      value: "NAME|ID|last",
+      help: "continue the conversation of this name, or begin one with it",
+    },
+    { name: "demo", help: "play a scripted tour: no key, no model, no cost" },
+  ], ["workspace", "store"]),
+  details: () =>
+    `Without a plan the agent is a coder: it reads and searches this folder, and a person allows each change. Without -m it
 runs on the first provider whose key is set, else on a running Ollama.
 
 A line that is typed while the agent works is read before its next step. Ctrl-C stops the answer, twice leaves. A line
@@ -50,9 +49,8 @@ In a pipe each line is a message; calls that need an approval are denied, becaus
   preamp chat -p plan.yaml --session release
   preamp chat --demo
 `,
-    max_arguments: 0,
-    run,
-  },
+  max_arguments: 0,
+  run,
 };
 
 async function run(args: Arguments, io: Io): Promise<number> {

@@ -3,27 +3,25 @@ import { createRuntime } from "../../app/runtime.ts";
 import type { SystemReport } from "../../app/types.ts";
 import { errorMessage } from "../../sdk/errors.ts";
 import { formatFlags } from "../arguments.ts";
-import type { Commands } from "../commands.ts";
+import type { Command } from "../commands.ts";
 import { EXIT } from "../errors.ts";
 import { openSettingsStore, reportedSettings, settingFlags, type Settings } from "../settings.ts";
 import { tableText } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 
-export const commands: Commands = {
-  doctor: {
-    usage: "doctor [flags]",
-    summary:
-      "Describes this host: versions, store, isolation tiers, permissions, keys, memory. Exits 1 on warnings.",
-    flags: [
-      ...settingFlags(["store"]),
-      ...formatFlags({ help: "text (default), or the object that GET /v1/system answers" }),
-    ],
-    details: () => `Opens the store that preamp serve would use. Names variables, never their values.\n`,
-    max_arguments: 0,
-    async run(args, io) {
-      const report = await describeHost(await reportedSettings(args, io), io);
-      return { data: report, text: reportText(report), exit: report.ok ? EXIT.done : EXIT.failed };
-    },
+export const command: Command = {
+  usage: "doctor [flags]",
+  summary:
+    "Describes this host: versions, store, isolation tiers, permissions, keys, memory. Exits 1 on warnings.",
+  flags: [
+    ...settingFlags(["store"]),
+    ...formatFlags({ help: "text (default), or the object that GET /v1/system answers" }),
+  ],
+  details: () => `Opens the store that preamp serve would use. Names variables, never their values.\n`,
+  max_arguments: 0,
+  async run(args, io) {
+    const report = await describeHost(await reportedSettings(args, io), io);
+    return { data: report, text: reportText(report), exit: report.ok ? EXIT.done : EXIT.failed };
   },
 };
 

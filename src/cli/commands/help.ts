@@ -1,44 +1,21 @@
-/** `preamp help [command]`: prints the usage of commands, generated from their table. `preamp version`. */
-import manifest from "../../../deno.json" with { type: "json" };
+/** `preamp help [command]`: prints the usage of commands, generated from their table. */
 import { didYouMean } from "../../sdk/findings.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { type Flag, formatFlags, formatOf, UsageError, valueName } from "../arguments.ts";
-import {
-  type Command,
-  type CommandEntry,
-  COMMANDS,
-  type Commands,
-  findCommand,
-  GROUPS,
-} from "../commands.ts";
+import { type Command, type CommandEntry, COMMANDS, findCommand, GROUPS } from "../commands.ts";
 import { EXIT } from "../errors.ts";
 import { shellWord, tableText, wrapText } from "../terminal/format.ts";
 import type { Io, Output } from "../terminal/io.ts";
 
-export const commands: Commands = {
-  version: {
-    usage: "version [flags]",
-    summary: "Prints the versions of this program, Deno and V8, and the target platform.",
-    flags: formatFlags({ help: "text (default), or {version, deno, v8, typescript, target}" }),
-    max_arguments: 0,
-    run() {
-      const { version } = manifest;
-      const { deno, v8, typescript } = Deno.version;
-      const { target } = Deno.build;
-      const text = `preamp ${version} (deno ${deno}, v8 ${v8}, ${target})\n`;
-      return Promise.resolve({ data: { version, deno, v8, typescript, target }, text });
-    },
-  },
-  help: {
-    usage: "help [flags] [command]",
-    summary: "Prints the usage of a command.",
-    flags: formatFlags({
-      help: "text (default), or {data: [{name, usage, summary, flags}]} of the commands",
-    }),
-    async run(args, io) {
-      if (formatOf(args) !== "json") return { text: await helpText(args.rest, io.out) };
-      return { data: { data: await Promise.all(namedCommands(args.rest).map(commandFacts)) }, text: "" };
-    },
+export const command: Command = {
+  usage: "help [flags] [command]",
+  summary: "Prints the usage of a command.",
+  flags: formatFlags({
+    help: "text (default), or {data: [{name, usage, summary, flags}]} of the commands",
+  }),
+  async run(args, io) {
+    if (formatOf(args) !== "json") return { text: await helpText(args.rest, io.out) };
+    return { data: { data: await Promise.all(namedCommands(args.rest).map(commandFacts)) }, text: "" };
   },
 };
 

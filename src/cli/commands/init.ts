@@ -11,21 +11,19 @@ import {
   writeNew,
   writeSdkFiles,
 } from "../author_files.ts";
-import type { Answer, Commands } from "../commands.ts";
+import type { Answer, Command } from "../commands.ts";
 import type { Io } from "../terminal/io.ts";
 
-export const commands: Commands = {
-  init: {
-    usage: "init [flags] [folder]",
-    summary: "Writes a plan, a tool of your own with a passing test, and .env.example; default: this folder.",
-    flags: formatFlags({ help: "text (default), or {folder, files}" }),
-    details: () =>
-      `Existing files are never overwritten: when plan.yaml, .env.example or the tool is there, nothing is written.
+export const command: Command = {
+  usage: "init [flags] [folder]",
+  summary: "Writes a plan, a tool of your own with a passing test, and .env.example; default: this folder.",
+  flags: formatFlags({ help: "text (default), or {folder, files}" }),
+  details: () =>
+    `Existing files are never overwritten: when plan.yaml, .env.example or the tool is there, nothing is written.
 A deno.json or .gitignore that is there stays as it is. preamp module new creates modules of other types.
 `,
-    max_arguments: 1,
-    run,
-  },
+  max_arguments: 1,
+  run,
 };
 
 async function run(args: Arguments, io: Io): Promise<Answer> {

@@ -5,28 +5,26 @@ import { errorCode, errorMessage } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
 import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
-import { type Answer, type Commands, TERMINAL } from "../commands.ts";
+import { type Answer, type Command, TERMINAL } from "../commands.ts";
 import { EXIT } from "../errors.ts";
 import { readInput } from "../paths.ts";
 import { reportedSettings, withSettings } from "../settings.ts";
 import { styleOf } from "../terminal/format.ts";
 import type { Io } from "../terminal/io.ts";
 
-export const commands: Commands = {
-  replay: {
-    usage: "replay [flags] <file>",
-    summary:
-      "Runs a saved run again on the recorded answers of models and tools, and says what the agent does " +
-      "differently. `-` is stdin.",
-    flags: withSettings(formatFlags({ help: "text (default), or {equal, first_difference}" })),
-    details: () =>
-      `No provider, tool or hook is called. The calls (name and input), their order, the status and the final text are compared. Exit codes: 0 equal, 1 different; the first difference is printed.
+export const command: Command = {
+  usage: "replay [flags] <file>",
+  summary:
+    "Runs a saved run again on the recorded answers of models and tools, and says what the agent does " +
+    "differently. `-` is stdin.",
+  flags: withSettings(formatFlags({ help: "text (default), or {equal, first_difference}" })),
+  details: () =>
+    `No provider, tool or hook is called. The calls (name and input), their order, the status and the final text are compared. Exit codes: 0 equal, 1 different; the first difference is printed.
 
   preamp run --output-format json-trace "What is 6 × 7?" > run.json
   preamp replay run.json
 `,
-    run,
-  },
+  run,
 };
 
 async function run(args: Arguments, io: Io): Promise<Answer> {

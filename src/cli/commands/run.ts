@@ -14,7 +14,7 @@ import { errorCode, errorMessage, type PreampError } from "../../sdk/errors.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { AnswerWriter } from "../terminal/answer_writer.ts";
 import { type Arguments, formatFlags, formatOf, UsageError } from "../arguments.ts";
-import { type Commands, TERMINAL } from "../commands.ts";
+import { type Command, TERMINAL } from "../commands.ts";
 import { loadEnvFile } from "../env_file.ts";
 import { DocumentFailure, EXIT, exitOfStatus } from "../errors.ts";
 import { MODEL_FLAG, PLAN_FLAG } from "../plan_files.ts";
@@ -28,39 +28,38 @@ import { createProgress, type Progress } from "../terminal/progress.ts";
 import { StopKey } from "../terminal/stop_key.ts";
 import { messageText, summaryLine } from "../terminal/progress_lines.ts";
 
-export const commands: Commands = {
-  run: {
-    usage: 'run [flags] ["prompt"]',
-    summary:
-      "Runs a prompt in this process. The default prompt is stdin, the default plan plans/default.yaml, else a demo agent.",
-    flags: withSettings([
-      MODEL_FLAG,
-      PLAN_FLAG,
-      { name: "profile", value: "NAME", help: "name of a plan in plans/ or $PREAMP_HOME/plans/" },
-      { name: "bundle", value: "NAME", help: "the same as --profile" },
-      { name: "limit", value: "NAME=VALUE", many: true, help: "lower a limit, such as max_cost_usd=0.10" },
-      {
-        name: "session",
-        value: "ID|NAME|new|last",
-        help:
-          "keep the conversation in the store: continue one of preamp sessions, begin one, or continue the last one; without it the default store is memory",
-      },
-      {
-        name: "allow",
-        value: "TOOL[:RULE]",
-        many: true,
-        help:
-          "allow calls without asking: of a tool, or only commands such as 'bash:git *'; * matches anything",
-      },
-      { name: "yes", short: "y", help: "allow all calls of this run without asking" },
-      { name: "strict", help: "exit 1 on any warning; do not start a run that has warnings" },
-      ...formatFlags({
-        help: "the answer (default), the run object, or {run, events, replay} for preamp replay",
-        more: ["json-trace"],
-      }),
-    ], ["plans", "workspace", "store", "frozen"]),
-    details: () =>
-      `Progress and warnings go to stderr, the answer to stdout. A terminal displays every text of the model as it arrives.
+export const command: Command = {
+  usage: 'run [flags] ["prompt"]',
+  summary:
+    "Runs a prompt in this process. The default prompt is stdin, the default plan plans/default.yaml, else a demo agent.",
+  flags: withSettings([
+    MODEL_FLAG,
+    PLAN_FLAG,
+    { name: "profile", value: "NAME", help: "name of a plan in plans/ or $PREAMP_HOME/plans/" },
+    { name: "bundle", value: "NAME", help: "the same as --profile" },
+    { name: "limit", value: "NAME=VALUE", many: true, help: "lower a limit, such as max_cost_usd=0.10" },
+    {
+      name: "session",
+      value: "ID|NAME|new|last",
+      help:
+        "keep the conversation in the store: continue one of preamp sessions, begin one, or continue the last one; without it the default store is memory",
+    },
+    {
+      name: "allow",
+      value: "TOOL[:RULE]",
+      many: true,
+      help:
+        "allow calls without asking: of a tool, or only commands such as 'bash:git *'; * matches anything",
+    },
+    { name: "yes", short: "y", help: "allow all calls of this run without asking" },
+    { name: "strict", help: "exit 1 on any warning; do not start a run that has warnings" },
+    ...formatFlags({
+      help: "the answer (default), the run object, or {run, events, replay} for preamp replay",
+      more: ["json-trace"],
+    }),
+  ], ["plans", "workspace", "store", "frozen"]),
+  details: () =>
+    `Progress and warnings go to stderr, the answer to stdout. A terminal displays every text of the model as it arrives.
 Otherwise stdout gets only the answer: streamed if the plan has no tools, else when the last response is complete.
 
 Without a terminal no one can be asked: a call that needs an approval is denied at once, unless --allow or --yes allows
@@ -79,8 +78,7 @@ shows. PREAMP_MODEL is the model of runs without a plan.
   preamp run -p plans/calculator.yaml --limit max_tool_calls=3 "compute (12.5 - 4) ^ 2 / 3"
   echo "Hello" | preamp run -p plans/minimal.yaml --output-format json
 `,
-    run,
-  },
+  run,
 };
 
 /** Milliseconds that a run waits for a store that refuses its end: longer than a short outage. */

@@ -1,40 +1,38 @@
 /** `preamp runs`: lists the stored runs, the newest first. */
 import type { Run } from "../../runs/types.ts";
 import { type Arguments, formatFlags } from "../arguments.ts";
-import { type Commands, TERMINAL } from "../commands.ts";
+import { type Command, TERMINAL } from "../commands.ts";
 import { LAST_FLAG, lastOf, listText, timeText, withStoredRuns } from "../run_session.ts";
 import { settingFlags } from "../settings.ts";
 import { dollars } from "../terminal/progress_lines.ts";
 
-export const commands: Commands = {
-  runs: {
-    usage: "runs [flags]",
-    summary: "Lists the stored runs of this user, the newest first.",
-    flags: [
-      { name: "session", value: "ID", help: "only the runs of a session; preamp sessions lists them" },
-      LAST_FLAG,
-      ...settingFlags(["store"]),
-      ...formatFlags({ help: "a table (default), or {data} with the run objects" }),
-    ],
-    details: () => "Runs without --session are not stored. Runs of a server belong to its keys.\n",
-    max_arguments: 0,
-    async run(args, io) {
-      const filter = filterOf(args);
-      const wanted = lastOf(args);
-      return await withStoredRuns(args, io, async ({ runs }) => {
-        const data: Run[] = [];
-        let cursor: string | undefined;
-        do {
-          const page = await runs.list(TERMINAL, { ...filter, ...(cursor === undefined ? {} : { cursor }) });
-          data.push(...page.data);
-          cursor = page.next_cursor ?? undefined;
-        } while (cursor !== undefined && data.length < wanted);
-        const shown = data.slice(0, wanted);
-        const heads = ["run", "began (UTC)", "status", "tokens", "cost", "session"];
-        const table = listText([heads, ...shown.map(rowOf)], io.out);
-        return { data: { data: shown }, text: shown.length === 0 ? "No run is stored\n" : table };
-      });
-    },
+export const command: Command = {
+  usage: "runs [flags]",
+  summary: "Lists the stored runs of this user, the newest first.",
+  flags: [
+    { name: "session", value: "ID", help: "only the runs of a session; preamp sessions lists them" },
+    LAST_FLAG,
+    ...settingFlags(["store"]),
+    ...formatFlags({ help: "a table (default), or {data} with the run objects" }),
+  ],
+  details: () => "Runs without --session are not stored. Runs of a server belong to its keys.\n",
+  max_arguments: 0,
+  async run(args, io) {
+    const filter = filterOf(args);
+    const wanted = lastOf(args);
+    return await withStoredRuns(args, io, async ({ runs }) => {
+      const data: Run[] = [];
+      let cursor: string | undefined;
+      do {
+        const page = await runs.list(TERMINAL, { ...filter, ...(cursor === undefined ? {} : { cursor }) });
+        data.push(...page.data);
+        cursor = page.next_cursor ?? undefined;
+      } while (cursor !== undefined && data.length < wanted);
+      const shown = data.slice(0, wanted);
+      const heads = ["run", "began (UTC)", "status", "tokens", "cost", "session"];
+      const table = listText([heads, ...shown.map(rowOf)], io.out);
+      return { data: { data: shown }, text: shown.length === 0 ? "No run is stored\n" : table };
+    });
   },
 };
 

@@ -12,28 +12,26 @@ import { generateKey, KeyRing } from "../../policy/api_keys.ts";
 import { describeError } from "../../server/log_line.ts";
 import { authenticateWith, createPreamp, type Preamp, type PreampOptions, serve } from "../../server/mod.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
-import { type Commands, TERMINAL } from "../commands.ts";
+import { type Command, TERMINAL } from "../commands.ts";
 import { EXIT } from "../errors.ts";
 import { createLog, type Log, LOG_FORMATS, type LogFormat, logStrayOutput } from "../log.ts";
 import { openSettingsStore, readSettings, type Settings, settingsHelp, withSettings } from "../settings.ts";
 import type { Io } from "../terminal/io.ts";
 
-export const commands: Commands = {
-  serve: {
-    usage: "serve [flags]",
-    summary: "Serves the HTTP API. The first line on stdout is the base URL; the log goes to stderr.",
-    flags: withSettings([
-      { name: "no-auth", help: "accept requests without a key; on loopback only" },
-      {
-        name: "log-format",
-        choices: LOG_FORMATS,
-        help: "format of the log on stderr, default pretty on a terminal, else json",
-      },
-    ], ["host", "port", "plans", "model", "store", "frozen", "behind-proxy"]),
-    details: () => settingsHelp(),
-    max_arguments: 0,
-    run,
-  },
+export const command: Command = {
+  usage: "serve [flags]",
+  summary: "Serves the HTTP API. The first line on stdout is the base URL; the log goes to stderr.",
+  flags: withSettings([
+    { name: "no-auth", help: "accept requests without a key; on loopback only" },
+    {
+      name: "log-format",
+      choices: LOG_FORMATS,
+      help: "format of the log on stderr, default pretty on a terminal, else json",
+    },
+  ], ["host", "port", "plans", "model", "store", "frozen", "behind-proxy"]),
+  details: () => settingsHelp(),
+  max_arguments: 0,
+  run,
 };
 
 /** Milliseconds from the first signal to the end of the process. It must end within 5 s. */

@@ -2,39 +2,37 @@
  * `preamp plan lock`: writes `plan.lock.json` with the hashes of all files of a plan's modules. Executes
  * none.
  */
-import { LOCK_FILE } from "../../app/named_plans.ts";
-import { formatLock, type Lock, lockDifferences, lockOver, parseLock } from "../../plan/lock.ts";
-import { escapeUnprintable } from "../../text/escape.ts";
-import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
-import { type Answer, type Commands, TERMINAL } from "../commands.ts";
-import { EXIT, inDocument } from "../errors.ts";
-import { displayPath } from "../module_target.ts";
-import { readOptional, replaceFile } from "../paths.ts";
-import { PLAN_FLAG, planNames, readPlans, withPlans } from "../plan_files.ts";
-import { withSettings } from "../settings.ts";
-import { counted, styleOf } from "../terminal/format.ts";
-import type { Io } from "../terminal/io.ts";
+import { LOCK_FILE } from "../../../app/named_plans.ts";
+import { formatLock, type Lock, lockDifferences, lockOver, parseLock } from "../../../plan/lock.ts";
+import { escapeUnprintable } from "../../../text/escape.ts";
+import { type Arguments, formatFlags, UsageError } from "../../arguments.ts";
+import { type Answer, type Command, TERMINAL } from "../../commands.ts";
+import { EXIT, inDocument } from "../../errors.ts";
+import { displayPath } from "../../module_target.ts";
+import { readOptional, replaceFile } from "../../paths.ts";
+import { PLAN_FLAG, planNames, readPlans, withPlans } from "../../plan_files.ts";
+import { withSettings } from "../../settings.ts";
+import { counted, styleOf } from "../../terminal/format.ts";
+import type { Io } from "../../terminal/io.ts";
 
-export const commands: Commands = {
-  "plan lock": {
-    usage: "plan lock [flags] <file>…",
-    summary:
-      `Writes ${LOCK_FILE} beside the plan: URL, hash and size of every file of its modules. Fetches modules, runs none.`,
-    flags: withSettings([
-      PLAN_FLAG,
-      { name: "check", help: "write nothing; exit 1 if the lock differs from the modules" },
-      { name: "prune", help: "remove the entries of other plans of the folder" },
-      ...formatFlags({ help: "text (default), or {file, status, modules, files, differences}" }),
-    ]),
-    details: () =>
-      `Plans of one folder share its lock: entries of other plans are kept. run, plan explain and plan lock --check refuse a
+export const command: Command = {
+  usage: "plan lock [flags] <file>…",
+  summary:
+    `Writes ${LOCK_FILE} beside the plan: URL, hash and size of every file of its modules. Fetches modules, runs none.`,
+  flags: withSettings([
+    PLAN_FLAG,
+    { name: "check", help: "write nothing; exit 1 if the lock differs from the modules" },
+    { name: "prune", help: "remove the entries of other plans of the folder" },
+    ...formatFlags({ help: "text (default), or {file, status, modules, files, differences}" }),
+  ]),
+  details: () =>
+    `Plans of one folder share its lock: entries of other plans are kept. run, plan explain and plan lock --check refuse a
 module whose files differ from the lock. Several files are merged first, as in \`preamp run\`; the lock is written
 beside the first file.
 Exit codes: 0 written, or with --check up to date; 1 the lock differs, or a module cannot be loaded; 3 the plan or the
 lock is invalid; 4 refused by policy.
 `,
-    run,
-  },
+  run,
 };
 
 async function run(args: Arguments, io: Io): Promise<Answer> {

@@ -1,43 +1,41 @@
 /** `preamp plan vendor`: writes a plan with its modules as bundles beside it. Executes none. */
-import type { Vendored, VendoredModule } from "../../app/types.ts";
-import { canonicalJson, type JsonObject } from "../../sdk/json.ts";
-import { escapeUnprintable } from "../../text/escape.ts";
-import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
-import { type Answer, type Commands, TERMINAL } from "../commands.ts";
-import { inDocument } from "../errors.ts";
-import { displayPath, warnOfRefusedImports } from "../module_target.ts";
-import { filePath, locate, writeFailure } from "../paths.ts";
-import { PLAN_FLAG, planNames, readPlans, withPlans } from "../plan_files.ts";
-import { withSettings } from "../settings.ts";
-import { styleOf } from "../terminal/format.ts";
-import type { Io } from "../terminal/io.ts";
+import type { Vendored, VendoredModule } from "../../../app/types.ts";
+import { canonicalJson, type JsonObject } from "../../../sdk/json.ts";
+import { escapeUnprintable } from "../../../text/escape.ts";
+import { type Arguments, formatFlags, UsageError } from "../../arguments.ts";
+import { type Answer, type Command, TERMINAL } from "../../commands.ts";
+import { inDocument } from "../../errors.ts";
+import { displayPath, warnOfRefusedImports } from "../../module_target.ts";
+import { filePath, locate, writeFailure } from "../../paths.ts";
+import { PLAN_FLAG, planNames, readPlans, withPlans } from "../../plan_files.ts";
+import { withSettings } from "../../settings.ts";
+import { styleOf } from "../../terminal/format.ts";
+import type { Io } from "../../terminal/io.ts";
 
 const DEFAULT_FOLDER = "vendor";
 
-export const commands: Commands = {
-  "plan vendor": {
-    usage: "plan vendor [flags] <file>…",
-    summary:
-      "Writes the plan to DIR and each of its modules as one bundle to DIR/modules. Fetches modules, runs none.",
-    flags: withSettings([
-      PLAN_FLAG,
-      {
-        name: "output",
-        short: "o",
-        value: "DIR",
-        help: `folder of the vendored plan, default ${DEFAULT_FOLDER}/ beside the plan`,
-      },
-      ...formatFlags({ help: "text (default), or {plan, status, modules, files}" }),
-    ]),
-    details: () =>
-      `The vendored plan needs neither network nor bundler: its sources are relative paths, each pinned by its integrity. Texts
+export const command: Command = {
+  usage: "plan vendor [flags] <file>…",
+  summary:
+    "Writes the plan to DIR and each of its modules as one bundle to DIR/modules. Fetches modules, runs none.",
+  flags: withSettings([
+    PLAN_FLAG,
+    {
+      name: "output",
+      short: "o",
+      value: "DIR",
+      help: `folder of the vendored plan, default ${DEFAULT_FOLDER}/ beside the plan`,
+    },
+    ...formatFlags({ help: "text (default), or {plan, status, modules, files}" }),
+  ]),
+  details: () =>
+    `The vendored plan needs neither network nor bundler: its sources are relative paths, each pinned by its integrity. Texts
 that it names (system: {file}) are copied to DIR/files, and relative paths of permissions lead to the same places.
 With --modules.inline DIR/modules/ (or modules.inline in preamp.yaml) its modules run without a sandbox, which needs no
 permission to start processes. "preamp docs deploy" shows how to deploy it.
 Exit codes: 0 written, or up to date; 1 a module cannot be loaded; 3 the plan or its lock is invalid; 4 refused by policy.
 `,
-    run,
-  },
+  run,
 };
 
 /** A module in the JSON result. */
@@ -124,7 +122,7 @@ async function hasBytes(url: URL, bytes: Uint8Array): Promise<boolean> {
 async function yamlOf(plan: JsonObject, base_url: string): Promise<string> {
   const [{ dump }, { parsePlanText }] = await Promise.all([
     import("js-yaml"),
-    import("../../plan/parse/parse.ts"),
+    import("../../../plan/parse/parse.ts"),
   ]);
   const source = decodeURIComponent(base_url.slice(base_url.lastIndexOf("/") + 1)).replaceAll(/\p{C}/gu, "?");
   const head = `# Written by preamp plan vendor from ${source}: change that file and repeat the command.\n`;

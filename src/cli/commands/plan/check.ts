@@ -2,38 +2,36 @@
  * `preamp plan check`: prints every finding with its place, and the hash of a valid plan. Runs and fetches
  * nothing.
  */
-import type { PlanCheck } from "../../app/types.ts";
-import type { ErrorDetail } from "../../sdk/errors.ts";
-import { escapeUnprintable } from "../../text/escape.ts";
-import { type Arguments, formatFlags } from "../arguments.ts";
-import { type Answer, type Commands, TERMINAL } from "../commands.ts";
-import { EXIT, exitOfCode } from "../errors.ts";
-import { MODEL_FLAG, modelOf, PLAN_FLAG, planNames, readPlans, withPlans } from "../plan_files.ts";
-import { withSettings } from "../settings.ts";
-import { counted, styleOf } from "../terminal/format.ts";
-import type { Io, Output } from "../terminal/io.ts";
+import type { PlanCheck } from "../../../app/types.ts";
+import type { ErrorDetail } from "../../../sdk/errors.ts";
+import { escapeUnprintable } from "../../../text/escape.ts";
+import { type Arguments, formatFlags } from "../../arguments.ts";
+import { type Answer, type Command, TERMINAL } from "../../commands.ts";
+import { EXIT, exitOfCode } from "../../errors.ts";
+import { MODEL_FLAG, modelOf, PLAN_FLAG, planNames, readPlans, withPlans } from "../../plan_files.ts";
+import { withSettings } from "../../settings.ts";
+import { counted, styleOf } from "../../terminal/format.ts";
+import type { Io, Output } from "../../terminal/io.ts";
 
-export const commands: Commands = {
-  "plan check": {
-    usage: "plan check [flags] [-p <file>]… [<file>…]",
-    summary:
-      "Checks plans and whether the policy allows them, without running or fetching anything. `-` is stdin.",
-    flags: withSettings([
-      PLAN_FLAG,
-      MODEL_FLAG,
-      ...formatFlags({
-        help: "text (default), or {data: [{file, ok, code, errors, warnings, plan_hash, sources}]}",
-      }),
-    ]),
-    details: () =>
-      `Each <file> is checked separately. The files of -p are one plan, merged from left to right as in \`preamp run\`.
+export const command: Command = {
+  usage: "plan check [flags] [-p <file>]… [<file>…]",
+  summary:
+    "Checks plans and whether the policy allows them, without running or fetching anything. `-` is stdin.",
+  flags: withSettings([
+    PLAN_FLAG,
+    MODEL_FLAG,
+    ...formatFlags({
+      help: "text (default), or {data: [{file, ok, code, errors, warnings, plan_hash, sources}]}",
+    }),
+  ]),
+  details: () =>
+    `Each <file> is checked separately. The files of -p are one plan, merged from left to right as in \`preamp run\`.
 Exit codes: 0 all are valid, 3 a plan is invalid, 4 a plan is refused by policy.
 
   preamp plan check plans/*.yaml
   preamp plan check -p base.yaml -p prod.yaml
 `,
-    run,
-  },
+  run,
 };
 
 interface CheckedFile extends PlanCheck {

@@ -1,7 +1,7 @@
 /** `preamp module new`: creates a working module with a test and a README. Never overwrites a file. */
-import { PREFIX } from "../../app/validation/export_checks.ts";
-import type { ModuleType } from "../../sdk/types.ts";
-import { adviceFor, type Arguments, formatFlags, UsageError } from "../arguments.ts";
+import { PREFIX } from "../../../app/validation/export_checks.ts";
+import type { ModuleType } from "../../../sdk/types.ts";
+import { adviceFor, type Arguments, formatFlags, UsageError } from "../../arguments.ts";
 import {
   denoJson,
   folderUrl,
@@ -12,9 +12,9 @@ import {
   type Words,
   writeNew,
   writeSdkFiles,
-} from "../author_files.ts";
-import type { Answer, Commands } from "../commands.ts";
-import type { Io } from "../terminal/io.ts";
+} from "../../author_files.ts";
+import type { Answer, Command } from "../../commands.ts";
+import type { Io } from "../../terminal/io.ts";
 
 /** Types of modules; each is the name of its template's folder. */
 const TYPES: readonly ModuleType[] = ["tool", "provider", "hook", "orchestrator", "context"];
@@ -22,23 +22,21 @@ const TYPES: readonly ModuleType[] = ["tool", "provider", "hook", "orchestrator"
 /** Files of a module. */
 const FILES = ["mod.ts", "mod_test.ts", "README.md"];
 
-export const commands: Commands = {
-  "module new": {
-    usage: "module new <tool|provider|hook|orchestrator|context> <name>",
-    summary: "Creates a module: mod.ts, mod_test.ts, README.md, and deno.json if there is no deno.json yet.",
-    flags: [
-      { name: "dir", value: "FOLDER", help: "folder, default the id, such as ./tool-clock" },
-      { name: "sdk", value: "URL", help: "URL of the SDK's mod.ts, for editors and tests" },
-      ...formatFlags({ help: "text (default), or {id, folder, files}" }),
-    ],
-    details: () =>
-      `The new module passes \`preamp module validate --strict\` and its own tests, \`deno test\`. Existing files are never
+export const command: Command = {
+  usage: "module new <tool|provider|hook|orchestrator|context> <name>",
+  summary: "Creates a module: mod.ts, mod_test.ts, README.md, and deno.json if there is no deno.json yet.",
+  flags: [
+    { name: "dir", value: "FOLDER", help: "folder, default the id, such as ./tool-clock" },
+    { name: "sdk", value: "URL", help: "URL of the SDK's mod.ts, for editors and tests" },
+    ...formatFlags({ help: "text (default), or {id, folder, files}" }),
+  ],
+  details: () =>
+    `The new module passes \`preamp module validate --strict\` and its own tests, \`deno test\`. Existing files are never
 overwritten. deno.json maps "preamp" for editors and tests: to .preamp/sdk, which the executable writes too
 (preamp module types), or to the sources of a program that runs from its sources; --sdk names another place.
 A running module gets "preamp" from the runtime.
 `,
-    run,
-  },
+  run,
 };
 
 async function run(args: Arguments, io: Io): Promise<Answer> {

@@ -1,28 +1,27 @@
 /** `preamp plan diff`: compares what two plans may do. It fetches and runs nothing. */
-import type { PlanChange, PlanDiff } from "../../plan/diff_module.ts";
-import type { JsonValue } from "../../sdk/json.ts";
-import { escapeUnprintable } from "../../text/escape.ts";
-import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
-import { type Answer, type Commands, TERMINAL } from "../commands.ts";
-import { EXIT, inDocument } from "../errors.ts";
-import { PLAN_FLAG, readPlans, withPlans } from "../plan_files.ts";
-import { withSettings } from "../settings.ts";
-import { counted, cutToWidth, styleOf, wrapText } from "../terminal/format.ts";
-import type { Io, Output } from "../terminal/io.ts";
+import type { PlanChange, PlanDiff } from "../../../plan/diff_module.ts";
+import type { JsonValue } from "../../../sdk/json.ts";
+import { escapeUnprintable } from "../../../text/escape.ts";
+import { type Arguments, formatFlags, UsageError } from "../../arguments.ts";
+import { type Answer, type Command, TERMINAL } from "../../commands.ts";
+import { EXIT, inDocument } from "../../errors.ts";
+import { PLAN_FLAG, readPlans, withPlans } from "../../plan_files.ts";
+import { withSettings } from "../../settings.ts";
+import { counted, cutToWidth, styleOf, wrapText } from "../../terminal/format.ts";
+import type { Io, Output } from "../../terminal/io.ts";
 
 const MERGED = "several files are merged from left to right";
 
-export const commands: Commands = {
-  "plan diff": {
-    usage: "plan diff [flags] [<from>] [<to>]",
-    summary: "Compares two plans: what the second one widens, narrows and otherwise changes. `-` is stdin.",
-    flags: withSettings([
-      { name: "from", value: "FILE", many: true, help: `first plan; ${MERGED}` },
-      { ...PLAN_FLAG, help: `second plan; ${MERGED}` },
-      ...formatFlags({ help: "a table (default), or the object that the HTTP API answers" }),
-    ]),
-    details: () =>
-      `A change that is not proven to narrow counts as widening: a new module, another source, a removed pin, hook or limit,
+export const command: Command = {
+  usage: "plan diff [flags] [<from>] [<to>]",
+  summary: "Compares two plans: what the second one widens, narrows and otherwise changes. `-` is stdin.",
+  flags: withSettings([
+    { name: "from", value: "FILE", many: true, help: `first plan; ${MERGED}` },
+    { ...PLAN_FLAG, help: `second plan; ${MERGED}` },
+    ...formatFlags({ help: "a table (default), or the object that the HTTP API answers" }),
+  ]),
+  details: () =>
+    `A change that is not proven to narrow counts as widening: a new module, another source, a removed pin, hook or limit,
 a weaker tier, a wider grant, a variable, looser approval rules.
 Each plan is a file, or several files merged as in \`preamp run\`: --from for the first plan, -p for the second.
 Exit codes: 0 nothing widens, 1 something widens, 3 a plan is invalid.
@@ -31,8 +30,7 @@ Exit codes: 0 nothing widens, 1 something widens, 3 a plan is invalid.
   preamp plan diff old.yaml -p base.yaml -p prod.yaml
   preamp plan diff --from base.yaml --from test.yaml -p base.yaml -p prod.yaml
 `,
-    run: runDiff,
-  },
+  run: runDiff,
 };
 
 async function runDiff(args: Arguments, io: Io): Promise<Answer> {

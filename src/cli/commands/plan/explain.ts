@@ -2,34 +2,33 @@
  * `preamp plan explain`: prints what a plan may touch, for a reviewer: overview, table of modules, their
  * permissions, warnings and red flags. Fetches its modules and executes none.
  */
-import { LIMIT_NAMES } from "../../plan/check/field_checks.ts";
-import type { ExplainedModule, Explanation } from "../../plan/explain.ts";
-import { summaryText } from "../../plan/summary.ts";
-import type { Permissions } from "../../sdk/contracts.ts";
-import { PERMISSION_KINDS } from "../../sdk/plan.ts";
-import { escapeUnprintable } from "../../text/escape.ts";
-import { formatFlags } from "../arguments.ts";
-import { type Commands, TERMINAL } from "../commands.ts";
-import { EXIT, inDocument } from "../errors.ts";
-import { MODEL_FLAG, modelOf, PLAN_FLAG, planNames, readPlans, withPlans } from "../plan_files.ts";
-import { filePath } from "../paths.ts";
-import { withSettings } from "../settings.ts";
-import { counted, shellWord, type Style, styleOf, tableText, wrapText } from "../terminal/format.ts";
-import type { Output } from "../terminal/io.ts";
+import { LIMIT_NAMES } from "../../../plan/check/field_checks.ts";
+import type { ExplainedModule, Explanation } from "../../../plan/explain.ts";
+import { summaryText } from "../../../plan/summary.ts";
+import type { Permissions } from "../../../sdk/contracts.ts";
+import { PERMISSION_KINDS } from "../../../sdk/plan.ts";
+import { escapeUnprintable } from "../../../text/escape.ts";
+import { formatFlags } from "../../arguments.ts";
+import { type Command, TERMINAL } from "../../commands.ts";
+import { EXIT, inDocument } from "../../errors.ts";
+import { MODEL_FLAG, modelOf, PLAN_FLAG, planNames, readPlans, withPlans } from "../../plan_files.ts";
+import { filePath } from "../../paths.ts";
+import { withSettings } from "../../settings.ts";
+import { counted, shellWord, type Style, styleOf, tableText, wrapText } from "../../terminal/format.ts";
+import type { Output } from "../../terminal/io.ts";
 
-export const commands: Commands = {
-  "plan explain": {
-    usage: "plan explain [flags] <file>…",
-    summary:
-      "Prints what a plan may touch: modules with hashes, permissions, variables, limits, red flags. Fetches modules, runs none.",
-    flags: withSettings([
-      PLAN_FLAG,
-      MODEL_FLAG,
-      ...formatFlags({ help: "a table (default), or the object that the HTTP API answers" }),
-      { name: "strict", help: "exit 1 if there is a red flag" },
-    ], ["workspace", "frozen"]),
-    details: () =>
-      `A plan.lock.json beside the plan is used. wanted: permissions that the module declares; asked: those that the plan
+export const command: Command = {
+  usage: "plan explain [flags] <file>…",
+  summary:
+    "Prints what a plan may touch: modules with hashes, permissions, variables, limits, red flags. Fetches modules, runs none.",
+  flags: withSettings([
+    PLAN_FLAG,
+    MODEL_FLAG,
+    ...formatFlags({ help: "a table (default), or the object that the HTTP API answers" }),
+    { name: "strict", help: "exit 1 if there is a red flag" },
+  ], ["workspace", "frozen"]),
+  details: () =>
+    `A plan.lock.json beside the plan is used. wanted: permissions that the module declares; asked: those that the plan
 gives it; granted: those of them that this process has; refused: the rest. Paths in the Deno flags are relative to the
 plan's folder.
 Exit codes: 0 explained, 1 a module cannot be loaded or does not match its pin (--strict: or there is a red flag),
@@ -38,18 +37,17 @@ Exit codes: 0 explained, 1 a module cannot be loaded or does not match its pin (
   preamp plan explain plans/support.yaml
   preamp plan explain -p base.yaml -p prod.yaml --output-format json
 `,
-    async run(args, io) {
-      const { name, plan, base_url } = await readPlans(planNames(args, "explain"), io);
-      const explanation = await withPlans(
-        args,
-        io,
-        ({ explain }) => inDocument(name, explain({ plan, ...modelOf(args) }, TERMINAL, { base_url })),
-        { overridden: true },
-      );
-      const is_refused = args.has("strict") && explanation.red_flags.length > 0;
-      const text = explanationText(explanation, name, io.out, filePath(io.cwd));
-      return { data: explanation, text, exit: is_refused ? EXIT.failed : EXIT.done };
-    },
+  async run(args, io) {
+    const { name, plan, base_url } = await readPlans(planNames(args, "explain"), io);
+    const explanation = await withPlans(
+      args,
+      io,
+      ({ explain }) => inDocument(name, explain({ plan, ...modelOf(args) }, TERMINAL, { base_url })),
+      { overridden: true },
+    );
+    const is_refused = args.has("strict") && explanation.red_flags.length > 0;
+    const text = explanationText(explanation, name, io.out, filePath(io.cwd));
+    return { data: explanation, text, exit: is_refused ? EXIT.failed : EXIT.done };
   },
 };
 

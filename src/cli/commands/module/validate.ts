@@ -7,60 +7,58 @@ import {
   type ChecklistItem,
   checklistOf,
   countFindings,
-} from "../../app/validation/checklist.ts";
-import { validateInProcess } from "../../app/validation/process.ts";
-import { MODULE_TYPES, typeOfId } from "../../app/validation/export_checks.ts";
-import { type Check, failed, passed } from "../../kernel/mounting/module_checks.ts";
-import type { ModuleBundle } from "../../loader/types.ts";
-import { commaSeparated } from "../../policy/settings.ts";
-import { errorCode, errorMessage } from "../../sdk/errors.ts";
-import { isObject, type JsonObject } from "../../sdk/json.ts";
-import { PERMISSION_KINDS, type PermissionKind } from "../../sdk/plan.ts";
-import type { ModuleType } from "../../sdk/types.ts";
-import { decodePercent, escapeUnprintable } from "../../text/escape.ts";
-import { type Arguments, formatFlags, UsageError } from "../arguments.ts";
-import type { Commands } from "../commands.ts";
-import { EXIT } from "../errors.ts";
-import { displayPath, ENTRY_NAMES, type ModuleTarget, readTarget, withLoader } from "../module_target.ts";
-import { reportedSettings, withSettings } from "../settings.ts";
-import { counted, styleOf } from "../terminal/format.ts";
-import type { Io, Output } from "../terminal/io.ts";
+} from "../../../app/validation/checklist.ts";
+import { validateInProcess } from "../../../app/validation/process.ts";
+import { MODULE_TYPES, typeOfId } from "../../../app/validation/export_checks.ts";
+import { type Check, failed, passed } from "../../../kernel/mounting/module_checks.ts";
+import type { ModuleBundle } from "../../../loader/types.ts";
+import { commaSeparated } from "../../../policy/settings.ts";
+import { errorCode, errorMessage } from "../../../sdk/errors.ts";
+import { isObject, type JsonObject } from "../../../sdk/json.ts";
+import { PERMISSION_KINDS, type PermissionKind } from "../../../sdk/plan.ts";
+import type { ModuleType } from "../../../sdk/types.ts";
+import { decodePercent, escapeUnprintable } from "../../../text/escape.ts";
+import { type Arguments, formatFlags, UsageError } from "../../arguments.ts";
+import type { Command } from "../../commands.ts";
+import { EXIT } from "../../errors.ts";
+import { displayPath, ENTRY_NAMES, type ModuleTarget, readTarget, withLoader } from "../../module_target.ts";
+import { reportedSettings, withSettings } from "../../settings.ts";
+import { counted, styleOf } from "../../terminal/format.ts";
+import type { Io, Output } from "../../terminal/io.ts";
 
-export const commands: Commands = {
-  "module validate": {
-    usage: "module validate [-t TYPE] [--strict] [-o text|json] <path|url>",
-    summary: "Checks a module against the contract of its type and runs it.",
-    flags: withSettings([
-      { name: "type", short: "t", choices: MODULE_TYPES, help: "type of the module" },
-      { name: "strict", help: "treat warnings as errors" },
-      ...formatFlags({ short: "o", help: "text (default), or the whole report as JSON" }),
-      { name: "module-config", value: "JSON", help: "config for mount(), default {}" },
-      {
-        name: "allow",
-        value: "KINDS",
-        help: "permissions of the test process, such as net,env; default none",
-      },
-      { name: "structure-only", help: "call mount() once and skip the contract suite" },
-    ]),
-    details: () =>
-      `Without --type, the type is the one that the module declares, else the prefix of its id (tool-, provider-, hooks-,
+export const command: Command = {
+  usage: "module validate [-t TYPE] [--strict] [-o text|json] <path|url>",
+  summary: "Checks a module against the contract of its type and runs it.",
+  flags: withSettings([
+    { name: "type", short: "t", choices: MODULE_TYPES, help: "type of the module" },
+    { name: "strict", help: "treat warnings as errors" },
+    ...formatFlags({ short: "o", help: "text (default), or the whole report as JSON" }),
+    { name: "module-config", value: "JSON", help: "config for mount(), default {}" },
+    {
+      name: "allow",
+      value: "KINDS",
+      help: "permissions of the test process, such as net,env; default none",
+    },
+    { name: "structure-only", help: "call mount() once and skip the contract suite" },
+  ]),
+  details: () =>
+    `Without --type, the type is the one that the module declares, else the prefix of its id (tool-, provider-, hooks-,
 loop-, context-), else what it mounts. The module runs in a separate process without permissions and variables. The
 process is stopped when a step takes more than 10 s. The contract suite mounts the module again for each case.
 With warnings the exit code is 0, with --strict 1. In test files the same suites are testTool(), testProvider(),
 testHook(), testOrchestrator() and testContext() of preamp/testing.
 `,
-    async run(args, io) {
-      const options: ValidationOptions = {
-        type: args.value("type") as ModuleType | undefined, // one of the flag's choices
-        config: configOf(args),
-        allow: commaSeparated(args.value("allow") ?? "").map(kindOf),
-        structure_only: args.has("structure-only"),
-      };
-      const { policy } = await reportedSettings(args, io);
-      const target = await readTarget(args, io, policy, "validate");
-      const report = reportOf(await validate(target, options, io), args.has("strict"));
-      return { data: report, text: reportText(report, io.out), exit: report.ok ? EXIT.done : EXIT.failed };
-    },
+  async run(args, io) {
+    const options: ValidationOptions = {
+      type: args.value("type") as ModuleType | undefined, // one of the flag's choices
+      config: configOf(args),
+      allow: commaSeparated(args.value("allow") ?? "").map(kindOf),
+      structure_only: args.has("structure-only"),
+    };
+    const { policy } = await reportedSettings(args, io);
+    const target = await readTarget(args, io, policy, "validate");
+    const report = reportOf(await validate(target, options, io), args.has("strict"));
+    return { data: report, text: reportText(report, io.out), exit: report.ok ? EXIT.done : EXIT.failed };
   },
 };
 

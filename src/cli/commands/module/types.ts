@@ -1,24 +1,22 @@
 /** `preamp module types`: writes the SDK for module authors into `.preamp/sdk` of a folder. */
-import { type Arguments, formatFlags } from "../arguments.ts";
-import { denoJson, folderUrl, isMapped, SDK_IMPORTS, writeSdkFiles } from "../author_files.ts";
-import type { Answer, Commands } from "../commands.ts";
-import { readOptional, writeFailure } from "../paths.ts";
-import type { Io } from "../terminal/io.ts";
+import { type Arguments, formatFlags } from "../../arguments.ts";
+import { denoJson, folderUrl, isMapped, SDK_IMPORTS, writeSdkFiles } from "../../author_files.ts";
+import type { Answer, Command } from "../../commands.ts";
+import { readOptional, writeFailure } from "../../paths.ts";
+import type { Io } from "../../terminal/io.ts";
 
-export const commands: Commands = {
-  "module types": {
-    usage: "module types [folder]",
-    summary:
-      "Writes the SDK's types and test kit into .preamp/sdk, and a deno.json if there is no deno.json yet.",
-    flags: formatFlags({ help: "text (default), or {folder, written, imports}" }),
-    details: () =>
-      `Run it with the executable in a cloned folder, and again after an update of the program. Git ignores .preamp/sdk.
+export const command: Command = {
+  usage: "module types [folder]",
+  summary:
+    "Writes the SDK's types and test kit into .preamp/sdk, and a deno.json if there is no deno.json yet.",
+  flags: formatFlags({ help: "text (default), or {folder, written, imports}" }),
+  details: () =>
+    `Run it with the executable in a cloned folder, and again after an update of the program. Git ignores .preamp/sdk.
 deno.json maps "preamp", "preamp/base", "preamp/loop", "preamp/context", "preamp/provider", "preamp/testing" and "zod" to its
 files; no network is needed.
 `,
-    max_arguments: 1,
-    run,
-  },
+  max_arguments: 1,
+  run,
 };
 
 async function run({ rest: [name = "."] }: Arguments, io: Io): Promise<Answer> {
