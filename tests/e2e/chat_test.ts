@@ -73,6 +73,10 @@ Deno.test("chat --demo mends a project in a terminal: asks, shows the change, ru
   await screen.shows("+  sum=$((sum + price))");
   await screen.shows("Allow once");
   await pause();
+  await program.type("a message that was meant for the agent\r");
+  await screen.shows("That was text, and no answer.");
+  await screen.shows("Allow once");
+  await pause();
   await program.type("\r");
   await screen.shows("Edited total.sh");
   await screen.shows("$ sh test.sh");

@@ -4,6 +4,7 @@
  */
 import process from "node:process";
 import readline from "node:readline";
+import { PassThrough } from "node:stream";
 import type { ChatInput, Choice, Typed } from "./input.ts";
 import { joinLines } from "./input.ts";
 import type { InputHistory } from "./history.ts";
@@ -17,40 +18,109 @@ export interface Prompts {
   readonly next: string;
 }
 
+/**
+ * The keys for one input line or question, as the input of a library. A library pauses its input, and until
+ * Deno 2.9 a stdin that is paused loses its next key.
+ */
+class Keys extends PassThrough {
+  readonly isTTY = true;
+  isRaw = false;
+  /** Whether text was typed, and not only keys that choose: it belongs to a message, not to a question. */
+  has_text = false;
+
+  /** Receives what was typed. */
+  type(text: string): void {
+    this.has_text ||= /^\P{Cc}/u.test(text) && !/^[hjkl]$/.test(text);
+    this.write(text);
+  }
+
+  setRawMode(is_raw: boolean): this {
+    Deno.stdin.setRaw(is_raw);
+    this.isRaw = is_raw;
+    return this;
+  }
+}
+
 /** Reads from the terminal of this process. */
 export class TerminalInput implements ChatInput {
   readonly asks = true;
   readonly #history: InputHistory;
   readonly #prompts: Prompts;
+  /** The open input line or question. */
+  #keys: Keys | null = null;
   /** What receives the lines that are typed while the agent works. */
   #take: ((line: string) => void) | null = null;
-  #unfinished = "";
-  readonly #receive = (chunk: Uint8Array | string) => {
-    this.#unfinished += typeof chunk === "string" ? chunk : new TextDecoder().decode(chunk);
-    const lines = this.#unfinished.split("\n");
-    this.#unfinished = lines.pop() ?? "";
-    for (const line of lines) this.#take?.(line.replace(/\r$/, ""));
-  };
+  /** What was typed when nothing received it, or is not a whole line yet. */
+  #typed = "";
+  #is_reading = false;
+  #has_ended = false;
 
   constructor(history: InputHistory, prompts: Prompts) {
     this.#history = history;
     this.#prompts = prompts;
   }
 
+  /** Reads stdin to its end. One read is always pending, and each line is given before the next one. */
+  async #readStdin(): Promise<void> {
+    if (this.#is_reading) return;
+    this.#is_reading = true;
+    const decoder = new TextDecoder();
+    const chunk = new Uint8Array(4096);
+    for (let count = await Deno.stdin.read(chunk); count !== null; count = await Deno.stdin.read(chunk)) {
+      const text = decoder.decode(chunk.subarray(0, count), { stream: true });
+      for (const piece of text.split(/(?<=[\r\n])/)) {
+        this.#typed += piece;
+        this.#deliver();
+        await new Promise((next) => setTimeout(next)); // a line may open or close a question
+      }
+    }
+    this.#has_ended = true;
+    this.#keys?.end();
+  }
+
+  #deliver(): void {
+    if (this.#keys !== null) {
+      const text = this.#typed;
+      this.#typed = "";
+      if (text !== "") this.#keys.type(text);
+    } else if (this.#take !== null) {
+      const lines = this.#typed.split("\n");
+      this.#typed = lines.pop() ?? "";
+      for (const line of lines) this.#take(line.replace(/\r$/, ""));
+    }
+  }
+
+  /** Opens the keys for a library until the function that it is given to has ended. */
+  async #withKeys<Result>(use: (keys: Keys) => Promise<Result>): Promise<Result> {
+    const keys = this.#keys = new Keys();
+    if (this.#has_ended) keys.end();
+    this.#readStdin().catch((error) => keys.destroy(error));
+    try {
+      return await use(keys);
+    } finally {
+      this.#keys = null;
+      if (keys.isRaw) keys.setRawMode(false);
+    }
+  }
+
   async read(): Promise<Typed> {
-    const typed = await this.#readLines();
+    const typed = await this.#withKeys((keys) => {
+      const message = this.#readLines(keys);
+      this.#deliver(); // what was typed before
+      return message;
+    });
     if (typeof typed === "object" && typed.text.trim() !== "") await this.#history.add(typed.text);
     return typed;
   }
 
   /** Opens the input line until a message is complete. */
-  #readLines(): Promise<Typed> {
-    const { stdin, stdout } = process;
+  #readLines(keys: Keys): Promise<Typed> {
+    const { stdout } = process;
     const { promise, resolve } = Promise.withResolvers<Typed>();
     const lines: string[] = [];
     let is_pasting = false;
     const editor = readline.createInterface({
-      input: stdin,
+      input: keys,
       output: stdout,
       terminal: true,
       prompt: this.#prompts.first,
@@ -58,7 +128,7 @@ export class TerminalInput implements ChatInput {
       historySize: this.#history.lines.length + 1,
     });
     const close = (typed: Typed) => {
-      stdin.off("keypress", onKey);
+      keys.off("keypress", onKey);
       stdout.write(PASTE_MARKS.off);
       resolve(typed); // before `close`, which resolves to the end of the input
       editor.close();
@@ -86,7 +156,7 @@ export class TerminalInput implements ChatInput {
       again(this.#prompts.first);
     });
     editor.on("close", () => close("end"));
-    stdin.on("keypress", onKey);
+    keys.on("keypress", onKey);
     stdout.write(PASTE_MARKS.on);
     editor.prompt();
     return promise;
@@ -94,21 +164,9 @@ export class TerminalInput implements ChatInput {
 
   listen(take: (line: string) => void): () => void {
     this.#take = take;
-    this.#resume();
-    return () => {
-      this.#take = null;
-      this.#pause();
-    };
-  }
-
-  #resume(): void {
-    process.stdin.on("data", this.#receive);
-    process.stdin.resume();
-  }
-
-  #pause(): void {
-    process.stdin.off("data", this.#receive);
-    process.stdin.pause();
+    this.#deliver();
+    this.#readStdin().catch(() => {}); // the next input line reports it
+    return () => this.#take = null;
   }
 
   async choose<Value>(
@@ -120,30 +178,27 @@ export class TerminalInput implements ChatInput {
     const options = choices.map(({ label, hint }, value) =>
       hint === undefined ? { value, label } : { value, label, hint }
     );
-    const chosen = await this.#ask(
-      (common) => select<number>({ ...common, message, options, maxItems: 12 }),
-      signal,
-    );
-    return typeof chosen === "number" ? choices[chosen]?.value ?? null : null;
+    while (true) {
+      let has_text = false;
+      const chosen = await this.#withKeys(async (input) => {
+        const answer = await select<number>({ ...common(signal), input, message, options, maxItems: 12 });
+        has_text = input.has_text;
+        return answer;
+      });
+      if (typeof chosen !== "number") return null;
+      if (!has_text) return choices[chosen]?.value ?? null;
+      process.stdout.write("That was text, and no answer. Choose with the arrow keys and Enter.\n");
+    }
   }
 
   async line(message: string, signal?: AbortSignal): Promise<string | null> {
     const { text } = await import("@clack/prompts");
-    const line = await this.#ask((common) => text({ ...common, message }), signal);
+    const line = await this.#withKeys((input) => text({ ...common(signal), input, message }));
     return typeof line === "string" ? line : null;
   }
+}
 
-  /** Opens a question; lines typed before it are not its answer. */
-  async #ask<Answer>(
-    open: (common: { signal?: AbortSignal; withGuide: boolean }) => Promise<Answer>,
-    signal: AbortSignal | undefined,
-  ): Promise<Answer> {
-    const listens = this.#take !== null;
-    if (listens) this.#pause();
-    try {
-      return await open({ withGuide: false, ...(signal ? { signal } : {}) });
-    } finally {
-      if (listens && this.#take !== null) this.#resume();
-    }
-  }
+/** Returns the options of all questions. */
+function common(signal: AbortSignal | undefined): { signal?: AbortSignal; withGuide: boolean } {
+  return { withGuide: false, ...(signal ? { signal } : {}) };
 }
