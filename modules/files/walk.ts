@@ -75,8 +75,8 @@ export async function walkFiles(
       const at = `${path === "/" ? "" : path}/${name}`;
       if (isIgnored(at, isDirectory, rules)) continue;
       const below = relative === "" ? name : `${relative}/${name}`;
-      const goesOn = isDirectory ? await enter(at, below, rules) : await visit({ path: at, relative: below });
-      if (goesOn === false) return false;
+      const going = isDirectory ? enter(at, below, rules) : visit({ path: at, relative: below });
+      if ((going instanceof Promise ? await going : going) === false) return false;
       const pause = slices.pause(signal);
       if (pause) await pause;
     }

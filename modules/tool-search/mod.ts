@@ -144,18 +144,21 @@ async function search(
   const matcher = await lineMatcher(input);
   const wanted = glob === undefined ? () => true : globMatcher(glob);
   const results = new Results(input, settings, offset, limit);
-  const read = (file: string) => textOf(file, settings.max_file_bytes, results);
-  if (start.info.isFile) {
-    const text = read(start.path);
-    if (text !== null) await results.add(access.display(start.path), text, matcher, signal);
-  } else if (start.info.isDirectory) {
-    await walkFiles(start.path, async ({ path: file, relative }) => {
-      if (!wanted(relative)) return;
-      const text = read(file);
-      if (text === null) return;
-      await results.add(access.display(file), text, matcher, signal);
-      return !results.full;
-    }, { root: access.root, signal });
+  const searchFile = (file: string): Promise<boolean> | void => {
+    const text = textOf(file, settings.max_file_bytes, results);
+    if (text === null || text.length <= matcher.chars && text.length <= BLOCK_CHARS && !matcher.maybe(text)) {
+      return;
+    }
+    const checked = checkedTextOf(file, settings.max_file_bytes, results);
+    if (checked !== null) return results.add(access.display(file), checked, matcher, signal);
+  };
+  if (start.info.isFile) await searchFile(start.path);
+  else if (start.info.isDirectory) {
+    await walkFiles(
+      start.path,
+      ({ path: file, relative }) => wanted(relative) ? searchFile(file) : undefined,
+      { root: access.root, signal },
+    );
   } else throw new FileError(`${path} is neither a file nor a folder`);
   return results.text(input.pattern, access.display(start.path));
 }
@@ -211,31 +214,58 @@ async function lineMatcher(
 const SNIFFED_BYTES = 8192;
 const decoder = new TextDecoder();
 
-/**
- * Returns the text of a file; null for a binary file, and for one that is too large, cannot be read, or is
- * another one than the walk has found: a link may have taken the place of its folder.
- */
+/** What most files fit into, so that they are read at once. */
+const buffer = new Uint8Array(128 * 1024);
+
+/** Returns the text of a file; null for a binary file, and for one that cannot be read or is too large. */
 function textOf(path: string, maxBytes: number, results: Results): string | null {
   try {
     using file = Deno.openSync(path);
-    const { size, isFile, dev, ino } = file.statSync();
-    if (!isFile || size === 0) return null; // such as those of /proc, which may never end
-    if (size > maxBytes) {
-      results.left_out++;
-      return null;
-    }
-    const now = Deno.lstatSync(path);
-    if (now.dev !== dev || now.ino !== ino || Deno.realPathSync(path) !== path) return null;
-    const bytes = new Uint8Array(size);
-    let length = 0;
-    for (let count; length < size && (count = file.readSync(bytes.subarray(length))) !== null;) {
-      length += count;
-    }
-    if (bytes.subarray(0, SNIFFED_BYTES).includes(0)) return null;
-    return decoder.decode(bytes.subarray(0, length)).replaceAll("\r\n", "\n");
+    return textIn(file, maxBytes, results);
   } catch {
     return null; // it was removed, or the operating system or the sandbox does not permit it
   }
+}
+
+/**
+ * Returns the text of a file that matches; null if it is another one than the walk has found, because a link
+ * has taken the place of a folder of its path. Most files match nothing and need no such test.
+ */
+function checkedTextOf(path: string, maxBytes: number, results: Results): string | null {
+  try {
+    using file = Deno.openSync(path);
+    const [opened, now] = [file.statSync(), Deno.lstatSync(path)];
+    const isSame = opened.dev === now.dev && opened.ino === now.ino && Deno.realPathSync(path) === path;
+    return isSame ? textIn(file, maxBytes, results) : null;
+  } catch {
+    return null;
+  }
+}
+
+function textIn(file: Deno.FsFile, maxBytes: number, results: Results): string | null {
+  let bytes = buffer;
+  let length = 0;
+  for (let count; (count = file.readSync(bytes.subarray(length))) !== null;) {
+    length += count;
+    if (length < bytes.length) {
+      if (bytes === buffer) break; // a short read is the end of a file
+      continue;
+    }
+    if (length > maxBytes) {
+      results.left_out++;
+      return null;
+    }
+    const larger = new Uint8Array(Math.min(4 * bytes.length, maxBytes + 1));
+    larger.set(bytes);
+    bytes = larger;
+  }
+  if (length > maxBytes) {
+    results.left_out++;
+    return null;
+  }
+  const read = bytes.subarray(0, length);
+  if (read.subarray(0, SNIFFED_BYTES).includes(0)) return null;
+  return decoder.decode(read).replaceAll("\r\n", "\n");
 }
 
 /** Characters that are searched without a pause. */
@@ -306,12 +336,13 @@ class Results {
     this.#limit = limit;
   }
 
+  /** Adds the matches in a text. Resolves to whether more results are wanted. */
   async add(
     file: string,
     text: string,
     matcher: LineMatcher,
     signal: AbortSignal | undefined,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const { output = "content", context = 0 } = this.#input;
     let lines: string[] | undefined;
     let count = 0;
@@ -319,7 +350,10 @@ class Results {
     let next = 0;
     for await (const { at, line, found } of matchesIn(text, matcher, signal)) {
       count++;
-      if (output === "files") return this.#put(file);
+      if (output === "files") {
+        this.#put(file);
+        return !this.full;
+      }
       if (output !== "content" || !this.#take()) continue;
       if (context === 0) this.#show(`${file}:${at + 1}:${this.#cut(line, found)}`);
       else {
@@ -333,9 +367,10 @@ class Results {
         }
         next = to;
       }
-      if (this.full) return;
+      if (this.full) return false;
     }
     if (output === "count" && count > 0) this.#put(`${file}:${count}`);
+    return !this.full;
   }
 
   /** Returns whether a result is shown, and not before the offset. */

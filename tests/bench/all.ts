@@ -17,6 +17,7 @@ const BENCHES: readonly (readonly [name: string, ...flags: string[]])[] = [
   ["half_open"],
   ["hooks"],
   ["tools"],
+  ["files"],
   ["memory", "--v8-flags=--expose-gc"],
   ["garbage", "--v8-flags=--expose-gc"],
   ["context"],
