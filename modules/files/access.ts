@@ -135,10 +135,11 @@ export class FileAccess {
    * Replaces a file, or creates it with its folders: the bytes are written beside it and renamed, so that a
    * reader sees the old or the new file, and a hard link elsewhere keeps its content. The mode is kept.
    *
+   * @param mode Mode of a file that does not exist.
    * @returns the real path.
    * @throws {FileError} as {@link writable}.
    */
-  async replace(path: string, bytes: Uint8Array): Promise<string> {
+  async replace(path: string, bytes: Uint8Array, mode?: number): Promise<string> {
     const target = await this.writable(path);
     const folder = parentFolder(target.path);
     await Deno.mkdir(folder, { recursive: true });
@@ -148,7 +149,9 @@ export class FileAccess {
     try {
       await Deno.writeFile(temporary, bytes, {
         createNew: true,
-        ...(target.info?.mode == null ? {} : { mode: target.info.mode & 0o7777 }),
+        ...(target.info?.mode == null
+          ? mode === undefined ? {} : { mode }
+          : { mode: target.info.mode & 0o7777 }),
       });
       await Deno.rename(temporary, target.path);
     } catch (error) {

@@ -46,6 +46,8 @@ export interface Services {
   close(): Promise<void>;
 }
 
+const loadFiles = async () => (await import("./changed_files.ts")).changedFiles;
+
 export function createServices(
   { policy, modules, basePath, clock, store, env, secrets, metrics, tracing, ...rest }: ServiceDeps,
 ): Services {
@@ -74,6 +76,10 @@ export function createServices(
     newId,
     ready: (request, caller, base_url) => plans.ready(request, caller, base_url),
     secrets: () => redactor.child(),
+    files: {
+      modeOf: async (path) => await (await loadFiles()).modeOf(path),
+      putBack: async (change) => await (await loadFiles()).putBack(change),
+    },
     ...(observe ? { observe } : {}),
     log,
   });

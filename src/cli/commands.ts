@@ -60,6 +60,7 @@ export const GROUPS: readonly (readonly CommandEntry[])[] = [
   [
     entry("sessions", "list the stored conversations", () => import("./commands/sessions.ts")),
     entry("runs", "list the stored runs", () => import("./commands/runs.ts")),
+    entry("undo", "put back the files that a run has changed", () => import("./commands/undo.ts")),
     entry(
       "replay",
       "run a saved run again and say what the agent does differently",

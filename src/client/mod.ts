@@ -224,6 +224,11 @@ export class PreampClient {
     return this.#json("POST", `${runPath(id)}/steer`, { text });
   }
 
+  /** Puts back the files that an ended run has changed; returns which, and which not. */
+  undo(id: string): Promise<Data> {
+    return this.#json("POST", `${runPath(id)}/undo`);
+  }
+
   /** Replays a run; with `from_event` starts a new run from there, with another `plan` if there is one. */
   replay(id: string, body: Data = {}): Promise<Data> {
     return this.#json("POST", `${runPath(id)}/replay`, body);

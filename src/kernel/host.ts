@@ -174,6 +174,12 @@ export interface Host {
    * the capability `session.redact`. Absent: no secrets are known.
    */
   redactEvent?(event: string, data: JsonObject): JsonObject;
+  /**
+   * Keeps the bytes of a file from before a change, so that it can be undone. `write`: what the module that
+   * changes it may write. Resolves to null, or to why the change cannot be undone. Modules call it as the
+   * capability `session.keep_before`. Absent: nothing is kept.
+   */
+  keepBefore?(change: JsonObject, write: GrantedPermissions["write"]): Promise<string | null>;
   /** Reports a problem that has no event, such as a skipped handler. Never throws. */
   warn(code: string, message: string, facts?: JsonObject): void;
 }

@@ -37,6 +37,7 @@ export interface PolicyLimits extends RunLimits {
   max_hooks: number;
   max_log_entries: number;
   max_log_bytes: number;
+  max_undo_bytes: number;
   max_session_state_bytes: number;
   max_depth: number;
   max_sessions: number;
@@ -91,6 +92,11 @@ export const LIMITS: { readonly [Name in keyof PolicyLimits]: SettingType<Policy
   max_hooks: whole(256, "Hook handlers in one session"),
   max_log_entries: whole(100_000, "Entries in the log of one run, not counting deltas"),
   max_log_bytes: bytes(64 * 1024 * 1024, "Size of the log of one run, not counting deltas"),
+  max_undo_bytes: bytes(
+    64 * 1024 * 1024,
+    "Size of the files from before their changes that one run keeps for undo; 0 = none",
+    { min: 0 },
+  ),
   max_session_state_bytes: bytes(64 * 1024, "Size of the session_state of one session"),
   max_depth: whole(3, "Levels of sub-agents", { min: 0 }),
   max_sessions: whole(16, "Sessions of one run, including sub-agents"),

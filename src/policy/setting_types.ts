@@ -64,8 +64,8 @@ export function whole(default_value: number, meaning: string, more: More = {}): 
 }
 
 /** Returns the type of a setting: a number of bytes. */
-export function bytes(default_value: number, meaning: string): SettingType<number> {
-  return whole(default_value, meaning, { unit: "bytes" });
+export function bytes(default_value: number, meaning: string, more: More = {}): SettingType<number> {
+  return whole(default_value, meaning, { unit: "bytes", ...more });
 }
 
 /** Returns the type of a setting: a duration in seconds, which may have a fraction. */

@@ -6,7 +6,7 @@ import type { Redactor } from "../policy/redact.ts";
 import type { ConsoleLevel } from "../sdk/console.ts";
 import type { JsonObject, ModuleSpec, RunLimits } from "../sdk/types.ts";
 import type { Store } from "../store/store.ts";
-import type { Caller, RunRequest, Warning } from "./types.ts";
+import type { Caller, FileChange, RunRequest, Warning } from "./types.ts";
 
 /** A plan that is checked and allowed by the policy. */
 export interface RunnablePlan {
@@ -93,6 +93,8 @@ export interface ServiceLimits extends KernelLimits, LogLimits, PageLimits {
   store_wait_s: number;
   /** Days that a run is kept after its end, and a session after its last run. */
   retention_days: number;
+  /** Size of the files that a run keeps for undo. */
+  max_undo_bytes: number;
   /** Hours that an idempotency key is kept. */
   idempotency_hours: number;
 }
@@ -109,6 +111,14 @@ export interface RunObserver {
   within?<T>(body: () => Promise<T>): Promise<T>;
 }
 
+/** Puts files back that a run has changed. */
+export interface ChangedFiles {
+  /** Resolves to the mode of a file; null if it cannot be read. */
+  modeOf(path: string): Promise<number | null>;
+  /** Puts a file back as it was before. Resolves to null, or to why it was not put back. */
+  putBack(change: FileChange): Promise<string | null>;
+}
+
 /** Collaborators of {@link RunService}. */
 export interface RunsDeps {
   readonly store: Store;
@@ -121,6 +131,8 @@ export interface RunsDeps {
   /** Prepares the plan of a request. `base_url`: base of relative sources of an operator's plan. */
   ready(request: RunRequest, caller: Caller, base_url: string | undefined): Promise<RunnablePlan>;
   secrets(): SecretSink;
+  /** The files of this host. Absent: nothing is kept for undo. */
+  files?: ChangedFiles;
   /**
    * Creates the observer of a run. `earlier`: entries from before a crash. Absent: runs are not observed.
    */

@@ -8,6 +8,7 @@ import { hasCode, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
 import { closedApprovalError } from "./run/approval_queue.ts";
 import type { RunsDeps } from "./ports.ts";
+import { undoFileChanges } from "./storage/file_changes.ts";
 import { forkedSession, originOf, pointOf } from "./storage/fork.ts";
 import { printableId } from "../sdk/ids.ts";
 import { eraseRun } from "./storage/erase.ts";
@@ -32,6 +33,7 @@ import type {
   RunRequest,
   Runs,
   RunStatus,
+  UndoReport,
 } from "./types.ts";
 
 /** Entries of one page of an event stream. */
@@ -144,6 +146,14 @@ export class RunService implements Runs {
       throw new PreampError("session_busy", `Cannot delete run "${run_id}": it has not ended`);
     }
     await eraseRun(this.#deps.store, caller.namespace, run_id);
+  }
+
+  async undo(caller: Caller, run_id: string): Promise<UndoReport> {
+    const run = await this.get(caller, run_id);
+    if (run.ended_at === null) {
+      throw new PreampError("session_busy", `Cannot undo run "${run_id}": it has not ended`);
+    }
+    return await undoFileChanges(this.#deps, caller.namespace, run.id);
   }
 
   async cancel(caller: Caller, run_id: string, mode: "graceful" | "immediate"): Promise<Run> {

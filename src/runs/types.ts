@@ -7,7 +7,15 @@ import type { MountedDescriptors } from "../kernel/mounting/mounts.ts";
 import type { LoggedUsage } from "../kernel/session/session_parts.ts";
 import type { Counters } from "../sdk/run_counters.ts";
 import type { SessionState } from "../sdk/session_status.ts";
-import type { ApprovalOption, ContentBlock, JsonObject, Message, Prompt, RunLimits } from "../sdk/types.ts";
+import type {
+  ApprovalOption,
+  ContentBlock,
+  GrantedPermissions,
+  JsonObject,
+  Message,
+  Prompt,
+  RunLimits,
+} from "../sdk/types.ts";
 
 /** Status of a run. The last five are final. */
 export type RunStatus =
@@ -260,6 +268,30 @@ export interface ReplayReport {
   first_difference?: Difference;
 }
 
+/** A change of one file. */
+export interface FileChange {
+  /** Real absolute path. */
+  path: string;
+  /** Base64 of the bytes from before; null: the file did not exist. */
+  before: string | null;
+  /** Hex SHA-256 of the bytes that were written; null: the file was deleted. */
+  after_sha256: string | null;
+  /** Mode of the file from before; null: there was none, or it is not known. */
+  mode: number | null;
+  /** What the module may write that made the change. */
+  write: GrantedPermissions["write"];
+}
+
+/** What an undo has done with the files that a run had changed. */
+export interface UndoReport {
+  object: "undo";
+  run_id: string;
+  /** Files that are as before the run; those that it had created are deleted. */
+  undone: { path: string; action: "restored" | "deleted" }[];
+  /** Files that stay as they are, and why. */
+  not_undone: { path: string; reason: string }[];
+}
+
 /** The first difference between a recording and its replay. */
 export interface Difference {
   /** The difference in words. */
@@ -349,6 +381,11 @@ export interface Runs {
     run_id: string,
     options: { after?: number; signal?: AbortSignal; pageEntries?: () => number },
   ): AsyncIterable<Entry[]>;
+  /**
+   * Puts back the files that an ended run has changed with tools that keep them, sub-agents included. What
+   * was put back is not put back again. @throws {PreampError} `session_busy` while the run is active.
+   */
+  undo(caller: Caller, run_id: string): Promise<UndoReport>;
   /** Resolves to a recording of a run. @throws {PreampError} `log_expired`, `not_replayable`. */
   recording(caller: Caller, run_id: string): Promise<Recording>;
   /**

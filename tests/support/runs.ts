@@ -86,6 +86,7 @@ const LIMITS: ServiceLimits = {
   page_limit: 100,
   max_page_limit: 1000,
   retention_days: 30,
+  max_undo_bytes: 67_108_864,
   idempotency_hours: 24,
 };
 

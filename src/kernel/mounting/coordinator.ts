@@ -34,7 +34,7 @@ import { ContextGuard } from "../guards/context.ts";
 import { ProviderGuard } from "../guards/provider.ts";
 import { ToolGuard } from "../guards/tool.ts";
 import type { SessionContext } from "../session/session_context.ts";
-import type { SessionParts } from "../session/session_parts.ts";
+import { KEEP_BEFORE, type SessionParts } from "../session/session_parts.ts";
 import { problemsOf } from "./module_checks.ts";
 import { type Mounted, resolveMount } from "./mounts.ts";
 
@@ -177,7 +177,9 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   getCapability(name: string): unknown {
-    return this.#shared.capabilities.get(name) ?? null;
+    const value = this.#shared.capabilities.get(name) ?? null;
+    if (name !== KEEP_BEFORE || typeof value !== "function") return value;
+    return (change: unknown) => value(change, this.permissions.write);
   }
 
   registerContributor(channel: string, name: string, callback: () => unknown): void {

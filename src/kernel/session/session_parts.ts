@@ -1,7 +1,7 @@
 /** The parts of a session, which its modules share through their coordinators, and the end of the session. */
 import { errorMessage } from "../../sdk/errors.ts";
 import { deepFreeze, isThenable, type JsonObject, toPlainObject } from "../../sdk/json.ts";
-import type { Cleanup } from "../../sdk/types.ts";
+import type { Cleanup, GrantedPermissions } from "../../sdk/types.ts";
 import { HookActions } from "../hooks/hook_actions.ts";
 import { Hooks } from "../hooks/hooks.ts";
 import { LoopContract } from "../hooks/loop_contract.ts";
@@ -67,6 +67,9 @@ function frozenConfig(written: JsonObject = {}): JsonObject {
   return config;
 }
 
+/** Capability by which a module keeps the bytes of a file that it changes. */
+export const KEEP_BEFORE = "session.keep_before";
+
 /** Returns the capabilities that exist before the first module is mounted. */
 function givenCapabilities(
   session: SessionContext,
@@ -78,6 +81,12 @@ function givenCapabilities(
   given.set("session.usages", () => usages);
   given.set("session.last_usage", () => session.last_usage);
   if (host.redactEvent) given.set("session.redact", redact);
+  if (host.keepBefore) {
+    // a coordinator adds what its module may write
+    const keep = (change: unknown, write: GrantedPermissions["write"]) =>
+      host.keepBefore?.(toPlainObject(change), write);
+    given.set(KEEP_BEFORE, keep);
+  }
   for (const name in capabilities) given.set(name, capabilities[name]);
   return given;
 }

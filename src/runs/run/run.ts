@@ -24,6 +24,7 @@ import { DAY_MS, RunRecords } from "./run_records.ts";
 import { RunStore } from "./run_store.ts";
 import { RunWaiters } from "./run_waiters.ts";
 import { SessionHost } from "./session_host.ts";
+import { FileChanges } from "../storage/file_changes.ts";
 import { type EndedChild, initialState, lastRunOf } from "../storage/session_store.ts";
 import type { LastRun, Run, RunHandle, SavedSession } from "../types.ts";
 import type { OrphanedRun } from "../storage/run_input.ts";
@@ -51,6 +52,7 @@ export class ActiveRun implements RunHandle {
   #host: SessionHost;
   #session: Session;
   #approvals: ApprovalQueue | null = null;
+  #files: FileChanges | null = null;
   /** Whether the session was initialised; only then it is stored at the end. */
   #has_begun = false;
   /** Cancellation requested before the session was initialised. */
@@ -139,6 +141,11 @@ export class ActiveRun implements RunHandle {
   /** Questions of the run that wait for an answer. */
   get approvalQueue(): ApprovalQueue {
     return this.#approvals ??= new ApprovalQueue(this);
+  }
+
+  /** What the run keeps of the files that it changes. */
+  get files(): FileChanges {
+    return this.#files ??= new FileChanges(this);
   }
 
   /** Receives entries after they are stored. */

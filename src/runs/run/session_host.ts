@@ -20,9 +20,10 @@ import { errorMessage } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import type { SessionStatus } from "../../sdk/session_status.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
-import type { ModuleSpec } from "../../sdk/types.ts";
+import type { GrantedPermissions, ModuleSpec } from "../../sdk/types.ts";
 import type { ModuleReporter, RunnablePlan } from "../ports.ts";
 import { statusFrom } from "../storage/session_store.ts";
+import type { FileChanges } from "../storage/file_changes.ts";
 import { knownApproval } from "./approval_memory.ts";
 import type { ApprovalQueue } from "./approval_queue.ts";
 import type { RunLog } from "./run_log.ts";
@@ -34,6 +35,8 @@ import { recordContextUsage } from "./run_projection.ts";
 export interface HostedRun extends RunFacts {
   readonly log: RunLog;
   readonly approvalQueue: ApprovalQueue;
+  /** What the run keeps of the files that it changes. */
+  readonly files: FileChanges;
   /** Notified when the run's status or approvals may have changed. */
   readonly waiters: RunWaiters;
   /** Called when the run's own session is initialised: the run exists. */
@@ -176,6 +179,10 @@ export class SessionHost implements Host, ModuleReporter {
 
   redactEvent(event: string, data: JsonObject): JsonObject {
     return this.#run.secrets.redactEvent(event, data);
+  }
+
+  keepBefore(change: JsonObject, write: GrantedPermissions["write"]): Promise<string | null> {
+    return this.#run.files.keep(change, write);
   }
 
   /** Logs a warning for the operator, and adds it to the run object when the client can act on it. */

@@ -1,9 +1,10 @@
 /** Deletes a run with everything that is stored of it. */
 import { allRecords, type Change, type Store } from "../../store/store.ts";
 import { APPROVAL_KIND, approvalDeletion } from "../run/approval_queue.ts";
+import { fileChangeDeletions } from "./file_changes.ts";
 import { inputDeletion } from "./run_input.ts";
 
-/** Deletes a run: its object, its input, its questions and its log. */
+/** Deletes a run: its object, its input, its questions, the files that it kept, and its log. */
 export async function eraseRun(store: Store, namespace: string, run_id: string): Promise<void> {
   const changes: Change[] = [
     { delete: { kind: "run", key: run_id } },
@@ -12,5 +13,5 @@ export async function eraseRun(store: Store, namespace: string, run_id: string):
   ];
   const asked = { namespace, where: { run_id } };
   for await (const { key } of allRecords(store, APPROVAL_KIND, asked)) changes.push(approvalDeletion(key));
-  await store.commit(changes);
+  await store.commit([...changes, ...await fileChangeDeletions(store, namespace, run_id)]);
 }

@@ -126,6 +126,16 @@ export const RUN_ROUTES: readonly Route[] = [
   },
   {
     method: "POST",
+    path: "/v1/runs/{id}/undo",
+    id: "undoRun",
+    summary: "Put back the files that an ended run has changed; a file that was changed since stays as it is",
+    answers: ok("what was put back, and what was not", "UndoReport"),
+    codes: ["session_busy", "storage_full"],
+    handle: async (context, caller) =>
+      jsonAnswer(await context.server.runtime.runs.undo(caller, context.param("id"))),
+  },
+  {
+    method: "POST",
     path: "/v1/runs/{id}/replay",
     id: "replayRun",
     summary: "Replay a run and say what the agent does differently; with from_event, execute from there",

@@ -250,6 +250,16 @@ export const ANSWERS = {
       replayed: z.unknown(),
     }).optional(),
   }),
+  UndoReport: z.object({
+    object: z.literal("undo"),
+    run_id: text,
+    undone: z.array(z.object({ path: text, action: z.enum(["restored", "deleted"]) })).meta({
+      description: "files that are as before the run; those that it had created are deleted",
+    }),
+    not_undone: z.array(z.object({ path: text, reason: text })).meta({
+      description: "files that stay as they are, and why",
+    }),
+  }),
   JsonSchema: data("JSON Schema 2020-12"),
   Explanation,
   Lock,

@@ -150,6 +150,11 @@ const MODULES: Record<string, InProcessModule> = {
       });
     await tool("large", () => "x".repeat(2_000));
     await tool("slow", () => new Promise(() => {}));
+    await tool("keep_file", async () => {
+      const keep = coordinator.getCapability("session.keep_before") as (change: JsonObject) => unknown;
+      const change = { path: "/tmp/kept/a.txt", before: "QUJD", after_sha256: null };
+      return await keep(change) ?? "kept for undo";
+    });
     await tool("keep", () => {
       coordinator.session_state.kept = "x".repeat(2_000);
       return "kept";

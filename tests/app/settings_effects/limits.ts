@@ -197,6 +197,16 @@ export const LIMITS: Effects = {
     usual: "end_turn",
     look: (server) => stopReason(server, calling("large")),
   },
+  "limits.max_undo_bytes": {
+    value: 1,
+    beside: { permissions: { max: { write: ["/tmp/kept"] } } },
+    seen: false,
+    usual: true,
+    async look(server) {
+      const tools = [{ module: "tool-shown", permissions: { write: ["/tmp/kept"] } }];
+      return (await toolResult(server, calling("keep_file", {}, { tools }))).includes("kept for undo");
+    },
+  },
   "limits.max_session_state_bytes": {
     value: 1_000,
     seen: true,

@@ -1,0 +1,276 @@
+/** Undo of the files that runs change with real tools, over HTTP and the command line. */
+import { cli } from "../../src/cli/mod.ts";
+import { EXIT } from "../../src/cli/errors.ts";
+import { policyFromData } from "../../src/policy/parse_policy.ts";
+import { createPreamp, openStore } from "../../src/server/mod.ts";
+import type { Coordinator, JsonObject } from "../../src/sdk/types.ts";
+import type { Store } from "../../src/store/store.ts";
+import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { temporaryFolder } from "../support/folder.ts";
+import { bodyOf } from "../support/http.ts";
+import { fakeIo } from "../support/io.ts";
+
+interface Call {
+  name: string;
+  arguments: Record<string, unknown>;
+}
+
+const write = (path: string, content: string): Call => ({ name: "write", arguments: { path, content } });
+const edit = (path: string, old_string: string, new_string: string): Call => ({
+  name: "edit",
+  arguments: { path, old_string, new_string },
+});
+const patch = (...lines: string[]): Call => ({
+  name: "apply_patch",
+  arguments: { patch: ["*** Begin Patch", ...lines, "*** End Patch"].join("\n") },
+});
+
+/** A plan that makes these calls, one after the other, and may write `folder`. */
+function planOf(folder: string, calls: Call[], config = {}, more = {}): Record<string, unknown> {
+  return {
+    session: { orchestrator: "loop-basic", context: "context-simple" },
+    providers: [scriptOf(calls)],
+    tools: [{ module: "tool-filesystem", config, permissions: { read: [folder], write: [folder] } }],
+    ...more,
+  };
+}
+
+function scriptOf(calls: Call[]): Record<string, unknown> {
+  const responses = [...calls.map((call) => ({ tool_calls: [call] })), "done"];
+  return { module: "provider-mock", config: { responses } };
+}
+
+/** Mounts a tool that keeps the change of a file that it names. */
+async function mountLiar(coordinator: Coordinator): Promise<void> {
+  const keep = coordinator.getCapability("session.keep_before") as (change: JsonObject) => Promise<unknown>;
+  await coordinator.mount("tools", {
+    name: "lie",
+    description: "Lies",
+    input_schema: { type: "object" },
+    execute: async ({ path }: JsonObject) =>
+      await keep({ path: path!, before: "", after_sha256: null }) as never,
+  });
+}
+
+/** Runs a test with a server whose callers may write below one folder. */
+async function withServer(
+  test: (kit: {
+    folder: string;
+    path: string;
+    send: (route: string, body?: unknown) => Promise<Response>;
+    run: (plan: unknown, fields?: Record<string, unknown>) => Promise<Record<string, string>>;
+    undo: (run: Record<string, string>) => Promise<{ undone: unknown; not_undone: unknown }>;
+    text: (name: string) => Promise<string | null>;
+  }) => Promise<void>,
+  { limits = {}, store }: { limits?: Record<string, unknown>; store?: (path: string) => Promise<Store> } = {},
+): Promise<void> {
+  await using place = await temporaryFolder();
+  const path = await Deno.realPath(place.path);
+  const folder = `${path}/project`;
+  await Deno.mkdir(folder);
+  const preamp = createPreamp({
+    policy: policyFromData({ limits, permissions: { max: { read: [path], write: [path] } } }),
+    authenticate: null,
+    plans: null,
+    modules: { "tool-liar": mountLiar },
+    ...(store ? { store: await store(path) } : {}),
+  });
+  const send = (route: string, body?: unknown) => {
+    const [method = "", target = ""] = route.split(" ");
+    const headers = { "content-type": "application/json" };
+    return preamp.fetch(
+      new Request(`http://localhost${target}`, {
+        method,
+        headers,
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      }),
+    );
+  };
+  try {
+    await test({
+      folder,
+      path,
+      send,
+      run: async (plan, fields = {}) =>
+        await bodyOf(await send("POST /v1/runs", { prompt: "go", plan, ...fields }), "Run"),
+      async undo({ id }) {
+        const { undone, not_undone } = await bodyOf(await send(`POST /v1/runs/${id}/undo`), "UndoReport");
+        return { undone, not_undone };
+      },
+      text: (name) => Deno.readTextFile(`${folder}/${name}`).catch(() => null),
+    });
+  } finally {
+    await preamp.close();
+  }
+}
+
+Deno.test("undo puts back edited, created and deleted files, newest change first, once", () =>
+  withServer(async ({ folder, run, undo, text }) => {
+    await Deno.writeTextFile(`${folder}/a.txt`, "one");
+    await Deno.writeFile(`${folder}/old.sh`, new TextEncoder().encode("old\n"), { mode: 0o750 });
+    const first = await run(planOf(folder, [
+      write("a.txt", "two"),
+      edit("a.txt", "two", "three"),
+      write("new/b.txt", "b"),
+    ]));
+    const second = await run(
+      planOf(folder, [patch("*** Delete File: old.sh")], { dialect: "patch" }),
+    );
+    assertEquals([first.output_text, second.output_text], ["done", "done"]);
+    assertEquals([await text("a.txt"), await text("new/b.txt"), await text("old.sh")], ["three", "b", null]);
+    assertEquals(await undo(first), {
+      undone: [
+        { path: "project/new/b.txt", action: "deleted" },
+        { path: "project/a.txt", action: "restored" },
+      ],
+      not_undone: [],
+    });
+    assertEquals(await undo(second), {
+      undone: [{ path: "project/old.sh", action: "restored" }],
+      not_undone: [],
+    });
+    assertEquals([await text("a.txt"), await text("new/b.txt"), await text("old.sh")], [
+      "one",
+      null,
+      "old\n",
+    ]);
+    assertEquals((await Deno.stat(`${folder}/old.sh`)).mode! & 0o777, 0o750);
+    await Deno.writeTextFile(`${folder}/a.txt`, "three"); // as the run had left it
+    assertEquals(await undo(first), { undone: [], not_undone: [] });
+    assertEquals(await text("a.txt"), "three");
+  }));
+
+Deno.test("undo leaves a file that was changed since, and can be tried again", () =>
+  withServer(async ({ folder, run, undo, text }) => {
+    await Deno.writeTextFile(`${folder}/a.txt`, "one");
+    const changed = await run(planOf(folder, [write("a.txt", "two"), write("a.txt", "3"), write("b", "b")]));
+    await Deno.writeTextFile(`${folder}/a.txt`, "mine");
+    await Deno.remove(`${folder}/b`);
+    const failed = { path: "project/a.txt", reason: "it was changed since" };
+    assertEquals((await undo(changed)).not_undone, [failed]);
+    assertEquals(await text("a.txt"), "mine");
+    await Deno.writeTextFile(`${folder}/a.txt`, "3");
+    assertEquals(await undo(changed), {
+      undone: [{ path: "project/a.txt", action: "restored" }],
+      not_undone: [],
+    });
+    assertEquals(await text("a.txt"), "one");
+  }));
+
+Deno.test("undo never writes through a link that replaced a folder or a file", () =>
+  withServer(async ({ folder, path, run, undo }) => {
+    await Deno.mkdir(`${folder}/sub`);
+    await Deno.writeTextFile(`${folder}/sub/a.txt`, "before");
+    const changed = await run(planOf(folder, [write("sub/a.txt", "after"), write("b.txt", "b")]));
+    await Deno.rename(`${folder}/sub`, `${path}/outside`);
+    await Deno.symlink(`${path}/outside`, `${folder}/sub`);
+    await Deno.rename(`${folder}/b.txt`, `${folder}/c.txt`);
+    await Deno.symlink(`${folder}/c.txt`, `${folder}/b.txt`);
+    assertEquals(await undo(changed), {
+      undone: [],
+      not_undone: [
+        { path: "project/b.txt", reason: "a link leads elsewhere now" },
+        { path: "project/sub/a.txt", reason: "it cannot be reached, or is no file within the plan's grant" },
+      ],
+    });
+    assertEquals(await Deno.readTextFile(`${path}/outside/a.txt`), "after");
+    assertEquals(await Deno.readTextFile(`${folder}/c.txt`), "b");
+  }));
+
+Deno.test("undo includes sub-agents; secrets in files are put back as they were", () =>
+  withServer(async ({ folder, run, undo, text }) => {
+    const secret = "sk-ant-REDACTED";
+    await Deno.writeTextFile(`${folder}/.env`, `KEY=${secret}`);
+    const agents = {
+      helper: { description: "Helps", providers: [scriptOf([write(".env", "KEY=")])] },
+    };
+    const task = { name: "task", arguments: { agent: "helper", instruction: "Remove the key." } };
+    const plan = planOf(folder, [task], {}, { agents });
+    plan.tools = [...plan.tools as unknown[], "tool-task"];
+    const changed = await run(plan);
+    assertEquals(await text(".env"), "KEY=");
+    assertEquals((await undo(changed)).undone, [{ path: "project/.env", action: "restored" }]);
+    assertEquals(await text(".env"), `KEY=${secret}`);
+  }));
+
+Deno.test("beyond max_undo_bytes the result says so, and undo lists the file", () =>
+  withServer(async ({ folder, send, run, undo, text }) => {
+    await Deno.writeTextFile(`${folder}/small.txt`, "12");
+    await Deno.writeTextFile(`${folder}/large.txt`, "1234567890");
+    const changed = await run(planOf(folder, [write("large.txt", "-"), write("small.txt", "-")]));
+    const { data } = await bodyOf(
+      await send(`GET /v1/sessions/${changed.session_id}/messages`),
+      "MessageList",
+    );
+    assertStringIncludes(JSON.stringify(data), "large.txt cannot be undone: a run keeps at most 8 bytes");
+    const report = await undo(changed);
+    assertEquals(report.undone, [{ path: "project/small.txt", action: "restored" }]);
+    assertMatch(JSON.stringify(report.not_undone), /large\.txt.*limits\.max_undo_bytes/);
+    assertEquals([await text("small.txt"), await text("large.txt")], ["12", "-"]);
+  }, { limits: { max_undo_bytes: 8 } }));
+
+Deno.test("a module keeps no file outside of what the plan lets it write", () =>
+  withServer(async ({ folder, path, send, run, undo }) => {
+    await Deno.writeTextFile(`${path}/victim.txt`, "victim");
+    const tools = [{ module: "tool-liar", permissions: { write: [folder] } }];
+    const liar = { name: "lie", arguments: { path: `${path}/victim.txt` } };
+    const lied = await run(planOf(folder, [liar], {}, { tools }));
+    const { data } = await bodyOf(await send(`GET /v1/sessions/${lied.session_id}/messages`), "MessageList");
+    assertStringIncludes(JSON.stringify(data), "the plan does not let the module write it");
+    assertEquals(await undo(lied), { undone: [], not_undone: [] });
+    assertEquals(await Deno.readTextFile(`${path}/victim.txt`), "victim");
+  }));
+
+Deno.test("a running run is not undone; deleting a run or a session deletes what it kept", async () => {
+  await using place = await temporaryFolder();
+  const file = `sqlite:${place.path}/runs.db`;
+  const kept = async () => {
+    await using store = await openedStore(file);
+    return (await store.list("file_change", { namespace: "local", limit: 10 })).records.length;
+  };
+  await withServer(async ({ folder, send, run }) => {
+    const plan = planOf(folder, [write("a.txt", "a")]);
+    const [first, second] = [await run(plan), await run(plan)];
+    assertEquals(await kept(), 2);
+    assertEquals((await send(`DELETE /v1/runs/${first.id}`)).status, 204);
+    assertEquals(await kept(), 1);
+    assertEquals((await send(`DELETE /v1/sessions/${second.session_id}`)).status, 204);
+    assertEquals(await kept(), 0);
+    const slow = { module: "provider-mock", config: { responses: [{ text: "late", delay_ms: 60_000 }] } };
+    const running = await run({ ...plan, providers: [slow] }, { background: true });
+    const refused = await send(`POST /v1/runs/${running.id}/undo`);
+    assertEquals([refused.status, (await refused.json()).error.code], [409, "session_busy"]);
+    await send(`POST /v1/runs/${running.id}/cancel`, { mode: "immediate" });
+    assertEquals((await send("POST /v1/runs/run_x/undo")).status, 404);
+  }, { store: () => openStore(file) });
+});
+
+/** Opens a store that is closed at the end of its scope. */
+async function openedStore(name: string): Promise<Store & AsyncDisposable> {
+  const store = await openStore(name);
+  return Object.assign(store, { [Symbol.asyncDispose]: async () => await store.close() });
+}
+
+Deno.test("preamp undo puts back the files of a stored run", async () => {
+  await using place = await temporaryFolder();
+  const path = await Deno.realPath(place.path);
+  const preamp = async (...words: string[]) => {
+    const io = fakeIo({ cwd: new URL(`file://${path}/`), env: { PREAMP_HOME: `${path}/home` } });
+    return { code: await cli(words, io), stdout: io.stdout, stderr: io.stderr };
+  };
+  assertEquals((await preamp("undo", "last")).code, EXIT.usage);
+  await Deno.writeTextFile(`${path}/a.txt`, "one");
+  await Deno.writeTextFile(`${path}/plan.json`, JSON.stringify(planOf(path, [write("a.txt", "two")])));
+  assertEquals((await preamp("run", "-p", "plan.json", "--session", "new", "go")).code, EXIT.done);
+  await Deno.writeTextFile(`${path}/a.txt`, "mine");
+  const refused = await preamp("undo", "last");
+  assertEquals(refused.code, EXIT.failed);
+  assertMatch(refused.stdout, /^not undone: \S+a\.txt: it was changed since\n$/);
+  await Deno.writeTextFile(`${path}/a.txt`, "two");
+  const [stored] = JSON.parse((await preamp("runs", "--json")).stdout).data;
+  const undone = await preamp("undo", stored.id, "--json");
+  assertEquals([undone.code, JSON.parse(undone.stdout).undone.length], [EXIT.done, 1]);
+  assertEquals(await Deno.readTextFile(`${path}/a.txt`), "one");
+  assertMatch((await preamp("undo", stored.id)).stdout, /^Nothing to undo/);
+  assertMatch((await preamp("undo")).stderr, /name one run/);
+});
