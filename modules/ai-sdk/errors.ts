@@ -39,7 +39,7 @@ export function toError(error: unknown, vendor: Pick<Vendor, "classify">): LLMEr
   if (stated !== undefined || status >= 400) return ofServer(error, status, stated, vendor);
   if (names.includes("NotCapable")) return connectionError(rootOf(error), "Cannot reach the API");
   if (error instanceof TypeError && /header/i.test(error.message)) {
-    const fact = "api_key or a name or value in headers has characters that HTTP does not allow";
+    const fact = "a name or value in headers has characters that HTTP does not allow";
     return new LLMError("ConfigurationError", `Cannot send the request: ${fact}`, { cause: error });
   }
   if (names.includes("AI_TypeValidation")) { // within a stream, the package does not wrap it
@@ -84,6 +84,7 @@ function ofServer(
   const headers = field(error, "responseHeaders");
   const { type: known, ...facts } = classify?.(statusCode, message, stated) ?? {};
   const name = known ??
+    (hint !== "" && messageOf(stated) === undefined ? "InvalidRequestError" : undefined) ??
     (statusCode === 409 ? "ProviderUnavailableError" : classifyLLMError(statusCode, words));
   const is_final = isObject(headers) && headers["x-should-retry"] === "false";
   const { retry_after } = toLLMError({ message, responseHeaders: headers });

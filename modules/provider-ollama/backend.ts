@@ -232,7 +232,7 @@ const TRUNCATED = /no user query found/i;
 const NO_MEMORY = /more system memory|out of memory/i;
 /** Of a plan of Ollama.com. */
 const USAGE_LIMIT = /usage limit/i;
-const REFUSED = /refused|ECONNREFUSED/i;
+const REFUSED = /refused|ECONNREFUSED|nothing listens/i;
 
 /** Returns an error of the connection as an LLMError. */
 function toConnectionError(cause: unknown, url: string): LLMError {
@@ -240,7 +240,7 @@ function toConnectionError(cause: unknown, url: string): LLMError {
   const failure = connectionError(cause, fact);
   if (!REFUSED.test(failure.message.slice(fact.length))) return failure;
   const hint = "start it with `ollama serve`, or set base_url or the variable OLLAMA_HOST";
-  const message = `${fact}: nothing listens there; ${hint}`;
+  const message = `${fact}: is Ollama running? nothing listens there; ${hint}`;
   return new LLMError("NetworkError", message, { cause, retryable: false });
 }
 

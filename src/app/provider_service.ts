@@ -6,7 +6,7 @@ import { classifyMountReturn } from "../kernel/mounting/mount_diagnosis.ts";
 import { providerNames } from "../plan/model_choice.ts";
 import { Redactor } from "../policy/redact.ts";
 import { PreampError } from "../sdk/errors.ts";
-import { providerErrorCode, toLLMError } from "../sdk/llm_errors.ts";
+import { explainedMessage, providerErrorCode, toLLMError } from "../sdk/llm_errors.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";
 import type { ModelInfo, ModuleSpec, Provider } from "../sdk/types.ts";
 
@@ -83,10 +83,10 @@ export async function listModels(provider: string, { modules, env }: ProviderDep
   try {
     return await found.provider.listModels();
   } catch (error) {
-    const { type, message } = toLLMError(error);
+    const failure = toLLMError(error);
     throw new PreampError(
-      providerErrorCode(type),
-      `Cannot list the models of ${provider}: ${redactor.redactValues(message)}`,
+      providerErrorCode(failure.type),
+      `Cannot list the models of ${provider}: ${redactor.redactValues(explainedMessage(failure))}`,
       { cause: error },
     );
   } finally {

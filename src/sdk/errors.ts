@@ -66,6 +66,7 @@ export type ErrorCode =
   | "provider_timeout"
   | "provider_bad_response"
   | "provider_auth"
+  | "model_not_found"
   | "context_overflow"
   | "denied"
   | "cancelled"
@@ -214,6 +215,7 @@ export const ERRORS: Readonly<Record<ErrorCode, ErrorCodeInfo>> = {
   provider_timeout: { status: 504, title: "Provider timed out" },
   provider_bad_response: { status: 502, title: "Invalid response of the provider" },
   provider_auth: { status: 502, title: "Provider refused the credentials" },
+  model_not_found: { status: 422, title: "The provider does not have the model" },
   context_overflow: { status: 422, title: "Conversation exceeds the model's context window" },
   denied: { status: 403, title: "Denied by a hook or approver", exit: 4 },
   cancelled: { status: 409, title: "Run cancelled" },

@@ -38,6 +38,8 @@ export interface LLMErrorOptions {
   provider?: string | null | undefined;
   /** Name of the model. */
   model?: string | null | undefined;
+  /** What the operator can do. */
+  hint?: string | undefined;
   /** HTTP status the backend answered with. */
   status_code?: number | null | undefined;
   /**
@@ -90,6 +92,9 @@ export class LLMError extends Error {
   /** Tokens and cost of a call that failed after a part of its answer; estimated as far as unknown. */
   declare readonly usage?: Usage;
 
+  /** What the operator can do. */
+  declare readonly hint?: string;
+
   /** Creates a provider failure of one type. */
   constructor(type: LLMErrorType, message: string, options: LLMErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -102,6 +107,7 @@ export class LLMError extends Error {
     this.retry_after = options.retry_after ?? null;
     this.delay_multiplier = options.delay_multiplier ?? 1;
     if (options.usage) this.usage = options.usage;
+    if (options.hint !== undefined) this.hint = options.hint;
     if (type !== "ContextLengthError") return;
     const stated = readOverflow(message);
     const limit_tokens = countOf(options.limit_tokens) ?? stated.limit_tokens;
@@ -295,6 +301,14 @@ function numberOf(value: unknown): number | null {
   return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : null;
 }
 
+/** Returns the message of a provider's failure with its status and what the operator can do. */
+export function explainedMessage({ message, status_code, hint }: LLMError): string {
+  const status = status_code === null || message.includes(String(status_code))
+    ? ""
+    : ` (HTTP ${status_code})`;
+  return `${message}${status}${hint === undefined ? "" : `; ${hint}`}`;
+}
+
 const CODES: ReadonlyMap<string, ErrorCode> = new Map([
   ["RateLimitError", "provider_rate_limited"],
   ["QuotaExceededError", "provider_rate_limited"],
@@ -304,6 +318,7 @@ const CODES: ReadonlyMap<string, ErrorCode> = new Map([
   ["AuthenticationError", "provider_auth"],
   ["AccessDeniedError", "provider_auth"],
   ["ConfigurationError", "provider_auth"],
+  ["NotFoundError", "model_not_found"],
   ["ContextLengthError", "context_overflow"],
 ]);
 

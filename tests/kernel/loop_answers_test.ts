@@ -150,7 +150,7 @@ Deno.test("a provider that fails permanently ends the run with the type of the e
     const outcome = await run();
     assertEquals([outcome.status, outcome.stop_reason, outcome.error], ["failed", "error", {
       code,
-      message: error.message,
+      message: error.message + ("status_code" in error ? ` (HTTP ${error.status_code})` : ""),
     }]);
     assertEquals(turn(), [
       ...START,

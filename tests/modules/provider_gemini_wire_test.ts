@@ -107,7 +107,7 @@ Deno.test("complete() reads every kind of part, streamed and whole", async () =>
       reasoning_tokens: 30,
       cache_read_tokens: 60,
       total_tokens: 157,
-      cost_usd: null,
+      cost_usd: "0.00022725",
     },
     metadata: { response_id: "resp_1" },
   });

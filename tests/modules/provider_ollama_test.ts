@@ -80,7 +80,7 @@ Deno.test("a server that does not run is reported at once, with what to do", asy
     .then(() => null, (thrown) => thrown);
   assertEquals([error.type, error.message], [
     "NetworkError",
-    `Cannot reach Ollama at http://127.0.0.1:${closed}: nothing listens there; start it with \`ollama serve\`, ` +
+    `Cannot reach Ollama at http://127.0.0.1:${closed}: is Ollama running? nothing listens there; start it with \`ollama serve\`, ` +
     "or set base_url or the variable OLLAMA_HOST",
   ]);
   assertEquals(coordinator.hooks.events.filter(([event]) => event === "provider:retry"), []);

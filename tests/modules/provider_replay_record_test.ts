@@ -136,7 +136,10 @@ Deno.test("a failure is recorded with its facts, and fails again", async () => {
   const error = new LLMError("AuthenticationError", "the key was refused", { status_code: 401 });
   const recorded = await kit.program(["hi"], { answers: { responses: [{ error }] } });
   const played = await kit.program(["hi"]);
-  assertEquals(recorded.runs[0]!.error, { code: "provider_auth", message: "the key was refused" });
+  assertEquals(recorded.runs[0]!.error, {
+    code: "provider_auth",
+    message: "the key was refused (HTTP 401)",
+  });
   assertEquals(factsOf(played.runs[0]!), factsOf(recorded.runs[0]!));
   assertEquals(played.events, recorded.events);
 });

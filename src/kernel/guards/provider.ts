@@ -221,8 +221,8 @@ export class ProviderGuard {
     this.#unknown_price_is_reported = true;
     this.#session.host.warn(
       "price_unknown",
-      `Provider "${this.#name}" reported no cost for ${model}: the limit max_cost_usd does not count its calls; ` +
-        'set prices in its config, such as {input: "3", output: "15"} in US dollars per million tokens',
+      `The price of ${model} is unknown: max_cost_usd does not count its calls; state prices in the config of ` +
+        `provider "${this.#name}"`,
     );
   }
 

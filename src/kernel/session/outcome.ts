@@ -3,7 +3,7 @@
  * src/docs/http.md#the-run-object.
  */
 import { errorCode, errorMessage, errorName } from "../../sdk/errors.ts";
-import { providerErrorCode, toLLMError } from "../../sdk/llm_errors.ts";
+import { explainedMessage, providerErrorCode, toLLMError } from "../../sdk/llm_errors.ts";
 import { textOf, toBlocks } from "../../sdk/messages.ts";
 import { sanitizeText } from "../../sdk/tools.ts";
 import type { ContentBlock } from "../../sdk/types.ts";
@@ -26,6 +26,7 @@ const RUN_CODES: ReadonlySet<string> = new Set([
   "provider_timeout",
   "provider_bad_response",
   "provider_auth",
+  "model_not_found",
   "context_overflow",
   "denied",
   "interrupted",
@@ -84,7 +85,9 @@ function endingOfError(session: SessionContext, turn: Turn, error: unknown): End
   if (name === "AbortError" && is_of_provider) return CANCELLED;
   if (name === "ContentFilterError") return ended("incomplete", "content_filter");
   if (code !== undefined && RUN_CODES.has(code)) return failed(code, message);
-  return failed(is_of_provider ? providerErrorCode(toLLMError(error).type) : "internal", message);
+  if (!is_of_provider) return failed("internal", message);
+  const failure = toLLMError(error);
+  return failed(providerErrorCode(failure.type), explainedMessage(failure));
 }
 
 function ended(status: Outcome["status"], stop_reason: string, error: Outcome["error"] = null): Ending {

@@ -172,18 +172,27 @@ export class Degradations {
   }
 }
 
+/** Address of a server on this machine. */
+const LOCAL_ADDRESS = /https?:\/\/(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?/;
+
 /** Maximum code units of the reason in a {@link connectionError}. */
 const MAX_REASON_CHARS = 500;
 
 /**
  * Returns the failure of a connection, with the innermost cause as the reason: the outer ones only say that a
- * request failed. It may pass, unless the process itself may not connect to the server.
+ * request failed. It may pass, unless the process itself may not connect to the server, or the server would
+ * be on this machine and does not run.
  *
  * @param fact Beginning of the message, such as `Cannot reach the API`.
  */
 export function connectionError(error: unknown, fact: string): LLMError {
   let root = error;
   while (root instanceof Error && root.cause instanceof Error) root = root.cause;
+  const [address] = LOCAL_ADDRESS.exec(errorMessage(root)) ?? [];
+  if (address !== undefined && /refused/i.test(errorMessage(root))) { // it does not start by itself
+    const message = `${fact}: nothing listens at ${address}; is the server running?`;
+    return new LLMError("NetworkError", message, { cause: error, retryable: false });
+  }
   const type = errorName(root) === "NotCapable" ? "ConfigurationError" : "NetworkError";
   return new LLMError(type, `${fact}: ${errorMessage(root).slice(0, MAX_REASON_CHARS)}`, { cause: error });
 }

@@ -3,6 +3,7 @@ import { errorMessage } from "../errors.ts";
 import { LLMError, type LLMErrorOptions } from "../llm_errors.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Backend } from "./backend.ts";
+import type { ProviderDefinition, ProviderSettings } from "./settings.ts";
 
 /** Least characters of a key; local servers take any text, such as `none`. */
 const MIN_KEY_LENGTH = 8;
@@ -13,11 +14,17 @@ const MAX_MESSAGE_CHARS = 4000;
 export class ProviderFailures {
   readonly #provider: string;
   readonly #api_key: string;
+  readonly #key_places: string;
 
-  /** @param provider Name in the failures. */
-  constructor(provider: string, api_key = "") {
-    this.#provider = provider;
+  /** @param definition Its id is the name in the failures. */
+  constructor(
+    { id, credential }: Pick<ProviderDefinition, "id" | "credential">,
+    { api_key = "", base_url }: Pick<ProviderSettings, "api_key" | "base_url">,
+  ) {
+    this.#provider = id;
     this.#api_key = api_key;
+    const variables = base_url === undefined ? credential?.env_vars ?? [] : [];
+    this.#key_places = [...variables, "api_key in the plan"].join(" or ");
   }
 
   /** Returns the failure of an attempt. `error`: what it threw. */
@@ -32,8 +39,9 @@ export class ProviderFailures {
     const { limit_tokens, requested_tokens } = known;
     // a connection that broke after the response began is a stream that broke
     const type = known.type === "NetworkError" && attempt.received ? "StreamError" : known.type;
-    return this.create(type, message, {
+    return this.create(type, this.#explained(type, message, attempt), {
       ...facts,
+      hint: this.#hintFor(type),
       cause: this.#withoutKeyIn(cause),
       retryable,
       delay_multiplier,
@@ -42,6 +50,19 @@ export class ProviderFailures {
       limit_tokens,
       requested_tokens,
     });
+  }
+
+  /** Returns a message with how much of the answer came. */
+  #explained(type: LLMError["type"], message: string, { emitted, text }: Attempt): string {
+    if (!emitted || type !== "StreamError" && type !== "LLMTimeoutError") return message;
+    const words = text.match(/\S+/g)?.length ?? 0;
+    return `The answer broke off after ${words} ${words === 1 ? "word" : "words"}: ${message}`;
+  }
+
+  #hintFor(type: LLMError["type"]): string | undefined {
+    if (type === "NotFoundError") return `\`preamp provider models ${this.#provider}\` lists the models`;
+    const is_of_key = type === "AuthenticationError" || type === "AccessDeniedError";
+    return is_of_key ? `the key is that of ${this.#key_places}` : undefined;
   }
 
   /** Returns the failure of a call that was cancelled. */

@@ -101,7 +101,7 @@ class BackendProvider implements Provider {
     this.#definition = definition;
     this.#settings = settings;
     this.#table = new ModelTable(settings, definition);
-    this.#failures = new ProviderFailures(definition.id, settings.api_key);
+    this.#failures = new ProviderFailures(definition, settings);
     const { base_url, api_key } = settings;
     this.#limiter_key = JSON.stringify([definition.id, base_url, api_key]);
     this.#origin = base_url === undefined ? definition.id : `${definition.id}@${new URL(base_url).host}`;

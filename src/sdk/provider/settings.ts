@@ -204,9 +204,14 @@ export function providerConfigSchema(definition: ProviderDefinition): JsonSchema
  */
 export function readSettings(config: JsonObject, definition: ProviderDefinition): ProviderSettings {
   const schema = providerConfigSchema(definition);
-  const settings = readConfig<ProviderSettings>(schema, config, ({ base_url }, refuse) => {
-    if (base_url === undefined || isAddress(base_url)) return;
-    refuse(["base_url"], "must be an http or https URL without a user name");
+  const settings = readConfig<ProviderSettings>(schema, config, ({ base_url, api_key = "" }, refuse) => {
+    if (base_url !== undefined && !isAddress(base_url)) {
+      refuse(["base_url"], "must be an http or https URL without a user name");
+    }
+    const odd = /[^\x20-\x7e]/u.exec(api_key.trim());
+    if (odd) {
+      refuse(["api_key"], `must be a key, but ${nameOf(odd[0])} at character ${odd.index + 1} is in no key`);
+    }
   });
   const { base_url, api_key, models = [], ...rest } = settings;
   const key = api_key?.trim(); // a key from a file ends with a line break
@@ -217,6 +222,11 @@ export function readSettings(config: JsonObject, definition: ProviderDefinition)
     ...(key ? { api_key: key } : {}),
     config: settings as unknown as JsonObject,
   };
+}
+
+/** Returns a character that no header takes by its code: the key itself must be in no message. */
+function nameOf(character: string): string {
+  return `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
 function isAddress(text: string): boolean {
@@ -253,8 +263,7 @@ export class ModelTable {
     const configured = models.find(({ id }) => id === model);
     const known = findKnown(this.#definition.models, model);
     const stated = configured?.prices ?? (own ? prices : undefined);
-    // prices of the table are the vendor's; another server has its own
-    const listed = stated === undefined && this.#settings.base_url === undefined ? known : undefined;
+    const listed = stated === undefined ? known : undefined; // also at another address, such as a gateway's
     return {
       display_name: configured?.display_name ?? (known?.id === model ? known.display_name : undefined) ??
         model,

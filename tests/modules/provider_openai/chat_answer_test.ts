@@ -10,7 +10,7 @@ const USAGE = {
   reasoning_tokens: 5,
   cache_read_tokens: 8,
   total_tokens: 31,
-  cost_usd: null,
+  cost_usd: "0.0000674",
 };
 
 /** Resolves to the streamed answer of chunks. */
@@ -273,11 +273,16 @@ Deno.test("usage is read from DeepSeek's and from OpenAI's fields", async () => 
     output_tokens: 2,
     cache_read_tokens: 4,
     total_tokens: 11,
-    cost_usd: null,
+    cost_usd: "0.0000152",
   });
   const usage = { ...CHAT_USAGE, prompt_tokens_details: { cached_tokens: 8, cache_write_tokens: 6 } };
   const second = await streamed([chunk({ content: "Hi" }, "stop"), usageChunk(usage)]);
-  assertEquals(second.answer.usage, { ...USAGE, input_tokens: 14, cache_write_tokens: 6 });
+  assertEquals(second.answer.usage, {
+    ...USAGE,
+    input_tokens: 14,
+    cache_write_tokens: 6,
+    cost_usd: "0.0000689",
+  });
 });
 
 Deno.test("finish reasons and refusals", async () => {

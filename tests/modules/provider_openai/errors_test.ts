@@ -58,7 +58,7 @@ const ANSWERS: Record<
     404,
     "404 page not found",
     {
-      type: "NotFoundError",
+      type: "InvalidRequestError",
       message: /^404 page not found; check base_url: most servers need a path such as \/v1$/,
     },
   ],
@@ -310,8 +310,8 @@ Deno.test("a server that is not there is a NetworkError that names its address",
   const base_url = `http://127.0.0.1:${listener.addr.port}/v1`;
   listener.close();
   const error = await failureOf(() => Response.json(outputMessage("")), { base_url });
-  assertEquals([error.type, error.retryable], ["NetworkError", true]);
-  assertMatch(error.message, /^Cannot reach the API: .*127\.0\.0\.1/);
+  assertEquals([error.type, error.retryable], ["NetworkError", false]);
+  assertMatch(error.message, /^Cannot reach the API: nothing listens at .*127\.0\.0\.1/);
 });
 
 Deno.test({

@@ -293,14 +293,28 @@ Deno.test("what a server refuses is known to the next attempt, and to calls at t
   ]);
 });
 
-Deno.test("a key or header that HTTP does not allow is an error of the configuration", async () => {
-  for (const config of [{ api_key: "sk-line\nbreak-123" }, { headers: { "X Title": "Preamp" } }]) {
-    await using local = await mounted(() => Response.json(completion({ content: "Hi" })), config);
-    const error = await local.ask("Hi").catch((error) => error);
-    assertEquals([error.type, error.retryable, error.message], [
-      "ConfigurationError",
-      false,
-      "Cannot send the request: api_key or a name or value in headers has characters that HTTP does not allow",
+Deno.test("a header that HTTP does not allow is an error of the configuration", async () => {
+  const config = { headers: { "X Title": "Preamp" } };
+  await using local = await mounted(() => Response.json(completion({ content: "Hi" })), config);
+  const error = await local.ask("Hi").catch((error) => error);
+  assertEquals([error.type, error.retryable, error.message], [
+    "ConfigurationError",
+    false,
+    "Cannot send the request: a name or value in headers has characters that HTTP does not allow",
+  ]);
+});
+
+Deno.test("a key with a character that no header takes is named as that, without the key", async () => {
+  for (
+    const [api_key, found] of [["sk-secret…123", "U+2026 at character 10"], [
+      "sk\n1",
+      "U+000A at character 3",
+    ]]
+  ) {
+    const error = await mounted(() => new Response(), { api_key }).catch((error) => error);
+    assertEquals([error.code, error.message], [
+      "module_invalid",
+      `Cannot read config.api_key: must be a key, but ${found} is in no key`,
     ]);
   }
 });

@@ -21,7 +21,7 @@ const USAGE = {
   reasoning_tokens: 64,
   cache_read_tokens: 12,
   total_tokens: 123,
-  cost_usd: null,
+  cost_usd: "0.0004596",
 };
 
 /** Resolves to the whole and the streamed answer of the same output; both must be equal. */
@@ -157,7 +157,7 @@ Deno.test("encrypted reasoning without a summary is kept", async () => {
 Deno.test("tokens written to the cache are not input tokens", async () => {
   const usage = { ...RESPONSE_USAGE, input_tokens_details: { cached_tokens: 12, cache_write_tokens: 20 } };
   const { answer } = await both([outputMessage("Hi")], { usage });
-  assertEquals(answer.usage, { ...USAGE, input_tokens: 16, cache_write_tokens: 20 });
+  assertEquals(answer.usage, { ...USAGE, input_tokens: 16, cache_write_tokens: 20, cost_usd: "0.0004646" });
 });
 
 Deno.test("text that has no deltas is that of the finished answer", async () => {

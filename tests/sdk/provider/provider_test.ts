@@ -150,7 +150,7 @@ Deno.test("usage has the cost by the plan's prices, else the table's, else that 
   assertEquals(await costOf({ model: "other" }), null);
   assertEquals(await costOf({ model: "other" }, { ...USAGE, cost_usd: "0.5" }), "0.5");
   assertEquals(await costOf({}, { ...USAGE, cost_usd: "0.5" }), "0.0000545");
-  assertEquals(await costOf({ base_url: "http://127.0.0.1:1" }), null); // another server's prices are unknown
+  assertEquals(await costOf({ base_url: "http://127.0.0.1:1" }), "0.0000545"); // such as a gateway
   assertEquals(await costOf({ models: [{ id: "small", prices: { input: "2", output: "0" } }] }), "0.00012");
 });
 
@@ -357,7 +357,7 @@ Deno.test("a client that cannot be imported is imported again at the next call",
   await assertRejects(
     () => provider.complete(HELLO),
     LLMError,
-    "Cannot load the client of Fake: Module not found",
+    "Cannot load the package of Fake: Module not found",
   );
   assertEquals((await provider.complete(HELLO)).content, [{ type: "text", text: "x" }]);
 });

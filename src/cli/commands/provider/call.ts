@@ -146,7 +146,7 @@ function adviceFor(code: string, model: string, variables: readonly string[]): s
       return "check the network, the address in base_url, and the vendor's status page";
     case "provider_timeout":
       return "try again, or raise timeout_s in the provider's config";
-    case "provider_bad_response":
+    case "model_not_found":
       return `check the model's name: preamp provider models ${provider}`;
     default:
       return null;
