@@ -292,11 +292,19 @@ function askUnlessAllowed(allowedBy: AllowedBy, ask: Ask): Ask {
 
 /** Returns which calls were denied because no one could be asked, and the flags that allow them. */
 function unansweredText(denied: readonly Approval[]): string {
-  const tools = [...new Set(denied.flatMap(({ tool_name }) => tool_name ?? []))];
-  const flags = [...tools.map((tool) => `--allow ${shellWord(tool)}`), "--yes, which allows all calls"];
+  const flags = new Set(denied.flatMap(({ tool_name, tool_input }) => {
+    if (tool_name === null) return [];
+    const command = tool_input?.command;
+    const rule = typeof command === "string" && PLAIN_COMMAND.test(command) ? `:${command}` : "";
+    return `--allow ${shellWord(messageText(tool_name + rule))}`;
+  }));
   const what = denied.length === 1 ? "1 call was" : `${denied.length} calls were`;
-  return `${what} denied, because no one could be asked. Run it at a terminal, or with ${flags.join(" or ")}`;
+  const advice = [...flags, "--yes, which allows all calls"].join(" or ");
+  return `${what} denied, because no one could be asked. Run it at a terminal, or with ${advice}`;
 }
+
+/** A command that is its own rule for `--allow`: words without a pattern, and nothing for a shell to read. */
+const PLAIN_COMMAND = /^[\w@%+=:,./ -]{1,80}$/;
 
 /** Thrown before the first step of a run with `--strict` that has warnings. */
 class WarningsFailure extends Error {}

@@ -81,6 +81,26 @@ Deno.test("run denies what no one can be asked about, of sub-agents too, whateve
   }
 });
 
+Deno.test("run names the command that was denied as a rule of --allow, which then allows it", async () => {
+  await using folder = await temporaryFolder();
+  const plan = (command: string) =>
+    JSON.stringify({
+      session: { orchestrator: "loop-basic", context: "context-simple" },
+      providers: [calling("bash", { command })],
+      tools: [{ module: "tool-bash", config: { root: folder.path }, permissions: { run: ["echo"] } }],
+      hooks: ["hooks-approval"],
+    });
+  const run = async (command: string, ...flags: string[]) => {
+    const io = fakeIo({ stdin: plan(command) });
+    return { code: await cli(["run", "-p", "-", ...flags, "hi"], io), stderr: io.stderr };
+  };
+  const denied = await run("echo one two");
+  assertEquals(denied.code, EXIT.refused);
+  assertStringIncludes(denied.stderr, "or with --allow 'bash:echo one two' or --yes");
+  assertEquals((await run("echo one two", "--allow", "bash:echo one two")).code, EXIT.done);
+  assertStringIncludes((await run("echo one > two")).stderr, "or with --allow bash or --yes");
+});
+
 Deno.test("run refuses a rule of --allow that names no tool", async () => {
   for (const rule of ["", ":git *", "bash:"]) {
     const io = fakeIo();
