@@ -121,6 +121,17 @@ Deno.test("InputHistory keeps messages for their owner, newest first, without re
   if (Deno.build.os !== "windows") assertEquals((await Deno.stat(file)).mode! & 0o777, 0o600);
 });
 
+Deno.test("InputHistory keeps the last 1,000 messages of a long file", async () => {
+  await using folder = await temporaryFolder();
+  const file = new URL(`file://${folder.path}/chat_history`);
+  const messages = Array.from({ length: 2_100 }, (_, index) => `${JSON.stringify(String(index))}\n`);
+  await Deno.writeTextFile(file, messages.join(""));
+  const history = new InputHistory(file, () => {});
+  await history.load();
+  assertEquals([history.lines.length, history.lines[0], history.lines.at(-1)], [1_000, "2099", "1100"]);
+  assertEquals((await Deno.readTextFile(file)).split("\n").length, 1_001);
+});
+
 Deno.test("InputHistory warns once where it may not write, and the conversation continues", async () => {
   await using folder = await temporaryFolder();
   await Deno.writeTextFile(`${folder.path}/file`, "");

@@ -1,13 +1,14 @@
 /** `preamp chat` in a terminal of its own, in one without keys and colours, and in a pipe. */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { temporaryFolder } from "../support/folder.ts";
-import { type Program, runCommand, runProgram, startProgram } from "./program.ts";
+import { type Program, ROOT, runCommand, runProgram, startProgram } from "./program.ts";
 
 /** Milliseconds that a text may take to be displayed on a slow machine. */
 const SHOWN_WITHIN_MS = 15_000;
 
 const CTRL_C = "\x03";
 const CTRL_D = "\x04";
+const DOWN = "\x1b[B";
 const UP = "\x1b[A";
 
 /** Answers in words with 20 ms between them: how many messages there are, the last one, and a long story. */
@@ -115,6 +116,36 @@ Deno.test("chat --demo changes nothing that is denied, and removes its folder", 
   const [path] = /\/\S*preamp-demo-\w+/.exec(program.stdout.text)!;
   assertStringIncludes(path!, folder);
   assertEquals(await Deno.stat(path!).catch(() => null), null);
+});
+
+Deno.test("chat -p plans/coder.yaml finds, mends and tests a project; one answer allows a command for the run", async () => {
+  await using folder = await temporaryFolder();
+  const project = `${folder.path}/project`;
+  await Deno.mkdir(project);
+  for (const file of ["total.sh", "test.sh"]) {
+    await Deno.copyFile(`${ROOT}plans/broken_project/${file}`, `${project}/${file}`);
+  }
+  const options = { cwd: folder.path, terminal: true };
+  const args = ["chat", "-p", `${ROOT}plans/coder.yaml`, "--workspace", project];
+  await using program = await startProgram(args, options);
+  const screen = new Screen(program);
+  await screen.send("The tests fail: find out why, and mend it");
+  await screen.shows("$ sh test.sh");
+  await screen.shows("Allow exactly this command until this answer ends");
+  await pause();
+  await program.type(DOWN);
+  await program.type("\r");
+  await screen.shows("● edit total.sh");
+  await screen.shows("Allow every edit until this answer ends");
+  await pause();
+  await program.type("\r");
+  await screen.shows("● bash sh test.sh"); // it is not asked about again
+  await screen.shows("all tests pass");
+  await screen.send("/quit");
+  const { code, stdout } = await program.ended;
+  assertEquals([code, stdout.split("$ sh test.sh").length], [0, 2]);
+  assertStringIncludes(await Deno.readTextFile(`${project}/total.sh`), "sum * tip / 100");
+  assertEquals((await Array.fromAsync(Deno.readDir(folder.path))).map(({ name }) => name), ["project"]);
 });
 
 Deno.test("chat takes steering, stops at Ctrl-C, keeps what arrived, and leaves at the second Ctrl-C", async () => {
@@ -233,7 +264,7 @@ Deno.test("chat in a pipe answers each line, asks nothing and denies with a clea
     cwd: folder.path,
     stdin: "Hello\nWhat is 6 × 7?\n/cost\n",
   });
-  assertEquals(code, 0, stderr);
+  assertEquals(code, 4, stderr); // as preamp run
   const [hello, sum, cost] = stdout.split("\n");
   assertStringIncludes(hello!, 'You said: "Hello"');
   assertMatch(sum!, /Denied by hook: No one could be asked/);

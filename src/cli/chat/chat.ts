@@ -61,7 +61,10 @@ export class Chat implements Conversation {
 
   /** Returns the exit code: in a pipe that of the last run. */
   #exitCode(): number {
-    return this.last_run && !this.options.input.asks ? exitOfStatus(this.last_run.status) : EXIT.done;
+    const run = this.last_run;
+    if (run === null || this.options.input.asks) return EXIT.done;
+    const is_denied = run.approvals.some(({ decision }) => decision === "unanswered");
+    return is_denied ? EXIT.refused : exitOfStatus(run.status);
   }
 
   async #take(text: string): Promise<void> {
@@ -81,11 +84,18 @@ export class Chat implements Conversation {
     this.#is_leaving = true;
   }
 
-  /** Continues another session, with its plan; null begins one with the plan of this conversation. */
-  goTo(session_id: string | null): void {
+  continueIn(session_id: string): void {
     this.session_id = session_id;
     this.last_run = null;
-    this.plan = session_id === null ? this.options.plan : {};
+    this.plan = {}; // the session has its own
+  }
+
+  async begin(): Promise<boolean> {
+    const plan = await this.options.newPlan();
+    if (plan === null) return false;
+    this.plan = plan;
+    this.session_id = this.last_run = null;
+    return true;
   }
 
   /** Sends a message and displays its run. */

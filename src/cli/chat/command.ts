@@ -1,7 +1,9 @@
 /** `preamp chat`: a conversation in the terminal. */
 import { createRuntime } from "../../app/runtime.ts";
 import type { Runtime } from "../../app/types.ts";
+import { consoleMethods } from "../../sdk/console.ts";
 import { PreampError } from "../../sdk/errors.ts";
+import type { JsonObject } from "../../sdk/json.ts";
 import { type Arguments, UsageError } from "../arguments.ts";
 import { type Command, TERMINAL } from "../commands.ts";
 import { DocumentFailure, EXIT } from "../errors.ts";
@@ -71,12 +73,16 @@ async function run(args: Arguments, io: Io): Promise<number> {
     sources: settings.sources,
     secrets: settings.api_keys,
     log: (level, event, facts) => {
-      if (level !== "info" && event !== "execution_failed") { // printed with the run's error
+      if (event === "module_console") view.note(consoleLine(facts));
+      else if (level !== "info" && event !== "execution_failed") { // printed with the run's error
         view.warn(`${event}: ${messageText(facts.message ?? facts)}`);
       }
     },
   });
+  const writeConsole = (_level: string, text: string) => view.note(consoleLine({ module: "console", text }));
+  Object.assign(console, consoleMethods(writeConsole, Deno.inspect)); // lines of modules, not in an open question
   const { session, name } = await sessionOf(args.value("session"), runtime);
+  const planOfNew = async () => (await planOf(args, io, settings, null))?.plan ?? null;
   const begun = demo
     ? { plan: { plan: demo.plan }, title: "a scripted tour", is_coder: false }
     : await planOf(args, io, settings, session);
@@ -95,10 +101,15 @@ async function run(args: Arguments, io: Io): Promise<number> {
     input,
     view,
     plan: begun.plan,
+    newPlan: demo ? () => Promise.resolve(begun.plan) : planOfNew,
     session_id: session?.id ?? null,
     session_name: name,
     ...(demo ? { first_messages: [demo.prompt] } : {}),
   }).run();
+}
+
+function consoleLine({ module, text }: JsonObject): string {
+  return `${messageText(module)}: ${messageText(text)}`;
 }
 
 const CODER = "The agent reads this folder, and asks before it changes a file or runs a command.";

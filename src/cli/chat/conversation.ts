@@ -17,6 +17,8 @@ export interface ChatOptions {
   readonly input: ChatInput;
   readonly view: ChatView;
   readonly plan: ChatPlan;
+  /** Resolves to the plan of a session that begins; to null, after a message, without a model. */
+  newPlan(): Promise<ChatPlan | null>;
   /** Session to continue; null begins one. */
   readonly session_id: string | null;
   /** Name of a session that begins. Default: its first message. */
@@ -34,6 +36,8 @@ export interface Conversation {
   readonly last_run: Run | null;
   /** Ends the conversation after what is running. */
   leave(): void;
-  /** Continues another session, with its plan; null begins one with the plan of this conversation. */
-  goTo(session_id: string | null): void;
+  /** Continues another session, with its plan. */
+  continueIn(session_id: string): void;
+  /** Begins a session, and resolves to whether there is a plan for it. */
+  begin(): Promise<boolean>;
 }

@@ -27,20 +27,26 @@ export class InputHistory {
     } catch (error) {
       if (!(error instanceof Deno.errors.NotFound)) this.#break(error);
     }
-    for (const line of text.split("\n").slice(-MAX_LINES - 1)) {
+    const lines = text.split("\n");
+    for (const line of lines.slice(-MAX_LINES - 1)) {
       const message = parsed(line);
       if (message !== null) this.#put(message);
     }
+    if (lines.length > 2 * MAX_LINES) await this.#write(lines.slice(-MAX_LINES - 1).join("\n"), false);
   }
 
   /** Adds a message, unless it is the last one again. */
   async add(message: string): Promise<void> {
     if (this.lines[0] === oneLine(message)) return;
     this.#put(message);
+    await this.#write(`${JSON.stringify(message)}\n`, true);
+  }
+
+  async #write(text: string, append: boolean): Promise<void> {
     if (this.#file === null || this.#is_broken) return;
     try {
       await Deno.mkdir(new URL(".", this.#file), { recursive: true });
-      await Deno.writeTextFile(this.#file, `${JSON.stringify(message)}\n`, { append: true, mode: 0o600 });
+      await Deno.writeTextFile(this.#file, text, { append, mode: 0o600 });
     } catch (error) {
       this.#break(error);
     }

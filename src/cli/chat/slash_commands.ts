@@ -127,9 +127,9 @@ async function sessions(chat: Conversation, argument: string): Promise<void> {
     ...rows.map(({ id, label, hint }) => ({ value: id, label, hint })),
   ]);
   if (chosen === null) return;
-  chat.goTo(chosen === "" ? null : chosen);
-  const name = found.find(({ id }) => id === chosen)?.name;
-  view.say(name === undefined ? "A new conversation." : `This is ${formatValue(name)} again.`);
+  if (chosen === "") return await chat.begin() ? view.say("A new conversation.") : undefined;
+  chat.continueIn(chosen);
+  view.say(`This is ${formatValue(found.find(({ id }) => id === chosen)?.name)} again.`);
 }
 
 function factsOf({ run_count, last_activity }: SessionObject): string {

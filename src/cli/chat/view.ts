@@ -97,9 +97,11 @@ export class ChatView {
     const { event, data, parent_id } = entry;
     this.#answer.take(entry);
     if (parent_id === undefined && this.#showCall(entry)) return;
-    if (event === "provider:request" && parent_id === undefined) {
-      if (!this.#answer.open) this.#answers.status(`… ${formatValue(data.provider)}`);
-      return;
+    if (parent_id === undefined && !this.#answer.open) {
+      if (event === "provider:request") this.#answers.status(`… ${formatValue(data.provider)}`);
+      if (event === "content_block:start" && data.block_type === "thinking") {
+        this.#answers.status("… thinking");
+      }
     }
     if (event === "orchestrator:steering_injected") {
       return this.note(this.style.dim(`↪ read: ${formatValue(data.content)}`));
