@@ -2,6 +2,7 @@
 import { type FileAccess, FileError } from "../files/access.ts";
 import { globMatcher } from "../files/glob.ts";
 import { walkFiles } from "../files/walk.ts";
+import { likenessTo } from "./match.ts";
 import { fileFailure } from "./shared.ts";
 import { defineTool, parentFolder, type Tool } from "preamp/base";
 
@@ -110,28 +111,11 @@ export async function nearNames(access: FileAccess, path: string): Promise<strin
   try {
     const { path: real } = await access.readable(folder);
     const names = await Array.fromAsync(Deno.readDir(real), ({ name }) => name);
-    const near = names.map((name) => ({ name, score: likeness(wanted, name.toLowerCase()) }))
+    const like = likenessTo(wanted);
+    const near = names.map((name) => ({ name, score: like(name.toLowerCase()) }))
       .filter(({ score }) => score >= 0.5).sort((a, b) => b.score - a.score).slice(0, MAX_NAMED);
     return near.length === 0 ? "" : `; near it are ${near.map(({ name }) => name).join(", ")}`;
   } catch {
     return ""; // the folder is missing too, or not granted
   }
-}
-
-/** Returns how alike two texts are, from 0 to 1: their common pairs of characters. */
-export function likeness(one: string, other: string): number {
-  if (one === other) return 1;
-  const pairs = (text: string) =>
-    Array.from({ length: Math.max(0, text.length - 1) }, (_, at) => text.slice(at, at + 2));
-  const rest = new Map<string, number>();
-  const [first, second] = [pairs(one), pairs(other)];
-  for (const pair of first) rest.set(pair, (rest.get(pair) ?? 0) + 1);
-  let common = 0;
-  for (const pair of second) {
-    const left = rest.get(pair) ?? 0;
-    if (left === 0) continue;
-    rest.set(pair, left - 1);
-    common++;
-  }
-  return first.length + second.length === 0 ? 0 : 2 * common / (first.length + second.length);
 }

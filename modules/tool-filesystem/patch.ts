@@ -90,7 +90,8 @@ export function parsePatch(patch: string): Operation[] {
 
 /** Adds a line to the last operation, or begins another one. Returns what is wrong, or null. */
 function addLine(operations: Operation[], line: string): string | null {
-  const header = HEADER.exec(line.trimEnd());
+  // in an update, a line that begins with a space is one of the file
+  const header = HEADER.exec(operations.at(-1)?.kind === "update" ? line.trimEnd() : line.trim());
   if (header) {
     const path = header[2]!.trim();
     if (header[1] === "Add") operations.push({ kind: "add", path, lines: [] });
@@ -173,19 +174,24 @@ async function planPatch(
       await add({ path, real, before: bytes, after: null }, "Deleted", text);
       continue;
     }
-    const after = updatedText(text, operation.chunks, path);
-    const { move_to } = operation;
+    const { move_to, chunks } = operation;
+    if (chunks.length === 0 && move_to === undefined) {
+      throw new FileError(`The patch changes nothing in ${path}`);
+    }
+    const after = updatedText(text, chunks, path);
     if (move_to === undefined) {
       await add({ path, real, before: bytes, after }, "Edited", text);
       continue;
     }
     const target = await access.writable(move_to);
-    if (target.info !== null && target.path !== real) throw new FileError(`${move_to} exists already`);
+    if (target.path === real) throw new FileError(`${move_to} is ${path} itself: leave out *** Move to`);
+    const old = target.info === null ? null : await readText(access, move_to);
+    if (old) seen.check(old.real, old.info, move_to);
     // the new file is written before the old one is deleted
     await add(
-      { path: move_to, real: target.path, before: null, after },
-      `Moved ${access.display(real)} to`,
-      text,
+      { path: move_to, real: target.path, before: old?.bytes ?? null, after },
+      `Moved ${access.display(real)} ${old ? "over" : "to"}`,
+      old?.text ?? text,
     );
     changes.push({ path, real, before: bytes, after: null });
   }
@@ -198,7 +204,7 @@ export function updatedText(text: string, chunks: readonly Chunk[], path: string
   const lines = text.split(/\r?\n/);
   const ends_with_newline = lines.at(-1) === "";
   if (ends_with_newline) lines.pop();
-  const result: string[] = [];
+  const found: { readonly at: number; readonly count: number; readonly put: readonly string[] }[] = [];
   let from = 0;
   for (const { anchors, old, put, at_end } of chunks) {
     let start = from;
@@ -207,16 +213,25 @@ export function updatedText(text: string, chunks: readonly Chunk[], path: string
       if (at < 0) throw new FileError(`The patch needs the line "${anchor}" in ${path}: it is not there`);
       start = at + 1;
     }
-    const at = old.length === 0
-      ? anchors.length === 0 || at_end ? lines.length : start
-      : find(lines, old, start, at_end);
+    if (old.length === 0 && (anchors.length === 0 || at_end)) {
+      found.push({ at: lines.length, count: 0, put }); // later parts may be before it
+      continue;
+    }
+    const at = old.length === 0 ? start : find(lines, old, start, at_end);
     if (at < 0) {
       throw new FileError(`The patch does not match ${path}: these lines are not there:\n${old.join("\n")}`);
     }
-    result.push(...lines.slice(from, at), ...put);
+    found.push({ at, count: old.length, put });
     from = at + old.length;
   }
-  result.push(...lines.slice(from));
+  const result: string[] = [];
+  let end = 0;
+  for (const { at, count, put } of found.toSorted((a, b) => a.at - b.at)) {
+    for (const line of lines.slice(end, at)) result.push(line);
+    for (const line of put) result.push(line);
+    end = at + count;
+  }
+  for (const line of lines.slice(end)) result.push(line);
   return result.length === 0 ? "" : result.join(newline) + newline;
 }
 
@@ -235,12 +250,39 @@ const FORMS: readonly ((line: string) => string)[] = [
 
 /** Returns where lines stand at or after `from`, preferably at the end with `at_end`; -1 if nowhere. */
 function find(lines: readonly string[], wanted: readonly string[], from: number, at_end: boolean): number {
+  const last = lines.length - wanted.length;
   for (const form of FORMS) {
     const sought = wanted.map(form);
-    const matches = (at: number) => sought.every((line, index) => form(lines[at + index]!) === line);
-    const last = lines.length - wanted.length;
-    if (at_end && last >= from && matches(last)) return last;
-    for (let at = from; at <= last; at++) if (matches(at)) return at;
+    if (at_end && last >= from && sought.every((line, index) => form(lines[last + index]!) === line)) {
+      return last;
+    }
+    const at = indexOfAll(lines, sought, from, form);
+    if (at >= 0) return at;
+  }
+  return -1;
+}
+
+/**
+ * Returns the first place of a list of lines at or after `from`; -1: nowhere. In linear time: after a
+ * mismatch, lines that are known to match are not compared again (the algorithm of Knuth, Morris and Pratt).
+ */
+function indexOfAll(
+  lines: readonly string[],
+  sought: readonly string[],
+  from: number,
+  form: (line: string) => string,
+): number {
+  const back = [0];
+  for (let at = 1, length = 0; at < sought.length; at++) {
+    while (length > 0 && sought[at] !== sought[length]) length = back[length - 1]!;
+    if (sought[at] === sought[length]) length++;
+    back.push(length);
+  }
+  for (let at = from, length = 0; at < lines.length; at++) {
+    const line = form(lines[at]!);
+    while (length > 0 && line !== sought[length]) length = back[length - 1]!;
+    if (line === sought[length]) length++;
+    if (length === sought.length) return at - length + 1;
   }
   return -1;
 }

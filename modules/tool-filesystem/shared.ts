@@ -161,7 +161,7 @@ export async function diffOf(before: string, after: string): Promise<string> {
   const middle = (lines: string[]) => lines.slice(from, lines.length - rest).join("\n");
   const patch = structuredPatch("", "", middle(old), middle(now), "", "", {
     context: CONTEXT_LINES,
-    timeout: 1000,
+    timeout: 200, // milliseconds, in which nothing else runs
   });
   if (!patch) return `(${now.length - old.length} lines more, too different to show)`;
   const text = patch.hunks.map(({ oldStart, oldLines, newStart, newLines, lines }) => {
