@@ -79,7 +79,7 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
   for (const { model, choice: { provider, model: id } } of choices) {
     const facts = known.find((each) => each.provider === provider);
     const name = id === undefined && facts?.default_model ? `${provider}/${facts.default_model}` : model;
-    data.push({ model: name, ...await testModel(runtime, model, facts?.variables ?? []) });
+    data.push({ model: name, ...await testModel(runtime, model) });
   }
   const rows = data.map(({ model, ok, latency_ms, usage }) => [
     messageText(model),
@@ -101,17 +101,13 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
   };
 }
 
-async function testModel(
-  runtime: Runtime,
-  model: string,
-  variables: readonly string[],
-): Promise<Omit<Tested, "model">> {
+async function testModel(runtime: Runtime, model: string): Promise<Omit<Tested, "model">> {
   const failed = (code: string, message: string): Omit<Tested, "model"> => ({
     ok: false,
     latency_ms: null,
     usage: null,
     output_text: "",
-    error: { code, message, advice: adviceFor(code, model, variables) },
+    error: { code, message, advice: ADVICE[code] ?? null },
   });
   try {
     const handle = await runtime.runs.create({ prompt: PROMPT, plan: PLAN, model }, TERMINAL, {});
@@ -132,23 +128,9 @@ function latencyOf(entries: readonly Entry[]): number | null {
   return from === undefined || to === undefined ? null : Date.parse(to) - Date.parse(from);
 }
 
-/** Returns what to do about a failure; null when its message says so itself. */
-function adviceFor(code: string, model: string, variables: readonly string[]): string | null {
-  const [provider] = model.split("/");
-  switch (code) {
-    case "provider_auth":
-      return variables.length === 0
-        ? null
-        : `check the key in ${variables.join(" or ")}, and what the account may use`;
-    case "provider_rate_limited":
-      return "wait a minute, or check quota and billing of the account";
-    case "provider_overloaded":
-      return "check the network, the address in base_url, and the vendor's status page";
-    case "provider_timeout":
-      return "try again, or raise timeout_s in the provider's config";
-    case "model_not_found":
-      return `check the model's name: preamp provider models ${provider}`;
-    default:
-      return null;
-  }
-}
+/** What to do about a failure whose message does not say so itself. */
+const ADVICE: Readonly<Record<string, string>> = {
+  provider_rate_limited: "wait a minute, or check quota and billing of the account",
+  provider_overloaded: "check the network, the address in base_url, and the vendor's status page",
+  provider_timeout: "try again, or raise timeout_s in the provider's config",
+};
