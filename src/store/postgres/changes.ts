@@ -1,7 +1,7 @@
 /** The changes of a commit as statements of Postgres, in the order in which they lock rows. */
-import type { EncodedChange } from "../rows.ts";
+import type { EncodedChange, RecordRow } from "../rows.ts";
 import { type Fence, leaseLost, notAtEnd, notAtVersion } from "../store.ts";
-import type { Queryable } from "./database.ts";
+import type { Queryable, Row, Value } from "./database.ts";
 
 /** The time in milliseconds; `$1` is null or a time that replaces it. */
 export const NOW = "COALESCE($1::float8, extract(epoch FROM clock_timestamp()) * 1000)";
@@ -114,4 +114,90 @@ async function append(client: Queryable, change: Appended): Promise<void> {
      SELECT $1, $2::bigint + row.position, row.json FROM unnest($3::text[]) WITH ORDINALITY AS row(json, position)`,
     [log, after, entries],
   );
+}
+
+/** A commit that one statement can make: an append, and records and an expiry that compare nothing. */
+export interface SimpleCommit {
+  readonly append: Appended;
+  readonly puts: readonly RecordRow[];
+  /** Expiry of the log in milliseconds since the epoch; null: as before. */
+  readonly expires_ms: number | null;
+}
+
+/** Returns changes as a simple commit; null for all others. */
+export function simpleCommit(changes: readonly EncodedChange[]): SimpleCommit | null {
+  let append: Appended | null = null;
+  let expires_ms: number | null = null;
+  const puts: RecordRow[] = [];
+  for (const change of changes) {
+    if ("append" in change && append === null) append = change;
+    else if ("put" in change && change.expect === undefined) puts.push(change.put);
+    else if ("expireLog" in change && change.expireLog === append?.append) expires_ms = change.at_ms;
+    else return null;
+  }
+  const names = new Set(puts.map(({ kind, key }) => `${kind} ${key}`)); // a statement changes a row once
+  return append && names.size === puts.length ? { append, puts, expires_ms } : null;
+}
+
+const PUT = (dated: boolean) =>
+  `INSERT INTO preamp.records AS records (${COLUMNS})
+  SELECT kind, key, namespace, json, index_json, ARRAY(SELECT jsonb_array_elements_text(fields::jsonb)),
+    COALESCE(created_ms, ${NOW}), expires_ms, 1
+  FROM rows WHERE created_ms IS ${dated ? "NOT NULL" : "NULL"} AND EXISTS (SELECT 1 FROM moved)
+  ON CONFLICT (kind, key) DO UPDATE SET namespace = excluded.namespace, json = excluded.json,
+    index_json = excluded.index_json, fields = excluded.fields, expires_ms = excluded.expires_ms,
+    created_ms = ${
+    dated
+      ? "excluded.created_ms"
+      : `CASE WHEN ${EXPIRED} THEN excluded.created_ms ELSE records.created_ms END`
+  },
+    version = CASE WHEN ${EXPIRED} THEN 1 ELSE records.version + 1 END`;
+
+/** Appends to a log that is new, or has entries; puts the records only if that succeeds. */
+const COMMIT = (is_new: boolean) =>
+  `WITH held AS (
+    SELECT 1 FROM preamp.leases WHERE name = $5 AND token = $6 FOR SHARE
+  ), moved AS (${
+    is_new
+      ? `INSERT INTO preamp.logs AS logs (name, last_seq, expires_ms)
+    SELECT $2, $3::bigint + cardinality($4::text[]), $7::float8
+    WHERE $5::text IS NULL OR EXISTS (SELECT 1 FROM held)
+    ON CONFLICT (name) DO UPDATE SET last_seq = excluded.last_seq WHERE logs.last_seq = $3 RETURNING name`
+      : `UPDATE preamp.logs SET last_seq = $3::bigint + cardinality($4::text[]),
+      expires_ms = COALESCE($7::float8, expires_ms)
+    WHERE name = $2 AND last_seq = $3 AND ($5::text IS NULL OR EXISTS (SELECT 1 FROM held)) RETURNING name`
+  }), added AS (
+    INSERT INTO preamp.entries (log, seq, json)
+    SELECT $2, $3::bigint + row.position, row.json
+    FROM unnest($4::text[]) WITH ORDINALITY AS row(json, position) WHERE EXISTS (SELECT 1 FROM moved)
+  )`;
+const RECORDS = `, rows AS (
+    SELECT * FROM unnest($8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[],
+      $14::float8[], $15::float8[]) AS row(kind, key, namespace, json, index_json, fields, created_ms, expires_ms)
+  ), dated AS (${PUT(true)}), undated AS (${PUT(false)})`;
+const DONE = " SELECT name FROM moved WHERE $1::float8 IS NULL OR TRUE";
+
+/**
+ * Makes a simple commit in one statement; resolves to false when the log does not end where it should, or the
+ * fence is not valid.
+ */
+export async function commitSimply(
+  query: (text: string, values: Value[]) => Promise<Row[]>,
+  { append: { append, after, entries }, puts, expires_ms }: SimpleCommit,
+  fence: Fence | undefined,
+  now: number | null,
+): Promise<boolean> {
+  const values = [now, append, after, entries, fence?.lease ?? null, fence?.token ?? null, expires_ms];
+  const columns = puts.length === 0 ? [] : [
+    puts.map(({ kind }) => kind),
+    puts.map(({ key }) => key),
+    puts.map(({ namespace }) => namespace),
+    puts.map(({ json }) => json),
+    puts.map(({ index_json }) => index_json),
+    puts.map(({ index_json }) => JSON.stringify(fieldsOf(index_json))),
+    puts.map(({ created_ms }) => created_ms),
+    puts.map(({ expires_ms }) => expires_ms),
+  ];
+  const text = `${COMMIT(after === 0)}${puts.length === 0 ? "" : RECORDS}${DONE}`;
+  return (await query(text, [...values, ...columns])).length > 0;
 }

@@ -14,7 +14,7 @@ const CONNECT_MS = 10_000;
 export type Row = Record<string, any>;
 
 /** The value of a parameter. */
-export type Value = string | number | null | readonly string[];
+export type Value = string | number | null | readonly (string | number | null)[];
 
 /** Runs statements, each in a transaction of its own unless one was begun. */
 export interface Queryable {

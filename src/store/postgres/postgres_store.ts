@@ -16,8 +16,17 @@ import {
   type Store,
   type VersionedRecord,
 } from "../store.ts";
+import { Leases } from "./lease_batches.ts";
 import { Notifications } from "./notifications.ts";
-import { type Appended, applyChange, byTarget, NOW, requireFence } from "./changes.ts";
+import {
+  applyChange,
+  byTarget,
+  commitSimply,
+  NOW,
+  requireFence,
+  type SimpleCommit,
+  simpleCommit,
+} from "./changes.ts";
 import {
   createClient,
   createPool,
@@ -76,6 +85,7 @@ class PostgresStore implements Store {
   readonly #pool: Pool;
   readonly #changes: Notifications;
   readonly #now: (() => number) | null;
+  readonly #leases = new Leases((text, values) => this.#query(text, [this.#time, ...values]));
   readonly #purging: ReturnType<typeof setInterval>;
   #closed = false;
   /** Whether a commit was written, and none has met a full or read-only database since. */
@@ -91,14 +101,14 @@ class PostgresStore implements Store {
   }
 
   async commit(changes: readonly Change[], fence?: Fence): Promise<void> {
-    const encoded = changes.map(encodeChange).sort(byTarget);
-    const [only] = encoded;
+    const encoded = changes.map(encodeChange);
     try {
-      if (encoded.length === 1 && only && "append" in only && only.after > 0) await this.#append(only, fence);
+      const simple = simpleCommit(encoded);
+      if (simple) await this.#commitSimply(simple, fence);
       else {
         await this.#transaction(async (client) => {
           if (fence) await requireFence(client, fence);
-          for (const change of encoded) await applyChange(client, change, this.#time);
+          for (const change of encoded.sort(byTarget)) await applyChange(client, change, this.#time);
         });
       }
       this.#is_writable = true;
@@ -109,22 +119,11 @@ class PostgresStore implements Store {
     this.#changes.notify();
   }
 
-  /** Appends to a log that exists, in one statement: most commits do only this. */
-  async #append(change: Appended, fence: Fence | undefined): Promise<void> {
-    const { append: log, after, entries } = change;
-    const rows = await this.#query(
-      `WITH held AS (SELECT 1 FROM preamp.leases WHERE name = $5 AND token = $6 FOR SHARE),
-       moved AS (UPDATE preamp.logs SET last_seq = $2::bigint + $4::bigint
-         WHERE name = $1 AND last_seq = $2 AND ($5::text IS NULL OR EXISTS (SELECT 1 FROM held)) RETURNING name),
-       added AS (INSERT INTO preamp.entries (log, seq, json)
-         SELECT $1, $2::bigint + row.position, row.json
-         FROM unnest($3::text[]) WITH ORDINALITY AS row(json, position) WHERE EXISTS (SELECT 1 FROM moved))
-       SELECT name FROM moved`,
-      [log, after, entries, entries.length, fence?.lease ?? null, fence?.token ?? null],
-    );
-    if (rows.length > 0) return;
+  /** Makes the commits of a run, nearly all, in one statement. */
+  async #commitSimply(commit: SimpleCommit, fence: Fence | undefined): Promise<void> {
+    if (await commitSimply((text, values) => this.#query(text, values), commit, fence, this.#time)) return;
     if (fence) await requireFence(this.#pool, fence);
-    throw notAtEnd(change);
+    throw notAtEnd(commit.append);
   }
 
   async entries(
@@ -184,28 +183,16 @@ class PostgresStore implements Store {
   }
 
   async acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
-    const [row] = await this.#query(
-      `INSERT INTO preamp.leases AS held (name, owner, token, until_ms)
-       VALUES ($2, $3, nextval('preamp.lease_tokens'), ${NOW} + $4::float8)
-       ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until_ms = excluded.until_ms,
-         token = CASE WHEN held.owner = excluded.owner THEN held.token ELSE excluded.token END
-       WHERE held.owner = excluded.owner OR held.until_ms <= ${NOW}
-       RETURNING token`,
-      [this.#time, lease, owner, ttl_ms],
-    );
-    return row ? Number(row.token) : null;
+    const row = await this.#leases.acquire.call(lease, owner, ttl_ms);
+    return row && Number(row.token);
   }
 
   async renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
-    const rows = await this.#query(
-      `UPDATE preamp.leases SET until_ms = ${NOW} + $4::float8 WHERE name = $2 AND owner = $3 RETURNING name`,
-      [this.#time, lease, owner, ttl_ms],
-    );
-    return rows.length > 0;
+    return await this.#leases.renew.call(lease, owner, ttl_ms) !== null;
   }
 
   async release(lease: string, owner: string): Promise<void> {
-    await this.#query("DELETE FROM preamp.leases WHERE name = $1 AND owner = $2", [lease, owner]);
+    await this.#leases.release.call(lease, owner);
     this.#changes.notify(); // a run may wait for the lease
   }
 

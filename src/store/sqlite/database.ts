@@ -338,7 +338,8 @@ export class SqliteDatabase {
 
   /** Reads the file, and writes it unless the last write succeeded. @throws {Error} when that fails. */
   ready(): void {
-    if (this.#is_writable) this.query("SELECT token FROM last_token");
+    const is_known = this.#is_writable || this.#database.isTransaction; // of a batch: its other writes show it
+    if (is_known) this.query("SELECT token FROM last_token");
     else this.transaction(() => this.query("UPDATE last_token SET token = token + 1"));
   }
 

@@ -1,6 +1,8 @@
 import pg from "pg";
 import { FakeClock } from "../../../src/sdk/testing/clocks.ts";
+import { createPool } from "../../../src/store/postgres/database.ts";
 import { openPostgresMaintenance, WRONG_LOGS } from "../../../src/store/postgres/maintenance.ts";
+import { Notifications } from "../../../src/store/postgres/notifications.ts";
 import { openPostgresStore } from "../../../src/store/postgres/postgres_store.ts";
 import { purgePart } from "../../../src/store/postgres/purge.ts";
 import { errorCode } from "../../../src/sdk/errors.ts";
@@ -75,6 +77,42 @@ if (POSTGRES === null) {
     stop.abort();
     await store.close();
     await other.close();
+  });
+
+  Deno.test("a process that is alone sends no notifications of its commits, until it hears of another one", async () => {
+    const url = await emptyDatabase();
+    await (await openPostgresStore(url)).close();
+    const pool = createPool(url, { max: 2, timeout_ms: 5_000 });
+    let sent = 0;
+    const query = pool.query.bind(pool);
+    const counted = Object.assign(Object.create(pool), {
+      query: (...args: Parameters<typeof query>) => (sent++, query(...args)),
+    });
+    const stop = new AbortController();
+    const one = new Notifications(url, counted, 300);
+    const waiting = one.changed(stop.signal);
+    const sendsAtCommit = async () => {
+      const before = sent;
+      one.notify();
+      for (const end = performance.now() + 20; performance.now() < end;) await query("SELECT 1");
+      return sent > before;
+    };
+    const until = async (expected: boolean) => {
+      let found = 0; // one after the other: now and then a process says that it is there
+      for (let round = 0; round < 300 && found < 5; round++) {
+        found = await sendsAtCommit() === expected ? found + 1 : 0;
+      }
+      return found === 5;
+    };
+    assertEquals([await sendsAtCommit(), await until(false)], [true, true]);
+    const other = new Notifications(url, pool, 300);
+    const others = other.changed(stop.signal);
+    await waiting;
+    assertEquals(await until(true), true);
+    stop.abort();
+    await others;
+    await Promise.all([one.close(), other.close()]);
+    await pool.end();
   });
 
   Deno.test("commits that wait for each other in a circle all succeed", async () => {
