@@ -90,6 +90,9 @@ Deno.test("chat --demo mends a project in a terminal: asks, shows the change, ru
   await screen.shows("$0.0000");
   await screen.send("/replay");
   await screen.shows("The replay is equal");
+  await screen.send("/undo");
+  await screen.shows("restored");
+  await screen.shows("total.sh");
   await screen.shows("> ");
   await program.type(CTRL_D);
   assertEquals((await program.ended).code, 0);

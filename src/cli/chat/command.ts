@@ -1,6 +1,8 @@
 /** `preamp chat`: a conversation in the terminal. */
 import { createRuntime } from "../../app/runtime.ts";
 import type { Runtime } from "../../app/types.ts";
+import type { Policy } from "../../policy/policy.ts";
+import { defaultPolicy } from "../../policy/settings.ts";
 import { consoleMethods } from "../../sdk/console.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
@@ -66,7 +68,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
   const workspace = demo?.folder ?? settings.workspace ?? io.cwd;
   await using runtime = createRuntime({
     ...(store ? { store } : {}),
-    policy: settings.policy,
+    policy: withPatience(settings.policy),
     plans: settings.plans,
     home: settings.home,
     workspace,
@@ -106,6 +108,15 @@ async function run(args: Arguments, io: Io): Promise<number> {
     session_name: name,
     ...(demo ? { first_messages: [demo.prompt] } : {}),
   }).run();
+}
+
+/** Seconds that a person at the terminal has for an answer, unless the settings say otherwise: a day. */
+const PATIENCE_S = 86_400;
+
+function withPatience(policy: Policy): Policy {
+  const { approval_timeout } = policy.limits;
+  if (approval_timeout !== defaultPolicy().limits.approval_timeout) return policy;
+  return { ...policy, limits: { ...policy.limits, approval_timeout: PATIENCE_S } };
 }
 
 function consoleLine({ module, text }: JsonObject): string {

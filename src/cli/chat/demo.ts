@@ -60,7 +60,7 @@ const SCRIPT: readonly JsonObject[] = [
   {
     text: "That is the tour. If you allowed both steps, the test above says **ok**; " +
       "what you denied was not done, and a real model would have read your reason.\n\n" +
-      "Try `/cost`, `/replay` and `/help`. With a key such as `ANTHROPIC_API_KEY`, or a running Ollama, " +
+      "Try `/undo`, `/cost`, `/replay` and `/help`. With a key such as `ANTHROPIC_API_KEY`, or a running Ollama, " +
       "`preamp chat` works in your own folder.",
   },
   {

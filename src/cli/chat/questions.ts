@@ -11,6 +11,9 @@ import type { ChatView } from "./view.ts";
 /** Milliseconds. A faster answer was typed before the question was displayed, and is ignored. */
 const TYPED_AHEAD_MS = 250;
 
+/** Milliseconds. A question that ends sooner says so. */
+const SHOWN_BELOW_MS = 3_600_000;
+
 /** Decisions with a meaning of their own; every other option of a question is offered with its label. */
 const PLAIN: ReadonlySet<string> = new Set(["allow", "allow once", "deny"]);
 
@@ -121,7 +124,11 @@ function questionText(approval: Approval, { style }: ChatView): string {
     `risk ${formatValue(risk_level)}`,
     `asked by ${formatValue(hook_name ?? "the runtime")}`,
     ...(pattern === undefined ? [] : [`also for ${formatValue(pattern)}`]),
-    `unanswered ${approval.default === "allow" ? "allowed" : "denied"} in ${duration(Math.max(0, left_ms))}`,
+    ...(left_ms > SHOWN_BELOW_MS ? [] : [
+      `unanswered ${approval.default === "allow" ? "allowed" : "denied"} in ${
+        duration(Math.max(0, left_ms))
+      }`,
+    ]),
   ];
   const lines = inputLines(tool_input, style).map((line) => `  ${line}\n`);
   return `${style.yellow("?")} ${style.bold(question)} ${style.dim(facts.join(", "))}\n${lines.join("")}`;

@@ -7,7 +7,7 @@ import { didYouMean } from "../../sdk/findings.ts";
 import { TERMINAL } from "../commands.ts";
 import { undoLines } from "../commands/undo.ts";
 import { counted, tableText } from "../terminal/format.ts";
-import { dollars, formatValue } from "../terminal/progress_lines.ts";
+import { dollars, formatValue, messageText } from "../terminal/progress_lines.ts";
 import type { Conversation } from "./conversation.ts";
 import { modelsAtHand } from "./model_at_hand.ts";
 import { namedSessions } from "./sessions.ts";
@@ -147,6 +147,6 @@ async function replay({ options: { runtime, view }, last_run }: Conversation): P
   view.say(
     equal
       ? "The replay is equal: on the recorded answers of models and tools, the agent does the same again."
-      : `The replay differs: ${formatValue(first_difference)}`,
+      : `The replay differs: ${messageText(first_difference?.message)}`,
   );
 }

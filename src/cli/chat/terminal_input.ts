@@ -12,6 +12,9 @@ import type { InputHistory } from "./history.ts";
 /** Turn on and off the marks that a terminal puts around pasted text. */
 const PASTE_MARKS = { on: "\x1b[?2004h", off: "\x1b[?2004l" };
 
+/** Choices that are displayed at once; of more, the person types a part. */
+const MOST_SHOWN = 12;
+
 /** Prompts of the input line, and of its further lines. */
 export interface Prompts {
   readonly first: string;
@@ -174,14 +177,20 @@ export class TerminalInput implements ChatInput {
     choices: readonly Choice<Value>[],
     signal?: AbortSignal,
   ): Promise<Value | null> {
-    const { select } = await import("@clack/prompts");
+    const { autocomplete, select } = await import("@clack/prompts");
     const options = choices.map(({ label, hint }, value) =>
       hint === undefined ? { value, label } : { value, label, hint }
     );
+    if (choices.length > MOST_SHOWN) { // a list to search, such as that of all models
+      const found = await this.#withKeys((input) =>
+        autocomplete<number>({ ...common(signal), input, message, options, maxItems: MOST_SHOWN })
+      );
+      return typeof found === "number" ? choices[found]?.value ?? null : null;
+    }
     while (true) {
       let has_text = false;
       const chosen = await this.#withKeys(async (input) => {
-        const answer = await select<number>({ ...common(signal), input, message, options, maxItems: 12 });
+        const answer = await select<number>({ ...common(signal), input, message, options });
         has_text = input.has_text;
         return answer;
       });
