@@ -3,9 +3,10 @@
  * nothing. The pure parts are in `src/plan`.
  */
 import { placeInAgent } from "./agent_plans.ts";
-import { defaultVariables, schemaOf } from "./plan_configs.ts";
+import { defaultVariables, expandConfig, type LookUps, readableVariables, schemaOf } from "./plan_configs.ts";
+import { planFolder } from "./plan_folders.ts";
 import type { LazyLoader } from "./lazy_loader_and_sandbox.ts";
-import { type AuthorisedPlan, displayOf, effectiveGrantOf } from "./module_permissions.ts";
+import { type AuthorisedPlan, displayOf, effectiveGrantOf, grantOf } from "./module_permissions.ts";
 import type { ModuleTable } from "./module_table.ts";
 import type { Plans } from "./plan_service.ts";
 import type { ComparedInput, LockedInput } from "./types.ts";
@@ -25,10 +26,11 @@ import type { EffectiveGrant } from "../policy/effective_permissions.ts";
 import { Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
 import { bundlerProcess } from "../sandbox/process_support.ts";
-import type { Permissions } from "../sdk/contracts.ts";
+import { noPermissions, type Permissions } from "../sdk/contracts.ts";
 import { canonicalHash } from "../sdk/digest.ts";
 import { errorCode, type ErrorDetail, errorMessage, PreampError } from "../sdk/errors.ts";
 import { canonicalJson, isObject, type JsonObject } from "../sdk/json.ts";
+import type { PinnedTools } from "../sdk/pinned_tools.ts";
 import type { ModuleSpec } from "../sdk/plan.ts";
 
 type AuthorisedPlans = Awaited<ReturnType<Plans["authoriseAll"]>>;
@@ -81,9 +83,10 @@ export async function explain(
 export async function lockPlan(
   input: LockedInput,
   caller: Caller,
-  { plans, loading }: Pick<ExplainDeps, "plans" | "loading">,
+  deps: ExplainDeps,
   base_url?: string,
 ): Promise<Lock> {
+  const { plans, loading } = deps;
   const kept = input.lock === undefined ? undefined : lockFromData(input.lock);
   const authorised = await plans.authoriseAll(input, caller, base_url, { ignore_lock: true });
   const modules = modulesOf(authorised, caller).map((module) => ({
@@ -94,9 +97,36 @@ export async function lockPlan(
     const { url, integrity, files } = bundle;
     return { source, url, integrity, files };
   });
-  const fresh = lockOf(graphs, authorised.plan.base_url);
+  const servers: Record<string, PinnedTools> = {};
+  for (const module of modules) Object.assign(servers, await pinsOf(module, deps));
+  const fresh = lockOf(graphs, authorised.plan.base_url, servers);
   if (caller.origin === "caller" && authorised.plan.origin === "operator") checkPublic(fresh);
   return kept ? lockOver(fresh, kept) : fresh;
+}
+
+/** Resolves to the tools of the servers that a module in the program names. */
+async function pinsOf(
+  { spec, authorised }: AuthorisedModule,
+  { modules: table, env }: ExplainDeps,
+): Promise<Record<string, PinnedTools>> {
+  const module = spec.source.kind === "builtin" ? await table.module(spec.module) : undefined;
+  if (!module?.pins) return {};
+  const lookups: LookUps = {
+    plan: readableVariables(authorised.grants, env),
+    keys: env,
+    supplied: { settings: authorised.policy.mcp.servers, lock: {} },
+    folder: planFolder(authorised.origin, authorised.base_url),
+  };
+  const config = expandConfig(spec, schemaOf(spec, table), lookups, { register: () => {} });
+  try {
+    return await module.pins(config, { ...noPermissions(), ...grantOf(spec, authorised) });
+  } catch (error) {
+    const message = `Cannot lock the servers of ${spec.path}: ${errorMessage(error)}`;
+    throw new PreampError("module_load_failed", message, {
+      cause: error,
+      details: [{ path: `${spec.path}.config`, message: errorMessage(error) }],
+    });
+  }
 }
 
 /**
@@ -209,6 +239,8 @@ interface AuthorisedModule {
   grant: Pick<ModuleFacts, "asked" | "grant_path" | "granted" | "dropped">;
   tier: ModuleFacts["tier"];
   context: LoadContext;
+  /** The plan that has the module. */
+  authorised: AuthorisedPlan;
 }
 
 /** A module with its bundle; a built-in module has none. */
@@ -262,7 +294,7 @@ function authorisedModules(
         by,
       })),
     };
-    return { spec, grant, tier: tierOf(spec, authorised), context };
+    return { spec, grant, tier: tierOf(spec, authorised), context, authorised };
   });
 }
 

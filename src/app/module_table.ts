@@ -35,6 +35,7 @@ const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
   "tool-bash": () => import("../../modules/tool-bash/mod.ts"),
   "tool-calculator": () => import("../../modules/tool-calculator/mod.ts"),
   "tool-filesystem": () => import("../../modules/tool-filesystem/mod.ts"),
+  "tool-mcp": () => import("../../modules/tool-mcp/mod.ts"),
   "tool-search": () => import("../../modules/tool-search/mod.ts"),
   "tool-task": () => import("../../modules/tool-task/mod.ts"),
   "tool-todo": () => import("../../modules/tool-todo/mod.ts"),

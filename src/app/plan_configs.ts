@@ -3,7 +3,13 @@
  * checks configs against the `config_schema` of their modules: of built-in modules before anything runs,
  * of others when they are loaded.
  */
-import { checkExpandedConfig, checkWrittenConfig, typeConfig } from "../plan/check/check_config.ts";
+import {
+  checkExpandedConfig,
+  checkWrittenConfig,
+  suppliedFields,
+  type Supplier,
+  typeConfig,
+} from "../plan/check/check_config.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { type EnvReference, expandEnv, findEnv, isFolderVariable } from "../plan/env.ts";
 import { PreampError } from "../sdk/errors.ts";
@@ -188,6 +194,8 @@ export interface LookUps {
   readonly plan: LookUp;
   /** For keys and addresses of built-in providers: every variable of the process. */
   readonly keys: LookUp;
+  /** What the host fills into configs, by its origin. */
+  readonly supplied?: Readonly<Record<Supplier, JsonObject>>;
   /** The folder that the plan's relative paths start at. Absent: they remain relative. */
   readonly folder?: string | undefined;
 }
@@ -202,17 +210,36 @@ export interface LookUps {
 export function expandConfig(
   spec: ModuleSpec,
   schema: JsonObject | undefined,
-  { plan: lookup, keys, folder }: LookUps,
+  { plan: lookup, keys, folder, supplied }: LookUps,
   secrets: Pick<SecretSink, "register">,
 ): JsonObject {
-  const defaults = schema ? defaultsOf(spec.config, schema, keys) : undefined;
-  if (defaults === undefined && Object.keys(spec.config).length === 0) return {}; // most modules have none
+  const defaults = schema
+    ? { ...defaultsOf(spec.config, schema, keys), ...suppliedOf(schema, keys, supplied, secrets) }
+    : undefined;
+  if (Object.keys(defaults ?? {}).length === 0 && Object.keys(spec.config).length === 0) return {}; // most modules have none
   const expansion = expandEnv(spec.config, lookup, `${spec.path}.config`);
   const config = schema ? typeConfig(expansion.value, spec.config, schema, folder) : expansion.value;
   Object.assign(config, defaults);
   for (const secret of expansion.secrets) if (holdsText(config, secret)) secrets.register(secret);
   registerSecrets(config, secrets);
   return config;
+}
+
+/**
+ * Returns the fields that a plan must not state, with the values of the operator's variables, which are
+ * secrets.
+ */
+function suppliedOf(
+  schema: JsonObject,
+  keys: LookUp,
+  supplied: LookUps["supplied"],
+  secrets: Pick<SecretSink, "register">,
+): JsonObject {
+  const fields = suppliedFields(schema).map(({ key, by }) => [key, supplied?.[by] ?? {}]);
+  if (fields.length === 0) return {};
+  const expansion = expandEnv(Object.fromEntries(fields), keys);
+  for (const secret of expansion.secrets) secrets.register(secret);
+  return expansion.value;
 }
 
 /**

@@ -70,6 +70,7 @@ function both(own: Lock, requested: Lock): Lock {
     version: 1,
     modules: merged(requested.modules, own.modules),
     files: merged(requested.files, own.files),
+    servers: merged(requested.servers, own.servers),
   };
 }
 

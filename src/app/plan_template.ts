@@ -17,6 +17,7 @@ import type { ResolvedPlan } from "./plan_finder.ts";
 import { isOfUrl } from "./remote_modules.ts";
 import type { OpenedModule } from "../kernel/host.ts";
 import { toWarning as toWarningDetail, type WarningDetail } from "../plan/check/findings.ts";
+import { suppliedFields } from "../plan/check/check_config.ts";
 import { agentNames } from "../plan/child_plan.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { findEnv } from "../plan/env.ts";
@@ -36,7 +37,7 @@ export interface PlanTemplate {
   /** Warnings about the plan and its configs, for a check and for a run. */
   readonly warnings: readonly WarningDetail[];
   readonly run_warnings: readonly Warning[];
-  /** Whether the plan or one of its agents may have modules from URLs. */
+  /** Whether the plan or one of its agents may have something that a lock pins. */
   readonly may_load: boolean;
   /** Built-in modules that every run opens alike: their configs have neither variables nor secrets. */
   readonly opened: ReadonlyMap<ModuleSpec, OpenedModule>;
@@ -69,7 +70,9 @@ export async function createTemplate(
     run_warnings: warnings.map(({ code, path, message }) =>
       path === "" ? { code, message } : { code, path, message }
     ),
-    may_load: specs.some(isOfUrl) || agentNames(compiled.written).length > 0,
+    may_load:
+      specs.some((spec) => isOfUrl(spec) || suppliedFields(schemaOf(spec, modules) ?? {}).length > 0) ||
+      agentNames(compiled.written).length > 0,
     opened: findings.errors.length === 0 ? openShared(specs, modules, folder) : new Map(),
     grants: new Map(),
     agents_allowed: new Set(),
@@ -89,7 +92,8 @@ function openShared(
     // a module of the application may change its config
     if (isOfUrl(spec) || !modules.ids.has(spec.module) || modules.isOwn(spec.module)) continue;
     const schema = schemaOf(spec, modules);
-    if (findEnv(spec.config).length > 0 || schema && defaultVariables(spec.config, schema).length > 0) {
+    if (findEnv(spec.config).length > 0) continue;
+    if (schema && (defaultVariables(spec.config, schema).length > 0 || suppliedFields(schema).length > 0)) {
       continue;
     }
     let has_secrets = false;

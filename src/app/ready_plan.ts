@@ -71,6 +71,7 @@ export class ReadyPlan implements RunnablePlan {
     this.#lookups = {
       plan: readableVariables(grants, deps.env),
       keys: deps.env,
+      supplied: { settings: policy.mcp.servers, lock: lock?.servers ?? {} },
       folder: planFolder(origin, base_url),
     };
     this.compiled = template.compiled;

@@ -135,7 +135,7 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
       explain: async (input, caller, { base_url } = {}) =>
         (await explaining()).explain(input, caller, { ...await open(), env }, base_url),
       lock: async (input, caller, { base_url } = {}) =>
-        (await explaining()).lockPlan(input, caller, await open(), base_url),
+        (await explaining()).lockPlan(input, caller, { ...await open(), env }, base_url),
       vendor: async (input, caller, files) =>
         (await import("./vendor_plan.ts")).vendorPlan(input, caller, await open(), files),
       diff: async (from, to, caller) => (await explaining()).diff(from, to, caller, await open()),

@@ -6,15 +6,17 @@
  * {
  *   "version": 1,
  *   "modules": {"<source>": {"url", "integrity"}},
- *   "files": {"<url>": {"sha256": "<hex>", "bytes": n}}
+ *   "files": {"<url>": {"sha256": "<hex>", "bytes": n}},
+ *   "servers": {"<MCP server>": {"<tool>": {"sha256": "<hex>", "parameters": ["<name>"]}}}
  * }
  * ```
  */
 import { type ErrorDetail, PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
+import { type PinnedTool, type PinnedTools, toolChanges } from "../sdk/pinned_tools.ts";
 import type { Source } from "../sdk/plan.ts";
 import { isIntegrity } from "./check/check_spec.ts";
-import { fitting, object } from "./check/field_checks.ts";
+import { fitting, object, texts } from "./check/field_checks.ts";
 import { checkKeys, Findings } from "../sdk/findings.ts";
 import { documentError, type Locate, toDetail } from "./check/findings.ts";
 import type { DocumentLimits } from "./parse/document_limits.ts";
@@ -28,6 +30,8 @@ export interface Lock {
   readonly modules: Readonly<Record<string, LockedModule>>;
   /** Keyed by {@link lockedName} of the URL after redirects. */
   readonly files: Readonly<Record<string, LockedFile>>;
+  /** MCP server → name of a tool → its definition. */
+  readonly servers: Readonly<Record<string, PinnedTools>>;
 }
 
 interface LockedModule {
@@ -47,12 +51,13 @@ export interface LockedFile {
 const LOCK_LIMITS: Readonly<DocumentLimits> = {
   max_bytes: 8 * 1024 * 1024,
   max_nodes: 120_000,
-  max_depth: 4,
+  max_depth: 6,
   max_aliases: 0,
 };
 
-const KEYS: ReadonlySet<string> = new Set(["version", "modules", "files"]);
+const KEYS: ReadonlySet<string> = new Set(["version", "modules", "files", "servers"]);
 const MODULE_KEYS: ReadonlySet<string> = new Set(["url", "integrity"]);
+const TOOL_KEYS: ReadonlySet<string> = new Set(["sha256", "parameters"]);
 const FILE_KEYS: ReadonlySet<string> = new Set(["sha256", "bytes"]);
 
 /**
@@ -87,6 +92,7 @@ function readLock(data: JsonObject, label: string, locate: Locate | undefined): 
   }
   const modules: Record<string, LockedModule> = Object.create(null);
   const files: Record<string, LockedFile> = Object.create(null);
+  const servers: Record<string, Record<string, PinnedTool>> = Object.create(null);
   for (const [source, value] of entriesOf(data, "modules", findings)) {
     const module = readModule(value, ["modules", source], findings);
     if (module) modules[source] = module;
@@ -95,11 +101,20 @@ function readLock(data: JsonObject, label: string, locate: Locate | undefined): 
     const file = readFile(value, ["files", url], findings);
     if (file) files[url] = file;
   }
+  // a lock of an earlier version has no servers
+  for (const [name] of data.servers === undefined ? [] : entriesOf(data, "servers", findings)) {
+    const tools: Record<string, PinnedTool> = servers[name] = Object.create(null);
+    const fields = object((data.servers as JsonObject)[name], ["servers", name], findings) ?? {};
+    for (const [tool, value] of Object.entries(fields)) {
+      const locked = readTool(value, ["servers", name, tool], findings);
+      if (locked) tools[tool] = locked;
+    }
+  }
   if (findings.errors.length > 0) {
     const details: ErrorDetail[] = findings.errors.map((finding) => toDetail(finding, locate));
     throw documentError("lock_invalid", label, details);
   }
-  return { version: 1, modules, files };
+  return { version: 1, modules, files, servers };
 }
 
 function entriesOf(data: JsonObject, key: string, findings: Findings): [string, unknown][] {
@@ -129,13 +144,24 @@ function readFile(value: unknown, path: Path, findings: Findings): LockedFile | 
   if (!fields) return undefined;
   checkKeys(fields, FILE_KEYS, path, findings, "warning");
   const bytes = fitting<number>(fields.bytes, { type: "integer", minimum: 0 }, [...path, "bytes"], findings);
-  const { sha256 } = fields;
-  if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/.test(sha256)) {
-    const message = `Cannot read sha256: must be 64 lower-case hex letters: received ${describe(sha256)}`;
-    findings.error([...path, "sha256"], "value", message);
-    return undefined;
-  }
-  return bytes === undefined ? undefined : { sha256, bytes };
+  const sha256 = readHash(fields.sha256, [...path, "sha256"], findings);
+  return bytes === undefined || sha256 === undefined ? undefined : { sha256, bytes };
+}
+
+function readTool(value: unknown, path: Path, findings: Findings): PinnedTool | undefined {
+  const fields = object(value, path, findings);
+  if (!fields) return undefined;
+  checkKeys(fields, TOOL_KEYS, path, findings, "warning");
+  const sha256 = readHash(fields.sha256, [...path, "sha256"], findings);
+  const parameters = texts(fields.parameters, [...path, "parameters"], findings);
+  return sha256 === undefined || parameters === undefined ? undefined : { sha256, parameters };
+}
+
+function readHash(value: unknown, path: Path, findings: Findings): string | undefined {
+  if (typeof value === "string" && /^[0-9a-f]{64}$/.test(value)) return value;
+  const message = `Cannot read sha256: must be 64 lower-case hex letters: received ${describe(value)}`;
+  findings.error(path, "value", message);
+  return undefined;
 }
 
 /** The graph of one module, as input of `lockOf`. */
@@ -152,7 +178,11 @@ interface LockedGraph {
  * @param base_url URL of the plan file. Local files are named relative to it, so that the lock remains
  * valid when the folder moves.
  */
-export function lockOf(graphs: readonly LockedGraph[], base_url?: string): Lock {
+export function lockOf(
+  graphs: readonly LockedGraph[],
+  base_url?: string,
+  servers: Lock["servers"] = {},
+): Lock {
   const modules = graphs.map(({ source, url, integrity }) =>
     [lockedSource(source), { url: lockedName(url, base_url), integrity }] as const
   );
@@ -161,7 +191,8 @@ export function lockOf(graphs: readonly LockedGraph[], base_url?: string): Lock 
       [lockedName(url, base_url), { sha256, bytes }] as const
     )
   );
-  return { version: 1, modules: sorted(modules), files: sorted(files) };
+  const tools = Object.entries(servers);
+  return { version: 1, modules: sorted(modules), files: sorted(files), servers: sorted(tools) };
 }
 
 /**
@@ -173,6 +204,7 @@ export function lockOver(fresh: Lock, kept: Lock): Lock {
     version: 1,
     modules: sorted(Object.entries({ ...kept.modules, ...fresh.modules })),
     files: sorted(Object.entries({ ...kept.files, ...fresh.files })),
+    servers: sorted(Object.entries({ ...kept.servers, ...fresh.servers })),
   };
 }
 
@@ -195,6 +227,11 @@ export function lockDifferences(lock: Lock, fresh: Lock): string[] {
     else if (known.sha256 !== sha256) {
       differences.push(`${url} has other bytes: ${bytes}, but the lock has ${known.bytes}`);
     }
+  }
+  for (const [name, tools] of Object.entries(fresh.servers)) {
+    const known = Object.hasOwn(lock.servers, name) ? lock.servers[name] : undefined;
+    if (known) differences.push(...toolChanges(name, known, tools));
+    else differences.push(`the tools of \`${name}\` are not in the lock`);
   }
   return differences;
 }
@@ -228,7 +265,9 @@ export function isInline(url: string): boolean {
 
 /** Returns the text of `plan.lock.json`. Keys are sorted, so that a change is a small diff. */
 export function formatLock(lock: Lock): string {
-  return `${JSON.stringify(lockOver(lock, { version: 1, modules: {}, files: {} }), null, 2)}\n`;
+  const { servers, ...rest } = lockOver(lock, { version: 1, modules: {}, files: {}, servers: {} });
+  const written = Object.keys(servers).length === 0 ? rest : { ...rest, servers };
+  return `${JSON.stringify(written, null, 2)}\n`;
 }
 
 function sorted<Value>(entries: readonly (readonly [string, Value])[]): Record<string, Value> {

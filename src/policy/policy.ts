@@ -5,6 +5,7 @@
 import type { FullPermissions } from "../plan/permissions/permission_block.ts";
 import type { Permissions } from "../sdk/contracts.ts";
 import { PreampError } from "../sdk/errors.ts";
+import type { JsonObject } from "../sdk/json.ts";
 import type { ApiKeyEntry } from "./api_keys.ts";
 import { lowerLimits, type PolicyLimits } from "./limits.ts";
 
@@ -44,6 +45,8 @@ export interface Policy {
   /** Policies of keys, by name. */
   policies: Record<string, PolicyOverlay>;
   env: { allow: string[] };
+  /** MCP servers that plans may use by name. */
+  mcp: { servers: Record<string, JsonObject> };
   permissions: { max: FullPermissions };
   isolation: {
     memory_mb: number;

@@ -50,7 +50,7 @@ export function referencePage(): string {
   });
   return `# Settings
 
-The keys of \`preamp.yaml\`. Except for \`auth.keys\`, \`permissions.max\` and \`policies\`, each setting is also a flag
+The keys of \`preamp.yaml\`. Except for \`auth.keys\`, \`mcp.servers\`, \`permissions.max\` and \`policies\`, each setting is also a flag
 of \`preamp serve\` (\`--limits.max_cost_usd 1\`) and an environment variable (\`PREAMP_LIMITS_MAX_COST_USD=1\`). A flag
 overrides a variable, a variable the file, the file the default. \`preamp config example\` prints a file with every
 default; \`preamp config check\` reports the errors of a file with line and column.

@@ -6,6 +6,7 @@ import {
   fitting,
   MIN_DURATION_S,
   MODEL_FORM,
+  object,
   readModelName,
   text,
   texts,
@@ -16,7 +17,7 @@ import { noPermissions } from "../sdk/contracts.ts";
 import { parseBlock } from "../plan/permissions/ip_address.ts";
 import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source/source.ts";
 import type { Findings } from "../sdk/findings.ts";
-import type { JsonObject } from "../sdk/json.ts";
+import { isObject, type JsonObject } from "../sdk/json.ts";
 import { describe, formatPath, type Path } from "../sdk/value_path.ts";
 
 /** Description and validation of one setting. */
@@ -291,6 +292,28 @@ export function trustedPrefixes(meaning: string): SettingType<string[]> {
  */
 export function isFolderPath(entry: string): boolean {
   return /^\.{0,2}\//.test(entry);
+}
+
+/** Returns the type of a setting: MCP servers by name. `tool-mcp` checks the rest when it mounts them. */
+export function mcpServers(meaning: string): SettingType<Record<string, JsonObject>> {
+  return {
+    form: "data",
+    default: {},
+    meaning,
+    range: "names of servers, each with url, command or npm as in a plan",
+    read(value, path, findings) {
+      const servers = object(value, path, findings, "write servers: { name: { command: [program] } }");
+      for (const [name, server] of Object.entries(servers ?? {})) {
+        const forms = ["url", "command", "npm"].filter((form) =>
+          isObject(server) && Object.hasOwn(server, form)
+        );
+        if (forms.length === 1) continue;
+        const message = `Cannot read server ${describe(name)}: must have one of url, command and npm`;
+        findings.error([...path, name], "value", message);
+      }
+      return servers as Record<string, JsonObject> | undefined; // each is an object, or there is an error
+    },
+  };
 }
 
 /**

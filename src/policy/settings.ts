@@ -15,6 +15,7 @@ import {
   esmHost,
   flag,
   hosts,
+  mcpServers,
   modelName,
   names,
   origins,
@@ -116,6 +117,9 @@ export const SECTIONS: {
   },
   env: {
     allow: names("Variables that the plans of callers may name as ${VAR}"),
+  },
+  mcp: {
+    servers: mcpServers("MCP servers that every plan may use by name, in listed of tool-mcp"),
   },
   permissions: {
     max: callerPermissions("The most that a module in the plan of a caller may be granted"),

@@ -47,3 +47,4 @@ export { readConfig, type RefuseConfig } from "./config.ts";
 export { addSnakeCase, inputSchemaOf, methodOf, withSnakeCase } from "./snake_case_aliases.ts";
 export { compileGlob, type Glob } from "./glob.ts";
 export * from "./paths.ts";
+export * from "./pinned_tools.ts";

@@ -2,10 +2,10 @@
  * Checks a config against a JSON Schema and fills in its defaults. Modules call {@link readConfig}; the plan
  * check uses the same interpreter before it mounts a module.
  *
- * Supported keywords: `type`, `enum`, `anyOf`, `properties`, `required`, `additionalProperties: false`,
- * `items`, `minItems`, `maxItems`, `minLength`, `maxLength`, `minimum`, `maximum`, `exclusiveMinimum`,
- * `format: "decimal"` (money) and `default`. Others are ignored. The host makes texts of `format: "path"`
- * absolute.
+ * Supported keywords: `type`, `enum`, `anyOf`, `properties`, `required`, `additionalProperties` (false or a
+ * schema), `items`, `minItems`, `maxItems`, `minLength`, `maxLength`, `minimum`, `maximum`,
+ * `exclusiveMinimum`, `format: "decimal"` (money) and `default`. Others are ignored. The host makes texts
+ * of `format: "path"` absolute.
  */
 import { type ErrorDetail, PreampError } from "./errors.ts";
 import { checkKeys, didYouMean, type Finding, Findings } from "./findings.ts";
@@ -78,10 +78,13 @@ export function withDefaults(value: unknown, schema: JsonObject): unknown {
     const branch = schema.anyOf.filter(isObject).find((branch) => fits(value, branch));
     return branch ? withDefaults(value, branch) : value;
   }
-  const { items, properties } = schema;
+  const { items, properties = {}, additionalProperties: others } = schema;
   if (Array.isArray(value)) return isObject(items) ? value.map((item) => withDefaults(item, items)) : value;
   if (!isObject(value) || !isObject(properties)) return value;
   const filled = { ...value };
+  if (isObject(others)) {
+    for (const name of otherKeys(value, properties)) filled[name] = withDefaults(value[name], others);
+  }
   for (const [name, rule] of rulesOf(properties).list) {
     if (name === "__proto__") continue;
     const given = Object.hasOwn(value, name) ? value[name] : undefined;
@@ -89,6 +92,12 @@ export function withDefaults(value: unknown, schema: JsonObject): unknown {
     else if (Object.hasOwn(rule, "default")) filled[name] = toPlain(rule.default);
   }
   return filled;
+}
+
+/** Returns the keys of a value that `properties` does not have. */
+function otherKeys(value: JsonObject, properties: unknown): string[] {
+  const known = isObject(properties) ? properties : {};
+  return Object.keys(value).filter((name) => name !== "__proto__" && !Object.hasOwn(known, name));
 }
 
 /** The `properties` of a schema as lists. */
@@ -259,8 +268,13 @@ function checkItems(items: readonly unknown[], schema: JsonObject, path: Path, r
 }
 
 function checkFields(fields: JsonObject, schema: JsonObject, path: Path, report: ConfigReport): void {
-  const rules = isObject(schema.properties) ? rulesOf(schema.properties) : undefined;
-  if (rules) {
+  const { properties, additionalProperties: others } = schema;
+  const rules = isObject(properties) ? rulesOf(properties) : undefined;
+  if (isObject(others)) {
+    for (const name of otherKeys(fields, properties)) {
+      checkValue(fields[name], others, [...path, name], report);
+    }
+  } else if (rules) {
     const unknown = schema.additionalProperties === false ? "error" : "warning";
     checkKeys(fields, rules.names, path, report.findings, unknown);
   }

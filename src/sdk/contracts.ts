@@ -10,6 +10,7 @@ import type { JsonObject, JsonSchema } from "./json.ts";
 import type { Message, Prompt, ToolSpec } from "./messages.ts";
 import type { Provider } from "./providers.ts";
 import type { SessionStatus } from "./session_status.ts";
+import type { PinnedTools } from "./pinned_tools.ts";
 import { POINT } from "./snake_case_aliases.ts";
 import type { RiskLevel, Tool } from "./tools.ts";
 
@@ -117,6 +118,26 @@ export interface Module {
   mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> | MountReturn;
   /** Called once after every module is mounted, in mount order. */
   onSessionReady?(coordinator: Coordinator): Promise<void> | void;
+  /**
+   * Optional, of a module in the program: returns the servers that a config names, for `preamp plan explain`.
+   * It connects to none.
+   */
+  servers?(config: JsonObject): readonly ModuleServer[];
+  /**
+   * Optional, of a module in the program: resolves to the definitions of the tools of a config's servers, by
+   * server, for the lock of a plan.
+   */
+  pins?(config: JsonObject, permissions: GrantedPermissions): Promise<Record<string, PinnedTools>>;
+}
+
+/** A server that a module gets its tools from. */
+export interface ModuleServer {
+  /** Name in the plan. */
+  readonly name: string;
+  /** How it is reached: `http`, `command`, `npm`; `listed`: as the operator's settings say. */
+  readonly transport: string;
+  /** Its host, command or package; empty where only the operator may know. */
+  readonly target: string;
 }
 
 /** Options of `getMessagesForRequest`. */

@@ -196,7 +196,7 @@ Deno.test("OUTSIDE_SETTINGS names every single key as a flag and as a variable o
   });
   assertEquals(new Set(settings.map(({ variable }) => variable)).size, settings.length);
   for (const [section, keys] of Object.entries(defaultPolicy())) {
-    if (["auth", "policies", "permissions"].includes(section)) continue;
+    if (["auth", "mcp", "policies", "permissions"].includes(section)) continue;
     const paths = typeof keys === "object" ? Object.keys(keys).map((key) => `${section}.${key}`) : [section];
     for (const path of paths) assert(settings.some((setting) => setting.path === path), path);
   }

@@ -86,6 +86,7 @@ export async function mountModule(
   } catch (error) {
     const gates = declares_gates || coordinator.drafted_gate;
     await discardDraft(shared, coordinator);
+    if (hasCode(error, "module_integrity_mismatch")) throw error; // what it uses is not what the lock pins
     if (error instanceof Skip) return await skip(shared, spec, error, gates);
     const at = placeOf?.(error);
     const message = at === undefined ? errorMessage(error) : `${at}: ${errorMessage(error)}`;

@@ -22,7 +22,29 @@ export function checkWrittenConfig(
   findings: Findings,
 ): void {
   const unknown = (value: unknown) => typeof value === "string" && findEnv(value).length > 0;
+  for (const { key, by } of suppliedFields(schema)) {
+    if (!Object.hasOwn(config, key)) continue;
+    const message = `Cannot set ${key}: ${SUPPLIERS[by]}`;
+    findings.error([...path, key], "value", message, "remove it");
+  }
   checkConfig(config, schema, { findings, path, name: lastStep, unknown });
+}
+
+/** Where a field comes from that a plan must not state. */
+export type Supplier = keyof typeof SUPPLIERS;
+
+const SUPPLIERS = {
+  settings: "it comes from the settings of the operator",
+  lock: "it comes from the lock of the plan",
+};
+
+/** Returns the fields of a config that the host fills in: those with `supplied_by` in the schema. */
+export function suppliedFields({ properties }: JsonObject): { key: string; by: Supplier }[] {
+  if (!isObject(properties)) return [];
+  return Object.entries(properties).flatMap(([key, field]) => {
+    const by = isObject(field) ? field.supplied_by : undefined;
+    return by === "settings" || by === "lock" ? [{ key, by }] : [];
+  });
 }
 
 /**
@@ -85,8 +107,10 @@ function typeValue(
   if (!isObject(value) || !isObject(written)) return value;
   const typed: JsonObject = {};
   for (const key of Object.keys(value)) {
-    const own = schemas.flatMap(({ properties }) => {
-      const schema = isObject(properties) && Object.hasOwn(properties, key) ? properties[key] : undefined;
+    const own = schemas.flatMap(({ properties, additionalProperties }) => {
+      const schema = isObject(properties) && Object.hasOwn(properties, key)
+        ? properties[key]
+        : additionalProperties;
       return isObject(schema) ? branchesOf(schema) : [];
     });
     typed[key] = typeValue(value[key], written[key], own, folder);

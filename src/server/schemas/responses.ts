@@ -200,12 +200,16 @@ const Explanation = z.object({
 }).meta({ description: "what a plan may access; no module was executed" });
 
 const LockedModule = z.object({ url: text, integrity: text });
+const LockedTool = z.object({ sha256: text, parameters: z.array(text) });
 const LockedFile = z.object({ sha256: text, bytes: count });
 
 const Lock = z.object({
   version: z.literal(1),
   modules: z.record(z.string(), LockedModule).meta({ description: "by source, as written in the plan" }),
   files: z.record(z.string(), LockedFile).meta({ description: "by URL" }),
+  servers: z.record(z.string(), z.record(z.string(), LockedTool)).meta({
+    description: "tools of MCP servers, by server and name",
+  }),
 }).meta({ description: "plan.lock.json" });
 
 const PlanChange = z.object({ path: text, from: z.unknown(), to: z.unknown(), message: text });

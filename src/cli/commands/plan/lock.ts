@@ -53,8 +53,9 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
     ? await check(shown, text, fresh)
     : await write(url, shown, text, fresh, args.has("prune"));
   const modules = Object.keys(fresh.modules).length;
+  const servers = Object.keys(fresh.servers).length;
   const files = Object.keys(fresh.files).length;
-  const data: LockAnswer = { file: decodeURIComponent(url.pathname), modules, files, ...result };
+  const data: LockAnswer = { file: decodeURIComponent(url.pathname), modules, files, servers, ...result };
   return {
     data,
     text: answerText(data, shown, io),
@@ -70,6 +71,8 @@ interface LockAnswer {
   modules: number;
   /** Number of their files. */
   files: number;
+  /** Number of locked MCP servers of the plan. */
+  servers: number;
   /** Differences between lock and modules; empty unless `status` is `differs`. */
   differences: string[];
 }
@@ -77,7 +80,7 @@ interface LockAnswer {
 type LockResult = Pick<LockAnswer, "status" | "differences">;
 
 async function check(shown: string, text: string | undefined, fresh: Lock): Promise<LockResult> {
-  if (text === undefined && Object.keys(fresh.modules).length === 0) {
+  if (text === undefined && isEmpty(fresh)) {
     return { status: "ok", differences: [] };
   }
   const differences = text === undefined
@@ -94,7 +97,7 @@ async function write(
   prune: boolean,
 ): Promise<LockResult> {
   const lock = text === undefined || prune ? fresh : lockOver(fresh, await readLock(shown, text));
-  if (text === undefined && Object.keys(lock.modules).length === 0) {
+  if (text === undefined && isEmpty(lock)) {
     return { status: "nothing_to_lock", differences: [] };
   }
   const written = formatLock(lock);
@@ -104,14 +107,28 @@ async function write(
   return { status: "written", differences: [] };
 }
 
-function answerText({ status, differences, modules, files }: LockAnswer, shown: string, io: Io): string {
+function isEmpty({ modules, servers }: Lock): boolean {
+  return Object.keys(modules).length + Object.keys(servers).length === 0;
+}
+
+function answerText(
+  { status, differences, modules, files, servers }: LockAnswer,
+  shown: string,
+  io: Io,
+): string {
   const { bold, green, red } = styleOf(io.out);
-  const counts = `${counted(modules, "module")}, ${counted(files, "file")}`;
+  const counts = [
+    counted(modules, "module"),
+    counted(files, "file"),
+    ...servers === 0 ? [] : [counted(servers, "MCP server")],
+  ].join(", ");
   switch (status) {
     case "nothing_to_lock":
       return "Nothing to lock: every module is built in\n";
     case "ok":
-      return `${green("ok")}, ${modules === 0 ? "nothing to lock: every module is built in" : counts}\n`;
+      return `${green("ok")}, ${
+        modules + servers === 0 ? "nothing to lock: every module is built in" : counts
+      }\n`;
     case "differs":
       return differences.map((text) => `${red("differs")}  ${escapeUnprintable(text)}\n`).join("");
     default:

@@ -1,0 +1,177 @@
+/** The config of `tool-mcp`. */
+import type {
+  JsonObject,
+  JsonSchema,
+  ModuleServer,
+  Permissions,
+  PinnedTools,
+  RefuseConfig,
+} from "preamp/base";
+
+/** A server in one of its three forms. */
+export interface ServerConfig {
+  url?: string;
+  headers?: Record<string, string>;
+  command?: string[];
+  env?: Record<string, string>;
+  npm?: string;
+  args?: string[];
+  permissions?: Permissions;
+}
+
+export interface McpConfig {
+  servers: Record<string, ServerConfig>;
+  listed: string[];
+  timeout_s: number;
+  connect_timeout_s: number;
+  max_result_bytes: number;
+  operator_servers: Record<string, ServerConfig>;
+  pins: Record<string, PinnedTools>;
+}
+
+const TEXT: JsonSchema = { type: "string", minLength: 1 };
+const TEXTS: JsonSchema = { type: "array", items: { type: "string" } };
+const TEXT_MAP: JsonSchema = { type: "object", additionalProperties: { type: "string" } };
+
+function grant(items: JsonSchema): JsonSchema {
+  return { anyOf: [{ type: "boolean" }, { type: "array", items }] };
+}
+
+const PATHS = grant({ type: "string", format: "path", minLength: 1 });
+
+/** One server: in a plan, and in `mcp.servers` of the operator. */
+export const SERVER_SCHEMA: JsonSchema = {
+  type: "object",
+  additionalProperties: false,
+  properties: {
+    url: { ...TEXT, description: "Address of a server on the web" },
+    headers: { ...TEXT_MAP, description: "Headers of each request" },
+    command: { ...TEXTS, minItems: 1, description: "Program of a local server, and its arguments" },
+    env: { ...TEXT_MAP, description: "Variables of a local server" },
+    npm: { ...TEXT, description: "Package of a server in JavaScript: name@1.2.3" },
+    args: { ...TEXTS, description: "Arguments of the package" },
+    permissions: {
+      type: "object",
+      additionalProperties: false,
+      description: "All that the package may do, in Deno's words",
+      properties: {
+        net: grant(TEXT),
+        read: PATHS,
+        write: PATHS,
+        env: grant(TEXT),
+        run: grant(TEXT),
+        sys: grant(TEXT),
+      },
+    },
+  },
+};
+
+export const CONFIG_SCHEMA: JsonSchema = {
+  type: "object",
+  properties: {
+    servers: {
+      type: "object",
+      additionalProperties: SERVER_SCHEMA,
+      default: {},
+      description: "Servers by name, each { url }, { command } or { npm }",
+    },
+    listed: {
+      ...TEXTS,
+      default: [],
+      description: "Names of servers that the operator lists in preamp.yaml as mcp.servers",
+    },
+    timeout_s: {
+      type: "number",
+      exclusiveMinimum: 0,
+      default: 60,
+      description: "Most time between a call and its answer, or a report of progress",
+    },
+    connect_timeout_s: {
+      type: "number",
+      exclusiveMinimum: 0,
+      default: 30,
+      description: "Most time for the start of a server",
+    },
+    max_result_bytes: {
+      type: "integer",
+      minimum: 1024,
+      default: 10_485_760,
+      description: "Most bytes of one message of a server",
+    },
+    operator_servers: {
+      type: "object",
+      default: {},
+      supplied_by: "settings",
+      additionalProperties: SERVER_SCHEMA,
+    },
+    pins: { type: "object", default: {}, supplied_by: "lock" },
+  },
+};
+
+/** Names of servers: they are a part of the names of tools. */
+const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/;
+/** A package of one version. */
+const PACKAGE = /^(@[a-z0-9._~-]+\/)?[a-z0-9._~-]+@\d+\.\d+\.\d+[\w.+-]*$/i;
+
+/** Refuses servers without one form, and what that form does not have. */
+export function checkServers(config: Pick<McpConfig, "servers" | "listed">, refuse: RefuseConfig): void {
+  const { servers, listed } = config;
+  if (Object.keys(servers).length + listed.length === 0) {
+    refuse(["servers"], "must have a server", "such as { docs: { url: https://mcp.example.com/mcp } }");
+  }
+  for (const [name, server] of Object.entries(servers)) {
+    checkServer(name, server, (path, fact, hint) => refuse(["servers", name, ...path], fact, hint));
+  }
+  for (const [index, name] of listed.entries()) {
+    if (Object.hasOwn(servers, name)) refuse(["listed", index], "must not be one of servers");
+  }
+}
+
+const FORMS = ["url", "command", "npm"] as const;
+/** Fields of a form → the forms that have it. */
+const FIELDS: Readonly<Record<string, readonly (typeof FORMS[number])[]>> = {
+  headers: ["url"],
+  env: ["command", "npm"],
+  args: ["npm"],
+  permissions: ["npm"],
+};
+
+/** Refuses what one server must not have. */
+export function checkServer(name: string, server: ServerConfig, refuse: RefuseConfig): void {
+  if (!SERVER_NAME.test(name)) {
+    refuse([], "its name must have at most 32 letters, digits, _ and -, because tools are named after it");
+  }
+  const forms = FORMS.filter((form) => server[form] !== undefined);
+  const [form] = forms;
+  if (form === undefined || forms.length > 1) return refuse([], "must have one of url, command and npm");
+  for (const [field, owners] of Object.entries(FIELDS)) {
+    if (!Object.hasOwn(server, field) || owners.includes(form)) continue;
+    refuse([field], `is for servers with ${owners.join(" or ")}, and this one has ${form}`);
+  }
+  const { url, npm } = server;
+  if (url !== undefined && !/^https?:$/.test(URL.parse(url)?.protocol ?? "")) {
+    refuse(["url"], "must be an https:// or http:// URL");
+  }
+  if (npm !== undefined && !PACKAGE.test(npm)) {
+    refuse(["npm"], "must be a package of one version: name@1.2.3");
+  }
+}
+
+/** Returns the servers of a config as `preamp plan explain` displays them. */
+export function describeServers(config: JsonObject): ModuleServer[] {
+  const { servers = {}, operator_servers = {}, listed = [] } = config as Partial<McpConfig>;
+  const own = Object.entries(servers).map(([name, server]) => ({ name, ...transportOf(server) }));
+  return [
+    ...own,
+    ...listed.map((name) => ({
+      name,
+      ...(operator_servers[name] ? transportOf(operator_servers[name]) : { transport: "listed", target: "" }),
+    })),
+  ];
+}
+
+function transportOf({ url, command, npm, args = [] }: ServerConfig): Omit<ModuleServer, "name"> {
+  if (url !== undefined) return { transport: "http", target: URL.parse(url)?.host ?? url };
+  if (npm !== undefined) return { transport: "npm", target: [npm, ...args].join(" ") };
+  return { transport: "command", target: (command ?? []).join(" ") };
+}

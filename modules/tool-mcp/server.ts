@@ -1,0 +1,213 @@
+/** One server of a plan: starts or reaches it, reads its tools, calls them. */
+import {
+  Client,
+  type jsonSchemaValidator,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  StreamableHTTPClientTransport,
+  type Tool as Definition,
+  type Transport,
+} from "@modelcontextprotocol/client";
+import {
+  errorMessage,
+  type GrantedPermissions,
+  type JsonObject,
+  type ToolCallContext,
+  toolFailure,
+} from "preamp/base";
+import type { ServerConfig } from "./config.ts";
+import { fetchWithin } from "./http_access.ts";
+import { ProcessTransport } from "./process_transport.ts";
+import { programOf } from "./programs.ts";
+import { resultOf } from "./result.ts";
+
+/** What a connection may take. */
+export interface ServerLimits {
+  readonly timeout_s: number;
+  readonly connect_timeout_s: number;
+  readonly max_result_bytes: number;
+}
+
+/** Most tools of a server, and characters of one definition. */
+const MAX_TOOLS = 500;
+const MAX_DEFINITION_CHARS = 64 * 1024;
+/** Time after which a process that does not answer the first question of the new protocol has the old one. */
+const PROBE_MS = 10_000;
+/** Most reports of progress of one call that are shown. */
+const MAX_PROGRESS = 100;
+
+/**
+ * What a server returns is not checked against its own schema: the model reads it either way, and a server
+ * could choose a pattern that takes hours.
+ */
+const NO_VALIDATION: jsonSchemaValidator = {
+  getValidator: <T>() => (input: unknown) => ({
+    valid: true,
+    data: input as T & NonNullable<unknown>,
+    errorMessage: undefined,
+  }),
+};
+
+/** A connected server. */
+export class McpServer {
+  readonly name: string;
+  readonly definitions: readonly Definition[];
+  readonly #client: Client;
+  readonly #transport: Transport;
+  readonly #limits: ServerLimits;
+
+  private constructor(
+    name: string,
+    client: Client,
+    transport: Transport,
+    definitions: readonly Definition[],
+    limits: ServerLimits,
+  ) {
+    this.name = name;
+    this.#client = client;
+    this.#transport = transport;
+    this.definitions = definitions;
+    this.#limits = limits;
+  }
+
+  /**
+   * Connects to a server and reads its tools.
+   *
+   * @param grant What the plan grants; a server of the operator has all.
+   * @throws an error in words that name the server.
+   */
+  static async connect(
+    name: string,
+    config: ServerConfig,
+    grant: Pick<GrantedPermissions, "net" | "run">,
+    limits: ServerLimits,
+  ): Promise<McpServer> {
+    const { client, transport } = await connected(name, config, grant, limits);
+    try {
+      const timeout = limits.connect_timeout_s * 1000;
+      const { tools } = client.getServerCapabilities()?.tools
+        ? await client.listTools({}, { timeout, maxTotalTimeout: timeout })
+        : { tools: [] };
+      checkSizes(tools);
+      return new McpServer(name, client, transport, tools, limits);
+    } catch (error) {
+      await client.close();
+      throw new Error(`Cannot read the tools of server "${name}": ${wordsOf(error, transport)}`);
+    }
+  }
+
+  /** Calls a tool. What goes wrong is a result in words for the model. */
+  async call(tool: string, input: JsonObject, call?: ToolCallContext): Promise<unknown> {
+    const timeout = this.#limits.timeout_s * 1000;
+    let reports = 0;
+    try {
+      const result = await this.#client.callTool({ name: tool, arguments: input }, {
+        timeout,
+        resetTimeoutOnProgress: true,
+        ...(call ? { signal: call.signal } : {}),
+        onprogress({ progress, total, message }) {
+          if (++reports > MAX_PROGRESS) return;
+          call?.progress(message ?? (total === undefined ? String(progress) : `${progress} of ${total}`));
+        },
+      });
+      return resultOf(result);
+    } catch (error) {
+      if (call?.signal.aborted) throw error;
+      const message = `Server "${this.name}" did not answer ${tool}: ${wordsOf(error, this.#transport)}`;
+      return toolFailure(message, { type: "mcp_failed" });
+    }
+  }
+
+  /** Ends the connection, and the process of the server if there is one. */
+  async close(): Promise<void> {
+    await this.#client.close();
+  }
+}
+
+interface Connected {
+  readonly client: Client;
+  readonly transport: Transport;
+}
+
+async function connected(
+  name: string,
+  config: ServerConfig,
+  grant: Pick<GrantedPermissions, "net" | "run">,
+  limits: ServerLimits,
+): Promise<Connected> {
+  const timeout = limits.connect_timeout_s * 1000;
+  const attempt = async (prior?: { kind: "legacy" }): Promise<Connected> => {
+    const transport = config.url === undefined
+      ? new ProcessTransport(programOf(name, config, grant.run), limits.max_result_bytes)
+      : httpTransport(config.url, config.headers, grant.net, limits.max_result_bytes);
+    const client = new Client({ name: "preamp", version: "1.0.0" }, {
+      versionNegotiation: {
+        mode: "auto",
+        ...(config.url === undefined ? { probe: { timeoutMs: Math.min(PROBE_MS, timeout) } } : {}),
+      },
+      jsonSchemaValidator: NO_VALIDATION,
+    });
+    try {
+      await client.connect(transport, {
+        timeout,
+        maxTotalTimeout: timeout,
+        ...(prior ? { prior } : {}),
+      });
+      return { client, transport };
+    } catch (error) {
+      await transport.close();
+      // an old server may end when it is asked a question of the new protocol
+      const ended = error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed;
+      if (ended && config.url === undefined && !prior) return await attempt({ kind: "legacy" });
+      throw new Error(`Cannot connect to server "${name}": ${wordsOf(error, transport)}`);
+    }
+  };
+  return await attempt();
+}
+
+function httpTransport(
+  url: string,
+  headers: Record<string, string> | undefined,
+  net: GrantedPermissions["net"],
+  max_bytes: number,
+): Transport {
+  return new StreamableHTTPClientTransport(new URL(url), {
+    fetch: fetchWithin(net, max_bytes),
+    requestInit: { redirect: "manual", ...(headers ? { headers } : {}) },
+    reconnectionOptions: {
+      maxRetries: 0,
+      initialReconnectionDelay: 0,
+      maxReconnectionDelay: 0,
+      reconnectionDelayGrowFactor: 1,
+    },
+  });
+}
+
+function checkSizes(tools: readonly Definition[]): void {
+  if (tools.length > MAX_TOOLS) {
+    throw new Error(`it has ${tools.length} tools; at most ${MAX_TOOLS} are read`);
+  }
+  const seen = new Set<string>();
+  for (const tool of tools) {
+    const chars = JSON.stringify(tool).length;
+    if (chars > MAX_DEFINITION_CHARS) {
+      throw new Error(
+        `the definition of a tool has ${chars} characters; at most ${MAX_DEFINITION_CHARS} are read`,
+      );
+    }
+    if (seen.has(tool.name)) throw new Error(`it has two tools ${JSON.stringify(tool.name.slice(0, 80))}`);
+    seen.add(tool.name);
+  }
+}
+
+/** Returns what went wrong, with the end of what a process wrote to its error output. */
+function wordsOf(error: unknown, transport: Transport): string {
+  const { stderr, failure } = transport instanceof ProcessTransport
+    ? transport
+    : { stderr: "", failure: null };
+  const fact = failure ??
+    (error instanceof ProtocolError ? `error ${error.code}: ${error.message}` : errorMessage(error));
+  const said = stderr.trim();
+  return said === "" ? fact.slice(0, 2_000) : `${fact.slice(0, 2_000)} (it wrote: ${said.slice(-500)})`;
+}

@@ -1,0 +1,112 @@
+/** Servers of `tool-mcp` in plans: the operator's by name, and pinned by a lock. */
+import { createRuntime } from "../../src/app/runtime.ts";
+import type { Runtime } from "../../src/app/types.ts";
+import { defaultPolicy } from "../../src/policy/settings.ts";
+import { formatLock } from "../../src/plan/lock.ts";
+import type { Caller } from "../../src/runs/types.ts";
+import type { JsonObject } from "../../src/sdk/json.ts";
+import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { temporaryFolder } from "../support/folder.ts";
+import { detailAt, refusal } from "../support/plans.ts";
+
+const OPERATOR: Caller = { name: "library", namespace: "test", origin: "operator" };
+const CALLER: Caller = { name: "key:a", namespace: "a", origin: "caller" };
+
+const FIXTURE = new URL("../fixtures/mcp_server.js", import.meta.url).pathname;
+const DENO = Deno.execPath();
+
+function command(...flags: string[]): JsonObject {
+  return { command: [DENO, "run", "--no-lock", "-A", FIXTURE, ...flags], env: { OWN: "${MAIL_TOKEN}" } };
+}
+
+function planWith(config: JsonObject, call: JsonObject, permissions?: JsonObject): JsonObject {
+  return {
+    session: { orchestrator: "loop-basic", context: "context-simple" },
+    providers: [{
+      module: "provider-mock",
+      config: { responses: [{ tool_calls: [call] }, { text: "Done." }] },
+    }],
+    tools: [{ module: "tool-mcp", config, ...(permissions ? { permissions } : {}) }],
+  };
+}
+
+async function withRuntime(
+  servers: Record<string, JsonObject>,
+  body: (runtime: Runtime) => Promise<void>,
+): Promise<void> {
+  const env = (name: string) => name === "MAIL_TOKEN" ? "token-of-the-operator" : undefined;
+  const runtime = createRuntime({ policy: { ...defaultPolicy(), mcp: { servers } }, env });
+  try {
+    await body(runtime);
+  } finally {
+    await runtime.close();
+  }
+}
+
+/** Runs a plan; resolves to the results of its tools. */
+async function resultsOf(runtime: Runtime, caller: Caller, plan: JsonObject, more: JsonObject = {}) {
+  const handle = await runtime.runs.create({ plan, prompt: "Go", ...more }, caller);
+  const run = await handle.settled("end");
+  assertEquals(run.status, "completed", JSON.stringify(run.error));
+  const entries = await runtime.runs.events(caller, run.id, { limit: 200 });
+  return entries.filter(({ event }) => event === "tool:post").map(({ data }) => JSON.stringify(data.result));
+}
+
+Deno.test("a caller's plan uses a server that the operator lists, by its name", () =>
+  withRuntime({ mail: command() }, async (runtime) => {
+    const plan = planWith({ listed: ["mail"] }, { name: "mail__echo", arguments: { to: "ada" } });
+    const [result = ""] = await resultsOf(runtime, CALLER, plan);
+    assertStringIncludes(result, "ada");
+    const env = planWith({ listed: ["mail"] }, { name: "mail__env", arguments: {} });
+    const [variables = ""] = await resultsOf(runtime, CALLER, env);
+    assertStringIncludes(variables, "[REDACTED");
+    assertEquals(variables.includes("token-of-the-operator"), false);
+  }));
+
+Deno.test("a caller's plan cannot bring a command, nor fill in what is the operator's or the lock's", () =>
+  withRuntime({ mail: command() }, async (runtime) => {
+    const call = { name: "mail__echo", arguments: { to: "ada" } };
+    for (const key of ["operator_servers", "pins"]) {
+      const plan = planWith({ listed: ["mail"], [key]: { mail: { command: [DENO] } } }, call);
+      const error = await refusal(() => runtime.runs.create({ plan, prompt: "Go" }, CALLER));
+      assertStringIncludes(detailAt(error, `tools[0].config.${key}`).message, `Cannot set ${key}`);
+    }
+    const run = planWith({ servers: { own: command() } }, call, { run: true });
+    assertMatch(
+      (await refusal(() => runtime.runs.create({ plan: run, prompt: "Go" }, CALLER))).message,
+      /run/,
+    );
+  }));
+
+Deno.test("plan lock pins the tools of servers, and a server whose tool changed stops the run before it starts", () =>
+  withRuntime({}, async (runtime) => {
+    const call = { name: "mail__send_mail", arguments: { to: "ada" } };
+    const planOf = (...flags: string[]) =>
+      planWith({ servers: { mail: { command: command(...flags).command } } }, call, { run: [DENO] });
+    const lock = await runtime.plans.lock({ plan: planOf() }, OPERATOR);
+    assertEquals(lock.servers.mail?.send_mail?.parameters, ["to"]);
+    const written = JSON.parse(formatLock(lock));
+    const [result = ""] = await resultsOf(runtime, OPERATOR, planOf(), { lock: written });
+    assertStringIncludes(result, "Sent to ada.");
+    const error = await refusal(() =>
+      runtime.runs.create({ plan: planOf("with_bcc"), prompt: "Go", lock: written }, OPERATOR)
+    );
+    assertEquals(error.code, "module_integrity_mismatch");
+    assertStringIncludes(error.message, "tool `send_mail` of `mail` gained parameter `bcc`");
+    assertEquals((await runtime.runs.list(OPERATOR, { limit: 10 })).data.length, 1); // no run of the second
+  }));
+
+Deno.test("the lock beside a plan's file pins the servers of its runs", () =>
+  withRuntime({}, async (runtime) => {
+    await using folder = await temporaryFolder();
+    const base_url = new URL(`file://${folder.path}/plan.yaml`).href;
+    const call = { name: "mail__send_mail", arguments: { to: "ada" } };
+    const planOf = (...flags: string[]) =>
+      planWith({ servers: { mail: { command: command(...flags).command } } }, call, { run: [DENO] });
+    const lock = await runtime.plans.lock({ plan: planOf() }, OPERATOR, { base_url });
+    await Deno.writeTextFile(`${folder.path}/plan.lock.json`, formatLock(lock));
+    const error = await refusal(() =>
+      runtime.runs.create({ plan: planOf("with_bcc"), prompt: "Go" }, OPERATOR, { base_url })
+    );
+    assertEquals(error.code, "module_integrity_mismatch");
+  }));

@@ -1,0 +1,253 @@
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { type JsonObject, z } from "preamp";
+import { TestCoordinator } from "preamp/testing";
+import * as mcp from "../../modules/tool-mcp/mod.ts";
+import { isHostGranted } from "../../modules/tool-mcp/http_access.ts";
+import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
+import { temporaryFolder } from "../support/folder.ts";
+
+const FIXTURE = new URL("../fixtures/mcp_server.js", import.meta.url).pathname;
+
+/** Returns a local server of the fixture. */
+function fixture(...flags: string[]): JsonObject {
+  return { command: [Deno.execPath(), "run", "--no-lock", "-A", FIXTURE, ...flags] };
+}
+
+/** Calls a mounted tool; resolves to the text of its result, after `!` when it is a failure. */
+type Call = (tool: string, input?: JsonObject, options?: { signal?: AbortSignal }) => Promise<string>;
+
+async function withServers(
+  config: JsonObject,
+  use: (call: Call, coordinator: TestCoordinator, progress: string[]) => Promise<void>,
+  permissions: JsonObject = { run: [Deno.execPath()] },
+): Promise<void> {
+  const coordinator = new TestCoordinator({ permissions });
+  const progress: string[] = [];
+  try {
+    await mcp.mount(coordinator, config);
+    const call: Call = async (name, input = {}, { signal = new AbortController().signal } = {}) => {
+      const context = {
+        id: "c",
+        signal,
+        session_id: "s",
+        progress: (text: string) => void progress.push(text),
+      };
+      const result = await coordinator.tools[name]!.execute(input, context) as
+        | string
+        | { output: string | null; error: { message: string } };
+      if (Array.isArray(result)) return result as unknown as string; // blocks
+      return typeof result === "string" ? result : `!${result.output ?? result.error.message}`;
+    };
+    await use(call, coordinator, progress);
+  } finally {
+    const { failed } = await coordinator.cleanup();
+    assertEquals(failed, []);
+  }
+}
+
+Deno.test("tools of a local server are mounted under its name, and answer", () =>
+  withServers({ servers: { mail: fixture() } }, async (call, { tools }) => {
+    const names = Object.keys(tools);
+    assertEquals(names.filter((name) => !name.startsWith("mail__")), []);
+    assertEquals(tools.mail__echo!.description, "The tool echo");
+    assertEquals(await call("mail__echo", { to: "ada" }), "ada");
+    const dotted = names.find((name) => name.startsWith("mail__dotted_name_"))!;
+    assertEquals(await call(dotted), "dotted");
+    assertEquals(tools.mail__read_note!.risk, "high"); // it is not pinned
+  }));
+
+Deno.test("a local server gets the variables of its config, and no other that could be a secret", async () => {
+  Deno.env.set("A_TEST_API_KEY", "secret-value");
+  try {
+    const server = { ...fixture(), env: { OWN: "own-value" } };
+    await withServers({ servers: { mail: server } }, async (call) => {
+      const env = await call("mail__env");
+      assertStringIncludes(env, "own-value");
+      assert(!env.includes("secret-value"));
+    });
+  } finally {
+    Deno.env.delete("A_TEST_API_KEY");
+  }
+});
+
+Deno.test("a server that ends when it is probed is an old one", () =>
+  withServers({ servers: { mail: fixture("ends_when_probed") } }, async (call) => {
+    assertEquals(await call("mail__echo", { to: "old" }), "old");
+  }));
+
+Deno.test("servers that die, hang and answer too much end as results for the model", () =>
+  withServers(
+    { servers: { mail: fixture() }, timeout_s: 0.3, max_result_bytes: 100_000 },
+    async (call, _, progress) => {
+      assertMatch(await call("mail__hang"), /^!Server "mail" did not answer hang: .*timed out/i);
+      assertEquals(progress, ["Half of it"]);
+      const controller = new AbortController();
+      const hanging = call("mail__hang", {}, { signal: controller.signal });
+      controller.abort(new Error("stopped"));
+      await assertRejects(() => hanging, Error, "stopped");
+      assertEquals((await call("mail__big", { bytes: 50_000 })).length, 50_000);
+      assertMatch(
+        await call("mail__big", { bytes: 200_000 }),
+        /^!Server "mail" did not answer big: .*maximum/,
+      );
+      assertMatch(await call("mail__echo", { to: "x" }), /^!Server "mail" did not answer echo/);
+    },
+  ));
+
+Deno.test("a server that dies says why", () =>
+  withServers({ servers: { mail: fixture() } }, async (call) => {
+    assertMatch(await call("mail__die"), /^!Server "mail" did not answer die: .*It dies of a test/);
+    assertMatch(await call("mail__echo", { to: "x" }), /^!Server "mail" did not answer echo/);
+  }));
+
+Deno.test("a server and what it has started end with the session", async () => {
+  let pid = "";
+  await withServers(
+    { servers: { mail: fixture() } },
+    async (call) => void (pid = await call("mail__children")),
+  );
+  const stat = await Deno.readTextFile(`/proc/${pid}/stat`).catch(() => ") Z ");
+  assertMatch(stat, /\) [ZX] /);
+});
+
+Deno.test("pins stop a server whose tools changed, and say what changed", async () => {
+  const config = { servers: { mail: fixture() } };
+  const run = [Deno.execPath()];
+  const pins = await mcp.pins(config, { ...new TestCoordinator().permissions, run });
+  assertEquals((pins.mail as JsonObject).send_mail, {
+    sha256: ((pins.mail as JsonObject).send_mail as JsonObject).sha256,
+    parameters: ["to"],
+  });
+  await withServers({ ...config, pins }, async (call, { tools }) => {
+    assertEquals(await call("mail__send_mail", { to: "ada" }), "Sent to ada.");
+    assertEquals(tools.mail__read_note!.risk, "low"); // what it says of itself was seen
+    assertEquals(tools.mail__send_mail!.risk, "high");
+  });
+  const error = await assertRejects(
+    () => withServers({ servers: { mail: fixture("with_bcc") }, pins }, () => Promise.resolve()),
+    Error,
+    "tool `send_mail` of `mail` gained parameter `bcc`",
+  );
+  assertEquals((error as unknown as JsonObject).code, "module_integrity_mismatch");
+});
+
+Deno.test("a server is refused without the grant it needs, or in a wrong form", async () => {
+  const refused = async (servers: JsonObject, permissions: JsonObject, message: string) => {
+    await assertRejects(() => withServers({ servers }, () => Promise.resolve(), permissions), Error, message);
+  };
+  await refused({ mail: fixture() }, {}, 'the plan does not let server "mail" start');
+  await refused({ mail: { url: "http://127.0.0.1:9/mcp" } }, { net: ["example.com"] }, "does not grant net");
+  await refused({ files: { npm: "some-server@1.0.0" } }, {}, "start deno: permissions: { run: [deno] }");
+  await refused({ mail: {} }, {}, "must have one of url, command and npm");
+  await refused({ mail: { url: "ftp://x" } }, {}, "must be an https:// or http:// URL");
+  await refused({ mail: { npm: "server@latest" } }, {}, "must be a package of one version");
+  await refused(
+    { mail: { url: "http://x", args: ["a"] } },
+    {},
+    "is for servers with npm, and this one has url",
+  );
+  await refused({ "a b": { url: "http://x" } }, {}, "its name must have at most 32 letters");
+  await refused(
+    { mail: { command: ["nonsense_program"] } },
+    { run: true },
+    'Cannot connect to server "mail"',
+  );
+});
+
+Deno.test("isHostGranted() compares hosts and ports", () => {
+  const cases: [string[] | boolean, string, boolean][] = [
+    [["example.com"], "https://example.com/mcp", true],
+    [["example.com"], "https://example.com.evil.org/mcp", false],
+    [["example.com:443"], "https://example.com/mcp", true],
+    [["example.com:443"], "http://example.com/mcp", false],
+    [["*.example.com"], "https://mcp.example.com/", true],
+    [["*.example.com"], "https://notexample.com/", false],
+    [["[::1]:80"], "http://[::1]/", true],
+    [["127.0.0.1"], "http://2130706433/", true],
+    [[], "https://example.com/", false],
+    [false, "https://example.com/", false],
+    [true, "https://example.com/", true],
+  ];
+  for (const [net, url, granted] of cases) {
+    assertEquals(isHostGranted(net, new URL(url)), granted, `${net} ${url}`);
+  }
+});
+
+/** A published server on the old wire, with exactly the permissions that it needs. */
+Deno.test("published servers work in the form npm, within their permissions", async () => {
+  await using temporary = await temporaryFolder();
+  const folder = temporary.path;
+  await Deno.writeTextFile(`${folder}/note.txt`, "From a file.");
+  const servers = {
+    files: {
+      npm: "@modelcontextprotocol/server-filesystem@2026.8.31",
+      args: [folder],
+      permissions: { read: [folder], env: true, sys: true },
+    },
+    memory: {
+      npm: "@modelcontextprotocol/server-memory@2026.8.31",
+      env: { MEMORY_FILE_PATH: `${folder}/memory.json` },
+      permissions: { read: [folder], write: [folder], env: true },
+    },
+  };
+  await withServers({ servers }, async (call) => {
+    assertStringIncludes(await call("files__read_text_file", { path: `${folder}/note.txt` }), "From a file.");
+    assertMatch(await call("files__read_text_file", { path: "/etc/passwd" }), /^!.*denied/i);
+    assertMatch(await call("files__write_file", { path: `${folder}/new.txt`, content: "x" }), /^!/); // no write
+    const entities = [{ name: "Ada", entityType: "person", observations: ["writes programs"] }];
+    assertStringIncludes(await call("memory__create_entities", { entities }), "Ada");
+    assertStringIncludes(await call("memory__search_nodes", { query: "Ada" }), "writes programs");
+  }, { run: ["deno"] });
+});
+
+/** Calls `use` with the address of a server of the new protocol, and the requests that it received. */
+async function onWebServer(use: (url: string, requests: Request[]) => Promise<void>): Promise<void> {
+  const handler = createMcpHandler(() => {
+    const server = new McpServer({ name: "web", version: "1.0.0" });
+    server.registerTool(
+      "sum",
+      { description: "Adds", inputSchema: z.object({ a: z.number(), b: z.number() }) },
+      ({ a, b }) => ({ content: [{ type: "text", text: String(a + b) }] }),
+    );
+    server.registerTool("fail", {}, () => ({ content: [{ type: "text", text: "No." }], isError: true }));
+    server.registerTool("big", {}, () => ({ content: [{ type: "text", text: "x".repeat(200_000) }] }));
+    server.registerTool("picture", {}, () => ({
+      content: [{ type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" }],
+    }));
+    return server;
+  });
+  const requests: Request[] = [];
+  await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
+    requests.push(request);
+    const { pathname } = new URL(request.url);
+    return pathname === "/moved"
+      ? Response.redirect(new URL("/mcp", request.url), 307)
+      : handler.fetch(request);
+  });
+  try {
+    await use(`http://127.0.0.1:${server.addr.port}`, requests);
+  } finally {
+    await handler.close();
+  }
+}
+
+Deno.test("tools of a server on the web are called with its headers, within the grant and the limits", () =>
+  onWebServer(async (url, requests) => {
+    const net = { net: ["127.0.0.1"] };
+    const web = { url: `${url}/mcp`, headers: { "x-token": "abc" } };
+    await withServers({ servers: { web }, max_result_bytes: 100_000 }, async (call) => {
+      assertEquals(await call("web__sum", { a: 1, b: 2 }), "3");
+      assertEquals(await call("web__fail"), "!No.");
+      assertMatch(await call("web__sum", { a: "one" }), /^!.*(invalid|expected)/i);
+      assertMatch(await call("web__big"), /^!Server "web" did not answer big: .*more than 100000 bytes/);
+      assertEquals(await call("web__sum", { a: 2, b: 2 }), "4");
+      const [block] = await call("web__picture") as unknown as JsonObject[];
+      assertEquals(block, {
+        type: "image",
+        source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" },
+      });
+    }, net);
+    assertEquals(requests.filter(({ headers }) => headers.get("x-token") !== "abc"), []);
+    const moved = { servers: { web: { url: `${url}/moved` } } };
+    await assertRejects(() => withServers(moved, () => Promise.resolve(), net), Error, "redirects to");
+  }));
