@@ -10,6 +10,7 @@ import {
   type MountReturn,
   PreampError,
   readConfig,
+  type RefuseConfig,
   type Tool,
   type ToolCallContext,
   toolFailure,
@@ -24,6 +25,10 @@ const CONFIG_SCHEMA: JsonSchema = {
       format: "path",
       minLength: 1,
       description: "Folder that commands start in; default: the first readable folder",
+    },
+    env: {
+      type: "object",
+      description: "Variables of commands, besides those that they get from this process",
     },
     yield_s: {
       type: "number",
@@ -58,6 +63,7 @@ export const module: ModuleInfo = {
 
 interface BashSettings {
   root?: string;
+  env?: Record<string, string>;
   yield_s: number;
   timeout_s: number;
   max_jobs: number;
@@ -70,7 +76,7 @@ interface BashSettings {
  * @throws {PreampError} `module_invalid` when the plan grants no program, or no folder is known.
  */
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
-  const settings = readConfig<BashSettings>(CONFIG_SCHEMA, config);
+  const settings = readConfig<BashSettings>(CONFIG_SCHEMA, config, checkEnv);
   const { run, read } = coordinator.permissions;
   const programs = run === true || Array.isArray(run) && run.length > 0 ? run : null;
   if (programs === null) refuse("the plan grants it no program: permissions such as { run: [deno, git] }");
@@ -84,6 +90,12 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
   });
   coordinator.registerCleanup(() => commands.end());
   return { name: module.id, version: module.version, provides: tools.map(({ name }) => name) };
+}
+
+function checkEnv({ env = {} }: BashSettings, refuse: RefuseConfig): void {
+  for (const [name, value] of Object.entries(env)) {
+    if (typeof value !== "string") refuse(["env", name], "must be text");
+  }
 }
 
 function refuse(what: string): never {
@@ -157,7 +169,7 @@ class Commands {
         path: path!,
         args,
         cwd: this.#folder,
-        env: environment(),
+        env: { ...environment(), ...this.settings.env },
         has_input,
         max_output_bytes,
         shell: this.programs.shell,

@@ -37,6 +37,7 @@ export class RunningCommand {
   readonly #readers: ReadableStreamDefaultReader<Uint8Array>[] = [];
   readonly #input: WritableStreamDefaultWriter<Uint8Array> | null;
   readonly #kill: (signal: Deno.Signal) => void;
+  readonly #killAll = (): void => this.#kill("SIGKILL");
   #stopped: string | null = null;
   readonly #timers: Timer[] = [];
 
@@ -55,6 +56,7 @@ export class RunningCommand {
     }).spawn();
     this.#input = has_input ? this.#child.stdin.getWriter() : null;
     this.#kill = groupKiller(this.#child, shell, env);
+    globalThis.addEventListener("unload", this.#killAll); // the program exits without the end of the run
     const read = [this.#child.stdout, this.#child.stderr].map((stream) => this.#read(stream));
     this.ended = this.#end(read);
   }
@@ -101,7 +103,8 @@ export class RunningCommand {
   async #end(read: Promise<void>[]): Promise<Ending> {
     const { code } = await this.#child.status;
     for (const timer of this.#timers) clearTimeout(timer);
-    this.#kill("SIGKILL"); // what it has started
+    this.#killAll(); // what it has started
+    globalThis.removeEventListener("unload", this.#killAll);
     const all = Promise.all(read);
     let timer: Timer | undefined;
     const late = new Promise<void>((resolve) => timer = setTimeout(resolve, DRAIN_MS));

@@ -70,16 +70,39 @@ Deno.test("bash runs a command in the folder, with both streams in order and its
   }));
 
 Deno.test("commands get no variable of this process that could be a secret", () =>
-  withShell(async ({ call }) => {
-    Deno.env.set("A_TEST_API_KEY", "secret-value");
-    try {
-      const env = await call("bash", { command: "env" });
-      assertStringIncludes(env, "PATH=");
-      assert(!env.includes("secret-value"));
-    } finally {
-      Deno.env.delete("A_TEST_API_KEY");
-    }
-  }));
+  withShell(
+    async ({ call }) => {
+      Deno.env.set("A_TEST_API_KEY", "secret-value");
+      try {
+        const env = await call("bash", { command: "env" });
+        assertStringIncludes(env, "PATH=");
+        assert(!env.includes("secret-value"));
+        assertStringIncludes(env, "CI=1\n");
+      } finally {
+        Deno.env.delete("A_TEST_API_KEY");
+      }
+    },
+    ["bash"],
+    { env: { CI: "1" } },
+  ));
+
+Deno.test("commands end when the program exits in the middle of a run", async () => {
+  const module = new URL("../../modules/tool-bash/process.ts", import.meta.url).href;
+  const code = `
+    import { RunningCommand } from ${JSON.stringify(module)};
+    const { PATH } = Deno.env.toObject();
+    const running = new RunningCommand({
+      path: "bash", args: ["-c", "sleep 300 & echo $! $$; wait"], cwd: "/", env: { PATH },
+      has_input: false, max_output_bytes: 1000, shell: "bash",
+    });
+    while (running.output.length === 0) await Deno.stat("/");
+    console.log(running.output.unread("it").trim());
+    Deno.exit(0);`;
+  const { stdout } = await new Deno.Command(Deno.execPath(), { args: ["eval", "--no-check", code] }).output();
+  const pids = new TextDecoder().decode(stdout).trim().split(" ");
+  assertEquals(pids.length, 2);
+  for (const pid of pids) await ended(pid);
+});
 
 Deno.test("a long output is cut in the middle, and read opens all of it by the name in the result", () =>
   withShell(async ({ call }) => {
@@ -242,6 +265,7 @@ Deno.test("the module does not mount without a program, or a folder", async () =
   const mounting = (permissions: JsonObject, config: JsonObject = {}) => async () => {
     await bash.mount(new TestCoordinator({ permissions }), config);
   };
+  await assertRejects(mounting({ run: ["git"] }, { root: "/srv", env: { A: 1 } }), Error, "env.A");
   await assertRejects(mounting({ read: ["/srv"] }), Error, "grants it no program");
   await assertRejects(mounting({ run: ["git"] }), Error, "no folder to start in");
   await mounting({ run: ["git"] }, { root: "/srv" })();
