@@ -157,22 +157,16 @@ export function denoJson(imports: Readonly<Record<string, string>>, exports?: st
 
 /**
  * Returns the imports of the SDK: the files written beside the module, or the sources that this program runs
- * from. @param sdk Path or URL of another `mod.ts`.
+ * from.
  */
-export function sdkImports(sdk: string | undefined, io: Io): Readonly<Record<string, string>> {
-  if (sdk === undefined) {
-    return Deno.build.standalone ? SDK_IMPORTS : sourceImports(new URL("../sdk/mod.ts", import.meta.url));
-  }
-  const isUrl = /^[a-z][a-z0-9+.-]+:/i.test(sdk) && URL.canParse(sdk);
-  return sourceImports(isUrl ? new URL(sdk) : locate(sdk, io.cwd));
-}
-
-function sourceImports(mod: URL): Record<string, string> {
+export function sdkImports(): Readonly<Record<string, string>> {
+  if (Deno.build.standalone) return SDK_IMPORTS;
   const { imports } = manifest;
   const parts = ["base", "loop", "context", "provider", "testing"];
+  const own = (part: string) => new URL(`../sdk/${part}.ts`, import.meta.url).href;
   return {
-    preamp: mod.href,
-    ...Object.fromEntries(parts.map((part) => [`preamp/${part}`, new URL(`${part}.ts`, mod).href])),
+    preamp: own("mod"),
+    ...Object.fromEntries(parts.map((part) => [`preamp/${part}`, own(part)])),
     zod: imports.zod,
     "@cfworker/json-schema": imports["@cfworker/json-schema"], // imported by the loop; an import map has no scopes here
   };

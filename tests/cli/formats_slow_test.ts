@@ -36,6 +36,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
   "init": ["project"],
   "sessions": [],
   "runs": [],
+  "undo": ["last"],
   "replay": ["run.json"],
   "plan check": ["base.yaml"],
   "plan explain": ["base.yaml"],
@@ -65,6 +66,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[] | null>> = {
 Deno.test("every command that prints an answer prints it as JSON, by --json and by --output-format json", async () => {
   const trace = await run(["run", "-p", "base.yaml", "--output-format", "json-trace", "hi"]);
   await Deno.writeTextFile(`${folder}/run.json`, trace.stdout);
+  await run(["run", "-p", "base.yaml", "--session", "new", "hi"]); // for undo
   for (const { name } of COMMANDS) {
     const args = ARGUMENTS[name];
     if (args === null) continue;

@@ -34,7 +34,7 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
     ...await readTemplate("project", ["plan.yaml", ".env.example"]),
     ...Object.fromEntries(Object.entries(tool).map(([file, text]) => [`tools/greet/${file}`, text])),
   };
-  const imports = sdkImports(undefined, io);
+  const imports = sdkImports();
   const mapped = await isMapped(url);
   const has_config = await isThere(new URL("deno.json", url));
   if (!mapped && !has_config) files["deno.json"] = denoJson(imports);

@@ -27,13 +27,12 @@ export const command: Command = {
   summary: "Creates a module: mod.ts, mod_test.ts, README.md, and deno.json if there is no deno.json yet.",
   flags: [
     { name: "dir", value: "FOLDER", help: "folder, default the id, such as ./tool-clock" },
-    { name: "sdk", value: "URL", help: "URL of the SDK's mod.ts, for editors and tests" },
     ...formatFlags({ help: "text (default), or {id, folder, files}" }),
   ],
   details: () =>
     `The new module passes \`preamp module validate --strict\` and its own tests, \`deno test\`. Existing files are never
 overwritten. deno.json maps "preamp" for editors and tests: to .preamp/sdk, which the executable writes too
-(preamp module types), or to the sources of a program that runs from its sources; --sdk names another place.
+(preamp module types), or to the sources of a program that runs from its sources.
 A running module gets "preamp" from the runtime.
 `,
   run,
@@ -50,11 +49,10 @@ async function run(args: Arguments, io: Io): Promise<Answer> {
   const dir = (args.value("dir") ?? words.id).replace(/(?<=.)\/+$/, "");
   const url = folderUrl(dir, io);
   const files = await readTemplate(type, FILES, words);
-  const sdk = args.value("sdk");
   const mapped = await isMapped(url);
-  if (!mapped) files["deno.json"] = denoJson(sdkImports(sdk, io), "./mod.ts");
+  if (!mapped) files["deno.json"] = denoJson(sdkImports(), "./mod.ts");
   await writeNew(url, dir, files);
-  const has_types = !mapped && sdk === undefined && Deno.build.standalone;
+  const has_types = !mapped && Deno.build.standalone;
   const names = [...Object.keys(files), ...has_types ? [await writeSdkFiles(url)] : []];
   const list = names.map((file) => `  ${dir}/${file}\n`).join("");
   const next = `  cd ${dir}\n  deno test\n  ${program()} module validate --strict .\n`;
