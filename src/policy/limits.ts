@@ -34,6 +34,7 @@ export interface PolicyLimits extends RunLimits {
   max_tool_result_bytes: number;
   max_answer_tool_calls: number;
   max_answer_blocks: number;
+  max_answer_bytes: number;
   max_hooks: number;
   max_log_entries: number;
   max_log_bytes: number;
@@ -89,6 +90,7 @@ export const LIMITS: { readonly [Name in keyof PolicyLimits]: SettingType<Policy
     2_000,
     "Content blocks in one model response; more are an error",
   ),
+  max_answer_bytes: bytes(16 * 1024 * 1024, "Size of one answer of a model, while it is read"),
   max_hooks: whole(256, "Hook handlers in one session"),
   max_log_entries: whole(100_000, "Entries in the log of one run, not counting deltas"),
   max_log_bytes: bytes(64 * 1024 * 1024, "Size of the log of one run, not counting deltas"),

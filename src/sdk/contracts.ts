@@ -228,6 +228,12 @@ export interface RunLimits {
   max_duration_s: number;
 }
 
+/** Limits that a module sees: those of the run, and those that a provider applies itself. */
+export interface ModuleLimits extends RunLimits {
+  /** Maximum bytes of one answer of a model; absent: the default of the SDK. */
+  max_answer_bytes?: number;
+}
+
 /**
  * Gives a module access to its session. One per session and module; the snake_case names of methods work too.
  */
@@ -264,7 +270,7 @@ export interface Coordinator {
   /** The session's cancellation token. */
   readonly cancellation: CancellationToken;
   /** Limits of the run; the guards enforce them. */
-  readonly limits: RunLimits;
+  readonly limits: ModuleLimits;
   /** Maximum code points of one injection; null = unlimited. */
   readonly injection_size_limit: number | null;
   /** Maximum tokens of all injections of a turn; null = unlimited. */

@@ -119,6 +119,7 @@ export const KERNEL_LIMITS: KernelLimits = {
   max_tool_result_bytes: 131_072,
   max_answer_tool_calls: 128,
   max_answer_blocks: 2_000,
+  max_answer_bytes: 16_777_216,
   max_hooks: 256,
   cleanup_timeout_s: 10,
   hook_timeout_s: 30,

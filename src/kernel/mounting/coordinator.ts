@@ -22,10 +22,10 @@ import type {
   Emission,
   GrantedPermissions,
   HookRegistry,
+  ModuleLimits,
   ModuleType,
   Orchestrator,
   Provider,
-  RunLimits,
   Tool,
 } from "../../sdk/types.ts";
 import type { Emitter } from "../hooks/hooks.ts";
@@ -84,8 +84,9 @@ export class ModuleCoordinator implements Coordinator {
   get clock(): Clock {
     return this.#shared.session.host.clock;
   }
-  get limits(): RunLimits {
-    return this.#shared.session.run_limits.limits;
+  get limits(): ModuleLimits {
+    const { run_limits, limits: { max_answer_bytes } } = this.#shared.session;
+    return { ...run_limits.limits, max_answer_bytes };
   }
   get cancellation(): CancellationToken {
     return this.#shared.session.cancellation;

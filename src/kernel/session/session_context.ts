@@ -19,6 +19,8 @@ export interface KernelLimits {
   /** Maximum tool calls and content blocks of one answer of a provider. */
   max_answer_tool_calls: number;
   max_answer_blocks: number;
+  /** Maximum bytes of one answer, which the provider applies while it reads. */
+  max_answer_bytes: number;
   /** Maximum number of handlers that the modules of one session register. */
   max_hooks: number;
   /** Timeout of one cleanup, in seconds. */

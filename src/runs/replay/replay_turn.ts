@@ -55,6 +55,7 @@ const AS_RECORDED = {
   max_tool_result_bytes: Number.MAX_SAFE_INTEGER,
   max_answer_tool_calls: Number.MAX_SAFE_INTEGER,
   max_answer_blocks: Number.MAX_SAFE_INTEGER,
+  max_answer_bytes: Number.MAX_SAFE_INTEGER,
   max_session_state_bytes: Number.MAX_SAFE_INTEGER,
 } as const satisfies Partial<KernelLimits>;
 

@@ -5,6 +5,7 @@ import { LLMError } from "../llm_errors.ts";
 import { isBrokenStream, isPassing } from "../loop/provider_errors.ts";
 import type { StreamDelta } from "../messages.ts";
 import { RetryConfig, retryDelay, type RetryNotice } from "../retry.ts";
+import { AnswerSize } from "./answer_size.ts";
 import { type AnswerUsage, type CallIo, withWatchedBody } from "./backend.ts";
 import type { ProviderSettings } from "./settings.ts";
 
@@ -25,8 +26,10 @@ export interface AttemptOptions {
   readonly clock: Clock;
   readonly settings: Pick<
     ProviderSettings,
-    "timeout_s" | "first_byte_timeout_s" | "idle_timeout_s" | "max_response_bytes"
+    "timeout_s" | "first_byte_timeout_s" | "idle_timeout_s"
   >;
+  /** Maximum bytes of an answer. */
+  readonly max_answer_bytes: number;
   /** Aborts when the caller cancels. */
   readonly signal: AbortSignal | undefined;
   /** Receives deltas; absent when the answer is not streamed. */
@@ -43,7 +46,6 @@ export class Attempt {
   /** Milliseconds on the session's clock. */
   readonly #started_ms: number;
   #last_ms: number;
-  #bytes = 0;
   #ended = false;
   /** Whether a delta was emitted: another attempt must not follow it. */
   emitted = false;
@@ -104,8 +106,9 @@ export class Attempt {
   ): Promise<Response> {
     const response = await fetch(input, { ...init, redirect: "manual" });
     this.#refuseRedirect(input, response);
-    this.#onChunk(0);
-    const onChunk = (chunk: Uint8Array) => this.#onChunk(chunk.byteLength);
+    this.#noteChunk();
+    const size = new AnswerSize(this.#options.max_answer_bytes, response.headers.get("content-type") ?? "");
+    const onChunk = (chunk: Uint8Array) => this.#onChunk(chunk, size);
     if (response.body === null) return response;
     if (!response.ok) return await readFailure(withWatchedBody(response, onChunk, signal));
     const begin = await readBegin(response.body, onChunk);
@@ -142,15 +145,16 @@ export class Attempt {
     this.#abort.signal.throwIfAborted();
   }
 
-  #onChunk(bytes: number): void {
+  #noteChunk(): void {
     this.received = true;
     this.#last_ms = this.#options.clock.monotonic();
-    this.#bytes += bytes;
-    const { max_response_bytes } = this.#options.settings;
-    if (this.#bytes <= max_response_bytes) return;
-    const message =
-      `Cannot read the answer: it may have at most ${max_response_bytes} bytes (max_response_bytes)`;
-    this.#abort.abort(new LLMError("LLMError", message));
+  }
+
+  #onChunk(chunk: Uint8Array, size: AnswerSize): void {
+    this.#noteChunk();
+    const fact = size.add(chunk);
+    if (fact === undefined) return;
+    this.#abort.abort(new LLMError("LLMError", `Cannot read the answer: ${fact}`));
     this.#abort.signal.throwIfAborted();
   }
 

@@ -16,6 +16,7 @@ import { estimateTokens, requestTokens, toolTokens } from "../token_estimate.ts"
 import { type CompleteOptions, type ModelInfo, type Provider, ProviderInfo } from "../providers.ts";
 import type { RetryNotice } from "../retry.ts";
 import { parseToolCall, type ToolCall } from "../tools.ts";
+import { MAX_ANSWER_BYTES } from "./answer_size.ts";
 import { type Attempt, tryUntilAnswered } from "./attempt.ts";
 import type { AnswerUsage, Backend, BackendAnswer, CallIo, CallSettings, WireRequest } from "./backend.ts";
 import { sharedLimiter } from "./call_limiter.ts";
@@ -260,6 +261,7 @@ class BackendProvider implements Provider {
       return await tryUntilAnswered(run, {
         clock,
         settings: this.#settings,
+        max_answer_bytes: this.#coordinator.limits.max_answer_bytes ?? MAX_ANSWER_BYTES,
         signal,
         onDelta,
         leftMs: () => this.#left_ms,

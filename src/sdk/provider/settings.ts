@@ -73,8 +73,6 @@ export interface ProviderSettings
   readonly max_concurrent: number;
   /** Milliseconds between the starts of two calls with the same key; 0 = none. */
   readonly min_delay_ms: number;
-  /** Maximum bytes of one response. */
-  readonly max_response_bytes: number;
   /** Whether `llm:request` and `llm:response` contain the bodies. */
   readonly raw: boolean;
   /** The whole config with defaults, for settings of one vendor. */
@@ -148,7 +146,6 @@ const COMMON: Readonly<Record<string, JsonSchema>> = {
   timeout_s: { ...SECONDS, default: 600, description: "Seconds of one attempt." },
   max_concurrent: { type: "integer", minimum: 0, default: 0, description: "Concurrent calls; 0 = no limit." },
   min_delay_ms: { type: "integer", minimum: 0, default: 0, description: "Between the starts of two calls." },
-  max_response_bytes: { ...COUNT, default: 33_554_432 },
   raw: { type: "boolean", default: false, description: "Adds bodies to llm:request and llm:response." },
 };
 

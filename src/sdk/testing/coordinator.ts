@@ -6,6 +6,7 @@ import {
   type ContextManager,
   type Coordinator,
   type GrantedPermissions,
+  type ModuleLimits,
   noPermissions,
   type Orchestrator,
   type Permissions,
@@ -51,7 +52,7 @@ export interface TestCoordinatorOptions extends InjectionLimits {
   /** Answers approvals; default: denies all; null: no approval system. */
   approval?: FakeApproval | null;
   /** Limits that differ from the defaults of a run. They are visible to modules but not enforced. */
-  limits?: Partial<RunLimits>;
+  limits?: Partial<ModuleLimits>;
 }
 
 const DEFAULT_LIMITS: RunLimits = {
@@ -101,7 +102,7 @@ export class TestCoordinator implements Coordinator {
   readonly clock: Clock;
   /** Registers handlers and records events. */
   readonly hooks: EventRecorder;
-  readonly limits: RunLimits;
+  readonly limits: ModuleLimits;
   readonly cancellation: CancellationToken = new CancellationToken();
   readonly tools: Record<string, Tool> = Object.create(null);
   readonly providers: Record<string, Provider> = Object.create(null);

@@ -2,8 +2,11 @@
 import { waitFor } from "preamp/testing";
 import { policyFromData } from "../../../src/policy/parse_policy.ts";
 import { PreampError } from "../../../src/sdk/errors.ts";
+import { assertEquals } from "../../assert.ts";
 import { createPreamp } from "../../../src/server/mod.ts";
 import { MemoryStore } from "../../../src/store/memory.ts";
+import { CHAT } from "../../modules/provider_openai/vendors.ts";
+import { configOn, fakeVendor } from "../../modules/providers/fake_vendor.ts";
 import { type Effects, stopReason, toolOutcome } from "./effect.ts";
 import { calling, type Json, planOf, type SettingServer } from "./kit.ts";
 
@@ -44,6 +47,27 @@ async function leavesRuns(): Promise<void> {
   await preamp.fetch(new Request("http://localhost/v1/runs", { method: "POST", headers, body }));
   await left.promise;
   await preamp.close();
+}
+
+/** An answer with more bytes than the limit is refused; as far as the limit it is read. */
+async function boundsAnswers(): Promise<void> {
+  await using vendor = fakeVendor(CHAT, [{ text: ["Hello"] }]);
+  const providers = [{ module: "provider-openai", config: configOn(vendor.url, CHAT) }];
+  const body = JSON.stringify({ prompt: "go", plan: { ...planOf([]) as Json, providers } });
+  const headers = { "content-type": "application/json" };
+  const codes = [];
+  for (const max_answer_bytes of [10, 100_000]) {
+    const policy = policyFromData({
+      limits: { max_answer_bytes },
+      permissions: { max: { net: [new URL(vendor.url).host] } },
+    });
+    const preamp = createPreamp({ policy, authenticate: null, plans: null });
+    const request = new Request("http://localhost/v1/runs", { method: "POST", headers, body });
+    const run = await (await preamp.fetch(request)).json();
+    codes.push(/limits\.max_\w+/.exec(JSON.stringify(run.error ?? run))?.[0] ?? run.status);
+    await preamp.close();
+  }
+  assertEquals(codes, ["limits.max_answer_bytes", "completed"]);
 }
 
 /** Starts two slow runs, resolves to the result of the second, and ends both. */
@@ -103,6 +127,7 @@ export const LIMITS: Effects = {
     usual: "end_turn",
     look: (server) => boundPassed(server, planOf([{ thinking: "hm", text: "done" }])),
   },
+  "limits.max_answer_bytes": { look_at_program: boundsAnswers },
   "limits.max_hooks": {
     value: 1,
     seen: "max_hooks",

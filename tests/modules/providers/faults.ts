@@ -388,7 +388,7 @@ async function call(
   stream: boolean,
 ): Promise<Result> {
   const clock = new FakeClock();
-  const coordinator = new TestCoordinator({ clock });
+  const coordinator = new TestCoordinator({ clock, limits: { max_answer_bytes: 200_000 } });
   await using server = rawServer(replies, () => setTimeout(() => void clock.advanceToNext(), 20));
   coordinator.hooks.register("provider:retry", (_event, { delay }) => {
     setTimeout(() => void clock.advance(Number(delay) * 1000), 0);
@@ -397,7 +397,6 @@ async function call(
   await vendor.module.mount(coordinator, {
     api_key: "sk-canary-1234567890",
     base_url: server.url + (vendor.base_path ?? ""),
-    max_response_bytes: 200_000,
     timeout_s: 60,
     ...vendor.config,
   });

@@ -22,7 +22,6 @@ export const SETTINGS: ProviderSettings = {
   idle_timeout_s: 60,
   max_concurrent: 0,
   min_delay_ms: 0,
-  max_response_bytes: 1_000_000,
   raw: false,
   config: {},
 };
