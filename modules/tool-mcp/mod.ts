@@ -21,7 +21,6 @@ export const module: ModuleInfo = {
   version: "1.0.0",
   description: "Gives the model the tools of MCP servers.",
   config_schema: CONFIG_SCHEMA,
-  permissions: { net: ["mcp.example.com"], run: ["deno"] },
 };
 
 /** What `preamp plan explain` displays of the servers, without a connection. */

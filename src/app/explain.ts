@@ -18,7 +18,7 @@ import { diffPlans } from "../plan/diff.ts";
 import { hostOf, hostText, isProvider } from "../plan/endpoints.ts";
 import { expandEnv, findEnv } from "../plan/env.ts";
 import type { PlanDiff } from "../plan/diff_module.ts";
-import { explainPlan, type Explanation, type ModuleFacts } from "../plan/explain.ts";
+import { type ExplainedServer, explainPlan, type Explanation, type ModuleFacts } from "../plan/explain.ts";
 import { askedOf, blockOf, entriesOf, grantPath } from "../plan/permissions/permission_block.ts";
 import { type Lock, lockFromData, LockLookup, lockOf, lockOver } from "../plan/lock.ts";
 import { specsOf } from "../policy/authorise.ts";
@@ -186,7 +186,15 @@ export async function diff(
     await plans.compiled(to, caller, to.base_url, "to"),
   ];
   const redactor = new Redactor();
-  return diffPlans(before, after, (key, value) => redactor.redact({ [key]: value })[key]);
+  const [from_lock, to_lock] = [
+    await plans.lockBeside(from, caller, from.base_url),
+    await plans.lockBeside(to, caller, to.base_url),
+  ];
+  const sides = [{ ...before, servers: from_lock?.servers }, {
+    ...after,
+    servers: to_lock?.servers,
+  }] as const;
+  return diffPlans(...sides, (key, value) => redactor.redact({ [key]: value })[key]);
 }
 
 /** Returns the variables from which built-in providers take keys that the plan does not state. */
@@ -318,14 +326,15 @@ function identityOf(spec: ModuleSpec, authorised: AuthorisedPlan): string {
 }
 
 async function factsOf(
-  { spec, grant, tier, context: { lock, base_url }, bundle }: FetchedModule,
+  { spec, grant, tier, context: { lock, base_url }, authorised, bundle }: FetchedModule,
   table: ModuleTable,
   prompts_to: string | null,
 ): Promise<ModuleFacts> {
   const own = { spec, ...grant, tier, prompts_to };
   if (!bundle) {
+    const servers = await serversOf(spec, authorised, table);
     const { permissions, version, description } = await table.listing(spec.module);
-    return { ...own, pinned: true, declared: permissions ?? {}, stated: { version, description } };
+    return { ...own, pinned: true, declared: permissions ?? {}, stated: { version, description }, servers };
   }
   const { declared: info, url, integrity, files, imports_refused } = bundle;
   const pinned = spec.integrity !== undefined ||
@@ -333,6 +342,23 @@ async function factsOf(
   const declared = wantedOf(info);
   const stated = { version: textIn(info, "version"), description: textIn(info, "description") };
   return { ...own, pinned, declared, stated, graph: { url, integrity, files, imports_refused } };
+}
+
+/**
+ * Returns the servers that a config names, with their tools in the lock. Only the operator sees what the
+ * settings say about a server.
+ */
+async function serversOf(
+  { module: id, config }: ModuleSpec,
+  { origin, policy, context: { lock } }: AuthorisedPlan,
+  table: ModuleTable,
+): Promise<ExplainedServer[]> {
+  const supplied = origin === "operator" ? { operator_servers: policy.mcp.servers } : {};
+  const { servers } = await table.module(id);
+  return (servers?.({ ...config, ...supplied }) ?? []).map(({ name, transport, target }) => {
+    const tools = lock && Object.hasOwn(lock.servers, name) ? lock.servers[name] : undefined;
+    return { name, transport, target, tools: tools ? Object.keys(tools).sort() : null };
+  });
 }
 
 /** Maximum length of a text that a module declares about itself. */

@@ -254,6 +254,12 @@ export class Plans {
     return await this.#finder.compile(name === undefined ? found : { name, ...found }, folders);
   }
 
+  /** Returns the lock beside the file of a plan; undefined if it has none. @throws {PreampError} */
+  async lockBeside(input: PlanInput, caller: Caller, base_url?: string): ReturnType<Locks["find"]> {
+    const found = await this.#finder.find(input, caller, base_url);
+    return await this.#locks.find(undefined, found.base_url);
+  }
+
   /**
    * Checks a plan and the policy, without running or fetching anything. An invalid plan is a normal result,
    * not an error.

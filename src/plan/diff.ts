@@ -12,9 +12,11 @@ import {
   type Redact,
   sourceText,
 } from "./diff_module.ts";
+import type { Lock } from "./lock.ts";
 import { askedOf } from "./permissions/permission_block.ts";
 import type { PlanEnvReference } from "./env.ts";
 import { isObject, jsonEqual, type JsonObject } from "../sdk/json.ts";
+import { toolChanges } from "../sdk/pinned_tools.ts";
 import type { ModuleSpec, MountPlan } from "../sdk/plan.ts";
 
 /** One side of a comparison. */
@@ -22,6 +24,8 @@ export interface ComparedPlan {
   readonly plan: MountPlan;
   readonly env: readonly PlanEnvReference[];
   readonly written: JsonObject;
+  /** The tools of MCP servers in the plan's lock. */
+  readonly servers?: Lock["servers"] | undefined;
 }
 
 /**
@@ -40,7 +44,22 @@ export function diffPlans(from: ComparedPlan, to: ComparedPlan, redact: Redact):
     report.add("widens", "spawn", from.plan.spawn, to.plan.spawn, "How child sessions are made changed");
   }
   diffRest(from.written, to.written, report);
+  diffServers(from, to, report);
   return report.diff;
+}
+
+/** Reports tools that differ in the locks. A server that only one lock has is a change of a config. */
+function diffServers(
+  { servers: before = {} }: ComparedPlan,
+  { servers: after = {} }: ComparedPlan,
+  report: DiffReport,
+) {
+  for (const [name, tools] of Object.entries(after)) {
+    const known = Object.hasOwn(before, name) ? before[name] : undefined;
+    for (const change of known ? toolChanges(name, known, tools) : []) {
+      report.add("widens", `lock.servers.${name}`, undefined, undefined, change);
+    }
+  }
 }
 
 /** Maps the modules of a plan by type and name. A second module of the same name has a number in its key. */

@@ -12,7 +12,7 @@ import { blockOf, entriesOf, grantedBeyond, type GrantEntry } from "./permission
 import { covers } from "./permissions/permission_entry.ts";
 import { type FlaggedModule, moduleFlags, planFlags, type RedFlag } from "./red_flags.ts";
 import { askedCalls, type PlanSummary, summaryText } from "./summary.ts";
-import type { ModuleType, Permissions, RunLimits } from "../sdk/contracts.ts";
+import type { ModuleServer, ModuleType, Permissions, RunLimits } from "../sdk/contracts.ts";
 
 /** One fetched file of a module. */
 export interface ExplainedFile {
@@ -20,6 +20,12 @@ export interface ExplainedFile {
   /** Lower-case hex. */
   sha256: string;
   bytes: number;
+}
+
+/** A server that a module gets its tools from. */
+export interface ExplainedServer extends ModuleServer {
+  /** Names of its tools in the lock; null: the lock does not have it. */
+  tools: string[] | null;
 }
 
 /** One module of the explained plan. */
@@ -42,6 +48,8 @@ export interface ExplainedModule {
    * them on; null for a provider that answers by itself, and for other modules.
    */
   prompts_to: string | null;
+  /** MCP servers that its config names. */
+  servers: ExplainedServer[];
   files: ExplainedFile[];
   permissions: {
     /** Permissions that the module declares; null if they cannot be read without running it. */
@@ -90,6 +98,8 @@ export interface ModuleFacts extends FlaggedModule {
   /** Version and description that the module's file declares; null where they cannot be read. */
   stated: Pick<ExplainedModule, "version" | "description">;
   prompts_to: string | null;
+  /** The servers of a built-in module. */
+  servers?: ExplainedServer[];
   /** The fetched graph; absent for a built-in module. */
   graph?: {
     url: string;
@@ -152,6 +162,7 @@ function explainModule(facts: ModuleFacts, base_url: string | undefined): Explai
     integrity: graph?.integrity ?? null,
     isolation: tier,
     prompts_to: facts.prompts_to,
+    servers: facts.servers ?? [],
     files: (graph?.files ?? []).map(({ url, sha256, bytes }) => ({
       url: displayUrl(url, base_url),
       sha256,

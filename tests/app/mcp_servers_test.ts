@@ -61,6 +61,12 @@ Deno.test("a caller's plan uses a server that the operator lists, by its name", 
     const [variables = ""] = await resultsOf(runtime, CALLER, env);
     assertStringIncludes(variables, "[REDACTED");
     assertEquals(variables.includes("token-of-the-operator"), false);
+    const explained = async (caller: Caller) =>
+      (await runtime.plans.explain({ plan }, caller)).modules.flatMap(({ servers }) => servers);
+    const hidden = { name: "mail", transport: "listed", target: "", tools: null };
+    assertEquals(await explained(CALLER), [hidden]); // the operator's command is not a caller's business
+    const target = (command().command as string[]).join(" ");
+    assertEquals(await explained(OPERATOR), [{ ...hidden, transport: "command", target }]);
   }));
 
 Deno.test("a caller's plan cannot bring a command, nor fill in what is the operator's or the lock's", () =>

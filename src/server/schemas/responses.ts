@@ -181,6 +181,12 @@ const Explanation = z.object({
     integrity: text.nullable(),
     isolation: z.enum(["inline", "process"]),
     prompts_to: text.nullable().meta({ description: "where a provider sends prompts" }),
+    servers: z.array(z.object({
+      name: text,
+      transport: text.meta({ description: "http, command, npm; listed: as the operator's settings say" }),
+      target: text.meta({ description: "host, command or package" }),
+      tools: z.array(text).nullable().meta({ description: "tools in the lock; null: not locked" }),
+    })).meta({ description: "MCP servers that its config names" }),
     files: z.array(z.object({ url: text, sha256: text, bytes: count })),
     permissions: z.object({
       wanted: permissionBlock.nullable().meta({

@@ -133,8 +133,9 @@ function modulesTable(modules: readonly ExplainedModule[], { bold, red }: Style)
 }
 
 /** Returns false for built-in modules without permissions: the table has all there is to know. */
-function hasOwnSection({ url, permissions: { wanted, asked } }: ExplainedModule): boolean {
-  return url !== null || [wanted ?? {}, asked].some((block) => Object.keys(block).length > 0);
+function hasOwnSection({ url, servers, permissions: { wanted, asked } }: ExplainedModule): boolean {
+  return url !== null || servers.length > 0 ||
+    [wanted ?? {}, asked].some((block) => Object.keys(block).length > 0);
 }
 
 function moduleText(module: ExplainedModule, style: Style): string {
@@ -148,6 +149,10 @@ function moduleText(module: ExplainedModule, style: Style): string {
     for (const { url, sha256, bytes } of module.files) {
       lines.push(`  ${bytesText(bytes).padStart(9)}  ${clean(url)}\n             ${dim(sha256)}\n`);
     }
+  }
+  for (const { name, transport, target, tools } of module.servers) {
+    const known = tools === null ? "its tools are not locked" : `tools ${tools.map(clean).join(", ")}`;
+    lines.push(`  ${dim("server")}     ${clean(`${name}: ${transport} ${target}`.trim())}; ${known}\n`);
   }
   return lines.join("") + permissionsText(module, style);
 }
