@@ -1,9 +1,9 @@
 /** The parts of `preamp chat` that need no terminal. */
 import { InputHistory } from "../../src/cli/chat/history.ts";
-import { LineInput } from "../../src/cli/chat/input.ts";
+import { LineInput } from "../../src/cli/terminal/line_input.ts";
 import { HeldOutput, MarkdownOutput } from "../../src/cli/chat/output.ts";
 import { isCommand } from "../../src/cli/chat/slash_commands.ts";
-import { errorLines, inputLines, resultLines } from "../../src/cli/chat/tool_lines.ts";
+import { errorLines, inputLines, resultLines } from "../../src/cli/terminal/tool_lines.ts";
 import { StopKey } from "../../src/cli/terminal/stop_key.ts";
 import { styleOf } from "../../src/cli/terminal/format.ts";
 import type { Output } from "../../src/cli/terminal/io.ts";
@@ -78,7 +78,7 @@ Deno.test("HeldOutput keeps text back while a question is open, and replaces a s
 
 Deno.test("LineInput reads the lines of a pipe as messages, joins continued ones, and gives none as steering", async () => {
   const io = fakeIo({ lines: ["a", "b\\", "c"] });
-  const input = new LineInput(io);
+  const input = new LineInput(io, io.out);
   assertEquals(input.asks, false);
   assertEquals(await input.read(), { text: "a" });
   const stop = input.listen(() => {
@@ -91,7 +91,7 @@ Deno.test("LineInput reads the lines of a pipe as messages, joins continued ones
 
 Deno.test("LineInput gives typed lines to a question before they are steering, and asks again for a wrong number", async () => {
   const io = fakeIo({ terminal: true, lines: ["9", "2", "steer me", "next"] });
-  const input = new LineInput(io);
+  const input = new LineInput(io, io.out);
   const steered: string[] = [];
   const choices = [{ value: "x", label: "X" }, { value: "y", label: "Y", hint: "why" }];
   assertEquals(await input.choose("Which?", choices), "y");

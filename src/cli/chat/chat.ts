@@ -6,7 +6,7 @@ import { EXIT, exitOfStatus } from "../errors.ts";
 import { StopKey } from "../terminal/stop_key.ts";
 import { messageText } from "../terminal/progress_lines.ts";
 import type { ChatOptions, ChatPlan, Conversation } from "./conversation.ts";
-import { questionsOf } from "./questions.ts";
+import { type Ask, questionsOf } from "../terminal/questions.ts";
 import { isCommand, runSlashCommand } from "./slash_commands.ts";
 
 /** Characters of a message that name its session. */
@@ -100,7 +100,7 @@ export class Chat implements Conversation {
 
   /** Sends a message and displays its run. */
   async #answer(text: string): Promise<void> {
-    const { io, input, runtime, view } = this.options;
+    const { input, runtime, view } = this.options;
     const current = this.#current = { id: null as string | null, stop_key: new StopKey(), is_stopped: false };
     const { base_url, ...plan } = this.plan;
     const is_new = this.session_id === null;
@@ -111,7 +111,10 @@ export class Chat implements Conversation {
         session_id: this.session_id,
       }),
     };
-    const ask = questionsOf({ io, input, view, leave: () => this.#interrupt() });
+    const ask = input.asks ? this.#questions() : () => {
+      view.warn("No one can be asked here: calls that need an approval are denied");
+      return Promise.resolve(null);
+    };
     let unlisten = () => {};
     try {
       const handle = await runtime.runs.create(request, TERMINAL, {
@@ -135,6 +138,19 @@ export class Chat implements Conversation {
       unlisten();
       this.#current = null;
     }
+  }
+
+  #questions(): Ask {
+    const { io, input, view } = this.options;
+    return questionsOf({
+      io,
+      input,
+      output: io.out,
+      style: view.style,
+      hold: () => view.hold(),
+      leave: () => this.#interrupt(),
+      displayed: ({ session_id, tool_call_id }) => view.know(session_id, tool_call_id),
+    });
   }
 
   /** Sends a line that was typed while the agent works; one that cannot be read in this run waits. */

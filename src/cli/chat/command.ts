@@ -20,7 +20,7 @@ import type { ChatPlan } from "./conversation.ts";
 import { readCoderPlan } from "./coder_plan.ts";
 import { createDemo, type Demo } from "./demo.ts";
 import { InputHistory } from "./history.ts";
-import { type ChatInput, LineInput } from "./input.ts";
+import { LineInput, type PersonInput } from "../terminal/line_input.ts";
 import { findModel } from "./model_at_hand.ts";
 import { type NamedSession, namedSessions } from "./sessions.ts";
 import { ChatView } from "./view.ts";
@@ -203,9 +203,9 @@ async function checkPlan(
   throw new DocumentFailure(args.all("plan").join(" + ") || "the coder's plan", failure);
 }
 
-async function openInput(io: Io, { home }: Settings, view: ChatView): Promise<ChatInput> {
+async function openInput(io: Io, { home }: Settings, view: ChatView): Promise<PersonInput> {
   const has_keys = io.in.terminal && io.out.terminal && io.env("TERM") !== "dumb";
-  if (!has_keys) return new LineInput(io);
+  if (!has_keys) return new LineInput(io, io.out);
   const history = new InputHistory(home && new URL("chat_history", home), (text) => view.warn(text));
   const [{ TerminalInput }] = await Promise.all([import("./terminal_input.ts"), history.load()]);
   return new TerminalInput(history, { first: view.style.bold("> "), next: view.style.dim(". ") });

@@ -2,7 +2,7 @@
 import type { Runtime } from "../../app/types.ts";
 import type { Run, RunRequest } from "../../runs/types.ts";
 import type { Io } from "../terminal/io.ts";
-import type { ChatInput } from "./input.ts";
+import type { PersonInput } from "../terminal/line_input.ts";
 import type { ChatView } from "./view.ts";
 
 /** The plan of a conversation; `plan` is absent for a continued session, which has its own. */
@@ -14,7 +14,7 @@ export interface ChatPlan extends Pick<RunRequest, "plan" | "model"> {
 export interface ChatOptions {
   readonly io: Io;
   readonly runtime: Runtime;
-  readonly input: ChatInput;
+  readonly input: PersonInput;
   readonly view: ChatView;
   readonly plan: ChatPlan;
   /** Resolves to the plan of a session that begins; to null, after a message, without a model. */

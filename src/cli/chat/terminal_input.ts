@@ -5,8 +5,8 @@
 import process from "node:process";
 import readline from "node:readline";
 import { PassThrough } from "node:stream";
-import type { ChatInput, Choice, Typed } from "./input.ts";
-import { joinLines } from "./input.ts";
+import type { Choice, PersonInput, Typed } from "../terminal/line_input.ts";
+import { joinLines } from "../terminal/line_input.ts";
 import type { InputHistory } from "./history.ts";
 
 /** Turn on and off the marks that a terminal puts around pasted text. */
@@ -45,7 +45,7 @@ class Keys extends PassThrough {
 }
 
 /** Reads from the terminal of this process. */
-export class TerminalInput implements ChatInput {
+export class TerminalInput implements PersonInput {
   readonly asks = true;
   readonly #history: InputHistory;
   readonly #prompts: Prompts;

@@ -13,7 +13,7 @@ import {
   ProgressLines,
 } from "../terminal/progress_lines.ts";
 import { HeldOutput, MarkdownOutput } from "./output.ts";
-import { callLine, errorLines, resultLines } from "./tool_lines.ts";
+import { callLine, errorLines, resultLines } from "../terminal/tool_lines.ts";
 
 /** The display of a conversation. */
 export class ChatView {

@@ -1,12 +1,11 @@
-/** Asks the person in the conversation about the calls that need an approval. */
-import type { Approval } from "../../runs/types.ts";
+/** Asks a person about the calls that need an approval. */
+import type { Approval, CreateOptions } from "../../runs/types.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
-import type { Ask } from "../terminal/approval_prompt.ts";
-import type { Io } from "../terminal/io.ts";
-import { duration, formatValue } from "../terminal/progress_lines.ts";
-import type { ChatInput, Choice } from "./input.ts";
+import type { Style } from "./format.ts";
+import type { Io, Output } from "./io.ts";
+import { duration, formatValue } from "./progress_lines.ts";
+import type { Choice, PersonInput } from "./line_input.ts";
 import { inputLines } from "./tool_lines.ts";
-import type { ChatView } from "./view.ts";
 
 /** Milliseconds. A faster answer was typed before the question was displayed, and is ignored. */
 const TYPED_AHEAD_MS = 250;
@@ -20,13 +19,22 @@ const PLAIN: ReadonlySet<string> = new Set(["allow", "allow once", "deny"]);
 /** What a person may answer. */
 type Answer = "once" | "run" | "deny" | { readonly option: string };
 
+/** Decides approvals; see {@link CreateOptions}. */
+export type Ask = NonNullable<CreateOptions["ask"]>;
+
 /** Collaborators of {@link questionsOf}. */
 export interface QuestionsDeps {
-  readonly io: Io;
-  readonly input: ChatInput;
-  readonly view: ChatView;
-  /** Called when the person leaves a question, which stops the run. */
-  leave(): void;
+  readonly io: Pick<Io, "monotonic">;
+  readonly input: PersonInput;
+  /** Where questions are displayed. */
+  readonly output: Output;
+  readonly style: Style;
+  /** Keeps all other text back until the returned function is called. */
+  hold(): () => void;
+  /** Called when the person leaves a question, which stops the run. Default: the question is not answered. */
+  leave?(): void;
+  /** Called with an approval whose call is displayed whole. */
+  displayed?(approval: Approval): void;
 }
 
 /**
@@ -34,14 +42,10 @@ export interface QuestionsDeps {
  * resolves to null: the call is denied.
  */
 export function questionsOf(deps: QuestionsDeps): Ask {
-  const { input, view } = deps;
+  if (!deps.input.asks) return () => Promise.resolve(null);
   const allowed = new Set<string>();
   let previous: Promise<unknown> = Promise.resolve();
   return (approval, signal) => {
-    if (!input.asks) {
-      view.warn("No one can be asked here: calls that need an approval are denied");
-      return Promise.resolve(null);
-    }
     const answer = previous.then(async () => {
       if (signal.aborted) return null;
       if (allowed.has(kindOf(approval))) return { decision: "allow", reason: "allowed for this run" };
@@ -66,24 +70,24 @@ function kindOf({ tool_name, action, hook_name, args_hash, tool_input }: Approva
 async function askOne(
   approval: Approval,
   signal: AbortSignal,
-  { io, input, view, leave }: QuestionsDeps,
+  { io, input, output, style, hold, leave, displayed }: QuestionsDeps,
 ): Promise<{ decision: string; reason?: string } | "run" | null> {
-  const release = view.hold();
+  const release = hold();
   try {
-    view.know(approval.session_id, approval.tool_call_id);
-    io.out.write(questionText(approval, view));
+    displayed?.(approval);
+    output.write(questionText(approval, style));
     const choices = choicesOf(approval);
     while (true) {
       const since = io.monotonic();
       const answer = await input.choose("Allow it?", choices, signal);
       if (signal.aborted) return null;
       if (answer !== null && io.monotonic() - since < TYPED_AHEAD_MS) {
-        io.out.write("This answer was typed before the question was displayed. Please answer again.\n");
+        output.write("This answer was typed before the question was displayed. Please answer again.\n");
         continue;
       }
       if (answer === null) {
-        leave();
-        return { decision: "deny" };
+        leave?.();
+        return leave ? { decision: "deny" } : null;
       }
       if (answer === "run") return "run";
       if (answer === "once") return { decision: "allow" };
@@ -108,19 +112,20 @@ function choicesOf(approval: Approval): Choice<Answer>[] {
     .map((option) => typeof option === "string" ? option : option.label)
     .filter((label) => !PLAIN.has(label.toLowerCase()));
   return [
-    { value: "once", label: "Allow once" },
+    { value: "once", label: "Allow once", letter: "y" },
     { value: "run", label: `Allow ${kind} until this answer ends` },
     ...offered.map((option) => ({ value: { option }, label: formatValue(option) })),
-    { value: "deny", label: "Deny, with a reason" },
+    { value: "deny", label: "Deny, with a reason", letter: "n" },
   ];
 }
 
 /** Returns the text of a question, with every unprintable character escaped. */
-function questionText(approval: Approval, { style }: ChatView): string {
-  const { prompt, tool_input, risk_level, hook_name, expires_at, pattern } = approval;
+function questionText(approval: Approval, style: Style): string {
+  const { action, prompt, tool_name, tool_input, risk_level, hook_name, expires_at, pattern } = approval;
   const question = prompt.split("\n").map(escapeUnprintable).join("\n  ");
   const left_ms = Date.parse(expires_at) - Date.now();
   const facts = [
+    formatValue(tool_name ?? action),
     `risk ${formatValue(risk_level)}`,
     `asked by ${formatValue(hook_name ?? "the runtime")}`,
     ...(pattern === undefined ? [] : [`also for ${formatValue(pattern)}`]),

@@ -1,8 +1,8 @@
 /**
  * What a person types: messages, lines while the agent works, answers to questions. Reads lines from a pipe
- * or a plain terminal; `terminal_input.ts` is for terminals with keys and colours.
+ * or a terminal; `src/cli/chat/terminal_input.ts` reads keys.
  */
-import type { Io } from "../terminal/io.ts";
+import type { Io, Output } from "./io.ts";
 
 /** A message; or why none is typed. */
 export type Typed = { readonly text: string } | "interrupt" | "end";
@@ -12,10 +12,12 @@ export interface Choice<Value> {
   readonly value: Value;
   readonly label: string;
   readonly hint?: string;
+  /** A letter that a person may type for it. */
+  readonly letter?: string;
 }
 
 /** Where messages and answers come from. */
-export interface ChatInput {
+export interface PersonInput {
   /** Whether there is a person who can be asked. */
   readonly asks: boolean;
   /** Resolves to the next message. */
@@ -43,23 +45,26 @@ export function joinLines(lines: readonly string[]): { text: string; continues: 
 }
 
 /** Lines of a pipe, where each message waits for its turn; or of a terminal without keys and colours. */
-export class LineInput implements ChatInput {
+export class LineInput implements PersonInput {
   readonly asks: boolean;
-  readonly #io: Io;
+  readonly #io: Pick<Io, "in">;
+  readonly #output: Output;
   /** Receives the next lines; the last one that was added. */
   readonly #takers: ((line: string | null) => void)[] = [];
   readonly #waiting: (string | null)[] = [];
   #reading = false;
 
-  constructor(io: Io) {
+  /** @param output For questions; nothing is written where no one is asked. */
+  constructor(io: Pick<Io, "in">, output: Output) {
     this.#io = io;
-    this.asks = io.in.terminal;
+    this.#output = output;
+    this.asks = io.in.terminal && output.terminal;
   }
 
   async read(): Promise<Typed> {
     const lines: string[] = [];
     while (true) {
-      if (this.asks) this.#io.out.write(lines.length === 0 ? "> " : ". ");
+      if (this.asks) this.#output.write(lines.length === 0 ? "> " : ". ");
       const line = await this.#next();
       if (line === null) return lines.length === 0 ? "end" : { text: joinLines(lines).text };
       lines.push(line);
@@ -84,18 +89,21 @@ export class LineInput implements ChatInput {
     const rows = choices.map(({ label, hint }, index) =>
       `  ${index + 1}) ${label}${hint === undefined ? "" : ` (${hint})`}\n`
     );
-    this.#io.out.write(`${question}\n${rows.join("")}`);
+    this.#output.write(`${question}\n${rows.join("")}`);
     while (true) {
       const line = await this.line(`1-${choices.length}`, signal);
       if (line === null) return null;
-      const chosen = choices[Number(line.trim()) - 1];
+      const typed = line.trim().toLowerCase();
+      const chosen = choices.find(({ letter }, index) => typed === letter || typed === String(index + 1));
       if (chosen) return chosen.value;
     }
   }
 
   async line(question: string, signal?: AbortSignal): Promise<string | null> {
-    this.#io.out.write(`${question} > `);
-    return await this.#next(signal);
+    this.#output.write(`${question} > `);
+    const line = await this.#next(signal);
+    if (line === null) this.#output.write("\n");
+    return line;
   }
 
   /** Resolves to the next line; null at the end of the input and when `signal` aborts. */

@@ -1,8 +1,8 @@
-/** Formats tool calls for a conversation: the line of a call, its arguments, its result with its diff. */
+/** Formats tool calls for a person: the line of a call, its arguments, its result with its diff. */
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import { escapeUnprintable } from "../../text/escape.ts";
-import { cutToWidth, type Style } from "../terminal/format.ts";
-import { formatValue, messageText } from "../terminal/progress_lines.ts";
+import { cutToWidth, type Style } from "./format.ts";
+import { formatValue, messageText } from "./progress_lines.ts";
 
 /** Lines of a result that are shown, and of one with a diff. */
 const MAX_LINES = 8;
