@@ -114,8 +114,12 @@ export class RunService implements Runs {
       await this.#remote.changed(stopped);
       const active = this.#activeRun(caller, run.id); // this process may have continued it
       if (active) return await active.settled(until);
-      run = await this.#stored(caller, run.id);
-      if (holds(run)) run = await this.get(caller, run.id); // with what happened since
+      const { id } = run;
+      const read = async () => {
+        const stored = await this.#stored(caller, id);
+        return holds(stored) ? await this.get(caller, id) : stored; // with what happened since
+      };
+      run = await read().catch((error) => this.#readAgain(read, error, caller, stopped));
     }
     return run;
   }
@@ -263,7 +267,7 @@ export class RunService implements Runs {
     return entries as Entry[];
   }
 
-  /** Reads for a stream again while the store is away, as long as a run waits for it. */
+  /** Reads for a client that waits again while the store is away, as long as a run waits for it. */
   #readAgain<T>(read: () => Promise<T>, error: unknown, caller: Caller, signal: AbortSignal): Promise<T> {
     const { clock, limitsOf } = this.#deps;
     const wait_ms = limitsOf(caller).store_wait_s * 1000;

@@ -110,7 +110,7 @@ export class RunStore implements RunWrites {
   /** Returns whether the store has these changes: one that compares shows it for all. */
   async #isApplied(changes: readonly Change[]): Promise<boolean> {
     for (const change of changes) {
-      if ("append" in change) {
+      if ("append" in change && change.entries.length > 0) {
         const { append, after, entries } = change;
         return isSame(await this.#store.entries(append, after, entries.length), entries);
       }
