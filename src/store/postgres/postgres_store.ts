@@ -16,7 +16,7 @@ import {
   type Store,
   type VersionedRecord,
 } from "../store.ts";
-import { Leases } from "./lease_batches.ts";
+import { Batches } from "./batches.ts";
 import { Notifications } from "./notifications.ts";
 import {
   applyChange,
@@ -85,7 +85,7 @@ class PostgresStore implements Store {
   readonly #pool: Pool;
   readonly #changes: Notifications;
   readonly #now: (() => number) | null;
-  readonly #leases = new Leases((text, values) => this.#query(text, [this.#time, ...values]));
+  readonly #batches = new Batches((text, values) => this.#query(text, [this.#time, ...values]));
   readonly #purging: ReturnType<typeof setInterval>;
   #closed = false;
   /** Whether a commit was written, and none has met a full or read-only database since. */
@@ -121,9 +121,14 @@ class PostgresStore implements Store {
 
   /** Makes the commits of a run, nearly all, in one statement. */
   async #commitSimply(commit: SimpleCommit, fence: Fence | undefined): Promise<void> {
-    if (await commitSimply((text, values) => this.#query(text, values), commit, fence, this.#time)) return;
+    const { append, puts, expires_ms } = commit;
+    if (append.after > 0 && puts.length === 0 && expires_ms === null) {
+      if (await this.#batches.append.call({ name: append.append, append, fence })) return;
+    } else if (await commitSimply((text, values) => this.#query(text, values), commit, fence, this.#time)) {
+      return;
+    }
     if (fence) await requireFence(this.#pool, fence);
-    throw notAtEnd(commit.append);
+    throw notAtEnd(append);
   }
 
   async entries(
@@ -183,16 +188,16 @@ class PostgresStore implements Store {
   }
 
   async acquire(lease: string, owner: string, ttl_ms: number): Promise<number | null> {
-    const row = await this.#leases.acquire.call(lease, owner, ttl_ms);
+    const row = await this.#batches.acquire.call({ name: lease, owner, ttl_ms });
     return row && Number(row.token);
   }
 
   async renew(lease: string, owner: string, ttl_ms: number): Promise<boolean> {
-    return await this.#leases.renew.call(lease, owner, ttl_ms) !== null;
+    return await this.#batches.renew.call({ name: lease, owner, ttl_ms }) !== null;
   }
 
   async release(lease: string, owner: string): Promise<void> {
-    await this.#leases.release.call(lease, owner);
+    await this.#batches.release.call({ name: lease, owner, ttl_ms: 0 });
     this.#changes.notify(); // a run may wait for the lease
   }
 
