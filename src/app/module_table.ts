@@ -1,7 +1,13 @@
 /** The modules that a plan can name by id: the built-in ones and the application's. */
+import { classifyMountReturn } from "../kernel/mounting/mount_diagnosis.ts";
+import type { ContextManager, Orchestrator } from "../sdk/contracts.ts";
+import type { HookDefinition } from "../sdk/define.ts";
 import { POINT } from "../sdk/plan.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { isObject } from "../sdk/json.ts";
+import type { Provider } from "../sdk/providers.ts";
+import { moduleOf } from "../sdk/sdk_global.ts";
+import type { Tool } from "../sdk/tools.ts";
 import type { Module } from "../sdk/types.ts";
 import type { ModuleListing } from "./types.ts";
 import { typeOfExports, typeOfId } from "./validation/export_checks.ts";
@@ -44,8 +50,18 @@ const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
 /** Ids of the built-in modules, sorted. */
 export const BUILTIN_IDS: ReadonlySet<string> = new Set(Object.keys(BUILTINS));
 
-/** A module of the application: its `mount` function, or an object like the exports of a module's file. */
-export type InProcessModule = Module | Module["mount"];
+/**
+ * A module of the application: what it mounts, such as `defineTool(…)`, its `mount` function, or an object
+ * like the exports of a module's file.
+ */
+export type InProcessModule =
+  | Module
+  | Module["mount"]
+  | Tool
+  | Provider
+  | HookDefinition
+  | Orchestrator
+  | ContextManager;
 
 /** Modules by id. */
 export interface ModuleTable {
@@ -104,7 +120,9 @@ function builtinModule(id: string): Module | Promise<Module> {
 function checkModule(id: string, value: unknown): Module {
   const problem = problemOf(id, value);
   if (problem !== undefined) throw new TypeError(`Cannot add module ${JSON.stringify(id)}: ${problem}`);
-  return typeof value === "function" ? { mount: value as Module["mount"] } : value as Module; // problemOf checked it
+  if (typeof value === "function") return { mount: value as Module["mount"] };
+  const { mount } = value as Partial<Module>; // problemOf checked it
+  return mount === undefined ? moduleOf({ default: value }) as unknown as Module : value as Module;
 }
 
 function problemOf(id: string, value: unknown): string | undefined {
@@ -114,12 +132,14 @@ function problemOf(id: string, value: unknown): string | undefined {
   if (BUILTIN_IDS.has(id)) {
     return "a built-in module has this id; choose another one";
   }
-  if (typeof value !== "function" && !(isObject(value) && typeof value.mount === "function")) {
-    return `it must be a function mount(coordinator, config), or an object with one: received ${
-      kindOf(value)
-    }`;
+  const type = typeOfId(id);
+  const is_part = type !== undefined && isObject(value) && value.mount === undefined &&
+    classifyMountReturn(value, type).kind === "instance";
+  if (!is_part && typeof value !== "function" && !(isObject(value) && typeof value.mount === "function")) {
+    return "it must be a definition such as defineTool(…), a function mount(coordinator, config), " +
+      `or an object with one: received ${kindOf(value)}`;
   }
-  if ((typeof value === "function" ? undefined : typeOfExports(value)) ?? typeOfId(id)) return undefined;
+  if ((typeof value === "function" ? undefined : typeOfExports(value)) ?? type) return undefined;
   return "its type is unknown: begin its id with tool-, provider-, hooks-, loop- or context-, " +
     "or export module: { id, type }";
 }

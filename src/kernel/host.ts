@@ -141,6 +141,11 @@ export interface HostClock extends Clock {
 /** Environment of a session. */
 export interface Host {
   readonly clock: HostClock;
+  /**
+   * Whether a tool whose file or `mount` throws fails the session, unless the plan sets `required: false`.
+   * Absent: the tool is skipped.
+   */
+  readonly requires_tools?: boolean;
   newId(prefix: string): string;
   open(spec: ModuleSpec): Promise<OpenedModule> | OpenedModule;
   /** Numbers and stores an entry. Returns a promise only when the caller must wait until it is durable. */

@@ -8,7 +8,7 @@ import { within } from "../process/system_clock.ts";
 import { consoleMethods, type ConsoleWriter } from "../sdk/console.ts";
 import { errorMessage, PreampError, readField, readText } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
-import { installSdk } from "../sdk/sdk_global.ts";
+import { installSdk, moduleOf } from "../sdk/sdk_global.ts";
 import { splitMap } from "./bundler/source_map.ts";
 import { displayUrl } from "./module_errors.ts";
 import type { ModuleBundle } from "./types.ts";
@@ -27,7 +27,7 @@ export interface LinkOptions {
 }
 
 /**
- * Runs the module's top level; resolves to its namespace object.
+ * Runs the module's top level; resolves to its exports.
  * @throws {PreampError} `module_load_failed` if the top level throws or times out.
  */
 export async function linkModule(bundle: ModuleBundle, options: LinkOptions): Promise<JsonObject> {
@@ -35,7 +35,7 @@ export async function linkModule(bundle: ModuleBundle, options: LinkOptions): Pr
   await installSdk(bundle.uses);
   try {
     const late = `its top level was not done within ${timeout_s} s`;
-    return await within(timeout_s * 1000, link(bundle, options), late) as JsonObject;
+    return moduleOf(await within(timeout_s * 1000, link(bundle, options), late));
   } catch (error) {
     const at = displayErrorLocation(error, bundle.files, base_url);
     const place = at === undefined ? "" : `${at}: `;
@@ -47,7 +47,7 @@ export async function linkModule(bundle: ModuleBundle, options: LinkOptions): Pr
   }
 }
 
-async function link({ code }: ModuleBundle, { instance, module }: LinkOptions): Promise<unknown> {
+async function link({ code }: ModuleBundle, { instance, module }: LinkOptions): Promise<JsonObject> {
   try {
     return await import(dataUrl(module === undefined ? code : withOwnConsole(code, module), instance));
   } catch (error) {

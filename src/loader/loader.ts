@@ -18,7 +18,7 @@ import type { ConnectionOptions } from "./fetch/pinned_connections.ts";
 import { GraphPrefetcher } from "./fetch/prefetch.ts";
 import { checkFile, checkGraph, type IntegrityPins, pinsOf } from "./integrity.ts";
 import { displayErrorLocation, linkModule } from "./link.ts";
-import { displayUrl, missingMountError, moduleLabel } from "./module_errors.ts";
+import { canMount, displayUrl, missingMountError, moduleLabel } from "./module_errors.ts";
 import type { Bundler, LoadContext, LoadedModule, LoadSpec, ModuleBundle } from "./types.ts";
 
 /** Options of {@link createLoader}. */
@@ -76,10 +76,10 @@ export class Loader {
     this.#fresh = new Freshness(options.fresh_ms ?? 60_000, monotonic);
   }
 
-  /** Returns {@link bundle} of a module, which must export `mount`. */
+  /** Returns {@link bundle} of a module, which must export `mount` or a default. */
   async prepare(spec: LoadSpec, context: LoadContext): Promise<ModuleBundle> {
     const bundle = await this.bundle(spec, context);
-    if (bundle.exports.includes("mount")) return bundle;
+    if (canMount(bundle)) return bundle;
     throw missingMountError(bundle, moduleLabel(spec, context), context.base_url);
   }
 

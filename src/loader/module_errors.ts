@@ -57,15 +57,24 @@ export function moduleLabel({ module, source }: LoadSpec, { base_url }: LoadCont
   return from === "" ? `module "${module}"` : `module "${module}" (${from})`;
 }
 
-/** Returns the error for a module without an export `mount`. */
+/** What a module's file must export, in messages. */
+export const MUST_EXPORT = "export mount(coordinator, config), or a default such as defineTool(…)";
+
+/** Returns whether a module exports what can be mounted. */
+export function canMount({ exports }: ModuleGraph): boolean {
+  return exports.includes("mount") || exports.includes("default");
+}
+
+/** Returns the error for a module that exports neither `mount` nor a default. */
 export function missingMountError(
   { url, exports }: ModuleGraph,
   name: string,
   base_url: string | undefined,
 ): PreampError {
   const has = exports.length === 0 ? "it exports nothing" : `it exports ${exports.slice(0, 10).join(", ")}`;
-  const message = `Cannot load ${name}: it must export mount(coordinator, config): ${has}`;
-  const hint = "write: export async function mount(coordinator, config) { … }";
+  const message = `Cannot load ${name}: it must ${MUST_EXPORT}: ${has}`;
+  const hint =
+    "write: export default defineTool({ … }), or export async function mount(coordinator, config) { … }";
   const file = displayUrl(url, base_url);
   const path = isInline(url) ? "" : file;
   return new PreampError("module_invalid", message, {

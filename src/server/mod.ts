@@ -1,13 +1,14 @@
 /**
- * Preamp as a library: a runtime with its HTTP API as one `fetch` function.
+ * Preamp as a library: a runtime that runs plans of the program, with its HTTP API as one `fetch` function.
  *
  * ```ts
  * import { createPreamp } from "preamp/server";
  *
- * const preamp = createPreamp({ authenticate: null });
+ * await using preamp = createPreamp({ authenticate: null });
+ * const run = await preamp.run({ prompt: "What is 6 × 7?" });
+ * console.log(await run.text);
  * const response = await preamp.fetch(new Request("http://localhost/healthz"));
  * console.assert(response.status === 200);
- * await preamp.close();
  * ```
  */
 import { createRuntime, type RuntimeConfig } from "../app/runtime.ts";
@@ -20,6 +21,7 @@ import { type Policy, policyFor } from "../policy/policy.ts";
 import { defaultPolicy } from "../policy/settings.ts";
 import { processRedactor, Redactor } from "../policy/redact.ts";
 import type { Caller } from "../runs/types.ts";
+import { LIBRARY, type LibraryRequest, type LibraryRun, startRun } from "./library_run.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { OpenTelemetry } from "../telemetry/open_telemetry.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
@@ -39,6 +41,7 @@ export { serve, type ServeOptions } from "./net/listen.ts";
 export { openStore } from "../store/store.ts";
 export type { Store } from "../store/store.ts";
 export { defaultPolicy, policyFromData };
+export { LIBRARY, type LibraryRequest, type LibraryRun };
 export type { Caller, InProcessModule, Policy, Runtime, RuntimeConfig };
 
 /** Options of {@link createPreamp}: the runtime's configuration and those of the HTTP API. */
@@ -79,6 +82,12 @@ export interface PreampOptions
 export interface Preamp extends App, AsyncDisposable {
   /** The runtime that executes the requests. */
   readonly runtime: Runtime;
+  /**
+   * Starts a run. Resolves once its modules are mounted.
+   * @throws {PreampError} any code that a refused request has, see src/docs/http.md#errors; nothing is stored
+   * then.
+   */
+  run(request: LibraryRequest): Promise<LibraryRun>;
   /**
    * Ends all runs and closes the store. Runs of a crashed server, which it continued, are left to the other
    * servers.
@@ -126,7 +135,8 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
     ...(log ? { log } : {}),
   });
   const close = () => runtime.close();
-  return { ...app, runtime, close, [Symbol.asyncDispose]: close };
+  const run = (request: LibraryRequest) => startRun(runtime.runs, request);
+  return { ...app, runtime, run, close, [Symbol.asyncDispose]: close };
 }
 
 /** Returns the path prefix without a trailing slash. @throws {TypeError} if it is not a path. */

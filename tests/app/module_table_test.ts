@@ -1,4 +1,6 @@
 import { assert, assertEquals, assertThrows } from "../assert.ts";
+import { defineTool } from "../../src/sdk/define.ts";
+import { TestCoordinator } from "../../src/sdk/testing/coordinator.ts";
 import { BUILTIN_IDS, createModuleTable, type InProcessModule } from "../../src/app/module_table.ts";
 
 const mount = () => Promise.resolve();
@@ -31,6 +33,17 @@ Deno.test("createModuleTable() keeps an object unchanged, also a module's namesp
   assert(table.module("tool-mine") === module);
 });
 
+Deno.test("createModuleTable() makes a module of a definition", async () => {
+  const clock = defineTool({
+    name: "clock",
+    description: "Time.",
+    input: { type: "object" },
+    execute: () => 1,
+  });
+  const { mount } = await createModuleTable({ "tool-clock": clock }).module("tool-clock");
+  assertEquals(await mount(new TestCoordinator(), {}), clock);
+});
+
 for (
   const [id, given, problem] of [
     ["tool clock", mount, "its id must be lower-case words joined by hyphens"],
@@ -42,7 +55,7 @@ for (
     ["tool-clock", "./clock.ts", "with one: received string"],
     ["tool-clock", null, "with one: received null"],
     ["tool-clock", [mount], "with one: received a list"],
-    ["tool-clock", { execute: mount }, "with one: received an object without mount"],
+    ["tool-clock", { complete: mount }, "with one: received an object without mount"],
     ["tool-clock", { mount: "yes" }, "with one: received an object without mount"],
     ["clock", mount, "its type is unknown: begin its id with tool-"],
     ["clock", { mount, module: { id: "clock" } }, "its type is unknown"],

@@ -1,6 +1,6 @@
 /** A module from a file is mounted with a config that its schema accepts, with defaults, in every tier. */
 import { refusal } from "../support/plans.ts";
-import { assertEquals, assertMatch } from "../assert.ts";
+import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { runWithFiles, TIERS } from "../support/own_modules.ts";
 
 const SCHEMA = {
@@ -150,7 +150,7 @@ for (const tier of TIERS) {
   });
 }
 
-Deno.test("a schema that is too large for its config skips the module instead of blocking the process", async () => {
+Deno.test("a schema that is too large for its config is an error instead of blocking the process", async () => {
   const source = `
 const words = Array.from({ length: 100_000 }, (_, at) => "word " + at);
 export const module = {
@@ -160,11 +160,11 @@ export const module = {
 };
 export const mount = () => {};`;
   const words = Array.from({ length: 2_000 }, (_, at) => `none ${at}`);
-  const { run, entries } = await runWithFiles("process", { "dice.js": source }, tools({ words }));
-  const skipped = entries.find(({ event }) => event === "module:skipped")?.data;
-  assertEquals([run.status, skipped?.reason], ["completed", "mount_failed"]);
+  const { message } = await assertRejects(() =>
+    runWithFiles("process", { "dice.js": source }, tools({ words }))
+  );
   assertMatch(
-    String(skipped?.message),
-    /^Cannot check its config: config_schema has \d+ characters, too many/,
+    message,
+    /: Cannot check its config: config_schema has \d+ characters, too many/,
   );
 });

@@ -163,7 +163,7 @@ Deno.test("module validate names file and line of what cannot be loaded", () =>
     const none = await validate(["none"], cwd);
     assertMatch(
       errorsOf(none.report).join(),
-      /^mount_exists: the module must export mount\(coordinator, config\), but it exports start/,
+      /^mount_exists: the module must export mount\(coordinator, config\), or a default .*; it exports start/,
     );
     const throws = await validate(["throws"], cwd);
     assertMatch(

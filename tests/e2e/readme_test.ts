@@ -74,8 +74,8 @@ Deno.test("README.md shows a program with the library, which prints its answer",
     args: ["run", "-A", `--config=${ROOT}deno.json`, `${temporary.path}/app.ts`],
     stderr: "inherit",
   }).output();
-  const [, printed] = /console\.log\(.*\); \/\/ (.*)/.exec(code) ?? [];
-  assertEquals(new TextDecoder().decode(stdout), `${printed}\n`);
+  const printed = [...code.matchAll(/console\.log\(.*\); \/\/ (.*)/g)].map(([, line]) => `${line}\n`);
+  assertEquals([printed.length, new TextDecoder().decode(stdout)], [2, printed.join("")]);
 });
 
 Deno.test("README.md posts a plan of the reader's own when the server has started", () =>

@@ -214,11 +214,14 @@ Deno.test("load() reports a missing file at its import", async () => {
 });
 
 Deno.test("load() reports the exports of a module without mount", async () => {
-  const { error, url } = await errorOf({ "mod.ts": `export const tool = 1;\nexport default tool;` });
+  const { error, url } = await errorOf({ "mod.ts": `export const tool = 1;\nexport const run = tool;` });
   assertEquals(error.code, "module_invalid");
-  assertMatch(error.message, /it must export mount\(coordinator, config\): it exports default, tool/);
+  assertMatch(
+    error.message,
+    /it must export mount\(coordinator, config\), or a default .*: it exports run, tool/,
+  );
   assertEquals([error.details[0]?.path, error.details[0]?.line], [`${url}mod.ts`, 1]);
-  assertMatch(error.details[0]?.hint ?? "", /export async function mount/);
+  assertMatch(error.details[0]?.hint ?? "", /export default defineTool\(.*export async function mount/);
 });
 
 Deno.test("load() hints at the extension when types stand in a .js file", async () => {

@@ -246,8 +246,10 @@ async function skip(
   skipped: Skip,
   gates: boolean,
 ): Promise<ErrorDetail> {
-  const label = labelOfRequired(spec, gates);
   const { reason, message, cause } = skipped;
+  const is_own = (reason === "mount_failed" || reason === "load_failed") &&
+    shared.session.host.requires_tools === true;
+  const label = labelOfRequired(spec, spec.type === "tool" && is_own || spec.type === "hook" && gates);
   if (label !== null) {
     throw new PreampError("module_load_failed", `Cannot initialize without ${label}: ${message}`, {
       cause,
@@ -276,11 +278,10 @@ function configDetails(spec: ModuleSpec, error: unknown): ErrorDetail[] | undefi
 }
 
 /** Returns the label of a module that the session requires; null for an optional module. */
-function labelOfRequired({ type, required, module }: ModuleSpec, gates: boolean): string | null {
+function labelOfRequired({ type, required, module }: ModuleSpec, by_default: boolean): string | null {
   if (type === "orchestrator") return type;
   if (type === "context") return "context manager";
-  if (required ?? (type === "hook" && gates)) return `${type} "${module}"`;
-  return null;
+  return required ?? by_default ? `${type} "${module}"` : null;
 }
 
 function hintOfRequired({ type, required }: ModuleSpec, { is_stated }: Skip): { hint?: string } {
@@ -289,6 +290,6 @@ function hintOfRequired({ type, required }: ModuleSpec, { is_stated }: Skip): { 
   return {
     hint: required === true
       ? "fix the module, or remove required: true"
-      : "the hook can deny: fix it, or set required: false to run without it",
+      : `${type === "hook" ? "the hook can deny: " : ""}fix it, or set required: false to run without it`,
   };
 }

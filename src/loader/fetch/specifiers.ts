@@ -3,6 +3,7 @@
  * its URL and import attribute, never by response headers, so that a hash fixes the meaning. Also used in
  * the bundler's process.
  */
+import { didYouMean } from "../../sdk/findings.ts";
 import { describe } from "../../sdk/value_path.ts";
 import { registryUrl } from "../../plan/source/source.ts";
 
@@ -56,14 +57,16 @@ export function resolveSpecifier(specifier: string, importer: string, esm_host: 
         "Node's modules are not available; a module has web APIs and what its permissions allow",
         "use fetch, crypto, Deno's own functions, or a tool that the plan mounts",
       );
-    case undefined:
+    case undefined: {
+      const meant = didYouMean(specifier, SDK_SPECIFIERS);
       return refused(
         "it is a bare specifier, and there is no import map",
-        `use ${
+        `${meant === undefined ? "" : `did you mean "${meant}"? `}use ${
           SDK_SPECIFIERS.join(", ")
         }, a path that starts with "./", npm:${specifier}@VERSION, or a URL such as ` +
           `https://esm.sh/${specifier}`,
       );
+    }
     default:
       return refused("its scheme is not supported", "import ES modules by https:// URL or by path");
   }

@@ -54,6 +54,8 @@ export interface ChildEvents {
 /** The host of one session. */
 export class SessionHost implements Host, ModuleReporter {
   readonly clock: HostClock;
+  /** Who starts a run of a plan of its own sees the error, and can mend it. */
+  readonly requires_tools: boolean;
   readonly #run: HostedRun;
   readonly #ready: RunnablePlan;
   readonly #session_id: string;
@@ -64,8 +66,9 @@ export class SessionHost implements Host, ModuleReporter {
 
   /** @param child Null: the session is the run's own. */
   constructor(run: HostedRun, ready: RunnablePlan, session_id: string, child: ChildEvents | null = null) {
-    const { deps, saved } = run.options;
+    const { deps, saved, caller } = run.options;
     this.clock = deps.clock;
+    this.requires_tools = caller.origin === "operator";
     this.#run = run;
     this.#ready = ready;
     this.#session_id = session_id;

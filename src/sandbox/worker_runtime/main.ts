@@ -3,7 +3,7 @@
  * host's calls.
  */
 import { consoleMethods } from "../../sdk/console.ts";
-import { installSdk } from "../../sdk/sdk_global.ts";
+import { installSdk, moduleOf } from "../../sdk/sdk_global.ts";
 import { inputSchemaOf, methodOf } from "../../sdk/snake_case_aliases.ts";
 import { isObject, type JsonObject, toPlain } from "../../sdk/json.ts";
 import { bind, JSON, map, Object, push, Reflect, slice } from "../../sdk/primordials.ts";
@@ -62,7 +62,7 @@ class WorkerRuntime {
       const url = `data:text/javascript;charset=utf-8;base64,${new TextEncoder().encode(code).toBase64()}`;
       harden();
       hideOwnFrames();
-      const linked = await import(url) as Record<string, unknown>;
+      const linked = moduleOf(await import(url) as Record<string, unknown>);
       this.#module = linked as unknown as Module; // checked by the mount
       this.#rpc.sendStartResult({ t: "ready", exports: shapeOf({ ...linked }) });
     } catch (error) {

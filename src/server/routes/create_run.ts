@@ -142,7 +142,13 @@ async function answerText(handle: RunHandle, wait: WaitDeps): Promise<Answer> {
 }
 
 function reasonOf(run: Run, location: string): string {
-  if (run.ended_at === null) return `Run ${run.id} continues while this server stops: GET ${location}`;
+  return run.ended_at === null
+    ? `Run ${run.id} continues while this server stops: GET ${location}`
+    : endReason(run);
+}
+
+/** Returns in a sentence how a run ended. */
+export function endReason(run: Run): string {
   return `Run ${run.id} ended as ${run.status}: ${
     run.error?.message ?? run.stop_reason ?? "no reason was recorded"
   }`;

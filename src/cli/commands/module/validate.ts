@@ -11,6 +11,7 @@ import {
 import { validateInProcess } from "../../../app/validation/process.ts";
 import { MODULE_TYPES, typeOfId } from "../../../app/validation/export_checks.ts";
 import { type Check, failed, passed } from "../../../kernel/mounting/module_checks.ts";
+import { canMount, MUST_EXPORT } from "../../../loader/module_errors.ts";
 import type { ModuleBundle } from "../../../loader/types.ts";
 import { commaSeparated } from "../../../policy/settings.ts";
 import { errorCode, errorMessage } from "../../../sdk/errors.ts";
@@ -117,9 +118,9 @@ async function validate(target: ModuleTarget, options: ValidationOptions, io: Io
     passed("module_importable", counted(bundle.files.length, "file")),
     ...refusals(bundle, io),
   ];
-  if (!exports.includes("mount")) {
+  if (!canMount(bundle)) {
     const has = exports.length === 0 ? "nothing" : exports.slice(0, 10).join(", ");
-    const fact = `the module must export mount(coordinator, config), but it exports ${has}`;
+    const fact = `the module must ${MUST_EXPORT}; it exports ${has}`;
     return { ...known, integrity, checks: [...importable, failed("mount_exists", fact)] };
   }
   const outcome = await validateInProcess(bundle, {
