@@ -126,9 +126,13 @@ class Reader {
         this.#add([literal("[[")]);
         break;
       case "ArithmeticCommand":
+        this.#arithmetic(node.body);
+        break;
       case "ArithmeticExpansion":
+        this.#arithmetic(node.text.replace(/^\$\(\(|\)\)$/g, ""));
+        break;
       case "ArithmeticFor":
-        this.#add([literal("((")]);
+        this.certain = false;
         break;
       case "ParameterExpansion": // ${x@P} does, and the index of an array
         if (node.operation?.type === "Transform" || node.index || node.prefix === "!") this.certain = false;
@@ -176,6 +180,12 @@ class Reader {
     if (words.length > 0) this.#add(words, input);
     // in POSIX shells, "a &>out b" runs a and b
     if (afterBoth && afterBoth.length > 0) this.#add(afterBoth);
+  }
+
+  /** Bash runs `((a) && (b))` as commands: parentheses and quotes decide, so what has them is not certain. */
+  #arithmetic(text: string): void {
+    if (/^(?:[\w\s+*\/%<>=!&|^~?:,.#-]|\$\w+|\$\{\w+\})*$/.test(text)) this.#add([literal("((")]);
+    else this.certain = false;
   }
 
   #redirect({ operator, target }: SyntaxNode & { type: "Redirect" }): void {

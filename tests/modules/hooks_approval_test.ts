@@ -294,6 +294,8 @@ const COULD_BE_RM = [
   "ls # '\nrm x",
   "echo 'open",
   "rm".padEnd(40_000, "a"),
+  "((rm x) && (rm y))",
+  "for ((;;)); do rm x; done",
 ];
 
 for (const command of COULD_BE_RM) {

@@ -60,7 +60,15 @@ Deno.test("readShell() returns the commands of every kind of syntax", () => {
 
 Deno.test("readShell() is not certain when the text is incomplete, or runs what variables contain", () => {
   const texts = ["'", '"', "`", "$(", "${", "$'", "<(x", "\\", "a <<E", "# x", "", "a\0b", "a )"];
-  texts.push("$(".repeat(999), "echo ${x@P}", "echo ${!x}", "{ bash; } <<< 'rm x'", "a".repeat(40_000));
+  texts.push(
+    "$(".repeat(999),
+    "echo ${x@P}",
+    "echo ${!x}",
+    "(('a'))",
+    "echo $((a[1]))",
+    "{ bash; } <<< 'rm x'",
+    "a".repeat(40_000),
+  );
   for (const text of texts) assertEquals([text, readShell(text).certain], [text, false]);
 });
 
