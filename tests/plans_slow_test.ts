@@ -21,6 +21,7 @@ const ANSWERS: Record<string, string> = {
   everything:
     "Twelve guests at 7.50 are 90, the room is for Friday, and the planner has a list. Let me look at it again.",
   locked_down: "Each tool did what it was granted, and nothing else.",
+  mcp: "Emma is on the shelf, and reserved for you.",
   minimal: "Hello from the smallest plan.",
   todo: "I noted it.",
   url_tool: "2026 is MMXXVI.",

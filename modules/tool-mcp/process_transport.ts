@@ -1,8 +1,7 @@
 /** The standard input and output of a server's process as a transport of the MCP client. */
-import { Buffer } from "node:buffer";
 import {
+  deserializeMessage,
   type JSONRPCMessage,
-  ReadBuffer,
   serializeMessage,
   type Transport,
 } from "@modelcontextprotocol/client";
@@ -19,6 +18,7 @@ export interface ServerProgram {
 /** Time in which a server may end by itself after its input was closed, and after it was asked to end. */
 const END_MS = 500;
 const TERM_MS = 2_000;
+const NEWLINE = 10;
 /** Characters of the error output that are kept. */
 const STDERR_CHARS = 2_000;
 
@@ -34,14 +34,14 @@ export class ProcessTransport implements Transport {
   /** Why the connection was ended; null: not by this end. */
   failure: string | null = null;
   readonly #program: ServerProgram;
-  readonly #buffer: ReadBuffer;
+  readonly #max_bytes: number;
   #child: Deno.ChildProcess | null = null;
   #input: WritableStreamDefaultWriter<Uint8Array> | null = null;
 
   /** @param max_bytes Most bytes of one message. */
   constructor(program: ServerProgram, max_bytes: number) {
     this.#program = program;
-    this.#buffer = new ReadBuffer({ maxBufferSize: max_bytes });
+    this.#max_bytes = max_bytes;
   }
 
   // deno-lint-ignore require-await -- the interface wants a promise, which a failure rejects
@@ -81,34 +81,40 @@ export class ProcessTransport implements Transport {
     }
     signalGroup(child, "SIGKILL"); // the server, if it did not end, and what it has started
     await child.status;
-    this.#buffer.clear();
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const line: Uint8Array[] = [];
+    let bytes = 0;
     try {
-      for await (const chunk of stream) {
-        this.#buffer.append(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
-        for (;;) {
-          const message = this.#next();
-          if (message === null) break;
-          if (message !== undefined) this.onmessage?.(message);
+      for await (let chunk of stream) {
+        for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE)) {
+          const text = new TextDecoder();
+          const parts = [...line.splice(0), chunk.subarray(0, at)];
+          this.#receive(parts.map((part) => text.decode(part, { stream: true })).join("") + text.decode());
+          chunk = chunk.subarray(at + 1);
+          bytes = 0;
         }
+        line.push(chunk);
+        bytes += chunk.length;
+        if (bytes > this.#max_bytes) throw new Error(`A message has more than ${this.#max_bytes} bytes`);
       }
-    } catch (error) { // a message that is too large: what follows would not be understood
+    } catch (error) {
       this.failure = errorMessage(error);
       this.onerror?.(error as Error);
       void this.close();
     }
   }
 
-  /** Returns the next message; undefined for a line without a message, null if there is no further line. */
-  #next(): JSONRPCMessage | null | undefined {
+  /** Passes a message on. Another line, such as a log line of a careless server, is left out. */
+  #receive(line: string): void {
+    let message: JSONRPCMessage;
     try {
-      return this.#buffer.readMessage();
-    } catch (error) {
-      this.onerror?.(error as Error);
-      return undefined;
+      message = deserializeMessage(line);
+    } catch {
+      return;
     }
+    this.onmessage?.(message);
   }
 
   async #readErrors(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -134,7 +140,12 @@ async function endsWithin(child: Deno.ChildProcess, ms: number): Promise<boolean
 function signalGroup(child: Deno.ChildProcess, signal: Deno.Signal): void {
   try {
     Deno.kill(-child.pid, signal);
-  } catch {
-    // all have ended
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return; // all have ended
+    try {
+      child.kill(signal); // a sandbox has no Deno.kill
+    } catch {
+      // the server has ended
+    }
   }
 }

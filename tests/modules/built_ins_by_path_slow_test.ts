@@ -13,6 +13,8 @@ type Json = any;
 
 const MODULES = new URL("../../modules/", import.meta.url);
 
+const MCP_SERVER = new URL("../fixtures/mcp_server.js", import.meta.url).pathname;
+
 /** The configuration of a module for its run. */
 interface Setup {
   readonly config?: Json;
@@ -81,6 +83,18 @@ function setups(folder: string): Readonly<Record<string, readonly Setup[]>> {
               arguments: { path: "memory.md", old_string: "R", new_string: "R" },
             }],
           },
+          { text: "Done." },
+        ])],
+      },
+    }],
+    "tool-mcp": [{
+      bundled: true,
+      config: { servers: { mail: { command: [Deno.execPath(), "run", "--no-lock", MCP_SERVER] } } },
+      permissions: { run: [Deno.execPath()] },
+      plan: {
+        providers: [mock([
+          { tool_calls: [{ name: "mail__echo", arguments: { to: "Same in both." } }] },
+          { tool_calls: [{ name: "mail__die", arguments: {} }] },
           { text: "Done." },
         ])],
       },
