@@ -23,11 +23,6 @@ export interface RequestSettings {
   readonly options: JsonObject;
 }
 
-/** Facts about a request for its answer. */
-export interface RequestContext {
-  readonly tools: readonly ToolSpec[];
-}
-
 /** Levels that the API takes. */
 const LEVELS: ReadonlySet<string> = new Set(["low", "medium", "high", "max"]);
 
@@ -66,8 +61,7 @@ export function toRequest(call: CallSettings, settings: RequestSettings): WireRe
       ...(call.stop?.length ? { stop: [...call.stop] } : {}),
     },
   };
-  const context: RequestContext = { tools };
-  return { body, context, degradation: degradations.merged() };
+  return { body, degradation: degradations.merged() };
 }
 
 /**

@@ -49,7 +49,6 @@ Deno.test("toRequest() sends parameters in the API's form", () => {
       keep_alive: "10m",
       options: { seed: 1, num_ctx: 16_384, num_predict: 4096, temperature: 0.5, top_p: 0.9, stop: ["END"] },
     },
-    context: { tools: [] },
     degradation: undefined,
   });
 });
@@ -277,22 +276,6 @@ Deno.test("complete() sends no effort to a model that refuses it", async () => {
   assertEquals((await ask("qwen3:8b")).degradation, undefined);
   assertEquals(server.requests.map(({ body }) => body.think), ["low", undefined, undefined, "low"]);
   assertEquals(coordinator.hooks.getEvents("provider:retry").length, 1);
-});
-
-Deno.test("complete() notices that a server left messages out", async () => {
-  const long = { role: "user" as const, content: "word ".repeat(2000) };
-  const { answer } = await complete(() => Response.json(chunk({ content: "x" }, "stop")), false, [], long);
-  assertEquals(answer.degradation, {
-    requested: "a request of 10000 characters",
-    actual: "10 tokens of it",
-    reason: "the server left messages out: num_ctx is 1000, see context_window",
-  });
-  const image = { type: "image", source: { type: "url", url: "https://example.com/a.png" } };
-  const with_image = { ...long, content: [{ type: "text", text: long.content }, image] };
-  const both = await complete(() => Response.json(chunk({ content: "x" }, "stop")), false, [], with_image);
-  assertEquals(both.answer.degradation.actual, "a note in its place; 10 tokens of it");
-  const read = () => Response.json(chunk({ content: "x" }, "stop", { prompt_eval_count: 2010 }));
-  assertEquals((await complete(read, false, [], long)).answer.degradation, undefined);
 });
 
 Deno.test("complete() keeps the tokens of an answer when the server counted none of the request", async () => {
