@@ -33,8 +33,8 @@ const ANSWERS: Record<string, string> = {
  */
 const VENDOR_PLANS = ["anthropic", "gemini", "ollama", "openai"];
 
-/** Plans with a test of their own, because they work in a folder. */
-const OWN_TESTS = ["coder"];
+/** Plans with a test of their own, because they work in a folder or on the web. */
+const OWN_TESTS = ["coder", "researcher"];
 
 /** Stop reasons of plans that do not complete. */
 const STOPPED: Record<string, string> = { everything: "limit:max_tool_calls" };
@@ -212,3 +212,29 @@ for (const name of VENDOR_PLANS.filter((name) => name !== "ollama")) {
     }
   });
 }
+
+Deno.test("plans/researcher.yaml reads a page, asks a sub-agent, and names what it could not search", async () => {
+  await using web = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen() {} },
+    () => new Response("<h1>Example Domain</h1>", { headers: { "content-type": "text/html" } }),
+  );
+  const host = `127.0.0.1:${web.addr.port}`;
+  const text = await Deno.readTextFile(new URL("researcher.yaml", FOLDER));
+  const plan = text.replaceAll("https://example.com/", `http://${host}/`).replace(
+    "net: true",
+    `net: ["${host}"]`,
+  );
+  const runtime = createRuntime({ plans: FOLDER });
+  try {
+    const handle = await runtime.runs.create({ plan, prompt: "What is example.com for?" }, CALLER);
+    const run = await handle.settled("end");
+    assertEquals([run.status, run.tool_call_count, run.warnings], ["completed", 3, []]);
+    assertStringIncludes(run.output_text, "example.com is for documentation and examples");
+    const entries = await runtime.runs.events(CALLER, run.id, { limit: 1_000 });
+    const results = JSON.stringify(entries.filter(({ event }) => event === "tool:post"));
+    assertStringIncludes(results, "# Example Domain");
+    assertStringIncludes(results, "for use in examples");
+  } finally {
+    await runtime.close();
+  }
+});

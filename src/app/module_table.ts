@@ -45,6 +45,7 @@ const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
   "tool-search": () => import("../../modules/tool-search/mod.ts"),
   "tool-task": () => import("../../modules/tool-task/mod.ts"),
   "tool-todo": () => import("../../modules/tool-todo/mod.ts"),
+  "tool-web": () => import("../../modules/tool-web/mod.ts"),
 };
 
 /** Ids of the built-in modules, sorted. */

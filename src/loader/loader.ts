@@ -14,7 +14,7 @@ import { buildBundle, configUrl, entryOfFolder } from "./build_bundle.ts";
 import { createBundlerProcess } from "./bundler/bundler_process.ts";
 import { areUnchangedOnDisk, bundleKey, DiskCache, Freshness, pinKey, scopeOf } from "./bundle_cache.ts";
 import { type FetchOptions, FileFetcher } from "./fetch/file_fetcher.ts";
-import type { ConnectionOptions } from "./fetch/pinned_connections.ts";
+import type { ConnectionOptions } from "../sdk/http/pinned_connections.ts";
 import { GraphPrefetcher } from "./fetch/prefetch.ts";
 import { checkFile, checkGraph, type IntegrityPins, pinsOf } from "./integrity.ts";
 import { displayErrorLocation, linkModule } from "./link.ts";

@@ -14,7 +14,7 @@ import {
 import { checkPermissions } from "../plan/check/check_permissions.ts";
 import type { FullPermissions } from "../plan/permissions/permission_block.ts";
 import { noPermissions } from "../sdk/contracts.ts";
-import { parseBlock } from "../plan/permissions/ip_address.ts";
+import { parseBlock } from "../sdk/http/ip_address.ts";
 import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source/source.ts";
 import type { Findings } from "../sdk/findings.ts";
 import { isObject, type JsonObject } from "../sdk/json.ts";

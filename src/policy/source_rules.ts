@@ -3,7 +3,7 @@
  * private addresses (src/docs/security.md). Called for the entry, each import, each redirect, and each
  * address before a connection. Pure: the caller resolves names.
  */
-import { addressKind } from "../plan/permissions/ip_address.ts";
+import { addressKind } from "../sdk/http/ip_address.ts";
 import type { Origin, Policy } from "./policy.ts";
 import { DEFAULT_ESM_HOST, NO_ESM_HOST } from "../plan/source/source.ts";
 

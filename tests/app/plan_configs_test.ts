@@ -75,7 +75,7 @@ function planWith(id: string, config: JsonObject): { plan: JsonObject; place: st
 async function mounts(id: string, config: JsonObject): Promise<boolean> {
   const coordinator = await createTestCoordinator({
     config: { agents: {} },
-    permissions: { read: ["/srv"], run: ["deno"] },
+    permissions: { read: ["/srv"], run: ["deno"], net: ["example.com"] },
   });
   try {
     await (await createModuleTable().module(id)).mount(coordinator, config);
@@ -110,6 +110,7 @@ const WRONG: [id: string, config: JsonObject, path: string][] = [
   ["hooks-logging", { max_bytes: 5 }, ".max_bytes"],
   ["hooks-logging", { max_files: 0 }, ".max_files"],
   ["hooks-timing", { debug: 1 }, ".debug"],
+  ["tool-web", { engine: "bing" }, ".engine"],
   ["hooks-redaction", { rules: ["pii"] }, ".rules[0]"],
   ["hooks-status-context", { include_git: "yes" }, ".include_git"],
   ["hooks-todo-reminder", { inject_role: "tool" }, ".inject_role"],

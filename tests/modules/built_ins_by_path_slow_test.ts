@@ -109,6 +109,18 @@ function setups(folder: string): Readonly<Record<string, readonly Setup[]>> {
         ])],
       },
     }],
+    "tool-web": [{
+      bundled: true,
+      permissions: { net: ["127.0.0.1:1"] },
+      plan: {
+        providers: [mock([
+          { tool_calls: [{ name: "web_fetch", arguments: { url: "http://127.0.0.1:1/" } }] },
+          { tool_calls: [{ name: "web_fetch", arguments: { url: "http://10.0.0.1/" } }] },
+          { tool_calls: [{ name: "web_search", arguments: { query: "deno" } }] },
+          { text: "Done." },
+        ])],
+      },
+    }],
     "tool-task": [{
       plan: {
         agents: { helper: { description: "Helps", system: "Help." } },

@@ -6,7 +6,7 @@ import { formatDetail } from "../../plan/check/findings.ts";
 import { readModelChoice } from "../../plan/model_choice.ts";
 import { NamedPlans } from "../../app/named_plans.ts";
 import type { Runtime } from "../../app/types.ts";
-import { addressKind } from "../../plan/permissions/ip_address.ts";
+import { addressKind } from "../../sdk/http/ip_address.ts";
 import { errorMessage, type PreampError } from "../../sdk/errors.ts";
 import { generateKey, KeyRing } from "../../policy/api_keys.ts";
 import { describeError } from "../../server/log_line.ts";

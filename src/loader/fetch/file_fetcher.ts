@@ -18,8 +18,17 @@ import {
   type ConnectionOptions,
   Connections,
   StaleConnection,
-} from "./pinned_connections.ts";
-import { bodyEnds, type Head, HttpError, readBody, readHead, TruncatedResponse } from "./http1_client.ts";
+} from "../../sdk/http/pinned_connections.ts";
+import {
+  bodyEnds,
+  type Head,
+  HttpError,
+  readDecodedBody,
+  readHead,
+  REDIRECTS,
+  requestOf,
+  TruncatedResponse,
+} from "../../sdk/http/http1_client.ts";
 import { kindOfUrl, mayImport } from "./specifiers.ts";
 import { displayUrl } from "../module_errors.ts";
 import type { FetchedFile, LoaderPolicy } from "../types.ts";
@@ -191,7 +200,7 @@ export class FileFetcher implements Disposable {
     if (as_code && isPage(head) && mayImport(kindOfUrl(url.href))) {
       throw this.#fetchError(url, "it is a web page, not a module", "name the URL of the raw file");
     }
-    const bytes = await this.#collect(url, decodeBody(readBody(connection.reader, head), head));
+    const bytes = await this.#collect(url, readDecodedBody(connection.reader, head));
     return { value: { bytes, max_age_s }, reusable: head.keep_alive && bodyEnds(head) };
   }
 
@@ -237,8 +246,6 @@ class MissingFile extends PreampError {}
 const MISSING: ReadonlySet<number> = new Set([401, 403, 404, 410]);
 const LESS_THAN = 0x3c;
 
-const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-
 const HINTS: Readonly<Record<number, string>> = {
   401: "it requires credentials, which are not supported",
   403: "it requires credentials, which are not supported",
@@ -254,18 +261,6 @@ function fileOf(
   return { url, bytes, sha256: createHash("sha256").update(bytes).digest("hex"), ...more };
 }
 
-/** Returns a request without cookies, credentials and referrer. */
-function requestOf(url: URL): Uint8Array {
-  const lines = [
-    `GET ${url.pathname}${url.search} HTTP/1.1`,
-    `Host: ${url.host}`,
-    "User-Agent: preamp",
-    "Accept: */*",
-    "Accept-Encoding: gzip",
-  ];
-  return new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n`); // parsed URLs contain no control characters
-}
-
 /** Returns the seconds that a response is fresh (RFC 9111 §5.2); `Infinity` if the server sent none. */
 function freshnessOf({ headers }: Head): number {
   const directives = (headers.get("cache-control") ?? "").toLowerCase().split(",").map((part) => part.trim());
@@ -278,20 +273,6 @@ function freshnessOf({ headers }: Head): number {
 
 function isPage({ headers }: Head): boolean {
   return (headers.get("content-type") ?? "").toLowerCase().startsWith("text/html");
-}
-
-function decodeBody(body: AsyncGenerator<Uint8Array>, { headers }: Head): AsyncIterable<Uint8Array> {
-  const coding = (headers.get("content-encoding") ?? "").trim().toLowerCase();
-  if (coding === "identity" || coding === "") return body;
-  if (coding !== "gzip" && coding !== "x-gzip") throw new HttpError("its content coding is not supported");
-  return ReadableStream.from(sliced(body)).pipeThrough(new DecompressionStream("gzip"));
-}
-
-/** Yields small chunks, so that a decompression bomb is detected after a few megabytes. */
-async function* sliced(body: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  for await (const chunk of body) {
-    for (let at = 0; at < chunk.length; at += 4096) yield chunk.slice(at, at + 4096);
-  }
 }
 
 async function* chunksOf(file: Deno.FsFile): AsyncGenerator<Uint8Array> {

@@ -4,7 +4,14 @@
  * name below it at any depth. `10.0.0.0/8` is an IPv4 network. IPv6 is in brackets and has no networks. The
  * same entries are valid in flags and for workers.
  */
-import { type AddressBlock, addressText, inBlock, parseAddress, parseBlock, unmapped } from "./ip_address.ts";
+import {
+  type AddressBlock,
+  addressText,
+  inBlock,
+  parseAddress,
+  parseBlock,
+  unmapped,
+} from "../../sdk/http/ip_address.ts";
 
 /** A host and a port; without a port, every port. */
 export interface NetEntry {

@@ -4,13 +4,7 @@
  * from right to left as long as the next proxy is trusted; what stands further left may have been written by
  * the client.
  */
-import {
-  type AddressBlock,
-  inBlock,
-  parseAddress,
-  parseBlock,
-  unmapped,
-} from "../../plan/permissions/ip_address.ts";
+import { type AddressBlock, inBlock, parseAddress, parseBlock, unmapped } from "../../sdk/http/ip_address.ts";
 
 /** The client of a request, as the outermost trusted proxy saw it. */
 export interface Client {

@@ -70,6 +70,21 @@ export class ByteReader {
   }
 }
 
+/** Statuses of an answer that names another URL in `location`. */
+export const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/** Returns a GET request without cookies, credentials and referrer. */
+export function requestOf(url: URL, accept = "*/*"): Uint8Array {
+  const lines = [
+    `GET ${url.pathname}${url.search} HTTP/1.1`,
+    `Host: ${url.host}`,
+    "User-Agent: preamp",
+    `Accept: ${accept}`,
+    "Accept-Encoding: gzip",
+  ];
+  return new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\n`); // parsed URLs contain no control characters
+}
+
 /** Resolves to the head of the final response; skips interim ones (1xx). @throws {HttpError} */
 export async function readHead(reader: ByteReader): Promise<Head> {
   for (let interim = 0; interim <= MAX_INTERIM; interim++) {
@@ -131,6 +146,23 @@ export async function* readBody(reader: ByteReader, head: Head): AsyncGenerator<
 export function bodyEnds({ headers, status }: Head): boolean {
   return status === 204 || status === 304 || headers.has("content-length") ||
     headers.has("transfer-encoding");
+}
+
+/** Returns the body without its content coding; only gzip is known. @throws {HttpError} */
+export function readDecodedBody(reader: ByteReader, head: Head): AsyncIterable<Uint8Array> {
+  const { headers } = head;
+  const body = readBody(reader, head);
+  const coding = (headers.get("content-encoding") ?? "").trim().toLowerCase();
+  if (coding === "identity" || coding === "") return body;
+  if (coding !== "gzip" && coding !== "x-gzip") throw new HttpError("its content coding is not supported");
+  return ReadableStream.from(sliced(body)).pipeThrough(new DecompressionStream("gzip"));
+}
+
+/** Yields small chunks, so that a decompression bomb is detected after a few megabytes. */
+async function* sliced(body: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  for await (const chunk of body) {
+    for (let at = 0; at < chunk.length; at += 4096) yield chunk.slice(at, at + 4096);
+  }
 }
 
 async function* readChunks(reader: ByteReader): AsyncGenerator<Uint8Array, void, void> {

@@ -1,11 +1,5 @@
 import fc from "fast-check";
-import {
-  bodyEnds,
-  ByteReader,
-  HttpError,
-  readBody,
-  readHead,
-} from "../../../src/loader/fetch/http1_client.ts";
+import { bodyEnds, ByteReader, HttpError, readBody, readHead } from "../../../src/sdk/http/http1_client.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 
 /** Returns a reader whose bytes come in pieces of these sizes, over and over. */

@@ -2,11 +2,9 @@
  * Connects only to addresses that were checked. A host is resolved once and all its addresses are checked, so
  * a DNS answer that changes later has no effect. Does not use proxies.
  */
-import { addressKind } from "../../plan/permissions/ip_address.ts";
-import { defaultPort } from "../../policy/source_rules.ts";
-import { within } from "../../process/system_clock.ts";
-import { untilAborted } from "../../sdk/abortable.ts";
+import { untilAborted } from "../abortable.ts";
 import { ByteReader } from "./http1_client.ts";
+import { addressKind } from "./ip_address.ts";
 
 /** Options of {@link Connections}. */
 export interface ConnectionOptions {
@@ -106,7 +104,7 @@ export class Connections {
   }
 
   async #connectTo(url: URL, address: string, signal: AbortSignal): Promise<Connection> {
-    const port = Number(url.port || defaultPort(url.protocol));
+    const port = Number(url.port || (url.protocol === "https:" ? 443 : 80));
     const tcp = await connectWithin(Deno.connect({ hostname: address, port }), ADDRESS_MS, signal);
     tcp.setNoDelay(true);
     if (url.protocol === "http:") return connectionOf(tcp);
@@ -165,14 +163,15 @@ async function connectWithin(
   signal: AbortSignal,
 ): Promise<Deno.TcpConn> {
   try {
-    return await within(ms, untilAborted(signal, connecting), "connecting timed out");
+    return await untilAborted(AbortSignal.any([signal, AbortSignal.timeout(ms)]), connecting);
   } catch (error) {
     connecting.then(closeQuietly, () => {}); // its error was reported already
     throw error;
   }
 }
 
-async function systemLookup(host: string): Promise<string[]> {
+/** Resolves a host to all its addresses with the resolver of the system. */
+export async function systemLookup(host: string): Promise<string[]> {
   const { lookup } = await import("node:dns/promises");
   return (await lookup(host, { all: true })).map(({ address }) => address);
 }

@@ -1,5 +1,5 @@
-import { type AddressKind, addressKind, parseAddress } from "../../src/plan/permissions/ip_address.ts";
-import { assertEquals } from "../assert.ts";
+import { type AddressKind, addressKind, parseAddress } from "../../../src/sdk/http/ip_address.ts";
+import { assertEquals } from "../../assert.ts";
 
 const KINDS: Readonly<Record<AddressKind, readonly string[]>> = {
   public: [
