@@ -7,7 +7,7 @@
 const ROOT = new URL("../", import.meta.url);
 const SDK = new URL("src/sdk/", ROOT);
 /** Entry points in an author's `deno.json`. */
-const ENTRIES = ["mod.ts", "base.ts", "loop.ts", "context.ts", "provider.ts", "testing.ts"];
+const ENTRIES = ["mod.ts", "base.ts", "loop.ts", "context.ts", "provider.ts", "web.ts", "testing.ts"];
 
 /** Path of each imported package among the files. */
 const PACKAGES: Readonly<Record<string, string>> = {

@@ -18,6 +18,7 @@ const GATES: readonly (readonly string[])[] = [
     "src/sdk/loop.ts",
     "src/sdk/context.ts",
     "src/sdk/provider.ts",
+    "src/sdk/web.ts",
     "src/sdk/testing.ts",
   ],
 ];

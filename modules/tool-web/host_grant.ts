@@ -1,5 +1,6 @@
 /** Which hosts a grant of `net` reaches. */
-import { type GrantedPermissions, WebError } from "preamp";
+import type { GrantedPermissions } from "preamp/base";
+import { WebError } from "preamp/web";
 
 /** The hosts of a grant. */
 export interface HostGrant {

@@ -3,7 +3,6 @@ import {
   type Coordinator,
   defineTool,
   errorMessage,
-  fetchPublic,
   type JsonObject,
   type JsonSchema,
   type ModuleInfo,
@@ -13,8 +12,8 @@ import {
   type Tool,
   type ToolCallContext,
   toolFailure,
-  WebError,
-} from "preamp";
+} from "preamp/base";
+import { fetchPublic, WebError } from "preamp/web";
 import { hostGrant } from "./host_grant.ts";
 import { pageText } from "./page_text.ts";
 import { ENGINES, searchWeb } from "./search.ts";

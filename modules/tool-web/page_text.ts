@@ -1,5 +1,5 @@
 /** The text of a fetched page: HTML as Markdown, other text as it is. */
-import { type PublicPage, WebError } from "preamp";
+import { type PublicPage, WebError } from "preamp/web";
 import { streamHtmlToMarkdown } from "@mdream/js";
 
 /** Characters of HTML that are converted before other work of the program has its turn. */
@@ -9,7 +9,7 @@ const SLICE_CHARS = 16_384;
 const LEFT_OUT = ["script", "style", "noscript", "template", "svg", "iframe", "nav", "form"];
 
 /**
- * Resolves to the text of a page. HTML is converted in slices, so that a large page does not block the program.
+ * Resolves to the text of a page. HTML is converted in slices: a large page does not block the program.
  *
  * @throws {WebError} for a page that is not text. Rejects with the signal's reason on abort.
  */

@@ -1,5 +1,6 @@
 /** Search engines with an API: Brave and Tavily. */
-import { isObject, type JsonObject, WebError } from "preamp";
+import { isObject, type JsonObject } from "preamp/base";
+import { WebError } from "preamp/web";
 import type { HostGrant } from "./host_grant.ts";
 
 /** One result of a search. */

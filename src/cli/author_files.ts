@@ -103,6 +103,7 @@ export const SDK_IMPORTS: Readonly<Record<string, string>> = {
   "preamp/loop": `./${SDK_FOLDER}preamp/loop.ts`,
   "preamp/context": `./${SDK_FOLDER}preamp/context.ts`,
   "preamp/provider": `./${SDK_FOLDER}preamp/provider.ts`,
+  "preamp/web": `./${SDK_FOLDER}preamp/web.ts`,
   "preamp/testing": `./${SDK_FOLDER}preamp/testing.ts`,
   "zod": `./${SDK_FOLDER}zod/mod.js`,
 };

@@ -8,7 +8,6 @@ import * as zod from "zod";
 import type { SchemaInput, SchemaOutput, StandardSchema } from "./define.ts";
 
 export * from "./base.ts";
-export * from "./http/fetch_public.ts";
 
 /**
  * Schema functions for module authors: those of zod's `z` that a tool's input needs, by name. Exporting the

@@ -11,6 +11,7 @@ const PARTS: Readonly<Record<string, () => Promise<object>>> = {
   "preamp/loop": () => import("./loop.ts"),
   "preamp/context": () => import("./context.ts"),
   "preamp/provider": () => import("./provider.ts"),
+  "preamp/web": () => import("./web.ts"),
   "preamp/testing": () => import("./testing.ts"),
   "zod": () => import("zod"),
 };

@@ -14,6 +14,7 @@ export const SDK_SPECIFIERS: readonly string[] = [
   "preamp/loop",
   "preamp/context",
   "preamp/provider",
+  "preamp/web",
   "preamp/testing",
   "zod",
 ];

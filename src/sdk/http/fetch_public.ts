@@ -1,6 +1,6 @@
 /**
- * Fetches a page of the public web. Every address of every host on the way is checked before the connection is
- * made to it, so that neither a redirect nor a name server leads into a private network.
+ * Fetches a page of the public web. Every address of every host on the way is checked before the connection
+ * is made to it, so that neither a redirect nor a name server leads into a private network.
  */
 import { untilAborted } from "../abortable.ts";
 import { HttpError, readDecodedBody, readHead, REDIRECTS, requestOf } from "./http1_client.ts";

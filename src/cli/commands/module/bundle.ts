@@ -18,7 +18,7 @@ export const command: Command = {
     }),
   ]),
   details: () =>
-    `What a module imports as "preamp", "preamp/base", "preamp/loop", "preamp/context", "preamp/provider", "preamp/testing" or
+    `What a module imports as "preamp", "preamp/base", "preamp/loop", "preamp/context", "preamp/provider", "preamp/web", "preamp/testing" or
 "zod" remains an import: the runtime provides it. Everything else is included.
 `,
   run,

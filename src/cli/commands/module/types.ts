@@ -12,7 +12,7 @@ export const command: Command = {
   flags: formatFlags({ help: "text (default), or {folder, written, imports}" }),
   details: () =>
     `Run it with the executable in a cloned folder, and again after an update of the program. Git ignores .preamp/sdk.
-deno.json maps "preamp", "preamp/base", "preamp/loop", "preamp/context", "preamp/provider", "preamp/testing" and "zod" to its
+deno.json maps "preamp", "preamp/base", "preamp/loop", "preamp/context", "preamp/provider", "preamp/web", "preamp/testing" and "zod" to its
 files; no network is needed.
 `,
   max_arguments: 1,
