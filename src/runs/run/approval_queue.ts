@@ -10,6 +10,7 @@ import { millisecondsOf } from "../../sdk/timestamp.ts";
 import type { ApprovalOption, JsonObject } from "../../sdk/types.ts";
 import { type Change, ConflictError, type VersionedRecord } from "../../store/store.ts";
 import type { RunFacts } from "./run_options.ts";
+import { isAway } from "./run_store.ts";
 import { DAY_MS } from "./run_records.ts";
 
 interface Waiting {
@@ -157,6 +158,12 @@ export class ApprovalQueue {
     this.#waiting.get(request.approval_id)?.resolve(answer);
   }
 
+  /** Looks for an answer that may be stored although its commit failed, once the store is back. */
+  #lookLater({ request, resolve }: Waiting): void {
+    const look = async () => await this.#run.store.wait(() => this.#storedAnswer(request));
+    look().then((stored) => stored && resolve(stored), () => {}); // the run was left
+  }
+
   /**
    * Answers a question.
    * @throws {PreampError} `not_found`, `approval_already_resolved`, `approval_expired`,
@@ -189,6 +196,7 @@ export class ApprovalQueue {
       const status = allows(decision, options) ? "granted" : "denied";
       await this.#settle(waiting.request, { ...answer, decision }, status, false);
     } catch (error) {
+      if (isAway(error)) this.#lookLater(waiting);
       if (!(error instanceof ConflictError)) throw error;
       const now = await this.#stored(approval_id);
       if (now?.value.status !== "pending") {
