@@ -16,7 +16,6 @@ export {
   Degradations,
   type ListedModel,
   type WireRequest,
-  withWatchedBody,
 } from "./provider/backend.ts";
 export {
   type AssistantPart,
@@ -43,4 +42,3 @@ export {
   type ProviderSettings,
 } from "./provider/settings.ts";
 export { type ConversationResult, toConversation } from "./provider/to_conversation.ts";
-export { unusedName } from "./provider/unused_name.ts";

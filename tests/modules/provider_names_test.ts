@@ -1,5 +1,5 @@
-import { unusedName } from "../../../src/sdk/provider/unused_name.ts";
-import { assertEquals } from "../../assert.ts";
+import { unusedName } from "../../modules/ai-sdk/names.ts";
+import { assertEquals } from "../assert.ts";
 
 Deno.test("unusedName() numbers a name that is in use, within 64 characters", () => {
   const [long, used] = ["n".repeat(64), new Set(["search", "search_3"])];
