@@ -74,7 +74,7 @@ export function createServices(
     clock,
     limitsOf: (caller) => plans.limitsOf(caller),
     newId,
-    ready: (request, caller, base_url) => plans.ready(request, caller, base_url),
+    ready: (...input) => plans.ready(...input),
     secrets: () => redactor.child(),
     files: {
       modeOf: async (path) => await (await loadFiles()).modeOf(path),

@@ -11,7 +11,7 @@ import {
   typeConfig,
 } from "../plan/check/check_config.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
-import { type EnvReference, expandEnv, findEnv, isFolderVariable } from "../plan/env.ts";
+import { type EnvReference, expandEnv, findEnv, isFolderVariable, isRequestHeader } from "../plan/env.ts";
 import { PreampError } from "../sdk/errors.ts";
 import { Findings } from "../sdk/findings.ts";
 import { parsePath, type Path } from "../sdk/value_path.ts";
@@ -165,7 +165,7 @@ function configPath({ path, type }: ModuleSpec, { session }: JsonObject): Path {
 }
 
 /** Returns the value of a variable; undefined if it is not set or may not be read. */
-type LookUp = (name: string) => string | undefined;
+export type LookUp = (name: string) => string | undefined;
 
 /** Returns a warning for each reference without a default whose variable is not set. */
 export function unsetVariables(compiled: CompiledPlan, lookup: LookUp): Warning[] {
@@ -173,7 +173,13 @@ export function unsetVariables(compiled: CompiledPlan, lookup: LookUp): Warning[
   const own = specsOf(compiled.plan)
     .flatMap((spec) => expandEnv(spec.config, lookup, `${spec.path}.config`).missing);
   return [...own, ...unsetInAgents(compiled, lookup)]
-    .map(({ name, path }) => ({ code: "env_unset", path, message: `The variable ${name} is not set` }));
+    .map(({ name, path }) => ({
+      code: "env_unset",
+      path,
+      message: isRequestHeader(name)
+        ? `The request has no header ${name}`
+        : `The variable ${name} is not set`,
+    }));
 }
 
 /** Returns unset variables in the configs of overlays. `${…}` in text for models is not a reference. */
@@ -183,9 +189,13 @@ function unsetInAgents({ plan, env }: CompiledPlan, lookup: LookUp): EnvReferenc
     .filter(({ name, path }) => places.has(path) && !isFolderVariable(name));
 }
 
-/** Returns a lookup of the variables that a plan may read. */
-export function readableVariables({ mayReadEnv }: Pick<Grants, "mayReadEnv">, env: LookUp): LookUp {
-  return (name) => mayReadEnv(name) ? env(name) : undefined;
+/** Returns a lookup of the variables that a plan may read, and of the headers of the run's request. */
+export function readableVariables(
+  { mayReadEnv }: Pick<Grants, "mayReadEnv">,
+  env: LookUp,
+  headers: LookUp = () => undefined,
+): LookUp {
+  return (name) => isRequestHeader(name) ? headers(name) : mayReadEnv(name) ? env(name) : undefined;
 }
 
 /** Lookups of a plan's variables. */

@@ -2,7 +2,7 @@
  * Turns the plan of a request into a runnable one: finds, checks and authorises it, and opens its modules.
  */
 import { agentPlans, authoriseAgents } from "./agent_plans.ts";
-import { checkVariables, readableVariables, unsetVariables } from "./plan_configs.ts";
+import { checkVariables, type LookUp, readableVariables, unsetVariables } from "./plan_configs.ts";
 import { type AuthorisedPlan, grantPaths } from "./module_permissions.ts";
 import type { NamedPlans } from "./named_plans.ts";
 import {
@@ -21,6 +21,7 @@ import { rewrittenSources, type SourceOverrides } from "./source_overrides.ts";
 import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
 import { toDetail } from "../plan/check/findings.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
+import { isRequestHeader } from "../plan/env.ts";
 import { lockFromData } from "../plan/lock.ts";
 import { authorise, authoriseWithin, type Grants } from "../policy/authorise.ts";
 import { documentLimits } from "../policy/limits.ts";
@@ -74,25 +75,38 @@ export class Plans {
   /**
    * Returns the plan of a request, ready to run.
    *
+   * @param headers Returns a header of the request.
    * @throws {PreampError} `not_found` for an unknown `plan_ref`; `plan_invalid`, `plan_limit_exceeded`;
    * `policy_refused`, `module_source_denied`, `isolation_unavailable`; `lock_invalid`.
    */
-  async ready(request: RunRequest, caller: Caller, base_url?: string): Promise<RunnablePlan> {
+  async ready(
+    request: RunRequest,
+    caller: Caller,
+    base_url?: string,
+    headers: LookUp = () => undefined,
+  ): Promise<RunnablePlan> {
     const found = await this.#finder.find(request, caller, base_url);
     try {
-      return this.#readyPlan(found, await this.#compileAndAuthorise(found, caller, request), caller);
+      const authorised = await this.#compileAndAuthorise(found, caller, request);
+      return this.#readyPlan(found, authorised, caller, headers);
     } catch (error) {
       throw await located(error, found);
     }
   }
 
-  #readyPlan(found: ResolvedPlan, authorised: AuthorisedPlan, caller: Caller): RunnablePlan {
-    return new ReadyPlan(this.#options, found, authorised, async (written) => {
+  #readyPlan(
+    found: ResolvedPlan,
+    authorised: AuthorisedPlan,
+    caller: Caller,
+    headers: LookUp,
+  ): RunnablePlan {
+    return new ReadyPlan(this.#options, found, authorised, headers, async (written) => {
       const child = { ...found, input: written };
       return this.#readyPlan(
         child,
         await this.#compileAndAuthorise(child, caller, { within: authorised }),
         caller,
+        headers,
       );
     });
   }
@@ -277,7 +291,9 @@ export class Plans {
     const { compiled, specs, findings } = template;
     const warnings = [
       ...await withPlacesIn(found, template.warnings),
-      ...unsetVariables(compiled, this.#options.env).map((warning) => ({ path: "", ...warning })),
+      ...unsetVariables(compiled, (name) => isRequestHeader(name) ? "" : this.#options.env(name)).map((
+        warning,
+      ) => ({ path: "", ...warning })),
     ];
     const sources = rewrittenSources(specs);
     const common = {

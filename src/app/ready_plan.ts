@@ -3,6 +3,7 @@ import {
   checkOpened,
   checkSchemaSize,
   expandConfig,
+  type LookUp,
   type LookUps,
   readableVariables,
   schemaOf,
@@ -17,6 +18,7 @@ import { openBuiltin } from "./plan_template.ts";
 import { isOfUrl, UrlModules } from "./remote_modules.ts";
 import type { OpenedModule } from "../kernel/host.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
+import { isRequestHeader } from "../plan/env.ts";
 import { askedOf, isAsked } from "../plan/permissions/permission_block.ts";
 import { type Lock, LockLookup } from "../plan/lock.ts";
 import type { AgentPlans, ModuleReporter, RunnablePlan, SecretSink } from "../runs/ports.ts";
@@ -55,11 +57,15 @@ export class ReadyPlan implements RunnablePlan {
    */
   readonly #expanded = new Map<ModuleSpec, JsonObject>();
 
-  /** @param child Implements {@link AgentPlans.child}. */
+  /**
+   * @param headers Returns a header of the request.
+   * @param child Implements {@link AgentPlans.child}.
+   */
   constructor(
     deps: ReadyPlanDeps,
     found: ResolvedPlan,
     authorised: AuthorisedPlan,
+    headers: LookUp,
     child: AgentPlans["child"],
   ) {
     const { template, grants, policy, context, origin, base_url } = authorised;
@@ -69,7 +75,7 @@ export class ReadyPlan implements RunnablePlan {
     this.#found = found;
     this.#authorised = authorised;
     this.#lookups = {
-      plan: readableVariables(grants, deps.env),
+      plan: readableVariables(grants, deps.env, headers),
       keys: deps.env,
       supplied: { settings: policy.mcp.servers, lock: lock?.servers ?? {} },
       folder: planFolder(origin, base_url),
@@ -78,7 +84,10 @@ export class ReadyPlan implements RunnablePlan {
     this.limits = grants.limits;
     this.cost_is_asked_for = grants.cost_limit === "asked";
     this.lock_hash = lock === undefined ? null : canonicalHash(lock);
-    const unset = unsetVariables(template.compiled, deps.env);
+    const unset = unsetVariables(
+      template.compiled,
+      (name) => isRequestHeader(name) ? headers(name) : deps.env(name),
+    );
     const loose = lock === undefined ? [] : unlocked(template.specs, lock, base_url);
     this.warnings = unset.length + loose.length === 0
       ? template.run_warnings

@@ -1,6 +1,7 @@
 /**
  * Finds and expands `${VAR}` references: `${VAR}`, `${VAR:default}`, `${VAR:-default}`, and `$${` for a
- * literal `${`. Values of variables are not scanned for further references.
+ * literal `${`. `${X-Run-…}` is a header of the request that starts the run.
+ * Values of variables are not scanned for further references.
  * In a plan, references are expanded in every `config`, never in text for models. `${PLAN_DIR}` and
  * `${WORKSPACE}` are folders: they are expanded when the plan is compiled, in `permissions` too.
  */
@@ -34,7 +35,15 @@ const BRACES = /\$\$\{|\$\{([^}]*)\}/g;
  * §8.1), and lower case. Other text in braces, such as `${user.name}`, belongs to another template language
  * and is plain text.
  */
-const REFERENCE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-?(.*))?$/s;
+const REFERENCE = /^([A-Za-z_][A-Za-z0-9_]*|X-Run-[A-Za-z0-9-]+)(?::-?(.*))?$/s;
+
+/**
+ * Returns whether a reference is to a header of the request that starts the run, such as
+ * `${X-Run-Github-Token}`. Other headers are not for plans: a proxy may have added them.
+ */
+export function isRequestHeader(name: string): boolean {
+  return name.startsWith("X-Run-");
+}
 
 /** Returns a text with each reference replaced. */
 function replaceEnv(text: string, replace: (name: string, fallback: string | undefined) => string): string {

@@ -4,6 +4,7 @@
  */
 import type { Tier } from "../plan/check/check_spec.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
+import { isRequestHeader } from "../plan/env.ts";
 import { askedOf, type FullPermissions } from "../plan/permissions/permission_block.ts";
 import type { Permissions, RunLimits } from "../sdk/contracts.ts";
 import { didYouMean } from "../sdk/findings.ts";
@@ -238,7 +239,9 @@ function urlTier(
  * set.
  */
 function envReasons({ env }: CompiledPlan, mayRead: (name: string) => boolean): Reason[] {
-  return env.filter(({ name, expanded }) => !expanded || !mayRead(name)).map(({ name, path, expanded }) =>
+  const isRefused = ({ name, expanded }: CompiledPlan["env"][number]) =>
+    !expanded || !isRequestHeader(name) && !mayRead(name);
+  return env.filter(isRefused).map(({ name, path, expanded }) =>
     refused({
       path,
       message: expanded

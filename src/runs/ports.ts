@@ -128,8 +128,16 @@ export interface RunsDeps {
   /** Returns the limits of a caller: the server's, or the smaller ones of the policy of its key. */
   readonly limitsOf: (caller: Caller) => ServiceLimits;
   newId(prefix: string): string;
-  /** Prepares the plan of a request. `base_url`: base of relative sources of an operator's plan. */
-  ready(request: RunRequest, caller: Caller, base_url: string | undefined): Promise<RunnablePlan>;
+  /**
+   * Prepares the plan of a request. `base_url`: base of relative sources of an operator's plan. `headers`
+   * returns a header of the request.
+   */
+  ready(
+    request: RunRequest,
+    caller: Caller,
+    base_url: string | undefined,
+    headers?: (name: string) => string | undefined,
+  ): Promise<RunnablePlan>;
   secrets(): SecretSink;
   /** The files of this host. Absent: nothing is kept for undo. */
   files?: ChangedFiles;

@@ -167,6 +167,8 @@ export interface CreateOptions {
   endNotStored?: (run: Run) => void;
   /** The directory that relative sources and `{file}` of the plan are read from; operator plans only. */
   base_url?: string;
+  /** Returns a header of the request, for `${X-Run-…}` in the plan. It is not stored. */
+  headers?: (name: string) => string | undefined;
 }
 
 /** An answer that also holds for later questions of the session. */

@@ -1,4 +1,5 @@
 /** Servers of `tool-mcp` in plans: the operator's by name, and pinned by a lock. */
+import { createPreamp } from "../../src/server/mod.ts";
 import { createRuntime } from "../../src/app/runtime.ts";
 import type { Runtime } from "../../src/app/types.ts";
 import { defaultPolicy } from "../../src/policy/settings.ts";
@@ -7,6 +8,7 @@ import type { Caller } from "../../src/runs/types.ts";
 import type { JsonObject } from "../../src/sdk/json.ts";
 import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { temporaryFolder } from "../support/folder.ts";
+import { onWebServer } from "../support/mcp_web_server.ts";
 import { detailAt, refusal } from "../support/plans.ts";
 
 const OPERATOR: Caller = { name: "library", namespace: "test", origin: "operator" };
@@ -115,4 +117,40 @@ Deno.test("the lock beside a plan's file pins the servers of its runs", () =>
       runtime.runs.create({ plan: planOf("with_bcc"), prompt: "Go" }, OPERATOR, { base_url })
     );
     assertEquals(error.code, "module_integrity_mismatch");
+  }));
+
+Deno.test("a server gets a token from the caller's request, which is stored nowhere", () =>
+  onWebServer(async (url, requests) => {
+    const policy = {
+      ...defaultPolicy(),
+      permissions: { max: { ...defaultPolicy().permissions.max, net: ["127.0.0.1"] } },
+    };
+    const preamp = createPreamp({ authenticate: null, policy });
+    try {
+      const web = { url: `${url}/mcp`, headers: { authorization: "Bearer ${X-Run-Web-Token}" } };
+      const plan = planWith({ servers: { web } }, { name: "web__headers", arguments: {} }, {
+        net: ["127.0.0.1"],
+      });
+      const send = async (path: string, init: RequestInit = {}) => {
+        const response = await preamp.fetch(new Request(`http://localhost${path}`, init));
+        return await response.json();
+      };
+      const start = (headers: Record<string, string>) =>
+        send("/v1/runs", {
+          method: "POST",
+          headers: { "content-type": "application/json", ...headers },
+          body: JSON.stringify({ plan, prompt: "Go" }),
+        });
+      const run = await start({ "x-run-web-token": "token-of-ada", "x-other": "not-for-plans" });
+      assertEquals([run.status, run.warnings], ["completed", []], JSON.stringify(run));
+      const sent = requests.splice(0).map(({ headers }) => headers.get("authorization"));
+      assertEquals(new Set(sent), new Set(["Bearer token-of-ada"]));
+      const events = JSON.stringify(await send(`/v1/runs/${run.id}/events?limit=1000`));
+      assertStringIncludes(events, `"output":"[REDACTED]"`);
+      assertEquals(events.includes("token-of-ada"), false);
+      const without = await start({});
+      assertStringIncludes(JSON.stringify(without.warnings), "The request has no header X-Run-Web-Token");
+    } finally {
+      await preamp.close();
+    }
   }));

@@ -1,10 +1,10 @@
-import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { type JsonObject, z } from "preamp";
+import type { JsonObject } from "preamp";
 import { TestCoordinator } from "preamp/testing";
 import * as mcp from "../../modules/tool-mcp/mod.ts";
 import { isHostGranted } from "../../modules/tool-mcp/http_access.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { temporaryFolder } from "../support/folder.ts";
+import { onWebServer } from "../support/mcp_web_server.ts";
 
 const FIXTURE = new URL("../fixtures/mcp_server.js", import.meta.url).pathname;
 
@@ -199,37 +199,6 @@ Deno.test("published servers work in the form npm, within their permissions", as
     assertStringIncludes(await call("memory__search_nodes", { query: "Ada" }), "writes programs");
   }, { run: ["deno"] });
 });
-
-/** Calls `use` with the address of a server of the new protocol, and the requests that it received. */
-async function onWebServer(use: (url: string, requests: Request[]) => Promise<void>): Promise<void> {
-  const handler = createMcpHandler(() => {
-    const server = new McpServer({ name: "web", version: "1.0.0" });
-    server.registerTool(
-      "sum",
-      { description: "Adds", inputSchema: z.object({ a: z.number(), b: z.number() }) },
-      ({ a, b }) => ({ content: [{ type: "text", text: String(a + b) }] }),
-    );
-    server.registerTool("fail", {}, () => ({ content: [{ type: "text", text: "No." }], isError: true }));
-    server.registerTool("big", {}, () => ({ content: [{ type: "text", text: "x".repeat(200_000) }] }));
-    server.registerTool("picture", {}, () => ({
-      content: [{ type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" }],
-    }));
-    return server;
-  });
-  const requests: Request[] = [];
-  await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
-    requests.push(request);
-    const { pathname } = new URL(request.url);
-    return pathname === "/moved"
-      ? Response.redirect(new URL("/mcp", request.url), 307)
-      : handler.fetch(request);
-  });
-  try {
-    await use(`http://127.0.0.1:${server.addr.port}`, requests);
-  } finally {
-    await handler.close();
-  }
-}
 
 Deno.test("tools of a server on the web are called with its headers, within the grant and the limits", () =>
   onWebServer(async (url, requests) => {

@@ -135,6 +135,7 @@ export class RunScheduler implements RunOwner {
       withSessionPlan(request, saved),
       callerOfPlan(slot.caller, request, saved),
       options.base_url ?? saved?.plan_base_url ?? undefined,
+      options.headers,
     );
     if (!this.context.is_shared) return ready;
     const replaces = async () => {

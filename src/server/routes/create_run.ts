@@ -22,7 +22,7 @@ export const createRun: Handler = async (context, caller) => {
   const key = idempotencyKey(headers.get("idempotency-key"));
   const { request, background } = await readRunRequest(context);
   const disconnect = request.on_disconnect === "cancel" ? new AbortController() : null;
-  const options: CreateOptions = {};
+  const options: CreateOptions = { headers: (name) => headers.get(name) ?? undefined };
   if (key !== null) options.idempotency = { key, body_hash: canonicalHash({ request, background }) };
   if (disconnect) options.signal = disconnect.signal;
   return await answerNewRun(context, caller, () => server.runtime.runs.create(request, caller, options), {
