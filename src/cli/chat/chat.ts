@@ -1,6 +1,6 @@
 /** A conversation in the terminal: each message is a run of one session. */
 import type { Run, RunRequest } from "../../runs/types.ts";
-import { errorCode, errorMessage, hasCode } from "../../sdk/errors.ts";
+import { errorCode, errorMessage, hasCode, type PreampError } from "../../sdk/errors.ts";
 import { TERMINAL } from "../commands.ts";
 import { EXIT, exitOfStatus } from "../errors.ts";
 import { StopKey } from "../terminal/stop_key.ts";
@@ -75,7 +75,11 @@ export class Chat implements Conversation {
       else await this.#answer(text);
     } catch (error) {
       if (errorCode(error) === undefined) throw error; // a bug
-      view.error(errorMessage(error));
+      const { details = [] } = error as Partial<PreampError>; // identified by its code
+      if (details.length === 0) view.error(errorMessage(error));
+      for (const { message, hint } of details) {
+        view.error(hint === undefined ? message : `${message}: ${hint}`);
+      }
     }
   }
 
