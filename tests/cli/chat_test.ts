@@ -183,6 +183,7 @@ Deno.test("resultLines() shortens a result, shows a diff unless it is known, and
   assertEquals(lines({ success: true, output: "1\n".repeat(12) }).at(-1), "… 4 more lines");
   assertEquals(lines({ success: true, output: "1\n".repeat(9) }).length, 9);
   assertEquals(lines({ success: true, output: null }), []);
+  assertEquals(lines({ success: true, output: { response: "done", session_id: "s" } }), ["done"]);
   const edited = { success: true, output: "Edited a\n@@ -1 +1 @@\n-x\n+y" };
   assertEquals(lines(edited), ["Edited a", "@@ -1 +1 @@", "-x", "+y"]);
   assertEquals(lines(edited, true), ["Edited a"]);

@@ -139,7 +139,7 @@ Deno.test("chat -p plans/coder.yaml finds, mends and tests a project; one answer
   await program.type(DOWN);
   await program.type("\r");
   await screen.shows("● edit total.sh");
-  await screen.shows("Allow every edit until this answer ends");
+  await screen.shows("Allow edit until this answer ends");
   await pause();
   await program.type("\r");
   await screen.shows("● bash sh test.sh"); // it is not asked about again

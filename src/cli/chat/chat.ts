@@ -123,6 +123,8 @@ export class Chat implements Conversation {
     try {
       const handle = await runtime.runs.create(request, TERMINAL, {
         ask,
+        endNotStored: () =>
+          view.warn("The answer has ended and is not stored yet: the store fails; Ctrl-C leaves"),
         ...(base_url === undefined ? {} : { base_url }),
       });
       current.id = handle.id;

@@ -107,7 +107,7 @@ function choicesOf(approval: Approval): Choice<Answer>[] {
     ? "this step"
     : tool_input !== null && "command" in tool_input
     ? "exactly this command"
-    : `every ${formatValue(tool_name)}`;
+    : formatValue(tool_name);
   const offered = approval.options
     .map((option) => typeof option === "string" ? option : option.label)
     .filter((label) => !PLAIN.has(label.toLowerCase()));
@@ -130,9 +130,9 @@ function questionText(approval: Approval, style: Style): string {
     `asked by ${formatValue(hook_name ?? "the runtime")}`,
     ...(pattern === undefined ? [] : [`also for ${formatValue(pattern)}`]),
     ...(left_ms > SHOWN_BELOW_MS ? [] : [
-      `unanswered ${approval.default === "allow" ? "allowed" : "denied"} in ${
+      `${approval.default === "allow" ? "allowed" : "denied"} in ${
         duration(Math.max(0, left_ms))
-      }`,
+      } if unanswered`,
     ]),
   ];
   const lines = inputLines(tool_input, style).map((line) => `  ${line}\n`);

@@ -72,6 +72,7 @@ export function errorLines({ data, style, columns }: Shown): string[] {
 
 function textOf(output: unknown): string {
   if (typeof output === "string") return output;
+  if (isObject(output) && typeof output.response === "string") return output.response; // of a sub-agent
   return output === undefined || output === null ? "" : JSON.stringify(output);
 }
 

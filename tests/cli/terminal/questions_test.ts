@@ -51,7 +51,7 @@ Deno.test("questionsOf() displays the whole call, the choices and the time, and 
   const [, question, command, ...choices] = /^(.*)\n(.*)\n([^]*)$/.exec(io.stderr)!;
   assertStringIncludes(
     question!,
-    "? Allow bash? bash, risk high, asked by hooks-approval, unanswered denied in 4 min",
+    "? Allow bash? bash, risk high, asked by hooks-approval, denied in 4 min",
   );
   assertEquals([command, state.held], ["  $ rm -r x", 0]);
   assertEquals(
