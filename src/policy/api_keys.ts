@@ -11,12 +11,16 @@ import { describe, type Path } from "../sdk/value_path.ts";
 
 /** A key that may call the API. */
 export interface ApiKeyEntry {
-  /** Displayed as `key:NAME`; also the namespace of what its holder creates. */
+  /** Displayed as `key:NAME`. */
   name: string;
   /** Lower-case hex SHA-256 of the key. */
   sha256: string;
   /** Name of an entry of `policies`. */
   policy?: string;
+  /** Keys with the same one see each other's runs. Default: its name. */
+  namespace?: string;
+  /** ISO 8601: the key is refused after this time, or after this day (UTC). */
+  retires_at?: string;
 }
 
 export interface KeyHolder {
@@ -61,32 +65,39 @@ export function entriesOfKeys(keys: readonly string[]): ApiKeyEntry[] {
  * starts without it.
  */
 export class KeyRing {
-  readonly #holders: { hash: () => Uint8Array; holder: KeyHolder }[] = [];
+  readonly #holders: { hash: () => Uint8Array; holder: KeyHolder; retires: number }[] = [];
+  readonly #now: () => number;
 
   /**
    * Creates a ring of configured keys. `generated` is a key created for this start, in {@link
    * LOCAL_NAMESPACE}.
    */
-  constructor(entries: readonly ApiKeyEntry[], generated?: string) {
-    for (const { name, sha256, policy } of entries) {
-      const holder = { name, namespace: `key:${name}`, ...(policy === undefined ? {} : { policy }) };
+  constructor(entries: readonly ApiKeyEntry[], generated?: string, now: () => number = Date.now) {
+    this.#now = now;
+    for (const { name, sha256, policy, namespace = name, retires_at } of entries) {
+      const holder = { name, namespace: `key:${namespace}`, ...(policy === undefined ? {} : { policy }) };
       const hash = Uint8Array.fromHex(sha256);
-      this.#holders.push({ hash: () => hash, holder });
+      const retires = retires_at === undefined ? Infinity : retirement(retires_at);
+      this.#holders.push({ hash: () => hash, holder, retires });
     }
     if (generated !== undefined) {
       let hash: Uint8Array | undefined;
       const holder = { name: "generated", namespace: LOCAL_NAMESPACE };
-      this.#holders.push({ hash: () => hash ??= digestOf(generated), holder });
+      this.#holders.push({ hash: () => hash ??= digestOf(generated), holder, retires: Infinity });
     }
   }
 
-  /** Returns the holder of a key, or undefined. Takes as long for a wrong key as for a right one. */
+  /**
+   * Returns the holder of a key that has not retired, or undefined. Takes as long for a wrong key as for a
+   * right one.
+   */
   find(key: string): KeyHolder | undefined {
     const { timingSafeEqual } = nodeCrypto();
     const digest = digestOf(key);
     let found: KeyHolder | undefined;
-    for (const { hash, holder } of this.#holders) {
-      if (timingSafeEqual(hash(), digest)) found = holder; // no early exit: the duration must not depend on the key
+    const now = this.#now();
+    for (const { hash, holder, retires } of this.#holders) {
+      if (timingSafeEqual(hash(), digest) && now < retires) found = holder; // no early exit: the duration must not depend on the key
     }
     return found;
   }
@@ -94,6 +105,13 @@ export class KeyRing {
 
 function digestOf(key: string): Uint8Array {
   return nodeCrypto().createHash("sha256").update(key).digest();
+}
+
+const DATE = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
+
+/** Returns the time of `retires_at` in milliseconds, that of a date at its end; NaN if it is not valid. */
+function retirement(text: string): number {
+  return DATE.test(text) ? Date.parse(text) + (text.includes("T") ? 0 : 24 * 60 * 60 * 1000) : NaN;
 }
 
 /**
@@ -105,7 +123,7 @@ export function apiKeys(meaning: string): SettingType<ApiKeyEntry[]> {
     form: "data",
     default: [],
     meaning,
-    range: "a list of {name, sha256, policy}; policy names an entry of policies and is optional",
+    range: "a list of {name, sha256}, and optional: policy (an entry of policies), namespace, retires_at",
     read: readKeys,
   };
 }
@@ -141,9 +159,9 @@ function readKey(
   findings: Findings,
   policies: readonly string[],
 ): ApiKeyEntry | undefined {
-  const fields = object(item, at, findings, "write {name, sha256, policy}");
+  const fields = object(item, at, findings, "write {name, sha256}");
   if (!fields) return undefined;
-  checkKeys(fields, new Set(["name", "sha256", "policy"]), at, findings, "error");
+  checkKeys(fields, new Set(["name", "sha256", "policy", "namespace", "retires_at"]), at, findings, "error");
   const name = text(fields.name, [...at, "name"], findings);
   const { sha256 } = fields;
   if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/.test(sha256)) {
@@ -153,10 +171,20 @@ function readKey(
     return undefined;
   }
   if (name === undefined) return undefined;
-  if (!Object.hasOwn(fields, "policy")) return { name, sha256 };
-  const policy = text(fields.policy, [...at, "policy"], findings);
-  if (policy === undefined) return undefined;
-  if (policies.includes(policy)) return { name, sha256, policy };
+  const key: ApiKeyEntry = { name, sha256 };
+  for (const field of ["namespace", "retires_at", "policy"] as const) {
+    if (!Object.hasOwn(fields, field)) continue;
+    const value = text(fields[field], [...at, field], findings);
+    if (value === undefined) return undefined;
+    key[field] = value;
+  }
+  const { retires_at, policy } = key;
+  if (retires_at !== undefined && Number.isNaN(retirement(retires_at))) {
+    const message = `Cannot read retires_at: must be an ISO date or time: received ${describe(retires_at)}`;
+    findings.error([...at, "retires_at"], "value", message, "write 2027-01-31, or 2027-01-31T12:00:00Z");
+    return undefined;
+  }
+  if (policy === undefined || policies.includes(policy)) return key;
   const meant = didYouMean(policy, policies);
   const hint = meant === undefined ? "add it to policies, or leave it out" : `did you mean "${meant}"?`;
   const message = `Cannot use policy ${describe(policy)}: policies has no such entry`;

@@ -33,9 +33,9 @@ export interface App {
   /** Answers a request; never rejects. */
   fetch(request: Request, info?: ConnectionInfo): Promise<Response>;
   /**
-   * Drains the runtime; streams of runs that end within `grace_ms` still receive `run:end`. Then ends the
-   * other streams with a `retry:` hint and answers 202 to requests that still wait for a run. Resolves
-   * shortly after `grace_ms` at the latest.
+   * Drains the runtime; answers from now on have `Connection: close`. Streams of runs that end within
+   * `grace_ms` still receive `run:end`. Then ends the other streams with a `retry:` hint and answers 202 to
+   * requests that still wait for a run. Resolves shortly after `grace_ms` at the latest.
    */
   drain(grace_ms: number): Promise<void>;
 }
@@ -115,6 +115,7 @@ export function createApp(options: AppOptions): App {
     max_page_limit: MAX_PAGE_LIMIT,
     heartbeat_ms: options.heartbeat_ms ?? null,
     background: options.background ?? true,
+    draining: false,
     streams: new DisposerSet(),
     waiting: new DisposerSet(),
     logError: (context, error) => log?.(errorRecord(context, error)),
@@ -169,6 +170,7 @@ export function createApp(options: AppOptions): App {
       return await app.fetch(handled, new RequestContext(server, handled, method, info));
     },
     async drain(grace_ms) {
+      server.draining = true;
       try {
         await runtime.drain(grace_ms);
         // Streams of runs that ended in the drain send their last entries; waiting requests are answered.

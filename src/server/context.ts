@@ -25,6 +25,8 @@ export interface ServerState {
   readonly heartbeat_ms: number | null;
   /** Whether a run may continue without an open request. */
   readonly background: boolean;
+  /** True while the server stops: each answer is the last one of its connection. */
+  draining: boolean;
   /** Open streams; ended when the server stops. */
   readonly streams: DisposerSet;
   /** Requests that wait for a run; answered with 202 when the server stops. */

@@ -11,6 +11,7 @@ export function respond(c: HonoContext, answer: Answer): Response {
   const { status, headers } = answer;
   const body = bodyToSend(answer, c.env);
   headers["preamp-request-id"] = c.env.request_id;
+  if (c.env.server.draining) headers.connection = "close";
   c.set("answer", answer);
   return new Response(body, { status, headers });
 }

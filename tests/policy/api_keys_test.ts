@@ -25,6 +25,23 @@ Deno.test("KeyRing gives every key its own namespace", () => {
   assertEquals(namespaces[2], LOCAL_NAMESPACE);
 });
 
+Deno.test("KeyRing gives keys of one namespace the same runs, and refuses a key after its retirement", () => {
+  let now = Date.parse("2027-01-31T23:59:59Z");
+  const ring = new KeyRing(
+    [
+      { name: "ci", sha256: hashKey("old"), retires_at: "2027-01-31" },
+      { name: "ci-2", sha256: hashKey("new"), namespace: "ci", retires_at: "2027-02-01T02:00:00+02:00" },
+      { name: "app", sha256: hashKey("app") },
+    ],
+    undefined,
+    () => now,
+  );
+  const found = () => ["old", "new", "app"].map((key) => ring.find(key)?.namespace);
+  assertEquals(found(), ["key:ci", "key:ci", "key:app"]);
+  now += 1000;
+  assertEquals(found(), [undefined, undefined, "key:app"]);
+});
+
 Deno.test("entriesOfKeys() names a key by its hash, not by its position", () => {
   const [a, b] = entriesOfKeys(["a", "b"]);
   assertEquals(entriesOfKeys(["b", "a", "b"]).map(({ name }) => name), [b?.name, a?.name]);

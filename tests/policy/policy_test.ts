@@ -14,7 +14,7 @@ plans: plans/
 store: memory
 retention: {days: 30, idempotency_hours: 24}
 rates: {requests_per_minute: 600, runs_per_minute: 120}
-auth: {keys: [{name: ci, sha256: "${"0".repeat(64)}", policy: small}]}
+auth: {keys: [{name: ci, sha256: "${"0".repeat(64)}", policy: small, namespace: app, retires_at: 2027-01-31}]}
 modules: {allow: ["https://modules.example.com/agents/", "data:"], inline: [], frozen: false, private_hosts: ["127.0.0.1:9000"]}
 policies: {small: {limits: {max_total_tokens: 50000}, permissions: {max: {net: []}}}}
 env: {allow: []}
@@ -29,7 +29,13 @@ Deno.test("parsePolicy() reads every key of the documented policy", async () => 
   const expected = defaultPolicy();
   expected.store = "memory";
   expected.cors.origins = ["https://app.example.com", "http://localhost:5173"];
-  expected.auth.keys = [{ name: "ci", sha256: "0".repeat(64), policy: "small" }];
+  expected.auth.keys = [{
+    name: "ci",
+    sha256: "0".repeat(64),
+    namespace: "app",
+    retires_at: "2027-01-31",
+    policy: "small",
+  }];
   expected.modules.allow = ["https://modules.example.com/agents/", "data:"];
   expected.modules.private_hosts = ["127.0.0.1:9000"];
   expected.permissions.max.net = ["api.example.com"];
@@ -101,6 +107,14 @@ const BAD: Record<string, [path: string, text: string]> = {
   "the former tier worker": ["isolation.urls_from_operator", "isolation: {urls_from_operator: worker}"],
   "a key that is not a hash": ["auth.keys[0].sha256", "auth: {keys: [{name: a, sha256: my-plain-key}]}"],
   "a hash in capitals": ["auth.keys[0].sha256", `auth: {keys: [{name: a, sha256: "${"A".repeat(64)}"}]}`],
+  "a key that retires on a day that does not exist": [
+    "auth.keys[0].retires_at",
+    `auth: {keys: [{name: a, sha256: "${"0".repeat(64)}", retires_at: 2027-13-01}]}`,
+  ],
+  "a key that retires at a time without a zone": [
+    "auth.keys[0].retires_at",
+    `auth: {keys: [{name: a, sha256: "${"0".repeat(64)}", retires_at: "2027-01-01T10:00"}]}`,
+  ],
   "a key without a name": ["auth.keys[0].name", `auth: {keys: [{sha256: "${"0".repeat(64)}"}]}`],
   "a policy that does not exist": [
     "auth.keys[0].policy",

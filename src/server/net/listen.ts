@@ -41,9 +41,9 @@ const GRACE_MS = 3000;
 const DEADLINE_MS = 4500;
 
 /**
- * Listens until `signal` aborts, then shuts down: accepts no new connections and drains the app (see {@link
- * App.drain}). Resolves when all connections are closed, or at the deadline; connections still open then end
- * with the process.
+ * Listens until `signal` aborts, then shuts down: drains the app (see {@link App.drain}), which answers
+ * meanwhile, then accepts no new connections. Resolves when all connections are closed, or at the deadline;
+ * connections still open then end with the process.
  *
  * @throws {Error} Deno's error when the server cannot listen on the address.
  */
@@ -55,11 +55,11 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { hostname, port } = addr;
   options.onListen?.({ url: baseUrl(hostname, port), hostname, port });
   await Promise.race([finished, aborted(signal)]);
-  // Stopping waits for every open response, including event streams, which drain() ends.
-  const stopped = Promise.allSettled([stop(), app.drain(grace_ms)]);
   let timer: ReturnType<typeof setTimeout> | undefined;
   const deadline = new Promise<void>((resolve) => timer = setTimeout(resolve, deadline_ms));
-  await Promise.race([stopped, deadline]);
+  await Promise.race([Promise.allSettled([app.drain(grace_ms)]), deadline]);
+  // Stopping waits for every open response, including event streams, which drain() has ended.
+  await Promise.race([Promise.allSettled([stop()]), deadline]);
   clearTimeout(timer);
 }
 
@@ -81,7 +81,7 @@ async function listenDirectly({ app, host, port, ...options }: ServeOptions): Pr
   return { addr: server.addr, finished: server.finished, stop: () => server.shutdown() };
 }
 
-async function listenWithTimeouts({ app, host, port, ...options }: ServeOptions): Promise<Listening> {
+async function listenWithTimeouts({ app, host, port, signal, ...options }: ServeOptions): Promise<Listening> {
   const inner = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {}, onError: errorHandler(options) },
     answer,
@@ -105,7 +105,7 @@ async function listenWithTimeouts({ app, host, port, ...options }: ServeOptions)
     if (!connection) return new Response(null, { status: 403 }); // did not come through the proxy
     const end = connection.begin();
     const response = await app.fetch(request, connection);
-    const last = endsConnection(response.status); // perf: reading a header of a response makes it slower to send
+    const last = endsConnection(response.status) || signal?.aborted === true; // perf: reading a header of a response makes it slower to send
     info.completed.then(() => end(last), () => end(true)); // a failed response is the last one
     return response;
   }

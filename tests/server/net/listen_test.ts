@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers";
-import { assert, assertEquals, assertMatch } from "../../assert.ts";
+import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import type { RunHandle } from "../../../src/runs/types.ts";
 import { type App, type AppOptions, createApp } from "../../../src/server/app.ts";
 
@@ -76,6 +76,8 @@ async function raw(port: number, text: string): Promise<string> {
   }
   return answer;
 }
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`;
 
 function immediate(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
@@ -392,6 +394,28 @@ Deno.test("serve() ends streams and answers waiting requests when it stops", asy
   const answer = await waiting;
   assertEquals([answer.status, (await answer.json()).status], [200, "cancelled"]);
 });
+
+for (const behind_proxy of [false, true]) {
+  Deno.test(`serve() answers 503 and closes while it hands over its streams, behind_proxy: ${behind_proxy}`, async () => {
+    const server = await start({ run_clock: systemClock(), behind_proxy });
+    const headers = { "content-type": "application/json", accept: "text/event-stream" };
+    const init = { method: "POST", headers, body: JSON.stringify({ prompt: "hang" }) };
+    const stream = await fetch(`${server.url}/v1/runs`, init);
+    while (!await hasAsked(server, await firstRun(server))) await immediate();
+    const stopped = server.stop();
+    const post =
+      'POST /v1/runs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 14\r\n\r\n{"prompt":"x"}';
+    const answers = [await raw(server.port, post), await raw(server.port, get("/readyz"))];
+    for (const answer of answers) {
+      assertMatch(answer, /^HTTP\/1\.1 503 /);
+      assertMatch(answer, /\r\nconnection: close\r\n/i);
+      assertMatch(answer, /draining/);
+    }
+    assertMatch(await stream.text(), /\nevent: run:end\n/);
+    await stopped;
+    await assertRejects(() => raw(server.port, get("/readyz")), Deno.errors.ConnectionRefused);
+  });
+}
 
 Deno.test("serve() resolves at the deadline even with open connections", async () => {
   const test = testRuntime();
