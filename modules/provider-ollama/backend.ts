@@ -172,7 +172,7 @@ async function post(
     if (!/refused|ECONNREFUSED|nothing listens/i.test(failure.message)) throw failure;
     const hint = "start it with `ollama serve`, or set base_url or the variable OLLAMA_HOST";
     const message = `Cannot reach Ollama at ${base_url}: is Ollama running? nothing listens there; ${hint}`;
-    throw new LLMError("NetworkError", message, { cause: error, retryable: false });
+    throw new LLMError("NetworkError", message, { cause: error, delay_multiplier: 0 });
   }
   if (response.ok && response.body) return response.body;
   throw serverError(response.status, await response.text(), response.headers);

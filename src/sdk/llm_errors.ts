@@ -49,7 +49,7 @@ export interface LLMErrorOptions {
   retryable?: boolean | null | undefined;
   /** Seconds the backend asked us to wait. */
   retry_after?: number | null | undefined;
-  /** Factor on the computed delay; may exceed the cap. Default 1. */
+  /** Factor on the computed delay; may exceed the cap; 0: this provider is not asked again. Default 1. */
   delay_multiplier?: number | null | undefined;
   /**
    * Of a `ContextLengthError`: maximum input tokens of such a request. Default: the number in the message.

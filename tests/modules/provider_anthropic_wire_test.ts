@@ -431,7 +431,7 @@ Deno.test("complete() says which address cannot be reached, and why", async () =
   await mount(coordinator, { api_key: "k", base_url: `http://127.0.0.1:${port}`, max_retries: 0 });
   const call = coordinator.providers.anthropic!.complete({ messages: [USER] });
   const error = await call.then(() => null, (thrown) => thrown);
-  assertEquals([error.type, error.retryable], ["NetworkError", false]);
+  assertEquals([error.type, error.retryable], ["NetworkError", true]);
   assertMatch(
     error.message,
     new RegExp(

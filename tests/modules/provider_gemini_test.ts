@@ -100,7 +100,7 @@ Deno.test("a server that cannot be reached is reported with the reason", async (
   await gemini.mount(coordinator, { api_key: "k", base_url: `http://127.0.0.1:${port}`, max_retries: 0 });
   const error = await coordinator.providers.gemini!.complete({ messages: [{ role: "user", content: "Hi" }] })
     .then(() => null, (thrown) => thrown);
-  assertEquals([error.type, error.retryable], ["NetworkError", false]);
+  assertEquals([error.type, error.retryable], ["NetworkError", true]);
   assertMatch(error.message, /^Cannot reach the API: nothing listens at .*; is the server running\?$/);
 });
 

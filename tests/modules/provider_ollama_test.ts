@@ -1,4 +1,5 @@
 /** `provider-ollama`: the provider contract, models, and the address of the server. */
+import { isPassing } from "../../src/sdk/loop/provider_errors.ts";
 import { TestCoordinator, testProvider } from "preamp/testing";
 import * as ollama from "../../modules/provider-ollama/mod.ts";
 import { assertEquals } from "../assert.ts";
@@ -84,6 +85,7 @@ Deno.test("a server that does not run is reported at once, with what to do", asy
     "or set base_url or the variable OLLAMA_HOST",
   ]);
   assertEquals(coordinator.hooks.events.filter(([event]) => event === "provider:retry"), []);
+  assertEquals(isPassing(error), true, "another provider may be asked");
 });
 
 Deno.test("the key goes to the server that base_url names", async () => {

@@ -254,6 +254,7 @@ export async function tryUntilAnswered<T>(
     } catch (thrown) {
       const error = thrown as LLMError; // `run` rejects with nothing else
       if (count > max_retries || signal?.aborted || attempt.emitted || !isPassing(error)) throw error;
+      if (error.delay_multiplier === 0) throw error; // such as of a server that does not run
       if (hasBrokenOff(error, attempt) && broken_off++ > 0) throw error;
       // jitter is a factor of 0.5 to 1.5; from 1 on the wait is as long as the server asked for
       const fraction = error.retry_after === null ? Math.random() : 0.5 + Math.random() / 2;

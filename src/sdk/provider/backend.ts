@@ -180,8 +180,8 @@ const MAX_REASON_CHARS = 500;
 
 /**
  * Returns the failure of a connection, with the innermost cause as the reason: the outer ones only say that a
- * request failed. It may pass, unless the process itself may not connect to the server, or the server would
- * be on this machine and does not run.
+ * request failed. It may pass, unless the process itself may not connect to the server. A server on this
+ * machine that does not run is not asked again, but another provider may be.
  *
  * @param fact Beginning of the message, such as `Cannot reach the API`.
  */
@@ -191,7 +191,7 @@ export function connectionError(error: unknown, fact: string): LLMError {
   const [address] = LOCAL_ADDRESS.exec(errorMessage(root)) ?? [];
   if (address !== undefined && /refused/i.test(errorMessage(root))) { // it does not start by itself
     const message = `${fact}: nothing listens at ${address}; is the server running?`;
-    return new LLMError("NetworkError", message, { cause: error, retryable: false });
+    return new LLMError("NetworkError", message, { cause: error, delay_multiplier: 0 });
   }
   const type = errorName(root) === "NotCapable" ? "ConfigurationError" : "NetworkError";
   return new LLMError(type, `${fact}: ${errorMessage(root).slice(0, MAX_REASON_CHARS)}`, { cause: error });

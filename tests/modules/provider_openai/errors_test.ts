@@ -310,7 +310,7 @@ Deno.test("a server that is not there is a NetworkError that names its address",
   const base_url = `http://127.0.0.1:${listener.addr.port}/v1`;
   listener.close();
   const error = await failureOf(() => Response.json(outputMessage("")), { base_url });
-  assertEquals([error.type, error.retryable], ["NetworkError", false]);
+  assertEquals([error.type, error.retryable], ["NetworkError", true]);
   assertMatch(error.message, /^Cannot reach the API: nothing listens at .*127\.0\.0\.1/);
 });
 
