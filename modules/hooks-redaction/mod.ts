@@ -10,7 +10,7 @@ import {
   PreampError,
   readConfig,
 } from "preamp/base";
-import { RE2JS } from "re2js";
+import type { RE2JS } from "re2js";
 
 const RULES = ["secrets", "pii-basic"] as const;
 
@@ -84,11 +84,10 @@ const REDACTED = "hooks-redaction:redacted";
  *
  * @throws {PreampError} `module_invalid` when a pattern is invalid.
  */
-// deno-lint-ignore require-await -- the contract: mount returns a promise
 export async function mount(coordinator: Coordinator, config: JsonObject): Promise<MountReturn> {
   const { rules, patterns, allowlist } = readConfig<RedactionSettings>(CONFIG_SCHEMA, config);
   const builtIn = rules.flatMap((rule) => PATTERNS[rule]);
-  const own = patterns.map(compiled);
+  const own = await Promise.all(patterns.map(compiled));
   coordinator.registerContributor("observability.events", module.id, () => [REDACTED]);
 
   /** Returns a value with its secrets replaced; adds their kinds to `kinds`. */
@@ -140,7 +139,8 @@ export async function mount(coordinator: Coordinator, config: JsonObject): Promi
   on("tool:post", "result");
 }
 
-function compiled(pattern: string): RE2JS {
+async function compiled(pattern: string): Promise<RE2JS> {
+  const { RE2JS } = await import("re2js");
   try {
     return RE2JS.compile(pattern);
   } catch (error) {

@@ -1,6 +1,5 @@
 /** The text of a fetched page: HTML as Markdown, other text as it is. */
 import { type PublicPage, WebError } from "preamp/web";
-import { streamHtmlToMarkdown } from "@mdream/js";
 
 /** Characters of HTML that are converted before other work of the program has its turn. */
 const SLICE_CHARS = 16_384;
@@ -21,6 +20,7 @@ export async function pageText(page: PublicPage, signal: AbortSignal): Promise<s
   }
   const text = decoded(page.bytes, charset ?? (isHtml ? declaredCharset(page.bytes) : undefined));
   if (!isHtml) return text;
+  const { streamHtmlToMarkdown } = await import("@mdream/js");
   const parts: string[] = [];
   const html = ReadableStream.from(slicesOf(text, signal));
   const options = { origin: new URL(page.url).origin, plugins: { filter: { exclude: LEFT_OUT } } };
