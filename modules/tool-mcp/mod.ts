@@ -13,6 +13,7 @@ import {
   toolChanges,
 } from "preamp/base";
 import { checkServers, CONFIG_SCHEMA, describeServers, type McpConfig } from "./config.ts";
+import { type Ask, askWith } from "./questions.ts";
 import type { McpServer } from "./server.ts";
 
 export const module: ModuleInfo = {
@@ -34,7 +35,7 @@ export const servers = describeServers;
  */
 export async function mount(coordinator: Coordinator, written: JsonObject): Promise<MountReturn> {
   const config = readConfig<McpConfig>(CONFIG_SCHEMA, written, checkServers);
-  const connected = await connectAll(config, coordinator.permissions);
+  const connected = await connectAll(config, coordinator.permissions, askWith(coordinator));
   coordinator.registerCleanup(() => closeAll(connected));
   await checkPins(connected, config.pins);
   const { modelNames } = await import("./definitions.ts");
@@ -62,7 +63,7 @@ export async function pins(
   permissions: GrantedPermissions,
 ): Promise<Record<string, PinnedTools>> {
   const config = readConfig<McpConfig>(CONFIG_SCHEMA, written, checkServers);
-  const connected = await connectAll(config, permissions);
+  const connected = await connectAll(config, permissions, () => Promise.resolve(false));
   try {
     const { pinsOf } = await import("./definitions.ts");
     const pinned = connected.map(async ({ name, definitions }) => [name, await pinsOf(definitions)] as const);
@@ -73,15 +74,19 @@ export async function pins(
 }
 
 /** Connects to all servers at once; to none if one fails. */
-async function connectAll(config: McpConfig, permissions: GrantedPermissions): Promise<McpServer[]> {
+async function connectAll(
+  config: McpConfig,
+  permissions: GrantedPermissions,
+  ask: Ask,
+): Promise<McpServer[]> {
   const { McpServer } = await import("./server.ts");
   const all = { net: true, run: true };
   const results = await Promise.allSettled([
     ...Object.entries(config.servers).map(([name, server]) =>
-      McpServer.connect(name, server, permissions, config)
+      McpServer.connect(name, server, permissions, config, ask)
     ),
     ...Object.entries(config.operator_servers).map(([name, server]) =>
-      McpServer.connect(name, server, all, config)
+      McpServer.connect(name, server, all, config, ask)
     ),
   ]);
   const connected = results.flatMap((result) => result.status === "fulfilled" ? [result.value] : []);

@@ -1,6 +1,7 @@
 /** One server of a plan: starts or reaches it, reads its tools, calls them. */
 import {
   Client,
+  type ElicitResult,
   type jsonSchemaValidator,
   ProtocolError,
   SdkError,
@@ -17,9 +18,11 @@ import {
   toolFailure,
 } from "preamp/base";
 import type { ServerConfig } from "./config.ts";
+import { Deadline } from "./deadline.ts";
 import { fetchWithin } from "./http_access.ts";
 import { ProcessTransport } from "./process_transport.ts";
 import { programOf } from "./programs.ts";
+import { acceptedContent, type Ask } from "./questions.ts";
 import { resultOf } from "./result.ts";
 
 /** What a connection may take. */
@@ -34,6 +37,8 @@ const MAX_TOOLS = 500;
 const MAX_DEFINITION_CHARS = 64 * 1024;
 /** Time after which a process that does not answer the first question of the new protocol has the old one. */
 const PROBE_MS = 10_000;
+/** The time of a call is {@link Deadline}'s: this one is longer than any. */
+const NO_TIMEOUT_MS = 2 ** 31 - 1;
 /** Most reports of progress of one call that are shown. */
 const MAX_PROGRESS = 100;
 
@@ -56,6 +61,8 @@ export class McpServer {
   readonly #client: Client;
   readonly #transport: Transport;
   readonly #limits: ServerLimits;
+  /** Times of the calls that wait for an answer. */
+  readonly #deadlines: Set<Deadline>;
 
   private constructor(
     name: string,
@@ -63,7 +70,9 @@ export class McpServer {
     transport: Transport,
     definitions: readonly Definition[],
     limits: ServerLimits,
+    deadlines: Set<Deadline>,
   ) {
+    this.#deadlines = deadlines;
     this.name = name;
     this.#client = client;
     this.#transport = transport;
@@ -75,6 +84,7 @@ export class McpServer {
    * Connects to a server and reads its tools.
    *
    * @param grant What the plan grants; a server of the operator has all.
+   * @param ask Answers what the server asks a person.
    * @throws an error in words that name the server.
    */
   static async connect(
@@ -82,15 +92,22 @@ export class McpServer {
     config: ServerConfig,
     grant: Pick<GrantedPermissions, "net" | "run">,
     limits: ServerLimits,
+    ask: Ask,
   ): Promise<McpServer> {
-    const { client, transport } = await connected(name, config, grant, limits);
+    const deadlines = new Set<Deadline>();
+    const { client, transport } = await connected(name, config, grant, limits, async (message, content) => {
+      for (const deadline of deadlines) deadline.stop();
+      const allowed = await ask(name, message, content);
+      for (const deadline of deadlines) deadline.restart();
+      return allowed;
+    });
     try {
       const timeout = limits.connect_timeout_s * 1000;
       const { tools } = client.getServerCapabilities()?.tools
         ? await client.listTools({}, { timeout, maxTotalTimeout: timeout })
         : { tools: [] };
       checkSizes(tools);
-      return new McpServer(name, client, transport, tools, limits);
+      return new McpServer(name, client, transport, tools, limits, deadlines);
     } catch (error) {
       await client.close();
       throw new Error(`Cannot read the tools of server "${name}": ${wordsOf(error, transport)}`);
@@ -99,14 +116,15 @@ export class McpServer {
 
   /** Calls a tool. What goes wrong is a result in words for the model. */
   async call(tool: string, input: JsonObject, call?: ToolCallContext): Promise<unknown> {
-    const timeout = this.#limits.timeout_s * 1000;
+    const deadline = new Deadline(this.#limits.timeout_s);
+    this.#deadlines.add(deadline);
     let reports = 0;
     try {
       const result = await this.#client.callTool({ name: tool, arguments: input }, {
-        timeout,
-        resetTimeoutOnProgress: true,
-        ...(call ? { signal: call.signal } : {}),
+        timeout: NO_TIMEOUT_MS,
+        signal: call ? AbortSignal.any([call.signal, deadline.signal]) : deadline.signal,
         onprogress({ progress, total, message }) {
+          deadline.restart();
           if (++reports > MAX_PROGRESS) return;
           call?.progress(message ?? (total === undefined ? String(progress) : `${progress} of ${total}`));
         },
@@ -114,8 +132,13 @@ export class McpServer {
       return resultOf(result);
     } catch (error) {
       if (call?.signal.aborted) throw error;
-      const message = `Server "${this.name}" did not answer ${tool}: ${wordsOf(error, this.#transport)}`;
-      return toolFailure(message, { type: "mcp_failed" });
+      const fact = deadline.signal.aborted
+        ? errorMessage(deadline.signal.reason)
+        : wordsOf(error, this.#transport);
+      return toolFailure(`Server "${this.name}" did not answer ${tool}: ${fact}`, { type: "mcp_failed" });
+    } finally {
+      deadline.stop();
+      this.#deadlines.delete(deadline);
     }
   }
 
@@ -124,6 +147,8 @@ export class McpServer {
     await this.#client.close();
   }
 }
+
+type FormContent = NonNullable<ElicitResult["content"]>;
 
 interface Connected {
   readonly client: Client;
@@ -135,6 +160,7 @@ async function connected(
   config: ServerConfig,
   grant: Pick<GrantedPermissions, "net" | "run">,
   limits: ServerLimits,
+  ask: (message: string, content: JsonObject) => Promise<boolean>,
 ): Promise<Connected> {
   const timeout = limits.connect_timeout_s * 1000;
   const attempt = async (prior?: { kind: "legacy" }): Promise<Connected> => {
@@ -147,6 +173,12 @@ async function connected(
         ...(config.url === undefined ? { probe: { timeoutMs: Math.min(PROBE_MS, timeout) } } : {}),
       },
       jsonSchemaValidator: NO_VALIDATION,
+      capabilities: { elicitation: { form: {} } },
+    });
+    client.setRequestHandler("elicitation/create", async ({ params }) => {
+      const content = "requestedSchema" in params ? acceptedContent(params.requestedSchema) : null;
+      const allowed = content !== null && await ask(params.message, content);
+      return allowed ? { action: "accept", content: content as FormContent } : { action: "decline" };
     });
     try {
       await client.connect(transport, {

@@ -154,3 +154,15 @@ Deno.test("a server gets a token from the caller's request, which is stored nowh
       await preamp.close();
     }
   }));
+
+Deno.test("a run waits for a person when a server asks one during a call", () =>
+  withRuntime({ mail: command() }, async (runtime) => {
+    const plan = planWith({ listed: ["mail"] }, { name: "mail__confirm", arguments: {} });
+    const handle = await runtime.runs.create({ plan, prompt: "Go" }, CALLER);
+    const { id, approvals: [approval] } = await handle.settled("attention");
+    assertStringIncludes(approval?.prompt ?? "", 'Server "mail" asks: Delete all?');
+    await runtime.runs.decide(CALLER, id, approval!.id, { decision: "allow" });
+    assertEquals((await handle.settled("end")).status, "completed");
+    const events = JSON.stringify(await runtime.runs.events(CALLER, id, { limit: 200 }));
+    assertStringIncludes(events, '\\"action\\":\\"accept\\"');
+  }));

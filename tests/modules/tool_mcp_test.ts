@@ -1,5 +1,5 @@
 import type { JsonObject } from "preamp";
-import { TestCoordinator } from "preamp/testing";
+import { FakeApproval, TestCoordinator } from "preamp/testing";
 import * as mcp from "../../modules/tool-mcp/mod.ts";
 import { isHostGranted } from "../../modules/tool-mcp/http_access.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
@@ -20,8 +20,9 @@ async function withServers(
   config: JsonObject,
   use: (call: Call, coordinator: TestCoordinator, progress: string[]) => Promise<void>,
   permissions: JsonObject = { run: [Deno.execPath()] },
+  approval = new FakeApproval(),
 ): Promise<void> {
-  const coordinator = new TestCoordinator({ permissions });
+  const coordinator = new TestCoordinator({ permissions, approval });
   const progress: string[] = [];
   try {
     await mcp.mount(coordinator, config);
@@ -79,7 +80,7 @@ Deno.test("servers that die, hang and answer too much end as results for the mod
   withServers(
     { servers: { mail: fixture() }, timeout_s: 0.3, max_result_bytes: 100_000 },
     async (call, _, progress) => {
-      assertMatch(await call("mail__hang"), /^!Server "mail" did not answer hang: .*timed out/i);
+      assertMatch(await call("mail__hang"), /^!Server "mail" did not answer hang: it took more than 0.3 s/);
       assertEquals(progress, ["Half of it"]);
       const controller = new AbortController();
       const hanging = call("mail__hang", {}, { signal: controller.signal });
@@ -93,6 +94,33 @@ Deno.test("servers that die, hang and answer too much end as results for the mod
       assertMatch(await call("mail__echo", { to: "x" }), /^!Server "mail" did not answer echo/);
     },
   ));
+
+Deno.test("what a server asks a person is an approval, and the time of the call waits for it", async () => {
+  for (const decision of ["Allow", "Deny"]) {
+    const person = new FakeApproval([async () => {
+      await new Promise((resolve) => setTimeout(resolve, 1_200)); // longer than the call may take
+      return decision;
+    }]);
+    await withServers(
+      { servers: { mail: fixture() }, timeout_s: 1 },
+      async (call) => {
+        assertEquals(
+          JSON.parse(await call("mail__confirm")),
+          decision === "Allow"
+            ? { action: "accept", content: { sure: true, count: 2 } }
+            : { action: "decline" },
+        );
+        // an approval has no words
+        assertEquals(JSON.parse(await call("mail__confirm", { words: true })), { action: "decline" });
+        assertEquals(person.requests.map(({ prompt }) => prompt), [
+          'Server "mail" asks: Delete all? It gets {"sure":true,"count":2}.',
+        ]);
+      },
+      { run: [Deno.execPath()] },
+      person,
+    );
+  }
+});
 
 Deno.test("a server that dies says why", () =>
   withServers({ servers: { mail: fixture() } }, async (call) => {
