@@ -40,6 +40,8 @@ const BUSY_TIMEOUT_MS = 5_000;
  * for the disk.
  */
 const CHECKPOINT_PAGES = 8_000;
+/** Bytes that are written to find out whether the file can be written. */
+const PROBE_BYTES = 65_536;
 /** Condition of rows that have not expired at the time of its parameter. */
 const UNEXPIRED = "coalesce(expires_ms > ?, true)";
 
@@ -57,7 +59,7 @@ export class SqliteDatabase {
 
   /** Whether no other process can open the file. */
   readonly is_exclusive: boolean;
-  /** Whether the last transaction was written. */
+  /** Whether the file could be written when that was last tried. */
   #is_writable = false;
 
   /**
@@ -133,14 +135,13 @@ export class SqliteDatabase {
 
   /** Not with `exec`: the errors of statements have the code of SQLite, such as that of a full disk. */
   transaction<T>(body: () => T): T {
-    this.#is_writable = false;
     this.#statement("BEGIN IMMEDIATE").run();
     try {
       const result = body();
       this.#statement("COMMIT").run();
-      this.#is_writable = true;
       return result;
     } catch (error) {
+      this.#is_writable = false;
       if (this.#database.isTransaction) this.#statement("ROLLBACK").run(); // SQLite rolls back by itself when the disk is full
       throw error;
     }
@@ -340,7 +341,13 @@ export class SqliteDatabase {
   ready(): void {
     const is_known = this.#is_writable || this.#database.isTransaction; // of a batch: its other writes show it
     if (is_known) this.query("SELECT token FROM last_token");
-    else this.transaction(() => this.query("UPDATE last_token SET token = token + 1"));
+    else {
+      this.transaction(() => { // as much as a commit writes: a full disk may have room for a page
+        this.query("INSERT INTO entries VALUES ('', 0, ?)", " ".repeat(PROBE_BYTES));
+        this.query("DELETE FROM entries WHERE log = ''");
+      });
+      this.#is_writable = true;
+    }
   }
 
   /** Reads the whole file. @throws {Error} when it is damaged. */
