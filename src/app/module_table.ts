@@ -43,6 +43,7 @@ const BUILTINS: Readonly<Record<string, () => Promise<Module>>> = {
   "tool-filesystem": () => import("../../modules/tool-filesystem/mod.ts"),
   "tool-mcp": () => import("../../modules/tool-mcp/mod.ts"),
   "tool-search": () => import("../../modules/tool-search/mod.ts"),
+  "tool-skills": () => import("../../modules/tool-skills/mod.ts"),
   "tool-task": () => import("../../modules/tool-task/mod.ts"),
   "tool-todo": () => import("../../modules/tool-todo/mod.ts"),
   "tool-web": () => import("../../modules/tool-web/mod.ts"),

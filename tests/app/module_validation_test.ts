@@ -326,6 +326,7 @@ const ALLOW: Record<string, ValidateOptions["allow"]> = {
   "tool-bash": ["read", "run"],
   "tool-filesystem": ["read"],
   "tool-search": ["read"],
+  "tool-skills": ["read"],
 };
 
 Deno.test("the built-in modules have no error", async () => {

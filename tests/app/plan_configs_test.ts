@@ -105,6 +105,8 @@ const WRONG: [id: string, config: JsonObject, path: string][] = [
   ["provider-mock", { models: [{ name: "m" }] }, ".models[0]"],
   ["provider-mock", { chunk_chars: 0 }, ".chunk_chars"],
   ["provider-replay", { events: "log" }, ".events"],
+  ["tool-skills", { skills: "skills" }, ".skills"],
+  ["tool-skills", { visibility: { enabled: "yes" } }, ".visibility.enabled"],
   ["tool-task", { inherit_context: "al" }, ".inherit_context"],
   ["tool-task", { exclude_tools: "tool-x" }, ".exclude_tools"],
   ["hooks-logging", { max_bytes: 5 }, ".max_bytes"],

@@ -121,6 +121,17 @@ function setups(folder: string): Readonly<Record<string, readonly Setup[]>> {
         ])],
       },
     }],
+    "tool-skills": [{
+      bundled: true,
+      permissions: { read: [folder] },
+      plan: {
+        providers: [mock([
+          { tool_calls: [{ name: "skill", arguments: { name: "greet" } }] },
+          { tool_calls: [{ name: "skill", arguments: { name: "absent" } }] },
+          { text: "Hello." },
+        ])],
+      },
+    }],
     "tool-task": [{
       plan: {
         agents: { helper: { description: "Helps", system: "Help." } },
@@ -239,6 +250,12 @@ Deno.test("every built-in module gives the same run when it is loaded by path", 
   const preamp = createPreamp({ authenticate: null, policy, plans: new URL(`file://${folder}/`) });
   try {
     await Deno.writeTextFile(`${folder}/memory.md`, "Remember this.");
+    await Deno.mkdir(`${folder}/skills/greet/parts`, { recursive: true });
+    await Deno.writeTextFile(
+      `${folder}/skills/greet/SKILL.md`,
+      "---\nname: greet\ndescription: Greets people\n---\nSay hello.",
+    );
+    await Deno.writeTextFile(`${folder}/skills/greet/parts/names.txt`, "Ada");
     let tested = 0;
     for await (const { name, isDirectory } of Deno.readDir(MODULES)) {
       if (!isDirectory || !BUILTIN_IDS.has(name) || VENDORS[name] !== undefined) continue;

@@ -7,6 +7,7 @@ import * as status from "../../modules/hooks-status-context/mod.ts";
 import * as timing from "../../modules/hooks-timing/mod.ts";
 import * as reminder from "../../modules/hooks-todo-reminder/mod.ts";
 import * as calculator from "../../modules/tool-calculator/mod.ts";
+import * as skills from "../../modules/tool-skills/mod.ts";
 import * as task from "../../modules/tool-task/mod.ts";
 import * as todo from "../../modules/tool-todo/mod.ts";
 
@@ -31,6 +32,10 @@ const taskWithAgents: Module = {
 };
 
 testTool("tool-calculator", () => calculator, { input: { expression: "2 + 2" } });
+testTool("tool-skills", () => skills, {
+  coordinator: { permissions: { read: [new URL("../fixtures/", import.meta.url).pathname] } },
+  input: { name: "greet" },
+});
 testTool("tool-task", () => taskWithAgents, { input: { instruction: "Say hello" } });
 testTool("tool-todo", () => todo, { input: { action: "list" } });
 testHook("hooks-timing", () => timing);
