@@ -1,4 +1,4 @@
-/** `tool-skills`: instructions for kinds of tasks (`SKILL.md`), which the model loads when it needs them. */
+/** `tool-skills`: skills, instructions for kinds of tasks, which the model loads when it needs them. */
 import { FileAccess, FileError } from "../files/access.ts";
 import { walkFiles } from "../files/walk.ts";
 import {

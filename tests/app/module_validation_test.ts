@@ -319,12 +319,27 @@ const CONFIGS: Record<string, JsonObject> = {
       },
     ],
   },
+  "tool-mcp": {
+    servers: {
+      own: {
+        command: [
+          Deno.execPath(),
+          "run",
+          "--no-lock",
+          "-A",
+          new URL("../fixtures/mcp_server.js", import.meta.url).pathname,
+        ],
+      },
+    },
+  },
+  "tool-skills": { skills: [new URL("../fixtures/skills", import.meta.url).pathname] },
 };
 
 /** Kinds of permissions of the modules that do not mount without. */
 const ALLOW: Record<string, ValidateOptions["allow"]> = {
   "tool-bash": ["read", "run"],
   "tool-filesystem": ["read"],
+  "tool-mcp": ["run"],
   "tool-search": ["read"],
   "tool-skills": ["read"],
 };
