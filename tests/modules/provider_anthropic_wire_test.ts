@@ -423,6 +423,18 @@ Deno.test("complete() reads a server that sends no usage", async () => {
   assertEquals([answer.content, answer.usage?.estimated], [[{ type: "text", text: "Hi" }], true]);
 });
 
+Deno.test("the keys of Amplifier's plans set the model, the maximum and the thinking", async () => {
+  const sent = async (config: JsonObject) => {
+    const whole = () => Response.json(ANTHROPIC.whole({ text: ["x"] }));
+    const { model, max_tokens, thinking } = (await complete(whole, false, config)).requests[0]!.body;
+    return [model, max_tokens, (thinking as JsonObject | undefined)?.budget_tokens];
+  };
+  const keys = { default_model: "claude-haiku-4-5", max_tokens: 20_000, extended_thinking: true };
+  assertEquals(await sent(keys), ["claude-haiku-4-5", 20_000, 8192]);
+  const own = { model: "claude-opus-4-6", max_output_tokens: 9000, thinking_budget: 2000 };
+  assertEquals(await sent({ ...keys, ...own }), ["claude-opus-4-6", 9000, 2000]);
+});
+
 Deno.test("complete() says which address cannot be reached, and why", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;

@@ -147,6 +147,13 @@ const COMMON: Readonly<Record<string, JsonSchema>> = {
   max_concurrent: { type: "integer", minimum: 0, default: 0, description: "Concurrent calls; 0 = no limit." },
   min_delay_ms: { type: "integer", minimum: 0, default: 0, description: "Between the starts of two calls." },
   raw: { type: "boolean", default: false, description: "Adds bodies to llm:request and llm:response." },
+  // the keys of Amplifier's own plans
+  default_model: { type: "string", minLength: 1, description: "Same as model, which comes first." },
+  max_tokens: { ...COUNT, description: "Same as max_output_tokens, which comes first." },
+  extended_thinking: {
+    type: "boolean",
+    description: "Same as reasoning_effort high; of Anthropic, a thinking_budget.",
+  },
 };
 
 /**
@@ -201,15 +208,22 @@ export function providerConfigSchema(definition: ProviderDefinition): JsonSchema
  */
 export function readSettings(config: JsonObject, definition: ProviderDefinition): ProviderSettings {
   const schema = providerConfigSchema(definition);
-  const settings = readConfig<ProviderSettings>(schema, config, ({ base_url, api_key = "" }, refuse) => {
-    if (base_url !== undefined && !isAddress(base_url)) {
-      refuse(["base_url"], "must be an http or https URL without a user name");
-    }
-    const odd = /[^\x20-\x7e]/u.exec(api_key.trim());
-    if (odd) {
-      refuse(["api_key"], `must be a key, but ${nameOf(odd[0])} at character ${odd.index + 1} is in no key`);
-    }
-  });
+  const settings = readConfig<ProviderSettings>(
+    schema,
+    withAliases(config, definition.id),
+    ({ base_url, api_key = "" }, refuse) => {
+      if (base_url !== undefined && !isAddress(base_url)) {
+        refuse(["base_url"], "must be an http or https URL without a user name");
+      }
+      const odd = /[^\x20-\x7e]/u.exec(api_key.trim());
+      if (odd) {
+        refuse(
+          ["api_key"],
+          `must be a key, but ${nameOf(odd[0])} at character ${odd.index + 1} is in no key`,
+        );
+      }
+    },
+  );
   const { base_url, api_key, models = [], ...rest } = settings;
   const key = api_key?.trim(); // a key from a file ends with a line break
   return {
@@ -218,6 +232,26 @@ export function readSettings(config: JsonObject, definition: ProviderDefinition)
     ...(base_url === undefined ? {} : { base_url: base_url.replace(/\/+$/, "") }),
     ...(key ? { api_key: key } : {}),
     config: settings as unknown as JsonObject,
+  };
+}
+
+/** Tokens of thinking for `extended_thinking` of Anthropic, whose older models need a budget. */
+const THINKING_BUDGET = 8192;
+
+/** Returns a config with the values of the keys of Amplifier's plans under ours, unless ours are set. */
+function withAliases(config: JsonObject, provider: string): JsonObject {
+  const { default_model: model, max_tokens: max_output_tokens, extended_thinking: thinks } = config;
+  const is_set = config.reasoning_effort !== undefined || config.thinking_budget !== undefined;
+  const thinking = provider === "anthropic"
+    ? { thinking_budget: thinks ? THINKING_BUDGET : 0 }
+    : thinks
+    ? { reasoning_effort: "high" }
+    : {};
+  return {
+    ...(model === undefined ? {} : { model }),
+    ...(max_output_tokens === undefined ? {} : { max_output_tokens }),
+    ...(is_set || typeof thinks !== "boolean" ? {} : thinking),
+    ...config,
   };
 }
 
