@@ -130,6 +130,7 @@ export async function onSessionReady(coordinator) {
 `;
 
 const LIMITS = {
+  max_answer_bytes: 16_777_216,
   max_iterations: 50,
   max_tool_calls: 200,
   max_total_tokens: 1_000_000,

@@ -86,7 +86,7 @@ export class ModuleCoordinator implements Coordinator {
   }
   get limits(): ModuleLimits {
     const { run_limits, limits: { max_answer_bytes } } = this.#shared.session;
-    return { ...run_limits.limits, max_answer_bytes };
+    return Object.freeze({ ...run_limits.limits, max_answer_bytes });
   }
   get cancellation(): CancellationToken {
     return this.#shared.session.cancellation;

@@ -10,7 +10,6 @@ import {
   noPermissions,
   type Orchestrator,
   type Permissions,
-  type RunLimits,
 } from "../contracts.ts";
 import { errorName } from "../errors.ts";
 import {
@@ -55,12 +54,13 @@ export interface TestCoordinatorOptions extends InjectionLimits {
   limits?: Partial<ModuleLimits>;
 }
 
-const DEFAULT_LIMITS: RunLimits = {
+const DEFAULT_LIMITS: ModuleLimits = {
   max_iterations: 50,
   max_tool_calls: 200,
   max_total_tokens: 1_000_000,
   max_cost_usd: "5",
   max_duration_s: 600,
+  max_answer_bytes: 16_777_216,
 };
 
 /** A recorded `mount`. */
