@@ -22,6 +22,7 @@ export interface ServerConfig {
 export interface McpConfig {
   servers: Record<string, ServerConfig>;
   listed: string[];
+  discovery: "auto" | "all" | "search";
   timeout_s: number;
   connect_timeout_s: number;
   max_result_bytes: number;
@@ -79,6 +80,11 @@ export const CONFIG_SCHEMA: JsonSchema = {
       ...TEXTS,
       default: [],
       description: "Names of servers that the operator lists in preamp.yaml as mcp.servers",
+    },
+    discovery: {
+      enum: ["auto", "all", "search"],
+      default: "auto",
+      description: "Offers all tools, or mcp_search; auto: the latter above a tenth of the context",
     },
     timeout_s: {
       type: "number",

@@ -28,7 +28,7 @@ export const module: ModuleInfo = {
 export const servers = describeServers;
 
 /**
- * Mounts each tool of each server as `server__tool`.
+ * Mounts each tool of each server as `server__tool`, or `mcp_search` where they would fill the context.
  *
  * @throws {PreampError} `module_integrity_mismatch` when a tool is not the one that the lock pins;
  * `module_invalid` when a server cannot be used.
@@ -39,17 +39,20 @@ export async function mount(coordinator: Coordinator, written: JsonObject): Prom
   coordinator.registerCleanup(() => closeAll(connected));
   await checkPins(connected, config.pins);
   const { modelNames } = await import("./definitions.ts");
-  const provides: string[] = [];
+  const all: Tool[] = [];
   for (const server of connected) {
     const names = await modelNames(server.name, server.definitions.map(({ name }) => name));
-    for (const [index, definition] of server.definitions.entries()) {
-      const is_pinned = Object.hasOwn(config.pins, server.name);
-      const tool = toolOf(names[index]!, server, definition, is_pinned); // one name for each
-      await coordinator.mount("tools", tool, tool.name);
-      provides.push(tool.name);
-    }
+    const is_pinned = Object.hasOwn(config.pins, server.name);
+    // one name for each
+    all.push(...server.definitions.map((one, index) => toolOf(names[index]!, server, one, is_pinned)));
   }
-  if (provides.length === 0) return { skipped: "its servers have no tools" };
+  if (all.length === 0) return { skipped: "its servers have no tools" };
+  const { fillContext, searchTool } = await import("./discovery.ts");
+  const searched = config.discovery === "search" ||
+    config.discovery === "auto" && fillContext(all, coordinator);
+  const offered = searched ? [await searchTool(coordinator, all)] : all;
+  for (const tool of offered) await coordinator.mount("tools", tool, tool.name);
+  const provides = offered.map(({ name }) => name);
   return { name: module.id, version: module.version, provides };
 }
 

@@ -155,6 +155,34 @@ Deno.test("a server gets a token from the caller's request, which is stored nowh
     }
   }));
 
+Deno.test("a tool that the model finds is offered in its next request, under the name that rules know", () =>
+  withRuntime({ mail: command() }, async (runtime) => {
+    const plan = planWith({ listed: ["mail"], discovery: "search" }, {
+      name: "mcp_search",
+      arguments: { query: "send" },
+    });
+    const [provider] = plan.providers as JsonObject[];
+    const send = { name: "mail__send_mail", arguments: { to: "ada" } };
+    const echo = { name: "mail__echo", arguments: { to: "ada" } };
+    const responses = [
+      { tool_calls: [{ name: "mcp_search", arguments: { query: "send" } }] },
+      { tool_calls: [send] },
+      { tool_calls: [echo] },
+      { text: "Done." },
+    ];
+    plan.providers = [{ ...provider, config: { responses } }];
+    plan.hooks = [{
+      module: "hooks-approval",
+      config: { rules: [{ tool: "mail__send_mail", input: { to: "ada" }, action: "allow" }] },
+    }];
+    const results = await resultsOf(runtime, CALLER, plan);
+    assertStringIncludes(results[0] ?? "", "mail__send_mail: The tool send_mail");
+    assertStringIncludes(results[1] ?? "", "Sent to ada.");
+    assertEquals(results.length, 2); // mail__echo was not found
+    const { data: [run] } = await runtime.runs.list(CALLER, { limit: 1 });
+    assertEquals(await runtime.runs.replay(CALLER, run!.id), { equal: true });
+  }));
+
 Deno.test("a run waits for a person when a server asks one during a call", () =>
   withRuntime({ mail: command() }, async (runtime) => {
     const plan = planWith({ listed: ["mail"] }, { name: "mail__confirm", arguments: {} });

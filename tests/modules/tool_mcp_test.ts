@@ -1,5 +1,5 @@
 import type { JsonObject } from "preamp";
-import { FakeApproval, TestCoordinator } from "preamp/testing";
+import { FakeApproval, MockProvider, TestCoordinator } from "preamp/testing";
 import * as mcp from "../../modules/tool-mcp/mod.ts";
 import { isHostGranted } from "../../modules/tool-mcp/http_access.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
@@ -94,6 +94,38 @@ Deno.test("servers that die, hang and answer too much end as results for the mod
       assertMatch(await call("mail__echo", { to: "x" }), /^!Server "mail" did not answer echo/);
     },
   ));
+
+Deno.test("tools that would fill the context are found by mcp_search, and keep their names", async () => {
+  const config = { servers: { mail: fixture() } };
+  await withServers({ ...config, discovery: "search" }, async (call, { tools, session_state }) => {
+    assertEquals(Object.keys(tools), ["mcp_search"]);
+    assertMatch(await call("mcp_search", { query: "weather" }), /No tool fits/);
+    assertMatch(
+      await call("mcp_search", { query: "send a mail" }),
+      /now:\nmail__send_mail: The tool send_mail/,
+    );
+    assert(Object.keys(tools).includes("mail__send_mail"));
+    assertEquals(await call("mail__send_mail", { to: "ada" }), "Sent to ada.");
+    assert((session_state["tool-mcp"] as { found: string[] }).found.includes("mail__send_mail"));
+  });
+  const session_state = { "tool-mcp": { found: ["mail__echo"] } };
+  const later = new TestCoordinator({ permissions: { run: true }, session_state });
+  try {
+    await mcp.mount(later, { ...config, discovery: "search" });
+    assertEquals(Object.keys(later.tools), ["mail__echo", "mcp_search"]);
+  } finally {
+    await later.cleanup();
+  }
+  // by itself where the context is small
+  const small = new TestCoordinator({ permissions: { run: true } });
+  await small.mount("providers", new MockProvider({ context_window: 2_000 }), "mock");
+  try {
+    await mcp.mount(small, config);
+    assertEquals(Object.keys(small.tools), ["mcp_search"]);
+  } finally {
+    await small.cleanup();
+  }
+});
 
 Deno.test("what a server asks a person is an approval, and the time of the call waits for it", async () => {
   for (const decision of ["Allow", "Deny"]) {
