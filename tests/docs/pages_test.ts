@@ -13,6 +13,12 @@ Deno.test("PAGES names every file of src/docs, and its README lists the same pag
   assertEquals(rows.map(([, name, summary]) => ({ name, summary })), [...PAGES]);
 });
 
+Deno.test("README.md links the page of every built-in module", async () => {
+  const readme = await Deno.readTextFile(new URL("../../README.md", FOLDER));
+  const linked = [...readme.matchAll(/\[([a-z-]+)\]\(modules\/\1\/README\.md\)/g)].map(([, id]) => id!);
+  assertEquals(linked.sort(), [...BUILTIN_IDS].sort());
+});
+
 Deno.test("readPage() returns each page and each module's README, and nothing else", async () => {
   for (const { name } of PAGES) assert((await readPage(name))?.startsWith("# "), name);
   for (const id of BUILTIN_IDS) assert((await readPage(id))?.startsWith(`# `), id);
