@@ -342,6 +342,7 @@ const ALLOW: Record<string, ValidateOptions["allow"]> = {
   "tool-mcp": ["run"],
   "tool-search": ["read"],
   "tool-skills": ["read"],
+  "tool-web": ["net"],
 };
 
 Deno.test("the built-in modules have no error", async () => {

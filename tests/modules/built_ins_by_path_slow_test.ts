@@ -6,6 +6,7 @@ import { BUILTIN_IDS } from "../../src/app/module_table.ts";
 import { defaultPolicy } from "../../src/policy/settings.ts";
 import { createPreamp, type Preamp } from "../../src/server/mod.ts";
 import { assert, assertEquals } from "../assert.ts";
+import { withPackages } from "../support/loader.ts";
 import { VENDORS } from "./providers/fake_vendor.ts";
 
 // deno-lint-ignore no-explicit-any -- JSON of unknown shape
@@ -191,16 +192,6 @@ function planOf(id: string, { config, permissions, plan }: Setup, source?: strin
   return whole;
 }
 
-/** Writes a module and its packages into one file; resolves to the file's URL. */
-async function bundle(entry: URL, output: string): Promise<string> {
-  const { success, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["bundle", "--quiet", "--external", "preamp/base", "-o", output, entry.pathname],
-    cwd: new URL("../", MODULES),
-  }).output();
-  assert(success, new TextDecoder().decode(stderr));
-  return new URL(`file://${output}`).href;
-}
-
 /** Resolves to the entries of a run of a named plan, without values that differ between runs. */
 async function entriesOf(preamp: Preamp, plan: string): Promise<Json[]> {
   const send = async (path: string, init: RequestInit = {}) => {
@@ -263,7 +254,7 @@ Deno.test("every built-in module gives the same run when it is loaded by path", 
       await t.step(name, async () => {
         const entry = new URL(`${name}/mod.ts`, MODULES);
         for (const setup of setups(folder)[name] ?? [{}]) {
-          const source = setup.bundled ? await bundle(entry, `${folder}/${name}.js`) : entry.href;
+          const source = setup.bundled ? await withPackages(entry, `${folder}/${name}.js`) : entry.href;
           await Deno.writeTextFile(`${folder}/note.txt`, "");
           await Deno.writeTextFile(`${folder}/built-in.json`, JSON.stringify(planOf(name, setup)));
           await Deno.writeTextFile(`${folder}/by-path.json`, JSON.stringify(planOf(name, setup, source)));

@@ -16,6 +16,8 @@ import type { JsonObject } from "../../src/sdk/json.ts";
 import { errorMessage } from "../../src/sdk/errors.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { someOf } from "../support/cases.ts";
+import { temporaryFolder } from "../support/folder.ts";
+import { withPackages } from "../support/loader.ts";
 import { type Code, Lab } from "../support/sandbox.ts";
 
 /** How a suite is run on a subject. */
@@ -28,6 +30,8 @@ interface SuiteRun {
   readonly fails?: boolean;
   /** Whether a failure has the same words everywhere. Default: it has. */
   readonly other_words?: boolean;
+  /** Whether it imports packages, and is loaded as one file with them. */
+  readonly bundled?: boolean;
 }
 
 /**
@@ -69,6 +73,16 @@ const SUBJECTS: readonly (readonly [path: string, run: SuiteRun])[] = [
   ["modules/tool-calculator", { type: "tool", options: { input: { expression: "2+2" } } }],
   ["modules/tool-todo", { type: "tool" }],
   ["modules/hooks-timing", { type: "hook" }],
+  ["modules/hooks-approval", {
+    type: "hook",
+    bundled: true,
+    options: {
+      expectations: [
+        { event: "tool:pre", data: { tool_name: "calculator", tool_input: {} }, action: "continue" },
+        { event: "tool:pre", data: { tool_name: "bash", tool_input: { command: "ls" } }, action: "ask_user" },
+      ],
+    },
+  }],
   ["modules/hooks-todo-reminder", { type: "hook" }],
   ["tests/fixtures/amplifier/calculator_tool.ts", {
     type: "tool",
@@ -198,11 +212,15 @@ async function compare(lab: Lab, code: Code, run: SuiteRun, inline: () => Promis
 
 Deno.test("contract suites pass in every tier, for our own modules and Amplifier's examples", async (t) => {
   await using lab = new Lab();
+  await using folder = await temporaryFolder();
   for (const [path, run] of someOf(SUBJECTS, 2)) {
     await t.step(path, async () => {
       const file = path.endsWith(".ts") ? path : `${path}/mod.ts`;
-      const { href } = new URL(`../../${file}`, import.meta.url);
-      await compare(lab, await lab.bundle(file), run, () => import(href) as Promise<Module>);
+      const url = new URL(`../../${file}`, import.meta.url);
+      const source = run.bundled
+        ? await withPackages(url, `${folder.path}/${path.replaceAll("/", "_")}.js`)
+        : url.href;
+      await compare(lab, await lab.bundle(source), run, () => import(url.href) as Promise<Module>);
     });
   }
 });

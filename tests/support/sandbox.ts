@@ -93,11 +93,12 @@ export class Lab implements AsyncDisposable {
   }
 
   /**
-   * Bundles a file of this repository, named from its root, as a plan that names it would have it bundled.
+   * Bundles a file, a URL or a path from the root of this repository, as a plan that names it would have it
+   * bundled.
    */
   async bundle(path: string): Promise<Code> {
     this.#loader ??= createLoader({ cache_dir: null });
-    const url = new URL(`../../${path}`, import.meta.url).href;
+    const url = new URL(path, new URL("../../", import.meta.url)).href;
     const { code, uses } = await this.#loader.prepare(specOf(url), contextOf());
     return { code, uses };
   }
