@@ -24,6 +24,7 @@ import { type Lock, LockLookup } from "../plan/lock.ts";
 import type { AgentPlans, ModuleReporter, RunnablePlan, SecretSink } from "../runs/ports.ts";
 import type { Warning } from "../runs/types.ts";
 import { canonicalHash } from "../sdk/digest.ts";
+import { PreampError } from "../sdk/errors.ts";
 import type { JsonObject } from "../sdk/json.ts";
 import type { Module, ModuleSpec, RunLimits } from "../sdk/types.ts";
 
@@ -50,6 +51,7 @@ export class ReadyPlan implements RunnablePlan {
   readonly #found: ResolvedPlan;
   readonly #authorised: AuthorisedPlan;
   readonly #lookups: LookUps;
+  readonly #unlocked_servers: readonly (Warning & { path: string })[];
   #url_modules: UrlModules | undefined;
   /**
    * Configs that were expanded to register their secrets. The first caller of {@link open} receives the
@@ -88,7 +90,10 @@ export class ReadyPlan implements RunnablePlan {
       template.compiled,
       (name) => isRequestHeader(name) ? headers(name) : deps.env(name),
     );
-    const loose = lock === undefined ? [] : unlocked(template.specs, lock, base_url);
+    this.#unlocked_servers = unlockedServers(template.specs, lock, deps.modules);
+    const loose = lock === undefined
+      ? []
+      : [...unlocked(template.specs, lock, base_url), ...this.#unlocked_servers];
     this.warnings = unset.length + loose.length === 0
       ? template.run_warnings
       : [...template.run_warnings, ...unset, ...loose];
@@ -109,6 +114,16 @@ export class ReadyPlan implements RunnablePlan {
   }
 
   async load(): Promise<void> {
+    const [server] = this.#authorised.policy.modules.frozen ? this.#unlocked_servers : [];
+    if (server) {
+      throw new PreampError(
+        "module_pin_required",
+        `Cannot use an MCP server without a lock: ${server.message}`,
+        {
+          details: [{ path: server.path, message: server.message }],
+        },
+      );
+    }
     if (this.#authorised.template.specs.some(isOfUrl)) await this.#urlModules().load();
   }
 
@@ -199,6 +214,25 @@ export class ReadyPlan implements RunnablePlan {
 async function runWithConsole<T>(write: ModuleReporter["console"], body: () => Promise<T>): Promise<T> {
   const { withModuleConsole } = await import("../loader/link.ts");
   return await withModuleConsole(write, body);
+}
+
+/** Returns warnings about MCP servers that the lock lacks. */
+function unlockedServers(
+  specs: readonly ModuleSpec[],
+  lock: Lock | undefined,
+  modules: ModuleTable,
+): (Warning & { path: string })[] {
+  return specs.filter((spec) => !isOfUrl(spec) && modules.ids.has(spec.module)).flatMap((spec) => {
+    const module = modules.module(spec.module);
+    const servers = module instanceof Promise ? undefined : module.servers?.(spec.config); // the check loaded it
+    return (servers ?? []).filter(({ name }) => !lock || !Object.hasOwn(lock.servers, name)).map((
+      { name },
+    ) => ({
+      code: "server_not_locked",
+      path: spec.path,
+      message: `The lock does not have the server "${name}": run preamp plan lock`,
+    }));
+  });
 }
 
 /** Returns warnings about modules that the lock lacks, so that an outdated lock is noticed. */

@@ -102,7 +102,30 @@ Deno.test("plan lock pins the tools of servers, and a server whose tool changed 
     assertEquals(error.code, "module_integrity_mismatch");
     assertStringIncludes(error.message, "tool `send_mail` of `mail` gained parameter `bcc`");
     assertEquals((await runtime.runs.list(OPERATOR, { limit: 10 })).data.length, 1); // no run of the second
+    const other = await runtime.runs.create(
+      { plan: planOf(), prompt: "Go", lock: { version: 1, modules: {}, files: {} } },
+      OPERATOR,
+    );
+    const { warnings } = await other.settled("end");
+    assertEquals(warnings.map(({ code, path }) => [code, path]), [["server_not_locked", "tools[0]"]]);
   }));
+
+Deno.test("a frozen runtime refuses a server that no lock pins", async () => {
+  const policy = defaultPolicy();
+  policy.modules.frozen = true;
+  policy.mcp.servers = { mail: command() };
+  const runtime = createRuntime({ policy });
+  try {
+    const plan = planWith({ listed: ["mail"] }, { name: "mail__echo", arguments: { to: "ada" } });
+    const error = await refusal(() => runtime.runs.create({ plan, prompt: "Go" }, CALLER));
+    assertEquals(error.code, "module_pin_required");
+    assertStringIncludes(error.message, 'the server "mail"');
+    const lock = JSON.parse(formatLock(await runtime.plans.lock({ plan }, CALLER)));
+    assertStringIncludes((await resultsOf(runtime, CALLER, plan, { lock }))[0] ?? "", "ada");
+  } finally {
+    await runtime.close();
+  }
+});
 
 Deno.test("the lock beside a plan's file pins the servers of its runs", () =>
   withRuntime({}, async (runtime) => {
