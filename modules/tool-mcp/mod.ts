@@ -46,11 +46,13 @@ export async function mount(coordinator: Coordinator, written: JsonObject): Prom
     // one name for each
     all.push(...server.definitions.map((one, index) => toolOf(names[index]!, server, one, is_pinned)));
   }
-  if (all.length === 0) return { skipped: "its servers have no tools" };
+  const { contentTools } = await import("./contents.ts");
+  const contents = contentTools(connected);
+  if (all.length + contents.length === 0) return { skipped: "its servers have no tools" };
   const { fillContext, searchTool } = await import("./discovery.ts");
   const searched = config.discovery === "search" ||
     config.discovery === "auto" && fillContext(all, coordinator);
-  const offered = searched ? [await searchTool(coordinator, all)] : all;
+  const offered = [...searched ? [await searchTool(coordinator, all)] : all, ...contents];
   for (const tool of offered) await coordinator.mount("tools", tool, tool.name);
   const provides = offered.map(({ name }) => name);
   return { name: module.id, version: module.version, provides };

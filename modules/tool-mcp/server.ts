@@ -4,6 +4,7 @@ import {
   type ElicitResult,
   type jsonSchemaValidator,
   ProtocolError,
+  type RequestOptions,
   SdkError,
   SdkErrorCode,
   StreamableHTTPClientTransport,
@@ -23,7 +24,7 @@ import { fetchWithin } from "./http_access.ts";
 import { ProcessTransport } from "./process_transport.ts";
 import { programOf } from "./programs.ts";
 import { acceptedContent, type Ask } from "./questions.ts";
-import { resultOf } from "./result.ts";
+import { lineOf, resultOf, textOfContents, textOfPrompt } from "./result.ts";
 
 /** What a connection may take. */
 export interface ServerLimits {
@@ -114,13 +115,60 @@ export class McpServer {
     }
   }
 
+  /** Returns whether the server has resources or prompts. */
+  has(kind: "resources" | "prompts"): boolean {
+    return this.#client.getServerCapabilities()?.[kind] !== undefined;
+  }
+
   /** Calls a tool. What goes wrong is a result in words for the model. */
-  async call(tool: string, input: JsonObject, call?: ToolCallContext): Promise<unknown> {
+  call(tool: string, input: JsonObject, call?: ToolCallContext): Promise<unknown> {
+    return this.#answer(tool, call, async (options) => {
+      return resultOf(await this.#client.callTool({ name: tool, arguments: input }, options));
+    });
+  }
+
+  /** Lists the resources, or reads one. */
+  resources(uri: string | undefined, call?: ToolCallContext): Promise<unknown> {
+    return this.#answer("resources", call, async (options) => {
+      if (uri !== undefined) return textOfContents(await this.#client.readResource({ uri }, options));
+      const { resources } = await this.#client.listResources({}, options);
+      const { resourceTemplates } = await this.#client.listResourceTemplates({}, options).catch(() => ({
+        resourceTemplates: [], // a server may have none of them
+      }));
+      const lines = [
+        ...resources.map((one) => lineOf(one.uri, one)),
+        ...resourceTemplates.map((one) => lineOf(one.uriTemplate, one)),
+      ];
+      return lines.join("\n") || "The server has no resources now";
+    });
+  }
+
+  /** Lists the prompts, or gets one. */
+  prompts(name: string | undefined, values: JsonObject = {}, call?: ToolCallContext): Promise<unknown> {
+    return this.#answer("prompts", call, async (options) => {
+      if (name !== undefined) {
+        const texts = Object.fromEntries(Object.entries(values).map(([key, value]) => [key, String(value)]));
+        return textOfPrompt(await this.#client.getPrompt({ name, arguments: texts }, options));
+      }
+      const { prompts } = await this.#client.listPrompts({}, options);
+      const lines = prompts.map((one) => {
+        const fields = (one.arguments ?? []).map((field) => `${field.name}${field.required ? "" : "?"}`);
+        return lineOf(`${one.name}(${fields.join(", ")})`, one);
+      });
+      return lines.join("\n") || "The server has no prompts now";
+    });
+  }
+
+  async #answer(
+    what: string,
+    call: ToolCallContext | undefined,
+    request: (options: RequestOptions) => Promise<unknown>,
+  ): Promise<unknown> {
     const deadline = new Deadline(this.#limits.timeout_s);
     this.#deadlines.add(deadline);
     let reports = 0;
     try {
-      const result = await this.#client.callTool({ name: tool, arguments: input }, {
+      return await request({
         timeout: NO_TIMEOUT_MS,
         signal: call ? AbortSignal.any([call.signal, deadline.signal]) : deadline.signal,
         onprogress({ progress, total, message }) {
@@ -129,13 +177,12 @@ export class McpServer {
           call?.progress(message ?? (total === undefined ? String(progress) : `${progress} of ${total}`));
         },
       });
-      return resultOf(result);
     } catch (error) {
       if (call?.signal.aborted) throw error;
       const fact = deadline.signal.aborted
         ? errorMessage(deadline.signal.reason)
         : wordsOf(error, this.#transport);
-      return toolFailure(`Server "${this.name}" did not answer ${tool}: ${fact}`, { type: "mcp_failed" });
+      return toolFailure(`Server "${this.name}" did not answer ${what}: ${fact}`, { type: "mcp_failed" });
     } finally {
       deadline.stop();
       this.#deadlines.delete(deadline);

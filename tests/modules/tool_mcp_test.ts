@@ -233,6 +233,29 @@ Deno.test("isHostGranted() compares hosts and ports", () => {
   }
 });
 
+Deno.test("server-everything: its tools, resources and prompts", async () => {
+  const everything = {
+    npm: "@modelcontextprotocol/server-everything@2026.8.31",
+    args: ["stdio"],
+    permissions: { read: true, env: true, sys: true },
+  };
+  await withServers({ servers: { everything } }, async (call) => {
+    assertMatch(await call("everything__get-sum", { a: 2, b: 3 }), /5/);
+    const [, image] = await call("everything__get-tiny-image") as unknown as JsonObject[];
+    assertEquals(image?.type, "image");
+    const listed = await call("mcp_resources", { server: "everything" });
+    const [uri = ""] = /^\S+:\/\/\S+(?=:)/m.exec(listed) ?? [];
+    assertStringIncludes(await call("mcp_resources", { server: "everything", uri }), uri);
+    assertMatch(
+      await call("mcp_resources", { server: "everything", uri: "demo://none" }),
+      /^!.*did not answer/,
+    );
+    assertMatch(await call("mcp_prompts", { server: "everything" }), /^simple-prompt\(\)/m);
+    assertMatch(await call("mcp_prompts", { server: "everything", name: "simple-prompt" }), /^user: /);
+    assertMatch(await call("mcp_prompts", { server: "other" }), /^!There is no server "other"/);
+  }, { run: ["deno"] });
+});
+
 /** A published server on the old wire, with exactly the permissions that it needs. */
 Deno.test("published servers work in the form npm, within their permissions", async () => {
   await using temporary = await temporaryFolder();
