@@ -4,6 +4,8 @@ export interface MetricDefinition {
   readonly type: "counter" | "histogram" | "gauge";
   readonly help: string;
   readonly labels: readonly string[];
+  /** Labels that a counter has from the start, at zero: a rate would miss the first value otherwise. */
+  readonly zeros?: readonly (readonly string[])[];
   /** Upper bounds of a histogram's buckets, ascending. */
   readonly buckets?: readonly number[];
 }
@@ -36,6 +38,20 @@ export const METRICS = {
     type: "counter",
     help: "Ended runs by outcome",
     labels: ["status", "stop_reason"],
+    zeros: [
+      ["completed", "end_turn"],
+      ["incomplete", "max_output_tokens"],
+      ["incomplete", "content_filter"],
+      ["incomplete", "empty_response"],
+      ["incomplete", "limit:max_iterations"],
+      ["incomplete", "limit:max_tool_calls"],
+      ["incomplete", "limit:max_total_tokens"],
+      ["incomplete", "limit:max_cost_usd"],
+      ["incomplete", "limit:max_duration_s"],
+      ["denied", "denied"],
+      ["cancelled", "cancelled"],
+      ["failed", "error"],
+    ],
   },
   preamp_model_call_duration_seconds: {
     type: "histogram",
@@ -65,7 +81,12 @@ export const METRICS = {
     buckets: SLOW,
   },
   preamp_guests: { type: "gauge", help: "Running sandboxes", labels: [] },
-  preamp_guests_ended_total: { type: "counter", help: "Ended sandboxes by cause", labels: ["cause"] },
+  preamp_guests_ended_total: {
+    type: "counter",
+    help: "Ended sandboxes by cause",
+    labels: ["cause"],
+    zeros: [["ended"], ["crashed"], ["memory"], ["timeout"], ["output"], ["violation"]],
+  },
   preamp_store_commit_duration_seconds: {
     type: "histogram",
     help: "Time of a commit of the store, except the memory store; outcome is ok, conflict or error",

@@ -23,7 +23,12 @@ export class Metrics {
 
   constructor() {
     for (const [name, definition] of Object.entries<MetricDefinition>(METRICS)) {
-      if (definition.type !== "gauge") this.#recorded.set(name as RecordedName, new SeriesTable(definition));
+      if (definition.type === "gauge") continue;
+      const table = new SeriesTable(definition);
+      this.#recorded.set(name as RecordedName, table);
+      for (const values of definition.zeros ?? []) {
+        table.find(Object.fromEntries(definition.labels.map((label, index) => [label, values[index]!])));
+      }
     }
     this.watch("process_resident_memory_bytes", () => [{ labels: {}, value: Deno.memoryUsage().rss }]);
     this.watch("preamp_heap_used_bytes", () => [{ labels: {}, value: Deno.memoryUsage().heapUsed }]);

@@ -134,6 +134,7 @@ class RunMetrics {
     const { metrics, provider, error } = this.#runs;
     const { ts, data } = entry;
     const seconds = secondsBetween(this.#requested.take(entry) ?? ts, ts); // a module's own call has no request
+    metrics.record("preamp_model_retries_total", { provider: provider.value(data.provider) }, 0);
     metrics.record("preamp_model_call_duration_seconds", {
       provider: provider.value(data.provider),
       outcome: error.value(outcome),
@@ -145,12 +146,14 @@ class RunMetrics {
     const provider = this.#runs.provider.value(name);
     for (const [kind, field] of TOKENS) {
       const tokens = usage[field];
-      if (typeof tokens === "number" && tokens > 0) {
-        metrics.record("preamp_model_tokens_total", { provider, kind }, tokens);
-      }
+      metrics.record(
+        "preamp_model_tokens_total",
+        { provider, kind },
+        typeof tokens === "number" ? tokens : 0,
+      );
     }
     const cost = Number(textOf(usage.cost_usd)); // a sum for watching; the exact one is in the log
-    if (cost > 0) metrics.record("preamp_model_cost_usd_total", { provider }, cost);
+    if (typeof usage.cost_usd === "string") metrics.record("preamp_model_cost_usd_total", { provider }, cost);
   }
 
   /** Records the end of a tool call, once. */

@@ -278,7 +278,7 @@ function providerName(name: unknown): string {
 /** Returns the attributes of a model call's or a run's usage. The conventions count cache writes as input. */
 function usageAttributes(usage: unknown): Attributes {
   if (!isObject(usage)) return {};
-  const count = (field: string) => typeof usage[field] === "number" ? usage[field] : 0;
+  const count = (field: string) => typeof usage[field] === "number" ? Math.round(usage[field]) : 0;
   const optional = (name: string, field: string) => count(field) > 0 ? { [name]: count(field) } : {};
   return {
     "gen_ai.usage.input_tokens": count("input_tokens") + count("cache_write_tokens"),

@@ -60,7 +60,9 @@ Deno.test("GET /metrics has the exact counts of requests, runs, model calls, tok
   await (await preamp.fetch(new Request("http://localhost/no/such/path"))).body?.cancel();
   const odd = new Request("http://localhost/v1/runs/run_x", { method: "PROPFIND" });
   await (await preamp.fetch(odd)).body?.cancel();
-  const lines = countsOf(await scrape(preamp)).filter((line) => !line.includes("store_commit"));
+  const lines = countsOf(await scrape(preamp)).filter((line) =>
+    !line.includes("store_commit") && !/^preamp_(?:runs|guests)_ended_total.* 0$/.test(line)
+  );
   assertEquals(lines, [
     'preamp_http_request_duration_seconds_count{method="POST",route="/v1/runs",status="200"} 3',
     'preamp_http_request_duration_seconds_count{method="GET",route="none",status="404"} 1',
@@ -75,6 +77,7 @@ Deno.test("GET /metrics has the exact counts of requests, runs, model calls, tok
     'preamp_runs_ended_total{status="failed",stop_reason="error"} 1',
     'preamp_model_call_duration_seconds_count{provider="mock",outcome="ok"} 4',
     'preamp_model_call_duration_seconds_count{provider="mock",outcome="AuthenticationError"} 1',
+    'preamp_model_retries_total{provider="mock"} 0',
     'preamp_model_tokens_total{provider="mock",kind="input"} 400',
     'preamp_model_tokens_total{provider="mock",kind="output"} 80',
     'preamp_model_tokens_total{provider="mock",kind="cache_read"} 240',
@@ -86,6 +89,17 @@ Deno.test("GET /metrics has the exact counts of requests, runs, model calls, tok
     'preamp_tool_call_duration_seconds_count{outcome="failed"} 1',
     'preamp_tool_call_duration_seconds_count{outcome="denied"} 1',
   ]);
+});
+
+Deno.test("GET /metrics has counters at zero before the first run", async () => {
+  await using preamp = createPreamp({ authenticate: null, log: null, runtime_log: null });
+  const lines = countsOf(await scrape(preamp));
+  for (
+    const line of [
+      'preamp_runs_ended_total{status="failed",stop_reason="error"} 0',
+      'preamp_guests_ended_total{cause="memory"} 0',
+    ]
+  ) assert(lines.includes(line), line);
 });
 
 Deno.test("GET /metrics has open runs and streams", async () => {
@@ -182,7 +196,7 @@ Deno.test("10,000 paths, providers, errors, stop reasons and tools do not grow t
     costs: countOf("preamp_model_cost_usd_total"),
     tools: countOf("preamp_tool_call_duration_seconds_count"),
     runs: countOf("preamp_runs_ended_total"),
-  }, { calls: 66, retries: 33, tokens: 33, costs: 0, tools: 1, runs: 65 });
+  }, { calls: 66, retries: 33, tokens: 165, costs: 0, tools: 1, runs: 77 });
   assert(lines.includes('preamp_model_retries_total{provider="other"} 9968'));
 });
 
