@@ -1,6 +1,7 @@
 /** Makes the `Response` of an answer: request id, gzip of large texts, no body for a HEAD. */
 import { addVary, type Answer } from "./answers.ts";
 import type { HonoContext, RequestContext } from "./context.ts";
+import { endsConnectionOf } from "./middleware/check_host.ts";
 import { acceptsEncoding } from "./negotiation.ts";
 
 /** Bytes to compress before other requests get their turn. */
@@ -11,7 +12,7 @@ export function respond(c: HonoContext, answer: Answer): Response {
   const { status, headers } = answer;
   const body = bodyToSend(answer, c.env);
   headers["preamp-request-id"] = c.env.request_id;
-  if (c.env.server.draining) headers.connection = "close";
+  if (c.env.server.draining || endsConnectionOf(c.env.request)) headers.connection = "close";
   c.set("answer", answer);
   return new Response(body, { status, headers });
 }

@@ -15,11 +15,21 @@ const HOSTLESS = /^http:\/\/localhost[:/]/;
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
 /**
+ * Returns whether a request must be the last one of its connection: others may see another end of its body,
+ * or another host. Deno 2.9 refuses two lengths and two `Host` lines itself. Deno 2.6 joins the hosts, and
+ * hides a `Content-Length` that follows `Transfer-Encoding`.
+ */
+export function endsConnectionOf({ headers }: Pick<Request, "headers">): boolean {
+  return headers.has("transfer-encoding") || headers.get("host")?.includes(",") === true;
+}
+
+/**
  * Checks `Host` and `Origin`. A rebound DNS name arrives in `Host`; a cross-site request of a browser arrives
  * with a foreign `Origin`. Ports are not compared. With `any`, `Origin` must equal `Host`. The listed origins
  * are always allowed.
  *
- * Throws `request_invalid` when a connection's request has no `Host`, and `forbidden` for a foreign name.
+ * Throws `request_invalid` when a connection's request has no `Host`, two of them, or two lengths, and
+ * `forbidden` for a foreign name.
  */
 export function checkHost(hosts: Hosts, origins: readonly string[]): Middleware {
   const allowed = hosts === "any" ? null : new Set([...LOOPBACK, ...hosts.map(normaliseHost)]);
@@ -28,6 +38,10 @@ export function checkHost(hosts: Hosts, origins: readonly string[]): Middleware 
   return ({ env: { request: { headers, url }, over_connection, client } }, next) => {
     const header = headers.get("host");
     const origin = headers.get("origin");
+    if (header?.includes(",") || headers.has("transfer-encoding") && headers.has("content-length")) {
+      const fact = header?.includes(",") ? "two Host lines" : "both Content-Length and Transfer-Encoding";
+      throw new PreampError("request_invalid", `Cannot answer the request: it has ${fact}`);
+    }
     if (header === null && over_connection && HOSTLESS.test(url)) {
       throw new PreampError(
         "request_invalid",

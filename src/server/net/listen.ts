@@ -1,5 +1,6 @@
 /** Serves an app on a TCP port, with a graceful shutdown. */
 import type { App } from "../app.ts";
+import { endsConnectionOf } from "../middleware/check_host.ts";
 import { endsConnection } from "../problems.ts";
 import { type SystemClock, systemClock } from "../../process/system_clock.ts";
 import {
@@ -105,7 +106,7 @@ async function listenWithTimeouts({ app, host, port, signal, ...options }: Serve
     if (!connection) return new Response(null, { status: 403 }); // did not come through the proxy
     const end = connection.begin();
     const response = await app.fetch(request, connection);
-    const last = endsConnection(response.status) || signal?.aborted === true; // perf: reading a header of a response makes it slower to send
+    const last = endsConnection(response.status) || signal?.aborted === true || endsConnectionOf(request); // perf: reading a header of a response makes it slower to send
     info.completed.then(() => end(last), () => end(true)); // a failed response is the last one
     return response;
   }

@@ -23,6 +23,8 @@ for (
     [{ host: "127.0.0.1.evil.example:80" }, "403 forbidden"],
     [{ host: "evil.example:127.0.0.1" }, "403 forbidden"],
     [{ host: "" }, "403 forbidden"],
+    [{ host: "localhost, localhost" }, "400 request_invalid"],
+    [{ host: "localhost", "content-length": "5", "transfer-encoding": "chunked" }, "400 request_invalid"],
     [{}, "400 request_invalid"],
     [{ host: "localhost", origin: "http://localhost:3000" }, "200"],
     [{ host: "localhost", origin: "https://preamp.example" }, "200"],

@@ -142,6 +142,26 @@ Deno.test("serve() refuses a request without Host when hosts is any", async () =
   await stop();
 });
 
+for (const behind_proxy of [false, true]) {
+  Deno.test(`serve() reads no second request out of an ambiguous one, behind_proxy: ${behind_proxy}`, async () => {
+    const { port, stop } = await start({ api: { hosts: "any" }, behind_proxy });
+    const both = "POST /v1/runs HTTP/1.1\r\nhost: a\r\n";
+    const requests = [
+      `${both}content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
+      `${both}transfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n`,
+      `GET /healthz HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n`,
+    ];
+    for (const request of requests) {
+      using connection = await Deno.connect({ hostname: "127.0.0.1", port });
+      await connection.write(new TextEncoder().encode(request + get("/healthz")));
+      const answer = await new Response(connection.readable).text(); // until the server closes
+      assertMatch(answer, /^HTTP\/1\.1 4\d\d /);
+      assertEquals(answer.match(/HTTP\/1\.1/g)?.length, 1, answer);
+    }
+    await stop();
+  });
+}
+
 Deno.test("serve() refuses a request without Host and one for a foreign host", async () => {
   const { port, stop } = await start();
   assertMatch(await raw(port, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"), /^HTTP\/1\.1 400 /);
