@@ -220,6 +220,7 @@ function lazyRuns(open: () => Promise<Runs>): Runs {
     handle: async (...args) => (await open()).handle(...args),
     list: async (...args) => (await open()).list(...args),
     remove: async (...args) => (await open()).remove(...args),
+    raiseLimits: async (...args) => (await open()).raiseLimits(...args),
     undo: async (...args) => (await open()).undo(...args),
     cancel: async (...args) => (await open()).cancel(...args),
     steer: async (...args) => (await open()).steer(...args),

@@ -224,6 +224,11 @@ export class PreampClient {
     return this.#json("POST", `${runPath(id)}/steer`, { text });
   }
 
+  /** Raises limits of a run, such as `{max_cost_usd: "2"}`; one that waits at such a limit continues. */
+  raiseLimits(id: string, limits: Data): Promise<Run> {
+    return this.#json("POST", `${runPath(id)}/limits`, limits);
+  }
+
   /** Puts back the files that an ended run has changed; returns which, and which not. */
   undo(id: string): Promise<Data> {
     return this.#json("POST", `${runPath(id)}/undo`);

@@ -12,6 +12,7 @@ import type {
   JsonObject,
   Module,
   ModuleSpec,
+  RaisableLimit,
 } from "../sdk/types.ts";
 
 /** Result of {@link Host.open}: a module that is ready to be mounted. */
@@ -75,6 +76,17 @@ export interface Entry extends DraftEntry {
   run_id: string;
 }
 
+/** A reached limit, as a person is asked to raise it. */
+export interface LimitQuestion {
+  name: RaisableLimit;
+  /** The limit as it is. */
+  value: number | string;
+  /** What the run has used of it. */
+  used: number | string;
+  /** What the next step takes at most; null for a tool call. `cost_usd`: null without a known price. */
+  next: { tokens: number; cost_usd: string | null } | null;
+}
+
 /** A question to a person; the data of `approval:required`. */
 export interface ApprovalRequest {
   approval_id: string;
@@ -92,6 +104,8 @@ export interface ApprovalRequest {
   hook_name: string | null;
   /** What the call would do, such as a diff, as its tool says; absent: it does not say. */
   preview?: string;
+  /** The limit that an answer `allow` raises; absent: the question is about a call or an event. */
+  limit?: LimitQuestion;
   /** Pattern that an option with `remember: "pattern"` applies to; absent: the exact arguments. */
   pattern?: string;
 }
@@ -161,6 +175,8 @@ export interface Host {
    * is continued. Called only until the interrupted turn receives another answer.
    */
   knownApproval?(question: QuestionKey, session_id: string): KnownApproval | null;
+  /** Returns whether a person can raise this limit of the run. Absent: no. */
+  mayRaise?(limit: RaisableLimit): boolean;
   /** Returns an earlier answer of this session to the question, or null: then a person is asked. */
   rememberedApproval?(question: ApprovalMatch, session_id: string): RememberedAnswer | null;
   /** Returns the status and counters of a session. Absent: nothing is counted. */

@@ -3,8 +3,8 @@
  * dollars after it. The limits and their defaults: src/docs/operating.md#limits.
  */
 import { PreampError } from "../sdk/errors.ts";
-import { parseDecimal } from "../sdk/money.ts";
-import type { RunLimits, Usage } from "../sdk/types.ts";
+import { formatDecimal, parseDecimal } from "../sdk/money.ts";
+import type { RaisableLimit, RunLimits, Usage } from "../sdk/types.ts";
 import type { HostClock } from "./host.ts";
 import { StepAbort } from "./timeouts.ts";
 
@@ -44,12 +44,17 @@ export interface UsedLimits {
 
 /** Counts usage of a run and throws when a limit is reached. */
 export class RunLimitGuard {
-  readonly limits: RunLimits;
+  #limits!: RunLimits;
   /** Aborts with `limit_reached` when a limit ends the run, or the parent's run while a session works. */
   readonly ending = new StepAbort();
   readonly #options: RunLimitOptions;
   readonly #endWithParent = (reason: unknown): void => this.ending.abort(reason);
-  readonly #max_cost: bigint;
+  /** Values of the limits; infinite where a sub-agent has that of its parent, which decides. */
+  #max = { iterations: 0, tool_calls: 0, tokens: 0 };
+  /** Null: that of the parent. */
+  #max_cost: bigint | null = null;
+  /** Open questions about limits of the run: steps that reach the same limit share one. */
+  #questions: Map<RaisableLimit, Promise<boolean>> | null = null;
   #answered = 0;
   #pending = 0;
   #tool_calls = 0;
@@ -65,9 +70,57 @@ export class RunLimitGuard {
 
   constructor(options: RunLimitOptions) {
     this.#options = options;
-    const { limits } = options;
-    this.limits = Object.isFrozen(limits) ? limits : Object.freeze({ ...limits }); // modules have a reference to it
-    this.#max_cost = parseDecimal(options.limits.max_cost_usd);
+    this.#apply(options.limits);
+  }
+
+  #apply(limits: RunLimits): void {
+    this.#limits = Object.isFrozen(limits) ? limits : Object.freeze({ ...limits }); // modules have a reference to it
+    const outer = this.#options.parent?.limits;
+    const own = (name: RaisableLimit) => limits[name] !== outer?.[name];
+    this.#max = {
+      iterations: own("max_iterations") ? limits.max_iterations : Infinity,
+      tool_calls: own("max_tool_calls") ? limits.max_tool_calls : Infinity,
+      tokens: own("max_total_tokens") ? limits.max_total_tokens : Infinity,
+    };
+    this.#max_cost = own("max_cost_usd") ? parseDecimal(limits.max_cost_usd) : null;
+  }
+
+  /** The limits that apply now. */
+  get limits(): RunLimits {
+    return this.#limits;
+  }
+
+  /** Sets limits that a person has raised. Sub-agents keep limits of their own. */
+  raise(limits: Partial<RunLimits>): void {
+    this.#apply({ ...this.#limits, ...limits });
+  }
+
+  /** Returns what was used of a limit, as the limit is written. */
+  used(limit: RaisableLimit): number | string {
+    switch (limit) {
+      case "max_iterations":
+        return this.#answered + this.#pending;
+      case "max_tool_calls":
+        return this.#tool_calls;
+      case "max_total_tokens":
+        return this.#tokens + this.#reserved_tokens;
+      case "max_cost_usd":
+        return formatDecimal(this.#cost);
+    }
+  }
+
+  /**
+   * Resolves to whether a limit was raised, as `ask` does; while it is asked, further callers wait for the
+   * same answer.
+   */
+  askOnce(limit: RaisableLimit, ask: () => Promise<boolean>): Promise<boolean> {
+    const questions = this.#questions ??= new Map();
+    let answer = questions.get(limit);
+    if (!answer) {
+      answer = ask().finally(() => questions.delete(limit));
+      questions.set(limit, answer);
+    }
+    return answer;
   }
 
   /**
@@ -78,16 +131,16 @@ export class RunLimitGuard {
   reserveCall(input_tokens: number, max_output_tokens: number): Reservation {
     if (this.over !== null) throw this.over;
     const { limits } = this;
-    if (this.#answered + this.#pending >= limits.max_iterations) {
-      throw reached("max_iterations", `${limits.max_iterations} model calls were answered`);
+    if (this.#answered + this.#pending >= this.#max.iterations) {
+      throw this.#reached("max_iterations", `${limits.max_iterations} model calls were answered`);
     }
-    if (this.#cost >= this.#max_cost) {
-      throw reached("max_cost_usd", `the run has cost ${limits.max_cost_usd} US dollars`);
+    if (this.#max_cost !== null && this.#cost >= this.#max_cost) {
+      throw this.#reached("max_cost_usd", `the run has cost ${limits.max_cost_usd} US dollars`);
     }
-    const left = limits.max_total_tokens - this.#tokens - this.#reserved_tokens - input_tokens;
+    const left = this.#max.tokens - this.#tokens - this.#reserved_tokens - input_tokens;
     const own_output = Math.min(max_output_tokens, left);
     if (own_output < Math.min(MIN_OUTPUT_TOKENS, max_output_tokens)) {
-      throw reached(
+      throw this.#reached(
         "max_total_tokens",
         `of ${limits.max_total_tokens} tokens too few are left for another model call`,
       );
@@ -148,8 +201,8 @@ export class RunLimitGuard {
   /** Counts one tool call. @throws {PreampError} `limit_reached` after `max_tool_calls` calls. */
   countToolCall(): void {
     if (this.over !== null) throw this.over;
-    if (this.#tool_calls >= this.limits.max_tool_calls) {
-      throw reached("max_tool_calls", `${this.limits.max_tool_calls} tool calls were made`);
+    if (this.#tool_calls >= this.#max.tool_calls) {
+      throw this.#reached("max_tool_calls", `${this.limits.max_tool_calls} tool calls were made`);
     }
     this.#options.parent?.countToolCall();
     this.#tool_calls++;
@@ -157,7 +210,7 @@ export class RunLimitGuard {
 
   /** Number of tokens that are neither used nor reserved. */
   get tokens_left(): number {
-    const own = this.limits.max_total_tokens - this.#tokens - this.#reserved_tokens;
+    const own = this.#max.tokens - this.#tokens - this.#reserved_tokens;
     return Math.max(0, Math.min(own, this.#options.parent?.tokens_left ?? own));
   }
 
@@ -218,10 +271,26 @@ export class RunLimitGuard {
     }
   }
 
+  /** Returns the error of a limit, which a person may raise if the plan says so. */
+  #reached(limit: RaisableLimit, fact: string): PreampError {
+    const error = reached(limit, fact);
+    const is_of_run = this.#options.parent === undefined;
+    if (is_of_run && this.#limits.on_limit === "pause") RAISABLE.set(error, { guard: this, limit });
+    return error;
+  }
+
   /** Ends the run for a limit that is counted elsewhere, such as the size of its log. */
   stopFor(limit: string, fact: string): void {
     this.ending.abort(reached(limit, fact));
   }
+}
+
+/** Errors of limits that a person may raise. */
+const RAISABLE = new WeakMap<object, { guard: RunLimitGuard; limit: RaisableLimit }>();
+
+/** Returns the limit of an error that a person may raise, with its guard; undefined for other errors. */
+export function raisableLimit(error: unknown): { guard: RunLimitGuard; limit: RaisableLimit } | undefined {
+  return error instanceof PreampError ? RAISABLE.get(error) : undefined;
 }
 
 function reached(limit: string, fact: string): PreampError {

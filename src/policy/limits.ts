@@ -4,7 +4,7 @@
  */
 import { compareLimit, LIMIT_NAMES } from "../plan/check/field_checks.ts";
 import { DOCUMENT_LIMITS, type DocumentLimits } from "../plan/parse/document_limits.ts";
-import type { RunLimits } from "../sdk/contracts.ts";
+import type { LimitName, RunLimits } from "../sdk/contracts.ts";
 import type { ErrorDetail } from "../sdk/errors.ts";
 import { bytes, dollars, seconds, type SettingType, whole } from "./setting_types.ts";
 
@@ -12,7 +12,7 @@ import { bytes, dollars, seconds, type SettingType, whole } from "./setting_type
  * Value of each limit. Names end in their unit, except `approval_timeout`, which keeps upstream's name and is
  * in seconds.
  */
-export interface PolicyLimits extends RunLimits {
+export interface PolicyLimits extends Pick<RunLimits, LimitName> {
   max_concurrent_runs: number;
   max_runs_per_key: number;
   store_wait_s: number;
@@ -134,9 +134,18 @@ export interface CombinedLimits {
 }
 
 /** Returns the smallest of each limit. Values above the policy's are reasons to refuse. */
-export function combineLimits(policy: RunLimits, { plan = {}, request = {} }: AskedLimits): CombinedLimits {
+export function combineLimits(
+  policy: Pick<RunLimits, LimitName>,
+  { plan = {}, request = {} }: AskedLimits,
+): CombinedLimits {
   const { max_iterations, max_tool_calls, max_total_tokens, max_cost_usd, max_duration_s } = policy;
-  const limits = { max_iterations, max_tool_calls, max_total_tokens, max_cost_usd, max_duration_s };
+  const limits: RunLimits = {
+    max_iterations,
+    max_tool_calls,
+    max_total_tokens,
+    max_cost_usd,
+    max_duration_s,
+  };
   const reasons: ErrorDetail[] = [];
   for (const [path, asked] of [["limits", plan], ["request.limits", request]] as const) {
     for (const name of LIMIT_NAMES) {
@@ -151,14 +160,17 @@ export function combineLimits(policy: RunLimits, { plan = {}, request = {} }: As
     }
     lowerLimits(limits, asked);
   }
+  if ((request.on_limit ?? plan.on_limit) === "pause") limits.on_limit = "pause";
   const asks_cost = plan.max_cost_usd !== undefined || request.max_cost_usd !== undefined;
   return { limits, cost_limit: asks_cost ? "asked" : "policy", reasons };
 }
 
 /** Sets each limit to that of `over` if it is lower. */
-export function lowerLimits(limits: RunLimits, over: Partial<RunLimits>): void {
-  for (const [name, value] of Object.entries(over)) {
-    const limit = limits[name as keyof RunLimits]; // Object.entries loses the key type
-    if (value !== undefined && compareLimit(value, limit) < 0) Object.assign(limits, { [name]: value });
+export function lowerLimits(limits: Pick<RunLimits, LimitName>, over: Partial<RunLimits>): void {
+  for (const name of LIMIT_NAMES) {
+    const value = over[name];
+    if (value !== undefined && compareLimit(value, limits[name]) < 0) {
+      Object.assign(limits, { [name]: value });
+    }
   }
 }

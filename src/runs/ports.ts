@@ -4,7 +4,7 @@ import type { Entry, HostClock, OpenedModule } from "../kernel/host.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import type { Redactor } from "../policy/redact.ts";
 import type { ConsoleLevel } from "../sdk/console.ts";
-import type { JsonObject, ModuleSpec, RunLimits } from "../sdk/types.ts";
+import type { JsonObject, LimitName, ModuleSpec, RunLimits } from "../sdk/types.ts";
 import type { Store } from "../store/store.ts";
 import type { Caller, FileChange, RunRequest, Warning } from "./types.ts";
 
@@ -86,7 +86,7 @@ export interface PageLimits {
 }
 
 /** Limits that runs enforce; see src/docs/settings.md. */
-export interface ServiceLimits extends KernelLimits, LogLimits, PageLimits {
+export interface ServiceLimits extends KernelLimits, LogLimits, PageLimits, Pick<RunLimits, LimitName> {
   max_concurrent_runs: number;
   max_runs_per_key: number;
   /** Seconds that a run waits for a store that is away or full. */

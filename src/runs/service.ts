@@ -6,6 +6,7 @@ import { draftEntry, type Entry } from "../kernel/host.ts";
 import { cancelledOutcome } from "../kernel/session/outcome.ts";
 import { hasCode, PreampError } from "../sdk/errors.ts";
 import { type JsonObject, toPlain } from "../sdk/json.ts";
+import type { RaisableLimit, RunLimits } from "../sdk/types.ts";
 import { closedApprovalError } from "./run/approval_queue.ts";
 import type { RunsDeps } from "./ports.ts";
 import { undoFileChanges } from "./storage/file_changes.ts";
@@ -20,6 +21,7 @@ import { listOptions, SessionStore } from "./storage/session_store.ts";
 import { RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
 import { RunScheduler } from "./scheduler/scheduler.ts";
 import { MAX_PAGE_BYTES } from "../store/store.ts";
+import { AWAITING } from "./types.ts";
 import type {
   Approval,
   Caller,
@@ -108,7 +110,7 @@ export class RunService implements Runs {
   /** Resolves when a run that another process executes has ended or, with `attention`, awaits an approval. */
   async #settled(caller: Caller, run: Run, until: "end" | "attention"): Promise<Run> {
     const holds = ({ ended_at, status }: Run) =>
-      ended_at !== null || until === "attention" && status === "awaiting_approval";
+      ended_at !== null || until === "attention" && AWAITING.has(status);
     const { stopped } = this.#remote;
     while (!holds(run) && this.#remote.possible && !stopped.aborted) {
       await this.#remote.changed(stopped);
@@ -150,6 +152,17 @@ export class RunService implements Runs {
       throw new PreampError("session_busy", `Cannot delete run "${run_id}": it has not ended`);
     }
     await eraseRun(this.#deps.store, caller.namespace, run_id);
+  }
+
+  async raiseLimits(
+    caller: Caller,
+    run_id: string,
+    limits: Partial<Pick<RunLimits, RaisableLimit>>,
+  ): Promise<Run> {
+    const run = await this.get(caller, run_id);
+    if (run.ended_at !== null) throw new PreampError("run_ended", "Cannot raise limits: the run has ended");
+    await this.#command(run_id, { kind: "limits", limits, raised_by: caller.name });
+    return await this.get(caller, run_id);
   }
 
   async undo(caller: Caller, run_id: string): Promise<UndoReport> {
@@ -197,9 +210,10 @@ export class RunService implements Runs {
       throw new PreampError("run_ended", `Cannot ${command.kind} the run: no server executes it`);
     }
     if (command.kind === "steer") await steer(active, command.text);
+    else if (command.kind === "limits") await active.raiseLimits(command.limits, command.raised_by);
     else if (command.kind === "decide") {
       const { approval_id, decision, reason, decided_by, args_hash } = command;
-      await active.approvalQueue.decide(
+      await active.decide(
         approval_id,
         { decision, reason, decided_by },
         args_hash ?? undefined,

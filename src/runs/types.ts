@@ -14,6 +14,7 @@ import type {
   JsonObject,
   Message,
   Prompt,
+  RaisableLimit,
   RunLimits,
 } from "../sdk/types.ts";
 
@@ -22,11 +23,15 @@ export type RunStatus =
   | "queued"
   | "running"
   | "awaiting_approval"
+  | "awaiting_limit"
   | "completed"
   | "incomplete"
   | "denied"
   | "cancelled"
   | "failed";
+
+/** Statuses of a run that waits for a person. */
+export const AWAITING: ReadonlySet<RunStatus> = new Set(["awaiting_approval", "awaiting_limit"]);
 
 /** A warning on a run or a plan. */
 export interface Warning {
@@ -383,6 +388,15 @@ export interface Runs {
     run_id: string,
     options: { after?: number; signal?: AbortSignal; pageEntries?: () => number },
   ): AsyncIterable<Entry[]>;
+  /**
+   * Raises limits of a run that has not ended, up to the policy's; one that waits at such a limit continues.
+   * @throws {PreampError} `run_ended`, `policy_refused`, `request_invalid` for a value that raises nothing.
+   */
+  raiseLimits(
+    caller: Caller,
+    run_id: string,
+    limits: Partial<Pick<RunLimits, RaisableLimit>>,
+  ): Promise<Run>;
   /**
    * Puts back the files that an ended run has changed with tools that keep them, sub-agents included. What
    * was put back is not put back again. @throws {PreampError} `session_busy` while the run is active.

@@ -226,6 +226,11 @@ export interface RunLimits {
   max_cost_usd: string;
   /** Maximum duration in seconds, without waits for approvals. */
   max_duration_s: number;
+  /**
+   * What happens at the other limits but `max_duration_s`: the run ends, or waits until a person raises the
+   * limit. Absent: it ends.
+   */
+  on_limit?: "end" | "pause";
 }
 
 /** Limits that a module sees: those of the run, and those that a provider applies itself. */
@@ -233,6 +238,12 @@ export interface ModuleLimits extends RunLimits {
   /** Maximum bytes of one answer of a model; absent: the default of the SDK. */
   max_answer_bytes?: number;
 }
+
+/** Name of a limit. */
+export type LimitName = Exclude<keyof RunLimits, "on_limit">;
+
+/** Name of a limit that a person can raise. */
+export type RaisableLimit = Exclude<LimitName, "max_duration_s">;
 
 /**
  * Gives a module access to its session. One per session and module; the snake_case names of methods work too.

@@ -40,6 +40,7 @@ export type EventTrait =
 const EVENTS: Readonly<Record<string, readonly EventTrait[]>> = {
   "run:start": ["runtime", "log_only", "durable", "own_fields"],
   "run:status": ["runtime", "log_only", "own_fields"],
+  "run:limits": ["runtime", "log_only", "durable", "own_fields"],
   "run:steered": ["runtime", "log_only", "durable", "own_fields"],
   "run:end": ["runtime", "log_only", "durable", "reserved", "own_fields"],
   "module:mounted": ["runtime", "reserved", "own_fields"],

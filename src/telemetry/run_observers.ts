@@ -12,7 +12,7 @@ const PROVIDERS = (
 ).split(" ");
 const MAX_OTHER_PROVIDERS = 32;
 const MAX_STOP_REASONS = 64;
-const OPEN = ["queued", "running", "awaiting_approval"] as const;
+const OPEN = ["queued", "running", "awaiting_approval", "awaiting_limit"] as const;
 const ENDED = ["completed", "incomplete", "denied", "cancelled", "failed"];
 
 const TOKENS = [

@@ -112,6 +112,15 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
     plan: { context: SIMPLE, providers: [sixTimesSeven], tools: [calculator], hooks: [ask] },
     react: answer("deny"),
   },
+  "a limit that a person raises": {
+    plan: {
+      context: SIMPLE,
+      providers: [sixTimesSeven],
+      tools: [calculator],
+      limits: { max_tool_calls: 0, on_limit: "pause" },
+    },
+    react: answer("allow"),
+  },
   "an approval without an answer": {
     plan: {
       context: SIMPLE,

@@ -76,7 +76,16 @@ export const CALLER: Caller = { name: "key:ci", namespace: "a", origin: "caller"
 /** Another caller. */
 export const STRANGER: Caller = { name: "key:other", namespace: "b", origin: "caller" };
 
+const RUN_LIMITS: RunLimits = {
+  max_iterations: 50,
+  max_tool_calls: 200,
+  max_total_tokens: 1_000_000,
+  max_cost_usd: "5",
+  max_duration_s: 600,
+};
+
 const LIMITS: ServiceLimits = {
+  ...RUN_LIMITS,
   ...KERNEL_LIMITS,
   max_log_entries: 100_000,
   max_log_bytes: 67_108_864,
@@ -88,14 +97,6 @@ const LIMITS: ServiceLimits = {
   retention_days: 30,
   max_undo_bytes: 67_108_864,
   idempotency_hours: 24,
-};
-
-const RUN_LIMITS: RunLimits = {
-  max_iterations: 50,
-  max_tool_calls: 200,
-  max_total_tokens: 1_000_000,
-  max_cost_usd: "5",
-  max_duration_s: 600,
 };
 
 /** Creates a run service. */

@@ -80,6 +80,8 @@ export interface KitOptions extends PlanOptions {
   limits?: Partial<RunLimits>;
   kernel?: Partial<KernelLimits>;
   cost_limit_is_set?: boolean;
+  /** Whether a person can raise the limits. Default: no. */
+  raisable?: boolean;
   answers?: readonly Answer[];
   options?: Partial<SessionOptions>;
   /** Called for each entry; may throw, or return a promise that the session waits for. */
@@ -172,6 +174,7 @@ export function kit(options: KitOptions = {}): Kit {
       return answerOf(answer, request, signal);
     },
     accept() {},
+    mayRaise: () => options.raisable ?? false,
     warn: (code, message) => void warnings.push({ code, message }),
   };
   const run_limits = new RunLimitGuard({

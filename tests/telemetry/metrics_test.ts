@@ -71,6 +71,7 @@ Deno.test("GET /metrics has the exact counts of requests, runs, model calls, tok
     'preamp_runs{status="queued"} 0',
     'preamp_runs{status="running"} 0',
     'preamp_runs{status="awaiting_approval"} 0',
+    'preamp_runs{status="awaiting_limit"} 0',
     'preamp_run_duration_seconds_count{status="completed"} 2',
     'preamp_run_duration_seconds_count{status="failed"} 1',
     'preamp_runs_ended_total{status="completed",stop_reason="end_turn"} 2',
@@ -118,6 +119,7 @@ Deno.test("GET /metrics has open runs and streams", async () => {
     'preamp_runs{status="queued"} 0',
     'preamp_runs{status="running"} 0',
     'preamp_runs{status="awaiting_approval"} 1',
+    'preamp_runs{status="awaiting_limit"} 0',
   ]);
   const approvals = `/v1/runs/${run.id}/approvals`;
   const { data } = await (await preamp.fetch(new Request(`http://localhost${approvals}`))).json();
@@ -128,6 +130,7 @@ Deno.test("GET /metrics has open runs and streams", async () => {
     'preamp_runs{status="queued"} 0',
     'preamp_runs{status="running"} 0',
     'preamp_runs{status="awaiting_approval"} 0',
+    'preamp_runs{status="awaiting_limit"} 0',
   ]);
 });
 

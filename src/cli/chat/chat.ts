@@ -1,5 +1,5 @@
 /** A conversation in the terminal: each message is a run of one session. */
-import type { Run, RunRequest } from "../../runs/types.ts";
+import type { Approval, Run, RunRequest } from "../../runs/types.ts";
 import { errorCode, errorMessage, hasCode, type PreampError } from "../../sdk/errors.ts";
 import { TERMINAL } from "../commands.ts";
 import { EXIT, exitOfStatus } from "../errors.ts";
@@ -115,8 +115,8 @@ export class Chat implements Conversation {
         session_id: this.session_id,
       }),
     };
-    const ask = input.asks ? this.#questions() : () => {
-      view.warn("No one can be asked here: calls that need an approval are denied");
+    const ask = input.asks ? this.#questions() : (approval: Approval) => {
+      if (!approval.limit) view.warn("No one can be asked here: calls that need an approval are denied");
       return Promise.resolve(null);
     };
     let unlisten = () => {};

@@ -285,10 +285,10 @@ async function readAllowed(args: Arguments, more: readonly string[]): Promise<Al
   }
 }
 
-/** Returns a function that allows what a rule allows, and asks about everything else. */
+/** Returns a function that allows calls that a rule allows, and asks about everything else. */
 function askUnlessAllowed(allowedBy: AllowedBy, ask: Ask): Ask {
   return (approval, signal) => {
-    const rule = allowedBy(approval);
+    const rule = approval.limit ? undefined : allowedBy(approval); // --yes spends no more than the plan says
     return rule === undefined ? ask(approval, signal) : Promise.resolve({ decision: "allow", reason: rule });
   };
 }

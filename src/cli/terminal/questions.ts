@@ -79,7 +79,7 @@ async function askOne(
     const choices = choicesOf(approval);
     while (true) {
       const since = io.monotonic();
-      const answer = await input.choose("Allow it?", choices, signal);
+      const answer = await input.choose(approval.limit ? "Go further?" : "Allow it?", choices, signal);
       if (signal.aborted) return null;
       if (answer !== null && io.monotonic() - since < TYPED_AHEAD_MS) {
         output.write("This answer was typed before the question was displayed. Please answer again.\n");
@@ -92,6 +92,7 @@ async function askOne(
       if (answer === "run") return "run";
       if (answer === "once") return { decision: "allow" };
       if (answer !== "deny") return { decision: answer.option };
+      if (approval.limit) return { decision: "deny" };
       const reason = await input.line("Why not? The agent reads it (Enter: no reason)", signal);
       if (signal.aborted) return null;
       return reason?.trim() ? { decision: "deny", reason: reason.trim() } : { decision: "deny" };
@@ -102,7 +103,13 @@ async function askOne(
 }
 
 function choicesOf(approval: Approval): Choice<Answer>[] {
-  const { tool_name, tool_input } = approval;
+  const { tool_name, tool_input, limit } = approval;
+  if (limit) {
+    return [
+      { value: "once", label: `Raise ${limit.name} by as much again`, letter: "y" },
+      { value: "deny", label: "Stop here", letter: "n" },
+    ];
+  }
   const kind = tool_name === null
     ? "this step"
     : tool_input !== null && "command" in tool_input

@@ -8,6 +8,7 @@ import { statusOf, toLLMError, usageOfFailure } from "../../sdk/llm_errors.ts";
 import { providerFailure } from "../../sdk/loop/provider_errors.ts";
 import { isObject, toPlain } from "../../sdk/json.ts";
 import { describeKind } from "../../sdk/value_path.ts";
+import { costOf, parsePrices } from "../../sdk/money.ts";
 import { sentTokens, Usage } from "../../sdk/messages.ts";
 import { addSnakeCase, methodOf, withSnakeCase } from "../../sdk/snake_case_aliases.ts";
 import { estimateTokens, requestTokens, toolTokens } from "../../sdk/token_estimate.ts";
@@ -28,6 +29,7 @@ import type { StepAbort } from "../timeouts.ts";
 import { cancelledError, type SessionContext } from "../session/session_context.ts";
 import type { Turn } from "../session/turn_state.ts";
 import { type Answer, readAnswer } from "./provider_answer.ts";
+import { withinLimits } from "./limit_pause.ts";
 import { limitOf } from "./tool.ts";
 
 /** Output tokens reserved when neither the request nor the provider states a maximum. */
@@ -169,7 +171,8 @@ export class ProviderGuard {
     if (skipped) await skipped;
     if (turn.denied !== null) throw new PreampError("denied", turn.denied);
     const outer = is_for_loop ? undefined : takeCall(options.call); // it is reserved, counted and logged
-    const reservation = outer ? null : this.#reserve(turn, request, is_for_loop);
+    const reserved = outer ? null : this.#reserve(turn, request, is_for_loop);
+    const reservation = reserved instanceof Promise ? await reserved : reserved;
     const call: OpenCall = { open: true, taken: false, usage: null, text: "", part_is_counted: false };
     let response: Answer;
     try {
@@ -306,7 +309,11 @@ export class ProviderGuard {
     return new PreampError("module_invalid", `Cannot call provider "${this.#name}": ${fact}`);
   }
 
-  #reserve(turn: Turn, request: ChatRequest, is_for_loop: boolean): Reservation {
+  #reserve(
+    turn: Turn,
+    request: ChatRequest,
+    is_for_loop: boolean,
+  ): Reservation | Promise<Reservation> {
     const session = this.#session;
     const max_output_tokens = this.#maxOutputTokens(request);
     const message_tokens = requestTokens(request.messages);
@@ -318,10 +325,33 @@ export class ProviderGuard {
         : 0;
       session.request_size = { tokens: message_tokens, budget: Math.max(0, budget) };
     }
+    const input_tokens = message_tokens + tool_tokens;
     try {
-      return session.run_limits.reserveCall(message_tokens + tool_tokens, max_output_tokens);
+      const reserved = withinLimits(
+        session,
+        () => session.run_limits.reserveCall(input_tokens, max_output_tokens),
+        { next: () => this.#mostOf(input_tokens, max_output_tokens) },
+      );
+      return reserved instanceof Promise
+        ? reserved.catch((error) => {
+          throw noteLimit(turn, error);
+        })
+        : reserved;
     } catch (error) {
       throw noteLimit(turn, error);
+    }
+  }
+
+  /** Returns what a call takes at most, by the prices that the provider states of its model. */
+  #mostOf(input_tokens: number, output_tokens: number): { tokens: number; cost_usd: string | null } {
+    const tokens = input_tokens + output_tokens;
+    try {
+      const info: unknown = methodOf(this.#provider, "getModelInfo")?.();
+      const prices = isObject(info) && isObject(info.prices) ? parsePrices(info.prices) : null;
+      const usage = Usage({ input_tokens, output_tokens });
+      return { tokens, cost_usd: prices && costOf(usage, prices) };
+    } catch {
+      return { tokens, cost_usd: null }; // prices that cannot be read
     }
   }
 

@@ -22,6 +22,7 @@ import type {
 import type { SessionContext } from "../session/session_context.ts";
 import { recoveredResult } from "../session/interrupted_turn.ts";
 import type { CallRecord, Turn } from "../session/turn_state.ts";
+import { withinLimits } from "./limit_pause.ts";
 import { CallDeadline } from "./call_deadline.ts";
 import { boundedError, boundedResult } from "./tool_result_limit.ts";
 
@@ -95,7 +96,10 @@ export class ToolGuard implements Tool {
     try {
       let result = recoveredResult(turn.recovered?.get(call.id), this.name, this.idempotent);
       if (result === undefined) {
-        session.run_limits.countToolCall();
+        const counted = withinLimits(session, () => session.run_limits.countToolCall(), {
+          tool_call_id: call.id,
+        });
+        if (counted) await counted;
         const returned = this.#tool.execute(toPlainObject(call.input), {
           id: call.id,
           session_id: session.session_id,

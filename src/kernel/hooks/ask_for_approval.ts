@@ -14,7 +14,13 @@ import {
 import type { ApprovalOption, ApprovalQuestion, JsonObject } from "../../sdk/types.ts";
 import { type SessionContext, withoutEnvelope } from "../session/session_context.ts";
 import { onAbort } from "../../sdk/abortable.ts";
-import type { ApprovalDecision, ApprovalMatch, ApprovalRequest, RememberedAnswer } from "../host.ts";
+import type {
+  ApprovalDecision,
+  ApprovalMatch,
+  ApprovalRequest,
+  LimitQuestion,
+  RememberedAnswer,
+} from "../host.ts";
 
 /** Subject of a question: a tool call, or the data of another event. */
 export interface ApprovalSubject {
@@ -28,9 +34,14 @@ export interface ApprovalSubject {
   preview?: () => Promise<string>;
   /** Data of the event; hashed in place of the input when the subject is not a tool call. */
   data: JsonObject;
+  /** The limit that the person is asked to raise. */
+  limit?: LimitQuestion;
   /** Whether a running tool call may be what asks, and waits for the answer. */
   may_be_in_call: boolean;
 }
+
+/** A question of a hook, or of the runtime. */
+type Question = Omit<ApprovalQuestion, "hook_name"> & { readonly hook_name: string | null };
 
 /** Milliseconds that a tool has to say what a call would do, and the longest text that is stored of it. */
 const PREVIEW_MS = 2_000;
@@ -46,7 +57,7 @@ const LONGEST_TIMEOUT_S = 31_536_000;
  */
 export async function askForApproval(
   session: SessionContext,
-  question: ApprovalQuestion,
+  question: Question,
   subject: ApprovalSubject,
 ): Promise<ApprovalOutcome> {
   const { host, hooks } = session;
@@ -74,6 +85,7 @@ export async function askForApproval(
       ...match,
       tool_input: subject.tool_input,
       ...preview,
+      ...(subject.limit ? { limit: subject.limit } : {}),
       risk_level: question.risk_level ?? subject.risk_level,
       options: toPlain(question.options) as ApprovalOption[], // a copy
       default: question.default,
@@ -138,7 +150,7 @@ function pauseCalls({ turn }: SessionContext): (() => void)[] {
 }
 
 /** Returns the seconds that a person has to answer: the hook's timeout, at most the server's. */
-function timeoutOf({ host, limits }: SessionContext, { timeout, hook_name }: ApprovalQuestion): number {
+function timeoutOf({ host, limits }: SessionContext, { timeout, hook_name }: Question): number {
   const maximum = Math.min(limits.approval_timeout, LONGEST_TIMEOUT_S);
   if (timeout === null || timeout <= maximum) return timeout ?? maximum;
   const message =

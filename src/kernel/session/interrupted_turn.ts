@@ -72,6 +72,9 @@ export class InterruptedTurn {
       case "tool:pre":
         this.#pre(data, verdict?.action);
         break;
+      case "approval:required": // a call that waits at a limit has not run before the answer
+        if (data.limit !== undefined) this.calls.delete(String(data.tool_call_id));
+        break;
       case "approval:granted":
         if (typeof data.tool_call_id === "string") this.calls.set(data.tool_call_id, "lost");
         break;

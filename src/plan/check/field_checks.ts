@@ -7,7 +7,7 @@ import { checkConfig } from "../../sdk/config.ts";
 import { isObject, type JsonObject, type JsonSchema } from "../../sdk/json.ts";
 import type { Findings } from "../../sdk/findings.ts";
 import { describe, describeKind, lastStep, type Path } from "../../sdk/value_path.ts";
-import type { RunLimits } from "../../sdk/contracts.ts";
+import type { LimitName, RunLimits } from "../../sdk/contracts.ts";
 import { compareDecimal } from "../../sdk/money.ts";
 
 /** Returns `value` if it is an object. */
@@ -72,7 +72,7 @@ export function texts(value: unknown, path: Path, findings: Findings, hint?: str
 /** Smallest duration that a plan, a request or the policy may set, in seconds. */
 export const MIN_DURATION_S = 0.001;
 
-const RUN_LIMIT_SCHEMAS: Readonly<Record<keyof RunLimits, JsonSchema>> = {
+const RUN_LIMIT_SCHEMAS: Readonly<Record<LimitName, JsonSchema>> = {
   max_iterations: { type: "integer", minimum: 1 },
   max_tool_calls: { type: "integer", minimum: 0 }, // 0: no tool runs
   max_total_tokens: { type: "integer", minimum: 1 },
@@ -81,7 +81,7 @@ const RUN_LIMIT_SCHEMAS: Readonly<Record<keyof RunLimits, JsonSchema>> = {
 };
 
 /** Names of the limits, in display order. */
-export const LIMIT_NAMES = Object.keys(RUN_LIMIT_SCHEMAS) as readonly (keyof RunLimits)[];
+export const LIMIT_NAMES = Object.keys(RUN_LIMIT_SCHEMAS) as readonly LimitName[];
 
 /**
  * Returns a negative number, 0 or a positive number as one value of a limit is below, equal to or above
@@ -95,7 +95,8 @@ export function compareLimit(a: string | number, b: string | number): number {
 export function checkLimits(value: unknown, path: Path, findings: Findings): Partial<RunLimits> {
   const fields = object(value, path, findings, 'write limits: {max_tool_calls: 40, max_cost_usd: "0.50"}');
   if (!fields) return {};
-  const schema = { type: "object", properties: RUN_LIMIT_SCHEMAS, additionalProperties: false };
+  const properties = { ...RUN_LIMIT_SCHEMAS, on_limit: { type: "string", enum: ["end", "pause"] } };
+  const schema = { type: "object", properties, additionalProperties: false };
   return fitting<Partial<RunLimits>>(fields, schema, path, findings) ?? {};
 }
 

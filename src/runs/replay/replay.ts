@@ -7,7 +7,6 @@ import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import { PreampError } from "../../sdk/errors.ts";
 import { isObject } from "../../sdk/json.ts";
 import { callsOf } from "../../sdk/loop/assistant_message.ts";
-import type { RunLimits } from "../../sdk/types.ts";
 import { describe } from "../../sdk/value_path.ts";
 import type { RunnablePlan } from "../ports.ts";
 import { childRunLimits } from "../subagents/spawner.ts";
@@ -118,8 +117,8 @@ function clockOf({ events }: Recording): InstantClock {
   return new InstantClock(Date.parse(events[0]!.ts)); // a log that ended has entries
 }
 
-function runLimits({ events, replay }: Recording, clock: InstantClock): RunLimitGuard {
-  const limits = events[0]!.data.limits as RunLimits; // written by `run/run.ts`
+/** The last limits, also those that a person raised meanwhile: a replay asks no one. */
+function runLimits({ run: { limits }, replay }: Recording, clock: InstantClock): RunLimitGuard {
   return new RunLimitGuard({ limits, cost_limit_is_set: replay.cost_is_asked_for, clock });
 }
 

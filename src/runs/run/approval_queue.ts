@@ -79,11 +79,16 @@ export class ApprovalQueue {
     }
   }
 
-  /** Closes a question of an interrupted session. Resolves to its stored answer, otherwise to a denial. */
-  async drop(request: ApprovalRequest, reason: string): Promise<ApprovalDecision> {
+  /** Closes a question of an interrupted session. Resolves to its stored answer, otherwise to `decision`. */
+  async drop(
+    request: ApprovalRequest,
+    reason: string,
+    decision: "allow" | "deny" = "deny",
+  ): Promise<ApprovalDecision> {
     const stored = await this.#run.store.wait(() => this.#storedAnswer(request));
-    const answer = stored ?? { decision: "deny", reason, decided_by: null };
-    if (!stored) await this.#put(request, { status: "denied", ...answer });
+    const answer = stored ?? { decision, reason, decided_by: null };
+    const status = decision === "allow" ? "granted" : "denied";
+    if (!stored) await this.#put(request, { status, ...answer });
     this.#resolveExpected(request.approval_id);
     return answer;
   }
@@ -165,12 +170,17 @@ export class ApprovalQueue {
   }
 
   /**
-   * Answers a question.
+   * Answers a question. `granted` is called before an answer that allows is stored.
    * @throws {PreampError} `not_found`, `approval_already_resolved`, `approval_expired`,
    * `approval_args_mismatch`, or
    * `request_invalid` for a decision that is not offered.
    */
-  async decide(approval_id: string, answer: ApprovalDecision, args_hash?: string): Promise<void> {
+  async decide(
+    approval_id: string,
+    answer: ApprovalDecision,
+    args_hash?: string,
+    granted: (request: ApprovalRequest) => Promise<void> = () => Promise.resolve(),
+  ): Promise<void> {
     await this.#expected.get(approval_id)?.promise;
     const record = await this.#stored(approval_id);
     if (!record) throw new PreampError("not_found", "Cannot find this approval");
@@ -194,6 +204,7 @@ export class ApprovalQueue {
     if (!waiting) throw closedApprovalError({ status: "closed", expires_at });
     try {
       const status = allows(decision, options) ? "granted" : "denied";
+      if (status === "granted") await granted(waiting.request);
       await this.#settle(waiting.request, { ...answer, decision }, status, false);
     } catch (error) {
       if (isAway(error)) this.#lookLater(waiting);

@@ -9,7 +9,7 @@ import { REDACTED } from "../../policy/redact.ts";
 import { allows } from "../../sdk/hook_outcomes.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
 import type { OrphanedRun } from "../storage/run_input.ts";
-import type { RunInput } from "../types.ts";
+import { AWAITING, type RunInput } from "../types.ts";
 import { requestOf } from "./approval_memory.ts";
 import type { RunProjection } from "./run_projection.ts";
 import type { HostedRun, SessionHost } from "./session_host.ts";
@@ -109,6 +109,7 @@ export function restoreRun(
   for (const entry of entries) projection.add(entry);
   log.continueAfter(entries);
   const recovered = turnStateOf(entries, session_id, input.resume);
+  limitGuard.raise(projection.run.limits);
   limitGuard.restore(usedBefore(projection, entries, recovered));
   for (const { status, id } of projection.approvals) {
     if (status === "pending") approvalQueue.expect(id);
@@ -118,14 +119,14 @@ export function restoreRun(
 
 /**
  * Records durably that the run continues in this process. Denies the open questions of its sub-agents, which
- * do not continue, and all of a run that was cancelled.
+ * do not continue, and all of a run that was cancelled. A limit that was raised is no question any more.
  */
 export async function announceRecovery(
   { entries }: OrphanedRun,
   { session_id, log, projection, approvalQueue }: HostedRun,
   host: SessionHost,
 ): Promise<void> {
-  const status = projection.status === "awaiting_approval" ? "awaiting_approval" : "running";
+  const status = AWAITING.has(projection.status) ? projection.status : "running";
   await host.status({ status, resumed: true });
   await log.flush();
   const is_cancelled = entries.some(({ event, session_id: of }) =>
@@ -134,9 +135,11 @@ export async function announceRecovery(
   for (const approval of projection.approvals) {
     const { id, session_id: asked_by, tool_name, tool_call_id, args_hash, options } = approval;
     const is_own = asked_by === session_id;
-    if (approval.status !== "pending" || is_own && !is_cancelled) continue;
-    const reason = is_own ? "cancelled" : "its sub-agent was interrupted";
-    const answer = await approvalQueue.drop(requestOf(approval), reason);
+    const { limit } = approval;
+    const is_raised = limit !== undefined && projection.run.limits[limit.name] !== limit.value;
+    if (approval.status !== "pending" || is_own && !is_cancelled && !is_raised) continue;
+    const reason = is_raised ? "raised" : is_own ? "cancelled" : "its sub-agent was interrupted";
+    const answer = await approvalQueue.drop(requestOf(approval), reason, is_raised ? "allow" : "deny");
     const question = entries.find(({ data }) => data.approval_id === id);
     const decision = { approval_id: id, tool_name, tool_call_id, args_hash, ...answer };
     const event = allows(answer.decision, options) ? "approval:granted" : "approval:denied";

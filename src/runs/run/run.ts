@@ -2,7 +2,7 @@
  * Executes one run: makes its session, keeps its log, and ends exactly once. `scheduler/scheduler.ts` decides
  * when it starts; `run/session_host.ts` connects its sessions to the log.
  */
-import { draftEntry, type Entry } from "../../kernel/host.ts";
+import { type ApprovalDecision, draftEntry, type Entry } from "../../kernel/host.ts";
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
 import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
 import type { InterruptedTurn } from "../../kernel/session/interrupted_turn.ts";
@@ -12,10 +12,11 @@ import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import { warnOfUnheardHandlers } from "../unheard_handlers.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
-import type { Prompt } from "../../sdk/types.ts";
+import type { Prompt, RaisableLimit } from "../../sdk/types.ts";
 import { ApprovalQueue } from "./approval_queue.ts";
 import type { RunObserver, SecretSink, ServiceLimits } from "../ports.ts";
 import { Spawner } from "../subagents/spawner.ts";
+import { checkRaised, raisedLimit, type RaisedLimits } from "./raised_limits.ts";
 import { RunLog } from "./run_log.ts";
 import { announceRecovery, hasStarted, restoreRun, stateAfter, waitingTexts } from "./restored_run.ts";
 import type { RunOptions } from "./run_options.ts";
@@ -344,6 +345,50 @@ export class ActiveRun implements RunHandle {
     this.#notifyObserver((observer) => observer.ended());
     this.log.wake();
     this.options.deps.log("info", "run_handed_over", { run_id: this.id });
+  }
+
+  /** Answers a question; one about a limit that is allowed raises the limit by as much again. */
+  async decide(approval_id: string, answer: ApprovalDecision, args_hash?: string): Promise<void> {
+    await this.approvalQueue.decide(approval_id, answer, args_hash, async ({ limit }) => {
+      const value = limit && this.raised(limit.name);
+      if (limit && value != null) await this.#recordLimits({ [limit.name]: value }, answer.decided_by);
+    });
+  }
+
+  raised(limit: RaisableLimit): number | string | null {
+    return raisedLimit(
+      limit,
+      this.options.ready.limits[limit],
+      this.limitGuard.limits[limit],
+      this.limits[limit],
+    );
+  }
+
+  /**
+   * Raises limits, and answers the questions about them.
+   * @throws {PreampError} `request_invalid`, `policy_refused`
+   */
+  async raiseLimits(limits: RaisedLimits, raised_by: string): Promise<void> {
+    if (this.#ending) {
+      throw new PreampError("run_ended", "Cannot raise limits: the run is ending or has ended");
+    }
+    checkRaised(limits, this.limitGuard, this.limits);
+    await this.#recordLimits(limits, raised_by);
+    const answer = { decision: "allow", reason: null, decided_by: raised_by };
+    for (const { id, status, limit } of this.projection.approvals) {
+      if (status !== "pending" || limit === undefined || limits[limit.name] === undefined) continue;
+      await this.approvalQueue.decide(id, answer);
+      await this.waiters.untilDecided(id);
+    }
+  }
+
+  async #recordLimits(raised: RaisedLimits, raised_by: string | null): Promise<void> {
+    const limits = { ...this.limitGuard.limits, ...raised };
+    const { session_id, session } = this;
+    await this.log.record(
+      draftEntry("run:limits", session_id, { limits: { ...limits }, raised_by }, session.turn_fields),
+    );
+    this.limitGuard.raise(raised);
   }
 
   current(): Run {

@@ -104,6 +104,9 @@ export class RunProjection {
         this.#start = data as unknown as Run; // written by the run
         this.#status = data.status as RunStatus;
         break;
+      case "run:limits":
+        this.#start = { ...this.#start, limits: data.limits as unknown as RunLimits }; // written by the run
+        break;
       case "run:status":
         this.#status = data.status as RunStatus;
         break;
@@ -228,8 +231,8 @@ export class RunProjection {
       plan_hash,
       lock_hash,
       warnings: [...this.#warnings],
-      approvals: this.#approvals.filter(({ status, decision }) =>
-        status === "pending" ? !outcome : decision === "unanswered"
+      approvals: this.#approvals.filter(({ status, decision, limit }) =>
+        status === "pending" ? !outcome : decision === "unanswered" && limit === undefined
       ).map((approval) => ({ ...approval })),
       error: outcome?.error ?? null,
       metadata,

@@ -1,6 +1,6 @@
 /** Waits of clients for a state of a run: that it needs attention, or that a question was answered. */
 import { Waiters } from "../../store/waiters.ts";
-import type { Approval } from "../types.ts";
+import { type Approval, AWAITING } from "../types.ts";
 import type { RunProjection } from "./run_projection.ts";
 
 /** The waits for one run. Each ends when the run does. */
@@ -25,9 +25,9 @@ export class RunWaiters {
     this.notify();
   }
 
-  /** Resolves when the run awaits an approval. */
+  /** Resolves when the run waits for a person. */
   untilAttention(): Promise<void> {
-    return this.#until(() => this.#projection.status === "awaiting_approval");
+    return this.#until(() => AWAITING.has(this.#projection.status));
   }
 
   /** Resolves to an approval once its answer is in the log. */

@@ -20,8 +20,9 @@ import { errorMessage } from "../../sdk/errors.ts";
 import type { JsonObject } from "../../sdk/json.ts";
 import type { SessionStatus } from "../../sdk/session_status.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
-import type { GrantedPermissions, ModuleSpec } from "../../sdk/types.ts";
+import type { GrantedPermissions, ModuleSpec, RaisableLimit } from "../../sdk/types.ts";
 import type { ModuleReporter, RunnablePlan } from "../ports.ts";
+import { AWAITING, type RunStatus } from "../types.ts";
 import { statusFrom } from "../storage/session_store.ts";
 import type { FileChanges } from "../storage/file_changes.ts";
 import { knownApproval } from "./approval_memory.ts";
@@ -37,6 +38,10 @@ export interface HostedRun extends RunFacts {
   readonly approvalQueue: ApprovalQueue;
   /** What the run keeps of the files that it changes. */
   readonly files: FileChanges;
+  /** Answers a question; raises the limit that an allowed one is about. */
+  decide(approval_id: string, answer: ApprovalDecision): Promise<void>;
+  /** Returns what a limit becomes when a person allows more; null: the policy's is reached. */
+  raised(limit: RaisableLimit): number | string | null;
   /** Notified when the run's status or approvals may have changed. */
   readonly waiters: RunWaiters;
   /** Called when the run's own session is initialised: the run exists. */
@@ -117,8 +122,15 @@ export class SessionHost implements Host, ModuleReporter {
     const run = this.#run;
     await stored;
     run.waiters.notify();
-    const waits = run.projection.approvals.some((approval) => approval.status === "pending");
-    if (!waits && run.projection.status === "awaiting_approval") await this.status({ status: "running" });
+    const { status } = run.projection;
+    if (AWAITING.has(status) && status !== this.#waitsFor()) await this.status({ status: this.#waitsFor() });
+  }
+
+  /** Returns the status of the run by its open questions: a limit waits behind any other. */
+  #waitsFor(): RunStatus {
+    const open = this.#run.projection.approvals.filter(({ status }) => status === "pending");
+    if (open.length === 0) return "running";
+    return open.every(({ limit }) => limit !== undefined) ? "awaiting_limit" : "awaiting_approval";
   }
 
   /** Records `run:status`, and stores it before clients are notified: lists answer from the store. */
@@ -132,9 +144,8 @@ export class SessionHost implements Host, ModuleReporter {
   async ask(request: ApprovalRequest, signal: AbortSignal): Promise<ApprovalDecision> {
     const { approvalQueue, projection } = this.#run;
     return await approvalQueue.ask(request, signal, () => {
-      const waiting = projection.status === "awaiting_approval"
-        ? Promise.resolve()
-        : this.status({ status: "awaiting_approval" });
+      const status = this.#waitsFor();
+      const waiting = projection.status === status ? Promise.resolve() : this.status({ status });
       waiting.then(() => this.#askCallback(request, signal)).catch((error) =>
         this.warn("ask_failed", errorMessage(error))
       );
@@ -150,12 +161,13 @@ export class SessionHost implements Host, ModuleReporter {
     const answer = await ask(approval, signal);
     if (answer === null) {
       if (signal.aborted) return; // closed already
+      if (approval.limit) return await approvalQueue.closeQuestion(request, "unanswered"); // the run ends there
       const subject = request.tool_name === null ? request.action : `a call of ${request.tool_name}`;
       this.warn(UNANSWERED, `Denied ${subject}: no one could be asked`);
       return await approvalQueue.closeQuestion(request, "unanswered");
     }
     try {
-      await approvalQueue.decide(request.approval_id, {
+      await this.#run.decide(request.approval_id, {
         decision: answer.decision,
         reason: answer.reason ?? null,
         decided_by: caller.name,
@@ -163,6 +175,10 @@ export class SessionHost implements Host, ModuleReporter {
     } catch (error) {
       if (!signal.aborted) throw error;
     }
+  }
+
+  mayRaise(limit: RaisableLimit): boolean {
+    return this.#run.raised(limit) !== null;
   }
 
   knownApproval(question: QuestionKey, session_id: string): KnownApproval | null {

@@ -5,7 +5,7 @@
 import type { ApprovalDecision, Entry } from "../../kernel/host.ts";
 import { errorCode, errorMessage, PreampError } from "../../sdk/errors.ts";
 import { RecentMap } from "../../sdk/recent_map.ts";
-import type { ErrorCode, JsonObject } from "../../sdk/types.ts";
+import type { ErrorCode, JsonObject, RaisableLimit, RunLimits } from "../../sdk/types.ts";
 import { MAX_PAGE_BYTES } from "../../store/store.ts";
 import type { RunsDeps } from "../ports.ts";
 import { projectionOf, type RunProjection } from "../run/run_projection.ts";
@@ -15,6 +15,11 @@ import type { Run } from "../types.ts";
 export type RunCommand =
   | { readonly kind: "cancel"; readonly mode: "graceful" | "immediate"; readonly reason?: string }
   | { readonly kind: "steer"; readonly text: string }
+  | {
+    readonly kind: "limits";
+    readonly limits: Partial<Pick<RunLimits, RaisableLimit>>;
+    readonly raised_by: string;
+  }
   | ApprovalDecision & { kind: "decide"; approval_id: string; args_hash: string | null };
 
 /** Carries out a command in the process that executes the run. */

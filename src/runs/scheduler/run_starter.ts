@@ -1,4 +1,5 @@
 /** Begins runs: supersedes or cancels the run that has the session, lets the new one wait, or refuses it. */
+import { AWAITING, type RunStatus } from "../types.ts";
 import { cancelledOutcome, failedOutcome } from "../../kernel/session/outcome.ts";
 import type { ActiveRun } from "../run/run.ts";
 import type { RunRequest } from "../types.ts";
@@ -14,8 +15,8 @@ const TRY_EVERY_MS = 50;
  * Returns whether a new run cancels the run that has its session. Otherwise it waits with `if_busy: queue`,
  * and is refused with `reject`. A run that waits for a person is always cancelled.
  */
-function cancelsActive(if_busy: RunRequest["if_busy"], awaits_approval: boolean): boolean {
-  return awaits_approval || if_busy === "cancel";
+function cancelsActive(if_busy: RunRequest["if_busy"], awaits_person: boolean): boolean {
+  return awaits_person || if_busy === "cancel";
 }
 
 export class RunStarter {
@@ -43,8 +44,8 @@ export class RunStarter {
       if (await this.#beginInSession(run)) return;
       ({ active } = await this.#queue.openRuns(run.options));
     }
-    const awaits_approval = active?.index?.status === "awaiting_approval";
-    const cancels = !is_agent && cancelsActive(if_busy, awaits_approval);
+    const awaits_person = AWAITING.has(active?.index?.status as RunStatus);
+    const cancels = !is_agent && cancelsActive(if_busy, awaits_person);
     if (!cancels && if_busy !== "queue") throw busyError(session_id, "another server has an active run");
     await this.#wait(run, cancels);
   }
@@ -54,7 +55,7 @@ export class RunStarter {
     const { session_id, options: { request, saved } } = run;
     if (request.if_busy !== "queue") return false;
     const active = this.#scheduler.leases.runIn(session_id);
-    if (active) return !cancelsActive("queue", active.current().status === "awaiting_approval");
+    if (active) return !cancelsActive("queue", AWAITING.has(active.current().status));
     if (this.#queue.has(session_id)) return true;
     if (!this.#scheduler.is_shared || saved === null) return false;
     return (await this.#queue.openRuns(run.options)).waiting.length > 0;
@@ -68,11 +69,11 @@ export class RunStarter {
     }
     if (active?.late_commit) throw busyError(session_id, `the end of run "${active.id}" is not stored yet`);
     if (active && !active.ended) {
-      const awaits_approval = active.current().status === "awaiting_approval";
-      if (!cancelsActive(request.if_busy, awaits_approval)) {
+      const awaits_person = AWAITING.has(active.current().status);
+      if (!cancelsActive(request.if_busy, awaits_person)) {
         throw busyError(session_id, `run "${active.id}" has not ended; if_busy can be queue or cancel`);
       }
-      await active.cancel("graceful", awaits_approval ? `superseded by ${id}` : "cancelled");
+      await active.cancel("graceful", awaits_person ? `superseded by ${id}` : "cancelled");
     }
     await this.#scheduler.leases.whenReleased(session_id);
   }

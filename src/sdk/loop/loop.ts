@@ -216,9 +216,10 @@ class TurnRun {
     return true;
   }
 
-  /** Model calls that the run's limit allows. */
+  /** Model calls that the run's limit allows; any number where a person may raise it. */
   get #run_limit(): number {
-    return this.#coordinator?.limits.max_iterations ?? Number.MAX_SAFE_INTEGER;
+    const { max_iterations = Number.MAX_SAFE_INTEGER, on_limit } = this.#coordinator?.limits ?? {};
+    return on_limit === "pause" ? Number.MAX_SAFE_INTEGER : max_iterations;
   }
 
   /**

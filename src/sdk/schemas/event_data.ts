@@ -28,6 +28,7 @@ const status = z.enum([
   "queued",
   "running",
   "awaiting_approval",
+  "awaiting_limit",
   "completed",
   "incomplete",
   "denied",
@@ -48,7 +49,18 @@ export const RUN_LIMITS = {
   max_total_tokens: count,
   max_cost_usd: text,
   max_duration_s: z.number(),
+  on_limit: z.enum(["end", "pause"]).optional(),
 } satisfies Record<keyof RunLimits, z.ZodType>;
+
+/** The limit that a person is asked to raise. */
+export const LIMIT_QUESTION = z.object({
+  name: text,
+  value: z.union([z.number(), text]).describe("the limit as it is"),
+  used: z.union([z.number(), text]).describe("what the run has used of it"),
+  next: z.object({ tokens: count, cost_usd: text.nullable() }).nullable().describe(
+    "what the next step takes at most; null for a tool call, `cost_usd` null without a known price",
+  ),
+});
 
 /** Events of runs, modules and sessions. */
 const LIFECYCLE = {
@@ -61,6 +73,10 @@ const LIFECYCLE = {
     traceparent: text.optional().describe("Span of the run in a distributed trace (W3C Trace Context)"),
   }),
   "run:steered": payload("A steering text was received; it joins the turn at its next model call.", { text }),
+  "run:limits": payload("A person raised limits of the run: those that apply now.", {
+    limits: z.looseObject(RUN_LIMITS),
+    raised_by: text.nullable(),
+  }),
   "run:status": payload("The run waits for a person, continues, or was recovered after a crash.", {
     status,
     resumed: flag.optional(),
@@ -331,6 +347,7 @@ const TOOLS = {
     default: z.enum(["allow", "deny"]),
     expires_at: text.meta({ format: "date-time" }),
     hook_name: text.nullable(),
+    limit: LIMIT_QUESTION.optional().describe("Set when the person is asked to raise a limit"),
     pattern: text.optional().describe("Pattern that a remembered answer holds for"),
   }),
   "approval:granted": payload("The action is allowed.", decided),

@@ -1,4 +1,5 @@
 /** Handler of `POST /v1/runs`: see src/docs/http.md#start-a-run. */
+import { AWAITING } from "../../runs/types.ts";
 import type { Caller, CreateOptions, Run, RunHandle, RunRequest } from "../../runs/types.ts";
 import { documentError } from "../../plan/check/findings.ts";
 import { onAbort } from "../../sdk/abortable.ts";
@@ -117,7 +118,7 @@ async function answerRun(handle: RunHandle, prefer: Preferences, wait: WaitDeps)
   if (run === "disconnected") return clientDisconnected();
   if (run === null) return accepted(handle, respond_async ? "respond-async" : null, wait);
   const headers: Record<string, string> = runHeaders(handle);
-  if (run.status === "awaiting_approval") headers.location = locationOf(wait.server, handle);
+  if (AWAITING.has(run.status)) headers.location = locationOf(wait.server, handle);
   if (max_wait !== false) headers["preference-applied"] = "wait";
   return jsonAnswer(run, 200, headers);
 }

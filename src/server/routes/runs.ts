@@ -126,6 +126,19 @@ export const RUN_ROUTES: readonly Route[] = [
   },
   {
     method: "POST",
+    path: "/v1/runs/{id}/limits",
+    id: "raiseLimits",
+    summary: "Raise limits of a run that has not ended; one that waits at such a limit continues",
+    body: "LimitsRequest",
+    answers: { 200: RUN },
+    codes: ["run_ended", "policy_refused", "storage_full"],
+    async handle(context, caller) {
+      const limits = await checkBody("LimitsRequest", await readJsonBody(context));
+      return jsonAnswer(await context.server.runtime.runs.raiseLimits(caller, context.param("id"), limits));
+    },
+  },
+  {
+    method: "POST",
     path: "/v1/runs/{id}/undo",
     id: "undoRun",
     summary: "Put back the files that an ended run has changed; a file that was changed since stays as it is",

@@ -35,6 +35,9 @@ export const Limits = z.strictObject(
     max_duration_s: z.number().min(MIN_DURATION_S).exactOptional().meta({
       description: "waiting for an approval does not count",
     }),
+    on_limit: z.enum(["end", "pause"]).exactOptional().meta({
+      description: "pause: the run waits at a limit until a person raises it; default end",
+    }),
   } satisfies Record<keyof RunLimits, z.ZodType>,
 ).meta({ description: "Limits of a run; may only tighten those of the plan and of the policy." });
 
@@ -122,6 +125,14 @@ export const BODIES = {
     }),
   }),
 
+  LimitsRequest: Limits.pick({
+    max_iterations: true,
+    max_tool_calls: true,
+    max_total_tokens: true,
+    max_cost_usd: true,
+  }).refine((value) => Object.keys(value).length > 0, { error: "must have a limit to raise" })
+    .meta({ description: "New values of limits, above those of the run and within the server's." }),
+
   PlanRequest: z.strictObject({
     plan: plan.exactOptional(),
     plan_ref: planRef.exactOptional(),
@@ -139,6 +150,7 @@ export const RunStatus = z.enum([
   "queued",
   "running",
   "awaiting_approval",
+  "awaiting_limit",
   "completed",
   "incomplete",
   "denied",

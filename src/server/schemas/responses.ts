@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import { type ErrorCode, ERRORS } from "../../sdk/errors.ts";
-import { RUN_LIMITS } from "../../sdk/schemas/event_data.ts";
+import { LIMIT_QUESTION, RUN_LIMITS } from "../../sdk/schemas/event_data.ts";
 import { ContentBlock, data, Limits, RunStatus } from "./requests.ts";
 
 const text = z.string();
@@ -27,6 +27,7 @@ const Approval = z.object({
   default: z.enum(["allow", "deny"]),
   risk_level: text,
   hook_name: text.nullable(),
+  limit: LIMIT_QUESTION.optional().meta({ description: "set when the question is to raise a limit" }),
   pattern: text.optional().meta({ description: "calls that a remembered answer applies to" }),
   status: z.enum(["pending", "granted", "denied", "expired"]),
   decision: text.optional(),

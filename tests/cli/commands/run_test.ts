@@ -29,6 +29,29 @@ Deno.test("run asks at the terminal and continues as decided", async () => {
   assertStringIncludes(io.stderr, "allowed calculator by terminal");
 });
 
+const PAUSING = `
+session: {orchestrator: loop-streaming, context: context-simple}
+providers: [provider-mock]
+tools: [tool-calculator]
+limits: {max_tool_calls: 0, on_limit: pause}
+`;
+
+Deno.test("run asks at the terminal to raise a limit", async () => {
+  const io = fakeIo({ terminal: true, stdin: PAUSING, lines: ["y"] });
+  assertEquals(await cli(["run", "-p", "-", "compute 6*7"], io), 0);
+  assertEquals(io.stdout, "6*7 is 42.\n");
+  assertStringIncludes(io.stderr, "The run has reached max_tool_calls: 0 of 0 tool calls are used.");
+});
+
+Deno.test("without a person, and with --yes, a run ends at its limit", async () => {
+  for (const flags of [[], ["--yes"]]) {
+    const io = fakeIo({ stdin: PAUSING });
+    assertEquals(await cli(["run", "-p", "-", ...flags, "compute 6*7"], io), 1);
+    assertStringIncludes(io.stderr, "incomplete (limit:max_tool_calls)");
+    assertEquals(io.stderr.includes("no one could be asked"), false);
+  }
+});
+
 Deno.test("run answers with the demo agent, with and without a terminal", async () => {
   for (const options of [{}, { terminal: true, lines: ["y"] }]) {
     await using folder = await temporaryFolder();

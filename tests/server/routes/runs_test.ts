@@ -170,3 +170,24 @@ Deno.test("lists of runs, sessions and events end a page at 8 MiB; their cursors
   assertEquals(seqs, Array.from(seqs, (_, index) => index + 1));
   assertEquals([events.length > 1, events.at(-1)?.at(-1)?.event], [true, "run:end"]);
 });
+
+Deno.test("POST /v1/runs/{id}/limits raises a limit that the run waits at", async () => {
+  const { send } = testApp();
+  const plan = {
+    session: { orchestrator: "loop-basic", context: "context-simple" },
+    providers: ["provider-prompted"],
+    tools: ["tool-calculator"],
+    limits: { max_tool_calls: 0, on_limit: "pause" },
+  };
+  const run = await bodyOf(await send("POST /v1/runs", { body: { prompt: "ask", plan } }), "Run");
+  assertEquals([run.status, run.approvals[0].limit.name], ["awaiting_limit", "max_tool_calls"]);
+  const raise = (body: unknown) => send(`POST /v1/runs/${run.id}/limits`, { body });
+  for (const body of [{}, { max_tool_calls: "3" }, { max_duration_s: 3 }, { on_limit: "end" }]) {
+    assertEquals(await problemOf(await raise(body)), "400 request_invalid");
+  }
+  assertEquals(await problemOf(await raise({ max_tool_calls: 1e9 })), "403 policy_refused");
+  assertEquals((await bodyOf(await raise({ max_tool_calls: 3 }), "Run")).limits.max_tool_calls, 3);
+  await ended(send, run);
+  assertEquals((await bodyOf(await send(`GET /v1/runs/${run.id}`), "Run")).output_text, "allowed");
+  assertEquals(await problemOf(await raise({ max_tool_calls: 5 })), "409 run_ended");
+});

@@ -1,0 +1,59 @@
+/** Which values a person may raise the limits of a run to. */
+import type { RunLimitGuard } from "../../kernel/run_limits.ts";
+import { compareLimit } from "../../plan/check/field_checks.ts";
+import { PreampError } from "../../sdk/errors.ts";
+import { formatDecimal, parseDecimal } from "../../sdk/money.ts";
+import type { LimitName, RaisableLimit, RunLimits } from "../../sdk/types.ts";
+
+/** New values of limits. */
+export type RaisedLimits = Partial<Pick<RunLimits, RaisableLimit>>;
+
+/**
+ * Returns a limit raised by as much as the run began with, at most to the policy's; null when that is
+ * reached.
+ */
+export function raisedLimit(
+  name: RaisableLimit,
+  first: number | string,
+  now: number | string,
+  most: number | string,
+): number | string | null {
+  if (compareLimit(now, most) >= 0) return null;
+  const sum = name === "max_cost_usd"
+    ? formatDecimal(parseDecimal(String(now)) + parseDecimal(String(first)))
+    : Number(now) + Math.max(1, Number(first));
+  return compareLimit(sum, most) > 0 ? most : sum;
+}
+
+/**
+ * Checks that each value is above the limit, and above what the run has used of it.
+ * @throws {PreampError} `request_invalid`, or `policy_refused` above the policy's limit.
+ */
+export function checkRaised(
+  limits: RaisedLimits,
+  guard: RunLimitGuard,
+  policy: Pick<RunLimits, LimitName>,
+): void {
+  for (const [key, value] of Object.entries(limits)) {
+    const name = key as RaisableLimit; // Object.entries loses the key type
+    const received = `received ${JSON.stringify(value)}`;
+    if (compareLimit(value, policy[name]) > 0) {
+      throw new PreampError(
+        "policy_refused",
+        `Cannot raise ${name}: the policy's limit is ${JSON.stringify(policy[name])}: ${received}`,
+      );
+    }
+    if (compareLimit(value, guard.limits[name]) <= 0) {
+      throw new PreampError(
+        "request_invalid",
+        `Cannot raise ${name}: must be above ${JSON.stringify(guard.limits[name])}: ${received}`,
+      );
+    }
+    if (compareLimit(value, guard.used(name)) <= 0) {
+      throw new PreampError(
+        "request_invalid",
+        `Cannot raise ${name}: must be above ${guard.used(name)}, which the run has used: ${received}`,
+      );
+    }
+  }
+}
