@@ -120,8 +120,8 @@ const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/;
 const PACKAGE = /^(@[a-z0-9._~-]+\/)?[a-z0-9._~-]+@\d+\.\d+\.\d+[\w.+-]*$/i;
 
 /** Refuses servers without one form, and what that form does not have. */
-export function checkServers(config: Pick<McpConfig, "servers" | "listed">, refuse: RefuseConfig): void {
-  const { servers, listed } = config;
+export function checkServers(config: McpConfig, refuse: RefuseConfig): void {
+  const { servers, listed, operator_servers } = config;
   if (Object.keys(servers).length + listed.length === 0) {
     refuse(["servers"], "must have a server", "such as { docs: { url: https://mcp.example.com/mcp } }");
   }
@@ -130,6 +130,13 @@ export function checkServers(config: Pick<McpConfig, "servers" | "listed">, refu
   }
   for (const [index, name] of listed.entries()) {
     if (Object.hasOwn(servers, name)) refuse(["listed", index], "must not be one of servers");
+    const server = Object.hasOwn(operator_servers, name) ? operator_servers[name] : undefined;
+    if (server) {
+      checkServer(name, server, (path, fact, hint) => refuse(["listed", index, ...path], fact, hint));
+    } else {
+      const names = Object.keys(operator_servers).join(", ") || "no servers";
+      refuse(["listed", index], `must be a server in mcp.servers of the operator, who lists ${names}`);
+    }
   }
 }
 
@@ -143,7 +150,7 @@ const FIELDS: Readonly<Record<string, readonly (typeof FORMS[number])[]>> = {
 };
 
 /** Refuses what one server must not have. */
-export function checkServer(name: string, server: ServerConfig, refuse: RefuseConfig): void {
+function checkServer(name: string, server: ServerConfig, refuse: RefuseConfig): void {
   if (!SERVER_NAME.test(name)) {
     refuse([], "its name must have at most 32 letters, digits, _ and -, because tools are named after it");
   }

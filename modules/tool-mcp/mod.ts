@@ -90,8 +90,7 @@ async function connectAll(
     ...Object.entries(config.servers).map(([name, server]) =>
       McpServer.connect(name, server, permissions, config, ask)
     ),
-    ...Object.entries(config.operator_servers).map(([name, server]) =>
-      McpServer.connect(name, server, all, config, ask)
+    ...config.listed.map((name) => McpServer.connect(name, config.operator_servers[name]!, all, config, ask) // checkServers found it
     ),
   ]);
   const connected = results.flatMap((result) => result.status === "fulfilled" ? [result.value] : []);

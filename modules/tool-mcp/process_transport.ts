@@ -37,6 +37,7 @@ export class ProcessTransport implements Transport {
   readonly #max_bytes: number;
   #child: Deno.ChildProcess | null = null;
   #input: WritableStreamDefaultWriter<Uint8Array> | null = null;
+  readonly #readers: ReadableStreamDefaultReader<Uint8Array>[] = [];
 
   /** @param max_bytes Most bytes of one message. */
   constructor(program: ServerProgram, max_bytes: number) {
@@ -81,13 +82,30 @@ export class ProcessTransport implements Transport {
     }
     signalGroup(child, "SIGKILL"); // the server, if it did not end, and what it has started
     await child.status;
+    // a program that left the group may have the outputs open
+    for (const reader of this.#readers) await reader.cancel().catch(() => {}); // it has ended
+  }
+
+  /** Yields what the server writes, until {@link close} at the latest. */
+  async *#chunks(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+    const reader = stream.getReader();
+    this.#readers.push(reader);
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        yield value;
+      }
+    } finally {
+      await reader.cancel().catch(() => {}); // it has ended
+    }
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
     const line: Uint8Array[] = [];
     let bytes = 0;
     try {
-      for await (let chunk of stream) {
+      for await (let chunk of this.#chunks(stream)) {
         for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE)) {
           const text = new TextDecoder();
           const parts = [...line.splice(0), chunk.subarray(0, at)];
@@ -120,7 +138,7 @@ export class ProcessTransport implements Transport {
   async #readErrors(stream: ReadableStream<Uint8Array>): Promise<void> {
     const decoder = new TextDecoder();
     try {
-      for await (const chunk of stream) {
+      for await (const chunk of this.#chunks(stream)) {
         this.stderr = (this.stderr + decoder.decode(chunk, { stream: true })).slice(-STDERR_CHARS);
       }
     } catch {

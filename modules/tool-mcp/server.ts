@@ -239,7 +239,10 @@ async function connected(
       // an old server may end when it is asked a question of the new protocol
       const ended = error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed;
       if (ended && config.url === undefined && !prior) return await attempt({ kind: "legacy" });
-      throw new Error(`Cannot connect to server "${name}": ${wordsOf(error, transport)}`);
+      const advice = config.npm !== undefined && error instanceof Deno.errors.NotFound
+        ? ". Packages of npm run in Deno: install it, so that deno is in the PATH, or use command"
+        : "";
+      throw new Error(`Cannot connect to server "${name}": ${wordsOf(error, transport)}${advice}`);
     }
   };
   return await attempt();

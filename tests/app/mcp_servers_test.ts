@@ -71,6 +71,25 @@ Deno.test("a caller's plan uses a server that the operator lists, by its name", 
     assertEquals(await explained(OPERATOR), [{ ...hidden, transport: "command", target }]);
   }));
 
+Deno.test("only the servers that a plan names are started, and another name is refused", () =>
+  withRuntime({ mail: command(), broken: { command: ["nonsense_program"] } }, async (runtime) => {
+    const call = { name: "mail__echo", arguments: { to: "ada" } };
+    assertStringIncludes(
+      (await resultsOf(runtime, CALLER, planWith({ listed: ["mail"] }, call)))[0] ?? "",
+      "ada",
+    );
+    const reasonOf = async (config: JsonObject) => {
+      const handle = await runtime.runs.create({ plan: planWith(config, call), prompt: "Go" }, CALLER);
+      const { id } = await handle.settled("end");
+      const skipped = (await runtime.runs.events(CALLER, id, { limit: 200 }))
+        .find(({ event }) => event === "module:skipped");
+      return String(skipped?.data.message);
+    };
+    assertStringIncludes(await reasonOf({ listed: ["mial"] }), "who lists mail, broken");
+    assertStringIncludes(await reasonOf({}), "config.servers: must have a server");
+    assertStringIncludes(await reasonOf({ listed: ["broken"] }), 'Cannot connect to server "broken"');
+  }));
+
 Deno.test("a caller's plan cannot bring a command, nor fill in what is the operator's or the lock's", () =>
   withRuntime({ mail: command() }, async (runtime) => {
     const call = { name: "mail__echo", arguments: { to: "ada" } };
