@@ -54,7 +54,7 @@ export class RunLimitGuard {
   /** Null: that of the parent. */
   #max_cost: bigint | null = null;
   /** Open questions about limits of the run: steps that reach the same limit share one. */
-  #questions: Map<RaisableLimit, Promise<boolean>> | null = null;
+  #questions: Map<RaisableLimit, Promise<boolean | null>> | null = null;
   #answered = 0;
   #pending = 0;
   #tool_calls = 0;
@@ -113,7 +113,7 @@ export class RunLimitGuard {
    * Resolves to whether a limit was raised, as `ask` does; while it is asked, further callers wait for the
    * same answer.
    */
-  askOnce(limit: RaisableLimit, ask: () => Promise<boolean>): Promise<boolean> {
+  askOnce(limit: RaisableLimit, ask: () => Promise<boolean | null>): Promise<boolean | null> {
     const questions = this.#questions ??= new Map();
     let answer = questions.get(limit);
     if (!answer) {

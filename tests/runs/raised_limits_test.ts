@@ -158,6 +158,20 @@ Deno.test("a sub-agent at the run's limit waits with the run; its own limit ends
   assertEquals([own.status, own.tool_call_count], ["completed", 2]);
 });
 
+Deno.test("sub-agents at the same limit of the run wait for the answer to one question", async () => {
+  const kit = agentsKit();
+  const helper = { providers: [{ module: "provider-mock", config: { responses: [sum(), "summed"] } }] };
+  const ask = tasks({ agent: "helper", instruction: "One." }, { agent: "helper", instruction: "Two." });
+  const handle = await kit.start(planOf([ask, "done"], { helper }, {
+    limits: { max_tool_calls: 2, on_limit: "pause" },
+  }));
+  const { approvals } = await handle.settled("attention");
+  assertEquals(approvals.length, 1); // both wait for the answer to one question
+  await kit.runs.raiseLimits(CALLER, handle.id, { max_tool_calls: 9 });
+  const ended = await handle.settled("end");
+  assertEquals([ended.status, ended.tool_call_count], ["completed", 4]);
+});
+
 Deno.test("a new run in a session whose run waits at a limit cancels that one", async () => {
   const { post, handle, run } = await waiting();
   const next = await post("plain", { session_id: run.session_id });

@@ -49,6 +49,7 @@ async function afterRaise<T>(
     const question = { name: limit, value, used: guard.used(limit), next: next() };
     const is_raised = await guard.askOnce(limit, () => ask(session, question, tool_call_id));
     if (session.cancellation.is_cancelled) throw cancelledError();
+    if (is_raised === null) continue; // the session that asked was cancelled, this one not
     if (!is_raised) throw error;
     try {
       return step();
@@ -62,7 +63,7 @@ async function ask(
   session: SessionContext,
   limit: LimitQuestion,
   tool_call_id: string | null,
-): Promise<boolean> {
+): Promise<boolean | null> {
   const { allowed } = await askForApproval(
     session,
     {
@@ -83,7 +84,7 @@ async function ask(
       limit,
     },
   );
-  return allowed;
+  return session.cancellation.is_cancelled ? null : allowed;
 }
 
 function promptOf({ name, value, used, next }: LimitQuestion): string {

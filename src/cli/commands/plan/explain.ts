@@ -105,7 +105,11 @@ function overview(
     ["plan", clean(name)],
     ["hash", plan_hash],
     ["lock", lock_hash ?? "none"],
-    ["limits", LIMIT_NAMES.map((limit) => `${limit} ${limits[limit]}`).join(", ")],
+    [
+      "limits",
+      LIMIT_NAMES.map((limit) => `${limit} ${limits[limit]}`).join(", ") +
+      (limits.on_limit === "pause" ? "; a person may raise them" : ""),
+    ],
     ["variables", list(env, clean, ", ")],
     ["deno flags", list(deno_flags, (flag) => shellWord(clean(flag)), " ")],
   ];
