@@ -1,17 +1,5 @@
 /** Requests to the servers of a plan: only to the hosts of its grant, without redirects, with a maximum. */
-import type { GrantedPermissions } from "preamp/base";
-
-/** Returns whether a `net` permission covers the host and port of a URL. */
-export function isHostGranted(net: GrantedPermissions["net"], { protocol, hostname, port }: URL): boolean {
-  if (typeof net === "boolean") return net;
-  const own_port = port || (protocol === "https:" ? "443" : "80");
-  return net.some((entry) => {
-    const [, host = "", entry_port] = /^(\[[^\]]+\]|[^:]+)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? [];
-    if (entry_port !== undefined && entry_port !== own_port) return false;
-    if (!host.startsWith("*.")) return host === hostname;
-    return hostname === host.slice(2) || hostname.endsWith(host.slice(1));
-  });
-}
+import { type GrantedPermissions, isHostGranted } from "preamp/base";
 
 /**
  * Returns a `fetch` for one server.

@@ -1,5 +1,5 @@
 /** Which hosts a grant of `net` reaches. */
-import type { GrantedPermissions } from "preamp/base";
+import { type GrantedPermissions, isHostGranted } from "preamp/base";
 import { WebError } from "preamp/web";
 
 /** The hosts of a grant. */
@@ -19,18 +19,11 @@ export function hostGrant(net: GrantedPermissions["net"]): HostGrant | null {
   if (net !== true && entries.length === 0) return null;
   return {
     check(url) {
-      if (net === true || entries.some((entry) => covers(entry, url))) return;
+      if (isHostGranted(net, url)) return;
       throw new WebError(`the plan does not permit ${url.host}: it permits ${entries.join(", ")}`);
     },
     names: (hostname) => entries.some((entry) => !entry.startsWith("*.") && hostOf(entry) === hostname),
   };
-}
-
-function covers(entry: string, url: URL): boolean {
-  const host = hostOf(entry);
-  const port = entry.slice(host.length + 1);
-  if (port !== "" && port !== (url.port || (url.protocol === "https:" ? "443" : "80"))) return false;
-  return host.startsWith("*.") ? url.hostname.endsWith(host.slice(1)) : url.hostname === host;
 }
 
 /** Returns the host of an entry; an IPv6 address with its brackets, as in a URL. */

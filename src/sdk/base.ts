@@ -46,5 +46,6 @@ export * from "./define.ts";
 export { readConfig, type RefuseConfig } from "./config.ts";
 export { addSnakeCase, inputSchemaOf, methodOf, withSnakeCase } from "./snake_case_aliases.ts";
 export { compileGlob, type Glob } from "./glob.ts";
+export * from "./hosts.ts";
 export * from "./paths.ts";
 export * from "./pinned_tools.ts";

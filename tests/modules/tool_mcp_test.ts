@@ -1,7 +1,6 @@
 import type { JsonObject } from "preamp";
 import { FakeApproval, MockProvider, TestCoordinator } from "preamp/testing";
 import * as mcp from "../../modules/tool-mcp/mod.ts";
-import { isHostGranted } from "../../modules/tool-mcp/http_access.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../assert.ts";
 import { temporaryFolder } from "../support/folder.ts";
 import { onWebServer } from "../support/mcp_web_server.ts";
@@ -212,25 +211,6 @@ Deno.test("a server is refused without the grant it needs, or in a wrong form", 
     { run: true },
     'Cannot connect to server "mail"',
   );
-});
-
-Deno.test("isHostGranted() compares hosts and ports", () => {
-  const cases: [string[] | boolean, string, boolean][] = [
-    [["example.com"], "https://example.com/mcp", true],
-    [["example.com"], "https://example.com.evil.org/mcp", false],
-    [["example.com:443"], "https://example.com/mcp", true],
-    [["example.com:443"], "http://example.com/mcp", false],
-    [["*.example.com"], "https://mcp.example.com/", true],
-    [["*.example.com"], "https://notexample.com/", false],
-    [["[::1]:80"], "http://[::1]/", true],
-    [["127.0.0.1"], "http://2130706433/", true],
-    [[], "https://example.com/", false],
-    [false, "https://example.com/", false],
-    [true, "https://example.com/", true],
-  ];
-  for (const [net, url, granted] of cases) {
-    assertEquals(isHostGranted(net, new URL(url)), granted, `${net} ${url}`);
-  }
 });
 
 Deno.test("server-everything: its tools, resources and prompts", async () => {
