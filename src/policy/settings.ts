@@ -48,7 +48,7 @@ export const SINGLES: { readonly [Name in SingleName]: SettingType<Policy[Name]>
   },
   model: modelName("Model of the demo agent, which runs when a request names no plan"),
   store: storeName(
-    "Store of runs and sessions; auto is sqlite:$PREAMP_HOME/preamp.db for serve and for run --session, else memory",
+    "Store of runs and sessions; auto is sqlite:$PREAMP_HOME/preamp.db for serve, chat and run --session, else memory",
   ),
 };
 

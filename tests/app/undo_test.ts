@@ -258,7 +258,9 @@ Deno.test("preamp undo puts back the files of a stored run", async () => {
     const io = fakeIo({ cwd: new URL(`file://${path}/`), env: { PREAMP_HOME: `${path}/home` } });
     return { code: await cli(words, io), stdout: io.stdout, stderr: io.stderr };
   };
-  assertEquals((await preamp("undo", "last")).code, EXIT.usage);
+  const none = await preamp("undo", "last");
+  assertEquals(none.code, EXIT.usage);
+  assertMatch(none.stderr, /no run is stored; preamp run --session new and preamp chat store theirs/);
   await Deno.writeTextFile(`${path}/a.txt`, "one");
   await Deno.writeTextFile(`${path}/plan.json`, JSON.stringify(planOf(path, [write("a.txt", "two")])));
   assertEquals((await preamp("run", "-p", "plan.json", "--session", "new", "go")).code, EXIT.done);
@@ -271,6 +273,9 @@ Deno.test("preamp undo puts back the files of a stored run", async () => {
   const undone = await preamp("undo", stored.id, "--json");
   assertEquals([undone.code, JSON.parse(undone.stdout).undone.length], [EXIT.done, 1]);
   assertEquals(await Deno.readTextFile(`${path}/a.txt`), "one");
-  assertMatch((await preamp("undo", stored.id)).stdout, /^Nothing to undo/);
+  assertMatch(
+    (await preamp("undo", "last")).stdout,
+    new RegExp(`^Nothing to undo: ${stored.id} has changed no`),
+  );
   assertMatch((await preamp("undo")).stderr, /name one run/);
 });

@@ -22,7 +22,11 @@ export const command: Command = {
     const wanted = runOf(args);
     return await withStoredRuns(args, io, async ({ runs }) => {
       const [newest] = wanted === "last" ? (await runs.list(TERMINAL, { limit: 1 })).data : [];
-      if (wanted === "last" && !newest) throw new UsageError("Cannot undo the last run: no run is stored");
+      if (wanted === "last" && !newest) {
+        throw new UsageError(
+          "Cannot undo the last run: no run is stored; preamp run --session new and preamp chat store theirs",
+        );
+      }
       const report = await runs.undo(TERMINAL, newest?.id ?? wanted);
       const exit = report.not_undone.length === 0 ? EXIT.done : EXIT.failed;
       return { data: report, text: `${undoLines(report).join("\n")}\n`, exit };
@@ -36,10 +40,10 @@ function runOf({ rest: [run, ...more] }: Arguments): string {
 }
 
 /** Returns what an undo has done, a line for each file. */
-export function undoLines({ undone, not_undone }: UndoReport): string[] {
+export function undoLines({ run_id, undone, not_undone }: UndoReport): string[] {
   const lines = [
     ...undone.map(({ path, action }) => `${action} ${formatValue(path)}`),
     ...not_undone.map(({ path, reason }) => `not undone: ${formatValue(path)}: ${reason}`),
   ];
-  return lines.length === 0 ? ["Nothing to undo: the run has changed no file, or it is undone"] : lines;
+  return lines.length === 0 ? [`Nothing to undo: ${run_id} has changed no file, or it is undone`] : lines;
 }
