@@ -114,8 +114,11 @@ export const CONFIG_SCHEMA: JsonSchema = {
   },
 };
 
-/** Names of servers: they are a part of the names of tools. */
-const SERVER_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/;
+/**
+ * Names of servers: they begin the names of tools, up to the first `__`, so that no tool of another server
+ * has such a name.
+ */
+const SERVER_NAME = /^(?!.*__)(?!.*_$)[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/;
 /** A package of one version. */
 const PACKAGE = /^(@[a-z0-9._~-]+\/)?[a-z0-9._~-]+@\d+\.\d+\.\d+[\w.+-]*$/i;
 
@@ -152,7 +155,10 @@ const FIELDS: Readonly<Record<string, readonly (typeof FORMS[number])[]>> = {
 /** Refuses what one server must not have. */
 function checkServer(name: string, server: ServerConfig, refuse: RefuseConfig): void {
   if (!SERVER_NAME.test(name)) {
-    refuse([], "its name must have at most 32 letters, digits, _ and -, because tools are named after it");
+    refuse(
+      [],
+      "its name must have at most 32 letters, digits, single _ inside, and -: tools are named after it",
+    );
   }
   const forms = FORMS.filter((form) => server[form] !== undefined);
   const [form] = forms;
