@@ -129,6 +129,7 @@ function startOf(
     }
     if (assigns && isAssignment(text)) continue;
     if (!text.startsWith("-") || text === "-") break;
+    if (/^--s(?:p[a-z-]*)?=/.test(text)) return null; // --split-string of env, or its beginning
     if (/^--[a-z-]+=/.test(text)) continue;
     for (let letter = 1; letter < text.length; letter++) {
       if (flags.includes(text[letter]!)) continue;

@@ -471,6 +471,8 @@ const STEPPING_ROUND = [
   "env rm x",
   "env A=1 git status",
   "env -S 'rm x'",
+  "env --split-string='rm x'",
+  "env --s='rm x'",
   "env -u A rm x",
   "sudo -u root rm x",
   "sudo -i",
