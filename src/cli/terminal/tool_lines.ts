@@ -101,11 +101,10 @@ export function inputLines(input: JsonObject | null, style: Style): string[] {
   const { command, content, edits, old_string, new_string, patch, ...others } = input;
   const lines: string[] = [];
   const rest: JsonObject = { ...others };
-  const path = input.path ?? input.file_path;
-  if (typeof path === "string") {
-    lines.push(printable(path));
-    delete rest.path;
-    delete rest.file_path;
+  const key = typeof input.path === "string" ? "path" : "file_path"; // of both, the other one is in the rest
+  if (typeof input[key] === "string") {
+    lines.push(printable(input[key]));
+    delete rest[key];
   }
   const add = (name: string, value: unknown, format: (text: string) => string[]) => {
     if (typeof value === "string") lines.push(...format(value));
