@@ -252,6 +252,9 @@ function environment(): Record<string, string> {
   return env;
 }
 
+/** A timer has at most 2³¹ ms, so a longer time needs no timer. */
+const MAX_TIMEOUT_S = 2_000_000;
+
 interface BashInput {
   command: string;
   timeout_s?: number;
@@ -285,8 +288,8 @@ function bashTool(commands: Commands): Tool {
     async execute({ command, timeout_s, background = false }: BashInput, call) {
       return await answered(async () => {
         const job = await commands.start(command, background);
-        const limit = timeout_s ?? (background ? null : settings.timeout_s);
-        if (limit !== null) job.running.stopAfter(limit * 1000, `it took more than ${limit} s`);
+        const limit = Math.min(timeout_s ?? MAX_TIMEOUT_S, background ? MAX_TIMEOUT_S : settings.timeout_s);
+        if (limit < MAX_TIMEOUT_S) job.running.stopAfter(limit * 1000, `it took more than ${limit} s`);
         return await resultOf(job, background ? 0 : settings.yield_s, call);
       });
     },

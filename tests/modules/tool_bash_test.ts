@@ -162,6 +162,18 @@ Deno.test("a command that takes too long is stopped with all that it started, ev
     await ended(await Deno.readTextFile(`${folder}/pid`));
   }));
 
+Deno.test("a model's time is within that of the config, and a very long one does not stop a command at once", () =>
+  withShell(
+    async ({ call }) => {
+      const result = await call("bash", { command: "echo begin; sleep 300", timeout_s: 3_600_000 });
+      assertEquals(result, "!begin\n(stopped, because it took more than 0.2 s; exit code 143)");
+      await call("bash", { command: "read line; echo $line", background: true, timeout_s: 3_600_000 });
+      assertEquals(await call("job", { id: "2", action: "write", input: "end\n" }), "end\n(exit code 0)");
+    },
+    ["bash"],
+    { timeout_s: 0.2 },
+  ));
+
 Deno.test("a long command becomes a job that is polled, and a job in the background can be written to", () =>
   withShell(
     async ({ call }) => {
