@@ -27,6 +27,7 @@ export const changedFiles: ChangedFiles = {
       else await access.replace(path, bytes, mode ?? undefined);
       return null;
     } catch (error) {
+      if (error instanceof SyntaxError) return "its module kept no base64";
       if (error instanceof FileError) return "it cannot be reached, or is no file within the plan's grant";
       if (error instanceof Error && error.name in Deno.errors) {
         return `the file system refuses: ${error.name}`;

@@ -34,7 +34,7 @@ import { ContextGuard } from "../guards/context.ts";
 import { ProviderGuard } from "../guards/provider.ts";
 import { ToolGuard } from "../guards/tool.ts";
 import type { SessionContext } from "../session/session_context.ts";
-import { KEEP_BEFORE, type SessionParts } from "../session/session_parts.ts";
+import { HOLDING_SECRETS, KEEP_BEFORE, type SessionParts } from "../session/session_parts.ts";
 import { problemsOf } from "./module_checks.ts";
 import { type Mounted, resolveMount } from "./mounts.ts";
 
@@ -174,6 +174,12 @@ export class ModuleCoordinator implements Coordinator {
   }
 
   registerCapability(name: string, value: unknown): void {
+    if (HOLDING_SECRETS.has(name)) {
+      throw new PreampError(
+        "module_invalid",
+        `Cannot register the capability ${name}: it is the runtime's own`,
+      );
+    }
     this.#applyOrDraft(() => this.#shared.capabilities.set(name, value));
   }
 

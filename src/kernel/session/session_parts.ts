@@ -69,6 +69,8 @@ function frozenConfig(written: JsonObject = {}): JsonObject {
 
 /** Capability by which a module keeps the bytes of a file that it changes. */
 export const KEEP_BEFORE = "session.keep_before";
+/** Capabilities that get files and secrets of others: no module takes their place. */
+export const HOLDING_SECRETS: ReadonlySet<string> = new Set([KEEP_BEFORE, "session.redact"]);
 
 /** Returns the capabilities that exist before the first module is mounted. */
 function givenCapabilities(
