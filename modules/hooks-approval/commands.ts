@@ -87,8 +87,8 @@ const SHELLS: ReadonlySet<string> = new Set(["ash", "bash", "dash", "ksh", "mksh
 
 /** Programs that start commands in other ways: what they start is not known. */
 const OPAQUE: ReadonlySet<string> = new Set(
-  ("busybox chroot coproc csh fakeroot fish flock ltrace nsenter parallel pkexec runuser script setarch ssh strace su " +
-    "tcsh trap unbuffer unshare watch").split(" "),
+  ("busybox choom chroot chrt coproc csh fakeroot fish flock ltrace nsenter numactl parallel pkexec prlimit runuser " +
+    "script setarch setpriv ssh strace su systemd-run taskset tcsh trap unbuffer unshare watch").split(" "),
 );
 
 /** Returns the commands that a command starts. */
@@ -98,7 +98,7 @@ function startedBy({ words, input }: ShellCommand, depth: number): readonly Foun
   if (SHELLS.has(name)) return startedByShell(words, input, depth);
   if (OPAQUE.has(name)) return words.length > 1 ? UNKNOWN : [];
   if (name === "eval") {
-    const texts = words.slice(1).map(({ text }) => text);
+    const texts = words.slice(words[1]?.text === "--" ? 2 : 1).map(({ text }) => text);
     return texts.includes(null) ? UNKNOWN : ofText(texts.join(" "), depth);
   }
   if (name === "." || name === "source") return readsInput(words[1]) ? UNKNOWN : [];
@@ -127,7 +127,7 @@ function startOf(
       at++;
       break;
     }
-    if (assigns && isAssignment(text)) continue;
+    if (assigns && (isAssignment(text) || text === "-")) continue; // env - is env -i
     if (!text.startsWith("-") || text === "-") break;
     if (/^--s(?:p[a-z-]*)?=/.test(text)) return null; // --split-string of env, or its beginning
     if (/^--[a-z-]+=/.test(text)) continue;
