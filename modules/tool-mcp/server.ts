@@ -97,6 +97,7 @@ export class McpServer {
   ): Promise<McpServer> {
     const deadlines = new Set<Deadline>();
     const { client, transport } = await connected(name, config, grant, limits, async (message, content) => {
+      if (deadlines.size === 0) return false; // without a call no person expects a question
       for (const deadline of deadlines) deadline.stop();
       const allowed = await ask(name, message, content);
       for (const deadline of deadlines) deadline.restart();

@@ -153,6 +153,19 @@ Deno.test("what a server asks a person is an approval, and the time of the call 
   }
 });
 
+Deno.test("a server asks a person during a call only", async () => {
+  const person = new FakeApproval(["Allow"]);
+  await withServers(
+    { servers: { mail: fixture("asks_without_call") } },
+    async (call) => {
+      assertEquals(JSON.parse(await call("mail__unasked")), { action: "decline" });
+      assertEquals(person.requests, []);
+    },
+    { run: [Deno.execPath()] },
+    person,
+  );
+});
+
 Deno.test("a server that dies says why", () =>
   withServers({ servers: { mail: fixture() } }, async (call) => {
     assertMatch(await call("mail__die"), /^!Server "mail" did not answer die: .*It dies of a test/);
