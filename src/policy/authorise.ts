@@ -174,7 +174,7 @@ function sourceReasons(
     if (known) return [];
     const meant = didYouMean(module, builtins);
     const message = `Cannot load module "${module}": it has no source and is not built in`;
-    const hint = meant ? `did you mean "${meant}"? ${list}` : list;
+    const hint = meant ? `did you mean "${meant}"?` : list;
     return [{ code: "plan_invalid", path, message, hint }];
   }
   const leave_out = known ? `leave source out to use the built-in "${module}"` : undefined;

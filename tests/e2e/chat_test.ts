@@ -273,6 +273,7 @@ Deno.test("chat in a pipe answers each line, asks nothing and denies with a clea
   assertMatch(sum!, /Denied by hook: No one could be asked/);
   assertMatch(cost!, /2 answers/);
   assertStringIncludes(stderr, "No one can be asked here: calls that need an approval are denied");
+  assertEquals(stderr.split("Denied a call of calculator").length, 2, "the warning is shown once");
 });
 
 Deno.test("chat without a key or a local server says what it looked for, and names --demo", async () => {

@@ -77,7 +77,7 @@ async function run(args: Arguments, io: Io): Promise<number> {
     log: (level, event, facts) => {
       if (event === "module_console") view.note(consoleLine(facts));
       else if (level !== "info" && event !== "execution_failed") { // printed with the run's error
-        view.warn(`${event}: ${messageText(facts.message ?? facts)}`);
+        view.warn(`${event}: ${messageText(facts.message ?? facts)}`, facts.message);
       }
     },
   });

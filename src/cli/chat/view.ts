@@ -22,7 +22,7 @@ export class ChatView {
   readonly notes: HeldOutput;
   readonly #answers: HeldOutput;
   readonly #lines: ProgressLines;
-  readonly #warnings = new Set<string>();
+  readonly #warnings = new Set<unknown>();
   /** Calls whose change the person saw in a question. */
   readonly #known = new Set<string>();
   readonly #started = new Map<string, number>();
@@ -62,10 +62,14 @@ export class ChatView {
     this.#last_call = "";
   }
 
-  /** Writes a warning once in the conversation. */
-  warn(text: string): void {
-    if (this.#warnings.has(text)) return;
-    this.#warnings.add(text);
+  /**
+   * Writes a warning once in the conversation.
+   *
+   * @param key Identifies the warning, whichever component reports it. Default: its text.
+   */
+  warn(text: string, key: unknown = text): void {
+    if (this.#warnings.has(key)) return;
+    this.#warnings.add(key);
     this.note(`${this.style.yellow("warning:")} ${messageText(text)}`);
   }
 
