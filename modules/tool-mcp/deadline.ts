@@ -2,14 +2,21 @@
 export class Deadline {
   readonly #controller = new AbortController();
   readonly #seconds: number;
+  readonly #call: AbortSignal | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(seconds: number) {
+  /** @param call Signal of the call, which ends it earlier. */
+  constructor(seconds: number, call?: AbortSignal) {
     this.#seconds = seconds;
+    this.#call = call;
+    if (call?.aborted) this.#follow();
+    call?.addEventListener("abort", this.#follow, { once: true }); // perf: AbortSignal.any takes a third of a call
     this.restart();
   }
 
-  /** Aborts when the time is over. */
+  readonly #follow = () => this.#controller.abort(this.#call?.reason);
+
+  /** Aborts when the time is over, or the call is. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
@@ -17,12 +24,19 @@ export class Deadline {
   /** Begins the time again: the server reported progress, or a person has answered. */
   restart(): void {
     this.stop();
-    const reason = new Error(`it took more than ${this.#seconds} s`);
-    this.#timer = setTimeout(() => this.#controller.abort(reason), this.#seconds * 1000);
+    this.#timer = setTimeout(() => {
+      this.#controller.abort(new Error(`it took more than ${this.#seconds} s`));
+    }, this.#seconds * 1000);
   }
 
-  /** Stops the time: the call has ended, or a person is asked. */
+  /** Stops the time: a person is asked. */
   stop(): void {
     clearTimeout(this.#timer);
+  }
+
+  /** The call has ended. */
+  end(): void {
+    this.stop();
+    this.#call?.removeEventListener("abort", this.#follow);
   }
 }

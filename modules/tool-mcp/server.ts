@@ -165,13 +165,13 @@ export class McpServer {
     call: ToolCallContext | undefined,
     request: (options: RequestOptions) => Promise<unknown>,
   ): Promise<unknown> {
-    const deadline = new Deadline(this.#limits.timeout_s);
+    const deadline = new Deadline(this.#limits.timeout_s, call?.signal);
     this.#deadlines.add(deadline);
     let reports = 0;
     try {
       return await request({
         timeout: NO_TIMEOUT_MS,
-        signal: call ? AbortSignal.any([call.signal, deadline.signal]) : deadline.signal,
+        signal: deadline.signal,
         onprogress({ progress, total, message }) {
           deadline.restart();
           if (++reports > MAX_PROGRESS) return;
@@ -185,7 +185,7 @@ export class McpServer {
         : wordsOf(error, this.#transport);
       return toolFailure(`Server "${this.name}" did not answer ${what}: ${fact}`, { type: "mcp_failed" });
     } finally {
-      deadline.stop();
+      deadline.end();
       this.#deadlines.delete(deadline);
     }
   }
