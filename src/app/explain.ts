@@ -68,7 +68,9 @@ export async function explain(
     limits: grants.limits,
     env: [...compiled.env, ...variablesOfKeys(modules, table)],
     warnings: [...run_warnings, ...bundlerWarnings(modules)],
-    modules: await Promise.all(modules.map((module) => factsOf(module, table, promptsOf(module.spec)))),
+    modules: await Promise.all(
+      modules.map((module) => factsOf(module, table, promptsOf(module.spec), caller)),
+    ),
     ...(from === undefined ? {} : { base_url: from }),
   });
 }
@@ -329,10 +331,11 @@ async function factsOf(
   { spec, grant, tier, context: { lock, base_url }, authorised, bundle }: FetchedModule,
   table: ModuleTable,
   prompts_to: string | null,
+  caller: Caller,
 ): Promise<ModuleFacts> {
   const own = { spec, ...grant, tier, prompts_to };
   if (!bundle) {
-    const servers = await serversOf(spec, authorised, table);
+    const servers = await serversOf(spec, authorised, table, caller);
     const { permissions, version, description } = await table.listing(spec.module);
     return { ...own, pinned: true, declared: permissions ?? {}, stated: { version, description }, servers };
   }
@@ -346,18 +349,20 @@ async function factsOf(
 
 /**
  * Returns the servers that a config names, with their tools in the lock. Only the operator sees what the
- * settings say about a server.
+ * settings say about a server, and how its plans start one.
  */
 async function serversOf(
   { module: id, config }: ModuleSpec,
   { origin, policy, context: { lock } }: AuthorisedPlan,
   table: ModuleTable,
+  caller: Caller,
 ): Promise<ExplainedServer[]> {
-  const supplied = origin === "operator" ? { operator_servers: policy.mcp.servers } : {};
+  const supplied = caller.origin === "operator" ? { operator_servers: policy.mcp.servers } : {};
   const { servers } = await table.module(id);
   return (servers?.({ ...config, ...supplied }) ?? []).map(({ name, transport, target }) => {
     const tools = lock && Object.hasOwn(lock.servers, name) ? lock.servers[name] : undefined;
-    return { name, transport, target, tools: tools ? Object.keys(tools).sort() : null };
+    const shown = caller.origin === "operator" || origin === "caller" || transport === "http" ? target : "";
+    return { name, transport, target: shown, tools: tools ? Object.keys(tools).sort() : null };
   });
 }
 

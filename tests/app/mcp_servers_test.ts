@@ -69,6 +69,13 @@ Deno.test("a caller's plan uses a server that the operator lists, by its name", 
     assertEquals(await explained(CALLER), [hidden]); // the operator's command is not a caller's business
     const target = (command().command as string[]).join(" ");
     assertEquals(await explained(OPERATOR), [{ ...hidden, transport: "command", target }]);
+    await using folder = await temporaryFolder();
+    const own = planWith({ servers: { own: { command: ["sh"] } } }, { name: "own__x", arguments: {} });
+    await Deno.writeTextFile(`${folder.path}/own.json`, JSON.stringify(own));
+    const named = createRuntime({ plans: new URL(`file://${folder.path}/`) });
+    const { modules } = await named.plans.explain({ plan_ref: "own" }, CALLER);
+    assertEquals(modules.at(-1)?.servers, [{ ...hidden, name: "own", transport: "command" }]);
+    await named.close();
   }));
 
 Deno.test("only the servers that a plan names are started, and another name is refused", () =>
