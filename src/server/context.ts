@@ -40,6 +40,11 @@ export interface ServerState {
 export interface ConnectionInfo {
   /** The peer; its `hostname` is an IP address. */
   readonly remoteAddr?: unknown;
+  /**
+   * Settles when the client has taken the bytes that wait for it; null: none wait. Absent: this is not known.
+   * Never rejects.
+   */
+  readonly forwarding?: Promise<void> | null;
 }
 
 function addressOf(connection: ConnectionInfo | undefined): string | null {
@@ -58,6 +63,7 @@ export class RequestContext {
   readonly method: string;
   /** False for a request that a program made itself, without a socket. */
   readonly over_connection: boolean;
+  readonly connection: ConnectionInfo | undefined;
   /** Who sent the request. */
   readonly client: Client;
   /** Path of the route, such as `/v1/runs/{id}`; null for a path without a route. */
@@ -78,6 +84,7 @@ export class RequestContext {
     this.started = server.clock.monotonic();
     this.request = request;
     this.method = method;
+    this.connection = connection;
     this.over_connection = connection?.remoteAddr !== undefined;
     this.client = server.proxies.clientOf(addressOf(connection), request.headers);
     this.body = server.body;

@@ -33,6 +33,8 @@ export const CONNECTION_TIMEOUTS: ConnectionTimeouts = {
 export interface Connection {
   /** Address of the client. */
   readonly remoteAddr: Deno.NetAddr;
+  /** Settles when the client has taken the bytes that wait for it; null: none wait. Never rejects. */
+  readonly forwarding: Promise<void> | null;
   /**
    * Reports the start of a request. The returned function reports that its response was sent, and if the
    * connection ends.
@@ -127,6 +129,7 @@ interface ProxiedConnectionDeps {
 /** Forwards the bytes of one client connection. */
 class ProxiedConnection implements Connection {
   readonly remoteAddr: Deno.NetAddr;
+  forwarding: Promise<void> | null = null;
   readonly #client: Deno.TcpConn;
   readonly #port: number;
   readonly #deps: ProxiedConnectionDeps;
@@ -234,7 +237,10 @@ class ProxiedConnection implements Connection {
       const length = await server.read(buffer);
       if (length === null) break;
       this.#cancel_quiet_timer?.();
-      await writeAll(this.#client, buffer.subarray(0, length));
+      const writing = writeAll(this.#client, buffer.subarray(0, length));
+      this.forwarding = writing.catch(() => {}); // thrown below
+      await writing;
+      this.forwarding = null;
       this.#answered = true;
       if (this.#ending) this.#awaitQuiet();
       if (length === buffer.length && length < LARGE_BUFFER) buffer = new Uint8Array(LARGE_BUFFER);

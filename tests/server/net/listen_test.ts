@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers";
 import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import type { RunHandle } from "../../../src/runs/types.ts";
+import type { ConnectionInfo } from "../../../src/server/context.ts";
 import { type App, type AppOptions, createApp } from "../../../src/server/app.ts";
 
 import { CONNECTION_TIMEOUTS } from "../../../src/server/net/connection_timeouts.ts";
@@ -436,6 +437,29 @@ for (const behind_proxy of [false, true]) {
     await assertRejects(() => raw(server.port, get("/readyz")), Deno.errors.ConnectionRefused);
   });
 }
+
+Deno.test("serve() reports to a response that its client does not read", async () => {
+  let info: ConnectionInfo | undefined;
+  const app: App = {
+    fetch(_, given) {
+      info = given;
+      const pull = (to: ReadableStreamDefaultController<Uint8Array>) => to.enqueue(new Uint8Array(64 * 1024));
+      return Promise.resolve(new Response(new ReadableStream<Uint8Array>({ pull })));
+    },
+    drain: () => Promise.resolve(),
+  };
+  const { port, stop } = await start({ app, deadline_ms: 50 });
+  {
+    using connection = await Deno.connect({ hostname: "127.0.0.1", port });
+    await connection.write(new TextEncoder().encode(get("/")));
+    let last: unknown;
+    for (let same = 0; same < 100; last = info?.forwarding) {
+      await immediate();
+      same = info?.forwarding && info.forwarding === last ? same + 1 : 0;
+    }
+  }
+  await stop();
+});
 
 Deno.test("serve() resolves at the deadline even with open connections", async () => {
   const test = testRuntime();
