@@ -26,7 +26,7 @@ export interface ProgramOptions {
   cwd?: string;
   /** Text on stdin; default none, as if from an empty file. */
   stdin?: string;
-  /** Runs it in a terminal of its own: stdout has all that is displayed, and keys are typed. */
+  /** Runs it in a terminal without colours: stdout has all that is displayed, and keys are typed. */
   terminal?: boolean;
 }
 
@@ -82,7 +82,12 @@ export async function startProgram(args: readonly string[], options: ProgramOpti
   const child = new Deno.Command(command, {
     args: given,
     clearEnv: true,
-    env: { ...environment(), PREAMP_HOME: home, ...terminal ? { TERM: "xterm" } : {}, ...options.env },
+    env: {
+      ...environment(),
+      PREAMP_HOME: home,
+      ...terminal ? { TERM: "xterm", NO_COLOR: "1" } : {},
+      ...options.env,
+    },
     cwd: options.cwd ?? ROOT,
     stdin: options.stdin === undefined && !terminal ? "null" : "piped",
     stdout: "piped",

@@ -137,7 +137,7 @@ Deno.test("README.md runs a tool from its source, locks it, and refuses it when 
   ).map(argumentsOf);
   await Deno.writeTextFile(`${folder}/shout.ts`, `${blocks("ts ignore")[0]}\n`);
   await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
-  const valid = await runCommand(["module", "validate", "--strict", "shout.ts"], here);
+  const valid = await runCommand(["module", "validate", "shout.ts"], here);
   assertEquals([valid.code, valid.stderr], [0, ""], valid.stdout);
   const ran = await runProgram(plain!, here);
   assertEquals([ran.code, ran.stdout], [0, "Done.\n"], ran.stderr);
@@ -208,7 +208,7 @@ Deno.test("README.md names tasks, routes and folders that are there", async () =
     folder!
   );
   assert(folders.length > 10);
-  for (const path of [...links, ...folders]) await Deno.stat(ROOT + path);
+  for (const path of [...links, ...folders]) await Deno.stat(ROOT + path.split("#", 1)[0]);
 });
 
 Deno.test("README.md explains and runs the plan that is locked down", async () => {

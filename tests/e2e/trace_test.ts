@@ -136,7 +136,10 @@ function expected(ids: Ids, run: Record<string, unknown>): Row[] {
         tool_calls: [{ id: "call_1", name: "calculator", tool: "calculator", arguments: INPUT }],
       },
     }],
-    ["tool:pre", call, { action: "ask_user", hook_name: "hooks-approval" }],
+    ["tool:pre", { ...call, risk: "low", requires_approval: false }, {
+      action: "ask_user",
+      hook_name: "hooks-approval",
+    }],
     ["approval:required", {
       approval_id: ids.approval,
       ...CALL,

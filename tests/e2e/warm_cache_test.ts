@@ -100,9 +100,12 @@ async function copyFolder(from: string, to: string): Promise<void> {
 
 /**
  * A link, because the packages have 200 MB; a copy where the folder of temporary files is on another disk.
+ * Versions of a package share a file, which is there then.
  */
 async function copyFile(from: string, to: string): Promise<void> {
-  await Deno.link(from, to).catch(() => Deno.copyFile(from, to)).catch((error) => {
+  await Deno.link(from, to).catch((error) => {
+    if (!(error instanceof Deno.errors.AlreadyExists)) return Deno.copyFile(from, to);
+  }).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   });
 }
