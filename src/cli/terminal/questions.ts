@@ -132,7 +132,7 @@ function questionText(approval: Approval, style: Style): string {
   const question = prompt.split("\n").map(escapeUnprintable).join("\n  ");
   const left_ms = Date.parse(expires_at) - Date.now();
   const facts = [
-    formatValue(tool_name ?? action),
+    ...(prompt === `Allow ${tool_name}?` ? [] : [formatValue(tool_name ?? action)]),
     `risk ${formatValue(risk_level)}`,
     `asked by ${formatValue(hook_name ?? "the runtime")}`,
     ...(pattern === undefined ? [] : [`also for ${formatValue(pattern)}`]),

@@ -51,7 +51,7 @@ Deno.test("questionsOf() displays the whole call, the choices and the time, and 
   const [, question, command, ...choices] = /^(.*)\n(.*)\n([^]*)$/.exec(io.stderr)!;
   assertStringIncludes(
     question!,
-    "? Allow bash? bash, risk high, asked by hooks-approval, denied in 4 min",
+    "? Allow bash? risk high, asked by hooks-approval, denied in 4 min",
   );
   assertEquals([command, state.held], ["  $ rm -r x", 0]);
   assertEquals(
@@ -59,6 +59,12 @@ Deno.test("questionsOf() displays the whole call, the choices and the time, and 
     "Allow it?\n  1) Allow once\n  2) Allow exactly this command until this answer ends\n" +
       "  3) Never\n  4) Deny, with a reason\n1-4 > ",
   );
+});
+
+Deno.test("questionsOf() names the tool beside a question that is a hook's own", async () => {
+  const io = fakeIo({ terminal: true, lines: ["y"] });
+  await asking(io).ask({ ...APPROVAL, prompt: "Allow a look?" }, NEVER);
+  assertStringIncludes(io.stderr, "? Allow a look? bash, risk high");
 });
 
 Deno.test("questionsOf() displays both paths of a call: which of them its tool takes is not known", async () => {
