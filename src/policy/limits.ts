@@ -158,19 +158,20 @@ export function combineLimits(
         hint: `write at most ${most}, or leave it out`,
       });
     }
-    lowerLimits(limits, asked);
+    lowerLimits<LimitName>(limits, asked);
   }
   if ((request.on_limit ?? plan.on_limit) === "pause") limits.on_limit = "pause";
   const asks_cost = plan.max_cost_usd !== undefined || request.max_cost_usd !== undefined;
   return { limits, cost_limit: asks_cost ? "asked" : "policy", reasons };
 }
 
-/** Sets each limit to that of `over` if it is lower. */
-export function lowerLimits(limits: Pick<RunLimits, LimitName>, over: Partial<RunLimits>): void {
-  for (const name of LIMIT_NAMES) {
+/** Sets each of the limits to that of `over` if it is lower. */
+export function lowerLimits<Name extends keyof PolicyLimits>(
+  limits: Pick<PolicyLimits, Name>,
+  over: Partial<Pick<PolicyLimits, Name>>,
+): void {
+  for (const name of Object.keys(limits) as Name[]) { // `over` may have what is no number, such as on_limit
     const value = over[name];
-    if (value !== undefined && compareLimit(value, limits[name]) < 0) {
-      Object.assign(limits, { [name]: value });
-    }
+    if (value !== undefined && compareLimit(value, limits[name]) < 0) limits[name] = value;
   }
 }

@@ -173,11 +173,12 @@ limits: {max_total_tokens: 1000, max_cost_usd: "2"}
 permissions: {max: {net: [a.example, b.example], read: [./data]}}
 env: {allow: [A]}
 policies:
-  small: {limits: {max_total_tokens: 500, max_cost_usd: "10"}, permissions: {max: {net: []}}, env: {allow: []}}
+  small: {limits: {max_total_tokens: 500, max_cost_usd: "10", tool_timeout_s: 2, hook_timeout_s: 90}, permissions: {max: {net: []}}, env: {allow: []}}
   large: {limits: {max_total_tokens: 5000, max_cost_usd: "0.10"}, rates: {runs_per_minute: 1}}
 `);
   const small = policyFor(policy, "small");
   assertEquals([small.limits.max_total_tokens, small.limits.max_cost_usd], [500, "2"]);
+  assertEquals([small.limits.tool_timeout_s, small.limits.hook_timeout_s], [2, 30]);
   assertEquals([small.permissions.max.net, small.permissions.max.read, small.env.allow], [
     [],
     ["./data"],
