@@ -178,7 +178,11 @@ Deno.test("a server whose lease was taken leaves a run that waits for a person t
     await settle();
     (await renewing)();
     await settle();
-    assertEquals(one.logs.map(({ event }) => event), ["lease_lost", "run_handed_over"]);
+    // the other server begins at a random slot of the caller, so this one may have lost its slot too
+    const logged = one.logs.filter(({ event, facts }) =>
+      event !== "lease_lost" || facts.lease === `session/${run.session_id}`
+    );
+    assertEquals(logged.map(({ event }) => event), ["lease_lost", "run_handed_over"]);
     assertEquals((await one.runs.get(CALLER, run.id)).status, "awaiting_approval");
     await other.runs.decide(CALLER, run.id, approval!.id, { decision: "allow" });
     await settle();
