@@ -208,6 +208,8 @@ function toResult(
     ? [content]
     : content.flatMap((one) => one.type === "text" ? [one.text] : []);
   const apart = media.length > 0 && context.vendor.is_chat === true;
+  // Gemini answers a call by the texts of its result: one without any would have no answer
+  const note: TextPart[] = texts.length === 0 ? [{ type: "text", text: "(The result has no text.)" }] : [];
   if (apart) {
     texts.push("(The images and files of this result follow.)");
     after.push(
@@ -221,7 +223,7 @@ function toResult(
     toolName: context.names.toolIn(name),
     output: typeof content === "string" || media.length === 0 || apart
       ? { type: is_error ? "error-text" : "text", value: texts.join("\n\n") }
-      : { type: "content", value: content.map((one) => toContent(one, context)) },
+      : { type: "content", value: [...note, ...content].map((one) => toContent(one, context)) },
     ...(media.length > 0 || texts.some((text) => text.trim() !== "") ? cached(part, context) : {}),
   };
 }

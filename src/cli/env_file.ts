@@ -42,7 +42,7 @@ export async function loadEnvFile({ cwd }: Pick<Io, "cwd">): Promise<string[]> {
     throw new UsageError(`Cannot read ${FILE}: each line must be NAME=value`, { cause: error });
   }
   const warnings: string[] = [];
-  for (const [name, value] of Object.entries(Deno.env.toObject())) {
+  for (const [name, value] of Object.entries(Deno.env.toObject()).sort()) {
     const earlier = before[name];
     if (earlier !== undefined) {
       if (earlier !== value) Deno.env.set(name, earlier);

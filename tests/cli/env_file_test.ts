@@ -18,7 +18,7 @@ Deno.test("a .env sends no key of the shell to another address, and may name the
     const warnings = await loadEnvFile({ cwd: new URL(`file://${folder.path}/`) });
     assertEquals(
       warnings,
-      ["TESTVENDOR_BASE_URL", "GOOGLE_TESTVENDOR_BASE_URL"].map((name) =>
+      ["GOOGLE_TESTVENDOR_BASE_URL", "TESTVENDOR_BASE_URL"].map((name) =>
         `The variable ${name} of .env is ignored: set it in the shell`
       ),
     );

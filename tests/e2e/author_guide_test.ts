@@ -36,7 +36,7 @@ const EXAMPLES = blocks().filter(({ language, text }) => language === "ts" && te
  * an empty cache, and no network.
  */
 async function programsIn(folder: string): Promise<string> {
-  const bin = Deno.env.get("PREAMP_BIN");
+  const bin = Deno.env.get("PROGRAM_UNDER_TEST");
   const path = bin === undefined || bin.startsWith("/") ? bin : ROOT + bin;
   const start = path === undefined ? `'${Deno.execPath()}' run -A '${ROOT}main.ts'` : `'${path}'`;
   await Deno.mkdir(`${folder}/bin`);

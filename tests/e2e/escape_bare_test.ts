@@ -156,7 +156,7 @@ for (
   ] as const
 ) {
   const title = `hostile modules: attacks on ${name} succeed when nothing is around them`;
-  Deno.test(title, { ignore: Deno.env.has("PREAMP_BIN") }, async () => { // they are the same beside any program
+  Deno.test(title, { ignore: Deno.env.has("PROGRAM_UNDER_TEST") }, async () => { // they are the same beside any program
     const kinds = ESCAPE_KINDS.filter(({ file }) => files.test(file));
     assert(kinds.length > 0);
     const failures: string[] = [];

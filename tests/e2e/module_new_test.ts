@@ -8,7 +8,7 @@ import { ROOT, runCommand, runProgram } from "./program.ts";
 
 const SDK = new URL("src/sdk/mod.ts", `file://${ROOT}`).href;
 /** The executable writes what Deno needs beside the module: Deno gets an empty cache and no network then. */
-const EXECUTABLE = Deno.env.has("PREAMP_BIN");
+const EXECUTABLE = Deno.env.has("PROGRAM_UNDER_TEST");
 const CACHE = EXECUTABLE ? await Deno.makeTempDir() : undefined;
 const ALONE = CACHE === undefined ? {} : { DENO_DIR: CACHE, HTTPS_PROXY: "http://127.0.0.1:9" };
 globalThis.addEventListener("unload", () => {

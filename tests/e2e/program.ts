@@ -1,6 +1,6 @@
 /**
  * The program as a process: `deno run` with the permissions of `deno task start`, or the executable that
- * `$PREAMP_BIN` names. Knows how to start it, talk to it and end it surely; what it should do is the tests'
+ * `$PROGRAM_UNDER_TEST` names. Knows how to start it, talk to it and end it surely; what it should do is the tests'
  * business.
  */
 import { cli } from "../../src/cli/mod.ts";
@@ -149,7 +149,7 @@ export async function runProgram(args: readonly string[], options: ProgramOption
  * and permissions are tested elsewhere. Variables are those of Preamp only.
  */
 export async function runCommand(args: readonly string[], options: ProgramOptions = {}): Promise<Result> {
-  if (Deno.env.has("PREAMP_BIN")) return await runProgram(args, options);
+  if (Deno.env.has("PROGRAM_UNDER_TEST")) return await runProgram(args, options);
   const ended = await runHere(args, options);
   await assertReplays(args, ended, options, runHere);
   return ended;
@@ -270,7 +270,7 @@ function inTerminal(words: readonly string[]): string[] {
 }
 
 async function commandLine(): Promise<string[]> {
-  const binary = Deno.env.get("PREAMP_BIN");
+  const binary = Deno.env.get("PROGRAM_UNDER_TEST");
   if (binary) return [binary.startsWith("/") ? binary : ROOT + binary];
   const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`)) as { tasks: { start: string } };
   const [, ...args] = tasks.start.split(" ");

@@ -54,7 +54,7 @@ Deno.test("the health check of the container succeeds for a server that is ready
   assertEquals(await check(port) === 0, false);
 });
 
-const BINARY = Deno.env.get("PREAMP_BIN");
+const BINARY = Deno.env.get("PROGRAM_UNDER_TEST");
 
 /**
  * Returns whether this process is root's; `Deno.uid()` would need a permission that the tests do not have.

@@ -4,7 +4,7 @@ import { configOn, fakeVendor, VENDORS } from "../modules/providers/fake_vendor.
 import { runProgram, startServer } from "./program.ts";
 
 /** A program that was not compiled with `OTEL_DENO=true` sends no spans; src/docs/operating.md#tracing. */
-const ignore = Deno.env.has("PREAMP_BIN") && Deno.env.get("OTEL_DENO") !== "true";
+const ignore = Deno.env.has("PROGRAM_UNDER_TEST") && Deno.env.get("OTEL_DENO") !== "true";
 
 const CALCULATE = { name: "calculator", arguments: { expression: "6*7" } };
 const SECRET_WORD = "halibut";

@@ -37,7 +37,7 @@ const COMMANDS: readonly (readonly [args: string[], output: string])[] = [
   [["docs", "plan"], "session"],
 ];
 
-const ignore = Deno.env.has("PREAMP_BIN"); // the executable has no cache
+const ignore = Deno.env.has("PROGRAM_UNDER_TEST"); // the executable has no cache
 
 Deno.test(
   "with the packages of main.ts's graph, and without those of tests, commands and their children need no network",

@@ -69,6 +69,17 @@ export const MODULES: Effects = {
     usual: "module_source_denied", // the default is not in modules.allow
     look: (server) => explained(server, "npm:tool@1"),
   },
+  "mcp.servers": {
+    value: { mail: { url: "http://127.0.0.1:1/mcp" } },
+    seen: "Cannot connect to server",
+    usual: "lists no servers",
+    async look(server) {
+      const run = await server.run(
+        planOf(["done"], { tools: [{ module: "tool-mcp", config: { listed: ["mail"] } }] }),
+      );
+      return /Cannot connect to server|lists no servers/.exec(run.warnings[0]?.message ?? "")?.[0];
+    },
+  },
   "isolation.memory_mb": {
     value: 64,
     beside: FROM_DATA,
