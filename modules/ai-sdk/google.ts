@@ -161,6 +161,7 @@ export function createBackend({ api_key = "", base_url, config }: ProviderSettin
   const baseURL = `${host}/${api_version}`;
   const vendor: Vendor = {
     key: "google",
+    one_text_result: true,
     media: /^image\/(png|jpeg|webp|heic|heif)$|^(audio|video)\/|^application\/pdf$/,
     native_tools: ["googleSearch", "googleMaps", "codeExecution", "urlContext", "fileSearch"],
     schema: schemaOf,

@@ -208,8 +208,6 @@ function toResult(
     ? [content]
     : content.flatMap((one) => one.type === "text" ? [one.text] : []);
   const apart = media.length > 0 && context.vendor.is_chat === true;
-  // Gemini answers a call by the texts of its result: one without any would have no answer
-  const note: TextPart[] = texts.length === 0 ? [{ type: "text", text: "(The result has no text.)" }] : [];
   if (apart) {
     texts.push("(The images and files of this result follow.)");
     after.push(
@@ -223,9 +221,18 @@ function toResult(
     toolName: context.names.toolIn(name),
     output: typeof content === "string" || media.length === 0 || apart
       ? { type: is_error ? "error-text" : "text", value: texts.join("\n\n") }
-      : { type: "content", value: [...note, ...content].map((one) => toContent(one, context)) },
+      : { type: "content", value: toContents(content, context) },
     ...(media.length > 0 || texts.some((text) => text.trim() !== "") ? cached(part, context) : {}),
   };
+}
+
+/** Returns the parts of a result; for an API with one text a result, its texts are one part at the start. */
+function toContents(content: readonly (TextPart | MediaPart)[], context: Context): User[] {
+  const parts = content.map((one) => toContent(one, context));
+  if (!context.vendor.one_text_result) return parts;
+  const texts = parts.flatMap((part) => part.type === "text" ? [part.text] : []);
+  const text = texts.length === 0 ? "(The result has no text.)" : texts.join("\n\n");
+  return [{ type: "text", text }, ...parts.filter(({ type }) => type !== "text")];
 }
 
 function toContent(part: TextPart | MediaPart, context: Context): User {

@@ -63,6 +63,8 @@ export interface Vendor {
    * user's, and where the vendor runs no tools; default false.
    */
   readonly is_chat?: boolean;
+  /** Whether a call is answered by the text of its result, which must have exactly one; default false. */
+  readonly one_text_result?: boolean;
   /** Fields of a tool that name one of the vendor's, such as `googleSearch`. */
   readonly native_tools?: readonly string[];
   /** Names of properties in a tool's input that the API takes; default: all. */

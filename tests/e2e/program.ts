@@ -1,7 +1,7 @@
 /**
  * The program as a process: `deno run` with the permissions of `deno task start`, or the executable that
- * `$PROGRAM_UNDER_TEST` names. Knows how to start it, talk to it and end it surely; what it should do is the tests'
- * business.
+ * `$PROGRAM_UNDER_TEST` names. Knows how to start it, talk to it and end it surely; what it should do is the
+ * tests' business.
  */
 import { cli } from "../../src/cli/mod.ts";
 import { endChild, Tail } from "../support/child_process.ts";

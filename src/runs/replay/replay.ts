@@ -117,8 +117,13 @@ function clockOf({ events }: Recording): InstantClock {
   return new InstantClock(Date.parse(events[0]!.ts)); // a log that ended has entries
 }
 
-/** The last limits, also those that a person raised meanwhile: a replay asks no one. */
-function runLimits({ run: { limits }, replay }: Recording, clock: InstantClock): RunLimitGuard {
+/**
+ * The last limits, also those that a person raised meanwhile: a replay asks no one. Calls that a crash
+ * interrupted were not refused, so they are not here.
+ */
+function runLimits({ run, replay }: Recording, clock: InstantClock): RunLimitGuard {
+  const max_tool_calls = Math.max(run.limits.max_tool_calls, run.tool_call_count);
+  const limits = { ...run.limits, max_tool_calls };
   return new RunLimitGuard({ limits, cost_limit_is_set: replay.cost_is_asked_for, clock });
 }
 
