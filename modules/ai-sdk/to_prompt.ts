@@ -231,7 +231,7 @@ function toContents(content: readonly (TextPart | MediaPart)[], context: Context
   const parts = content.map((one) => toContent(one, context));
   if (!context.vendor.one_text_result) return parts;
   const texts = parts.flatMap((part) => part.type === "text" ? [part.text] : []);
-  const text = texts.length === 0 ? "(The result has no text.)" : texts.join("\n\n");
+  const text = texts.length === 0 ? "(The result has no text.)" : texts.join("\n");
   return [{ type: "text", text }, ...parts.filter(({ type }) => type !== "text")];
 }
 
