@@ -121,10 +121,9 @@ export class RunLog {
   }
 
   #recordDelta(draft: DraftEntry): void {
+    if (this.#full) return; // the turn ends: a flood does not make the log larger meanwhile
     const delta = this.#deltas.add(draft);
-    if (!this.#full && this.#deltas.chars > this.#run.limits.max_log_bytes) {
-      this.#reportFull("max_log_bytes");
-    }
+    if (this.#deltas.chars > this.#run.limits.max_log_bytes) this.#reportFull("max_log_bytes");
     if (delta === null) return;
     this.#enqueueDelta(delta);
     if (this.#open) this.#deferred.schedule();
