@@ -78,10 +78,10 @@ export function recordingProvider(
   }
 
   async function save(request: ChatRequest, outcome: Outcome): Promise<void> {
-    const { recording, path, written } = open;
+    const { recording, path } = open;
     recording.info ??= info;
     recording.add(await redactorOf(coordinator)({ request: shapeOf(request), outcome }));
-    const writing = written.then(() => write(path, recording.toText()));
+    const writing = open.written.then(() => write(path, recording.toText())); // one write at a time
     open.written = writing.catch(() => {});
     await writing.catch((cause) => {
       const message = `Cannot write the recording ${JSON.stringify(path)}: ${String(cause)}`;
