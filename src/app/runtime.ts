@@ -232,6 +232,7 @@ function lazyRuns(open: () => Promise<Runs>): Runs {
     },
     recording: async (...args) => (await open()).recording(...args),
     replay: async (...args) => (await open()).replay(...args),
+    requests: async (...args) => (await open()).requests(...args),
     rerun: async (...args) => (await open()).rerun(...args),
     sessions: {
       fork: async (...args) => (await open()).sessions.fork(...args),

@@ -91,6 +91,17 @@ export interface Entry extends Data {
   readonly data: Data;
 }
 
+/** What a model was sent in one call: src/docs/events.md#what-a-model-was-sent. */
+export interface ModelRequest extends Data {
+  readonly seq: number;
+  readonly session_id: string;
+  readonly messages: readonly Data[];
+  readonly tools: readonly Data[];
+  readonly options: Data;
+  readonly tokens: { readonly messages: readonly number[]; readonly tools: number; readonly total: number };
+  readonly usage: Data | null;
+}
+
 /** One page of a list; `next_cursor` is null on the last page. */
 export interface Page<Item> {
   readonly data: readonly Item[];
@@ -212,6 +223,11 @@ export class PreampClient {
   /** Returns one page of a run's log; `query` may have `after`, `limit` and `cursor`. */
   listEvents(id: string, query?: Query): Promise<Page<Entry>> {
     return this.#list(`${runPath(id)}/events`, query);
+  }
+
+  /** Lists what models were sent in the calls of a run; `query` may have `seq`, `limit` and `cursor`. */
+  listRequests(id: string, query?: Query): Promise<Page<ModelRequest>> {
+    return this.#list(`${runPath(id)}/requests`, query);
   }
 
   /** Cancels a run. `graceful` lets its model call and its running tools finish. */

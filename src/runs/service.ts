@@ -9,6 +9,7 @@ import { type JsonObject, toPlain } from "../sdk/json.ts";
 import type { RaisableLimit, RunLimits } from "../sdk/types.ts";
 import { closedApprovalError } from "./run/approval_queue.ts";
 import type { RunsDeps } from "./ports.ts";
+import type { ReplayDeps } from "./replay/replay_turn.ts";
 import { undoFileChanges } from "./storage/file_changes.ts";
 import { forkedSession, originOf, pointOf } from "./storage/fork.ts";
 import { printableId } from "../sdk/ids.ts";
@@ -17,7 +18,7 @@ import { loadInput, recordedInput } from "./storage/run_input.ts";
 import type { ActiveRun } from "./run/run.ts";
 import { isAway, repeat } from "./run/run_store.ts";
 import { SessionService } from "./session_service.ts";
-import { listOptions, SessionStore } from "./storage/session_store.ts";
+import { listOptions, pageOf, SessionStore } from "./storage/session_store.ts";
 import { RemoteRuns, type RunCommand } from "./scheduler/remote_runs.ts";
 import { RunScheduler } from "./scheduler/scheduler.ts";
 import { MAX_PAGE_BYTES } from "../store/store.ts";
@@ -26,6 +27,7 @@ import type {
   Approval,
   Caller,
   CreateOptions,
+  ModelRequest,
   Page,
   PageOptions,
   Recording,
@@ -334,14 +336,36 @@ export class RunService implements Runs {
 
   async replay(caller: Caller, recorded: string | Recording): Promise<ReplayReport> {
     const recording = typeof recorded === "string" ? await this.recording(caller, recorded) : recorded;
-    const { clock, limitsOf, secrets } = this.#deps;
-    const { plan, plan_origin, plan_base_url, plan_lock: lock } = recording.replay;
     // An uploaded recording is authorised as the caller; its own `plan_origin` is not trusted.
-    const origin = typeof recorded === "string" ? plan_origin : caller.origin;
+    const origin = typeof recorded === "string" ? recording.replay.plan_origin : caller.origin;
     const { replay } = await import("./replay/replay.ts");
-    const request = { prompt: "", plan, limits: recording.run.limits, ...(lock ? { lock } : {}) };
+    return await replay(recording, await this.#replayDeps(caller, recording, origin));
+  }
+
+  async requests(
+    caller: Caller,
+    run_id: string,
+    { seq, ...place }: { seq?: number; cursor?: number; limit?: number } = {},
+  ): Promise<Page<ModelRequest>> {
+    const recording = await this.recording(caller, run_id);
+    const deps = await this.#replayDeps(caller, recording, recording.replay.plan_origin);
+    const { requestsOf } = await import("./replay/replay.ts");
+    const requests = await requestsOf(recording, deps);
+    const page = pageOf(seq === undefined ? requests : requests.filter((one) => one.seq === seq), place);
+    return deps.secrets.redactValues(page);
+  }
+
+  /** Resolves to what a replay of a recording needs, with its plan authorised for the caller. */
+  async #replayDeps(
+    caller: Caller,
+    { run, replay }: Recording,
+    origin: Caller["origin"],
+  ): Promise<ReplayDeps> {
+    const { plan, plan_base_url, plan_lock: lock } = replay;
+    const { clock, limitsOf, secrets } = this.#deps;
+    const request = { prompt: "", plan, limits: run.limits, ...(lock ? { lock } : {}) };
     const ready = await this.#deps.ready(request, { ...caller, origin }, plan_base_url ?? undefined);
-    return await replay(recording, { ready, secrets: secrets(), clock, limits: limitsOf(caller) });
+    return { ready, secrets: secrets(), clock, limits: limitsOf(caller) };
   }
 
   async rerun(

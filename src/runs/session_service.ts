@@ -1,8 +1,8 @@
 /** The public API of sessions: reading, forking and deleting, with ownership checks. */
 import { printableId } from "../sdk/ids.ts";
 import { PreampError } from "../sdk/errors.ts";
-import { estimateJsonBytes, type JsonObject } from "../sdk/json.ts";
-import { allRecords, MAX_PAGE_BYTES } from "../store/store.ts";
+import type { JsonObject } from "../sdk/json.ts";
+import { allRecords } from "../store/store.ts";
 import type { RunsDeps } from "./ports.ts";
 import { DAY_MS } from "./run/run_records.ts";
 import type { SessionProjection } from "./run/run_projection.ts";
@@ -11,6 +11,7 @@ import { eraseRun } from "./storage/erase.ts";
 import { loadInput } from "./storage/run_input.ts";
 import {
   listOptions,
+  pageOf,
   SESSION_KIND,
   sessionChange,
   type SessionStore,
@@ -51,15 +52,11 @@ export class SessionService implements Sessions {
   async messages(
     caller: Caller,
     session_id: string,
-    { cursor = 0, limit = Infinity }: { cursor?: number; limit?: number } = {},
+    place: { cursor?: number; limit?: number } = {},
   ): Promise<Page<JsonObject>> {
     const saved = await this.#sessions.load(caller, session_id);
     const messages = (this.#live(session_id)?.history ?? saved.messages) as readonly JsonObject[];
-    let end = cursor;
-    for (let bytes = 0; end < messages.length && end < cursor + limit && bytes < MAX_PAGE_BYTES; end++) {
-      bytes += estimateJsonBytes(messages[end]);
-    }
-    return { data: messages.slice(cursor, end), next_cursor: end < messages.length ? String(end) : null };
+    return pageOf(messages, place);
   }
 
   async remove(caller: Caller, session_id: string): Promise<void> {

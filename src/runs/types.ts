@@ -16,6 +16,8 @@ import type {
   Prompt,
   RaisableLimit,
   RunLimits,
+  ToolSpec,
+  Usage,
 } from "../sdk/types.ts";
 
 /** Status of a run. The last five are final. */
@@ -269,6 +271,23 @@ export interface Recording {
   replay: RunInput;
 }
 
+/** What a model is sent in one call of a run. */
+export interface ModelRequest {
+  /** Number of the call's `provider:request`. A shortened request of the same call has the same number. */
+  readonly seq: number;
+  readonly session_id: string;
+  readonly provider: string;
+  readonly iteration: number;
+  readonly messages: readonly Message[];
+  readonly tools: readonly ToolSpec[];
+  /** The other fields of the request, such as `max_output_tokens`. */
+  readonly options: JsonObject;
+  /** Estimated tokens: of each message, of all tools, of both. */
+  readonly tokens: { readonly messages: readonly number[]; readonly tools: number; readonly total: number };
+  /** What the answer reported; null without an answer. */
+  usage: Usage | null;
+}
+
 /** Result of a replay. */
 export interface ReplayReport {
   equal: boolean;
@@ -409,6 +428,16 @@ export interface Runs {
    * plan.
    */
   replay(caller: Caller, recorded: string | Recording): Promise<ReplayReport>;
+  /**
+   * Resolves to what models were sent in the calls of a run, up to now: a page from number `cursor` on
+   * (default: 0), at most `limit` of them, and about 8 MiB; with `seq` those of one `provider:request`. The
+   * run is replayed for it. @throws {PreampError} as {@link replay}.
+   */
+  requests(
+    caller: Caller,
+    run_id: string,
+    options?: { seq?: number; cursor?: number; limit?: number },
+  ): Promise<Page<ModelRequest>>;
   /**
    * Executes a run again after its entry `from_event`, in a new session forked from it; nothing is replayed.
    * @throws {PreampError} `request_invalid` when there is no such entry; also the errors of {@link create}.

@@ -170,6 +170,8 @@ Deno.test("sessions and plans are read, forked, explained and deleted", async ()
   assertEquals((await client.plans("check", { plan: PLAN })).ok, true);
   assert(JSON.stringify(await client.plans("explain", { plan: PLAN })).includes("tool-calculator"));
   assertEquals((await client.listEvents(run.id, { limit: 2 })).data.length, 2);
+  const { data: requests } = await client.listRequests(run.id);
+  assertEquals(requests.map(({ messages, tools }) => [messages.length, tools.length]), [[1, 1], [3, 1]]);
   await client.deleteRun(run.id);
   const missing = await problem(() => client.getRun(run.id));
   assertEquals(missing.code, "not_found");

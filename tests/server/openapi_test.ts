@@ -56,7 +56,13 @@ Deno.test("openApiDocument() lists every error code, and each route's codes at t
 Deno.test("openApiDocument() lists log_expired for the routes that read a log, storage_full for those that change a run", () => {
   const idsWith = (code: ErrorCode) =>
     ROUTES.filter((route) => codesOf(route).includes(code)).map(({ id }) => id);
-  assertEquals(idsWith("log_expired"), ["listRunEvents", "replayRun", "listApprovals", "decideApproval"]);
+  assertEquals(idsWith("log_expired"), [
+    "listRunEvents",
+    "replayRun",
+    "listRequests",
+    "listApprovals",
+    "decideApproval",
+  ]);
   const changing = ["createRun", "deleteRun", "cancelRun", "steerRun", "replayRun", "decideApproval"];
   assertEquals(changing.filter((id) => !idsWith("storage_full").includes(id)), []);
 });

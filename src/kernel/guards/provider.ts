@@ -37,6 +37,7 @@ const DEFAULT_MAX_OUTPUT_TOKENS = 4096;
 
 /** A call to a provider, which may pass its key on to another provider: then both count as one. */
 interface OpenCall {
+  readonly is_for_loop: boolean;
   /** Whether the call has not ended. */
   open: boolean;
   /** Whether another provider answers it, or has. */
@@ -51,6 +52,11 @@ interface OpenCall {
 
 /** Calls by the keys that their providers received: empty objects, of which a module cannot create one. */
 const CALLS = new WeakMap<object, OpenCall>();
+
+/** Returns whether a call is one of the orchestrator, by the key that its provider received. */
+export function isCallOfLoop(key: object | undefined): boolean {
+  return key !== undefined && CALLS.get(key)?.is_for_loop === true;
+}
 
 /** Takes the call of a key for another provider; undefined if the call has ended, or has one. */
 function takeCall(key: object | undefined): OpenCall | undefined {
@@ -173,7 +179,8 @@ export class ProviderGuard {
     const outer = is_for_loop ? undefined : takeCall(options.call); // it is reserved, counted and logged
     const reserved = outer ? null : this.#reserve(turn, request, is_for_loop);
     const reservation = reserved instanceof Promise ? await reserved : reserved;
-    const call: OpenCall = { open: true, taken: false, usage: null, text: "", part_is_counted: false };
+    const state = { open: true, taken: false, usage: null, text: "", part_is_counted: false };
+    const call: OpenCall = { ...state, is_for_loop };
     let response: Answer;
     try {
       const received = await this.#send(request, options, call, reservation, step);

@@ -2,7 +2,7 @@
 import type { ApprovalDecision, Entry } from "../../kernel/host.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
 import { isObject, type JsonObject } from "../../sdk/json.ts";
-import type { Emission, Injection } from "../../sdk/types.ts";
+import type { Emission, Injection, Message } from "../../sdk/types.ts";
 
 /** A tool call of the agent. */
 export interface Call {
@@ -195,6 +195,29 @@ export class RecordedTurn {
     return is_aborted && this.was_stopped && this.is_used_up ? undefined : this.#comeTo(answer);
   }
 
+  /** Takes the next answer to a call that the context made, or its failure; undefined after the last. */
+  takeInnerAnswer(provider: string): Entry | undefined {
+    return this.#comeTo(this.#results.take(
+      ["provider:response", "provider:error"],
+      ({ seq, data }) => data.inner === true && data.provider === provider && seq > this.#position,
+    ));
+  }
+
+  /** Returns the plan's system text as the turn had it: a file of it may have another one now. */
+  systemAfter(history: readonly Message[]): string | undefined {
+    let messages: readonly unknown[] = history;
+    for (const { event, data, turn_id } of this.#entries) {
+      if (turn_id !== undefined) break;
+      if (event === "context:message") messages = [...messages, data.message];
+      else if (event === "context:reset") messages = data.messages as Message[]; // written by the kernel
+    }
+    const system = messages.find((message) =>
+      isObject(message) && message.role === "system" && isObject(message.metadata) &&
+      message.metadata.source === "plan"
+    );
+    return isObject(system) && typeof system.content === "string" ? system.content : undefined;
+  }
+
   /** Takes the outcome of a tool call, if it is recorded. */
   takeOutcome(call_id: unknown): Entry | undefined {
     const isOf = ({ data }: Entry) => data.tool_call_id === call_id;
@@ -213,8 +236,18 @@ export class RecordedTurn {
       (entry) => asked ? entry.data.approval_id === asked.data.approval_id : isAbout(entry), // remembered: not asked
     ));
     if (!found) return undefined;
-    const { reason, decided_by } = found.data as unknown as ApprovalDecision; // written by the kernel
-    return { decision: found.event === "approval:granted" ? "allow" : "deny", reason, decided_by };
+    const { decision, reason, decided_by } = found.data as unknown as ApprovalDecision; // written by the kernel
+    const denial = decision === "timeout" || decision === "unanswered" ? decision : "deny";
+    return { decision: found.event === "approval:granted" ? "allow" : denial, reason, decided_by };
+  }
+
+  /** Returns the emission that a recorded entry resulted in; a question is asked again. */
+  emissionOf(entry: Entry, data: JsonObject): Emission {
+    const about = (found: JsonObject) => (found.tool_call_id ?? null) === (entry.data.tool_call_id ?? null);
+    const asked = this.#entries.find(({ event, seq, data }) =>
+      seq > entry.seq && event.startsWith("approval:") && typeof data.prompt === "string" && about(data)
+    );
+    return emissionOf(entry, data, String(asked?.data.prompt ?? ""));
   }
 
   /** Takes the entry of an event that the replay emits; undefined when the log has no such event. */
@@ -258,13 +291,12 @@ function isAnswer({ event, data }: Entry): boolean {
     event === "provider:retry" && data.request_id !== undefined && data.module_id === undefined;
 }
 
-/** Returns the emission that a recorded entry resulted in; a question is asked again. */
-export function emissionOf({ verdict, data: recorded }: Entry, data: JsonObject): Emission {
+function emissionOf({ verdict, data: recorded }: Entry, data: JsonObject, prompt: string): Emission {
   if (!verdict) return noopEmission(data);
   const injections = (verdict.injections ?? []) as unknown as Injection[]; // written by the kernel
   const [first] = injections;
   const { action, hook_name, reason = null } = verdict;
-  const question = { prompt: "?", options: ["Allow", "Deny"], timeout: null, default: "deny" as const };
+  const question = { prompt, options: ["Allow", "Deny"], timeout: null, default: "deny" as const };
   return {
     ...noopEmission(verdict.modified ? { ...recorded } : data),
     action: action as Emission["action"], // written by the kernel

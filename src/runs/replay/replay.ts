@@ -1,6 +1,6 @@
 /**
  * Replays a recorded run: runs its turns again on the recorded answers of models and tools, and says what the
- * agent does differently. See src/docs/events.md#replay.
+ * agent does differently, or what its models were sent. See src/docs/events.md#replay.
  */
 import type { Entry } from "../../kernel/host.ts";
 import { RunLimitGuard } from "../../kernel/run_limits.ts";
@@ -10,23 +10,62 @@ import { callsOf } from "../../sdk/loop/assistant_message.ts";
 import { describe } from "../../sdk/value_path.ts";
 import type { RunnablePlan } from "../ports.ts";
 import { childRunLimits } from "../subagents/spawner.ts";
-import type { Difference, Recording, ReplayReport } from "../types.ts";
+import type { ModelRequest, Recording, ReplayReport } from "../types.ts";
 import { firstDifference, type TurnPlace } from "./compare.ts";
 import { RecordedTurn } from "./recorded_turn.ts";
 import { InstantClock, type ReplayDeps, replayTurn, type TurnInput } from "./replay_turn.ts";
 
 /** Replays a run. @throws {PreampError} `not_replayable` when the log lacks something that a replay needs. */
 export async function replay(recording: Recording, deps: ReplayDeps): Promise<ReplayReport> {
-  const reason = whyNotReplayable(recording);
-  if (reason !== null) {
-    throw new PreampError("not_replayable", `Cannot replay run "${recording.run.id}": ${reason}`);
+  const { events, replay: { surface } } = recording;
+  if (events.at(-1)?.event !== "run:end") throw notReplayable(recording, "it has not ended");
+  if (surface === null) throw notReplayable(recording, "its session was never initialised");
+  for await (const { input, place, clock } of turnsOf(recording, deps)) {
+    const first_difference = firstDifference(input.recorded, await replayTurn(input, clock, deps), place);
+    if (first_difference) return { equal: false, first_difference };
   }
-  const difference = await ownDifference(recording, deps) ?? await agentDifference(recording, deps);
-  return difference === null ? { equal: true } : { equal: false, first_difference: difference };
+  return { equal: true };
 }
 
-/** Resolves to the first difference in the run's own session. */
-async function ownDifference(recording: Recording, deps: ReplayDeps): Promise<Difference | null> {
+/**
+ * Resolves to what models were sent in the recorded calls, in the order of the calls. The run may still be
+ * active. @throws {PreampError} `not_replayable` when the log lacks something that a replay needs.
+ */
+export async function requestsOf(recording: Recording, deps: ReplayDeps): Promise<ModelRequest[]> {
+  const requests: ModelRequest[] = [];
+  if (recording.events.every(({ event }) => event !== "provider:request")) return requests;
+  if (recording.replay.surface?.foreign?.includes("context")) {
+    throw notReplayable(recording, "a provider, a tool or a hook mounted its context manager");
+  }
+  for await (const { input, clock } of turnsOf(recording, deps)) {
+    if (input.surface.foreign?.includes("context")) continue;
+    input.ready.registerSecrets(deps.secrets);
+    requests.push(...(await replayTurn(input, clock, deps)).requests);
+  }
+  return requests.sort((a, b) => a.seq - b.seq);
+}
+
+/** A turn to replay. */
+interface ReplayableTurn {
+  readonly input: TurnInput;
+  readonly place: TurnPlace;
+  readonly clock: InstantClock;
+}
+
+/** Yields the turns of a recording: the run's own, then those of sub-agents. */
+async function* turnsOf(recording: Recording, deps: ReplayDeps): AsyncGenerator<ReplayableTurn> {
+  const reason = whyNotReplayable(recording);
+  if (reason !== null) throw notReplayable(recording, reason);
+  const own = ownTurn(recording, deps);
+  await loadOwn(own.input.ready);
+  yield own;
+  for await (const turn of agentTurns(recording, deps)) {
+    await loadOwn(turn.input.ready);
+    yield turn;
+  }
+}
+
+function ownTurn(recording: Recording, deps: ReplayDeps): ReplayableTurn {
   const { run, events, replay } = recording;
   const last = replay.resume && replay.history.findLast(({ role }) => role === "assistant");
   const open_calls = last ? callsOf(last).map(({ id }) => id) : [];
@@ -35,28 +74,27 @@ async function ownDifference(recording: Recording, deps: ReplayDeps): Promise<Di
   const output_text = status === "completed" ? run.output_text : null;
   const recorded = new RecordedTurn(events, run.session_id, { status, stop_reason, output_text }, open_calls);
   const clock = clockOf(recording);
-  return await differenceOf(
-    {
+  return {
+    input: {
       recorded,
       open_calls,
       ready: deps.ready,
-      surface: replay.surface!, // checked by whyNotReplayable()
+      surface: replay.surface!, // a session with a turn is initialised
       initial: replay,
       limitGuard: runLimits(recording, clock),
       resume: replay.resume,
       parent_id: null,
     },
-    { session_id: run.session_id, turn: 1, agent: null },
+    place: { session_id: run.session_id, turn: 1, agent: null },
     clock,
-    deps,
-  );
+  };
 }
 
 /**
- * Resolves to the first difference in the turns of sub-agents: those whose start is stored, whose end is
- * recorded, and whose loop puts its answers into `provider:response`.
+ * Yields the turns of sub-agents: those whose start is stored, whose end is recorded, and whose loop puts its
+ * answers into `provider:response`.
  */
-async function agentDifference(recording: Recording, deps: ReplayDeps): Promise<Difference | null> {
+async function* agentTurns(recording: Recording, deps: ReplayDeps): AsyncGenerator<ReplayableTurn> {
   const { run, events, replay: { agents = [] } } = recording;
   const plans = new Map([[run.session_id, deps.ready]]);
   const turns = new Map<string, number>();
@@ -77,8 +115,8 @@ async function agentDifference(recording: Recording, deps: ReplayDeps): Promise<
     const { status, stop_reason } = events[to]!.data;
     const clock = clockOf(recording);
     const whole = runLimits(recording, clock);
-    const difference = await differenceOf(
-      {
+    yield {
+      input: {
         recorded: new RecordedTurn(entries, session_id, { status, stop_reason, output_text: null }),
         open_calls: [],
         ready,
@@ -88,23 +126,14 @@ async function agentDifference(recording: Recording, deps: ReplayDeps): Promise<
         resume: undefined,
         parent_id: opening.session_id,
       },
-      { session_id, turn, agent: typeof opening.data.agent === "string" ? opening.data.agent : "self" },
+      place: {
+        session_id,
+        turn,
+        agent: typeof opening.data.agent === "string" ? opening.data.agent : "self",
+      },
       clock,
-      deps,
-    );
-    if (difference) return difference;
+    };
   }
-  return null;
-}
-
-async function differenceOf(
-  input: TurnInput,
-  place: TurnPlace,
-  clock: InstantClock,
-  deps: ReplayDeps,
-): Promise<Difference | null> {
-  await loadOwn(input.ready);
-  return firstDifference(input.recorded, await replayTurn(input, clock, deps), place);
 }
 
 /** Fetches the modules that run in a replay, unless they are compiled in. */
@@ -139,14 +168,16 @@ function hasWholeResponses(entries: readonly Entry[]): boolean {
   );
 }
 
+function notReplayable({ run }: Recording, reason: string): PreampError {
+  return new PreampError("not_replayable", `Cannot replay run "${run.id}": ${reason}`);
+}
+
 function whyNotReplayable({ events, replay: { surface, resume } }: Recording): string | null {
-  if (events.at(-1)?.event !== "run:end") return "it has not ended";
   const gap = events.findIndex(({ seq }, index) => seq !== index + 1);
   if (gap >= 0) {
     return `its entries must be numbered 1, 2, 3 …: entry ${gap + 1} has seq ${describe(events[gap]!.seq)}`;
   }
-  if (surface === null) return "its session was never initialised";
-  if (surface.foreign?.includes("orchestrator")) {
+  if (surface?.foreign?.includes("orchestrator")) {
     return "a provider, a tool or a hook mounted its orchestrator";
   }
   const { session_id } = events[0]!;

@@ -2,6 +2,7 @@
 import { setImmediate } from "node:timers";
 import type { Entry, Host, HostClock } from "../../kernel/host.ts";
 import type { MountedDescriptors, ProviderDescriptor, ToolDescriptor } from "../../kernel/mounting/mounts.ts";
+import { isCallOfLoop } from "../../kernel/guards/provider.ts";
 import type { RunLimitGuard } from "../../kernel/run_limits.ts";
 import { failedOutcome, type Outcome } from "../../kernel/session/outcome.ts";
 import { errorFromLog } from "../../kernel/session/interrupted_turn.ts";
@@ -9,24 +10,28 @@ import { Session } from "../../kernel/session/session.ts";
 import type { KernelLimits } from "../../kernel/session/session_context.ts";
 import { noopEmission } from "../../sdk/hook_chain.ts";
 import { newId } from "../../sdk/ids.ts";
-import { isObject, type JsonObject } from "../../sdk/json.ts";
+import { isObject, jsonEqual, type JsonObject, toFrozenObject } from "../../sdk/json.ts";
 import { LLMError, type LLMErrorType } from "../../sdk/llm_errors.ts";
+import { messageTokens, toolTokens } from "../../sdk/token_estimate.ts";
 import { parseToolCall } from "../../sdk/tools.ts";
 import type {
+  ChatRequest,
   ChatResponse,
   Clock,
   ContentBlock,
   Coordinator,
   Emission,
+  Message,
   ModuleSpec,
   Prompt,
   Provider,
   Tool,
+  Usage,
 } from "../../sdk/types.ts";
 import type { ModuleReporter, RunnablePlan, SecretSink } from "../ports.ts";
-import type { InitialState, RunInput } from "../types.ts";
+import type { InitialState, ModelRequest, RunInput } from "../types.ts";
 import type { TurnDone } from "./compare.ts";
-import { CallCollector, emissionOf, type RecordedTurn } from "./recorded_turn.ts";
+import { CallCollector, type RecordedTurn } from "./recorded_turn.ts";
 
 /** What all turns of a replay share. */
 export interface ReplayDeps {
@@ -94,8 +99,18 @@ export class InstantClock implements HostClock {
   }
 }
 
+/** What an agent did in a replayed turn, and what its models were sent. */
+export interface ReplayedTurnDone extends TurnDone {
+  /** Requests of the recorded calls, also of one that has no answer. */
+  readonly requests: readonly ModelRequest[];
+}
+
 /** Runs a turn again and resolves to what the agent did. */
-export async function replayTurn(input: TurnInput, clock: InstantClock, deps: ReplayDeps): Promise<TurnDone> {
+export async function replayTurn(
+  input: TurnInput,
+  clock: InstantClock,
+  deps: ReplayDeps,
+): Promise<ReplayedTurnDone> {
   return await new ReplayedTurn(input, clock, deps).run();
 }
 
@@ -113,20 +128,24 @@ class ReplayedTurn {
   readonly #clock: InstantClock;
   readonly #session: Session;
   readonly #collector: CallCollector;
-  /** Whether the next model call is one of the loop; the context may call models too. */
-  #loop_calls_next = false;
+  readonly #requests: ModelRequest[] = [];
+  /** The recorded `provider:request` of the next call; undefined when the recording has no such call. */
+  #requested: Entry | undefined;
   #unanswered: number | null = null;
   #events = 0;
 
   constructor(input: TurnInput, clock: InstantClock, deps: ReplayDeps) {
     const { recorded, ready, initial: { session_state, history, usages, continued } } = input;
+    const { system: _, ...plan } = ready.compiled.plan;
+    const system = recorded.systemAfter(history);
     this.#input = input;
     this.#clock = clock;
     this.#deps = deps;
     this.#collector = new CallCollector(input.open_calls);
     this.#session = new Session({
       plan: {
-        ...ready.compiled.plan,
+        ...plan,
+        ...(system === undefined ? {} : { system }),
         providers: [{ ...STUBS, module: "recorded-providers", type: "provider", path: "providers[0]" }],
         tools: [{ ...STUBS, module: "recorded-tools", type: "tool", path: "tools[0]" }],
         hooks: [],
@@ -144,7 +163,7 @@ class ReplayedTurn {
     });
   }
 
-  async run(): Promise<TurnDone> {
+  async run(): Promise<ReplayedTurnDone> {
     const { recorded, resume } = this.#input;
     const watch = new AbortController();
     const turn = this.#session.execute(
@@ -156,7 +175,8 @@ class ReplayedTurn {
     this.#session.cancellation.requestImmediate();
     await this.#session.abandon();
     const error = outcome.error?.message ?? null;
-    return { calls: this.#collector.calls, end: outcome, error, unanswered: this.#unanswered };
+    const { calls } = this.#collector;
+    return { calls, end: outcome, error, unanswered: this.#unanswered, requests: this.#requests };
   }
 
   /** Resolves when the turn makes no progress. */
@@ -176,7 +196,6 @@ class ReplayedTurn {
       open: (spec) => this.#open(spec),
       record: (entry) => {
         this.#events++;
-        if (entry.event === "provider:request") this.#loop_calls_next = true;
         this.#collector.add({ event: entry.event, data: secrets.redactEvent(entry.event, entry.data) });
       },
       ask: async ({ action, tool_call_id }) => {
@@ -194,8 +213,9 @@ class ReplayedTurn {
 
   #emission(event: string, data: JsonObject): Emission {
     const entry = this.#input.recorded.takeEmitted(event, data);
+    if (event === "provider:request") this.#requested = entry;
     this.#cancelAsRecorded();
-    return entry ? emissionOf(entry, data) : noopEmission(data);
+    return entry ? this.#input.recorded.emissionOf(entry, data) : noopEmission(data);
   }
 
   async #open(spec: ModuleSpec) {
@@ -244,17 +264,49 @@ class ReplayedTurn {
       getInfo: () => info,
       listModels: () => Promise.resolve([]),
       ...(model_info ? { getModelInfo: () => model_info } : {}),
-      complete: () => this.#answer(name),
+      complete: (request, options) =>
+        isCallOfLoop(options?.call) ? this.#answer(name, request) : this.#answerContext(name),
       parseToolCalls: (response) => response.tool_calls ?? [],
     };
   }
 
-  async #answer(name: string): Promise<ChatResponse> {
+  /** Answers a call that the context made, such as one for a summary. */
+  async #answerContext(name: string): Promise<ChatResponse> {
     const { recorded } = this.#input;
-    if (!this.#loop_calls_next) {
-      throw new LLMError("InvalidRequestError", "Cannot answer: a replay answers the calls of the loop only");
+    const answer = recorded.takeInnerAnswer(name);
+    if (answer?.event === "provider:response") return responseOf(answer.data);
+    if (answer) throw failureOf(answer);
+    if (recorded.is_used_up) {
+      if (recorded.was_stopped) return await this.#endAsRecorded();
+      this.#requested = undefined; // the loop's call waits for this one
     }
+    throw new LLMError("InvalidRequestError", "Cannot answer: the recording has no answer to this call");
+  }
+
+  /** Notes what a model is sent in a recorded call; an attempt with the same request is the same call. */
+  #noteRequest(
+    provider: string,
+    { messages, tools = [], ...options }: ChatRequest,
+  ): ModelRequest | undefined {
+    if (this.#requested === undefined) return undefined;
+    const { seq, session_id, iteration = 1 } = this.#requested;
+    const last = this.#requests.at(-1);
+    const sent = { messages, tools, options };
+    if (last?.seq === seq && jsonEqual({ ...last, ...sent }, last)) return last;
+    const tokens = { messages: messages.map(messageTokens), tools: toolTokens(tools), total: 0 };
+    tokens.total = tokens.messages.reduce((sum, each) => sum + each, tokens.tools);
+    const frozen = messages.map((message) => toFrozenObject(message) as unknown as Message); // the same fields
+    const facts = { seq, session_id, provider, iteration };
+    const request = { ...facts, messages: frozen, tools, options, tokens, usage: null };
+    this.#requests.push(request);
+    return request;
+  }
+
+  async #answer(name: string, request: ChatRequest): Promise<ChatResponse> {
+    const { recorded } = this.#input;
+    const noted = this.#noteRequest(name, request);
     const answer = recorded.takeAnswer(name);
+    if (noted && isObject(answer?.data.usage)) noted.usage = answer.data.usage as unknown as Usage; // by the kernel
     this.#cancelAsRecorded();
     if (!answer) {
       if (recorded.was_stopped) return await this.#endAsRecorded();

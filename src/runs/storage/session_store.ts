@@ -1,11 +1,11 @@
 /** Stores sessions between runs: history, module state and plan. */
 import { modelRefused } from "../../plan/model_choice.ts";
 import { PreampError } from "../../sdk/errors.ts";
-import { deepFreeze, type JsonObject } from "../../sdk/json.ts";
+import { deepFreeze, estimateJsonBytes, type JsonObject } from "../../sdk/json.ts";
 import type { Outcome } from "../../kernel/session/outcome.ts";
 import type { Counters } from "../../sdk/run_counters.ts";
 import { SessionStatus, type SessionStatusFields } from "../../sdk/session_status.ts";
-import { allRecords, type Change, type Store } from "../../store/store.ts";
+import { allRecords, type Change, MAX_PAGE_BYTES, type Store } from "../../store/store.ts";
 import { printableId } from "../../sdk/ids.ts";
 import { timestamp } from "../../sdk/timestamp.ts";
 import type { PageLimits, RunnablePlan } from "../ports.ts";
@@ -16,6 +16,7 @@ import type {
   Caller,
   InitialState,
   LastRun,
+  Page,
   PageOptions,
   RunRequest,
   SavedSession,
@@ -120,6 +121,18 @@ export function listOptions(
     limit,
     ...(options.cursor === undefined ? {} : { cursor: options.cursor }),
   };
+}
+
+/** Returns a page of a list in memory, from number `cursor` on; it ends at about 8 MiB. */
+export function pageOf<T>(
+  items: readonly T[],
+  { cursor = 0, limit = Infinity }: { cursor?: number; limit?: number },
+): Page<T> {
+  let end = cursor;
+  for (let bytes = 0; end < items.length && end < cursor + limit && bytes < MAX_PAGE_BYTES; end++) {
+    bytes += estimateJsonBytes(items[end]);
+  }
+  return { data: items.slice(cursor, end), next_cursor: end < items.length ? String(end) : null };
 }
 
 /** Returns the session resource. `live`: the session in its active run. */

@@ -38,9 +38,13 @@ export async function checkBody<Name extends BodyName>(name: Name, value: unknow
 }
 
 /** Parameters whose values are whole numbers in every query. */
-const NUMERIC: ReadonlySet<string> = new Set(["limit", "after"]);
+const NUMERIC: ReadonlySet<string> = new Set(["limit", "after", "seq"]);
 /** Queries whose cursor is a whole number. */
-const NUMERIC_CURSOR: ReadonlySet<QueryName> = new Set<QueryName>(["EventsQuery", "MessagesQuery"]);
+const NUMERIC_CURSOR: ReadonlySet<QueryName> = new Set<QueryName>([
+  "EventsQuery",
+  "MessagesQuery",
+  "RequestsQuery",
+]);
 
 /**
  * Validates the query of a URL against the named schema. Without a query, no schema is loaded.
@@ -66,7 +70,7 @@ export async function checkQuery<Name extends QueryName>(name: Name, url: string
 }
 
 /** Name of the query of a list. */
-type ListQuery = "EventsQuery" | "ListRunsQuery" | "MessagesQuery" | "PageQuery";
+type ListQuery = "EventsQuery" | "ListRunsQuery" | "MessagesQuery" | "PageQuery" | "RequestsQuery";
 
 /**
  * Validates the query of a list.

@@ -23,7 +23,7 @@ export interface Route {
   summary: string;
   /** Answered without a key. */
   open?: true;
-  /** Starts a run, which counts against `runs_per_minute`. */
+  /** Starts or replays a run, which counts against `runs_per_minute`. */
   starts_run?: true;
   body?: BodyName;
   /** The body is optional. */

@@ -4,7 +4,7 @@ import { readJsonBody } from "../body/parse_body.ts";
 import { checkBody, checkListQuery } from "../body/validation.ts";
 import { answerNewRun, createRun } from "./create_run.ts";
 import { runEvents } from "./events.ts";
-import { ok, type Route, RUN, RUN_CODES } from "./route.ts";
+import { LOAD_CODES, ok, type Route, RUN, RUN_CODES } from "./route.ts";
 
 /**
  * Routes of runs and their approvals; the answers of `/v1/runs/{id}` get the header `Preamp-Run-Id` in
@@ -183,6 +183,20 @@ export const RUN_ROUTES: readonly Route[] = [
       if (from_event === undefined) return jsonAnswer(await runs.replay(caller, run_id));
       const options = plan === undefined ? { from_event } : { from_event, plan };
       return await answerNewRun(context, caller, () => runs.rerun(caller, run_id, options));
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/runs/{id}/requests",
+    id: "listRequests",
+    summary: "Read what models were sent in each call of a run, up to now; the run is replayed for it",
+    starts_run: true,
+    query: "RequestsQuery",
+    answers: ok("a page of requests, in the order of the calls", "ModelRequestList"),
+    codes: ["not_replayable", "log_expired", ...LOAD_CODES],
+    async handle(context, caller) {
+      const query = await checkListQuery("RequestsQuery", context);
+      return jsonAnswer(await context.server.runtime.runs.requests(caller, context.param("id"), query));
     },
   },
   {

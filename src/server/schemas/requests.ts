@@ -190,6 +190,11 @@ export const QUERIES = {
     }),
     cursor: seq.exactOptional().meta({ description: "of a JSON list: next_cursor of the previous page" }),
   }),
+  RequestsQuery: z.strictObject({
+    seq: seq.exactOptional().meta({ description: "only the calls of this provider:request" }),
+    limit: limit.meta({ description: "without it, all calls, up to about 8 MiB" }),
+    cursor: seq.exactOptional().meta({ description: "next_cursor of the previous page" }),
+  }),
   PageQuery: z.strictObject({ limit, cursor }),
   MessagesQuery: z.strictObject({
     limit: limit.meta({ description: "without it, all messages, up to about 8 MiB" }),

@@ -93,6 +93,24 @@ const Event = z.object({
   }).optional(),
 });
 
+const ModelRequest = z.object({
+  seq: z.int().min(1).meta({
+    description: "of the call's provider:request; a shortened request has the same",
+  }),
+  session_id: text,
+  provider: text,
+  iteration: z.int().min(1),
+  messages: z.array(z.record(z.string(), z.unknown())),
+  tools: z.array(z.record(z.string(), z.unknown())),
+  options: z.record(z.string(), z.unknown()).meta({ description: "the other fields of the request" }),
+  tokens: z.object({ messages: z.array(count), tools: count, total: count }).meta({
+    description: "estimated: of each message, of all tools, of both",
+  }),
+  usage: z.record(z.string(), z.unknown()).nullable().meta({
+    description: "as the answer reported it; null without an answer",
+  }),
+});
+
 const Session = z.object({
   id: text,
   object: z.literal("session"),
@@ -236,6 +254,7 @@ export const ANSWERS = {
   Module,
   RunList: listOf(Run),
   EventList: listOf(Event),
+  ModelRequestList: listOf(ModelRequest),
   ApprovalList: listOf(Approval),
   SessionList: listOf(Session),
   MessageList: listOf(z.record(z.string(), z.unknown())),

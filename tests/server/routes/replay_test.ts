@@ -2,7 +2,8 @@
 import { assert, assertEquals } from "../../assert.ts";
 import { createRuntime } from "../../../src/app/runtime.ts";
 import { createApp } from "../../../src/server/app.ts";
-import { testApp } from "../../support/http.ts";
+import { turn } from "../../../src/sdk/testing/clocks.ts";
+import { bodyOf, problemOf, testApp } from "../../support/http.ts";
 
 const PLAN = {
   session: { orchestrator: "loop-streaming", context: "context-simple" },
@@ -116,4 +117,28 @@ Deno.test("GET /v1/events/schema contains every canonical event by name", async 
   const { $defs, anyOf } = await response.json();
   assertEquals($defs["tool:pre"].properties.event, { type: "string", const: "tool:pre" });
   assertEquals(anyOf.length, Object.keys($defs).length);
+});
+
+Deno.test("GET /v1/runs/{id}/requests says what a model was sent, of runs that wait too", async () => {
+  const { send, start } = testApp();
+  const run = await start("ask");
+  const list = async (query: string) =>
+    await bodyOf(await send(`GET /v1/runs/${run.id}/requests${query}`), "ModelRequestList");
+  for (;;) {
+    const { data } = await bodyOf(await send(`GET /v1/runs/${run.id}/events`), "EventList");
+    if (data.some(({ event }: { event: string }) => event === "approval:required")) break;
+    await turn();
+  }
+  const { data: [request], next_cursor } = await list("");
+  assertEquals([request.messages, next_cursor], [[{ role: "user", content: "ask" }], null]);
+  assertEquals(await list(`?seq=${request.seq}&limit=1`), { data: [request], next_cursor });
+  assertEquals((await list("?seq=1")).data, []);
+  for (const query of ["?seq=x", "?limit=0", "?cursor=x", "?after=1"]) {
+    assertEquals(
+      await problemOf(await send(`GET /v1/runs/${run.id}/requests${query}`)),
+      "400 request_invalid",
+    );
+  }
+  const foreign = await send(`GET /v1/runs/${run.id}/requests`, { headers: { authorization: "Bearer k2" } });
+  assertEquals(await problemOf(foreign), "404 not_found");
 });
