@@ -1,0 +1,149 @@
+/** The middle: the runs of a session, open questions, and the box for prompts and steering. */
+import { useEffect, useRef } from "preact/hooks";
+import type { AppState } from "../state/app_state.ts";
+import { hasEnded, type RunView } from "../state/run_view.ts";
+import { Ago, Copy, dollars, Elapsed, Status, tokens } from "../ui/facts.tsx";
+import { ThreadItems } from "./items.tsx";
+import { Questions } from "./questions.tsx";
+
+/** The conversation pane. */
+export function Conversation({ state }: { state: AppState }) {
+  const runs = state.conversation.value;
+  return (
+    <>
+      <Scroll>
+        {runs.length === 0
+          ? <Empty />
+          : runs.map((view) => <RunPart state={state} view={view} key={view.id} />)}
+      </Scroll>
+      <Questions state={state} />
+      <Composer state={state} />
+    </>
+  );
+}
+
+function Empty() {
+  return (
+    <p class="empty">
+      The demo plan costs nothing and needs no key: its model is scripted. It asks before the calculator runs.
+      Press Run, or change the plan first.
+    </p>
+  );
+}
+
+/** Follows what is written at the end, unless the user scrolled up. */
+function Scroll({ children }: { children: preact.ComponentChildren }) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const { current } = box;
+    if (!current) return;
+    let is_at_end = true;
+    const onScroll = () => {
+      is_at_end = current.scrollHeight - current.scrollTop - current.clientHeight < 40;
+    };
+    const observer = new ResizeObserver(() => is_at_end && (current.scrollTop = current.scrollHeight));
+    current.addEventListener("scroll", onScroll, { passive: true });
+    observer.observe(current.firstElementChild!);
+    observer.observe(current);
+    return () => {
+      observer.disconnect();
+      current.removeEventListener("scroll", onScroll);
+    };
+  }, []);
+  return (
+    <div class="scroll" ref={box} tabIndex={0} role="log" aria-label="Conversation">
+      <div>{children}</div>
+    </div>
+  );
+}
+
+function RunPart({ state, view }: { state: AppState; view: RunView }) {
+  const thread = view.thread.value;
+  return (
+    <section aria-label={`Run ${view.id}`}>
+      {thread && <ThreadItems thread={thread} />}
+      <div class="items">
+        <RunEnd state={state} view={view} />
+      </div>
+    </section>
+  );
+}
+
+/** What became of a run. */
+function RunEnd({ state, view }: { state: AppState; view: RunView }) {
+  const status = view.status.value;
+  if (!hasEnded(status)) return null;
+  const run = view.run.value;
+  return (
+    <>
+      {run?.error && <p class="notice error">{run.error.message} ({run.error.code})</p>}
+      {run?.warnings.map(({ code, message }) => <p class="notice warning" key={code}>{message}</p>)}
+      <footer class="run-end">
+        <Status status={status} />
+        {run?.stop_reason && run.stop_reason !== "end_turn" && <span>{run.stop_reason}</span>}
+        {view.started.value && view.ended.value && (
+          <span title="duration">
+            <Elapsed from={view.started.value} to={view.ended.value} />
+          </span>
+        )}
+        {run && <span>{tokens(run.usage.total_tokens)} tokens</span>}
+        {run?.usage.cost_usd && <span>{dollars(run.usage.cost_usd)}</span>}
+        {view.ended.value && <Ago time={view.ended.value} />}
+        <Copy text={view.id} label={`${view.id.slice(0, 10)}…`} />
+        {state.current.value !== view && (
+          <button
+            type="button"
+            class="plain"
+            onClick={() => state.select(view)}
+          >
+            show its log
+          </button>
+        )}
+      </footer>
+    </>
+  );
+}
+
+function Composer({ state }: { state: AppState }) {
+  const active = state.is_active.value;
+  const box = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => box.current?.focus(), []);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    state.run();
+  };
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        state.run();
+      }}
+    >
+      <textarea
+        ref={box}
+        aria-label={active ? "Steer the agent" : "Prompt"}
+        placeholder={active ? "steer the agent …" : "prompt"}
+        rows={2}
+        dir="auto"
+        value={state.prompt.value}
+        onInput={(event) => state.prompt.value = event.currentTarget.value}
+        onKeyDown={onKeyDown}
+      />
+      <div class="row">
+        <button type="submit" class="primary">{active ? "Steer" : "Run"} ⏎</button>
+        {active && <button type="button" onClick={() => state.cancel()}>Cancel ■</button>}
+        <span class="spread" />
+        {!active && state.conversation.value.length > 0 && (
+          <button
+            type="button"
+            onClick={() => state.newConversation()}
+          >
+            New conversation
+          </button>
+        )}
+      </div>
+    </form>
+  );
+}

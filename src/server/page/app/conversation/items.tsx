@@ -1,0 +1,110 @@
+/** The parts of a conversation: texts, tool calls with sub-agents nested, notices. */
+import type { VNode } from "preact";
+import { useMemo } from "preact/hooks";
+import type { Item, NoticeItem, TextItem, Thread, ToolItem, ToolPhase } from "../state/run_view.ts";
+import { asText, isDiff, TextBlock, visible } from "../ui/text.tsx";
+import { duration } from "../ui/facts.tsx";
+import { Markdown } from "../ui/markdown.tsx";
+
+/** The conversation of a session, as it grows. */
+export function ThreadItems({ thread }: { thread: Thread }) {
+  void thread.version.value; // drawn again when it grows
+  const rows = useMemo(() => new WeakMap<Item, VNode>(), [thread]);
+  const rowOf = (item: Item): VNode => {
+    let row = rows.get(item); // the same element is not compared again: what changes in a row is a signal
+    if (!row) rows.set(item, row = <ItemRow item={item} agent={thread.agent} key={item.key} />);
+    return row;
+  };
+  return <div class="items">{thread.items.map(rowOf)}</div>;
+}
+
+function ItemRow({ item, agent }: { item: Item; agent: string | null }) {
+  if (item.kind === "tool") return <ToolRow item={item} />;
+  if (item.kind === "notice") return <Notice item={item} />;
+  return <Text item={item} agent={agent} />;
+}
+
+function Text({ item, agent }: { item: TextItem; agent: string | null }) {
+  const text = item.text.value;
+  if (item.kind === "user" || item.kind === "steering") {
+    return (
+      <article class="item">
+        <div class="who">{item.kind === "user" ? agent === null ? "you" : "task" : "you, steering"}</div>
+        <div class="user" dir="auto">{visible(text)}</div>
+      </article>
+    );
+  }
+  if (item.kind === "thinking") {
+    return (
+      <details class="item thinking">
+        <summary>{item.done.value ? "thought" : "thinking …"}</summary>
+        <TextBlock text={text} label="Reasoning" />
+      </details>
+    );
+  }
+  return (
+    <article class="item" aria-busy={!item.done.value}>
+      <div class="who">{agent ?? "agent"}</div>
+      <Markdown text={text} />
+    </article>
+  );
+}
+
+function Notice({ item }: { item: NoticeItem }) {
+  return <p class={`item notice ${item.level}`}>{visible(item.text)}</p>;
+}
+
+const PHASES: Readonly<Record<ToolPhase, readonly [word: string, style: string]>> = {
+  writing: ["…", "muted"],
+  asking: ["◷ asks", "waiting"],
+  running: ["● running", ""],
+  done: ["✓", "done"],
+  failed: ["✗ failed", "failed"],
+  denied: ["✗ denied", "failed"],
+};
+
+function ToolRow({ item }: { item: ToolItem }) {
+  const { phase, input, output, started, ended } = item.state.value;
+  const thread = item.thread.value;
+  const [word, style] = PHASES[phase];
+  const time = started && ended ? duration(Date.parse(ended) - Date.parse(started)) : "";
+  return (
+    <>
+      <details class="item tool">
+        <summary>
+          <strong>{item.name}</strong>
+          <span class="brief mono">{visible(briefOf(input))}</span>
+          <span class="muted">{time}</span>
+          <span class={style}>{word}</span>
+        </summary>
+        {input !== undefined && <Part title="input" value={input} />}
+        {output !== undefined && <Part title={phase === "done" ? "result" : "reason"} value={output} />}
+      </details>
+      {thread && (
+        <section class="nested" aria-label={`Sub-agent ${thread.agent}`}>
+          <ThreadItems thread={thread} />
+        </section>
+      )}
+    </>
+  );
+}
+
+function Part({ title, value }: { title: string; value: unknown }) {
+  const text = asText(value);
+  return (
+    <div class="part">
+      <h4>{title}</h4>
+      <TextBlock text={text} label={title} diff={isDiff(text)} />
+    </div>
+  );
+}
+
+/** Returns the first values of an input in one line. */
+function briefOf(input: unknown): string {
+  if (input === undefined) return "";
+  if (typeof input !== "object" || input === null) return String(input).slice(0, 200);
+  const values = Object.values(input).slice(0, 3).map((value) =>
+    (typeof value === "string" ? value : JSON.stringify(value) ?? "").slice(0, 120)
+  );
+  return values.join("  ").replace(/\s+/g, " ");
+}

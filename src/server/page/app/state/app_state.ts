@@ -1,0 +1,366 @@
+/**
+ * The state of the page and what the user can do: signals that components read, and actions that they call.
+ * Knows no DOM; the browser's parts come in as `Host`.
+ */
+import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import {
+  type Data,
+  type Entry,
+  PreampApiError,
+  PreampClient,
+  type Run,
+  type RunRequest,
+} from "preamp/client";
+import { hasEnded, type Question, RunView } from "./run_view.ts";
+
+/** What the state needs from the browser. */
+export interface Host {
+  /** Base URL of the server, with its base path. */
+  readonly url: string;
+  /** Keeps texts until the tab is closed. */
+  readonly storage: Pick<Storage, "getItem" | "setItem" | "removeItem">;
+  /** Calls a function before the next frame. */
+  readonly nextFrame: (run: () => void) => void;
+  /** Writes the place in the page's address, such as `#/runs/run_1`. */
+  readonly setPlace: (place: string) => void;
+  readonly fetch?: typeof fetch;
+}
+
+/** A named plan of the server. */
+export interface NamedPlan {
+  readonly name: string;
+  readonly description?: string;
+  readonly plan_hash: string;
+}
+
+/** What is open besides the panes. */
+export type Overlay = "palette" | "keys" | "key" | null;
+/** Pane that a narrow screen shows. */
+export type Pane = "plan" | "conversation" | "log";
+
+/** The demo's prompt: typed in when the page opens. */
+const DEMO_PROMPT = "What is 6 × 7?";
+const KEY = "preamp.key";
+const DRAFT = "preamp.plan";
+const PLAN_NAME = "preamp.plan_name";
+/** Most earlier runs of a session that a conversation shows. */
+const MAX_RUNS = 20;
+/** Events after which the run object is fetched again: its usage, limits or approvals changed. */
+const CHANGES_RUN = /^(provider:(response|error|retry)|approval:|run:|tool:post)/;
+const REFRESH_MS = 400;
+
+/** State and actions of the page. */
+export class AppState {
+  readonly client: PreampClient;
+  readonly #host: Host;
+  #key: string | undefined;
+  readonly #views = new Map<string, RunView>();
+  readonly #following = new Map<string, AbortController>();
+  readonly #refreshing = new Set<RunView>();
+
+  /** False while the connection of a stream is lost. */
+  readonly connected: Signal<boolean> = signal(true);
+  /** Whether the server asked for a key that it has not got, or refused the one it got. */
+  readonly needs_key: Signal<boolean> = signal(false);
+  /** The last failure of an action, for the user. */
+  readonly problem: Signal<string | null> = signal(null);
+  /** A message for screen readers. */
+  readonly announcement: Signal<string> = signal("");
+  readonly overlay: Signal<Overlay> = signal(null);
+  readonly pane: Signal<Pane> = signal("conversation");
+
+  readonly plans: Signal<readonly NamedPlan[]> = signal([]);
+  /** Name of the plan that the text was loaded from; null for one's own. */
+  readonly plan_name: Signal<string | null>;
+  /** Text of the plan in the editor. */
+  readonly plan_text: Signal<string>;
+  /** Text of the plan as it was loaded, or last run: what `diff` compares with. */
+  readonly plan_base: Signal<string> = signal("");
+
+  readonly prompt: Signal<string> = signal(DEMO_PROMPT);
+  /** Runs of the open session, the oldest first. */
+  readonly conversation: Signal<readonly RunView[]> = signal([]);
+  /** The run whose log is shown. */
+  readonly current: Signal<RunView | null> = signal(null);
+  /** Entry that is selected in the log. */
+  readonly selected_seq: Signal<number | null> = signal(null);
+  /** Two runs side by side; null: the conversation. */
+  readonly compared: Signal<readonly [RunView, RunView] | null> = signal(null);
+
+  /** Whether a run of the conversation has not ended. */
+  readonly is_active: ReadonlySignal<boolean> = computed(() => {
+    const last = this.conversation.value.at(-1);
+    return last !== undefined && !hasEnded(last.status.value);
+  });
+  /** Questions that wait for an answer. */
+  readonly open_questions: ReadonlySignal<readonly Question[]> = computed(() => {
+    const last = this.conversation.value.at(-1);
+    return last && !hasEnded(last.status.value)
+      ? last.questions.value.filter(({ status }) => status === "pending")
+      : [];
+  });
+
+  constructor(host: Host) {
+    this.#host = host;
+    this.#key = host.storage.getItem(KEY) ?? undefined;
+    this.plan_text = signal(host.storage.getItem(DRAFT) ?? "");
+    this.plan_name = signal(host.storage.getItem(PLAN_NAME) ?? "demo");
+    this.client = new PreampClient({
+      url: host.url,
+      key: () => this.#key,
+      maxDelayMs: 5_000,
+      onConnection: (connected) => this.connected.value = connected,
+      ...(host.fetch ? { fetch: host.fetch } : {}),
+    });
+  }
+
+  /** Loads the plans, and what the place names: `#/runs/ID`, `#/compare/ID/ID`, or nothing. */
+  async start(place: string): Promise<void> {
+    await this.attempt(async () => {
+      const { data } = await this.client.listPlans();
+      this.plans.value = data as unknown as NamedPlan[]; // of GET /v1/plans
+      await this.open(place);
+    });
+  }
+
+  /** Opens a place. */
+  async open(place: string): Promise<void> {
+    const [, kind, first, second] = place.replace(/^#/, "").split("/");
+    if (kind === "runs" && first) await this.openRun(first);
+    else if (kind === "compare" && first && second) this.compare(first, second);
+    else this.newConversation();
+  }
+
+  /** Uses a key from now on; `keep` keeps it until the tab is closed. */
+  async useKey(key: string, keep: boolean): Promise<void> {
+    this.#key = key.trim();
+    this.needs_key.value = false;
+    if (keep) this.#host.storage.setItem(KEY, this.#key);
+    else this.#host.storage.removeItem(KEY);
+    await this.start(this.#place);
+  }
+
+  #place = "";
+
+  #setPlace(place: string): void {
+    this.#place = place;
+    this.#host.setPlace(place);
+  }
+
+  /** Sets the text of the plan. */
+  editPlan(text: string): void {
+    this.plan_text.value = text;
+    this.#host.storage.setItem(DRAFT, text);
+  }
+
+  /** Takes a plan into the editor, and as what later changes are compared with. */
+  takePlan(text: string, name: string | null): void {
+    this.plan_name.value = name;
+    this.plan_base.value = text;
+    if (name === null) this.#host.storage.removeItem(PLAN_NAME);
+    else this.#host.storage.setItem(PLAN_NAME, name);
+    this.editPlan(text);
+  }
+
+  /** What a request says about the plan: its name while it is unchanged, else its text. */
+  get plan_choice(): Pick<RunRequest, "plan" | "plan_ref"> {
+    const text = this.plan_text.value;
+    const name = this.plan_name.value;
+    if (text.trim() === "" || (name !== null && text === this.plan_base.value)) {
+      return name === null || name === "demo" ? {} : { plan_ref: name };
+    }
+    return { plan: text };
+  }
+
+  /** Starts an empty conversation. */
+  newConversation(): void {
+    this.conversation.value = [];
+    this.current.value = null;
+    this.compared.value = null;
+    this.selected_seq.value = null;
+    this.#setPlace("");
+  }
+
+  /** Runs the prompt, in the session of the conversation if there is one. */
+  async run(): Promise<void> {
+    const prompt = this.prompt.value;
+    if (prompt.trim() === "") return;
+    const last = this.conversation.value.at(-1);
+    if (last && !hasEnded(last.status.value)) return await this.steer(prompt);
+    const session_id = last?.run.value?.session_id;
+    const body = { prompt, ...this.plan_choice, ...(session_id ? { session_id } : {}) };
+    this.prompt.value = "";
+    this.plan_base.value = this.plan_text.value;
+    this.announcement.value = "Running";
+    const started = await this.attempt(() => this.follow(body, (view) => this.#show(view)));
+    if (!started && this.prompt.value === "") this.prompt.value = prompt;
+  }
+
+  #show(view: RunView): void {
+    this.conversation.value = [...this.conversation.value, view];
+    this.select(view);
+  }
+
+  /** Shows a run's log. */
+  select(view: RunView): void {
+    this.current.value = view;
+    this.selected_seq.value = null;
+    this.#setPlace(`#/runs/${view.id}`);
+  }
+
+  /** Shows a run in the conversation of its session, and follows it. */
+  async openRun(id: string): Promise<void> {
+    const run = await this.client.getRun(id);
+    const { data } = await this.client.listRuns({ session_id: run.session_id, limit: MAX_RUNS });
+    const runs = data.some((other) => other.id === id) ? [...data].reverse() : [run];
+    const views = runs.map((run) => this.#viewOf(run.id, run));
+    this.compared.value = null;
+    this.conversation.value = views;
+    this.prompt.value = "";
+    this.select(views.find((view) => view.id === id)!);
+    for (const view of views) this.#load(view.id);
+  }
+
+  /** Shows two runs side by side. */
+  compare(left: string, right: string): void {
+    this.compared.value = [this.#viewOf(left), this.#viewOf(right)];
+    this.current.value = this.compared.value[1];
+    this.#setPlace(`#/compare/${left}/${right}`);
+    this.#load(left);
+    this.#load(right);
+  }
+
+  #load(id: string): void {
+    this.attempt(() => this.follow(id));
+  }
+
+  #viewOf(id: string, run: Run | null = null): RunView {
+    let view = this.#views.get(id);
+    if (!view) this.#views.set(id, view = new RunView(id));
+    if (run) {
+      view.run.value = run;
+      view.status.value = run.status;
+    }
+    return view;
+  }
+
+  /**
+   * Receives the entries of a new run, or of one that exists, until it ends. `onStart` is called with the
+   * view of a new run once it has its first entry.
+   */
+  async follow(target: RunRequest | string, onStart: (view: RunView) => void = () => {}): Promise<void> {
+    let view = typeof target === "string" ? this.#viewOf(target) : undefined;
+    if (view && this.#following.has(view.id)) return;
+    const controller = new AbortController();
+    if (view) this.#following.set(view.id, controller);
+    let waiting: Entry[] = [];
+    const flush = () => {
+      const entries = waiting;
+      waiting = [];
+      if (entries.length > 0) this.#add(view!, entries);
+    };
+    try {
+      const after = view?.entries.at(-1)?.seq ?? 0;
+      for await (const entry of this.client.stream(target, { after, signal: controller.signal })) {
+        if (!view) {
+          view = this.#viewOf(entry.run_id);
+          this.#following.set(view.id, controller);
+          onStart(view);
+        }
+        if (waiting.push(entry) === 1) this.#host.nextFrame(flush);
+      }
+    } finally {
+      flush();
+      if (view) {
+        this.#following.delete(view.id);
+        this.#refresh(view);
+      }
+    }
+  }
+
+  #add(view: RunView, entries: readonly Entry[]): void {
+    view.add(entries);
+    if (entries.some(({ event }) => CHANGES_RUN.test(event))) this.#refresh(view);
+    for (const { event, data } of entries) {
+      if (event === "approval:required") this.announcement.value = `Question: ${data.prompt}`;
+      if (event === "run:end") this.announcement.value = `Run ${(data.run as Run).status}`;
+    }
+  }
+
+  /** Fetches the run object, at most once in a while. */
+  #refresh(view: RunView): void {
+    if (hasEnded(view.status.value) && view.run.value && hasEnded(view.run.value.status)) return;
+    if (this.#refreshing.has(view)) return;
+    this.#refreshing.add(view);
+    const fetchRun = async () => {
+      this.#refreshing.delete(view);
+      await this.client.getRun(view.id).then((run) => {
+        if (!view.run.value || !hasEnded(view.run.value.status)) view.run.value = run;
+      }, () => {}); // the stream says that the server is lost
+    };
+    setTimeout(fetchRun, view.run.value ? REFRESH_MS : 0);
+  }
+
+  /** Answers a question with one of its options, or `allow` or `deny`. */
+  async answer(question: Question, decision: string, reason?: string): Promise<void> {
+    await this.attempt(() => this.client.answer(question, decision, reason || undefined));
+  }
+
+  /** Raises a limit of the current run. */
+  async raiseLimit(name: string, value: string | number): Promise<boolean> {
+    const view = this.current.value;
+    return view !== null && await this.attempt(async () => {
+      view.run.value = await this.client.raiseLimits(view.id, { [name]: value });
+    });
+  }
+
+  /** Sends a text that the agent reads with its next model call. */
+  async steer(text: string): Promise<void> {
+    const view = this.conversation.value.at(-1);
+    if (view && await this.attempt(() => this.client.steer(view.id, text))) this.prompt.value = "";
+  }
+
+  /** Cancels the run in progress: the second time at once. */
+  async cancel(): Promise<void> {
+    const view = this.conversation.value.at(-1);
+    if (!view) return;
+    const again = view.entries.some(({ event }) => event === "cancel:requested");
+    await this.attempt(() => this.client.cancel(view.id, again ? "immediate" : "graceful"));
+  }
+
+  /** Puts back the files that a run has changed; says which. */
+  async undo(view: RunView): Promise<Data | null> {
+    let result: Data | null = null;
+    await this.attempt(async () => {
+      result = await this.client.undo(view.id);
+    });
+    return result;
+  }
+
+  /** Does something; a failure becomes `problem`, a missing key `needs_key`. Returns whether it worked. */
+  async attempt(action: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await action();
+      this.problem.value = null;
+      return true;
+    } catch (error) {
+      if (error instanceof PreampApiError && error.status === 401) {
+        this.needs_key.value = true;
+        this.overlay.value = "key";
+        this.problem.value = this.#key ? "The server does not know this key." : null;
+      } else if (!(error instanceof DOMException && error.name === "AbortError")) {
+        this.problem.value = sentenceOf(error);
+      }
+      return false;
+    }
+  }
+}
+
+function sentenceOf(error: unknown): string {
+  if (error instanceof PreampApiError) {
+    const [first] = error.details;
+    const hint = typeof first?.hint === "string" ? `. ${first.hint}` : "";
+    return `${error.message}${hint}`;
+  }
+  return error instanceof TypeError ? "The server cannot be reached" : String(error);
+}

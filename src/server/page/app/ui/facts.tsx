@@ -1,0 +1,87 @@
+/** Small facts: times, durations, costs, ids, states. */
+import { signal } from "@preact/signals";
+import { useState } from "preact/hooks";
+
+/** The time, once a second while someone looks. */
+const now = signal(Date.now());
+setInterval(() => document.hidden || (now.value = Date.now()), 1_000);
+
+/** A point in time, relative; the exact one on hover. */
+export function Ago({ time }: { time: string }) {
+  return (
+    <time dateTime={time} title={new Date(time).toLocaleString()}>{ago(now.value - Date.parse(time))}</time>
+  );
+}
+
+function ago(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  return seconds < 86_400 ? `${Math.floor(seconds / 3600)} h ago` : `${Math.floor(seconds / 86_400)} d ago`;
+}
+
+/** Time between two points, or since the first. */
+export function Elapsed({ from, to }: { from: string; to: string | null }) {
+  return <span>{duration((to === null ? now.value : Date.parse(to)) - Date.parse(from))}</span>;
+}
+
+/** Time until a point: minutes and seconds. */
+export function Countdown({ to }: { to: string }) {
+  const seconds = Math.max(0, Math.ceil((Date.parse(to) - now.value) / 1000));
+  return (
+    <span title={new Date(to).toLocaleString()}>
+      {Math.floor(seconds / 60)}:{String(seconds % 60).padStart(2, "0")}
+    </span>
+  );
+}
+
+/** Returns a duration with its unit. */
+export function duration(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.floor(ms / 60_000)} min ${Math.floor(ms / 1000) % 60} s`;
+}
+
+/** Returns a number of tokens: `950`, `41k`, `1.2M`. */
+export function tokens(count: number): string {
+  return count < 1_000
+    ? `${count}`
+    : count < 1e6
+    ? `${+(count / 1e3).toFixed(count < 1e4 ? 1 : 0)}k`
+    : `${+(count / 1e6).toFixed(1)}M`;
+}
+
+/** Returns an amount in dollars with four digits at most. */
+export function dollars(amount: string | number): string {
+  const value = Number(amount);
+  return `$${value >= 1 ? value.toFixed(2) : value.toFixed(4).replace(/0{1,2}$/, "")}`;
+}
+
+/** A button that copies a text and says so. */
+export function Copy({ text, label }: { text: string | (() => string); label: string }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(typeof text === "string" ? text : text());
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1_500);
+  };
+  return <button type="button" class="plain" onClick={copy}>{copied ? "copied" : label}</button>;
+}
+
+const SIGNS: Readonly<Record<string, readonly [sign: string, style: string]>> = {
+  queued: ["○", "muted"],
+  running: ["●", ""],
+  awaiting_approval: ["◷", "waiting"],
+  awaiting_limit: ["◷", "waiting"],
+  completed: ["✓", "done"],
+  incomplete: ["!", "waiting"],
+  denied: ["✗", "failed"],
+  cancelled: ["■", "muted"],
+  failed: ["✗", "failed"],
+};
+
+/** The status of a run as a sign and words. */
+export function Status({ status }: { status: string }) {
+  const [sign, style] = SIGNS[status] ?? ["●", ""];
+  return <span class={style}>{sign} {status.replace("_", " ")}</span>;
+}

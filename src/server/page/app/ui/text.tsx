@@ -1,0 +1,79 @@
+/** Text that a model or a tool wrote: hostile, possibly huge. It is only ever shown as text. */
+import type { ComponentChildren, VNode } from "preact";
+import { useState } from "preact/hooks";
+
+/** Characters that are shown at first. */
+const SHOWN = 20_000;
+/** Characters that "more" adds: what a browser lays out in one go without a pause that one feels. */
+const MORE = 400_000;
+
+/**
+ * Invisible characters that change the order or the look of other text (Unicode TR36), but not tabs, line
+ * breaks, and the joiners and signs that scripts and emoji need.
+ */
+const CONTROLS = /(?![\t\n\r\u00ad\u0600-\u0605\u06dd\u070f\u08e2\u200c\u200d])[\p{Cc}\p{Cf}]/gu;
+
+/** Returns text with a visible mark for each control character. */
+export function visible(text: string): ComponentChildren {
+  if (text.search(CONTROLS) < 0) return text;
+  const parts: (string | VNode)[] = [];
+  let at = 0;
+  for (const { 0: character, index } of text.matchAll(CONTROLS)) {
+    parts.push(text.slice(at, index));
+    const code = `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`;
+    parts.push(<span class="control" key={index}>{code}</span>);
+    at = index + character.length;
+  }
+  parts.push(text.slice(at));
+  return parts;
+}
+
+/** A block of text in a fixed font; a long one is cut, with a button for more. */
+export function TextBlock({ text, label, diff = false }: { text: string; label: string; diff?: boolean }) {
+  const [shown, setShown] = useState(SHOWN);
+  const part = text.length > shown ? text.slice(0, shown) : text;
+  return (
+    <div class="block" role="region" aria-label={label} tabIndex={0}>
+      {diff ? <Diff text={part} /> : <pre dir="auto">{visible(part)}</pre>}
+      {text.length > shown && (
+        <button type="button" onClick={() => setShown(shown + MORE)}>
+          Show more ({sizeOf(text.length - shown)} left)
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** A unified diff, its lines marked by sign and colour. */
+function Diff({ text }: { text: string }) {
+  return (
+    <code class="diff">
+      {text.split("\n").map((line, index) => <span class={lineClass(line)} key={index}>{visible(line)}
+      </span>)}
+    </code>
+  );
+}
+
+function lineClass(line: string): string | undefined {
+  if (/^(\+\+\+|---|@@|diff |index )/.test(line)) return "hunk";
+  return line.startsWith("+") ? "plus" : line.startsWith("-") ? "minus" : undefined;
+}
+
+/** Returns whether text looks like a unified diff. */
+export function isDiff(text: string): boolean {
+  return /^(@@ .* @@|--- )/m.test(text.slice(0, 4_000)) && /^[+-]/m.test(text);
+}
+
+/** Returns any value as text: a string as it is, anything else as JSON. */
+export function asText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? "";
+}
+
+/** Returns a number of characters or bytes with its unit. */
+export function sizeOf(count: number): string {
+  return count < 1_000
+    ? `${count} B`
+    : count < 1e6
+    ? `${(count / 1e3).toFixed(1)} kB`
+    : `${(count / 1e6).toFixed(1)} MB`;
+}
