@@ -14,9 +14,15 @@ export interface Page {
 
 /** The pages of this folder in reading order. */
 export const PAGES: readonly Page[] = [
+  {
+    name: "quickstart",
+    summary: "start: run, chat, a model, the server and its page, a tool, an executable",
+  },
   { name: "chat", summary: "talk with an agent in the terminal: questions, keys, commands, the tour" },
+  { name: "recipes", summary: "start from a whole program: files, a chat service, Hono, CI, MCP" },
   { name: "plan", summary: "write a mount plan: every key, sources, `${VAR}`, lock, explain, diff" },
   { name: "http", summary: "call the API: requests, answers, streams, approvals, error codes" },
+  { name: "library", summary: "run agents in your own program, serve the API in it, call a server" },
   { name: "events", summary: "read an event log: every event, its order, resume and replay" },
   { name: "modules", summary: "write, test and publish a module" },
   { name: "context", summary: "tune memory: budgets, compaction, token counting" },
@@ -67,10 +73,14 @@ ${list(modules)}
 `;
 }
 
-/** Returns the name of the page that a link inside a page leads to, or undefined for a link elsewhere. */
+/**
+ * Returns the name of the page that a link inside a page leads to, or undefined for a link elsewhere. Links
+ * are relative to `src/docs` or to the folder of a module.
+ */
 export function linkedPage(href: string): { name: string; anchor: string } | undefined {
   const [, page, module, anchor = ""] =
-    /^(?:\.\/)?(?:([a-z]+)\.md|\.\.\/\.\.\/modules\/([a-z-]+)\/README\.md)(#.*)?$/.exec(href) ?? [];
-  const name = page === "README" ? undefined : page ?? module;
+    /^(?:(?:\.\/|\.\.\/\.\.\/src\/docs\/)?([a-z-]+)\.md|\.\.\/(?:\.\.\/modules\/)?([a-z-]+)\/README\.md)(#.*)?$/
+      .exec(href) ?? [];
+  const name = page ?? module;
   return name === undefined ? undefined : { name, anchor };
 }

@@ -30,7 +30,10 @@ Deno.test("readPage() returns each page and each module's README, and nothing el
 Deno.test("linkedPage() reads links between pages and leaves others", () => {
   assertEquals(linkedPage("plan.md"), { name: "plan", anchor: "" });
   assertEquals(linkedPage("http.md#errors"), { name: "http", anchor: "#errors" });
-  assertEquals(linkedPage("../../modules/tool-todo/README.md"), { name: "tool-todo", anchor: "" });
+  for (const folder of ["../../modules/", "../"]) {
+    assertEquals(linkedPage(`${folder}tool-todo/README.md`), { name: "tool-todo", anchor: "" });
+  }
+  assertEquals(linkedPage("../../src/docs/http.md#errors"), { name: "http", anchor: "#errors" });
   for (const href of ["https://example.com/plan.md", "README.md", "../x.md", "#plan"]) {
     assertEquals(linkedPage(href), undefined, href);
   }

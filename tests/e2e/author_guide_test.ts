@@ -3,6 +3,7 @@
  * example validated.
  */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
+import { programsIn } from "./page.ts";
 import { ROOT, runCommand, runProgram } from "./program.ts";
 import { shell } from "./shell.ts";
 import { inFolder } from "../support/folder.ts";
@@ -30,24 +31,6 @@ function idOf({ text }: Block): string | undefined {
 
 /** Modules of the guide, each as it would be a `mod.ts`. */
 const EXAMPLES = blocks().filter(({ language, text }) => language === "ts" && text.startsWith("/**"));
-
-/**
- * Puts a `preamp` and this Deno where the shell finds them. Beside the executable Deno starts with nothing:
- * an empty cache, and no network.
- */
-async function programsIn(folder: string): Promise<string> {
-  const bin = Deno.env.get("PROGRAM_UNDER_TEST");
-  const path = bin === undefined || bin.startsWith("/") ? bin : ROOT + bin;
-  const start = path === undefined ? `'${Deno.execPath()}' run -A '${ROOT}main.ts'` : `'${path}'`;
-  await Deno.mkdir(`${folder}/bin`);
-  await Deno.writeTextFile(`${folder}/bin/preamp`, `#!/bin/sh\nexec ${start} "$@"\n`, {
-    mode: 0o755,
-  });
-  const alone = path === undefined ? "" : `export DENO_DIR='${folder}/deno' HTTPS_PROXY=http://127.0.0.1:9\n`;
-  const deno = `#!/bin/sh\n${alone}exec '${Deno.execPath()}' "$@"\n`;
-  await Deno.writeTextFile(`${folder}/bin/deno`, deno, { mode: 0o755 });
-  return `${folder}/bin`;
-}
 
 /** A server of the files that were published. */
 function serveFolder(folder: string): { url: string; stop(): Promise<void> } {

@@ -1,9 +1,10 @@
 /**
- * The whole loop, as README.md shows it in "See the whole loop in one run": one curl on
+ * The whole loop, as src/docs/quickstart.md shows it in "The whole loop in one run": one curl on
  * plans/everything.yaml, answered from another shell, then the replay of that very run.
  */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
-import { ROOT, startServer } from "./program.ts";
+import { readPage } from "./page.ts";
+import { startServer } from "./program.ts";
 import { shell, startShell } from "./shell.ts";
 
 interface WireEntry {
@@ -17,12 +18,10 @@ interface WireEntry {
 }
 
 /**
- * The three blocks of commands in that step of the README: the run, what is said from elsewhere, the replay.
+ * The three blocks of commands in that section: the run, what is said from elsewhere, the replay.
  */
 async function commands(url: string): Promise<[string, string, string]> {
-  const readme = await Deno.readTextFile(`${ROOT}README.md`);
-  const [, step = ""] = readme.split("See the whole loop in one run.");
-  const blocks = step.split("```sh\n").slice(1, 4).map((rest) => rest.slice(0, rest.indexOf("```")));
+  const blocks = (await readPage("src/docs/quickstart.md")).section("The whole loop in one run").blocks("sh");
   assertEquals(blocks.length, 3);
   return blocks.map((block) => block.replaceAll("http://127.0.0.1:8484", url)) as [string, string, string];
 }
@@ -33,7 +32,7 @@ function entriesOf(stream: string): WireEntry[] {
     .map((line) => JSON.parse(line.slice("data: ".length)));
 }
 
-Deno.test("README.md shows the whole loop: streaming, parallel tools, an approval, a steering message, a sub-agent, a limit, an equal replay", async () => {
+Deno.test("src/docs/quickstart.md shows the whole loop: streaming, parallel tools, an approval, a steering message, a sub-agent, a limit, an equal replay", async () => {
   await using server = await startServer();
   const [run, answer, replay] = await commands(server.url);
   const env = { KEY: server.key };

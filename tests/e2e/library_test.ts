@@ -2,10 +2,13 @@
  * The library in an application of its own: in another folder, and as a registry serves it. Always from
  * source.
  */
-import { assertEquals, assertStringIncludes } from "../assert.ts";
+import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { temporaryFolder } from "../support/folder.ts";
 import { servePackage } from "./package_server.ts";
-import { ROOT } from "./program.ts";
+import { readPage } from "./page.ts";
+import { ROOT, startServer } from "./program.ts";
+
+const PAGE = await readPage("src/docs/library.md");
 
 const APPLICATION = `
 import { Hono } from "hono";
@@ -115,8 +118,8 @@ async function runApplication(
   assertEquals(JSON.parse(printed), EXPECTED);
 }
 
-Deno.test("the library works in another folder, with the deno.json of the README", async () => {
-  const { links, imports } = await documentedConfig();
+Deno.test("the library works in another folder, with the deno.json of src/docs/library.md", async () => {
+  const { links, imports } = documentedConfig();
   assertEquals(links, ["../preamp"]);
   await runApplication({ links: [ROOT], imports });
 });
@@ -127,9 +130,40 @@ Deno.test("the library works as a registry serves it, with sandboxes for modules
   const cache = temporary.path;
   // a cache of its own for what comes from here, and the packages that this project has
   await Deno.symlink(await packagesFolder(), `${cache}/npm`);
-  const { imports } = await documentedConfig();
+  const { imports } = documentedConfig();
   await runApplication({ imports }, { JSR_URL: registry.url, DENO_DIR: cache });
 });
+
+Deno.test("src/docs/library.md shows programs that print what their comments say", async () => {
+  const programs = PAGE.blocks("ts");
+  assertEquals(programs.length, 2);
+  for (const program of programs) assertEquals(await printed(program), commented(program));
+});
+
+Deno.test("src/docs/library.md shows a client that streams a run and answers its approval", async () => {
+  await using server = await startServer();
+  const [program = ""] = PAGE.blocks("js ignore");
+  const here = program.replace("http://127.0.0.1:8484", server.url).replace("pk_…", server.key);
+  assertEquals(await printed(`globalThis.confirm = () => true;\n${here}`), commented(program));
+});
+
+/** Resolves to what a program prints that has the import map of this project. */
+async function printed(program: string): Promise<string> {
+  await using temporary = await temporaryFolder();
+  await Deno.writeTextFile(`${temporary.path}/app.ts`, program);
+  const { stdout } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--no-check", "-A", `--config=${ROOT}deno.json`, `${temporary.path}/app.ts`],
+    stderr: "inherit",
+  }).output();
+  return new TextDecoder().decode(stdout);
+}
+
+/** Returns what a program prints, as the comments behind `console.log()` say. */
+function commented(program: string): string {
+  const lines = [...program.matchAll(/console\.log\(.*\); \/\/ (.*)/g)].map(([, line]) => `${line}\n`);
+  assert(lines.length > 0);
+  return lines.join("");
+}
 
 Deno.test("the package holds every file that its exports name, and no test", async () => {
   const { exports, publish: { include } } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
@@ -140,10 +174,9 @@ Deno.test("the package holds every file that its exports name, and no test", asy
   assertEquals(include.filter((path: string) => path.startsWith("tests")), []);
 });
 
-/** Resolves to the deno.json of the README's section about the library. */
-async function documentedConfig(): Promise<{ links: string[]; imports: Record<string, string> }> {
-  const [, section = ""] = (await Deno.readTextFile(`${ROOT}README.md`)).split("## As a library");
-  return JSON.parse(/```json\n([^]*?)```/.exec(section)?.[1] ?? "");
+/** Returns the deno.json that the page shows. */
+function documentedConfig(): { links: string[]; imports: Record<string, string> } {
+  return JSON.parse(PAGE.blocks("json")[0] ?? "");
 }
 
 async function packagesFolder(): Promise<string> {

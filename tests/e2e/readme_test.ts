@@ -1,57 +1,78 @@
-/** Runs the commands of README.md, except `deno task test` and `deno task compile`. */
+/** Runs the commands of README.md and of src/docs/quickstart.md, except `deno task compile`. */
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { fakeVendor } from "../modules/providers/fake_vendor.ts";
+import { argumentsOf, type Page, readPage } from "./page.ts";
 import { ROOT, runCommand, runProgram, startServer } from "./program.ts";
 import { WIRES } from "./provider_wires.ts";
 import { shell } from "./shell.ts";
 import { temporaryFolder } from "../support/folder.ts";
 
-const README = await Deno.readTextFile(`${ROOT}README.md`);
+const README = await readPage("README.md");
+const QUICKSTART = await readPage("src/docs/quickstart.md");
+/** The pages of the first steps, by the name for a test. */
+const FIRST_STEPS = { "README.md": README, "src/docs/quickstart.md": QUICKSTART };
+const { blocks, command } = README;
 
-/** Returns the fenced blocks of a language, in order. */
-function blocks(language: string): string[] {
-  return README.split("```" + language + "\n").slice(1).map((rest) =>
-    rest.slice(0, rest.indexOf("```")).trim()
-  );
-}
-
-/** Returns the first command that contains a text. */
-function commandWith(word: string): string {
-  const found = blocks("sh").flatMap((block) => block.includes("\\\n") ? [block] : block.split("\n")).find((
-    line,
-  ) => line.includes(word));
-  assert(found, `README.md has a command with ${word}`);
-  return found;
-}
-
-/** Returns the words behind `deno run -A main.ts` of a README command, without its quotes. */
-function argumentsOf(command: string): string[] {
-  const rest = command.slice(command.indexOf("main.ts ") + "main.ts ".length);
-  return [...rest.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "");
-}
-
-async function withPlan(use: (folder: string) => Promise<void>): Promise<void> {
+async function withPlan({ blocks }: Page, use: (folder: string) => Promise<void>): Promise<void> {
   await using temporary = await temporaryFolder();
   const folder = temporary.path;
   await Deno.writeTextFile(`${folder}/plan.yaml`, `${blocks("yaml")[0]}\n`);
   await use(folder);
 }
 
-Deno.test("README.md begins with a command that answers", async () => {
-  const [first = ""] = blocks("sh");
-  const ran = await runProgram(argumentsOf(first));
-  assertEquals([ran.code, ran.stdout], [0, "6 × 7 is 42.\n"], ran.stderr);
-  assert(README.includes(ran.stdout.trim()));
-});
+for (const [name, page] of Object.entries(FIRST_STEPS)) {
+  Deno.test(`${name} begins with a command that answers`, async () => {
+    const [first = ""] = page.blocks("sh");
+    const ran = await runProgram(argumentsOf(first));
+    assertEquals([ran.code, ran.stdout], [0, "6 × 7 is 42.\n"], ran.stderr);
+    assert(page.text.includes(ran.stdout.trim()));
+  });
 
-Deno.test("README.md shows the events of its first stream with the numbers that they have", async () => {
+  Deno.test(`${name} posts a plan of the reader's own when the server has started`, () =>
+    withPlan(page, async (folder) => {
+      await using server = await startServer();
+      const curl = page.command("--data-binary").replace("http://127.0.0.1:8484", server.url);
+      const run = JSON.parse(await shell(curl, { cwd: folder, env: { KEY: server.key } }));
+      assertEquals([run.status, run.tool_call_count], ["completed", 1]);
+      assertMatch(run.output_text, /84/);
+    }));
+
+  Deno.test(`${name} runs on a real model, here on a server with its API`, async () => {
+    const { vendor, env } = WIRES["Anthropic"]!;
+    await using server = fakeVendor(vendor, [{ text: ["12 * (3 + 4) is 84."] }]);
+    const ran = await runProgram(argumentsOf(page.command(" run -m ")), { env: env(server.url) });
+    assertEquals([ran.code, ran.stdout], [0, "12 * (3 + 4) is 84.\n"], ran.stderr);
+  });
+
+  Deno.test(`${name} explains a plan before it runs`, () =>
+    withPlan(page, async (folder) => {
+      const [, , file = ""] = argumentsOf(page.command("plan explain "));
+      const here = file === "plan.yaml" ? { cwd: folder } : {};
+      const explained = await runCommand(["plan", "explain", file], here);
+      assertEquals([explained.code, explained.stderr], [0, ""]);
+    }));
+
+  Deno.test(`${name} writes a plan and a tool of one's own, runs and tests them`, async () => {
+    await using temporary = await temporaryFolder();
+    const here = (text: string) => text.replaceAll("/tmp/my-agent", `${temporary.path}/my-agent`);
+    const block = page.blocks("sh").find((text) => text.includes(" init "))!;
+    const [make, init, run, test] = block.split("\n").map(here);
+    await shell(make!);
+    assertEquals((await runProgram(argumentsOf(init!))).code, 0);
+    const ran = await runProgram(argumentsOf(run!));
+    assertEquals([ran.code, ran.stdout], [0, "Ada has been greeted.\n"], ran.stderr);
+    assertMatch(await shell(test!.replace("deno test", `'${Deno.execPath()}' test`)), /\d\d passed/);
+  });
+}
+
+Deno.test("src/docs/quickstart.md shows the events of its first stream with the numbers that they have", async () => {
   await using server = await startServer();
   const response = await server.fetch("/v1/runs", {
     method: "POST",
     headers: { "content-type": "application/json", accept: "text/event-stream" },
     body: JSON.stringify({ prompt: "What is 6 × 7?" }),
   });
-  const shown = blocks("").flatMap((block) =>
+  const shown = QUICKSTART.blocks("").flatMap((block) =>
     [...block.matchAll(/"seq":(\d+),"event":"([^"]+)"/g)].map(([, seq, event]) => `${seq} ${event}`)
   );
   assertEquals(shown.length, 2);
@@ -65,44 +86,15 @@ Deno.test("README.md shows the events of its first stream with the numbers that 
   assertEquals(seen.filter((event) => shown.includes(event)), shown);
 });
 
-Deno.test("README.md shows a program with the library, which prints its answer", async () => {
-  const [, section = ""] = README.split("## As a library");
-  const code = /```ts\n([^]*?)```/.exec(section)?.[1] ?? "";
-  await using temporary = await temporaryFolder();
-  await Deno.writeTextFile(`${temporary.path}/app.ts`, code);
-  const { stdout } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", `--config=${ROOT}deno.json`, `${temporary.path}/app.ts`],
-    stderr: "inherit",
-  }).output();
-  const printed = [...code.matchAll(/console\.log\(.*\); \/\/ (.*)/g)].map(([, line]) => `${line}\n`);
-  assertEquals([printed.length, new TextDecoder().decode(stdout)], [2, printed.join("")]);
-});
-
-Deno.test("README.md posts a plan of the reader's own when the server has started", () =>
-  withPlan(async (folder) => {
-    await using server = await startServer();
-    const curl = commandWith("--data-binary").replace("http://127.0.0.1:8484", server.url);
-    const run = JSON.parse(await shell(curl, { cwd: folder, env: { KEY: server.key } }));
-    assertEquals([run.status, run.tool_call_count], ["completed", 1]);
-    assertMatch(run.output_text, /84/);
-  }));
-
-Deno.test("README.md runs on a real model, here on a server with its API", async () => {
-  const { vendor, env } = WIRES["Anthropic"]!;
-  await using server = fakeVendor(vendor, [{ text: ["12 * (3 + 4) is 84."] }]);
-  const ran = await runProgram(argumentsOf(commandWith(" run -m ")), { env: env(server.url) });
-  assertEquals([ran.code, ran.stdout], [0, "12 * (3 + 4) is 84.\n"], ran.stderr);
-  const listed = await runProgram(argumentsOf(commandWith("provider list")), { env: env(server.url) });
-  assertMatch(listed.stdout, /^anthropic +set +ANTHROPIC_API_KEY/m);
-});
-
-Deno.test("README.md checks the plan and runs it without a server", () =>
-  withPlan(async (folder) => {
-    const explained = await runCommand(argumentsOf(commandWith("plan explain plans/everything")));
-    assertEquals([explained.code, explained.stderr], [0, ""]);
-    const checked = await runCommand(argumentsOf(commandWith("plan check")), { cwd: folder });
+Deno.test("src/docs/quickstart.md lists providers, checks the plan and runs it without a server", () =>
+  withPlan(QUICKSTART, async (folder) => {
+    const { command } = QUICKSTART;
+    const env = WIRES["Anthropic"]!.env("http://127.0.0.1:9");
+    const listed = await runProgram(argumentsOf(command("provider list")), { env });
+    assertMatch(listed.stdout, /^anthropic +set +ANTHROPIC_API_KEY/m);
+    const checked = await runCommand(argumentsOf(command("plan check")), { cwd: folder });
     assertEquals(checked.code, 0, checked.stderr);
-    const ran = await runProgram(argumentsOf(commandWith(" run -p ")), { cwd: folder });
+    const ran = await runProgram(argumentsOf(command(" run -p plan.yaml")), { cwd: folder });
     assertEquals(ran.code, 0, ran.stderr);
     assertMatch(ran.stdout, /84/);
   }));
@@ -142,7 +134,7 @@ Deno.test("README.md runs a tool from its source, locks it, and refuses it when 
   const ran = await runProgram(plain!, here);
   assertEquals([ran.code, ran.stdout], [0, "Done.\n"], ran.stderr);
   assert(ran.stderr.includes("= HELLO!"), ran.stderr);
-  const locked = await runCommand(argumentsOf(commandWith("plan lock")), here);
+  const locked = await runCommand(argumentsOf(command("plan lock")), here);
   assertEquals(locked.code, 0, locked.stderr);
   const again = await runProgram(frozen!, here);
   assertEquals([again.code, again.stdout], [0, "Done.\n"], again.stderr);
@@ -162,26 +154,14 @@ Deno.test("README.md explains a plan before it runs, and prints what another one
   );
   await Deno.writeTextFile(`${folder}/shout.yaml`, `${blocks("yaml")[2]}\n`);
   await Deno.writeTextFile(`${folder}/wider.yaml`, `${blocks("yaml")[4]}\n`);
-  const explained = await runCommand(argumentsOf(commandWith("plan explain shout")), here);
+  const explained = await runCommand(argumentsOf(command("plan explain shout")), here);
   assertEquals([explained.code, explained.stderr], [0, ""]);
   for (const text of ["./shout.ts", "sha256-", "--allow-read=./shout.ts", "process"]) {
     assert(explained.stdout.includes(text), text);
   }
-  const widened = await runCommand(argumentsOf(commandWith("plan diff")), here);
+  const widened = await runCommand(argumentsOf(command("plan diff")), here);
   assertEquals([widened.code, widened.stderr], [1, ""]);
   assertMatch(widened.stdout, /^1 widening change\n\+ tools\[0\]\.permissions\.net$/m);
-});
-
-Deno.test("README.md writes a plan and a tool of one's own, runs and tests them", async () => {
-  await using temporary = await temporaryFolder();
-  const here = (text: string) => text.replaceAll("/tmp/my-agent", `${temporary.path}/my-agent`);
-  const block = blocks("sh").find((text) => text.includes(" init "))!;
-  const [make, init, run, test] = block.split("\n").map(here);
-  await shell(make!);
-  assertEquals((await runProgram(argumentsOf(init!))).code, 0);
-  const ran = await runProgram(argumentsOf(run!));
-  assertEquals([ran.code, ran.stdout], [0, "Ada has been greeted.\n"], ran.stderr);
-  assertMatch(await shell(test!.replace("deno test", `'${Deno.execPath()}' test`)), /\d\d passed/);
 });
 
 Deno.test("README.md shows a policy that the server takes", async () => {
@@ -193,26 +173,26 @@ Deno.test("README.md shows a policy that the server takes", async () => {
 });
 
 Deno.test("README.md lists the flags of serve", async () => {
-  const { code, stdout } = await runCommand(argumentsOf(commandWith("help serve")));
+  const { code, stdout } = await runCommand(argumentsOf(command("help serve")));
   assertEquals(code, 0);
   for (const flag of ["--port", "--no-auth", "--store", "--config", "--limits.max_cost_usd"]) {
     assert(stdout.includes(flag), flag);
   }
 });
 
-Deno.test("README.md names tasks, routes and folders that are there", async () => {
+Deno.test("README.md names tasks and files that are there, and src/docs/architecture.md folders", async () => {
   const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`));
-  for (const [, task] of README.matchAll(/`deno task ([a-z:]+)`/g)) assert(tasks[task!], `task ${task}`);
-  const links = [...README.matchAll(/\]\(([^)]+)\)/g)].map(([, link]) => link!);
-  const folders = [...README.matchAll(/^\| `((?:src|modules|plans|tests|main)[^`]*)`/gm)].map(([, folder]) =>
-    folder!
-  );
+  for (const [, task] of README.text.matchAll(/`deno task ([a-z:]+)`/g)) assert(tasks[task!], `task ${task}`);
+  const links = [...README.text.matchAll(/\]\(([^)]+)\)/g)].map(([, link]) => link!);
+  const { text } = await readPage("src/docs/architecture.md");
+  const folders = [...text.matchAll(/^\| `((?:src|modules|plans|tests|main)[^`]*)` +\|/gm)]
+    .map(([, folder]) => folder!);
   assert(folders.length > 10);
   for (const path of [...links, ...folders]) await Deno.stat(ROOT + path.split("#", 1)[0]);
 });
 
 Deno.test("README.md explains and runs the plan that is locked down", async () => {
-  const [make, explain, run] = ["mkdir -p", "plan explain plans/locked", "run -p plans/"].map(commandWith);
+  const [make, explain, run] = ["mkdir -p", "plan explain plans/locked", "run -p plans/"].map(command);
   await using temporary = await temporaryFolder();
   const folder = temporary.path;
   await shell(make!.replaceAll("/tmp/", `${folder}/`), { cwd: folder });

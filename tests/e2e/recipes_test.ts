@@ -1,94 +1,161 @@
-/** The recipes of src/docs/deploy.md, as far as this machine can try them. */
-import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
-import { ROOT, startServer } from "./program.ts";
-import { temporaryFolder } from "../support/folder.ts";
-
-const PAGE = await Deno.readTextFile(`${ROOT}src/docs/deploy.md`);
-
-/** Returns the first block of code in a language. */
-function block(language: string): string {
-  const [, text] = new RegExp(`\`\`\`${language}\\n([^]*?)\`\`\``).exec(PAGE) ?? [];
-  assert(text !== undefined, `${language} is not on the page`);
-  return text;
-}
-
-function isThere(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false;
-  }
-}
-
-const decoder = new TextDecoder();
-
-Deno.test({
-  name: "the systemd unit is valid",
-  ignore: !isThere("/usr/bin/systemd-analyze"),
-  async fn() {
-    await using temporary = await temporaryFolder();
-    const folder = temporary.path;
-    const unit = block("ini").replace("/usr/local/bin/preamp", "/bin/true");
-    await Deno.writeTextFile(`${folder}/preamp.service`, unit);
-    const { code, stderr } = await new Deno.Command("/usr/bin/systemd-analyze", {
-      args: ["verify", "--man=no", "--recursive-errors=no", `${folder}/preamp.service`],
-    }).output();
-    const own = decoder.decode(stderr).split("\n").filter((line) => line.includes("preamp.service"));
-    assertEquals([code, own], [0, []]);
-  },
-});
-
-Deno.test("the health check of the container succeeds for a server that is ready, and fails without one", async () => {
-  const [, json = "[]"] = /HEALTHCHECK .* CMD (\[.*\])/.exec(block("dockerfile")) ?? [];
-  const [command = "", ...args]: string[] = JSON.parse(json);
-  const check = async (port: string) => {
-    const own = args.map((arg) => arg.replace("/127.0.0.1/8484", `/127.0.0.1/${port}`));
-    return (await new Deno.Command(command, { args: own, stdout: "null", stderr: "null" }).output()).code;
-  };
-  let port: string;
-  {
-    await using server = await startServer(["--host", "0.0.0.0"], { env: { PREAMP_API_KEYS: "a-key" } });
-    port = new URL(server.url).port;
-    assertEquals(await check(port), 0);
-  }
-  assertEquals(await check(port) === 0, false);
-});
-
-const BINARY = Deno.env.get("PROGRAM_UNDER_TEST");
-
 /**
- * Returns whether this process is root's; `Deno.uid()` would need a permission that the tests do not have.
+ * The recipes of src/docs/recipes.md: every file saved, every command run, with models and servers on
+ * loopback.
  */
-function isRoot(): boolean {
-  return decoder.decode(new Deno.Command("id", { args: ["-u"] }).outputSync().stdout).trim() === "0";
+import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { fakeVendor } from "../modules/providers/fake_vendor.ts";
+import type { FakeAnswer } from "../modules/providers/faults.ts";
+import { inFolder } from "../support/folder.ts";
+import { onWebServer } from "../support/mcp_web_server.ts";
+import { programsIn, readPage } from "./page.ts";
+import { ROOT, startServer } from "./program.ts";
+import { WIRES } from "./provider_wires.ts";
+import { shell } from "./shell.ts";
+
+const PAGE = await readPage("src/docs/recipes.md");
+const { vendor, env } = WIRES["Anthropic"]!;
+
+/** Returns the answer of a model that calls a tool. */
+function callOf(name: string, input: Record<string, unknown>): FakeAnswer {
+  return { calls: [{ id: `call_${name}`, name, arguments: [JSON.stringify(input)] }] };
 }
 
-Deno.test({
-  name: "the executable runs as another user on a read-only root, with a folder for its data",
-  ignore: BINARY === undefined || Deno.build.os !== "linux" || !isRoot() ||
-    !isThere("/usr/bin/unshare") ||
-    !isThere("/usr/bin/setpriv"),
-  async fn() {
-    const data = await Deno.makeTempDir({ dir: "/var/tmp" });
-    try {
-      await Deno.chown(data, 10001, 10001);
-      const binary = await Deno.realPath(BINARY!.startsWith("/") ? BINARY! : ROOT + BINARY);
-      const script = `mount --bind "$2" "$2" && cp "$1" "$2/preamp" && chmod 755 "$2/preamp" &&
-        mount -t tmpfs -o mode=1777 tmpfs /tmp && mount -o remount,bind,ro / && ! touch /etc/preamp-test 2>/dev/null &&
-        cd "$2" && exec setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all \\
-        env -i PREAMP_HOME="$2" PATH=/usr/bin:/bin "$2/preamp" "$\{@:3}"`;
-      const run = (...words: string[]) =>
-        new Deno.Command("/usr/bin/unshare", {
-          args: ["--mount", "bash", "-c", script, "sh", binary, data, ...words],
-        }).output();
-      const doctor = await run("doctor", "--json");
-      const report = JSON.parse(decoder.decode(doctor.stdout));
-      assertEquals([report.store, report.isolation.process], [{ kind: "sqlite", ok: true }, true]);
-      const ran = await run("run", "--session", "new", "What is 6 × 7?");
-      assertEquals(ran.code, 0, decoder.decode(ran.stderr));
-      assertStringIncludes(decoder.decode(ran.stderr), "ses_");
-    } finally {
-      await Deno.remove(data, { recursive: true });
-    }
-  },
+/** A folder with the programs of a reader, and a model that gives the answers. */
+interface Bench {
+  readonly folder: string;
+  readonly env: Record<string, string>;
+  /** Returns a request that the model has received, by its number. */
+  asked(count: number): string;
+  write(path: string, text: string): Promise<void>;
+  /** Runs commands; resolves to what they print. */
+  run(commands: string): Promise<string>;
+}
+
+function withModel(answers: readonly FakeAnswer[], use: (bench: Bench) => Promise<void>): Promise<void> {
+  return inFolder(async (folder) => {
+    await using model = fakeVendor(vendor, answers);
+    const bin = await programsIn(folder);
+    const work = `${folder}/work`;
+    await Deno.mkdir(`${work}/plans`, { recursive: true });
+    const variables = { ...env(model.url), NO_COLOR: "1", PREAMP_HOME: `${folder}/home` };
+    await use({
+      folder: work,
+      env: variables,
+      asked: (count) => JSON.stringify(model.requests[count - 1]?.body ?? null),
+      write: (path, text) => Deno.writeTextFile(`${work}/${path}`, `${text}\n`),
+      run: (commands) => shell(`PATH='${bin}':$PATH\nset -e\n${commands}`, { cwd: work, env: variables }),
+    });
+  });
+}
+
+Deno.test("the file agent writes a summary in its folder, and undo takes it back", () => {
+  const { blocks } = PAGE.section("A file agent");
+  const answers = [
+    callOf("read", { path: "party.md" }),
+    callOf("write", { path: "summaries/party.md", content: "Friday, big room." }),
+    { text: ["It is there."] },
+  ];
+  return withModel(answers, async ({ folder, write, run }) => {
+    await write("notes.yaml", blocks("yaml")[0]!);
+    const [commands = ""] = blocks("sh");
+    const printed = await run(commands);
+    assertMatch(printed, /May read .*notes.* write .*summaries/s);
+    assertStringIncludes(printed, "It is there.");
+    assertStringIncludes(printed, "Friday, big room.");
+    assertEquals(await Array.fromAsync(Deno.readDir(`${folder}/notes/summaries`)), []);
+  });
+});
+
+Deno.test("the file agent writes nowhere else", () => {
+  const { blocks } = PAGE.section("A file agent");
+  const call = callOf("write", { path: "party.md", content: "gone" });
+  return withModel([call, { text: ["I may not."] }], async ({ folder, write, run }) => {
+    await write("notes.yaml", blocks("yaml")[0]!);
+    const [commands = ""] = blocks("sh");
+    await run(commands.replace(/cat [^]*/, ""));
+    assertMatch(await Deno.readTextFile(`${folder}/notes/party.md`), /Friday/);
+  });
+});
+
+Deno.test("the chat service keeps a conversation for each user", () => {
+  const { blocks } = PAGE.section("A chat service with sessions");
+  return withModel(
+    [{ text: ["At nine."] }, { text: ["At ten."] }],
+    async ({ write, run, folder, env, asked }) => {
+      await write("plans/support.yaml", blocks("yaml")[0]!);
+      const [start = "", client = ""] = blocks("sh");
+      assertEquals(start, "PREAMP_API_KEYS=a-secret-key preamp serve --plans plans/");
+      const options = { cwd: folder, env: { ...env, PREAMP_API_KEYS: "a-secret-key" } };
+      await using server = await startServer(["--plans", "plans/"], options);
+      const { host } = new URL(server.url);
+      const here = (text: string) => text.replaceAll("127.0.0.1:8484", host);
+      await write("chat.ts", here(blocks("ts ignore")[0]!));
+      const printed = await run(here(client).replace("run ", `run --config='${ROOT}deno.json' `));
+      assertEquals(printed, "At nine.\nAt ten.\n5 messages\n");
+      assertStringIncludes(asked(2), "When do you open?");
+    },
+  );
+});
+
+Deno.test("the Hono application answers its users with its own tool", () => {
+  const { blocks } = PAGE.section("A Hono application");
+  const answers = [
+    callOf("find_book", { title: "Emma" }),
+    { text: ["Yes, Emma is there."] },
+  ];
+  return withModel(answers, async ({ write, run, asked }) => {
+    const listener = Deno.listen({ port: 0, hostname: "127.0.0.1" });
+    const { port } = listener.addr;
+    listener.close();
+    await write("app.ts", blocks("ts ignore")[0]!.replace("port: 8000", `port: ${port}`));
+    await write("plans/default.yaml", blocks("yaml")[0]!);
+    const [start = "", request = ""] = blocks("sh")[0]!.split("&\n");
+    const printed = await run(
+      `${start.replace("run ", `run --config='${ROOT}deno.json' `)} &
+       app=$!
+       trap 'kill $app; wait $app' EXIT
+       until ${request.replaceAll("8000", String(port))}; do sleep 0.2; done 2> /dev/null`,
+    );
+    assertMatch(printed, /Yes, Emma is there\./);
+    assertStringIncludes(asked(2), "Emma is on the shelf.");
+  });
+});
+
+Deno.test("the job in CI ends with the verdict of the review", async () => {
+  const { blocks } = PAGE.section("A job in CI");
+  const job = `git init -q -b main . && git config user.email a@example.com && git config user.name A
+    echo one > file && git add file && git commit -q -m one
+    git checkout -q -b change && echo two >> file && git commit -q -a -m two
+    if sh review.sh main; then echo passed; else echo failed; fi`;
+  for (const [verdict, end] of [["ok", "passed"], ["problems", "failed"]]) {
+    const answers = [{ text: [`file:2 says two.\nVerdict: ${verdict}`] }];
+    await withModel(answers, async ({ write, run, asked }) => {
+      await write("review.yaml", blocks("yaml")[0]!);
+      await write("review.sh", blocks("sh")[0]!);
+      const [checked, ...lines] = (await run(job)).split("\n");
+      assertMatch(checked!, /^review\.yaml: ok/);
+      assertEquals(lines, ["file:2 says two.", `Verdict: ${verdict}`, end, ""]);
+      assertStringIncludes(asked(1), "+two");
+    });
+  }
+});
+
+Deno.test("the agent with an MCP server pins its tools and calls one", () => {
+  const { blocks } = PAGE.section("Tools of an MCP server");
+  const answers = [callOf("web__sum", { a: 20, b: 22 }), { text: ["42."] }];
+  return onWebServer((url, requests) =>
+    withModel(answers, async ({ folder, write, run, asked }) => {
+      const { host } = new URL(url);
+      const plan = blocks("yaml")[0]!.replace("https://mcp.example.com", url).replace(
+        "mcp.example.com",
+        host,
+      );
+      await write("mcp.yaml", plan);
+      const printed = await run(blocks("sh")[0]!.replace("MCP_TOKEN=…", "MCP_TOKEN=a-token"));
+      assertMatch(printed, /42\.\n$/);
+      assertStringIncludes(await Deno.readTextFile(`${folder}/plan.lock.json`), "sum");
+      assertStringIncludes(asked(2), "42");
+      assertEquals(requests.at(-1)?.headers.get("authorization"), "Bearer a-token");
+    })
+  );
 });
