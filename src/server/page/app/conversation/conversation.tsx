@@ -38,8 +38,12 @@ function Scroll({ children }: { children: preact.ComponentChildren }) {
     const { current } = box;
     if (!current) return;
     let is_at_end = true;
+    let last = 0;
     const onScroll = () => {
-      is_at_end = current.scrollHeight - current.scrollTop - current.clientHeight < 40;
+      const { scrollTop, scrollHeight, clientHeight } = current;
+      if (scrollHeight - scrollTop - clientHeight < 40) is_at_end = true;
+      else if (scrollTop < last) is_at_end = false; // content that grows moves nothing up
+      last = scrollTop;
     };
     const observer = new ResizeObserver(() => is_at_end && (current.scrollTop = current.scrollHeight));
     current.addEventListener("scroll", onScroll, { passive: true });

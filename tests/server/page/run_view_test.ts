@@ -1,0 +1,176 @@
+/** What the page shows of a run, computed from its entries. */
+import { createPreamp } from "preamp/server";
+import { type Entry, PreampClient } from "preamp/client";
+import {
+  type Item,
+  RunView,
+  type Thread,
+  type ToolItem,
+} from "../../../src/server/page/app/state/run_view.ts";
+import { assert, assertEquals } from "../../assert.ts";
+
+/** Makes entries of one session from pairs of a name and data. */
+function entriesOf(...events: [event: string, data: Record<string, unknown>, session?: string][]): Entry[] {
+  return events.map(([event, data, session_id = "ses_1"], index) => ({
+    seq: index + 1,
+    event,
+    ts: new Date(index * 1000).toISOString(),
+    run_id: "run_1",
+    session_id,
+    data,
+  }));
+}
+
+function viewOf(...events: Parameters<typeof entriesOf>): RunView {
+  const view = new RunView("run_1");
+  view.add(entriesOf(...events));
+  return view;
+}
+
+/** A thread as short texts: `kind: what it says`. */
+function shown(thread: Thread | null): string[] {
+  return thread?.items.map(line) ?? [];
+}
+
+function line(item: Item): string {
+  if (item.kind === "tool") return `${item.name}: ${item.state.value.phase}`;
+  return `${item.kind}: ${item.kind === "notice" ? item.text : item.text.value}`;
+}
+
+function toolOf(view: RunView, name: string): ToolItem {
+  return view.thread.value!.items.find((item) => item.kind === "tool" && item.name === name) as ToolItem;
+}
+
+Deno.test("a real run with tools, a question and a sub-agent is the conversation that it was", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const plan = await Deno.readTextFile(new URL("../../../plans/everything.yaml", import.meta.url));
+  const client = new PreampClient({
+    url: "http://localhost",
+    fetch: (input, init) => preamp.fetch(new Request(input, init)),
+  });
+  const view = new RunView("run_1");
+  let asked: unknown;
+  for await (const entry of client.stream({ prompt: "Plan the party", plan })) {
+    view.add([entry]);
+    const [question] = view.questions.value;
+    if (question?.status !== "pending" || asked !== undefined) continue;
+    asked = question.tool_input;
+    assertEquals(toolOf(view, "calculator").state.value.phase, "asking");
+    await client.answer(question, "allow");
+  }
+  assertEquals(asked, { expression: "12 * 7.5" });
+  assertEquals(shown(view.thread.value), [
+    "user: Plan the party",
+    "text: The bill and the list, side by side.",
+    "calculator: done",
+    "todo: done",
+    "task: done",
+    "text: Twelve guests at 7.50 are 90, the room is for Friday, and the planner has a list. Let me look at it again.",
+    "todo: failed",
+  ]);
+  assertEquals(toolOf(view, "calculator").state.value.output, "90");
+  assertEquals(shown(toolOf(view, "task").thread.value), [
+    "user: Plan a party",
+    "todo: done",
+    "text: Two things are on the list.",
+  ]);
+  assertEquals([view.status.value, view.run.value?.stop_reason], ["incomplete", "limit:max_tool_calls"]);
+  assertEquals(view.questions.value.map(({ status, decision }) => [status, decision]), [[
+    "granted",
+    "allow",
+  ]]);
+  const calls = view.calls.value.map(({ session_id, iteration, ended }) =>
+    [session_id === view.thread.value!.session_id, iteration, ended !== null] as const
+  );
+  assertEquals(calls, [[true, 1, true], [true, 2, true], [false, 1, true], [false, 2, true], [
+    true,
+    3,
+    true,
+  ]]);
+});
+
+Deno.test("entries that are there already are skipped", () => {
+  const entries = entriesOf(["prompt:submit", { prompt: "a" }], ["prompt:submit", { prompt: "b" }]);
+  const view = new RunView("run_1");
+  view.add(entries);
+  view.add(entries);
+  assertEquals([view.count.value, shown(view.thread.value)], [2, ["user: a", "user: b"]]);
+});
+
+Deno.test("the text of an attempt that is repeated disappears", () => {
+  const block = { request_id: "req_1", block_index: 0 };
+  const view = viewOf(
+    ["provider:request", { provider: "mock", iteration: 1 }],
+    ["content_block:start", { ...block, block_type: "text" }],
+    ["content_block:delta", { ...block, delta: "half an ans" }],
+    ["provider:retry", { error_message: "overloaded", delay: 1.5 }],
+  );
+  assertEquals(shown(view.thread.value), ["notice: overloaded; trying again in 1.5 s"]);
+});
+
+Deno.test("a stream that broke keeps its text, and is no longer written", () => {
+  const block = { request_id: "req_1", block_index: 0 };
+  const view = viewOf(
+    ["content_block:start", { ...block, block_type: "text" }],
+    ["content_block:delta", { ...block, delta: "half" }],
+    ["llm:stream_aborted", { request_id: "req_1", error: "cancelled" }],
+  );
+  const [item] = view.thread.value!.items;
+  assert(item?.kind === "text" && item.done.value);
+  assertEquals(item.text.value, "half");
+});
+
+Deno.test("the answer of a loop without blocks is shown from its response", () => {
+  const response = { content: [{ type: "text", text: "hello" }] };
+  const view = viewOf(
+    ["provider:request", { provider: "mock", iteration: 1 }],
+    ["provider:response", { provider: "mock", usage: {}, tool_calls: false, response }],
+  );
+  assertEquals(shown(view.thread.value), ["text: hello"]);
+});
+
+Deno.test("a denied call has the reason that the model read", () => {
+  const call = { tool_name: "bash", tool_call_id: "call_1", tool_input: { command: "rm -r /" } };
+  const message = { role: "tool", tool_call_id: "call_1", content: "Denied by hook: never" };
+  const view = viewOf(["tool:pre", call], ["context:message", { index: 3, message }]);
+  assertEquals(shown(view.thread.value), ["bash: denied"]);
+  assertEquals(toolOf(view, "bash").state.value.output, "Denied by hook: never");
+});
+
+Deno.test("failures, skipped modules, compactions and steering are shown", () => {
+  const view = viewOf(
+    ["module:skipped", { module_id: "tool-x", message: "tool-x needs a key" }],
+    ["run:steered", { text: "shorter" }],
+    ["context:compaction", { strategy_level: 2, before_tokens: 900, after_tokens: 300 }],
+    ["provider:error", { error: { type: "x", msg: "Your credit is too low" } }],
+  );
+  assertEquals(shown(view.thread.value), [
+    "notice: tool-x needs a key",
+    "steering: shorter",
+    "notice: Your credit is too low",
+  ]);
+  assertEquals(view.compactions.value.map(({ before, after, level }) => [before, after, level]), [[
+    900,
+    300,
+    2,
+  ]]);
+});
+
+Deno.test("five thousand deltas in one batch draw once", () => {
+  const block = { request_id: "req_1", block_index: 0 };
+  const view = new RunView("run_1");
+  let drawn = 0;
+  view.count.subscribe(() => drawn++);
+  view.add(entriesOf(
+    ["content_block:start", { ...block, block_type: "text" }],
+    ...Array.from(
+      { length: 5_000 },
+      () => ["content_block:delta", { ...block, delta: "ab" }] as [string, object],
+    ) as [
+      string,
+      Record<string, unknown>,
+    ][],
+  ));
+  const [item] = view.thread.value!.items;
+  assertEquals([drawn, item?.kind === "text" && item.text.value.length], [2, 10_000]);
+});
