@@ -42,6 +42,8 @@ export interface Services {
   loading: LazyLoader;
   sandboxing: LazySandbox;
   runs: RunService;
+  /** Knows the secrets of the process. */
+  redactor: Redactor;
   /** Ends runs, then the loader and the sandbox. */
   close(): Promise<void>;
 }
@@ -90,6 +92,7 @@ export function createServices(
     loading,
     sandboxing,
     runs,
+    redactor,
     async close() {
       await runs.close();
       await Promise.all([loading.close(), sandboxing.close()]);

@@ -104,10 +104,11 @@ export class PlanFinder {
         ? { input: request.plan, origin, limits, base_url }
         : { input: request.plan, origin, limits };
     }
-    return await (request.plan_ref === undefined ? this.#standard() : this.named(request.plan_ref));
+    return await (request.plan_ref === undefined ? this.standard() : this.named(request.plan_ref));
   }
 
-  async #standard(): Promise<ResolvedPlan> {
+  /** Finds the plan of requests without one: the one named `default`, else the demo plan. */
+  async standard(): Promise<ResolvedPlan> {
     const standard = await this.#options.named.find("default");
     if (standard) return this.#ofFile(standard);
     const demo = this.#demo({ origin: "operator" });

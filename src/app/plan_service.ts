@@ -18,7 +18,7 @@ import { Locks } from "./plan_locks.ts";
 import { createTemplate, type PlanTemplate } from "./plan_template.ts";
 import { ReadyPlan, type ReadyPlanDeps } from "./ready_plan.ts";
 import { rewrittenSources, type SourceOverrides } from "./source_overrides.ts";
-import type { LockedInput, NamedPlan, PlanCheck, PlanInput } from "./types.ts";
+import type { LockedInput, NamedPlan, PlanCheck, PlanDocument, PlanInput } from "./types.ts";
 import { toDetail } from "../plan/check/findings.ts";
 import type { CompiledPlan } from "../plan/compile.ts";
 import { isRequestHeader } from "../plan/env.ts";
@@ -321,18 +321,33 @@ export class Plans {
     return { ok: errors.length === 0, ...refused, errors, ...common };
   }
 
+  /**
+   * Returns a plan of the operator, or the one of requests without a plan (`default`).
+   * @param redact Replaces the secrets in it.
+   */
+  async document(name: string, redact: (plan: JsonObject) => JsonObject): Promise<PlanDocument> {
+    const found = name === "default" ? await this.#finder.standard() : await this.#finder.named(name);
+    const { plan_hash, written } = await this.#finder.compile(found);
+    const { planText } = await import("../plan/plan_text.ts");
+    const plan = redact(written);
+    return { ...summaryOf(found.name ?? name, plan_hash, plan), plan, text: await planText(plan) };
+  }
+
   /** Returns the operator's plans. Leaves out invalid ones; `plan check` reports why. */
   async list(): Promise<NamedPlan[]> {
     const plans: NamedPlan[] = [];
     for (const name of await this.#options.named.names()) {
       try {
         const { plan_hash, written } = await this.#finder.compile(await this.#finder.named(name));
-        const { description } = written;
-        plans.push({ name, plan_hash, ...(typeof description === "string" ? { description } : {}) });
+        plans.push(summaryOf(name, plan_hash, written));
       } catch (error) {
         if (errorCode(error) === undefined) throw error;
       }
     }
     return plans;
   }
+}
+
+function summaryOf(name: string, plan_hash: string, { description }: JsonObject): NamedPlan {
+  return { name, plan_hash, ...(typeof description === "string" ? { description } : {}) };
 }

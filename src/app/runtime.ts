@@ -140,6 +140,10 @@ export function createRuntime(config: RuntimeConfig = {}): Runtime {
         (await import("./vendor_plan.ts")).vendorPlan(input, caller, await open(), files),
       diff: async (from, to, caller) => (await explaining()).diff(from, to, caller, await open()),
       list: async () => (await open()).plans.list(),
+      async get(name) {
+        const { plans, redactor } = await open();
+        return await plans.document(name, (plan) => redactor.redact(plan));
+      },
     },
     modules: {
       list: () => Promise.all([...modules.ids].map(modules.listing)),
@@ -232,6 +236,7 @@ function lazyRuns(open: () => Promise<Runs>): Runs {
     },
     recording: async (...args) => (await open()).recording(...args),
     replay: async (...args) => (await open()).replay(...args),
+    plan: async (...args) => (await open()).plan(...args),
     requests: async (...args) => (await open()).requests(...args),
     rerun: async (...args) => (await open()).rerun(...args),
     sessions: {

@@ -35,6 +35,13 @@ export interface NamedPlan {
   description?: string;
 }
 
+/** A plan of the operator as callers may read it: secrets redacted, `${VAR}` as written. */
+export interface PlanDocument extends NamedPlan {
+  plan: JsonObject;
+  /** The plan as YAML, without the comments of its file. */
+  text: string;
+}
+
 /** Description of a module in `GET /v1/modules`. */
 export interface ModuleListing {
   id: string;
@@ -145,6 +152,11 @@ export interface Runtime extends AsyncDisposable {
     /** Returns what `to` widens and narrows. Fetches nothing. */
     diff(from: ComparedInput, to: ComparedInput, caller: Caller): Promise<PlanDiff>;
     list(): Promise<NamedPlan[]>;
+    /**
+     * Returns a plan by name; `default` is the plan of requests without one, if need be the demo plan.
+     * @throws {PreampError} `not_found`, `plan_invalid`.
+     */
+    get(name: string): Promise<PlanDocument>;
   };
   readonly modules: {
     list(): Promise<ModuleListing[]>;

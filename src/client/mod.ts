@@ -215,6 +215,11 @@ export class PreampClient {
     return this.#json("GET", runPath(id));
   }
 
+  /** Returns the plan of a run as data and YAML. */
+  getRunPlan(id: string): Promise<Data> {
+    return this.#json("GET", `${runPath(id)}/plan`);
+  }
+
   /** Deletes a run that has ended, and its log. */
   deleteRun(id: string): Promise<void> {
     return this.#json("DELETE", runPath(id));
@@ -295,6 +300,11 @@ export class PreampClient {
   /** Lists the named plans of the server. */
   listPlans(): Promise<Page<Data>> {
     return this.#list("/v1/plans");
+  }
+
+  /** Returns a named plan as data and YAML; `default` is the plan of requests that have none. */
+  getPlan(name: string): Promise<Data> {
+    return this.#json("GET", `/v1/plans/${encodeURIComponent(name)}`);
   }
 
   /** Calls a tool for plans with `{plan}` or `{plan_ref}`; `diff` takes `{from, to}`. */

@@ -10,6 +10,9 @@ import { isClean, markedBytes, setClean } from "../sdk/frozen_data.ts";
 import { isObject, ITEM_BYTES, type JsonObject, KEY_BYTES, MARKS_BYTES, SCALAR_BYTES } from "../sdk/json.ts";
 import { createPartialSecretFilter, formsOf } from "./secret_texts.ts";
 
+/** A reference to a variable, without a default: it names a secret and has none. */
+const REFERENCE = /^\$\{[A-Za-z_][A-Za-z0-9_-]*\}$/;
+
 /** Replaces a secret. */
 export const REDACTED = "[REDACTED]";
 
@@ -330,7 +333,8 @@ function setField(fields: JsonObject, name: string, value: unknown): void {
 type FieldTest = (key: string, value: unknown) => boolean;
 
 function isSecretField(key: string, value: unknown): boolean {
-  return isSecretKey(key) && typeof value !== "boolean" && value !== null && value !== "";
+  if (!isSecretKey(key) || typeof value === "boolean" || value === null || value === "") return false;
+  return typeof value !== "string" || !REFERENCE.test(value);
 }
 
 function isNoSecretField(): boolean {

@@ -62,6 +62,7 @@ export type SecretSink = Pick<
   | "size"
   | "register"
   | "estimateEventBytes"
+  | "redact"
   | "redactEvent"
   | "redactValues"
   | "redactError"

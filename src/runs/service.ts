@@ -34,6 +34,7 @@ import type {
   ReplayReport,
   Run,
   RunHandle,
+  RunPlan,
   RunRequest,
   Runs,
   RunStatus,
@@ -340,6 +341,17 @@ export class RunService implements Runs {
     const origin = typeof recorded === "string" ? recording.replay.plan_origin : caller.origin;
     const { replay } = await import("./replay/replay.ts");
     return await replay(recording, await this.#replayDeps(caller, recording, origin));
+  }
+
+  async plan(caller: Caller, run_id: string): Promise<RunPlan> {
+    const { id, plan_hash } = await this.get(caller, run_id);
+    const input = await loadInput(this.#deps.store, id);
+    if (input === null) {
+      throw new PreampError("not_found", `Cannot find the plan of run "${id}": it is no longer stored`);
+    }
+    const { planText } = await import("../plan/plan_text.ts");
+    const plan = this.#deps.secrets().redact(input.plan);
+    return { plan_hash, origin: input.plan_origin, plan, text: await planText(plan) };
   }
 
   async requests(

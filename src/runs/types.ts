@@ -271,6 +271,16 @@ export interface Recording {
   replay: RunInput;
 }
 
+/** The plan of a run as callers may read it: secrets redacted, `${VAR}` as written. */
+export interface RunPlan {
+  readonly plan_hash: string;
+  /** Whose rights it has. */
+  readonly origin: "operator" | "caller";
+  readonly plan: JsonObject;
+  /** The plan as YAML. */
+  readonly text: string;
+}
+
 /** What a model is sent in one call of a run. */
 export interface ModelRequest {
   /** Number of the call's `provider:request`. A shortened request of the same call has the same number. */
@@ -428,6 +438,8 @@ export interface Runs {
    * plan.
    */
   replay(caller: Caller, recorded: string | Recording): Promise<ReplayReport>;
+  /** Resolves to the plan of a run. @throws {PreampError} `not_found` when it is no longer stored. */
+  plan(caller: Caller, run_id: string): Promise<RunPlan>;
   /**
    * Resolves to what models were sent in the calls of a run, up to now: a page from number `cursor` on
    * (default: 0), at most `limit` of them, and about 8 MiB; with `seq` those of one `provider:request`. The

@@ -168,6 +168,8 @@ Deno.test("sessions and plans are read, forked, explained and deleted", async ()
   assertEquals((await client.listMessages(run.session_id)).data.length > 2, true);
   assertEquals((await client.listRuns({ session_id: run.session_id, limit: 1 })).data[0]?.id, run.id);
   assertEquals((await client.plans("check", { plan: PLAN })).ok, true);
+  assertEquals((await client.getRunPlan(run.id)).plan, PLAN);
+  assertEquals((await client.getPlan("default")).name, "demo");
   assert(JSON.stringify(await client.plans("explain", { plan: PLAN })).includes("tool-calculator"));
   assertEquals((await client.listEvents(run.id, { limit: 2 })).data.length, 2);
   const { data: requests } = await client.listRequests(run.id);

@@ -84,6 +84,15 @@ export const PLAN_ROUTES: readonly Route[] = [
   },
   {
     method: "GET",
+    path: "/v1/plans/{name}",
+    id: "getPlan",
+    summary: "Read a named plan without its secrets; default is the plan of requests without one",
+    answers: ok("the plan, as data and as text", "PlanDocument"),
+    codes: ["plan_invalid", "plan_limit_exceeded"],
+    handle: async (context) => jsonAnswer(await context.server.runtime.plans.get(context.param("name"))),
+  },
+  {
+    method: "GET",
     path: "/v1/modules",
     id: "listModules",
     summary: "List the built-in modules",

@@ -187,6 +187,15 @@ export const RUN_ROUTES: readonly Route[] = [
   },
   {
     method: "GET",
+    path: "/v1/runs/{id}/plan",
+    id: "getRunPlan",
+    summary: "Read the plan of a run without its secrets",
+    answers: ok("the plan, as data and as text", "RunPlan"),
+    handle: async (context, caller) =>
+      jsonAnswer(await context.server.runtime.runs.plan(caller, context.param("id"))),
+  },
+  {
+    method: "GET",
     path: "/v1/runs/{id}/requests",
     id: "listRequests",
     summary: "Read what models were sent in each call of a run, up to now; the run is replayed for it",

@@ -164,6 +164,11 @@ const Module = z.object({
 
 const NamedPlan = z.object({ name: text, plan_hash: text, description: text.optional() });
 
+const planFields = {
+  plan: data("the plan with secrets redacted and ${VAR} as written"),
+  text: text.meta({ description: "the plan as YAML" }),
+};
+
 const permissionBlock = z.record(z.string(), z.union([z.boolean(), z.array(text)])).meta({
   description: "Deno's names: net, read, write, env, run, sys, ffi, import",
 });
@@ -259,6 +264,8 @@ export const ANSWERS = {
   SessionList: listOf(Session),
   MessageList: listOf(z.record(z.string(), z.unknown())),
   PlanList: listOf(NamedPlan),
+  PlanDocument: NamedPlan.extend(planFields),
+  RunPlan: z.object({ plan_hash: text, origin: z.enum(["operator", "caller"]), ...planFields }),
   ModuleList: listOf(Module),
   PlanCheck: z.object({
     ok: z.boolean(),

@@ -1,4 +1,5 @@
 import { assertEquals } from "../../assert.ts";
+import { parsePlanText } from "../../../src/plan/parse/parse.ts";
 import { bodyOf, PLAN, problemOf, testApp } from "../../support/http.ts";
 
 Deno.test("POST /v1/plans/check accepts a plan, a name, or a plan as the whole body in JSON or YAML", async () => {
@@ -45,3 +46,31 @@ Deno.test("plans and modules are listed", async () => {
   assertEquals((await bodyOf(await send("GET /v1/modules/tool-calculator"), "Module")).type, "tool");
   assertEquals(await problemOf(await send("GET /v1/modules/tool-x")), "404 not_found");
 });
+
+Deno.test("GET /v1/plans/{name} and /v1/runs/{id}/plan give a plan as data and YAML, without secrets", async () => {
+  const { send } = testApp();
+  const named = await bodyOf(await send("GET /v1/plans/default"), "PlanDocument");
+  assertEquals([named.name, await parsed(named.text)], ["default", named.plan]);
+  const plan = (key: string) => ({
+    session: { orchestrator: "loop-streaming", context: "context-simple" },
+    system: "Be brief: yes.\n\tOr no.",
+    providers: ["provider-prompted", { module: "provider-anthropic", config: { api_key: key } }],
+  });
+  for (const [key, read] of [["sk-literal", "[REDACTED]"], ["${X-Run-Key}", "${X-Run-Key}"]] as const) {
+    const body = { prompt: "answer", plan: plan(key) };
+    const { id } = await bodyOf(
+      await send("POST /v1/runs", { body, headers: { "x-run-key": "sk-of-the-header" } }),
+      "Run",
+    );
+    const answer = await bodyOf(await send(`GET /v1/runs/${id}/plan`), "RunPlan");
+    assertEquals([answer.origin, answer.plan], ["caller", plan(read)]);
+    assertEquals(await parsed(answer.text), plan(read));
+    const foreign = await send(`GET /v1/runs/${id}/plan`, { headers: { authorization: "Bearer k2" } });
+    assertEquals(await problemOf(foreign), "404 not_found");
+  }
+  assertEquals(await problemOf(await send("GET /v1/plans/unknown")), "404 not_found");
+});
+
+async function parsed(text: string): Promise<unknown> {
+  return (await parsePlanText(text)).data;
+}

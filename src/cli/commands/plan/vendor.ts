@@ -1,6 +1,6 @@
 /** `preamp plan vendor`: writes a plan with its modules as bundles beside it. Executes none. */
 import type { Vendored, VendoredModule } from "../../../app/types.ts";
-import { canonicalJson, type JsonObject } from "../../../sdk/json.ts";
+import type { JsonObject } from "../../../sdk/json.ts";
 import { escapeUnprintable } from "../../../text/escape.ts";
 import { type Arguments, formatFlags, UsageError } from "../../arguments.ts";
 import { type Answer, type Command, TERMINAL } from "../../commands.ts";
@@ -115,23 +115,11 @@ async function hasBytes(url: URL, bytes: Uint8Array): Promise<boolean> {
   }
 }
 
-/**
- * Resolves to a plan as YAML that reads back as the same data; as JSON, which is YAML too, where YAML would
- * not.
- */
 async function yamlOf(plan: JsonObject, base_url: string): Promise<string> {
-  const [{ dump }, { parsePlanText }] = await Promise.all([
-    import("js-yaml"),
-    import("../../../plan/parse/parse.ts"),
-  ]);
+  const { planText } = await import("../../../plan/plan_text.ts");
   const source = decodeURIComponent(base_url.slice(base_url.lastIndexOf("/") + 1)).replaceAll(/\p{C}/gu, "?");
   const head = `# Written by preamp plan vendor from ${source}: change that file and repeat the command.\n`;
-  const text = dump(plan, { lineWidth: 110, noRefs: true });
-  const same = await parsePlanText(text).then(
-    ({ data }) => canonicalJson(data) === canonicalJson(plan),
-    () => false,
-  );
-  return head + (same ? text : `${JSON.stringify(plan, null, 2)}\n`);
+  return head + await planText(plan);
 }
 
 function answerText(io: Io, target: URL, status: string, modules: readonly ModuleAnswer[]): string {
