@@ -1,10 +1,11 @@
 /**
- * `deno task unit:…` and `deno task e2e`: runs the test files of a suite.
+ * `deno task unit:…`, `deno task e2e` and `deno task browser`: runs the test files of a suite.
  *
  * - `kernel`: the unit tests of the kernel, without permissions
  * - `rest`: all other unit tests
  * - `slow`: the slow unit tests
  * - `e2e`: the tests of the program but the escape suite, which measures times and so runs alone
+ * - `browser`: the tests of the page in Chromium
  */
 
 const ROOT = new URL("../", import.meta.url);
@@ -13,7 +14,7 @@ const PERMISSIONS: readonly string[] = ["net=127.0.0.1", "read", "write", "env",
   `--allow-${name}`
 );
 /** Folders that do not belong to `rest`. */
-const OTHERS: readonly string[] = ["kernel", "e2e", "bench"];
+const OTHERS: readonly string[] = ["kernel", "e2e", "browser", "bench"];
 const ESCAPE_SUITE = "tests/e2e/escape_test.ts";
 /**
  * Beginnings of the paths of the files that take longest. They come first, so that none of them runs at the
@@ -40,9 +41,10 @@ const SUITES: Readonly<Record<string, (shared: string) => Promise<string[]>>> = 
   rest: unitTestsByFolder,
   slow: async () => (await testFilesIn("tests/")).filter(isSlow),
   e2e: async () => (await testFilesIn("tests/e2e/")).filter((path) => path !== ESCAPE_SUITE),
+  browser: () => testFilesIn("tests/browser/"),
 };
 /** Files at a time beyond the number of cores: tests wait for disks and processes. */
-const WAITING_FILES: Readonly<Record<string, number>> = { kernel: 0, rest: 1, slow: 1, e2e: 2 };
+const WAITING_FILES: Readonly<Record<string, number>> = { kernel: 0, rest: 1, slow: 1, e2e: 2, browser: 0 };
 
 const [suite = "", ...options] = Deno.args;
 Deno.exit(await run());

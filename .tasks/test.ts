@@ -1,7 +1,7 @@
 /**
  * `deno task test`: runs every gate and every test, and prints one line with the total. `quick`
- * (`deno task ok`) leaves out `*_slow_test.ts` and the e2e tests, tries few of the cases of large tests, and
- * stops at the first gate or suite that fails.
+ * (`deno task ok`) leaves out `*_slow_test.ts`, the e2e tests and the tests in Chromium, tries few of the
+ * cases of large tests, and stops at the first gate or suite that fails.
  */
 
 const SOURCES = ["main.ts", "src", "modules", "plans", "tests", ".tasks"];
@@ -33,8 +33,8 @@ const QUICK_SUITES = ["unit:kernel", "unit:rest", "unit:docs"];
  * processors.
  */
 const SLOW_SUITES = ["unit:slow", "e2e"];
-/** Measures times, so it runs alone, and last. */
-const MEASURED_SUITE = "e2e:escape";
+/** Suites that need the processors for themselves: Chromium draws, and the escape suite measures times. */
+const LAST_SUITES = ["browser", "e2e:escape"];
 
 interface Count {
   passed: number;
@@ -55,7 +55,7 @@ for (const suite of QUICK_SUITES) {
 if (!quick) {
   await Promise.all(SLOW_SUITES.map(runSuite));
   await types;
-  await runSuite(MEASURED_SUITE);
+  for (const suite of LAST_SUITES) await runSuite(suite);
 }
 await types;
 print(`${total.passed} passed, ${total.failed} failed`);

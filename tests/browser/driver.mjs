@@ -1,0 +1,136 @@
+/**
+ * Drives Chromium by playwright-core, under Node. One line of stdin is a command, one line of stdout its
+ * answer, both JSON; the end of stdin ends Chromium and this process. browser.ts is the other side.
+ */
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+import { stripVTControlCharacters } from "node:util";
+
+const { playwright, axe, chromium, screenshots } = JSON.parse(process.argv[2]);
+const browser = await createRequire(import.meta.url)(playwright).chromium.launch({
+  executablePath: chromium,
+});
+const axeSource = await readFile(axe, "utf8");
+
+const DESKTOP = { width: 1280, height: 800 };
+const PHONE = { width: 390, height: 844 };
+const WAYS = [
+  { name: "light", viewport: DESKTOP, colorScheme: "light" },
+  { name: "dark", viewport: DESKTOP, colorScheme: "dark" },
+  { name: "phone", viewport: PHONE, colorScheme: "light" },
+];
+/** Milliseconds that Playwright waits for an element or a condition. */
+const WAIT_MS = 10_000;
+
+/** Test that is under way: its context, page, and what a person would see in the console. */
+let context, page, faults;
+
+const COMMANDS = {
+  async open({ options }) {
+    faults = [];
+    context = await browser.newContext({
+      viewport: DESKTOP,
+      locale: "en-GB",
+      timezoneId: "UTC",
+      reducedMotion: "reduce", // a colour in transition has another contrast
+      ...options,
+    });
+    context.setDefaultTimeout(WAIT_MS);
+    context.on("console", (message) => {
+      if (message.type() === "error") faults.push(`console: ${message.text()}`);
+    });
+    context.on("weberror", (error) => faults.push(`error: ${error.error().stack}`));
+    context.on("dialog", async (dialog) => {
+      faults.push(`dialog: ${dialog.message()}`);
+      await dialog.dismiss();
+    });
+    context.on("request", (request) => {
+      const { protocol, hostname } = new URL(request.url());
+      if (/^https?:$/.test(protocol) && hostname !== "127.0.0.1") faults.push(`host: ${request.url()}`);
+    });
+    context.on("requestfailed", (request) => {
+      const reason = request.failure()?.errorText ?? "";
+      // a page that leaves or cancels a stream aborts its requests
+      if (reason !== "net::ERR_ABORTED") faults.push(`failed: ${nameOf(request)} ${reason}`);
+    });
+    context.on("response", (response) => {
+      if (response.status() >= 400) faults.push(`status: ${nameOf(response.request())} ${response.status()}`);
+    });
+    page = await context.newPage();
+  },
+
+  async run({ steps, arg }) {
+    const run = new Function(`return ${steps}`)();
+    return await run({ page, context, step, look }, arg);
+  },
+
+  /** Returns what has gone wrong since the last call, and forgets it. */
+  faults: () => Promise.resolve(faults.splice(0)),
+
+  async close() {
+    await context.close();
+  },
+};
+
+/** Runs a part of a test; its name is in the message of an error. */
+async function step(name, act) {
+  try {
+    return await act();
+  } catch (error) {
+    throw new Error(`${name}: ${error.message}`, { cause: error });
+  }
+}
+
+/**
+ * Checks a state of the page with axe-core in light, dark and phone width, and makes a screenshot of each
+ * where screenshots are asked for.
+ */
+async function look(state) {
+  const found = [];
+  for (const { name, viewport, colorScheme } of WAYS) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize(viewport);
+    if (screenshots !== null) await page.screenshot({ path: `${screenshots}/${state}-${name}.png` });
+    if (!await page.evaluate(() => "axe" in globalThis)) await page.evaluate(axeSource);
+    const violations = await page.evaluate(async () => {
+      const { violations } = await globalThis.axe.run();
+      return violations.map(({ id, help, nodes }) => ({
+        id,
+        help,
+        nodes: nodes.map(({ html, failureSummary }) => `${html.slice(0, 300)}\n${failureSummary}`),
+      }));
+    });
+    for (const { id, help, nodes } of violations) {
+      found.push(`${name}: ${id}: ${help}\n${nodes.slice(0, 5).join("\n")}`);
+    }
+  }
+  await page.setViewportSize(DESKTOP);
+  await page.emulateMedia({ colorScheme: "light" });
+  if (found.length > 0) throw new Error(`axe-core finds in the state "${state}":\n${found.join("\n")}`);
+}
+
+function nameOf(request) {
+  return `${request.method()} ${request.url()}`;
+}
+
+/** Returns an error with what a screen reader would find on the page, from which most causes are plain. */
+async function describe(error) {
+  const tree = await page?.locator("body").ariaSnapshot({ timeout: 2_000 }).catch(() => "") ?? "";
+  if (screenshots !== null) await page?.screenshot({ path: `${screenshots}/failed.png` }).catch(() => {});
+  return `${stripVTControlCharacters(error.message)}\n\nThe page:\n${tree.slice(0, 6_000)}\n\nFaults: ${
+    JSON.stringify(faults)
+  }`;
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, command, ...options } = JSON.parse(line);
+  let answer;
+  try {
+    answer = { id, result: await COMMANDS[command](options) ?? null };
+  } catch (error) {
+    answer = { id, error: await describe(error) };
+  }
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}
+await browser.close();
