@@ -5,6 +5,8 @@
  * to compile with, and `DENORT_BIN` its base runtime.
  */
 
+import { bundleScript } from "../src/app/page_bundle.ts";
+import { buildPage, readSources } from "../src/server/page/build.ts";
 import { writeSdkFiles } from "./sdk_files.ts";
 
 const ROOT = new URL("../", import.meta.url);
@@ -18,6 +20,8 @@ const TEMPLATES = new URL("templates.json", BUNDLE);
 const DOCS = new URL("docs/", BUNDLE);
 /** The plan of `preamp chat`, beside the program's own code: read there by `src/cli/chat/coder_plan.ts`. */
 const CODER_PLAN = new URL("coder.yaml", BUNDLE);
+/** The page for browsers, beside the program's own code: read there by `src/server/page/page.ts`. */
+const PAGE = new URL("page.json", BUNDLE);
 const OUTPUT = new URL("dist/preamp", ROOT);
 
 /**
@@ -57,6 +61,7 @@ await writeSdkFiles(SDK_FILES);
 await writeTemplates(TEMPLATES);
 await copyDocs(DOCS);
 await Deno.copyFile(new URL("plans/coder.yaml", ROOT), CODER_PLAN);
+await Deno.writeTextFile(PAGE, JSON.stringify(await buildPage(await readSources(), bundleScript)));
 await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   "compile",
   "--quiet",
@@ -70,6 +75,7 @@ await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   `--include=${TEMPLATES.pathname}`,
   `--include=${DOCS.pathname}`,
   `--include=${CODER_PLAN.pathname}`,
+  `--include=${PAGE.pathname}`,
   ...ROOTS.map((root) => `--include=${new URL(root.replace(/\.ts$/, ".js"), BUNDLE).pathname}`),
   `--output=${OUTPUT.pathname}`,
   ...Deno.args,

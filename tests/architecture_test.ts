@@ -102,7 +102,7 @@ function* sourceFiles(folder: string): Generator<SourceFile> {
   for (const { name, isDirectory } of entries) {
     const path = `${folder}/${name}`;
     if (isDirectory) yield* sourceFiles(path);
-    else if (/\.tsx?$/.test(name)) yield { path, text: Deno.readTextFileSync(new URL(name, url)) };
+    else if (/(?<!\.d)\.tsx?$/.test(name)) yield { path, text: Deno.readTextFileSync(new URL(name, url)) };
   }
 }
 

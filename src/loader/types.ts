@@ -131,6 +131,13 @@ export interface BundleRequest {
   readonly failed: Readonly<Record<string, string>>;
   /** URL of the host that serves npm and JSR packages as ES modules, or `none`. */
   readonly esm_host: string;
+  /** Present for the script of a web page, which is minified. Absent for a module. */
+  readonly page?: {
+    /** Maps bare specifiers to URLs of files. */
+    readonly imports: Readonly<Record<string, string>>;
+    /** Package of the functions that JSX calls. */
+    readonly jsx: string;
+  };
 }
 
 /** An error in a file. */

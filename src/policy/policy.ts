@@ -29,6 +29,8 @@ export interface Policy {
   /** Model of the demo agent, as `PROVIDER/MODEL`; empty: the scripted one. */
   model: string;
   store: string;
+  /** Whether browsers get the page at `/`. */
+  page: boolean;
   store_limits: { max_entries: number; max_records: number; max_bytes: number };
   retention: { days: number; idempotency_hours: number };
   metrics: { open: boolean };

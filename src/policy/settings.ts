@@ -30,7 +30,7 @@ import {
 } from "./setting_types.ts";
 
 /** Top-level keys that are settings. */
-export type SingleName = "plans" | "workspace" | "model" | "store";
+export type SingleName = "plans" | "workspace" | "model" | "store" | "page";
 
 /** Top-level keys that contain settings. */
 export type SectionName = Exclude<keyof Policy, SingleName | "policies">;
@@ -50,6 +50,7 @@ export const SINGLES: { readonly [Name in SingleName]: SettingType<Policy[Name]>
   store: storeName(
     "Store of runs and sessions; auto is sqlite:$PREAMP_HOME/preamp.db for serve, chat and run --session, else memory",
   ),
+  page: flag(true, "Shows the page for browsers at /, which calls the API with a key that its reader enters"),
 };
 
 /** Sections of settings. */

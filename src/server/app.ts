@@ -22,6 +22,7 @@ import { type BoundsOf, limitRequests, limitRuns } from "./middleware/limit_call
 import { observeRequests } from "./middleware/observe_requests.ts";
 import { ANONYMOUS, type Authenticate, requireKey } from "./middleware/require_key.ts";
 import { TrustedProxies } from "./net/forwarded.ts";
+import type { Page } from "./page/page.ts";
 import { answerErrors } from "./problems.ts";
 import { respond } from "./respond.ts";
 import { ROUTES } from "./route_table.ts";
@@ -62,6 +63,8 @@ export interface AppOptions {
    * Path prefix of the routes, such as `/agents`; requests without the prefix are answered too. Default none.
    */
   basePath?: string;
+  /** The page that browsers get at `/`. Default: none; browsers get a short introduction. */
+  page?: Page | null;
   /**
    * Returns the limits of a caller; called for each request. Default: no rate limit, the runtime's
    * `max_body_bytes`.
@@ -105,6 +108,7 @@ export function createApp(options: AppOptions): App {
   const server: ServerState = {
     runtime,
     basePath,
+    page: options.page ?? null,
     clock,
     body: {
       max_bytes: runtime.limits.max_body_bytes,

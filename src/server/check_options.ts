@@ -33,6 +33,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     (value) => value === "any" || Array.isArray(value) && value.every(isText),
   ],
   basePath: ["text", isText],
+  page: ["true or false", (value) => typeof value === "boolean"],
   heartbeat_ms: ["a number of milliseconds above 0", isMilliseconds],
   log: ["a function or null", isFunction],
   runtime_log: ["a function or null", isFunction],

@@ -8,6 +8,7 @@ import type { ErrorCode } from "../sdk/errors.ts";
 import type { Answer } from "./answers.ts";
 import type { BodyLimits } from "./body/read_bytes.ts";
 import type { Client, TrustedProxies } from "./net/forwarded.ts";
+import type { Page } from "./page/page.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { LoggedError } from "./log_line.ts";
 
@@ -16,6 +17,8 @@ export interface ServerState {
   readonly runtime: Runtime;
   /** Path prefix of the API, such as `/agents`; empty for none. */
   readonly basePath: string;
+  /** The page of the server; null if it has none. */
+  readonly page: Page | null;
   readonly clock: SystemClock;
   /** Limits of a body and of a page for requests without a caller. */
   readonly body: BodyLimits;

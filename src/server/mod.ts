@@ -26,6 +26,8 @@ import { Metrics } from "../telemetry/metrics.ts";
 import { OpenTelemetry } from "../telemetry/open_telemetry.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
 import { checkOptions } from "./check_options.ts";
+import { systemClock } from "../process/system_clock.ts";
+import { Page } from "./page/page.ts";
 import { createDefaultLog, type Log } from "./middleware/access_log.ts";
 import type { Hosts } from "./middleware/check_host.ts";
 import type { BoundsOf, CallerBounds } from "./middleware/limit_caller.ts";
@@ -66,6 +68,8 @@ export interface PreampOptions
    * Requests without the prefix are answered too, since Hono's `mount()` removes it. Default none.
    */
   basePath?: string;
+  /** Whether browsers get the page at `/`. Default: the policy's `page`. */
+  page?: boolean;
   /**
    * Receives one record for each request. Default: failed requests are logged to stderr as JSON. Null: no
    * log.
@@ -125,6 +129,7 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
     hosts,
     cors,
     basePath,
+    page: config.page ?? policy.page ? serverPage(config.home, basePath) : null,
     bounds: callerBounds(policy),
     metrics,
     tracing,
@@ -137,6 +142,16 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
   const close = () => runtime.close();
   const run = (request: LibraryRequest) => startRun(runtime.runs, request);
   return { ...app, runtime, run, close, [Symbol.asyncDispose]: close };
+}
+
+/** Returns the page of a server, which is built on the first request and kept in the folder of the cache. */
+function serverPage(home: URL | null | undefined, basePath: string): Page {
+  return new Page({
+    cache: home ? new URL("cache/", home) : null,
+    basePath,
+    bundle: async (sources) => (await import("../app/page_bundle.ts")).bundleScript(sources),
+    clock: systemClock(),
+  });
 }
 
 /** Returns the path prefix without a trailing slash. @throws {TypeError} if it is not a path. */

@@ -26,7 +26,8 @@ function bodyToSend({ headers, body }: Answer, { request, method }: RequestConte
   const is_head = method === "HEAD";
   if (body instanceof Uint8Array) {
     addVary(headers, "Accept-Encoding");
-    if (acceptsEncoding(request.headers.get("accept-encoding"), "gzip")) {
+    const compressed = headers["content-encoding"] !== undefined;
+    if (!compressed && acceptsEncoding(request.headers.get("accept-encoding"), "gzip")) {
       headers["content-encoding"] = "gzip";
       delete headers["content-length"];
       return is_head

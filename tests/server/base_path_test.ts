@@ -45,9 +45,13 @@ for (const [way, mount] of Object.entries(MOUNTED)) {
       const { servers } = await (await send("/agents/openapi.json")).json();
       assertEquals(servers, [{ url: "/agents" }]);
       for (const path of ["/agents", "/agents/"]) {
-        const landing = await (await send(path, { headers: { accept: "text/html" } })).text();
-        assertStringIncludes(landing, "curl -N http://localhost/agents/v1/runs");
-        assertStringIncludes(landing, '<a href="/agents/openapi.json">');
+        const introduction = await (await send(path)).text();
+        assertStringIncludes(introduction, "curl -N http://localhost/agents/v1/runs");
+        assertStringIncludes(introduction, "http://localhost/agents/openapi.json");
+        const page = await (await send(path, { headers: { accept: "text/html" } })).text();
+        const base = new URL(/<base href="(.*?)">/.exec(page)![1]!, "http://localhost/");
+        const file = new URL(/ src="(.*?)"/.exec(page)![1]!, base).pathname;
+        assertEquals((await send(file)).headers.get("content-type"), "text/javascript; charset=utf-8", file);
       }
       assertEquals((await send("/agents/healthz")).status, 200);
       assertEquals((await send("/agents/v1/plans/check")).status, 405);

@@ -37,8 +37,9 @@ Deno.test("serve and the first run of a JSON plan load no reader of text and not
 
 Deno.test("imports are literal: Deno finds every file and package from main.ts and the first files of children", async () => {
   const found = new Set((await Promise.all(["main.ts", ...CHILDREN].map(wholeGraph))).flat());
-  // templates are read as text; other programs load the client
-  const own = [...sourceFiles("src/")].filter((path) => !/^src\/(cli\/templates|client)\//.test(path));
+  // templates and the page are read as text; other programs load the client
+  const read = /^src\/(cli\/templates|client|server\/page\/app)\//;
+  const own = [...sourceFiles("src/")].filter((path) => !read.test(path));
   const missing = own.filter((path) => !found.has(new URL(path, ROOT).href));
   assertEquals(missing, []);
   const packages = (await Promise.all(CHILDREN.map(wholeGraph))).flatMap(packagesIn);

@@ -91,6 +91,7 @@ function build(esbuild: typeof Esbuild, graph: Graph): Promise<Esbuild.BuildResu
     legalComments: "none",
     logLevel: "silent",
     jsx: "automatic",
+    ...(graph.page ? { jsxImportSource: graph.page.jsx, minify: true } : {}),
     tsconfigRaw: "{}",
     define: { "import.meta": META_NAME },
     plugins: [{ name: "graph", setup: (build: Esbuild.PluginBuild) => graph.setup(build) }],
@@ -181,6 +182,7 @@ class Graph {
   readonly uses = new Set<string>();
   /** URL of the entry file. */
   readonly entry: string;
+  readonly page: BundleRequest["page"];
   readonly #request: BundleRequest;
   /** Changed texts of files, see {@link Graph.patchPatterns}. */
   readonly #patched = new Map<string, string>();
@@ -195,6 +197,7 @@ class Graph {
 
   constructor(request: BundleRequest) {
     this.entry = request.entry;
+    this.page = request.page;
     this.#request = request;
     this.#files = new Map(request.files.map(({ url, bytes }) => [url, bytes]));
   }
@@ -217,6 +220,8 @@ class Graph {
       const text = `Cannot import ${JSON.stringify(path)} as ${JSON.stringify(attributes.type)}`;
       return this.#refuse(path, { text, notes: [{ text: 'use with {type: "json"}, "text" or "bytes"' }] });
     }
+    const { imports = {} } = this.page ?? {};
+    if (Object.hasOwn(imports, path)) return this.#file(imports[path]!, from);
     const resolved = resolveSpecifier(path, from, this.#request.esm_host);
     if (resolved.kind === "sdk") return { path: resolved.name, namespace: SDK, sideEffects: false };
     if (resolved.kind === "url") return this.#file(resolved.url, from);

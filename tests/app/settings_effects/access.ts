@@ -20,6 +20,15 @@ export const ACCESS: Effects = {
     usual: 401,
     look: async (server) => (await server.send("GET /metrics", undefined, { authorization: "" })).status,
   },
+  "page": {
+    value: false,
+    seen: [200, false],
+    usual: [200, true],
+    async look(server) {
+      const response = await server.send("GET /", undefined, { authorization: "", accept: "text/html" });
+      return [response.status, (await response.text()).includes('src="page/')];
+    },
+  },
   "store_limits.max_entries": {
     value: 5,
     seen: "log_expired",

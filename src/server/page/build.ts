@@ -1,0 +1,84 @@
+/**
+ * Builds the page's script and style sheet from the files of `app`, when the program runs from source and by
+ * `deno task compile`. The packages of the page are downloaded by the first build, not by the start of the
+ * server.
+ */
+import { createHash } from "node:crypto";
+import { PACKAGES } from "./packages.js";
+import type { BundleScript, ScriptSources } from "../../app/page_bundle.ts";
+
+/** The built page. */
+export interface PageText {
+  /** Digest of {@link PageSources}. */
+  readonly key: string;
+  readonly script: string;
+  readonly style: string;
+}
+
+const APP = new URL("./app/", import.meta.url);
+const CLIENT = new URL("../../client/", import.meta.url);
+/** The program's own file that the page may import, by its name. */
+const OWN = { "preamp/client": new URL("mod.ts", CLIENT).href };
+/** Names the versions of the packages. */
+const MANIFEST = new URL("../../../deno.json", import.meta.url);
+const ENTRY = new URL("main.tsx", APP).href;
+const STYLE = new URL("page.css", APP).href;
+
+/** Most times that files are added which the bundler misses: further files of packages. */
+const MAX_ROUNDS = 8;
+
+type SourceFile = ScriptSources["files"][number];
+
+/** The files that the page is built from. */
+export interface PageSources {
+  /** Digest of all of them, which includes the versions of the packages. */
+  readonly key: string;
+  readonly files: readonly SourceFile[];
+}
+
+/** Reads the sources of the page. */
+export async function readSources(): Promise<PageSources> {
+  const files = [await readSource(MANIFEST), ...await readFolder(APP), ...await readFolder(CLIENT)];
+  const hashes = files.map(({ url, sha256 }) => `${sha256} ${url}`).sort();
+  return { key: createHash("sha256").update(hashes.join("\n")).digest("hex"), files };
+}
+
+/** Builds the page. @throws {Error} that says which file or package cannot be read or bundled. */
+export async function buildPage({ key, files }: PageSources, bundle: BundleScript): Promise<PageText> {
+  const imports: Record<string, string> = { ...OWN };
+  for (const [name, download] of Object.entries(PACKAGES)) {
+    await download();
+    imports[name] = import.meta.resolve(name); // a file of Deno's cache, once the package is there
+  }
+  const known = new Map(files.map((file) => [file.url, file]));
+  let missing = Object.values(imports);
+  for (let round = 1; round <= MAX_ROUNDS; round++) {
+    for (const url of missing) known.set(url, await readSource(new URL(url)));
+    const answer = await bundle({ entry: ENTRY, files: [...known.values()], imports });
+    if ("code" in answer) return { key, script: answer.code, style: styleAt(STYLE, known) };
+    missing = answer.missing;
+  }
+  throw new Error(`Cannot bundle the page: packages import files over more than ${MAX_ROUNDS} levels`);
+}
+
+/** Returns a style sheet with those that it imports in place of the imports, such as `@import "./a.css";`. */
+function styleAt(url: string, files: ReadonlyMap<string, SourceFile>): string {
+  const file = files.get(url);
+  if (!file) throw new Error(`Cannot bundle the page: ${url} is missing`);
+  const text = new TextDecoder().decode(file.bytes);
+  return text.replaceAll(/^@import "(.+)";$/gm, (_, path) => styleAt(new URL(path, url).href, files));
+}
+
+async function readFolder(folder: URL): Promise<SourceFile[]> {
+  const files: SourceFile[] = [];
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    if (isDirectory) files.push(...await readFolder(new URL(`${name}/`, folder)));
+    else if (/\.(tsx?|css)$/.test(name)) files.push(await readSource(new URL(name, folder)));
+  }
+  return files;
+}
+
+async function readSource(url: URL): Promise<SourceFile> {
+  const bytes = await Deno.readFile(url);
+  return { url: url.href, bytes, sha256: createHash("sha256").update(bytes).digest("hex") };
+}

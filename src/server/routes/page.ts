@@ -1,0 +1,162 @@
+/** Routes of the page: `/`, which programs get as a short text, and the files of the page. */
+import { escapeHtml } from "../../text/escape.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { type Answer, textAnswer } from "../answers.ts";
+import type { Handler, RequestContext } from "../context.ts";
+import { acceptsEncoding, preferredType } from "../negotiation.ts";
+import type { LoadedPage, Page } from "../page/page.ts";
+import type { Route } from "./route.ts";
+
+const HEADERS = {
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+};
+
+/** Policy of HTML without scripts. */
+const STATIC = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'";
+
+/**
+ * Policy of the page: only its own files and the server's API, no text as code or markup. Trusted Types
+ * without a policy make every use of `innerHTML` and its like an error.
+ */
+const PAGE_POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+  "img-src 'self' data:; base-uri 'self'; form-action 'none'; frame-ancestors 'none'; " +
+  "require-trusted-types-for 'script'; trusted-types 'none'";
+
+/** Answers the page to browsers, and a short introduction to others. */
+const root: Handler = async (context) => {
+  const { request, origin, server } = context;
+  const base = origin + server.basePath;
+  const type = preferredType(request.headers.get("accept"), ["text/plain", "text/html"]);
+  if (type === "text/html" && server.page) return await pageAnswer(context, server.page, base);
+  return type === "text/html" ? introduction(base, 200) : textAnswer(introductionText(base), 200, {
+    ...HEADERS,
+    "content-type": "text/plain; charset=utf-8",
+    "vary": "accept",
+    "content-security-policy": STATIC,
+  });
+};
+
+async function pageAnswer({ request }: RequestContext, page: Page, base: string): Promise<Answer> {
+  let loaded: LoadedPage;
+  try {
+    loaded = await page.load();
+  } catch (error) {
+    return introduction(base, 503, `The page cannot be shown. ${errorMessage(error)}`);
+  }
+  const headers = {
+    ...HEADERS,
+    "content-type": "text/html; charset=utf-8",
+    "vary": "accept",
+    "cache-control": "no-cache",
+    "etag": loaded.etag,
+    "content-security-policy": PAGE_POLICY,
+  };
+  const known = request.headers.get("if-none-match")?.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
+  return known?.includes(loaded.etag)
+    ? { status: 304, headers, body: null }
+    : textAnswer(loaded.html, 200, headers);
+}
+
+/** Answers a file of the page. */
+const file: Handler = async (context) => {
+  const name = context.param("file");
+  const found = (await context.server.page?.load().catch(() => null))?.files.get(name); // `/` says what failed
+  if (!found) throw new PreampError("not_found", `Cannot find ${context.path}: the page has no such file`);
+  const gzip = acceptsEncoding(context.request.headers.get("accept-encoding"), "gzip");
+  const body = gzip ? found.gzip : found.plain;
+  return {
+    status: 200,
+    headers: {
+      ...HEADERS,
+      ...(gzip ? { "content-encoding": "gzip" } : {}),
+      "content-type": found.type,
+      "content-length": String(body.length),
+      "cache-control": "public, max-age=31536000, immutable",
+    },
+    body,
+  };
+};
+
+function exampleCommand(base: string): string {
+  return [
+    `curl -N ${base}/v1/runs \\`,
+    '  -H "authorization: Bearer $PREAMP_API_KEY" \\',
+    '  -H "content-type: application/json" -H "accept: text/event-stream" \\',
+    `  -d '{"prompt": "What is 6 x 7?"}'`,
+  ].join("\n");
+}
+
+function introductionText(base: string): string {
+  return [
+    "Preamp: an edge runtime for agents. POST a plan and a prompt, get an agent.",
+    "",
+    exampleCommand(base),
+    "",
+    `The API as OpenAPI 3.1: ${base}/openapi.json`,
+    `Documentation: ${base}/docs`,
+    "",
+  ].join("\n");
+}
+
+/** Answers the introduction as HTML, which the page replaces. */
+function introduction(base: string, status: number, note = ""): Answer {
+  const openapi = new URL(`${base}/openapi.json`).pathname;
+  const docs = new URL(`${base}/docs`).pathname;
+  const html = [
+    "<!doctype html>",
+    '<html lang="en"><head><meta charset="utf-8"><title>Preamp</title>',
+    '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">',
+    "</head><body>",
+    "<h1>Preamp</h1>",
+    ...(note === "" ? [] : [`<p role="alert">${escapeHtml(note)}</p>`]),
+    "<p>An edge runtime for agents. POST a plan and a prompt, get an agent.</p>",
+    `<pre>${escapeHtml(exampleCommand(base))}</pre>`,
+    `<p>The API as OpenAPI 3.1: <a href="${escapeHtml(openapi)}">${escapeHtml(openapi)}</a></p>`,
+    `<p>Documentation: <a href="${escapeHtml(docs)}">${escapeHtml(docs)}</a></p>`,
+    "</body></html>",
+    "",
+  ].join("\n");
+  return textAnswer(html, status, {
+    ...HEADERS,
+    "content-type": "text/html; charset=utf-8",
+    "vary": "accept",
+    "content-security-policy": STATIC,
+    ...(status === 503 ? { "cache-control": "no-store", "retry-after": "10" } : {}),
+  });
+}
+
+/** The routes. */
+export const PAGE_ROUTES: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/",
+    id: "page",
+    summary: "The page of the server for browsers, a short introduction for others",
+    open: true,
+    answers: {
+      200: {
+        description: "the page or the introduction",
+        content: { "text/plain": null, "text/html": null },
+      },
+      304: { description: "the client's copy of the page is current" },
+      503: {
+        description: "the page cannot be built; the API is not affected",
+        content: { "text/html": null },
+      },
+    },
+    handle: root,
+  },
+  {
+    method: "GET",
+    path: "/page/{file}",
+    id: "pageFile",
+    summary: "A file of the page",
+    open: true,
+    answers: { 200: { description: "the file", content: { "text/javascript": null, "text/css": null } } },
+    codes: ["not_found"],
+    handle: file,
+  },
+];
