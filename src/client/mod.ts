@@ -77,6 +77,7 @@ export interface Run extends Data {
   readonly output_text: string;
   readonly usage: { readonly total_tokens: number; readonly cost_usd: string | null };
   readonly approvals: readonly Approval[];
+  readonly forked_from: { readonly run_id: string; readonly seq: number } | null;
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
   readonly error: { readonly code: string; readonly message: string } | null;
 }
@@ -172,13 +173,12 @@ export class PreampClient {
    * run for an id. A lost connection is opened again, and the stream continues with the next entry.
    */
   async *stream(target: RunRequest | string, options: StreamOptions = {}): AsyncGenerator<Entry, void> {
-    const { after = 0, signal } = options;
+    const { after, signal } = options;
     const { maxDelayMs = 10_000, onConnection = () => {} } = this.#options;
     // the key makes a second attempt the same run
     const headers = { accept: "text/event-stream", "idempotency-key": crypto.randomUUID() };
     let id = typeof target === "string" ? target : undefined;
-    let seq = after;
-    let opened = false;
+    let [seq, opened] = [after ?? 0, false];
     for (let failures = 0;; failures++) {
       try {
         const response = id === undefined
@@ -255,9 +255,14 @@ export class PreampClient {
     return this.#json("POST", `${runPath(id)}/undo`);
   }
 
-  /** Replays a run; with `from_event` starts a new run from there, with another `plan` if there is one. */
-  replay(id: string, body: Data = {}): Promise<Data> {
-    return this.#json("POST", `${runPath(id)}/replay`, body);
+  /** Replays a run and says what the agent does differently. */
+  replay(id: string): Promise<Data> {
+    return this.#json("POST", `${runPath(id)}/replay`);
+  }
+
+  /** Starts a run in the background that continues after an entry of a run, with another `plan` if given. */
+  rerun(id: string, body: { readonly from_event: number; readonly plan?: string | Data }): Promise<Run> {
+    return this.#json("POST", `${runPath(id)}/replay`, body, { prefer: "respond-async" });
   }
 
   /** Lists the approvals of a run, pending and decided. */
@@ -268,8 +273,7 @@ export class PreampClient {
   /** Answers an approval, for exactly the arguments that it states. */
   answer(approval: Approval, decision: string, reason?: string): Promise<Approval> {
     const path = `${runPath(approval.run_id)}/approvals/${encodeURIComponent(approval.id)}`;
-    const { args_hash } = approval;
-    return this.#json("POST", path, { decision, args_hash, ...(reason === undefined ? {} : { reason }) });
+    return this.#json("POST", path, { decision, args_hash: approval.args_hash, reason });
   }
 
   /** Lists sessions, the last active first. */
@@ -313,13 +317,13 @@ export class PreampClient {
   }
 
   #list<Item>(path: string, query: Query = {}): Promise<Page<Item>> {
-    const pairs = Object.entries(query).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name, String(value)]]
+    const pairs = Object.entries(query).flatMap(([key, value]) =>
+      value === undefined ? [] : [[key, `${value}`]]
     );
     return this.#json("GET", pairs.length === 0 ? path : `${path}?${new URLSearchParams(pairs)}`);
   }
 
-  async #json<T>(method: string, path: string, body?: unknown, headers?: HeaderTable): Promise<T> {
+  async #json<T>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<T> {
     const response = await this.#request(method, path, body, headers);
     if (response.status === 204) return undefined as T; // only methods without a result have this status
     const result = await response.json();
@@ -334,7 +338,7 @@ export class PreampClient {
     method: string,
     path: string,
     body?: unknown,
-    more: HeaderTable = {},
+    more: Record<string, string> = {},
     signal: AbortSignal | null = null,
   ): Promise<Response> {
     const { key, fetch = globalThis.fetch } = this.#options;
@@ -348,8 +352,6 @@ export class PreampClient {
     return response;
   }
 }
-
-type HeaderTable = Readonly<Record<string, string>>;
 
 function runPath(id: string): string {
   return `/v1/runs/${encodeURIComponent(id)}`;

@@ -399,7 +399,11 @@ export class RunService implements Runs {
       metadata: run.metadata,
       ...(plan === undefined ? {} : { plan }),
     };
-    return await this.#scheduler.startIn(saved, request, caller, options, point.resume);
+    const forked_from = { run_id: run.id, seq: from_event };
+    return await this.#scheduler.startIn(saved, request, caller, options, {
+      forked_from,
+      resume: point.resume,
+    });
   }
 
   /** Continues the runs of crashed processes; resolves to their ids. */

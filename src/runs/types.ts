@@ -61,6 +61,12 @@ export interface ContextUsage {
   compactions: number;
 }
 
+/** An entry of a run. */
+export interface RunEntry {
+  readonly run_id: string;
+  readonly seq: number;
+}
+
 /** The run object, a projection of the log. */
 export interface Run {
   id: string;
@@ -81,6 +87,8 @@ export interface Run {
   approvals: Approval[];
   error: { code: string; message: string } | null;
   metadata: JsonObject;
+  /** The entry of another run that this one continues from; null: it was started with its own prompt. */
+  forked_from: RunEntry | null;
   context: ContextUsage;
   /** Module id → tier. */
   isolation: Record<string, string>;

@@ -172,6 +172,10 @@ Deno.test("sessions and plans are read, forked, explained and deleted", async ()
   assertEquals((await client.getPlan("default")).name, "demo");
   assert(JSON.stringify(await client.plans("explain", { plan: PLAN })).includes("tool-calculator"));
   assertEquals((await client.listEvents(run.id, { limit: 2 })).data.length, 2);
+  assertEquals(await client.replay(run.id), { equal: true });
+  const again = await client.rerun(run.id, { from_event: (await client.listRequests(run.id)).data[1]!.seq });
+  assertEquals([again.status, again.forked_from?.run_id], ["running", run.id]);
+  assertEquals((await all(client.stream(again.id))).at(-1)?.event, "run:end");
   const { data: requests } = await client.listRequests(run.id);
   assertEquals(requests.map(({ messages, tools }) => [messages.length, tools.length]), [[1, 1], [3, 1]]);
   await client.deleteRun(run.id);

@@ -217,6 +217,7 @@ function expectedRun(run: Record<string, unknown>): Record<string, unknown> {
     approvals: [],
     error: null,
     metadata: {},
+    forked_from: null,
     context: run.context,
     isolation: {
       "loop-streaming": "inline",

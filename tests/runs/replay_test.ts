@@ -218,6 +218,7 @@ Deno.test("rerun() with another plan uses it from the entry on", async () => {
   const scenario = SCENARIOS["a tool call with approval"]!;
   const other: TestPlan = {
     ...scenario.plan,
+    system: "Be discreet.",
     providers: [mock("never", "I would rather not say.")],
     hooks: [],
   };
@@ -230,6 +231,14 @@ Deno.test("rerun() with another plan uses it from the entry on", async () => {
   assertEquals(names.includes("prompt:submit"), false);
   assertEquals(names.includes("tool:pre"), false);
   assertEquals(names.filter((event) => event === "provider:request").length, 1);
+  const { data: [sent] } = await made.runs.requests(CALLER, again.id);
+  assertEquals(sent!.messages.map(({ role }) => role), ["system", "user", "assistant", "tool"]);
+  assertEquals(sent!.messages[0]!.content, "Be discreet.");
+  const forked_from = { run_id: run.id, seq: 24 };
+  assertEquals([run.forked_from, again.forked_from], [null, forked_from]);
+  assertEquals((await made.entries(again.id))[0]!.data.forked_from, forked_from);
+  const followed = await made.finish(null, { session_id: again.session_id });
+  assertEquals(followed.forked_from, null);
 });
 
 Deno.test("rerun() refuses an entry that does not exist, and a loop that is not resumable", async () => {

@@ -233,7 +233,7 @@ export class ActiveRun implements RunHandle {
 
   /** Records the first entry, which is stored when the run is accepted. */
   #start(status: "queued" | "running"): void {
-    const { ready, request } = this.options;
+    const { ready, request, forked_from } = this.options;
     const { traceparent } = this.#observer ?? {};
     void this.log.record(draftEntry("run:start", this.session_id, {
       status,
@@ -241,6 +241,7 @@ export class ActiveRun implements RunHandle {
       lock_hash: ready.lock_hash,
       limits: this.limitGuard.limits,
       metadata: request.metadata ?? {},
+      ...(forked_from ? { forked_from } : {}),
       ...(traceparent === undefined ? {} : { traceparent }),
     }));
   }

@@ -5,7 +5,7 @@ import type { RunnablePlan, RunsDeps, SecretSink, ServiceLimits } from "../ports
 import type { OrphanedRun } from "../storage/run_input.ts";
 import type { RunProjection } from "./run_projection.ts";
 import type { Awaitable, Change, Fence } from "../../store/store.ts";
-import type { Caller, CreateOptions, LastRun, Run, RunRequest, SavedSession } from "../types.ts";
+import type { Caller, CreateOptions, LastRun, Run, RunEntry, RunRequest, SavedSession } from "../types.ts";
 
 /** The state of a turn that the run continues: from an entry of another run, or from before a crash. */
 export interface ResumeOptions {
@@ -27,6 +27,8 @@ export interface NewRun {
   orphan?: OrphanedRun;
   /** The turn that the run continues. Absent: the prompt starts a new turn. */
   resume?: ResumeOptions | undefined;
+  /** The entry of another run that this one continues from. Absent: the prompt is its own. */
+  forked_from?: RunEntry | undefined;
   caller: Caller;
   request: RunRequest;
   createOptions: CreateOptions;

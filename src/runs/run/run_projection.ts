@@ -67,7 +67,8 @@ export class RunProjection {
   #answered_from_memory: string[] = [];
   #status: RunStatus = "queued";
   /** Fields of `run:start`; its other fields are not in the run object. */
-  #start: Pick<Run, "plan_hash" | "lock_hash" | "limits" | "metadata"> = NOT_STARTED;
+  #start: Pick<Run, "plan_hash" | "lock_hash" | "limits" | "metadata"> & Partial<Pick<Run, "forked_from">> =
+    NOT_STARTED;
   /** Context usage at the last request; see {@link recordContextUsage}. */
   context: ContextUsage = { tokens: 0, budget: 0, level: 0, compactions: 0 };
   #ended: Run | null = null;
@@ -207,7 +208,7 @@ export class RunProjection {
 
   #compose(outcome: Outcome | null, ended_at: string | null): Run {
     const { id, session_id, created_at } = this.#initial;
-    const { limits, plan_hash, lock_hash, metadata } = this.#start;
+    const { limits, plan_hash, lock_hash, metadata, forked_from = null } = this.#start;
     const counters = this.#counters;
     return {
       id,
@@ -236,6 +237,7 @@ export class RunProjection {
       ).map((approval) => ({ ...approval })),
       error: outcome?.error ?? null,
       metadata,
+      forked_from,
       context: {
         ...this.context,
         level: this.context.level || counters.compaction_level,

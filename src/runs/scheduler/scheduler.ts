@@ -14,7 +14,7 @@ import { Shutdown } from "./shutdown.ts";
 import { Idempotency } from "./idempotency.ts";
 import { Recovery } from "./orphaned_runs.ts";
 import { ActiveRun } from "../run/run.ts";
-import type { AdmissionSlot, NewRun, ResumeOptions, RunOwner } from "../run/run_options.ts";
+import type { AdmissionSlot, NewRun, RunOwner } from "../run/run_options.ts";
 import { callerOfPlan, type SessionStore, withSessionPlan } from "../storage/session_store.ts";
 import type { Awaitable, Change, Fence } from "../../store/store.ts";
 import type { Caller, CreateOptions, Run, RunHandle, RunRequest, SavedSession } from "../types.ts";
@@ -68,17 +68,17 @@ export class RunScheduler implements RunOwner {
     );
   }
 
-  /** Starts a run in a new session. `resume`: continues a turn that another run began. */
+  /** Starts a run in a new session, from an entry of another run. `resume`: continues that run's turn. */
   startIn(
     saved: SavedSession,
     request: RunRequest,
     caller: Caller,
     createOptions: CreateOptions,
-    resume: ResumeOptions | undefined,
+    { forked_from, resume }: Pick<NewRun, "forked_from" | "resume">,
   ): Promise<RunHandle> {
     const session_id = saved.object.id;
     return this.#start(
-      { request, caller, createOptions, session_id, resume },
+      { request, caller, createOptions, session_id, forked_from, resume },
       () => saved,
       (run) => this.#starter.startNew(run),
     );
@@ -86,14 +86,14 @@ export class RunScheduler implements RunOwner {
 
   /** Counts a run against the limits of concurrent runs until its end, prepares its plan, and begins it. */
   async #start(
-    options: Pick<NewRun, "request" | "caller" | "createOptions" | "session_id" | "resume">,
+    options: Omit<NewRun, "orphan" | "ready" | "run_id" | "saved" | "slot">,
     load: () => Awaitable<SavedSession | null>,
     begin: (run: ActiveRun) => Promise<void>,
   ): Promise<ActiveRun> {
     if (this.context.is_draining) {
       throw new PreampError("draining", "Cannot start a run: the server is stopping");
     }
-    const { request, caller, createOptions, session_id, resume } = options;
+    const { request, caller, createOptions, session_id } = options;
     const slot = this.#admission.reserve(caller, session_id, request.if_busy);
     try {
       const saved = await load();
@@ -102,11 +102,7 @@ export class RunScheduler implements RunOwner {
       const run = new ActiveRun({
         deps: this.context.deps,
         scheduler: this,
-        request,
-        caller,
-        createOptions,
-        session_id,
-        resume,
+        ...options,
         saved,
         ready,
         run_id,

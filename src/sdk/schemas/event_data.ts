@@ -70,6 +70,9 @@ const LIFECYCLE = {
     lock_hash: text.nullable(),
     limits: z.looseObject(RUN_LIMITS),
     metadata: fields,
+    forked_from: z.object({ run_id: text, seq: count }).optional().describe(
+      "entry that the run continues from",
+    ),
     traceparent: text.optional().describe("Span of the run in a distributed trace (W3C Trace Context)"),
   }),
   "run:steered": payload("A steering text was received; it joins the turn at its next model call.", { text }),

@@ -67,6 +67,9 @@ const Run = z.object({
   }),
   error: z.object({ code: text, message: text }).nullable(),
   metadata: z.record(z.string(), z.unknown()),
+  forked_from: z.object({ run_id: text, seq: count }).nullable().optional().meta({
+    description: "the entry that the run continues from; null: it has a prompt of its own",
+  }),
   context: z.object({ tokens: count, budget: z.int(), level: count, compactions: count }),
   isolation: z.record(z.string(), z.string()).meta({ description: "module id → tier" }),
   created_at: time,
