@@ -5,7 +5,7 @@
  */
 import type * as Axe from "axe-core";
 import { createRequire } from "node:module";
-import type { BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+import type { BrowserContext, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { assertEquals } from "../assert.ts";
 import { endChild, Tail } from "../support/child_process.ts";
 
@@ -22,9 +22,11 @@ export interface Session {
   readonly context: BrowserContext;
   /** Runs a part of the test; its name is in the message of an error. */
   step<Result>(name: string, act: () => Promise<Result>): Promise<Result>;
+  /** Presses a key, default Tab, until an element has the focus; fails when it never has. */
+  tabTo(locator: Locator, key?: "Tab" | "Shift+Tab"): Promise<void>;
   /**
-   * Checks the page with axe-core in light, dark and phone width. With `$SCREENSHOTS` it makes a screenshot
-   * of each in that folder.
+   * Checks the page with axe-core in light, dark and phone width; what it finds is a fault. With
+   * `$SCREENSHOTS` it makes a screenshot of each in that folder.
    */
   look(state: string): Promise<void>;
 }
@@ -37,8 +39,9 @@ export interface Browser {
     argument?: Argument,
   ): Promise<Result>;
   /**
-   * Returns what went wrong in the browser since the last call: errors in the console, reports of the content
-   * security policy, failed requests, requests to other hosts. What is left at the end of a test fails it.
+   * Returns what went wrong in the browser since the last call: findings of axe-core, errors in the console,
+   * reports of the content security policy, failed requests, requests to other hosts, dialogs. What is left
+   * at the end of a test fails it.
    */
   faults(): Promise<string[]>;
 }

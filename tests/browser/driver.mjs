@@ -22,6 +22,8 @@ const WAYS = [
 ];
 /** Milliseconds that Playwright waits for an element or a condition. */
 const WAIT_MS = 10_000;
+/** Most elements of a page that a person tabs over. */
+const MAX_TABS = 80;
 
 /** Test that is under way: its context, page, and what a person would see in the console. */
 let context, page, faults;
@@ -62,7 +64,7 @@ const COMMANDS = {
 
   async run({ steps, arg }) {
     const run = new Function(`return ${steps}`)();
-    return await run({ page, context, step, look }, arg);
+    return await run({ page, context, step, look, tabTo }, arg);
   },
 
   /** Returns what has gone wrong since the last call, and forgets it. */
@@ -82,12 +84,21 @@ async function step(name, act) {
   }
 }
 
+/** Presses Tab, or Shift and Tab, until an element has the focus, as a person without a mouse does. */
+async function tabTo(locator, key = "Tab") {
+  await locator.waitFor();
+  for (let presses = 0; presses < MAX_TABS; presses++) {
+    if (await locator.evaluate((element) => element === element.ownerDocument.activeElement)) return;
+    await page.keyboard.press(key);
+  }
+  throw new Error(`${MAX_TABS} times ${key} do not lead to ${locator}`);
+}
+
 /**
- * Checks a state of the page with axe-core in light, dark and phone width, and makes a screenshot of each
- * where screenshots are asked for.
+ * Checks a state of the page with axe-core in light, dark and phone width; what it finds is a fault. Makes a
+ * screenshot of each where screenshots are asked for.
  */
 async function look(state) {
-  const found = [];
   for (const { name, viewport, colorScheme } of WAYS) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize(viewport);
@@ -102,12 +113,11 @@ async function look(state) {
       }));
     });
     for (const { id, help, nodes } of violations) {
-      found.push(`${name}: ${id}: ${help}\n${nodes.slice(0, 5).join("\n")}`);
+      faults.push(`axe: ${state} ${name}: ${id}: ${help}\n${nodes.slice(0, 5).join("\n")}`);
     }
   }
   await page.setViewportSize(DESKTOP);
   await page.emulateMedia({ colorScheme: "light" });
-  if (found.length > 0) throw new Error(`axe-core finds in the state "${state}":\n${found.join("\n")}`);
 }
 
 function nameOf(request) {

@@ -12,7 +12,9 @@ export function App({ state }: { state: AppState }) {
       <Top state={state} />
       <div>
         <Banners state={state} />
-        <Tabs state={state} />
+        <nav>
+          <Tabs state={state} />
+        </nav>
       </div>
       <main class="panes">
         <PaneBox state={state} name="plan" title="Plan">
