@@ -197,7 +197,7 @@ export class PreampClient {
         }
       } catch (error) {
         signal?.throwIfAborted();
-        const lasts = error instanceof PreampApiError && ![429, 502, 503, 504].includes(error.status);
+        const lasts = error instanceof PreampApiError && error.status < 500 && error.status !== 429;
         if (!opened || lasts) throw error;
       }
       onConnection(false);

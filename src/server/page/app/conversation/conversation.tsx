@@ -84,7 +84,8 @@ function RunEnd({ state, view }: { state: AppState; view: RunView }) {
       {run?.warnings.map(({ code, message }) => <p class="notice warning" key={code}>{message}</p>)}
       <footer class="run-end">
         <Status status={status} />
-        {run?.stop_reason && run.stop_reason !== "end_turn" && <span>{run.stop_reason}</span>}
+        {run?.stop_reason && !["end_turn", status].includes(run.stop_reason) && <span>{run.stop_reason}
+        </span>}
         {view.started.value && view.ended.value && (
           <span title="duration">
             <Elapsed from={view.started.value} to={view.ended.value} />

@@ -270,6 +270,7 @@ export class AppState {
         if (waiting.push(entry) === 1) this.#host.nextFrame(flush);
       }
     } finally {
+      this.connected.value = true; // the stream has ended, or its failure is reported
       flush();
       if (view) {
         this.#following.delete(view.id);
