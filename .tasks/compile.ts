@@ -20,8 +20,8 @@ const TEMPLATES = new URL("templates.json", BUNDLE);
 const DOCS = new URL("docs/", BUNDLE);
 /** The plan of `preamp chat`, beside the program's own code: read there by `src/cli/chat/coder_plan.ts`. */
 const CODER_PLAN = new URL("coder.yaml", BUNDLE);
-/** The page for browsers, beside the program's own code: read there by `src/server/page/page.ts`. */
-const PAGE = new URL("page.json", BUNDLE);
+/** Files for browsers, beside the program's own code: read there by `src/server/page/page.ts`. */
+const PAGES = (["page", "docs"] as const).map((name) => ({ name, file: new URL(`${name}.json`, BUNDLE) }));
 const OUTPUT = new URL("dist/preamp", ROOT);
 
 /**
@@ -61,7 +61,9 @@ await writeSdkFiles(SDK_FILES);
 await writeTemplates(TEMPLATES);
 await copyDocs(DOCS);
 await Deno.copyFile(new URL("plans/coder.yaml", ROOT), CODER_PLAN);
-await Deno.writeTextFile(PAGE, JSON.stringify(await buildPage(await readSources(), bundleScript)));
+for (const { name, file } of PAGES) {
+  await Deno.writeTextFile(file, JSON.stringify(await buildPage(name, await readSources(), bundleScript)));
+}
 await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   "compile",
   "--quiet",
@@ -75,7 +77,7 @@ await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   `--include=${TEMPLATES.pathname}`,
   `--include=${DOCS.pathname}`,
   `--include=${CODER_PLAN.pathname}`,
-  `--include=${PAGE.pathname}`,
+  ...PAGES.map(({ file }) => `--include=${file.pathname}`),
   ...ROOTS.map((root) => `--include=${new URL(root.replace(/\.ts$/, ".js"), BUNDLE).pathname}`),
   `--output=${OUTPUT.pathname}`,
   ...Deno.args,

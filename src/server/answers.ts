@@ -1,4 +1,5 @@
 /** What handlers and problems answer. `respond.ts` makes a `Response` of it. */
+import { createHash } from "node:crypto";
 
 /** Larger texts are compressed for clients that accept it; smaller ones fit into one packet. */
 const LARGE_BYTES = 1_400;
@@ -21,6 +22,14 @@ export function textAnswer(text: string, status: number, headers: Record<string,
   const body = encoder.encode(line);
   headers["content-length"] = String(body.length);
   return { status, headers, body };
+}
+
+/** Returns an answer that a client may keep but must ask about: 304 without a body if its copy is current. */
+export function revalidatedAnswer(request: Request, text: string, headers: Record<string, string>): Answer {
+  const etag = `"${createHash("sha256").update(text).digest("hex").slice(0, 16)}"`;
+  const all = { ...headers, "cache-control": "no-cache", etag };
+  const known = request.headers.get("if-none-match")?.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
+  return known?.includes(etag) ? { status: 304, headers: all, body: null } : textAnswer(text, 200, all);
 }
 
 /** Headers of every answer of the API. */

@@ -65,6 +65,8 @@ export interface AppOptions {
   basePath?: string;
   /** The page that browsers get at `/`. Default: none; browsers get a short introduction. */
   page?: Page | null;
+  /** Script and style of the documentation. Default: none; its pages are plain HTML. */
+  docs?: Page | null;
   /**
    * Returns the limits of a caller; called for each request. Default: no rate limit, the runtime's
    * `max_body_bytes`.
@@ -109,6 +111,7 @@ export function createApp(options: AppOptions): App {
     runtime,
     basePath,
     page: options.page ?? null,
+    docs: options.docs ?? null,
     clock,
     body: {
       max_bytes: runtime.limits.max_body_bytes,

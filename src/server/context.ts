@@ -19,6 +19,8 @@ export interface ServerState {
   readonly basePath: string;
   /** The page of the server; null if it has none. */
   readonly page: Page | null;
+  /** Script and style of the documentation; null: its pages have none. */
+  readonly docs: Page | null;
   readonly clock: SystemClock;
   /** Limits of a body and of a page for requests without a caller. */
   readonly body: BodyLimits;

@@ -129,7 +129,8 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
     hosts,
     cors,
     basePath,
-    page: config.page ?? policy.page ? serverPage(config.home, basePath) : null,
+    page: config.page ?? policy.page ? browserPage("page", config.home) : null,
+    docs: browserPage("docs", config.home),
     bounds: callerBounds(policy),
     metrics,
     tracing,
@@ -144,11 +145,11 @@ export function createPreamp(options: PreampOptions = {}): Preamp {
   return { ...app, runtime, run, close, [Symbol.asyncDispose]: close };
 }
 
-/** Returns the page of a server, which is built on the first request and kept in the folder of the cache. */
-function serverPage(home: URL | null | undefined, basePath: string): Page {
+/** Returns a page that is built on the first request and kept in the folder of the cache. */
+function browserPage(name: "page" | "docs", home: URL | null | undefined): Page {
   return new Page({
+    name,
     cache: home ? new URL("cache/", home) : null,
-    basePath,
     bundle: async (sources) => (await import("../app/page_bundle.ts")).bundleScript(sources),
     clock: systemClock(),
   });

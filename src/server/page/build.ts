@@ -1,7 +1,7 @@
 /**
- * Builds the page's script and style sheet from the files of `app`, when the program runs from source and by
- * `deno task compile`. The packages of the page are downloaded by the first build, not by the start of the
- * server.
+ * Builds a script and a style sheet from files of `app`, when the program runs from source and by
+ * `deno task compile`: those of the page, and those of the documentation. The packages of the page are
+ * downloaded by the first build, not by the start of the server.
  */
 import { createHash } from "node:crypto";
 import { PACKAGES } from "./packages.js";
@@ -21,8 +21,15 @@ const CLIENT = new URL("../../client/", import.meta.url);
 const OWN = { "preamp/client": new URL("mod.ts", CLIENT).href };
 /** Names the versions of the packages. */
 const MANIFEST = new URL("../../../deno.json", import.meta.url);
-const ENTRY = new URL("main.tsx", APP).href;
-const STYLE = new URL("page.css", APP).href;
+
+/** What is built: the page, or the script of the documentation, which needs no packages. */
+export type PageName = "page" | "docs";
+
+/** First files of the scripts, and the style sheets. */
+const ENTRIES: Readonly<Record<PageName, { readonly script: string; readonly style: string }>> = {
+  page: { script: new URL("main.tsx", APP).href, style: new URL("page.css", APP).href },
+  docs: { script: new URL("docs/docs.ts", APP).href, style: new URL("docs/docs.css", APP).href },
+};
 
 /** Most times that files are added which the bundler misses: further files of packages. */
 const MAX_ROUNDS = 8;
@@ -43,10 +50,19 @@ export async function readSources(): Promise<PageSources> {
   return { key: createHash("sha256").update(hashes.join("\n")).digest("hex"), files };
 }
 
-/** Builds the page. @throws {Error} that says which file or package cannot be read or bundled. */
-export async function buildPage({ key, files }: PageSources, bundle: BundleScript): Promise<PageText> {
+/**
+ * Builds the page or the files of the documentation.
+ *
+ * @throws {Error} that says which file or package cannot be read or bundled.
+ */
+export async function buildPage(
+  page: PageName,
+  { key, files }: PageSources,
+  bundle: BundleScript,
+): Promise<PageText> {
+  const { script, style } = ENTRIES[page];
   const imports: Record<string, string> = { ...OWN };
-  for (const [name, download] of Object.entries(PACKAGES)) {
+  for (const [name, download] of page === "docs" ? [] : Object.entries(PACKAGES)) {
     await download();
     imports[name] = import.meta.resolve(name); // a file of Deno's cache, once the package is there
   }
@@ -54,8 +70,8 @@ export async function buildPage({ key, files }: PageSources, bundle: BundleScrip
   let missing = Object.values(imports);
   for (let round = 1; round <= MAX_ROUNDS; round++) {
     for (const url of missing) known.set(url, await readSource(new URL(url)));
-    const answer = await bundle({ entry: ENTRY, files: [...known.values()], imports });
-    if ("code" in answer) return { key, script: answer.code, style: styleAt(STYLE, known) };
+    const answer = await bundle({ entry: script, files: [...known.values()], imports });
+    if ("code" in answer) return { key, script: answer.code, style: styleAt(style, known) };
     missing = answer.missing;
   }
   throw new Error(`Cannot bundle the page: packages import files over more than ${MAX_ROUNDS} levels`);

@@ -1,12 +1,16 @@
-/** Routes of the documentation: Markdown for programs, HTML for browsers. */
-import { linkedPage, pageIndex, readPage } from "../../docs/pages.ts";
-import { PreampError } from "../../sdk/errors.ts";
+/** Routes of the documentation: Markdown for programs, HTML for browsers, an index for its search. */
+import { type Page, pageIndex, PAGES, readPage } from "../../docs/pages.ts";
+import type { Runtime } from "../../app/types.ts";
+import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { type Answer, revalidatedAnswer, textAnswer } from "../answers.ts";
 import type { RequestContext } from "../context.ts";
-import { type Answer, textAnswer } from "../answers.ts";
 import { preferredType } from "../negotiation.ts";
+import { BROWSER_HEADERS, PAGE_POLICY } from "./page.ts";
 import type { Route } from "./route.ts";
 
 const CONTENT = { "text/markdown": null, "text/html": null };
+
+let search_index: Promise<string> | undefined;
 
 /** The routes. */
 export const DOC_ROUTES: readonly Route[] = [
@@ -17,7 +21,28 @@ export const DOC_ROUTES: readonly Route[] = [
     summary: "The index of the documentation",
     open: true,
     answers: { 200: { description: "the index", content: CONTENT } },
-    handle: async (context) => respond(context, await indexOf(context), "docs/"),
+    async handle(context) {
+      if (!wantsHtml(context)) return markdownAnswer(await indexOf(context));
+      const modules = await modulesOf(context);
+      return await htmlAnswer(context, pageIndex(modules, (name) => `${name}.md`), undefined);
+    },
+  },
+  {
+    method: "GET",
+    path: "/docs/search.json",
+    id: "docsSearch",
+    summary: "The sections of all pages, for the search of the documentation",
+    open: true,
+    answers: {
+      200: { description: "the sections", content: { "application/json": null } },
+      304: { description: "the client's copy is current" },
+    },
+    async handle(context) {
+      search_index ??= Promise.all([modulesOf(context), import("../docs/search_index.ts")])
+        .then(([modules, { searchIndex }]) => searchIndex(modules.map(({ name }) => name)));
+      const headers = { ...BROWSER_HEADERS, "content-type": "application/json" };
+      return revalidatedAnswer(context.request, await search_index, headers);
+    },
   },
   {
     method: "GET",
@@ -30,7 +55,9 @@ export const DOC_ROUTES: readonly Route[] = [
     async handle(context) {
       const name = context.param("page").replace(/\.md$/, "");
       const page = await readPage(name);
-      if (page !== undefined) return respond(context, page, "");
+      if (page !== undefined) {
+        return wantsHtml(context) ? await htmlAnswer(context, page, name) : markdownAnswer(page);
+      }
       const message = `Cannot find page ${JSON.stringify(name)}: see /docs for all pages`;
       throw new PreampError("not_found", message);
     },
@@ -43,80 +70,79 @@ export const DOC_ROUTES: readonly Route[] = [
     open: true,
     answers: { 200: { description: "the index", content: { "text/plain": null } } },
     handle: async (context) =>
-      textAnswer(await indexOf(context), 200, headersFor("text/plain; charset=utf-8")),
+      textAnswer(await indexOf(context), 200, {
+        ...BROWSER_HEADERS,
+        "content-type": "text/plain; charset=utf-8",
+      }),
   },
 ];
 
 /** Returns the index of the pages, which is also in the form of https://llmstxt.org. */
-async function indexOf({ server }: RequestContext): Promise<string> {
-  const modules = await server.runtime.modules.list();
-  return pageIndex(
-    modules.map(({ id, description }) => ({ name: id, summary: description })),
-    (name) => `docs/${name}`,
-  );
+async function indexOf(context: RequestContext): Promise<string> {
+  return pageIndex(await modulesOf(context), (name) => `docs/${name}`);
 }
 
-/**
- * Answers Markdown, or HTML when the client prefers it. `prefix` leads from the page's URL to the other
- * pages.
- */
-async function respond(context: RequestContext, markdown: string, prefix: string): Promise<Answer> {
-  const type = preferredType(context.request.headers.get("accept"), ["text/markdown", "text/html"]);
-  if (type !== "text/html") {
-    return textAnswer(markdown, 200, headersFor("text/markdown; charset=utf-8"));
-  }
-  return textAnswer(await htmlPage(markdown, prefix), 200, headersFor("text/html; charset=utf-8"));
-}
+/** Pages of the modules of each runtime, whose modules do not change. */
+const module_pages = new WeakMap<Runtime, Promise<readonly Page[]>>();
 
-function headersFor(type: string): Record<string, string> {
-  return {
-    "content-type": type,
-    "vary": "accept",
-    "content-security-policy":
-      "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-  };
-}
-
-async function htmlPage(markdown: string, prefix: string): Promise<string> {
-  const { Marked } = await import("marked");
-  const renderer = new Marked({
-    walkTokens(token) {
-      if (token.type !== "link") return;
-      const page = linkedPage(token.href);
-      if (page) token.href = `${prefix}${page.name}${page.anchor}`;
-    },
-    renderer: {
-      heading({ tokens, depth, text }) {
-        return `<h${depth} id="${anchorOf(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
-      },
-    },
+/** Returns the modules that have a page; those of an application have none. */
+function modulesOf({ server: { runtime } }: RequestContext): Promise<readonly Page[]> {
+  const known = module_pages.get(runtime);
+  if (known) return known;
+  const pages = runtime.modules.list().then(async (modules) => {
+    const found = await Promise.all(
+      modules.map(async ({ id, description }) =>
+        await readPage(id) === undefined ? [] : [{ name: id, summary: description }]
+      ),
+    );
+    return found.flat();
   });
-  const title = /^# (.*)$/m.exec(markdown)?.[1] ?? "Preamp";
-  const index = prefix === "" ? "../docs" : "docs";
-  return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>${title} · Preamp</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><style>${STYLE}</style></head>
-<body><nav><a href="${index}">Preamp documentation</a></nav><main>
-${await renderer.parse(markdown)}</main></body></html>
-`;
+  module_pages.set(runtime, pages);
+  return pages;
 }
 
-/** Returns the anchor of a heading, as GitHub makes it. */
-function anchorOf(heading: string): string {
-  return heading.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, "").replaceAll(" ", "-");
+function wantsHtml({ request }: RequestContext): boolean {
+  return preferredType(request.headers.get("accept"), ["text/markdown", "text/html"]) === "text/html";
 }
 
-const STYLE = `
-:root { color-scheme: light dark }
-body { font: 16px/1.55 system-ui, sans-serif; margin: 0 auto; max-width: 54rem; padding: 1rem 1.25rem 4rem;
-  overflow-wrap: break-word }
-nav { border-bottom: 1px solid #8884; padding-bottom: .5rem }
-h1, h2, h3 { line-height: 1.25; margin: 2rem 0 .75rem }
-code { font: .875em ui-monospace, monospace; background: #8882; border-radius: 3px; padding: .1em .3em }
-pre { background: #8882; border-radius: 6px; overflow-x: auto; padding: .75rem 1rem }
-pre code { background: none; padding: 0 }
-table { border-collapse: collapse; display: block; overflow-x: auto }
-th, td { border: 1px solid #8884; padding: .35rem .6rem; text-align: left; vertical-align: top }
-`;
+function markdownAnswer(markdown: string): Answer {
+  return textAnswer(markdown, 200, {
+    ...BROWSER_HEADERS,
+    "content-type": "text/markdown; charset=utf-8",
+    "vary": "accept",
+  });
+}
+
+/** Answers a page as HTML; `name` is undefined for the index. */
+async function htmlAnswer(
+  context: RequestContext,
+  markdown: string,
+  name: string | undefined,
+): Promise<Answer> {
+  const { documentHtml } = await import("../docs/document.ts");
+  const { renderPage } = await import("../docs/markdown.ts");
+  const page = renderPage(markdown, name === undefined ? "docs/" : "");
+  const html = documentHtml({
+    title: name === undefined ? "Documentation" : page.headings[0]?.text ?? name,
+    name,
+    page,
+    pages: PAGES,
+    modules: await modulesOf(context),
+    files: await filesOf(context),
+  });
+  return revalidatedAnswer(context.request, html, {
+    ...BROWSER_HEADERS,
+    "content-type": "text/html; charset=utf-8",
+    "vary": "accept",
+    "content-security-policy": PAGE_POLICY,
+  });
+}
+
+/** Returns the script and style of the pages; without them a page is readable, so a failure is only noted. */
+async function filesOf({ server }: RequestContext) {
+  try {
+    return await server.docs?.load() ?? { missing: "This server has no style for its documentation." };
+  } catch (error) {
+    return { missing: `The style of this page cannot be built. ${errorMessage(error)}` };
+  }
+}

@@ -1,13 +1,14 @@
 /** Routes of the page: `/`, which programs get as a short text, and the files of the page. */
 import { escapeHtml } from "../../text/escape.ts";
 import { errorMessage, PreampError } from "../../sdk/errors.ts";
-import { type Answer, textAnswer } from "../answers.ts";
+import { type Answer, revalidatedAnswer, textAnswer } from "../answers.ts";
 import type { Handler, RequestContext } from "../context.ts";
 import { acceptsEncoding, preferredType } from "../negotiation.ts";
-import type { LoadedPage, Page } from "../page/page.ts";
+import { type LoadedPage, type Page, pageHtml } from "../page/page.ts";
 import type { Route } from "./route.ts";
 
-const HEADERS = {
+/** Headers of everything that a browser displays or executes. */
+export const BROWSER_HEADERS = {
   "referrer-policy": "no-referrer",
   "x-content-type-options": "nosniff",
   "cross-origin-opener-policy": "same-origin",
@@ -21,7 +22,7 @@ const STATIC = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'";
  * Policy of the page: only its own files and the server's API, no text as code or markup. Trusted Types
  * without a policy make every use of `innerHTML` and its like an error.
  */
-const PAGE_POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+export const PAGE_POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
   "img-src 'self' data:; base-uri 'self'; form-action 'none'; frame-ancestors 'none'; " +
   "require-trusted-types-for 'script'; trusted-types 'none'";
 
@@ -32,45 +33,41 @@ const root: Handler = async (context) => {
   const type = preferredType(request.headers.get("accept"), ["text/plain", "text/html"]);
   if (type === "text/html" && server.page) return await pageAnswer(context, server.page, base);
   return type === "text/html" ? introduction(base, 200) : textAnswer(introductionText(base), 200, {
-    ...HEADERS,
+    ...BROWSER_HEADERS,
     "content-type": "text/plain; charset=utf-8",
     "vary": "accept",
     "content-security-policy": STATIC,
   });
 };
 
-async function pageAnswer({ request }: RequestContext, page: Page, base: string): Promise<Answer> {
+async function pageAnswer({ request, server }: RequestContext, page: Page, base: string): Promise<Answer> {
   let loaded: LoadedPage;
   try {
     loaded = await page.load();
   } catch (error) {
     return introduction(base, 503, `The page cannot be shown. ${errorMessage(error)}`);
   }
-  const headers = {
-    ...HEADERS,
+  return revalidatedAnswer(request, pageHtml(loaded, server.basePath), {
+    ...BROWSER_HEADERS,
     "content-type": "text/html; charset=utf-8",
     "vary": "accept",
-    "cache-control": "no-cache",
-    "etag": loaded.etag,
     "content-security-policy": PAGE_POLICY,
-  };
-  const known = request.headers.get("if-none-match")?.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
-  return known?.includes(loaded.etag)
-    ? { status: 304, headers, body: null }
-    : textAnswer(loaded.html, 200, headers);
+  });
 }
 
-/** Answers a file of the page. */
+/** Answers a file of the page or of the documentation. */
 const file: Handler = async (context) => {
-  const name = context.param("file");
-  const found = (await context.server.page?.load().catch(() => null))?.files.get(name); // `/` says what failed
+  const { page, docs } = context.server;
+  // `/` and the documentation say what failed
+  const loaded = await Promise.all([docs, page].map((one) => one?.load().catch(() => null)));
+  const found = loaded.map((one) => one?.files.get(context.param("file"))).find((one) => one !== undefined);
   if (!found) throw new PreampError("not_found", `Cannot find ${context.path}: the page has no such file`);
   const gzip = acceptsEncoding(context.request.headers.get("accept-encoding"), "gzip");
   const body = gzip ? found.gzip : found.plain;
   return {
     status: 200,
     headers: {
-      ...HEADERS,
+      ...BROWSER_HEADERS,
       ...(gzip ? { "content-encoding": "gzip" } : {}),
       "content-type": found.type,
       "content-length": String(body.length),
@@ -120,7 +117,7 @@ function introduction(base: string, status: number, note = ""): Answer {
     "",
   ].join("\n");
   return textAnswer(html, status, {
-    ...HEADERS,
+    ...BROWSER_HEADERS,
     "content-type": "text/html; charset=utf-8",
     "vary": "accept",
     "content-security-policy": STATIC,
@@ -153,7 +150,7 @@ export const PAGE_ROUTES: readonly Route[] = [
     method: "GET",
     path: "/page/{file}",
     id: "pageFile",
-    summary: "A file of the page",
+    summary: "A file of the page or of the documentation",
     open: true,
     answers: { 200: { description: "the file", content: { "text/javascript": null, "text/css": null } } },
     codes: ["not_found"],

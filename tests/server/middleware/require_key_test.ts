@@ -91,7 +91,17 @@ Deno.test("every route except open ones needs a key, also for a wrong method", a
   assertEquals((await send("PUT /v1/runs", { headers })).status, 401);
   assertEquals(
     ROUTES.filter(({ open }) => open).map(({ path }) => path),
-    ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs/{page}", "/llms.txt", "/", "/page/{file}"],
+    [
+      "/healthz",
+      "/readyz",
+      "/openapi.json",
+      "/docs",
+      "/docs/search.json",
+      "/docs/{page}",
+      "/llms.txt",
+      "/",
+      "/page/{file}",
+    ],
   );
 });
 

@@ -1,0 +1,62 @@
+import { assert, assertEquals } from "../../assert.ts";
+import { BUILTIN_IDS } from "../../../src/app/module_table.ts";
+import { PAGES } from "../../../src/docs/pages.ts";
+import { searchIndex } from "../../../src/server/docs/search_index.ts";
+import { search, type SearchSection } from "../../../src/server/page/app/docs/search.ts";
+
+const INDEX: SearchSection[] = JSON.parse(await searchIndex([...BUILTIN_IDS]));
+
+/** Returns what a query finds, as `page#anchor`. */
+const found = (query: string) =>
+  search(INDEX, query).map(({ section }) => `${section.page}#${section.anchor}`);
+
+Deno.test("the search index has every page, its title without an anchor", () => {
+  const pages = [...new Set(INDEX.map(({ page }) => page))];
+  assertEquals(pages, [...PAGES.map(({ name }) => name), ...BUILTIN_IDS]);
+  for (const page of pages) assertEquals(INDEX.find((section) => section.page === page)?.anchor, "", page);
+  assert(INDEX.every(({ text }) => !text.includes("\n")));
+});
+
+Deno.test("search() finds what people look for in the first three results", () => {
+  const wanted: Record<string, string> = {
+    "undo": "chat#undo",
+    "error codes": "http#errors",
+    "postgres": "operating#storage",
+    "systemd": "deploy#systemd",
+    "mcp": "recipes#tools-of-an-mcp-server",
+    "compaction": "context#",
+    "approval": "security#approvals",
+    "hono": "recipes#a-hono-application",
+    "RETENTION.DAYS": "settings#retention",
+  };
+  const missed = Object.entries(wanted).flatMap(([query, place]) => {
+    const places = found(query);
+    return places.slice(0, 3).includes(place) ? [] : [`${query}: ${places.slice(0, 5).join(", ")}`];
+  });
+  assertEquals(missed, []);
+});
+
+Deno.test("search() wants every word, takes them as they are, and returns at most the limit", () => {
+  assertEquals(found(""), []);
+  assertEquals(found("  "), []);
+  assertEquals(found("undo qqqq"), []);
+  assert(found("undo chat").length > 0);
+  for (const query of ["(", "[a-z", "\\", "${VAR", "a*b+", "^$.|?"]) {
+    assert(Array.isArray(found(query)), query);
+  }
+  assertEquals(search(INDEX, "e", 5).length, 5);
+});
+
+Deno.test("search() marks the matches of the heading and of an excerpt around the first one", () => {
+  const text = `${"before ".repeat(40)}the Needle in the hay${" after".repeat(60)}`;
+  const [result] = search(
+    [{ page: "plan", title: "Plan", heading: "A needle", anchor: "a", text }],
+    "needle",
+  );
+  assert(result);
+  assertEquals(result.heading, [{ text: "A ", match: false }, { text: "needle", match: true }]);
+  const excerpt = result.excerpt.map(({ text }) => text).join("");
+  assert(/^… before .*the Needle in the hay after.* after …$/.test(excerpt), excerpt);
+  assert(excerpt.length < 180);
+  assertEquals(result.excerpt.filter(({ match }) => match).map(({ text }) => text), ["Needle"]);
+});
