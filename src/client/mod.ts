@@ -1,5 +1,5 @@
 /**
- * `preamp/client`: the HTTP API of a Preamp server for Deno, Node 22 and browsers. One file without
+ * `preamp/client`: the HTTP API of a Preamp server for Deno, Node 20 or later, and browsers. One file without
  * dependencies; the routes and objects are described in src/docs/http.md.
  *
  * @example
