@@ -1,6 +1,7 @@
 /** The page: a line of facts, three panes, and what opens above them. */
 import type { ComponentChildren } from "preact";
 import { Conversation } from "./conversation/conversation.tsx";
+import { PlanPane } from "./plan/plan_pane.tsx";
 import type { AppState, Pane } from "./state/app_state.ts";
 import { dollars, Elapsed, Status } from "./ui/facts.tsx";
 import { KeyDialog } from "./ui/key_dialog.tsx";
@@ -18,7 +19,7 @@ export function App({ state }: { state: AppState }) {
       </div>
       <main class="panes">
         <PaneBox state={state} name="plan" title="Plan">
-          <p class="empty">plan</p>
+          <PlanPane state={state} />
         </PaneBox>
         <PaneBox state={state} name="conversation" title="Conversation">
           <Conversation state={state} />
@@ -39,7 +40,7 @@ function Top({ state }: { state: AppState }) {
   return (
     <header class="top">
       <h1>preamp</h1>
-      <span class="wide muted">plan: {state.plan_name.value ?? "your own"}</span>
+      <span class="wide muted">plan: {state.plan.name.value ?? "your own"}</span>
       {view && <Status status={view.status.value} />}
       {view?.started.value && <Elapsed from={view.started.value} to={view.ended.value} />}
       {run && (

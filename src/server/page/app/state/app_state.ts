@@ -11,6 +11,8 @@ import {
   type Run,
   type RunRequest,
 } from "preamp/client";
+import { sentenceOf } from "./failures.ts";
+import { PlanDraft } from "./plan_draft.ts";
 import { hasEnded, type Question, RunView } from "./run_view.ts";
 
 /** What the state needs from the browser. */
@@ -26,13 +28,6 @@ export interface Host {
   readonly fetch?: typeof fetch;
 }
 
-/** A named plan of the server. */
-export interface NamedPlan {
-  readonly name: string;
-  readonly description?: string;
-  readonly plan_hash: string;
-}
-
 /** What is open besides the panes. */
 export type Overlay = "palette" | "keys" | "key" | null;
 /** Pane that a narrow screen shows. */
@@ -41,8 +36,6 @@ export type Pane = "plan" | "conversation" | "log";
 /** The demo's prompt: typed in when the page opens. */
 const DEMO_PROMPT = "What is 6 × 7?";
 const KEY = "preamp.key";
-const DRAFT = "preamp.plan";
-const PLAN_NAME = "preamp.plan_name";
 /** Most earlier runs of a session that a conversation shows. */
 const MAX_RUNS = 20;
 /** Events after which the run object is fetched again: its usage, limits or approvals changed. */
@@ -69,13 +62,8 @@ export class AppState {
   readonly overlay: Signal<Overlay> = signal(null);
   readonly pane: Signal<Pane> = signal("conversation");
 
-  readonly plans: Signal<readonly NamedPlan[]> = signal([]);
-  /** Name of the plan that the text was loaded from; null for one's own. */
-  readonly plan_name: Signal<string | null>;
-  /** Text of the plan in the editor. */
-  readonly plan_text: Signal<string>;
-  /** Text of the plan as it was loaded, or last run: what `diff` compares with. */
-  readonly plan_base: Signal<string> = signal("");
+  /** The plan of the next run. */
+  readonly plan: PlanDraft;
 
   readonly prompt: Signal<string> = signal(DEMO_PROMPT);
   /** Runs of the open session, the oldest first. */
@@ -103,8 +91,6 @@ export class AppState {
   constructor(host: Host) {
     this.#host = host;
     this.#key = host.storage.getItem(KEY) ?? undefined;
-    this.plan_text = signal(host.storage.getItem(DRAFT) ?? "");
-    this.plan_name = signal(host.storage.getItem(PLAN_NAME) ?? "demo");
     this.client = new PreampClient({
       url: host.url,
       key: () => this.#key,
@@ -112,13 +98,13 @@ export class AppState {
       onConnection: (connected) => this.connected.value = connected,
       ...(host.fetch ? { fetch: host.fetch } : {}),
     });
+    this.plan = new PlanDraft(this.client, host.storage);
   }
 
   /** Loads the plans, and what the place names: `#/runs/ID`, `#/compare/ID/ID`, or nothing. */
   async start(place: string): Promise<void> {
     await this.attempt(async () => {
-      const { data } = await this.client.listPlans();
-      this.plans.value = data as unknown as NamedPlan[]; // of GET /v1/plans
+      await this.plan.load();
       await this.open(place);
     });
   }
@@ -147,29 +133,21 @@ export class AppState {
     this.#host.setPlace(place);
   }
 
-  /** Sets the text of the plan. */
-  editPlan(text: string): void {
-    this.plan_text.value = text;
-    this.#host.storage.setItem(DRAFT, text);
+  /** What the next run sends: prompt, plan, and the session of the conversation if there is one. */
+  get request(): RunRequest {
+    const session_id = this.conversation.value.at(-1)?.run.value?.session_id;
+    const plan = this.plan.choice(session_id !== undefined);
+    return { prompt: this.prompt.value, ...plan, ...(session_id ? { session_id } : {}) };
   }
 
-  /** Takes a plan into the editor, and as what later changes are compared with. */
-  takePlan(text: string, name: string | null): void {
-    this.plan_name.value = name;
-    this.plan_base.value = text;
-    if (name === null) this.#host.storage.removeItem(PLAN_NAME);
-    else this.#host.storage.setItem(PLAN_NAME, name);
-    this.editPlan(text);
+  /** Base URL of the server. */
+  get url(): string {
+    return this.#host.url;
   }
 
-  /** What a request says about the plan: its name while it is unchanged, else its text. */
-  get plan_choice(): Pick<RunRequest, "plan" | "plan_ref"> {
-    const text = this.plan_text.value;
-    const name = this.plan_name.value;
-    if (text.trim() === "" || (name !== null && text === this.plan_base.value)) {
-      return name === null || name === "demo" ? {} : { plan_ref: name };
-    }
-    return { plan: text };
+  /** Whether requests are sent with a key. */
+  get has_key(): boolean {
+    return this.#key !== undefined;
   }
 
   /** Starts an empty conversation. */
@@ -187,12 +165,19 @@ export class AppState {
     if (prompt.trim() === "") return;
     const last = this.conversation.value.at(-1);
     if (last && !hasEnded(last.status.value)) return await this.steer(prompt);
-    const session_id = last?.run.value?.session_id;
-    const body = { prompt, ...this.plan_choice, ...(session_id ? { session_id } : {}) };
+    const body = this.request;
+    const { value: text } = this.plan.text;
     this.prompt.value = "";
-    this.plan_base.value = this.plan_text.value;
     this.announcement.value = "Running";
-    const started = await this.attempt(() => this.follow(body, (view) => this.#show(view)));
+    const started = await this.attempt(() =>
+      this.follow(body, (view) => {
+        this.plan.ran(text);
+        this.#show(view);
+      }).catch((error) => {
+        this.plan.refuse(error);
+        throw error;
+      })
+    );
     if (!started && this.prompt.value === "") this.prompt.value = prompt;
   }
 
@@ -355,13 +340,4 @@ export class AppState {
       return false;
     }
   }
-}
-
-function sentenceOf(error: unknown): string {
-  if (error instanceof PreampApiError) {
-    const [first] = error.details;
-    const hint = typeof first?.hint === "string" ? `. ${first.hint}` : "";
-    return `${error.message}${hint}`;
-  }
-  return error instanceof TypeError ? "The server cannot be reached" : String(error);
 }

@@ -1,0 +1,197 @@
+/** The left: the plan of the next run, what is wrong with it, what it may touch, what changed. */
+import { useState } from "preact/hooks";
+import type { AppState } from "../state/app_state.ts";
+import type { Finding, PlanDraft } from "../state/plan_draft.ts";
+import { Copy } from "../ui/facts.tsx";
+import { visible } from "../ui/text.tsx";
+import { Changes } from "./changes.tsx";
+import { curlText, typescriptText } from "./copy_as.ts";
+import { Editor, goTo } from "./editor.tsx";
+import { Explained } from "./explained.tsx";
+import { planSentence } from "./words.ts";
+
+/** What is open below the editor. */
+type Drawer = "explain" | "diff" | null;
+
+/** The plan pane. */
+export function PlanPane({ state }: { state: AppState }) {
+  const { plan } = state;
+  const [drawer, setDrawer] = useState<Drawer>(null);
+  const toggle = (name: Drawer) => setDrawer(drawer === name ? null : name);
+  return (
+    <>
+      <header>
+        <h2>Plan</h2>
+        <PlanChoice state={state} />
+        <span class="spread" />
+        <button
+          type="button"
+          aria-expanded={drawer === "explain"}
+          aria-controls="plan-drawer"
+          onClick={() => toggle("explain")}
+        >
+          explain
+        </button>
+        <button
+          type="button"
+          aria-expanded={drawer === "diff"}
+          aria-controls="plan-drawer"
+          onClick={() => toggle("diff")}
+        >
+          diff
+        </button>
+      </header>
+      <Editor state={state} />
+      <div id="plan-drawer">
+        {drawer === "explain" && <Explained plan={plan} />}
+        {drawer === "diff" && <Changes state={state} />}
+      </div>
+      <div class="plan-foot">
+        <Verdict plan={plan} openDiff={() => setDrawer("diff")} />
+        <Findings plan={plan} />
+        <ModelAndCopies state={state} />
+      </div>
+    </>
+  );
+}
+
+/** The plans to choose from: those of the server, one's own, and changed ones that were left. */
+function PlanChoice({ state }: { state: AppState }) {
+  const { plan } = state;
+  const name = plan.name.value;
+  const names = plan.plans.value.map((plan) => plan.name);
+  const unlisted = name !== null && !names.includes(name)
+    ? [name]
+    : names.includes("default")
+    ? []
+    : ["demo"];
+  const drafts = Object.keys(plan.drafts.value).filter((draft) => draft !== "");
+  const choose = (value: string) => {
+    const [kind, ...rest] = value.split(":");
+    const chosen = rest.join(":");
+    state.attempt(() => plan.choose(kind === "own" ? null : chosen, kind === "draft"));
+  };
+  const changed = name !== null && plan.is_changed.value;
+  return (
+    <select
+      aria-label="Plan"
+      value={name === null ? "own" : `plan:${name}`}
+      onChange={(event) => choose(event.currentTarget.value)}
+    >
+      <optgroup label="plans of the server">
+        {[...unlisted, ...names].map((listed) => (
+          <option value={`plan:${listed}`} key={listed}>
+            {listed === name && changed ? `${listed}, changed` : listed}
+          </option>
+        ))}
+      </optgroup>
+      <optgroup label="yours">
+        <option value="own">your own</option>
+        {drafts.map((draft) => <option value={`draft:${draft}`} key={draft}>{draft}, your changes</option>)}
+      </optgroup>
+    </select>
+  );
+}
+
+/** In one sentence, always there: is the plan valid, what may it touch, what does a change widen. */
+function Verdict({ plan, openDiff }: { plan: PlanDraft; openDiff: () => void }) {
+  const phase = plan.phase.value;
+  const explanation = plan.explanation.value;
+  const widens = plan.changes.value?.widens.length ?? 0;
+  const errors = plan.findings.value.filter(({ level }) => level === "error").length;
+  return (
+    <>
+      <p role="status" class={phase === "checking" ? "muted" : undefined}>
+        {phase === "invalid"
+          ? (
+            <span class="failed">
+              ✗ {errors} {errors === 1 ? "error" : "errors"}: this plan would be refused
+            </span>
+          )
+          : phase === "unreachable"
+          ? <span class="waiting">! not checked: the server does not answer</span>
+          : explanation
+          ? (
+            <>
+              <span class={phase === "valid" ? "done" : undefined}>{phase === "valid" ? "✓" : "…"}</span>{" "}
+              {visible(planSentence(explanation))}
+            </>
+          )
+          : "… checking"}
+      </p>
+      {widens > 0 && (
+        <p>
+          <button type="button" class="plain failed" onClick={openDiff}>
+            ▲ {widens} {widens === 1 ? "change widens" : "changes widen"} what it may do
+          </button>
+        </p>
+      )}
+    </>
+  );
+}
+
+/** The findings; one with a line puts the cursor there. */
+function Findings({ plan }: { plan: PlanDraft }) {
+  const findings = plan.findings.value;
+  if (findings.length === 0) return null;
+  return (
+    <ul id="plan-findings" class="findings" aria-label="Findings">
+      {findings.map((finding, index) => (
+        <li key={index}>
+          {finding.line === undefined
+            ? <FindingText finding={finding} />
+            : (
+              <button type="button" class="plain" onClick={() => goTo(finding.line!, finding.column)}>
+                <FindingText finding={finding} />
+              </button>
+            )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function FindingText({ finding: { level, line, path, message, hint } }: { finding: Finding }) {
+  return (
+    <>
+      <span class={level === "error" ? "failed" : "waiting"}>{level === "error" ? "✗" : "!"} {level}</span>
+      {line !== undefined && <span class="muted">line {line}</span>}
+      {path !== "" && <code>{visible(path)}</code>}
+      <span>{visible(message)}</span>
+      {hint && <span class="muted">{visible(hint)}</span>}
+    </>
+  );
+}
+
+function ModelAndCopies({ state }: { state: AppState }) {
+  const { plan } = state;
+  const copied = () => ({ url: state.url, body: state.request, needs_key: state.has_key });
+  const current = state.current.value;
+  return (
+    <>
+      <label class="row">
+        model
+        <input
+          class="spread"
+          placeholder="the plan's own, or vendor/model"
+          autocomplete="off"
+          spellcheck={false}
+          value={plan.model.value}
+          onInput={(event) => plan.model.value = event.currentTarget.value}
+        />
+      </label>
+      {plan.model.value !== "" && plan.name.value !== null && (
+        <p class="muted">
+          Only the operator chooses the model of a plan on the server: the run gets a copy of its text.
+        </p>
+      )}
+      <div class="row wrap" role="group" aria-label="Copy as">
+        <span class="muted">copy as</span>
+        <Copy text={() => plan.text.value} label="plan" />
+        <Copy text={() => curlText(copied())} label="curl" />
+        <Copy text={() => typescriptText(copied())} label="TypeScript" />
+        {current && <Copy text={() => new URL(`#/runs/${current.id}`, state.url).href} label="link" />}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,276 @@
+/**
+ * The plan that the next run uses: its text, where it came from, and what the server says about it. Checks
+ * begin when the text has rested; an answer for an older text is dropped. Knows no DOM.
+ */
+import { batch, computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { type Data, PreampApiError, type PreampClient, type RunRequest } from "preamp/client";
+import { sentenceOf } from "./failures.ts";
+
+/** A named plan of the server. */
+export interface NamedPlan {
+  readonly name: string;
+  readonly description?: string;
+}
+
+/** Something that is wrong with a plan, or that its author should know. */
+export interface Finding {
+  readonly level: "error" | "warning";
+  /** Place in the plan, such as `tools[0].permissions`; empty for the whole document. */
+  readonly path: string;
+  readonly message: string;
+  readonly line?: number;
+  readonly column?: number;
+  readonly hint?: string;
+}
+
+/** Permissions by kind: `net`, `read`, `write`, `env`, `run`, `sys`, `ffi`, `import`. */
+export type Permissions = Readonly<Record<string, boolean | readonly string[]>>;
+
+/** One module in the answer of `explain`. */
+export interface ExplainedModule {
+  readonly module: string;
+  readonly type: string;
+  readonly path: string;
+  readonly description: string | null;
+  /** Null: built in. */
+  readonly url: string | null;
+  readonly isolation: string;
+  readonly prompts_to: string | null;
+  readonly servers: readonly { readonly name: string; readonly transport: string; readonly target: string }[];
+  readonly permissions: { readonly granted: Permissions; readonly refused: Permissions };
+}
+
+/** The answer of `POST /v1/plans/explain`, as far as the page shows it. */
+export interface Explanation {
+  readonly summary: { readonly text: string };
+  readonly modules: readonly ExplainedModule[];
+  readonly env: readonly string[];
+  readonly limits: Data;
+  readonly red_flags: readonly { readonly code: string; readonly path: string; readonly message: string }[];
+  readonly warnings: readonly { readonly code: string; readonly path?: string; readonly message: string }[];
+}
+
+/** One difference of two plans. */
+export interface PlanChange {
+  readonly path: string;
+  readonly from: unknown;
+  readonly to: unknown;
+  readonly message: string;
+}
+
+/** The answer of `POST /v1/plans/diff`. */
+export interface PlanChanges {
+  readonly widens: readonly PlanChange[];
+  readonly narrows: readonly PlanChange[];
+  readonly other: readonly PlanChange[];
+}
+
+/** How far the check of the text is. */
+export type ReviewPhase = "checking" | "valid" | "invalid" | "unreachable";
+
+const TEXT = "preamp.plan";
+const NAME = "preamp.plan_name";
+const DRAFTS = "preamp.plan_drafts";
+/** Milliseconds that the text must rest before it is checked. */
+const REST_MS = 300;
+
+/** The plan in the editor. */
+export class PlanDraft {
+  readonly #client: PreampClient;
+  readonly #storage: Pick<Storage, "getItem" | "setItem" | "removeItem">;
+  readonly #loaded = signal("");
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #round = 0;
+
+  readonly plans: Signal<readonly NamedPlan[]> = signal([]);
+  /** Name of the plan that the text was loaded from; null for the user's own. */
+  readonly name: Signal<string | null>;
+  readonly text: Signal<string>;
+  /** The text that was loaded or last run: what changes are compared with. */
+  readonly base: Signal<string> = signal("");
+  /** Model as `vendor/model`; empty for the plan's own. */
+  readonly model: Signal<string> = signal("");
+  /** Changed texts that were left for another plan, by the plan's name; the user's own has an empty name. */
+  readonly drafts: Signal<Readonly<Record<string, string>>>;
+  /** Whether the text differs from the plan of that name. */
+  readonly is_changed: ReadonlySignal<boolean> = computed(() => this.text.value !== this.#loaded.value);
+
+  readonly phase: Signal<ReviewPhase> = signal("checking");
+  readonly findings: Signal<readonly Finding[]> = signal([]);
+  /** Of the last valid text; null before the first one. */
+  readonly explanation: Signal<Explanation | null> = signal(null);
+  /** From `base` to the text; null when they are equal or one is not valid. */
+  readonly changes: Signal<PlanChanges | null> = signal(null);
+
+  constructor(client: PreampClient, storage: Pick<Storage, "getItem" | "setItem" | "removeItem">) {
+    this.#client = client;
+    this.#storage = storage;
+    const text = storage.getItem(TEXT);
+    this.text = signal(text ?? "");
+    this.name = signal(storage.getItem(NAME) ?? (text === null ? "default" : null));
+    this.drafts = signal(JSON.parse(storage.getItem(DRAFTS) ?? "{}"));
+  }
+
+  /** Loads the list of plans and the plan of the editor; a text that the user has changed stays. */
+  async load(): Promise<void> {
+    const { data } = await this.#client.listPlans();
+    this.plans.value = data as unknown as NamedPlan[]; // of GET /v1/plans
+    const { value: name } = this.name;
+    const plan = name === null ? null : await this.#read(name);
+    const own = this.text.value;
+    this.#take(plan?.text ?? "", plan?.name ?? null, own === "" ? plan?.text ?? "" : own);
+  }
+
+  async #read(name: string): Promise<{ name: string; text: string } | null> {
+    const is_named = this.plans.value.some((plan) => plan.name === name);
+    try {
+      // the demo plan has a name only in the answer
+      const plan = await this.#client.getPlan(is_named ? name : "default");
+      return plan as unknown as { name: string; text: string }; // of GET /v1/plans/{name}
+    } catch (error) {
+      if (error instanceof PreampApiError && error.status === 404) return null;
+      throw error;
+    }
+  }
+
+  /**
+   * Takes another plan into the editor: null for the user's own. A changed text is kept as a draft before;
+   * `draft` brings back the one of that plan.
+   */
+  async choose(name: string | null, draft = false): Promise<void> {
+    const plan = name === null ? null : await this.#read(name);
+    if (name !== null && plan === null) throw new TypeError(`The server has no plan "${name}" any more`);
+    const { value: text } = this.text;
+    const key = name ?? "";
+    const { [key]: kept, ...others } = this.drafts.value;
+    const wanted = draft || name === null ? kept ?? text : plan!.text;
+    const is_left = this.is_changed.value && text.trim() !== "" && wanted !== text;
+    this.drafts.value = {
+      ...others,
+      ...(kept !== undefined && wanted !== kept ? { [key]: kept } : {}),
+      ...(is_left ? { [this.name.value ?? ""]: text } : {}),
+    };
+    this.#storage.setItem(DRAFTS, JSON.stringify(this.drafts.value));
+    const base = this.base.value;
+    this.#take(plan?.text ?? "", name, wanted);
+    if (name === null && wanted === text) this.base.value = base;
+  }
+
+  #take(loaded: string, name: string | null, text: string): void {
+    batch(() => {
+      this.#loaded.value = loaded;
+      this.base.value = loaded;
+      this.name.value = name;
+    });
+    if (name === null) this.#storage.removeItem(NAME);
+    else this.#storage.setItem(NAME, name);
+    this.edit(text);
+  }
+
+  /** Sets the text. */
+  edit(text: string): void {
+    this.text.value = text;
+    this.#storage.setItem(TEXT, text);
+    this.#reviewSoon();
+  }
+
+  /** Notes that the text has been run: later changes are compared with it. */
+  ran(text: string): void {
+    this.base.value = text;
+    this.#reviewSoon();
+  }
+
+  /**
+   * Returns what a request says about the plan: nothing for the server's own in a new session, the name of an
+   * unchanged plan, else the text. A model of the user's choice needs the text: callers may not choose the
+   * model of a server's plan.
+   */
+  choice(in_session: boolean): Pick<RunRequest, "plan" | "plan_ref" | "model"> {
+    const model = this.model.value.trim();
+    const text = this.text.value;
+    if (model !== "") return text.trim() === "" ? { model } : { plan: text, model };
+    if (text.trim() === "") return {};
+    if (!this.is_changed.value) {
+      if (this.#plan_ref !== null) return { plan_ref: this.#plan_ref };
+      if (!in_session) return {};
+    }
+    return { plan: text };
+  }
+
+  /** Name under which the server knows the loaded plan; null for the demo plan and the user's own. */
+  get #plan_ref(): string | null {
+    const { value: name } = this.name;
+    return this.plans.value.some((plan) => plan.name === name) ? name : null;
+  }
+
+  /** Shows why a run was refused, if it was for its plan. */
+  refuse(error: unknown): void {
+    if (error instanceof PreampApiError && /^(plan|policy|module|lock)_/.test(error.code)) {
+      this.#fail(error);
+    }
+  }
+
+  #reviewSoon(): void {
+    clearTimeout(this.#timer);
+    const round = ++this.#round;
+    this.phase.value = "checking";
+    this.#timer = setTimeout(() => this.#review(() => round === this.#round), REST_MS);
+  }
+
+  async #review(isCurrent: () => boolean): Promise<void> {
+    const { value: text } = this.text;
+    const { value: base } = this.base;
+    const named = (plan: string): string | { plan_ref: string } =>
+      this.#plan_ref !== null && plan === this.#loaded.value ? { plan_ref: this.#plan_ref } : plan;
+    const input = named(text);
+    const body = typeof input === "string" ? { plan: input } : input;
+    try {
+      const { ok, errors, warnings } = await this.#client.plans("check", body) as unknown as Check;
+      if (!isCurrent()) return;
+      if (!ok) return this.#refused([...found("error", errors), ...found("warning", warnings)]);
+      const compares = base !== text && base.trim() !== "";
+      const [explanation, changes] = await Promise.all([
+        this.#client.plans("explain", body),
+        compares ? this.#client.plans("diff", { from: named(base), to: input }).catch(() => null) : null,
+      ]);
+      if (!isCurrent()) return;
+      batch(() => {
+        this.phase.value = "valid";
+        this.findings.value = found("warning", warnings);
+        this.explanation.value = explanation as unknown as Explanation; // of POST /v1/plans/explain
+        this.changes.value = changes as unknown as PlanChanges | null; // of POST /v1/plans/diff
+      });
+    } catch (error) {
+      if (!isCurrent()) return;
+      if (error instanceof PreampApiError && error.status < 500 && error.status !== 401) this.#fail(error);
+      else this.phase.value = "unreachable";
+    }
+  }
+
+  #fail(error: PreampApiError): void {
+    this.#refused(
+      error.details.length > 0
+        ? found("error", error.details)
+        : [{ level: "error", path: "", message: sentenceOf(error) }],
+    );
+  }
+
+  #refused(findings: readonly Finding[]): void {
+    batch(() => {
+      this.phase.value = "invalid";
+      this.findings.value = findings;
+      this.changes.value = null;
+    });
+  }
+}
+
+/** The answer of `POST /v1/plans/check`. */
+interface Check {
+  readonly ok: boolean;
+  readonly errors: readonly Data[];
+  readonly warnings: readonly Data[];
+}
+
+function found(level: Finding["level"], details: readonly Data[]): Finding[] {
+  return details.map((detail) => ({ ...detail, path: detail.path ?? "", level }) as Finding);
+}
