@@ -11,6 +11,7 @@ export function Conversation({ state }: { state: AppState }) {
   const runs = state.conversation.value;
   return (
     <>
+      <h2 class="hidden-text">Conversation</h2>
       <Scroll>
         {runs.length === 0
           ? <Empty />

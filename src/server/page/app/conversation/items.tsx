@@ -93,7 +93,7 @@ function Part({ title, value }: { title: string; value: unknown }) {
   const text = asText(value);
   return (
     <div class="part">
-      <h4>{title}</h4>
+      <h3>{title}</h3>
       <TextBlock text={text} label={title} diff={isDiff(text)} />
     </div>
   );

@@ -25,7 +25,7 @@ function Block({ token }: { token: Token }) {
     case "def":
       return null;
     case "heading":
-      return token.depth < 3 ? <h3>{inline(token.tokens)}</h3> : <h4>{inline(token.tokens)}</h4>;
+      return <h3>{inline(token.tokens)}</h3>; // one level: a model may begin with any
     case "code":
       return <pre><code>{visible(token.text)}</code></pre>;
     case "blockquote":

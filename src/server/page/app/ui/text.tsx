@@ -33,7 +33,7 @@ export function TextBlock({ text, label, diff = false }: { text: string; label: 
   const [shown, setShown] = useState(SHOWN);
   const part = text.length > shown ? text.slice(0, shown) : text;
   return (
-    <div class="block" role="region" aria-label={label} tabIndex={0}>
+    <div class="block" role="group" aria-label={label} tabIndex={0}>
       {diff ? <Diff text={part} /> : <pre dir="auto">{visible(part)}</pre>}
       {text.length > shown && (
         <button type="button" onClick={() => setShown(shown + MORE)}>
