@@ -10,7 +10,7 @@ Deno.test("an unknown path is 404 and a wrong method 405 with Allow", async () =
     "/v1",
     "/v1/runs/",
     "/v1/runs/x/y",
-    "/v1/plans/nothing",
+    "/v1/plans/nothing/more",
     "/docs/",
     "/v1/metrics",
     "/openai/v1/models",

@@ -107,7 +107,7 @@ Deno.test("every route except open ones needs a key, also for a wrong method", a
 
 Deno.test("an unknown path is 404 with and without a key", async () => {
   const { send } = testApp();
-  for (const path of ["/v2", "/v1/metrics", "/v1/plans/nothing", "/v1/runs/x/y", "/favicon.ico"]) {
+  for (const path of ["/v2", "/v1/metrics", "/v1/plans/nothing/more", "/v1/runs/x/y", "/favicon.ico"]) {
     for (const method of ["GET", "POST", "OPTIONS"]) {
       for (const authorization of ["", "Bearer k1", "Bearer wrong"]) {
         const response = await send(`${method} ${path}`, { headers: { authorization } });
