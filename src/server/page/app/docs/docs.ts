@@ -12,6 +12,7 @@ if (form) startSearch(form);
 addCopyButtons();
 markCurrentSection();
 scrollByKeyboard();
+addEventListener("resize", scrollByKeyboard);
 openBesideText(".pages", "(min-width: 860px)");
 openBesideText(".contents", "(min-width: 1120px)");
 
@@ -148,7 +149,7 @@ function markCurrentSection(): void {
 /** Lets the keyboard reach code and tables that are wider than the text. */
 function scrollByKeyboard(): void {
   for (const block of document.querySelectorAll<HTMLElement>("pre, .table")) {
-    if (block.scrollWidth <= block.clientWidth) continue;
+    if (block.scrollWidth <= block.clientWidth || block.tabIndex === 0) continue;
     block.tabIndex = 0;
     block.role = "group";
     block.ariaLabel = block.className === "table" ? "Table" : "Code";
