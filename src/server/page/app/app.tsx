@@ -1,34 +1,58 @@
 /** The page: a line of facts, three panes, and what opens above them. */
 import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
+import { onKey, toggleTheme } from "./compare/actions.ts";
+import { Compare } from "./compare/compare.tsx";
+import { HistoryDialog } from "./compare/history.tsx";
+import { KeysDialog } from "./compare/keys_dialog.tsx";
+import { Palette } from "./compare/palette.tsx";
+import { WhatIfBar } from "./compare/what_if.tsx";
 import { Conversation } from "./conversation/conversation.tsx";
 import { PlanPane } from "./plan/plan_pane.tsx";
-import type { AppState, Pane } from "./state/app_state.ts";
+import { type AppState, type Pane, PANES } from "./state/app_state.ts";
 import { dollars, Elapsed, Status } from "./ui/facts.tsx";
 import { KeyDialog } from "./ui/key_dialog.tsx";
 
 /** The page. */
 export function App({ state }: { state: AppState }) {
+  const compared = state.compared.value;
+  const overlay = state.overlay.value;
+  const theme = state.theme.value;
+  useEffect(() => {
+    const listener = (event: KeyboardEvent) => onKey(state, event);
+    addEventListener("keydown", listener);
+    return () => removeEventListener("keydown", listener);
+  }, []);
+  useEffect(() => {
+    const { dataset } = document.documentElement;
+    if (theme) dataset.theme = theme;
+    else delete dataset.theme;
+  }, [theme]);
   return (
     <div class="shell">
       <Top state={state} />
       <div>
         <Banners state={state} />
+        <WhatIfBar state={state} />
         <nav>
           <Tabs state={state} />
         </nav>
       </div>
-      <main class="panes">
+      <main class={compared ? "panes comparing" : "panes"}>
         <PaneBox state={state} name="plan" title="Plan">
           <PlanPane state={state} />
         </PaneBox>
         <PaneBox state={state} name="conversation" title="Conversation">
-          <Conversation state={state} />
+          {compared ? <Compare state={state} compared={compared} /> : <Conversation state={state} />}
         </PaneBox>
         <PaneBox state={state} name="log" title="Log">
           <p class="empty">log</p>
         </PaneBox>
       </main>
-      {state.overlay.value === "key" && <KeyDialog state={state} />}
+      {overlay === "key" && <KeyDialog state={state} />}
+      {overlay === "history" && <HistoryDialog state={state} />}
+      {overlay === "palette" && <Palette state={state} />}
+      {overlay === "keys" && <KeysDialog state={state} />}
       <div class="hidden-text" role="status" aria-live="polite">{state.announcement}</div>
     </div>
   );
@@ -50,21 +74,21 @@ function Top({ state }: { state: AppState }) {
         </span>
       )}
       <span class="spread" />
+      <button type="button" class="plain" onClick={() => state.overlay.value = "history"}>history</button>
       <a class="wide" href="docs">docs</a>
-      <ThemeButton />
+      <button
+        type="button"
+        class="plain"
+        aria-label="⌘K: find"
+        onClick={() => state.overlay.value = "palette"}
+      >
+        ⌘K
+      </button>
+      <button type="button" class="plain" aria-label="Light or dark" onClick={() => toggleTheme(state)}>
+        ◐
+      </button>
     </header>
   );
-}
-
-function ThemeButton() {
-  const toggle = () => {
-    const { documentElement: root } = document;
-    const dark = root.dataset.theme
-      ? root.dataset.theme === "dark"
-      : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-  };
-  return <button type="button" class="plain" aria-label="Light or dark" onClick={toggle}>◐</button>;
 }
 
 function Banners({ state }: { state: AppState }) {
@@ -85,8 +109,6 @@ function Banners({ state }: { state: AppState }) {
     </>
   );
 }
-
-const PANES: readonly Pane[] = ["plan", "conversation", "log"];
 
 function Tabs({ state }: { state: AppState }) {
   return (

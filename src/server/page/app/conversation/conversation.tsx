@@ -1,7 +1,9 @@
 /** The middle: the runs of a session, open questions, and the box for prompts and steering. */
-import { useEffect, useRef } from "preact/hooks";
+import { useCallback, useEffect, useRef } from "preact/hooks";
+import { Undo } from "../compare/undo.tsx";
 import type { AppState } from "../state/app_state.ts";
-import { hasEnded, type RunView } from "../state/run_view.ts";
+import { forkSeqOf } from "../state/comparison.ts";
+import { hasEnded, type Item, type RunView } from "../state/run_view.ts";
 import { Ago, Copy, dollars, Elapsed, Status, tokens } from "../ui/facts.tsx";
 import { ThreadItems } from "./items.tsx";
 import { Questions } from "./questions.tsx";
@@ -64,9 +66,10 @@ function Scroll({ children }: { children: preact.ComponentChildren }) {
 
 function RunPart({ state, view }: { state: AppState; view: RunView }) {
   const thread = view.thread.value;
+  const again = useCallback((item: Item) => state.beginWhatIf(view, forkSeqOf(view, item)), [view]);
   return (
     <section aria-label={`Run ${view.id}`}>
-      {thread && <ThreadItems thread={thread} />}
+      {thread && <ThreadItems thread={thread} again={again} />}
       <div class="items">
         <RunEnd state={state} view={view} />
       </div>
@@ -105,6 +108,7 @@ function RunEnd({ state, view }: { state: AppState; view: RunView }) {
             show its log
           </button>
         )}
+        <Undo state={state} view={view} />
       </footer>
     </>
   );

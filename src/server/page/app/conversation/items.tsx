@@ -6,30 +6,50 @@ import { asText, isDiff, TextBlock, visible } from "../ui/text.tsx";
 import { duration } from "../ui/facts.tsx";
 import { Markdown } from "../ui/markdown.tsx";
 
+/** Starts the run again with another plan from where an item began. */
+type Again = (item: Item) => void;
+
 /** The conversation of a session, as it grows. */
-export function ThreadItems({ thread }: { thread: Thread }) {
+export function ThreadItems({ thread, again }: { thread: Thread; again?: Again }) {
   void thread.version.value; // drawn again when it grows
   const rows = useMemo(() => new WeakMap<Item, VNode>(), [thread]);
   const rowOf = (item: Item): VNode => {
     let row = rows.get(item); // the same element is not compared again: what changes in a row is a signal
-    if (!row) rows.set(item, row = <ItemRow item={item} agent={thread.agent} key={item.key} />);
+    if (!row) rows.set(item, row = <ItemRow item={item} agent={thread.agent} again={again} key={item.key} />);
     return row;
   };
   return <div class="items">{thread.items.map(rowOf)}</div>;
 }
 
-function ItemRow({ item, agent }: { item: Item; agent: string | null }) {
-  if (item.kind === "tool") return <ToolRow item={item} />;
-  if (item.kind === "notice") return <Notice item={item} />;
-  return <Text item={item} agent={agent} />;
+interface RowProps<Kind> {
+  readonly item: Kind;
+  /** Name of the sub-agent; null: the run's own. */
+  readonly agent: string | null;
+  readonly again?: Again | undefined;
 }
 
-function Text({ item, agent }: { item: TextItem; agent: string | null }) {
+/** A part of a conversation. */
+export function ItemRow({ item, agent, again }: RowProps<Item>) {
+  if (item.kind === "tool") return <ToolRow item={item} agent={agent} again={again} />;
+  if (item.kind === "notice") return <Notice item={item} />;
+  return <Text item={item} agent={agent} again={again} />;
+}
+
+function AgainButton({ item, again }: { item: Item; again: Again | undefined }) {
+  if (!again) return null;
+  return <button type="button" class="plain again" onClick={() => again(item)}>try again from here …</button>;
+}
+
+function Text({ item, agent, again }: RowProps<TextItem>) {
   const text = item.text.value;
   if (item.kind === "user" || item.kind === "steering") {
     return (
       <article class="item">
-        <div class="who">{item.kind === "user" ? agent === null ? "you" : "task" : "you, steering"}</div>
+        <div class="who row">
+          {item.kind === "user" ? agent === null ? "you" : "task" : "you, steering"}
+          <span class="spread" />
+          {item.kind === "user" && <AgainButton item={item} again={again} />}
+        </div>
         <div class="user" dir="auto">{visible(text)}</div>
       </article>
     );
@@ -44,7 +64,11 @@ function Text({ item, agent }: { item: TextItem; agent: string | null }) {
   }
   return (
     <article class="item" aria-busy={!item.done.value}>
-      <div class="who">{agent ?? "agent"}</div>
+      <div class="who row">
+        {agent ?? "agent"}
+        <span class="spread" />
+        {item.done.value && <AgainButton item={item} again={again} />}
+      </div>
       <Markdown text={text} />
     </article>
   );
@@ -63,7 +87,7 @@ const PHASES: Readonly<Record<ToolPhase, readonly [word: string, style: string]>
   denied: ["✗ denied", "failed"],
 };
 
-function ToolRow({ item }: { item: ToolItem }) {
+function ToolRow({ item, again }: RowProps<ToolItem>) {
   const { phase, input, output, started, ended } = item.state.value;
   const thread = item.thread.value;
   const [word, style] = PHASES[phase];
@@ -79,6 +103,11 @@ function ToolRow({ item }: { item: ToolItem }) {
         </summary>
         {input !== undefined && <Part title="input" value={input} />}
         {output !== undefined && <Part title={phase === "done" ? "result" : "reason"} value={output} />}
+        {ended && again && (
+          <div class="part">
+            <AgainButton item={item} again={again} />
+          </div>
+        )}
       </details>
       {thread && (
         <section class="nested" aria-label={`Sub-agent ${thread.agent}`}>

@@ -83,7 +83,7 @@ function LimitCard({ state, question, limit }: {
   const money = limit.name === "max_cost_usd";
   const [value, setValue] = useState(String(Number(limit.value) * 2));
   const shown = (amount: string | number) => money ? dollars(amount) : tokens(Number(amount));
-  const raise = () => state.raiseLimit(limit.name, money ? value : Number(value));
+  const raise = () => state.raiseLimit(limit.name, money ? value : Number(value), question.run_id);
   const { next } = limit;
   return (
     <form

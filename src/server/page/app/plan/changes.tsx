@@ -1,6 +1,6 @@
 /** What the plan may do that it could not before, and what else changed. */
 import type { AppState } from "../state/app_state.ts";
-import type { PlanChange } from "../state/plan_draft.ts";
+import type { PlanChange, PlanChanges } from "../state/plan_draft.ts";
 import { visible } from "../ui/text.tsx";
 
 /** Characters of a value that are shown. */
@@ -22,13 +22,7 @@ export function Changes({ state }: { state: AppState }) {
               : "Known once the plan is valid."}
           </p>
         )
-        : (
-          <>
-            <ChangeList sign="▲" word="widens" style="failed" changes={changes.widens} />
-            <ChangeList sign="▼" word="narrows" style="done" changes={changes.narrows} />
-            <ChangeList sign="~" word="changes" style="muted" changes={changes.other} />
-          </>
-        )}
+        : <ChangeLists changes={changes} />}
       {name !== null && plan.is_changed.value && (
         <p>
           <button type="button" onClick={() => state.attempt(() => plan.choose(name))}>
@@ -41,6 +35,17 @@ export function Changes({ state }: { state: AppState }) {
   );
 }
 
+/** What a change widens, narrows, and what else it changes. */
+export function ChangeLists({ changes: { widens, narrows, other } }: { changes: PlanChanges }) {
+  return (
+    <>
+      <ChangeList sign="▲" word="widens" style="failed" changes={widens} />
+      <ChangeList sign="▼" word="narrows" style="done" changes={narrows} />
+      <ChangeList sign="~" word="changes" style="muted" changes={other} />
+    </>
+  );
+}
+
 function ChangeList({ sign, word, style, changes }: {
   sign: string;
   word: string;
@@ -49,7 +54,7 @@ function ChangeList({ sign, word, style, changes }: {
 }) {
   if (changes.length === 0) return null;
   return (
-    <ul aria-label={word}>
+    <ul class="plan-changes" aria-label={word}>
       {changes.map(({ path, from, to, message }) => (
         <li key={`${path} ${message}`}>
           <span class={style}>{sign} {word}</span> {visible(message)}

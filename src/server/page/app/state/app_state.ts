@@ -11,8 +11,10 @@ import {
   type Run,
   type RunRequest,
 } from "preamp/client";
+import { Comparison, type PlanDifference } from "./comparison.ts";
 import { sentenceOf } from "./failures.ts";
-import { PlanDraft } from "./plan_draft.ts";
+import { lineDiff } from "./line_diff.ts";
+import { type PlanChanges, PlanDraft } from "./plan_draft.ts";
 import { hasEnded, type Question, RunView } from "./run_view.ts";
 
 /** What the state needs from the browser. */
@@ -29,13 +31,31 @@ export interface Host {
 }
 
 /** What is open besides the panes. */
-export type Overlay = "palette" | "keys" | "key" | null;
+export type Overlay = "palette" | "history" | "keys" | "key" | null;
+/** Colours of the page; null: those of the system. */
+export type Theme = "light" | "dark" | null;
+
+/** An entry of a run from which the plan in the editor is to be run. */
+export interface WhatIf {
+  readonly view: RunView;
+  readonly seq: number;
+  /** Text of the run's plan. */
+  readonly plan: string;
+  /** Puts back what the editor had before. */
+  readonly giveBack: () => void;
+}
+
 /** Pane that a narrow screen shows. */
 export type Pane = "plan" | "conversation" | "log";
+/** All panes. */
+export const PANES: readonly Pane[] = ["plan", "conversation", "log"];
 
 /** The demo's prompt: typed in when the page opens. */
 const DEMO_PROMPT = "What is 6 × 7?";
 const KEY = "preamp.key";
+const THEME = "preamp.theme";
+/** Characters of a prompt that a list shows. */
+const MAX_NAME = 80;
 /** Most earlier runs of a session that a conversation shows. */
 const MAX_RUNS = 20;
 /** Events after which the run object is fetched again: its usage, limits or approvals changed. */
@@ -73,7 +93,10 @@ export class AppState {
   /** Entry that is selected in the log. */
   readonly selected_seq: Signal<number | null> = signal(null);
   /** Two runs side by side; null: the conversation. */
-  readonly compared: Signal<readonly [RunView, RunView] | null> = signal(null);
+  readonly compared: Signal<Comparison | null> = signal(null);
+  /** A run to be started from an entry of another one; null: none. */
+  readonly what_if: Signal<WhatIf | null> = signal(null);
+  readonly theme: Signal<Theme>;
 
   /** Whether a run of the conversation has not ended. */
   readonly is_active: ReadonlySignal<boolean> = computed(() => {
@@ -82,15 +105,18 @@ export class AppState {
   });
   /** Questions that wait for an answer. */
   readonly open_questions: ReadonlySignal<readonly Question[]> = computed(() => {
-    const last = this.conversation.value.at(-1);
-    return last && !hasEnded(last.status.value)
-      ? last.questions.value.filter(({ status }) => status === "pending")
-      : [];
+    const { left, right } = this.compared.value ?? {};
+    const views = left && right ? [left, right] : this.conversation.value.slice(-1);
+    return views.filter((view) => !hasEnded(view.status.value)).flatMap((view) =>
+      view.questions.value.filter(({ status }) => status === "pending")
+    );
   });
 
   constructor(host: Host) {
     this.#host = host;
     this.#key = host.storage.getItem(KEY) ?? undefined;
+    const theme = host.storage.getItem(THEME);
+    this.theme = signal(theme === "light" || theme === "dark" ? theme : null);
     this.client = new PreampClient({
       url: host.url,
       key: () => this.#key,
@@ -113,7 +139,7 @@ export class AppState {
   async open(place: string): Promise<void> {
     const [, kind, first, second] = place.replace(/^#/, "").split("/");
     if (kind === "runs" && first) await this.openRun(first);
-    else if (kind === "compare" && first && second) this.compare(first, second);
+    else if (kind === "compare" && first && second) await this.compare(first, second);
     else this.newConversation();
   }
 
@@ -137,7 +163,15 @@ export class AppState {
   get request(): RunRequest {
     const session_id = this.conversation.value.at(-1)?.run.value?.session_id;
     const plan = this.plan.choice(session_id !== undefined);
-    return { prompt: this.prompt.value, ...plan, ...(session_id ? { session_id } : {}) };
+    const prompt = this.prompt.value;
+    const metadata = { name: prompt.replace(/\s+/g, " ").slice(0, MAX_NAME) };
+    return { prompt, metadata, ...plan, ...(session_id ? { session_id } : {}) };
+  }
+
+  /** Reads a page of the server that needs no key. */
+  async readText(path: string): Promise<string> {
+    const { url, fetch = globalThis.fetch } = this.#host;
+    return await (await fetch(new URL(path, url))).text();
   }
 
   /** Base URL of the server. */
@@ -206,13 +240,73 @@ export class AppState {
     for (const view of views) this.#load(view.id);
   }
 
-  /** Shows two runs side by side. */
-  compare(left: string, right: string): void {
-    this.compared.value = [this.#viewOf(left), this.#viewOf(right)];
-    this.current.value = this.compared.value[1];
+  /** Opens the conversation of a session. */
+  async openSession(session_id: string): Promise<void> {
+    const { data: [run] } = await this.client.listRuns({ session_id, limit: 1 });
+    if (run) await this.openRun(run.id);
+    else this.problem.value = "This session has no runs any more";
+  }
+
+  /** Shows two runs side by side, and follows them. */
+  async compare(left: string, right: string): Promise<void> {
+    const compared = new Comparison(this.#viewOf(left), this.#viewOf(right));
+    this.compared.value = compared;
+    this.current.value = compared.right;
+    this.selected_seq.value = null;
     this.#setPlace(`#/compare/${left}/${right}`);
     this.#load(left);
     this.#load(right);
+    compared.plans.value = await this.#comparePlans(left, right);
+  }
+
+  async #comparePlans(left: string, right: string): Promise<PlanDifference> {
+    const plans = await Promise.all([left, right].map((id) => this.client.getRunPlan(id)));
+    const [from, to] = plans.map(({ text }) => String(text)) as [string, string];
+    const lines = lineDiff(from, to);
+    if (lines === "") return { text: to, changes: null, lines };
+    const changes = await this.client.plans("diff", { from, to }).catch(() => null);
+    return { text: to, changes: changes as PlanChanges | null, lines }; // of POST /v1/plans/diff
+  }
+
+  /** Takes the plan of a run into the editor, so that the run can be started from an entry with another. */
+  async beginWhatIf(view: RunView, seq: number, draft?: string): Promise<void> {
+    await this.attempt(async () => {
+      const plan = String((await this.client.getRunPlan(view.id)).text);
+      this.what_if.value?.giveBack();
+      const giveBack = this.plan.borrow(plan);
+      if (draft !== undefined) this.plan.edit(draft);
+      this.what_if.value = { view, seq, plan, giveBack };
+      this.compared.value = null;
+      this.current.value = view;
+      this.selected_seq.value = seq;
+      this.pane.value = "plan";
+    });
+  }
+
+  /** Starts the run from the entry, with the plan of the editor if it was changed, and compares both. */
+  async runWhatIf(): Promise<void> {
+    const { view, seq, plan } = this.what_if.value!;
+    const text = this.plan.text.value;
+    await this.attempt(async () => {
+      const body = { from_event: seq, ...(text === plan ? {} : { plan: text }) };
+      const { id } = await this.client.rerun(view.id, body);
+      this.what_if.value = null;
+      this.pane.value = "conversation";
+      await this.compare(view.id, id);
+    });
+  }
+
+  /** Puts back the plan that the editor had. */
+  cancelWhatIf(): void {
+    this.what_if.value!.giveBack();
+    this.what_if.value = null;
+  }
+
+  /** Chooses the colours until the tab is closed. */
+  setTheme(theme: Theme): void {
+    this.theme.value = theme;
+    if (theme) this.#host.storage.setItem(THEME, theme);
+    else this.#host.storage.removeItem(THEME);
   }
 
   #load(id: string): void {
@@ -292,11 +386,14 @@ export class AppState {
     await this.attempt(() => this.client.answer(question, decision, reason || undefined));
   }
 
-  /** Raises a limit of the current run. */
-  async raiseLimit(name: string, value: string | number): Promise<boolean> {
-    const view = this.current.value;
-    return view !== null && await this.attempt(async () => {
-      view.run.value = await this.client.raiseLimits(view.id, { [name]: value });
+  /** Raises a limit of a run. */
+  async raiseLimit(
+    name: string,
+    value: string | number,
+    run_id = this.current.value?.id,
+  ): Promise<boolean> {
+    return run_id !== undefined && await this.attempt(async () => {
+      this.#viewOf(run_id).run.value = await this.client.raiseLimits(run_id, { [name]: value });
     });
   }
 
@@ -306,9 +403,8 @@ export class AppState {
     if (view && await this.attempt(() => this.client.steer(view.id, text))) this.prompt.value = "";
   }
 
-  /** Cancels the run in progress: the second time at once. */
-  async cancel(): Promise<void> {
-    const view = this.conversation.value.at(-1);
+  /** Cancels a run in progress: the second time at once. */
+  async cancel(view = this.conversation.value.at(-1)): Promise<void> {
     if (!view) return;
     const again = view.entries.some(({ event }) => event === "cancel:requested");
     await this.attempt(() => this.client.cancel(view.id, again ? "immediate" : "graceful"));

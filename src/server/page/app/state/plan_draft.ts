@@ -10,6 +10,7 @@ import { sentenceOf } from "./failures.ts";
 export interface NamedPlan {
   readonly name: string;
   readonly description?: string;
+  readonly plan_hash: string;
 }
 
 /** Something that is wrong with a plan, or that its author should know. */
@@ -154,6 +155,23 @@ export class PlanDraft {
     const base = this.base.value;
     this.#take(plan?.text ?? "", name, wanted);
     if (name === null && wanted === text) this.base.value = base;
+  }
+
+  /** Takes the plan of a run into the editor; returns what puts back the one that was there. */
+  borrow(plan: string): () => void {
+    const [loaded, name, text] = [this.#loaded.value, this.name.value, this.text.value];
+    const [base, drafts] = [this.base.value, this.drafts.value];
+    const keep = (drafts: Readonly<Record<string, string>>) => {
+      this.drafts.value = drafts;
+      this.#storage.setItem(DRAFTS, JSON.stringify(drafts));
+    };
+    if (this.is_changed.value && text.trim() !== "") keep({ ...drafts, [name ?? ""]: text }); // for a reload
+    this.#take(plan, null, plan);
+    return () => {
+      keep(drafts);
+      this.#take(loaded, name, text);
+      this.base.value = base;
+    };
   }
 
   #take(loaded: string, name: string | null, text: string): void {

@@ -31,6 +31,8 @@ export interface ToolItem {
     readonly output?: unknown;
     readonly started?: string;
     readonly ended?: string;
+    /** Number of the entry that ended it. */
+    readonly end_seq?: number;
   }>;
   /** What a sub-agent did for the call. */
   readonly thread: Signal<Thread | null>;
@@ -66,6 +68,8 @@ export interface ModelCall {
   readonly iteration: number;
   readonly started: string;
   readonly ended: string | null;
+  /** Number of the entry that ended it. */
+  readonly end_seq: number | null;
   readonly usage: Usage | null;
   readonly error: string | null;
 }
@@ -268,12 +272,18 @@ export class RunView {
         iteration: Number(data.iteration ?? iteration ?? 0),
         started: ts,
         ended: null,
+        end_seq: null,
         usage: null,
         error: null,
       }];
     } else if (event === "provider:response" || event === "provider:error") {
       const { msg } = (data.error ?? {}) as { msg?: string };
-      const end = { ended: ts, usage: (data.usage ?? null) as Usage | null, error: msg ?? null };
+      const end = {
+        ended: ts,
+        end_seq: seq,
+        usage: (data.usage ?? null) as Usage | null,
+        error: msg ?? null,
+      };
       if (data.inner !== true) this.#endCall(session_id, end);
       if (event === "provider:error") {
         this.#closeBlocks(work);
@@ -296,7 +306,7 @@ export class RunView {
     }
   }
 
-  #endCall(session_id: string, end: Pick<ModelCall, "ended" | "usage" | "error">): void {
+  #endCall(session_id: string, end: Pick<ModelCall, "ended" | "end_seq" | "usage" | "error">): void {
     const calls = this.calls.value;
     const index = calls.findLastIndex((call) => call.session_id === session_id && call.ended === null);
     if (index >= 0) this.calls.value = calls.with(index, { ...calls[index]!, ...end });
@@ -371,9 +381,10 @@ export class RunView {
         phase: failed ? item.state.value.phase === "denied" ? "denied" : "failed" : "done",
         output: failed ? messageOf(reason) : output === undefined ? data.result : output,
         ended: ts,
+        end_seq: seq,
       };
     } else if (event === "context:message") {
-      this.#applyResult(work, data.message as Data, ts);
+      this.#applyResult(work, data.message as Data, ts, seq);
     } else if (event === "task:agent_spawned" || event === "task:agent_resumed") {
       const item = work.tools.get(id);
       const thread = this.#threadOf(String(data.sub_session_id), textOf(data.agent ?? "agent"));
@@ -383,11 +394,17 @@ export class RunView {
   }
 
   /** A call that was refused has no `tool:post`: its result in the history says why. */
-  #applyResult(work: Work, { role, tool_call_id, content }: Data, ts: string): void {
+  #applyResult(work: Work, { role, tool_call_id, content }: Data, ts: string, seq: number): void {
     if (role !== "tool") return;
     const item = work.tools.get(String(tool_call_id));
     if (!item || item.state.value.ended !== undefined) return;
-    item.state.value = { ...item.state.value, phase: "denied", output: textOf(content), ended: ts };
+    item.state.value = {
+      ...item.state.value,
+      phase: "denied",
+      output: textOf(content),
+      ended: ts,
+      end_seq: seq,
+    };
   }
 
   #applyQuestion(work: Work, { event, ts, data, run_id, session_id }: Entry): void {

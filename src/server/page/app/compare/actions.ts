@@ -1,0 +1,110 @@
+/** What the keys and the palette do. */
+import { type AppState, PANES } from "../state/app_state.ts";
+import { titleOf } from "../state/history.ts";
+import { type Command, pagesOf } from "../state/palette.ts";
+import { isDark } from "../ui/theme.ts";
+
+/** An action of the page; `keys` start it while the user is not typing. */
+interface Action {
+  readonly keys: string;
+  readonly label: string;
+  /** Whether it can be done now. Default: always. */
+  readonly when?: (state: AppState) => boolean;
+  readonly run: (state: AppState) => unknown;
+}
+
+/** All actions, in the order of the list of keys. */
+export const ACTIONS: readonly Action[] = [
+  {
+    keys: "Ctrl K",
+    label: "find runs, sessions, plans, docs",
+    run: (state) => state.overlay.value = "palette",
+  },
+  ...PANES.map((pane, index) => ({
+    keys: String(index + 1),
+    label: `go to the ${pane}`,
+    run: (state: AppState) => {
+      state.pane.value = pane;
+      const target = `#pane-${pane} :is(textarea, [tabindex="0"])`;
+      requestAnimationFrame(() => document.querySelector<HTMLElement>(target)?.focus());
+    },
+  })),
+  { keys: "n", label: "new conversation", run: (state) => state.newConversation() },
+  { keys: "h", label: "history of runs and sessions", run: (state) => state.overlay.value = "history" },
+  {
+    keys: "x",
+    label: "cancel the run; twice: at once",
+    when: (state) => state.is_active.value,
+    run: (state) => state.cancel(),
+  },
+  { keys: "t", label: "light or dark", run: toggleTheme },
+  { keys: "?", label: "the keys", run: (state) => state.overlay.value = "keys" },
+];
+
+/** Changes between light and dark; the colours of the system are followed again when they are chosen. */
+export function toggleTheme(state: AppState): void {
+  const dark = state.theme.value === null ? isDark() : state.theme.value === "dark";
+  state.setTheme(dark !== isDark() ? null : dark ? "light" : "dark");
+}
+
+/** Does what a key is for; keys without Ctrl are left to what the user types into and to open dialogs. */
+export function onKey(state: AppState, event: KeyboardEvent): void {
+  const { key, ctrlKey, metaKey, altKey, target } = event;
+  const is_typing = target instanceof HTMLElement &&
+    target.closest("input, textarea, select, dialog") !== null;
+  const keys = (ctrlKey || metaKey) && key.toLowerCase() === "k" ? "Ctrl K" : key;
+  if (altKey || (keys === key && (ctrlKey || metaKey || is_typing))) return;
+  if (state.overlay.value !== null) return;
+  const action = ACTIONS.find((action) => action.keys === keys && (action.when?.(state) ?? true));
+  if (!action) return;
+  event.preventDefault();
+  action.run(state);
+}
+
+/** Returns the actions that can be done now, as commands. */
+export function actionCommands(state: AppState): Command[] {
+  return ACTIONS.filter(({ keys, when }) => keys !== "Ctrl K" && (when?.(state) ?? true)).map((
+    { keys, label, run },
+  ) => ({ kind: "action", label, hint: keys, run: () => run(state) }));
+}
+
+/** Most runs and sessions that the palette knows. */
+const RECENT = 50;
+
+/** Resolves to what can be opened: plans, recent runs and sessions, pages of the documentation. */
+export async function loadCommands(state: AppState): Promise<Command[]> {
+  const { client, plan } = state;
+  const [runs, sessions, index] = await Promise.all([
+    client.listRuns({ limit: RECENT }),
+    client.listSessions({ limit: RECENT }),
+    state.readText("llms.txt"),
+  ]);
+  return [
+    ...plan.plans.value.map(({ name, description }): Command => ({
+      kind: "plan",
+      label: name,
+      hint: description ?? "",
+      run: () => plan.choose(name),
+    })),
+    ...runs.data.map((run): Command => ({
+      kind: "run",
+      label: titleOf(run),
+      hint: `${run.status.replace("_", " ")} ${run.id}`,
+      run: () => state.openRun(run.id),
+    })),
+    ...sessions.data.filter(({ metadata }) => typeof (metadata as { name?: unknown }).name === "string").map((
+      { id, metadata },
+    ): Command => ({
+      kind: "session",
+      label: String((metadata as { name: string }).name),
+      hint: String(id),
+      run: () => state.openSession(String(id)),
+    })),
+    ...pagesOf(index).map(({ title, href, summary }): Command => ({
+      kind: "docs",
+      label: title,
+      hint: summary,
+      run: () => location.assign(href),
+    })),
+  ];
+}

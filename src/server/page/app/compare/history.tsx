@@ -1,0 +1,191 @@
+/** The runs and sessions of the server: to open, to compare, to delete. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Run } from "preamp/client";
+import type { AppState } from "../state/app_state.ts";
+import { History, type SessionRow, titleOf } from "../state/history.ts";
+import { hasEnded } from "../state/run_view.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { Ago, dollars, Status, tokens } from "../ui/facts.tsx";
+import { visible } from "../ui/text.tsx";
+
+const STATUSES = [
+  "queued",
+  "running",
+  "awaiting_approval",
+  "awaiting_limit",
+  "completed",
+  "incomplete",
+  "denied",
+  "cancelled",
+  "failed",
+];
+
+/** The dialog with both lists. */
+export function HistoryDialog({ state }: { state: AppState }) {
+  const history = useMemo(() => new History(state.client), []);
+  const [kind, setKind] = useState<"runs" | "sessions">("runs");
+  useEffect(() => void state.attempt(() => history.load()), []);
+  const close = () => state.overlay.value = null;
+  const list = history[kind];
+  const waiting = history.waiting.value;
+  return (
+    <Dialog label="History" onClose={close}>
+      <div class="row wrap">
+        <h2>History</h2>
+        {(["runs", "sessions"] as const).map((name) => (
+          <button
+            type="button"
+            aria-pressed={kind === name}
+            onClick={() => setKind(name)}
+            key={name}
+          >
+            {name}
+          </button>
+        ))}
+        {kind === "runs" && (
+          <select
+            aria-label="Status"
+            value={history.status.value}
+            onChange={({ currentTarget: { value } }) => state.attempt(() => history.filter(value))}
+          >
+            <option value="">any status</option>
+            {STATUSES.map((status) => (
+              <option value={status} key={status}>{status.replace("_", " ")}</option>
+            ))}
+          </select>
+        )}
+        <span class="spread" />
+        <button type="button" onClick={close}>Close</button>
+      </div>
+      {state.problem.value && <p class="failed" role="alert">{state.problem.value}</p>}
+      {kind === "runs" && waiting.length > 0 && (
+        <>
+          <h3 class="waiting">◷ Waiting for you</h3>
+          <ul class="history">
+            {waiting.map((run) => <RunRow state={state} history={history} run={run} key={run.id} />)}
+          </ul>
+          <h3>All</h3>
+        </>
+      )}
+      <ul class="history" aria-label={kind}>
+        {kind === "runs"
+          ? history.runs.items.value.map((run) => (
+            <RunRow state={state} history={history} run={run} key={run.id} />
+          ))
+          : history.sessions.items.value.map((session) => (
+            <SessionItem state={state} history={history} session={session} key={session.id} />
+          ))}
+      </ul>
+      {list.items.value.length === 0 && <p class="muted">There is nothing here.</p>}
+      {list.cursor.value !== null && (
+        <button
+          type="button"
+          onClick={() => state.attempt(() => list.load(true))}
+        >
+          More
+        </button>
+      )}
+    </Dialog>
+  );
+}
+
+function RunRow({ state, history, run }: { state: AppState; history: History; run: Run }) {
+  const { id, status, usage, plan_hash, created_at } = run;
+  const plan = state.plan.plans.value.find((plan) => plan.plan_hash === plan_hash)?.name;
+  const current = state.current.value;
+  const open = (action: () => Promise<void>) =>
+    state.attempt(async () => {
+      await action();
+      state.overlay.value = null;
+    });
+  return (
+    <Row
+      title={titleOf(run)}
+      onOpen={() => open(() => state.openRun(id))}
+      onDelete={hasEnded(status) ? () => state.attempt(() => history.deleteRun(id)) : null}
+      what="run with its log"
+      more={current && current.id !== id && (
+        <button
+          type="button"
+          class="plain"
+          onClick={() => open(() => state.compare(current.id, id))}
+        >
+          compare
+        </button>
+      )}
+    >
+      <Status status={status} />
+      <Ago time={String(created_at)} />
+      {plan && <span>plan: {plan}</span>}
+      <span>{tokens(usage.total_tokens)} tokens</span>
+      {usage.cost_usd !== null && <span>{dollars(usage.cost_usd)}</span>}
+    </Row>
+  );
+}
+
+function SessionItem({ state, history, session }: {
+  state: AppState;
+  history: History;
+  session: SessionRow;
+}) {
+  const { id, status, metadata, run_count, last_activity } = session;
+  const open = () =>
+    state.attempt(async () => {
+      await state.openSession(id);
+      state.overlay.value = null;
+    });
+  return (
+    <Row
+      title={typeof metadata.name === "string" ? metadata.name : id}
+      onOpen={open}
+      onDelete={() => state.attempt(() => history.deleteSession(id))}
+      what="session with its runs and logs"
+    >
+      <Status status={status.status} />
+      <Ago time={last_activity} />
+      <span>{run_count} {run_count === 1 ? "run" : "runs"}</span>
+      <span>{tokens(status.total_input_tokens + status.total_output_tokens)} tokens</span>
+      {status.cost_usd !== undefined && <span>{dollars(status.cost_usd)}</span>}
+    </Row>
+  );
+}
+
+function Row({ title, what, onOpen, onDelete, more, children }: {
+  title: string;
+  what: string;
+  onOpen: () => void;
+  onDelete: (() => void) | null;
+  more?: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  const [asks, setAsks] = useState(false);
+  return (
+    <li>
+      <button type="button" class="plain title" dir="auto" onClick={onOpen}>{visible(title)}</button>
+      <div class="row wrap muted">
+        {children}
+        <span class="spread" />
+        {more}
+        {asks
+          ? (
+            <>
+              <span class="failed">Delete the {what}? Nothing brings it back.</span>
+              <button type="button" onClick={onDelete!}>Delete</button>
+              <button type="button" onClick={() => setAsks(false)}>Keep</button>
+            </>
+          )
+          : onDelete && (
+            <button
+              type="button"
+              class="plain"
+              aria-label={`Delete ${title}`}
+              onClick={() => setAsks(true)}
+            >
+              delete …
+            </button>
+          )}
+      </div>
+    </li>
+  );
+}

@@ -1,0 +1,36 @@
+/** The list of keys. */
+import type { AppState } from "../state/app_state.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { ACTIONS } from "./actions.ts";
+
+const IN_PLACE = [
+  ["Enter", "run, steer; in the palette: open"],
+  ["Shift Enter", "a new line in the prompt"],
+  ["Esc", "close what is open"],
+];
+
+/** The dialog with all keys. */
+export function KeysDialog({ state }: { state: AppState }) {
+  const close = () => state.overlay.value = null;
+  return (
+    <Dialog label="Keys" onClose={close}>
+      <h2>Keys</h2>
+      <table class="keys">
+        <tbody>
+          {[...ACTIONS.map(({ keys, label }) => [keys, label]), ...IN_PLACE].map(([keys, label]) => (
+            <tr key={keys}>
+              <td>
+                <kbd>{keys}</kbd>
+              </td>
+              <td>{label}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="muted">Single keys work while you are not typing. On a Mac, ⌘ is Ctrl.</p>
+      <div class="row">
+        <button type="button" onClick={close}>Close</button>
+      </div>
+    </Dialog>
+  );
+}

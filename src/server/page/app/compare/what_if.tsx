@@ -1,0 +1,21 @@
+/** The line that says from where a run is about to be started, while its plan is changed. */
+import type { AppState } from "../state/app_state.ts";
+
+/** Shown while the plan of a run is changed for a new run from one of its entries. */
+export function WhatIfBar({ state }: { state: AppState }) {
+  const what_if = state.what_if.value;
+  if (what_if === null) return null;
+  const { view, seq, plan } = what_if;
+  const same = state.plan.text.value === plan;
+  return (
+    <div class="banner" role="region" aria-label="What if">
+      <p>
+        <strong>What if?</strong> Change the plan, then run again from entry {seq}{" "}
+        ({view.entries[seq - 1]?.event}) in a new session.{" "}
+        {same && <span class="muted">The plan is unchanged so far.</span>}
+      </p>
+      <button type="button" class="primary" onClick={() => state.runWhatIf()}>Run from entry {seq}</button>
+      <button type="button" onClick={() => state.cancelWhatIf()}>Cancel</button>
+    </div>
+  );
+}

@@ -1,0 +1,104 @@
+/** The runs and sessions of the server, in pages: what waits for a person first. */
+import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import type { Data, Page, PreampClient, Run } from "preamp/client";
+
+/** A session as the list shows it. */
+export interface SessionRow extends Data {
+  readonly id: string;
+  readonly last_activity: string;
+  readonly run_count: number;
+  readonly metadata: Data;
+  readonly status: {
+    readonly status: string;
+    readonly total_input_tokens: number;
+    readonly total_output_tokens: number;
+    readonly cost_usd?: string;
+  };
+}
+
+/** Rows of a page. */
+const PAGE = 25;
+const WAITING = ["awaiting_approval", "awaiting_limit"];
+
+/** One list that grows by pages. */
+class List<Item extends { readonly id: string }> {
+  readonly #fetch: (query: { limit: number; cursor?: string }) => Promise<Page<Item>>;
+  readonly items: Signal<readonly Item[]> = signal([]);
+  readonly #cursor = signal<string | null>(null);
+
+  constructor(fetch: (query: { limit: number; cursor?: string }) => Promise<Page<Item>>) {
+    this.#fetch = fetch;
+  }
+
+  /** Position of the next page; null after the last one. */
+  get cursor(): ReadonlySignal<string | null> {
+    return this.#cursor;
+  }
+
+  async load(more: boolean): Promise<void> {
+    const cursor = more ? this.#cursor.value : null;
+    const { data, next_cursor } = await this.#fetch({ limit: PAGE, ...(cursor === null ? {} : { cursor }) });
+    const known = new Set(data.map(({ id }) => id));
+    this.items.value = [...(more ? this.items.value.filter(({ id }) => !known.has(id)) : []), ...data];
+    this.#cursor.value = next_cursor;
+  }
+
+  drop(id: string): void {
+    this.items.value = this.items.value.filter((item) => item.id !== id);
+  }
+}
+
+/** The lists. */
+export class History {
+  readonly #client: PreampClient;
+  /** Status that runs must have; empty: any. */
+  readonly status: Signal<string> = signal("");
+  /** Runs that wait for a person. */
+  readonly waiting: Signal<readonly Run[]> = signal([]);
+  readonly runs: List<Run>;
+  readonly sessions: List<SessionRow>;
+
+  constructor(client: PreampClient) {
+    this.#client = client;
+    this.runs = new List((query) =>
+      client.listRuns({ ...query, status: this.status.value === "" ? undefined : this.status.value })
+    );
+    this.sessions = new List(async (query) => await client.listSessions(query) as Page<SessionRow>);
+  }
+
+  /** Loads the first page of everything. */
+  async load(): Promise<void> {
+    const pages = await Promise.all([
+      ...WAITING.map((status) => this.#client.listRuns({ status, limit: PAGE })),
+      this.runs.load(false),
+      this.sessions.load(false),
+    ]);
+    this.waiting.value = pages.flatMap((page) => page?.data ?? []);
+  }
+
+  /** Loads the runs with a status only. */
+  async filter(status: string): Promise<void> {
+    this.status.value = status;
+    await this.runs.load(false);
+  }
+
+  /** Deletes a run and its log for ever. */
+  async deleteRun(id: string): Promise<void> {
+    await this.#client.deleteRun(id);
+    this.runs.drop(id);
+  }
+
+  /** Deletes a session with its runs and logs for ever. */
+  async deleteSession(id: string): Promise<void> {
+    await this.#client.deleteSession(id);
+    this.sessions.drop(id);
+    await this.runs.load(false);
+  }
+}
+
+/** Returns the first words of a run: its name, which is its prompt, else its text, question or error. */
+export function titleOf({ metadata, output_text, error, approvals }: Run): string {
+  const { name } = (metadata ?? {}) as { name?: unknown };
+  const title = typeof name === "string" ? name : output_text || error?.message || approvals[0]?.prompt || "";
+  return title.slice(0, 200).replace(/\s+/g, " ").trim() || "without text";
+}

@@ -1,0 +1,192 @@
+/** What the page does, over a real server: runs, reloads, keys, what-if, lists. */
+import { createPreamp } from "preamp/server";
+import { AppState, type Host } from "../../../src/server/page/app/state/app_state.ts";
+import { History, titleOf } from "../../../src/server/page/app/state/history.ts";
+import type { RunView } from "../../../src/server/page/app/state/run_view.ts";
+import { assert, assertEquals } from "../../assert.ts";
+import type { ReadonlySignal } from "@preact/signals";
+
+type Fetch = (request: Request) => Response | Promise<Response>;
+
+/** A page with a storage of its own; `places` are those that its address had. */
+function pageOf(fetch: Fetch, kept: Record<string, string> = {}) {
+  const storage = new Map(Object.entries(kept));
+  const places: string[] = [];
+  const host: Host = {
+    url: "http://localhost/",
+    storage: {
+      getItem: (name) => storage.get(name) ?? null,
+      setItem: (name, value) => void storage.set(name, value),
+      removeItem: (name) => void storage.delete(name),
+    },
+    nextFrame: (run) => queueMicrotask(run),
+    setPlace: (place) => void places.push(place),
+    fetch: async (input, init) => await fetch(new Request(input, init)),
+  };
+  return { state: new AppState(host), storage, places };
+}
+
+/** Resolves once a signal has a value that `accepts`. */
+function until<Value>(signal: ReadonlySignal<Value>, accepts: (value: Value) => boolean): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = signal.subscribe((value) => accepts(value) && queueMicrotask(() => (stop(), resolve())));
+  });
+}
+
+/** Runs the demo's prompt and allows its call. */
+async function runDemo(state: AppState): Promise<RunView> {
+  const running = state.run();
+  await until(
+    state.open_questions,
+    ({ length }) => length > 0,
+  );
+  await state.answer(state.open_questions.value[0]!, "allow");
+  await running;
+  return state.conversation.value.at(-1)!;
+}
+
+function textsOf({ thread }: RunView): string[] {
+  return thread.value!.items.flatMap((item) =>
+    "text" in item && typeof item.text !== "string" ? item.text.value : []
+  );
+}
+
+Deno.test("the demo runs, and a page that is loaded again shows it and what is still to come", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state, places } = pageOf(preamp.fetch);
+  await state.start("");
+  assertEquals([state.plan.name.value, state.problem.value], ["demo", null]);
+  const running = state.run();
+  await until(
+    state.open_questions,
+    ({ length }) => length > 0,
+  );
+  const again = pageOf(preamp.fetch);
+  await again.state.start(places.at(-1)!);
+  const [view] = again.state.conversation.value;
+  await until(
+    again.state.open_questions,
+    ({ length }) => length > 0,
+  );
+  await again.state.answer(again.state.open_questions.value[0]!, "allow");
+  await running;
+  await until(view!.status, (status) => status === "completed");
+  assertEquals(textsOf(view!), ["What is 6 × 7?", "6 × 7 is 42."]);
+  assertEquals(state.conversation.value.map(textsOf), [textsOf(view!)]);
+});
+
+Deno.test("a key that is refused is asked for again, and one that is right opens the place", async () => {
+  await using preamp = createPreamp({
+    authenticate: (key) => key === "right" ? { name: "a", namespace: "a", origin: "operator" } : null,
+  });
+  const { state, storage } = pageOf(preamp.fetch);
+  await state.start("");
+  assertEquals([state.needs_key.value, state.overlay.value, state.problem.value], [true, "key", null]);
+  await state.useKey("wrong", true);
+  assertEquals([state.needs_key.value, state.problem.value], [true, "The server does not know this key."]);
+  await state.useKey("right", false);
+  assertEquals([state.needs_key.value, state.plan.name.value], [false, "demo"]);
+  assertEquals([...storage.values()].filter((value) => /right|wrong/.test(value)), []);
+});
+
+Deno.test("what if: from an entry on with another plan, beside the first run; cancelled, nothing changes", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state, places } = pageOf(preamp.fetch);
+  await state.start("");
+  const first = await runDemo(state);
+  const { value: draft } = state.plan.text;
+  state.plan.edit(`${draft}# mine\n`);
+
+  await state.beginWhatIf(first, 13);
+  assertEquals([state.selected_seq.value, state.pane.value], [13, "plan"]);
+  assert(state.plan.text.value.includes("Be brief.") && !state.plan.text.value.includes("# mine"));
+  state.cancelWhatIf();
+  assertEquals([state.plan.text.value, state.plan.name.value], [`${draft}# mine\n`, "demo"]);
+
+  await state.beginWhatIf(first, 13);
+  state.plan.edit(state.plan.text.value.replace("Be brief.", "Rhyme.").replace("  - tool-calculator\n", ""));
+  await state.runWhatIf();
+  const compared = state.compared.value!;
+  assertEquals(places.at(-1), `#/compare/${first.id}/${compared.right.id}`);
+  await until(compared.right.status, (status) => status === "completed");
+  assertEquals(compared.fork.value, 13);
+  assertEquals(compared.aligned.value.difference?.step, 1);
+  assert(
+    compared.aligned.value.difference?.message.startsWith(
+      'A calls calculator {"expression":"6*7"}; B writes',
+    ),
+  );
+  const { changes, lines } = compared.plans.value!;
+  assertEquals(changes?.narrows.map(({ path }) => path), ["tools[0]"]);
+  assert(lines.includes("+system: You are the demo agent of Preamp. Rhyme."), lines);
+
+  const again = pageOf(preamp.fetch); // the place alone shows the same
+  await again.state.start(places.at(-1)!);
+  await until(again.state.compared.value!.left.status, (status) => status === "completed");
+  await until(again.state.compared.value!.right.status, (status) => status === "completed");
+  assertEquals(again.state.compared.value!.aligned.value.difference, compared.aligned.value.difference);
+});
+
+Deno.test("what if with the same plan does the same, and its question is answered beside the first run", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state } = pageOf(preamp.fetch);
+  await state.start("");
+  const first = await runDemo(state);
+  await state.beginWhatIf(first, 11);
+  await state.runWhatIf();
+  const { right, aligned, plans } = state.compared.value!;
+  await until(
+    state.open_questions,
+    ({ length }) => length > 0,
+  );
+  assertEquals([aligned.value.difference, aligned.value.ended], [null, false]);
+  await state.answer(state.open_questions.value[0]!, "allow");
+  await until(right.status, (status) => status === "completed");
+  assertEquals([aligned.value.difference, aligned.value.ended, plans.value?.lines], [null, true, ""]);
+});
+
+Deno.test("history: what waits first, by status, deleted for ever; a session opens its conversation", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state } = pageOf(preamp.fetch);
+  await state.start("");
+  const first = await runDemo(state);
+  const waits = await state.client.run({ prompt: "What is 2 × 3?" });
+  const history = new History(state.client);
+  await history.load();
+  assertEquals(history.waiting.value.map(({ id }) => id), [waits.id]);
+  assertEquals(history.runs.items.value.map(titleOf), ["Allow calculator?", "What is 6 × 7?"]);
+  assertEquals(history.sessions.items.value.map(({ metadata }) => metadata.name), [
+    undefined,
+    "What is 6 × 7?",
+  ]);
+  await history.filter("completed");
+  assertEquals(history.runs.items.value.map(({ id }) => id), [first.id]);
+  await history.deleteRun(first.id);
+  assertEquals([history.runs.items.value, history.runs.cursor.value], [[], null]);
+  await state.openSession(waits.session_id);
+  assertEquals(state.current.value?.id, waits.id);
+  await state.client.cancel(waits.id, "immediate");
+  await until(state.current.value!.status, (status) => status === "cancelled");
+});
+
+Deno.test("history has pages", async () => {
+  await using preamp = createPreamp({ authenticate: null });
+  const { state } = pageOf(preamp.fetch);
+  const ids: string[] = [];
+  for (let count = 0; count < 27; count++) ids.unshift((await state.client.run({ prompt: "hello" })).id);
+  const history = new History(state.client);
+  await history.load();
+  assertEquals([history.runs.items.value.length, history.runs.cursor.value === null], [25, false]);
+  await history.runs.load(true);
+  assertEquals(history.runs.items.value.map(({ id }) => id), ids);
+  assertEquals(history.runs.cursor.value, null);
+});
+
+Deno.test("the colours that the user chose are kept for the tab, until the system's are followed again", () => {
+  const { state, storage } = pageOf(() => Response.json({}));
+  assertEquals(state.theme.value, null);
+  state.setTheme("dark");
+  assertEquals(pageOf(() => Response.json({}), Object.fromEntries(storage)).state.theme.value, "dark");
+  state.setTheme(null);
+  assertEquals([...storage], []);
+});
