@@ -5,8 +5,7 @@
  * to compile with, and `DENORT_BIN` its base runtime.
  */
 
-import { bundleScript } from "../src/app/page_bundle.ts";
-import { buildPage, readSources } from "../src/server/page/build.ts";
+import { writePages } from "./page.ts";
 import { writeSdkFiles } from "./sdk_files.ts";
 
 const ROOT = new URL("../", import.meta.url);
@@ -20,8 +19,6 @@ const TEMPLATES = new URL("templates.json", BUNDLE);
 const DOCS = new URL("docs/", BUNDLE);
 /** The plan of `preamp chat`, beside the program's own code: read there by `src/cli/chat/coder_plan.ts`. */
 const CODER_PLAN = new URL("coder.yaml", BUNDLE);
-/** Files for browsers, beside the program's own code: read there by `src/server/page/page.ts`. */
-const PAGES = (["page", "docs"] as const).map((name) => ({ name, file: new URL(`${name}.json`, BUNDLE) }));
 const OUTPUT = new URL("dist/preamp", ROOT);
 
 /**
@@ -61,9 +58,8 @@ await writeSdkFiles(SDK_FILES);
 await writeTemplates(TEMPLATES);
 await copyDocs(DOCS);
 await Deno.copyFile(new URL("plans/coder.yaml", ROOT), CODER_PLAN);
-for (const { name, file } of PAGES) {
-  await Deno.writeTextFile(file, JSON.stringify(await buildPage(name, await readSources(), bundleScript)));
-}
+/** Files for browsers, beside the program's own code: read there by `src/server/page/page.ts`. */
+const pages = await writePages(BUNDLE);
 await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   "compile",
   "--quiet",
@@ -77,7 +73,7 @@ await run(Deno.env.get("COMPILE_DENO") ?? Deno.execPath(), [
   `--include=${TEMPLATES.pathname}`,
   `--include=${DOCS.pathname}`,
   `--include=${CODER_PLAN.pathname}`,
-  ...PAGES.map(({ file }) => `--include=${file.pathname}`),
+  ...pages.map(({ pathname }) => `--include=${pathname}`),
   ...ROOTS.map((root) => `--include=${new URL(root.replace(/\.ts$/, ".js"), BUNDLE).pathname}`),
   `--output=${OUTPUT.pathname}`,
   ...Deno.args,

@@ -77,6 +77,14 @@ Deno.test("deno serve main.ts takes the keys of PREAMP_API_KEYS", async () => {
   });
 });
 
+Deno.test("deno serve main.ts answers the page, which it builds without child processes and a disk", async () => {
+  await withServed({}, async ({ url }) => {
+    const page = await fetch(url, { headers: { accept: "text/html" } });
+    const script = / src="(page\/.*?)"/.exec(await page.text())?.[1];
+    assertEquals(await statusOf(`${url}/${script}`), 200);
+  });
+});
+
 Deno.test("deno serve main.ts answers 500 and logs why when its settings cannot be used", async () => {
   await withServed({ PREAMP_CONFIG: "/nowhere/preamp.yaml" }, async ({ url, end, output }) => {
     assertEquals(await statusOf(`${url}/healthz`), 200);
@@ -137,6 +145,9 @@ Deno.test("deno run main.ts serve needs no permission to read its own files", as
   const lines = server.stdout.pipeThrough(new TextDecoderStream()).getReader();
   const [url = ""] = ((await lines.read()).value ?? "").split("\n");
   assertEquals((await (await fetch(`${url}/readyz`)).json()).ok, true);
+  const page = await fetch(url, { headers: { accept: "text/html" } }); // the one that needs it
+  assertEquals(page.status, 503);
+  assertStringIncludes(await page.text(), "start it with --allow-read");
   await lines.cancel();
   server.kill("SIGTERM");
   assertEquals((await server.status).code, 0);

@@ -18,17 +18,21 @@ Deno.test.beforeAll(async () => {
 });
 Deno.test.afterAll(async () => await server[Symbol.asyncDispose]());
 
-Deno.test("serve prints its address, then a curl with the key it made", async () => {
+Deno.test("serve prints its address, then its page and a curl with the key it made", async () => {
   const [first = ""] = server.stdout.text.split("\n");
   assertMatch(first, /^http:\/\/127\.0\.0\.1:\d+$/);
   assertMatch(server.key, /^pk_[\w-]{43}$/);
+  assertStringIncludes(
+    server.stdout.text,
+    `\n# Open ${first}/ in a browser, and enter the key ${server.key}\n`,
+  );
   assertStringIncludes(server.stdout.text, `curl -N ${first}/v1/runs`);
   const health = await server.get("/healthz");
   assertEquals(health.status, 200);
 });
 
 Deno.test("serve runs what it printed when it is pasted into two shells", async () => {
-  const [, ask = "", answer = ""] = server.stdout.text.split(/^# .*\n/m);
+  const [, , ask = "", answer = ""] = server.stdout.text.split(/^# .*\n/m);
   const asking = shell(ask);
   // the second shell's commands need a run that waits
   await waitingRun(server);

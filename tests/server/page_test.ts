@@ -1,6 +1,10 @@
 /** Tests of the page: `GET /` for browsers, and its files. */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
-import { createPreamp, type PreampOptions } from "../../src/server/mod.ts";
+import type { BundleScript } from "../../src/app/page_bundle.ts";
+import { createRuntime } from "../../src/app/runtime.ts";
+import { createApp, createPreamp, type LogRecord, type PreampOptions } from "../../src/server/mod.ts";
+import { Page } from "../../src/server/page/page.ts";
+import { temporaryFolder } from "../support/folder.ts";
 
 const BROWSER = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
 
@@ -21,7 +25,7 @@ const page = open();
 Deno.test("GET / answers the page to browsers and the introduction to others, without a key", async () => {
   const answer = await page("/", { headers: BROWSER });
   assertEquals(answer.status, 200);
-  assertMatch(await answer.text(), /<script type="module" src="page\/[0-9a-f]{16}\.js"><\/script>/);
+  assertMatch(await answer.text(), /<script type="module" src="page\/page\.[0-9a-f]{16}\.js"><\/script>/);
   for (const accept of ["*/*", "application/json", "text/plain"]) {
     const other = await page("/", { headers: { accept } });
     assertEquals(other.headers.get("content-type"), "text/plain; charset=utf-8", accept);
@@ -68,7 +72,7 @@ Deno.test("the page is revalidated, its files are kept for ever", async () => {
     assertEquals(await unpacked.text(), text);
     assert(!text.includes("@import"), path);
   }
-  assertEquals((await page("/page/0000000000000000.js")).status, 404);
+  assertEquals((await page("/page/page.0000000000000000.js")).status, 404);
 });
 
 Deno.test("HEAD / and of a file have the headers of their GET", async () => {
@@ -101,4 +105,82 @@ Deno.test("page: false answers the introduction to browsers and has no files", a
   assertEquals([answer.status, answer.headers.get("content-type")], [200, "text/html; charset=utf-8"]);
   assertStringIncludes(await answer.text(), "curl -N http://localhost/v1/runs");
   assertEquals((await off(script)).status, 404);
+});
+
+const BUILT = { code: "build();\n" };
+
+/** Returns a page with a cache folder, whose builds are counted and may fail. */
+function pageOf(folder: string, bundle: BundleScript, monotonic = () => 0) {
+  const counted = { builds: 0 };
+  const page = new Page({
+    cache: new URL(`file://${folder}/`),
+    name: "page",
+    bundle: (sources) => (counted.builds++, bundle(sources)),
+    clock: { monotonic },
+  });
+  return { page, counted };
+}
+
+Deno.test("Page.load() builds once for all servers of a cache folder, also after it was damaged", async () => {
+  await using temporary = await temporaryFolder();
+  const folder = `${temporary.path}/cache`;
+  const first = pageOf(folder, () => Promise.resolve(BUILT));
+  const [loaded] = await Promise.all([first.page.load(), first.page.load()]);
+  const second = pageOf(folder, () => Promise.resolve(BUILT));
+  assertEquals((await second.page.load()).script, loaded.script);
+  assertEquals([first.counted.builds, second.counted.builds], [1, 0]);
+  const stored = await Deno.readTextFile(`${folder}/page.json`);
+  const stale = JSON.stringify({ ...JSON.parse(stored), key: "of other sources" });
+  for (const damaged of [stored.slice(0, -9), "", "{}", "[]", "null", stale]) {
+    await Deno.writeTextFile(`${folder}/page.json`, damaged);
+    const again = pageOf(folder, () => Promise.resolve(BUILT));
+    assertEquals((await again.page.load()).script, loaded.script);
+    assertEquals(
+      [again.counted.builds, await Deno.readTextFile(`${folder}/page.json`)],
+      [1, stored],
+      damaged,
+    );
+  }
+  const left = await Array.fromAsync(Deno.readDir(folder), ({ name }) => name);
+  assertEquals(left, ["page.json"]);
+});
+
+Deno.test("Page.load() needs no cache that can be written", async () => {
+  await using temporary = await temporaryFolder();
+  await Deno.writeTextFile(`${temporary.path}/file`, "");
+  const { page, counted } = pageOf(`${temporary.path}/file/cache`, () => Promise.resolve(BUILT));
+  await page.load();
+  await page.load();
+  assertEquals(counted.builds, 1);
+});
+
+Deno.test("GET / answers 503 with the reason when the page cannot be built, and builds again after 10 s", async () => {
+  await using temporary = await temporaryFolder();
+  let now_ms = 0;
+  let failing = true;
+  const bundle = () => failing ? Promise.reject(new Error("no esbuild")) : Promise.resolve(BUILT);
+  const { page, counted } = pageOf(temporary.path, bundle, () => now_ms);
+  const log: LogRecord[] = [];
+  const { fetch } = createApp({
+    ...{ runtime: createRuntime(), authenticate: null, hosts: "any", page },
+    log: (record) => void log.push(record),
+  });
+  const send = (path: string) => fetch(new Request(`http://localhost${path}`, { headers: BROWSER }));
+  for (now_ms of [0, 9_999]) {
+    const answer = await send("/");
+    const html = await answer.text();
+    assertEquals([answer.status, answer.headers.get("retry-after"), counted.builds], [503, "10", 1]);
+    const { error, request_id } = log.at(-1)!;
+    assertEquals(error?.message, "no esbuild");
+    assertStringIncludes(
+      html,
+      `The page cannot be built. The log of the server has the reason, under ${request_id}`,
+    );
+    assertStringIncludes(html, '<a href="/docs">');
+    assertEquals((await send("/page/page.0000000000000000.js")).status, 404);
+    assertEquals((await send("/healthz")).status, 200);
+  }
+  now_ms = 10_000;
+  failing = false;
+  assertEquals([(await send("/")).status, counted.builds], [200, 2]);
 });

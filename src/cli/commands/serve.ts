@@ -101,7 +101,7 @@ async function listen(
 ): Promise<number> {
   const { host, port, behind_proxy } = policy.listen;
   await checkPlansFolder(policy.plans, plans, log);
-  const demo = await isDemo(plans, log);
+  const banner = { auth, demo: await isDemo(plans, log), page: policy.page };
   try {
     const served = serve({
       app: preamp,
@@ -111,7 +111,7 @@ async function listen(
       signal,
       onError: (error) => log.note("error", "answer_failed", describeError(error)),
       onListen({ url }) {
-        io.out.write(`${url}\n${startupBanner({ url, auth, demo })}`);
+        io.out.write(`${url}\n${startupBanner({ url, ...banner })}`);
         const facts = { url, store, auth: auth.kind, ...(behind_proxy ? { behind_proxy } : {}) };
         log.note("info", "listening", facts);
         // a server without requests, such as one in reserve, continues the runs of others too
@@ -253,12 +253,27 @@ interface StartupBanner {
   auth: { kind: "generated"; key: string } | { kind: "configured" } | { kind: "none" };
   /** Whether a request without a plan gets the built-in demo, with its tool call and its approval. */
   demo: boolean;
+  /** Whether browsers get the page. */
+  page: boolean;
 }
 
 const PROMPT = "What is 6 × 7?";
 
-/** Returns the text that follows the first line, the base URL: an example request to paste into a shell. */
-function startupBanner({ url, auth, demo }: StartupBanner): string {
+/**
+ * Returns the text that follows the first line, the base URL: where the page is, and an example request to
+ * paste into a shell.
+ */
+function startupBanner({ page, ...banner }: StartupBanner): string {
+  return page ? `\n${pageHint(banner)}\n${exampleOf(banner)}` : exampleOf(banner);
+}
+
+function pageHint({ url, auth }: Pick<StartupBanner, "url" | "auth">): string {
+  if (auth.kind === "none") return `# Open ${url}/ in a browser.`;
+  const key = auth.kind === "generated" ? `the key ${auth.key}` : "a key of this server";
+  return `# Open ${url}/ in a browser, and enter ${key}`;
+}
+
+function exampleOf({ url, auth, demo }: Omit<StartupBanner, "page">): string {
   const key = auth.kind === "generated" ? auth.key : "$PREAMP_API_KEY";
   const header = auth.kind === "none" ? "" : ` \\\n  -H "Authorization: Bearer ${key}"`;
   const before = auth.kind === "configured" ? "# PREAMP_API_KEY is one of the keys of this server.\n" : "";

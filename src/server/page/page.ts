@@ -50,10 +50,10 @@ export class Page {
 
   /** Resolves to the page. @throws {Error} that says why it cannot be built; for 10 s, the same one. */
   load(): Promise<LoadedPage> {
-    const { clock } = this.#options;
+    const { clock, name } = this.#options;
     if (this.#page && clock.monotonic() < this.#retry_at) return this.#page;
     this.#retry_at = Infinity;
-    return this.#page = this.#text().then(loadedPage).catch((error) => {
+    return this.#page = this.#text().then((text) => loadedPage(name, text)).catch((error) => {
       this.#retry_at = clock.monotonic() + RETRY_MS;
       throw error;
     });
@@ -61,23 +61,23 @@ export class Page {
 
   async #text(): Promise<PageText> {
     const { name, cache, bundle } = this.#options;
-    const built_file = `${name}.json`; // in the cache, or where the compile task puts it
-    if (Deno.build.standalone) {
-      return JSON.parse(await Deno.readTextFile(new URL(built_file, import.meta.url)));
-    }
+    const ahead = new URL(`${name}.json`, import.meta.url); // written by the tasks `compile` and `page`
+    if (Deno.build.standalone) return JSON.parse(await Deno.readTextFile(ahead));
     const { buildPage, readSources } = await import("./build.ts");
     const sources = await readSources();
-    const file = cache && new URL(built_file, cache);
-    const cached = file && await readCached(file, sources.key);
-    if (cached) return cached;
+    const cached = cache && new URL(`${name}.json`, cache);
+    for (const file of [ahead, cached]) {
+      const found = file && await readBuilt(file, sources.key);
+      if (found) return found;
+    }
     const built = await buildPage(name, sources, bundle);
-    if (file) await writeCached(file, built);
+    if (cached) await writeCached(cached, built);
     return built;
   }
 }
 
-/** Resolves to the page in the cache; undefined if it was built from other sources, or cannot be read. */
-async function readCached(file: URL, key: string): Promise<PageText | undefined> {
+/** Resolves to the page in a file; undefined if it was built from other sources, or cannot be read. */
+async function readBuilt(file: URL, key: string): Promise<PageText | undefined> {
   try {
     const found: unknown = JSON.parse(await Deno.readTextFile(file));
     const valid = isObject(found) && found.key === key && typeof found.script === "string" &&
@@ -100,12 +100,13 @@ async function writeCached(file: URL, page: PageText): Promise<void> {
   }
 }
 
-async function loadedPage({ script, style }: PageText): Promise<LoadedPage> {
+async function loadedPage(page: PageName, { script, style }: PageText): Promise<LoadedPage> {
   const { gzipSync } = await import("node:zlib");
   const files = new Map<string, PageFile>();
   const add = (text: string, extension: string, type: string) => {
     const plain = new TextEncoder().encode(text);
-    const name = `${digestOf(text)}.${extension}`;
+    const digest = createHash("sha256").update(text).digest("hex").slice(0, 16);
+    const name = `${page}.${digest}.${extension}`;
     files.set(name, { type, plain, gzip: new Uint8Array(gzipSync(plain, { level: 9 })) });
     return `page/${name}`;
   };
@@ -114,10 +115,6 @@ async function loadedPage({ script, style }: PageText): Promise<LoadedPage> {
     style: add(style, "css", "text/css; charset=utf-8"),
     files,
   };
-}
-
-function digestOf(text: string): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, 16);
 }
 
 /**

@@ -1,9 +1,10 @@
 /** Routes of the page: `/`, which programs get as a short text, and the files of the page. */
 import { escapeHtml } from "../../text/escape.ts";
-import { errorMessage, PreampError } from "../../sdk/errors.ts";
+import { PreampError } from "../../sdk/errors.ts";
 import { type Answer, revalidatedAnswer, textAnswer } from "../answers.ts";
 import type { Handler, RequestContext } from "../context.ts";
 import { acceptsEncoding, preferredType } from "../negotiation.ts";
+import { describeError } from "../log_line.ts";
 import { type LoadedPage, type Page, pageHtml } from "../page/page.ts";
 import type { Route } from "./route.ts";
 
@@ -40,14 +41,18 @@ const root: Handler = async (context) => {
   });
 };
 
-async function pageAnswer({ request, server }: RequestContext, page: Page, base: string): Promise<Answer> {
+async function pageAnswer(context: RequestContext, page: Page, base: string): Promise<Answer> {
   let loaded: LoadedPage;
   try {
     loaded = await page.load();
   } catch (error) {
-    return introduction(base, 503, `The page cannot be shown. ${errorMessage(error)}`);
+    context.failure = { code: "internal", error: describeError(error) };
+    const reason = error instanceof Deno.errors.NotCapable
+      ? "The server may not read its own files: start it with --allow-read."
+      : `The log of the server has the reason, under ${context.request_id}.`;
+    return introduction(base, 503, `The page cannot be built. ${reason}`);
   }
-  return revalidatedAnswer(request, pageHtml(loaded, server.basePath), {
+  return revalidatedAnswer(context.request, pageHtml(loaded, context.server.basePath), {
     ...BROWSER_HEADERS,
     "content-type": "text/html; charset=utf-8",
     "vary": "accept",
@@ -58,9 +63,9 @@ async function pageAnswer({ request, server }: RequestContext, page: Page, base:
 /** Answers a file of the page or of the documentation. */
 const file: Handler = async (context) => {
   const { page, docs } = context.server;
-  // `/` and the documentation say what failed
-  const loaded = await Promise.all([docs, page].map((one) => one?.load().catch(() => null)));
-  const found = loaded.map((one) => one?.files.get(context.param("file"))).find((one) => one !== undefined);
+  const name = context.param("file");
+  const loaded = await (name.startsWith("docs.") ? docs : page)?.load().catch(() => null); // its HTML says what failed
+  const found = loaded?.files.get(name);
   if (!found) throw new PreampError("not_found", `Cannot find ${context.path}: the page has no such file`);
   const gzip = acceptsEncoding(context.request.headers.get("accept-encoding"), "gzip");
   const body = gzip ? found.gzip : found.plain;
