@@ -8,6 +8,7 @@ import { KeysDialog } from "./compare/keys_dialog.tsx";
 import { Palette } from "./compare/palette.tsx";
 import { WhatIfBar } from "./compare/what_if.tsx";
 import { Conversation } from "./conversation/conversation.tsx";
+import { LogPane } from "./log/log_pane.tsx";
 import { PlanPane } from "./plan/plan_pane.tsx";
 import { type AppState, type Pane, PANES } from "./state/app_state.ts";
 import { dollars, Elapsed, Status } from "./ui/facts.tsx";
@@ -46,7 +47,7 @@ export function App({ state }: { state: AppState }) {
           {compared ? <Compare state={state} compared={compared} /> : <Conversation state={state} />}
         </PaneBox>
         <PaneBox state={state} name="log" title="Log">
-          <p class="empty">log</p>
+          <LogPane state={state} />
         </PaneBox>
       </main>
       {overlay === "key" && <KeyDialog state={state} />}

@@ -419,6 +419,15 @@ export class AppState {
     return result;
   }
 
+  /** Replays a run; says whether the agent does the same. */
+  async replay(view: RunView): Promise<Data | null> {
+    let result: Data | null = null;
+    await this.attempt(async () => {
+      result = await this.client.replay(view.id);
+    });
+    return result;
+  }
+
   /** Does something; a failure becomes `problem`, a missing key `needs_key`. Returns whether it worked. */
   async attempt(action: () => Promise<unknown>): Promise<boolean> {
     try {

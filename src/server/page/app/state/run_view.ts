@@ -136,6 +136,9 @@ export class RunView {
   /** Time of the first entry. */
   readonly started: Signal<string | null> = signal(null);
   readonly ended: Signal<string | null> = signal(null);
+  /** Milliseconds that it waited for a person, and since when it does. */
+  #waited_ms = 0;
+  #waits_since: string | null = null;
   readonly #thread: Signal<Thread | null> = signal(null);
   readonly #threads = new Map<string, Work>();
   readonly #changed = new Set<Work>();
@@ -147,6 +150,14 @@ export class RunView {
   /** The conversation of the run's own session; null before its first entry. */
   get thread(): ReadonlySignal<Thread | null> {
     return this.#thread;
+  }
+
+  /** Returns the milliseconds that it ran, without waits for a person, up to now or to its end. */
+  activeMs(now: number): number {
+    if (this.started.value === null) return 0;
+    const end = this.ended.value ?? this.#waits_since;
+    const until = end === null ? Math.max(now, Date.parse(this.entries.at(-1)!.ts)) : Date.parse(end);
+    return until - Date.parse(this.started.value) - this.#waited_ms;
   }
 
   /** Adds entries, which continue those that are there; earlier ones are skipped. */
@@ -220,12 +231,14 @@ export class RunView {
       case "run:start":
       case "run:status":
         this.status.value = String(data.status);
+        this.#wait(this.status.value.startsWith("awaiting"), ts);
         break;
       case "run:end": {
         const run = data.run as Run;
         this.run.value = run;
         this.status.value = run.status;
         this.ended.value = ts;
+        this.#wait(false, ts);
         this.#closeBlocks(work);
         break;
       }
@@ -259,6 +272,14 @@ export class RunView {
           this.#applyBlock(work, entry);
         } else if (event.startsWith("approval:")) this.#applyQuestion(work, entry);
         else this.#applyTool(work, entry);
+    }
+  }
+
+  #wait(waits: boolean, ts: string): void {
+    if (waits) this.#waits_since ??= ts;
+    else if (this.#waits_since !== null) {
+      this.#waited_ms += Date.parse(ts) - Date.parse(this.#waits_since);
+      this.#waits_since = null;
     }
   }
 

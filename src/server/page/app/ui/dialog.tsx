@@ -2,16 +2,24 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-/** A modal dialog, open as long as it is shown. */
-export function Dialog({ label, onClose, children }: {
+/** A modal dialog, open as long as it is shown; a wide one is for long texts. */
+export function Dialog({ label, onClose, onKeyDown, wide = false, children }: {
   label: string;
   onClose: () => void;
+  onKeyDown?: (event: KeyboardEvent) => void;
+  wide?: boolean;
   children: ComponentChildren;
 }) {
   const box = useRef<HTMLDialogElement>(null);
   useEffect(() => box.current?.showModal(), []);
   return (
-    <dialog ref={box} aria-label={label} onClose={onClose}>
+    <dialog
+      ref={box}
+      class={wide ? "wide" : undefined}
+      aria-label={label}
+      onClose={onClose}
+      onKeyDown={onKeyDown}
+    >
       <div class="body">{children}</div>
     </dialog>
   );

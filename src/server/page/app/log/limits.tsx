@@ -1,0 +1,99 @@
+/** The limits of a run as gauges; one that is clicked can be raised. */
+import { useState } from "preact/hooks";
+import type { AppState } from "../state/app_state.ts";
+import { hasEnded, type RunView } from "../state/run_view.ts";
+import { now } from "../ui/facts.tsx";
+import { type Gauge, gaugesOf } from "./gauges.ts";
+
+/** The gauges. */
+export function Limits({ state, view }: { state: AppState; view: RunView }) {
+  const [raised, setRaised] = useState<string | null>(null);
+  const run = view.run.value;
+  if (!run) return <p class="muted">…</p>;
+  const active = !hasEnded(view.status.value);
+  return (
+    <ul class="gauges">
+      {gaugesOf(run, view.activeMs(active ? now.value : 0) / 1000).map((gauge) => (
+        <li key={gauge.name}>
+          <GaugeRow
+            gauge={gauge}
+            onClick={active && gauge.raisable
+              ? () => setRaised(raised === gauge.name ? null : gauge.name)
+              : undefined}
+            open={raised === gauge.name}
+          />
+          {active && raised === gauge.name && (
+            <RaiseForm
+              state={state}
+              gauge={gauge}
+              onDone={() => setRaised(null)}
+            />
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function GaugeRow(
+  { gauge, onClick, open }: { gauge: Gauge; onClick?: (() => void) | undefined; open: boolean },
+) {
+  const { label, used, value, text } = gauge;
+  const share = value > 0 ? Math.min(1, used / value) : 1;
+  const style = share >= 1 ? "failed" : share >= .8 ? "waiting" : "";
+  return (
+    <div class="gauge">
+      <span>{label}</span>
+      <span
+        class={`meter ${style}`}
+        role="meter"
+        aria-label={label}
+        aria-valuemin={0}
+        aria-valuemax={value}
+        aria-valuenow={Math.min(used, value)}
+        aria-valuetext={text}
+      >
+        <span style={{ width: `${100 * share}%` }} />
+      </span>
+      <span class={style || "muted"}>{share >= 1 && "! "}{text}</span>
+      {onClick && (
+        <button
+          type="button"
+          class="plain"
+          aria-expanded={open}
+          aria-label={`Raise the limit of ${label}`}
+          onClick={onClick}
+        >
+          raise
+        </button>
+      )}
+    </div>
+  );
+}
+
+function RaiseForm({ state, gauge, onDone }: { state: AppState; gauge: Gauge; onDone: () => void }) {
+  const [value, setValue] = useState(String(gauge.value * 2));
+  return (
+    <form
+      class="row"
+      onSubmit={async (event) => {
+        event.preventDefault();
+        const money = gauge.name === "max_cost_usd";
+        if (await state.raiseLimit(gauge.name, money ? value : Number(value))) onDone();
+      }}
+      onKeyDown={(event) => event.key === "Escape" && onDone()}
+    >
+      <label class="row">
+        new limit
+        <input
+          inputMode="decimal"
+          size={9}
+          ref={(input) => input?.focus()}
+          value={value}
+          onInput={(event) => setValue(event.currentTarget.value)}
+        />
+      </label>
+      <button type="submit" class="primary">Raise</button>
+    </form>
+  );
+}
