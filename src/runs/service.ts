@@ -359,7 +359,9 @@ export class RunService implements Runs {
     run_id: string,
     { seq, ...place }: { seq?: number; cursor?: number; limit?: number } = {},
   ): Promise<Page<ModelRequest>> {
-    const recording = await this.recording(caller, run_id);
+    const running = this.#activeRun(caller, run_id)?.running_agents ?? [];
+    const { replay, ...recorded } = await this.recording(caller, run_id);
+    const recording = { ...recorded, replay: { ...replay, agents: [...replay.agents ?? [], ...running] } };
     const deps = await this.#replayDeps(caller, recording, recording.replay.plan_origin);
     const { requestsOf } = await import("./replay/replay.ts");
     const requests = await requestsOf(recording, deps);

@@ -152,14 +152,21 @@ Deno.test("requests() have the system text that the run had, and are pages", asy
   assertEquals(await page({ seq: 1 }), { data: [], next_cursor: null });
 });
 
-Deno.test("requests() have those of sub-agents whose turn has ended, in the order of the calls", async () => {
+Deno.test("requests() have those of sub-agents, running ones too, in the order of the calls", async () => {
   const sent: Sent[] = [];
   const kit = agentsKit({ modules: { "provider-mock": mountOf(noting([providerMock], sent)) } });
   const helper = { system: "You help.", providers: [script(sum("6*7"), "It is 42.")] };
-  const plan = planOf([tasks({ agent: "helper", instruction: "What is 6 × 7?" }), "done"], { helper });
-  const { run, entries } = await kit.run(plan);
-  const requests = await requestsOf(kit, run.id);
-  assertEquals(distinct(requests), distinct(sent));
+  const plan = planOf([tasks({ agent: "helper", instruction: "What is 6 × 7?" }), "done"], { helper }, {
+    hooks: [{ module: "hooks-approval", config: { rules: [{ tool: "calculator", action: "ask" }] } }],
+  });
+  const run = await kit.start(plan);
+  const { data: { approval_id } } = await kit.until(run.id, ({ event }) => event === "approval:required");
+  assertEquals(distinct(await requestsOf(kit, run.id)), distinct(sent));
+  assertEquals(sent.length, 2); // its own, and that of the sub-agent that waits
+  await kit.runs.decide(CALLER, run.id, String(approval_id), { decision: "allow" });
+  await run.settled("end");
+  const [entries, requests] = [await kit.entries(run.id), await requestsOf(kit, run.id)];
+  assertEquals([distinct(requests), requests.length], [distinct(sent), 4]);
   const asked = entries.filter(({ event }) => event === "provider:request");
   assertEquals(
     requests.map(({ seq, session_id }) => [seq, session_id]),

@@ -21,6 +21,7 @@ export async function replay(recording: Recording, deps: ReplayDeps): Promise<Re
   if (events.at(-1)?.event !== "run:end") throw notReplayable(recording, "it has not ended");
   if (surface === null) throw notReplayable(recording, "its session was never initialised");
   for await (const { input, place, clock } of turnsOf(recording, deps)) {
+    if (input.recorded.end.status === null) continue; // the process of a sub-agent ended
     const first_difference = firstDifference(input.recorded, await replayTurn(input, clock, deps), place);
     if (first_difference) return { equal: false, first_difference };
   }
@@ -91,8 +92,8 @@ function ownTurn(recording: Recording, deps: ReplayDeps): ReplayableTurn {
 }
 
 /**
- * Yields the turns of sub-agents: those whose start is stored, whose end is recorded, and whose loop puts its
- * answers into `provider:response`.
+ * Yields the turns of sub-agents: those whose start is known, and whose loop puts its answers into
+ * `provider:response`. The end of one that runs, or ran in a crashed process, has the status null.
  */
 async function* agentTurns(recording: Recording, deps: ReplayDeps): AsyncGenerator<ReplayableTurn> {
   const { run, events, replay: { agents = [] } } = recording;
@@ -104,15 +105,17 @@ async function* agentTurns(recording: Recording, deps: ReplayDeps): AsyncGenerat
     const turn = (turns.get(session_id) ?? 0) + 1;
     turns.set(session_id, turn);
     const to = events.findIndex((entry) => entry.seq > opening.seq && isEndOf(entry, opening));
-    const entries = events.slice(opening.seq, to).filter((entry) => entry.session_id === session_id);
+    const entries = events.slice(opening.seq, to < 0 ? undefined : to).filter((entry) =>
+      entry.session_id === session_id
+    );
     const turn_id = entries.find((entry) => entry.turn_id !== undefined)?.turn_id;
     const input = agents.find((agent) => agent.session_id === session_id && agent.turn_id === turn_id);
     const parent = plans.get(opening.session_id)?.agents;
-    if (to < 0 || !input || !parent || !hasWholeResponses(entries)) continue;
+    if (!input || !parent || !hasWholeResponses(entries)) continue;
     if (input.surface.foreign?.includes("orchestrator")) continue;
     const ready = await parent.child(input.plan);
     plans.set(session_id, ready);
-    const { status, stop_reason } = events[to]!.data;
+    const { status = null, stop_reason = null } = events[to]?.data ?? {};
     const clock = clockOf(recording);
     const whole = runLimits(recording, clock);
     yield {

@@ -27,7 +27,7 @@ import { RunWaiters } from "./run_waiters.ts";
 import { SessionHost } from "./session_host.ts";
 import { FileChanges } from "../storage/file_changes.ts";
 import { type EndedChild, initialState, lastRunOf } from "../storage/session_store.ts";
-import type { LastRun, Run, RunHandle, SavedSession } from "../types.ts";
+import type { AgentInput, LastRun, Run, RunHandle, SavedSession } from "../types.ts";
 import type { OrphanedRun } from "../storage/run_input.ts";
 
 /** A run that is active or has ended in this process. */
@@ -394,6 +394,11 @@ export class ActiveRun implements RunHandle {
 
   current(): Run {
     return this.projection.run;
+  }
+
+  /** Inputs of the sub-agents' turns that run now. */
+  get running_agents(): AgentInput[] {
+    return this.#spawner.inputs;
   }
 
   /** Whether the outcome of the run is decided; its end may not be stored yet. */

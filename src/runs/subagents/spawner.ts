@@ -36,13 +36,20 @@ export interface SpawningRun extends HostedRun {
 /** Facts of a sub-agent's turn, known once it has begun. */
 type StartedTurn = Partial<Pick<AgentInput, "surface" | "turn_id">>;
 
+/** The running turn of a sub-agent. */
+interface RunningTurn {
+  /** Resolves when it has ended. */
+  readonly ended: Promise<void>;
+  /** Returns its input; null before it begins. */
+  input(): AgentInput | null;
+}
+
 /** Spawns the sub-agents of one run. */
 export class Spawner {
   readonly #run: SpawningRun;
   /** Ids of all sessions of this run, its own included. */
   #sessions: Set<string> | null = null;
-  /** Running sub-agents → settled when each has ended. */
-  #running: Map<Session, Promise<unknown>> | null = null;
+  #running: Map<Session, RunningTurn> | null = null;
   #stopped = false;
 
   constructor(run: SpawningRun) {
@@ -73,13 +80,18 @@ export class Spawner {
     return { "session.spawn": spawn, "session.resume": resume };
   }
 
+  /** Inputs of the turns that run now. */
+  get inputs(): AgentInput[] {
+    return [...this.#running?.values() ?? []].flatMap((turn) => turn.input() ?? []);
+  }
+
   /** Cancels every running sub-agent; resolves when they have ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     while (this.#running && this.#running.size > 0) {
       const running = [...this.#running];
       await Promise.allSettled(running.map(([session]) => session.cancel("immediate")));
-      await Promise.allSettled(running.map(([, ended]) => ended));
+      await Promise.allSettled(running.map(([, { ended }]) => ended));
     }
   }
 
@@ -168,7 +180,8 @@ export class Spawner {
     if (saved) this.#run.projection.continueFrom(session_id, saved);
     const ended = Promise.withResolvers<void>();
     const running = this.#running ??= new Map();
-    running.set(child, ended.promise);
+    const input = () => inputOf(planned, started, child.mounts);
+    running.set(child, { ended: ended.promise, input });
     try {
       await session.emit(saved ? "task:agent_resumed" : "task:agent_spawned", event_data);
       const { outcome, was_initialised } = await host.withConsole(() =>
@@ -180,7 +193,7 @@ export class Spawner {
           parent_id: session.session_id,
           session_state: child.session_state,
           last_run: lastRunOf(outcome),
-          input: inputOf(planned, started, child.mounts),
+          input: input(),
         });
       }
       const turn_count = usage.counters.turn_count - before;
