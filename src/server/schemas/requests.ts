@@ -136,6 +136,7 @@ export const BODIES = {
   PlanRequest: z.strictObject({
     plan: plan.exactOptional(),
     plan_ref: planRef.exactOptional(),
+    model: model.exactOptional(),
     lock: data("contents of plan.lock.json").exactOptional(),
   }).refine((value) => (value.plan === undefined) !== (value.plan_ref === undefined), {
     path: ["plan"],

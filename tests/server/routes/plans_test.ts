@@ -27,6 +27,16 @@ Deno.test("POST /v1/plans/check accepts a plan, a name, or a plan as the whole b
   }
 });
 
+Deno.test("POST /v1/plans/explain explains a caller's plan on another model, and no plan of the server", async () => {
+  const { send } = testApp();
+  const model = "anthropic/claude-sonnet-5-5";
+  const response = await send("POST /v1/plans/explain", { body: { plan: PLAN, model } });
+  const { summary } = await bodyOf(response, "Explanation");
+  assertEquals(summary.prompts_to, ["api.anthropic.com"]);
+  const refused = await send("POST /v1/plans/explain", { body: { plan_ref: "default", model } });
+  assertEquals(await problemOf(refused), "403 policy_refused");
+});
+
 Deno.test("POST /v1/plans/diff compares plans and names, and refuses a name with another field beside it", async () => {
   const { send } = testApp();
   const named = { plan_ref: "default" };
