@@ -10,7 +10,13 @@ import {
   newLine,
   offsetOf,
 } from "../../../src/server/page/app/plan/editing.ts";
-import { limitsText, planSentence, refusedTo, touchedBy } from "../../../src/server/page/app/plan/words.ts";
+import {
+  limitsText,
+  planLabel,
+  planSentence,
+  refusedTo,
+  touchedBy,
+} from "../../../src/server/page/app/plan/words.ts";
 import { PlanDraft } from "../../../src/server/page/app/state/plan_draft.ts";
 import { assert, assertEquals, assertMatch } from "../../assert.ts";
 
@@ -99,6 +105,35 @@ Deno.test("PlanDraft sends the name of an unchanged plan, and the text of a chan
   assertEquals(draft.choice(true), { plan: changed });
   assertEquals(await reviewed(draft), "valid");
   assertEquals(draft.changes.value, null);
+});
+
+Deno.test("PlanDraft takes the plan of a run that is opened, unless it has it already", async () => {
+  await using server = open();
+  const { draft, client } = server;
+  await draft.load();
+  const demo = await client.start({ prompt: "Hi" });
+  await draft.chooseRun(demo.id, demo.plan_hash);
+  assertEquals(draft.name.value, "demo");
+  draft.edit(`${draft.text.value}# mine\n`);
+  const own = await client.start({ prompt: "Hi", plan: OWN });
+  await draft.chooseRun(own.id, own.plan_hash);
+  assertEquals([draft.name.value, draft.is_changed.value], [own.id, false]);
+  assertEquals(draft.choice(true), { plan: draft.text.value });
+  assertEquals(Object.keys(draft.drafts.value), ["demo"]);
+  assertEquals(planLabel(draft.name.value), `of ${own.id.slice(0, 10)}…`);
+  assertEquals(await reviewed(draft), "valid");
+});
+
+Deno.test("PlanDraft explains the plan on the chosen model, and says why a model is refused", async () => {
+  await using server = open();
+  const { draft } = server;
+  await draft.load();
+  draft.setModel("anthropic/claude-sonnet-5-5");
+  assertEquals(await reviewed(draft), "valid");
+  assertMatch(planSentence(draft.explanation.value!), /sends prompts to api\.anthropic\.com/);
+  draft.setModel("nothing/of-it");
+  assertEquals(await reviewed(draft), "invalid");
+  assertMatch(draft.findings.value[0]!.message, /no provider "nothing"/);
 });
 
 Deno.test("PlanDraft keeps changes when another plan is chosen, and over a reload", async () => {

@@ -10,6 +10,7 @@ import { WhatIfBar } from "./compare/what_if.tsx";
 import { Conversation } from "./conversation/conversation.tsx";
 import { LogPane } from "./log/log_pane.tsx";
 import { PlanPane } from "./plan/plan_pane.tsx";
+import { planLabel } from "./plan/words.ts";
 import { type AppState, type Pane, PANES } from "./state/app_state.ts";
 import { dollars, Elapsed, Status } from "./ui/facts.tsx";
 import { KeyDialog } from "./ui/key_dialog.tsx";
@@ -65,7 +66,7 @@ function Top({ state }: { state: AppState }) {
   return (
     <header class="top">
       <h1>preamp</h1>
-      <span class="wide muted">plan: {state.plan.name.value ?? "your own"}</span>
+      <span class="wide muted">plan: {planLabel(state.plan.name.value)}</span>
       {view && <Status status={view.status.value} />}
       {view?.started.value && <Elapsed from={view.started.value} to={view.ended.value} />}
       {run && (

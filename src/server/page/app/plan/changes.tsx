@@ -2,6 +2,7 @@
 import type { AppState } from "../state/app_state.ts";
 import type { PlanChange, PlanChanges } from "../state/plan_draft.ts";
 import { visible } from "../ui/text.tsx";
+import { planLabel } from "./words.ts";
 
 /** Characters of a value that are shown. */
 const SHOWN = 200;
@@ -26,7 +27,7 @@ export function Changes({ state }: { state: AppState }) {
       {name !== null && plan.is_changed.value && (
         <p>
           <button type="button" onClick={() => state.attempt(() => plan.choose(name))}>
-            Back to the server's {name}
+            Back to plan {planLabel(name)}
           </button>{" "}
           <span class="muted">your text stays in the list of plans</span>
         </p>

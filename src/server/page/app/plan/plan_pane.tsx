@@ -8,7 +8,7 @@ import { Changes } from "./changes.tsx";
 import { curlText, typescriptText } from "./copy_as.ts";
 import { Editor, goTo } from "./editor.tsx";
 import { Explained } from "./explained.tsx";
-import { planSentence } from "./words.ts";
+import { planLabel, planSentence } from "./words.ts";
 
 /** What is open below the editor. */
 type Drawer = "explain" | "diff" | null;
@@ -81,13 +81,15 @@ function PlanChoice({ state }: { state: AppState }) {
       <optgroup label="plans of the server">
         {[...unlisted, ...names].map((listed) => (
           <option value={`plan:${listed}`} key={listed}>
-            {listed === name && changed ? `${listed}, changed` : listed}
+            {listed === name && changed ? `${planLabel(listed)}, changed` : planLabel(listed)}
           </option>
         ))}
       </optgroup>
       <optgroup label="yours">
         <option value="own">your own</option>
-        {drafts.map((draft) => <option value={`draft:${draft}`} key={draft}>{draft}, your changes</option>)}
+        {drafts.map((draft) => (
+          <option value={`draft:${draft}`} key={draft}>{planLabel(draft)}, your changes</option>
+        ))}
       </optgroup>
     </select>
   );
@@ -165,8 +167,12 @@ function FindingText({ finding: { level, line, path, message, hint } }: { findin
 
 function ModelAndCopies({ state }: { state: AppState }) {
   const { plan } = state;
-  const copied = () => ({ url: state.url, body: state.request, needs_key: state.has_key });
   const current = state.current.value;
+  const copied = () => {
+    const last = current?.thread.value?.items.find((item) => item.kind === "user");
+    const prompt = state.prompt.value || (last?.kind === "user" ? last.text.value : "");
+    return { url: state.url, body: { prompt, ...plan.choice(false) }, needs_key: state.has_key };
+  };
   return (
     <>
       <label class="row">
@@ -177,10 +183,10 @@ function ModelAndCopies({ state }: { state: AppState }) {
           autocomplete="off"
           spellcheck={false}
           value={plan.model.value}
-          onInput={(event) => plan.model.value = event.currentTarget.value}
+          onInput={(event) => plan.setModel(event.currentTarget.value)}
         />
       </label>
-      {plan.model.value !== "" && plan.name.value !== null && (
+      {plan.model.value !== "" && !plan.is_changed.value && plan.name.value !== null && (
         <p class="muted">
           Only the operator chooses the model of a plan on the server: the run gets a copy of its text.
         </p>

@@ -1,6 +1,12 @@
 /** What a plan may touch, in words. */
 import type { ExplainedModule, Explanation, Permissions } from "../state/plan_draft.ts";
 
+/** Returns how a plan is called, by its name or its run's id; null for the user's own. */
+export function planLabel(name: string | null): string {
+  if (name === null) return "your own";
+  return name.startsWith("run_") ? `of ${name.slice(0, 10)}…` : name;
+}
+
 /** Kinds of permission with the verb of some and the words for all. */
 const KINDS: readonly (readonly [kind: string, some: string, all: string])[] = [
   ["read", "read", "read every file"],

@@ -237,6 +237,7 @@ export class AppState {
     this.conversation.value = views;
     this.prompt.value = "";
     this.select(views.find((view) => view.id === id)!);
+    if (this.what_if.value === null) this.attempt(() => this.plan.chooseRun(id, run.plan_hash));
     for (const view of views) this.#load(view.id);
   }
 

@@ -8,5 +8,6 @@ export function sentenceOf(error: unknown): string {
     const hint = typeof first?.hint === "string" ? `. ${first.hint}` : "";
     return `${error.message}${hint}`;
   }
-  return error instanceof TypeError ? "The server cannot be reached" : String(error);
+  if (error instanceof TypeError) return "The server cannot be reached";
+  return error instanceof Error ? error.message : String(error);
 }

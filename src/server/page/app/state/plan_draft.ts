@@ -69,11 +69,15 @@ export interface PlanChanges {
 /** How far the check of the text is. */
 export type ReviewPhase = "checking" | "valid" | "invalid" | "unreachable";
 
+/** Beginning of the id of a run. */
+const RUN = "run_";
 const TEXT = "preamp.plan";
 const NAME = "preamp.plan_name";
 const DRAFTS = "preamp.plan_drafts";
 /** Milliseconds that the text must rest before it is checked. */
 const REST_MS = 300;
+/** Milliseconds until a server that did not answer is asked again. */
+const RETRY_MS = 3_000;
 
 /** The plan in the editor. */
 export class PlanDraft {
@@ -84,7 +88,7 @@ export class PlanDraft {
   #round = 0;
 
   readonly plans: Signal<readonly NamedPlan[]> = signal([]);
-  /** Name of the plan that the text was loaded from; null for the user's own. */
+  /** Name of the plan that the text was loaded from, or id of its run; null for the user's own. */
   readonly name: Signal<string | null>;
   readonly text: Signal<string>;
   /** The text that was loaded or last run: what changes are compared with. */
@@ -125,8 +129,9 @@ export class PlanDraft {
   async #read(name: string): Promise<{ name: string; text: string } | null> {
     const is_named = this.plans.value.some((plan) => plan.name === name);
     try {
-      // the demo plan has a name only in the answer
-      const plan = await this.#client.getPlan(is_named ? name : "default");
+      const plan = name.startsWith(RUN)
+        ? { ...await this.#client.getRunPlan(name), name }
+        : await this.#client.getPlan(is_named ? name : "default"); // the demo plan is not in the list
       return plan as unknown as { name: string; text: string }; // of GET /v1/plans/{name}
     } catch (error) {
       if (error instanceof PreampApiError && error.status === 404) return null;
@@ -140,7 +145,7 @@ export class PlanDraft {
    */
   async choose(name: string | null, draft = false): Promise<void> {
     const plan = name === null ? null : await this.#read(name);
-    if (name !== null && plan === null) throw new TypeError(`The server has no plan "${name}" any more`);
+    if (name !== null && plan === null) throw new Error(`The server has no plan "${name}" any more`);
     const { value: text } = this.text;
     const key = name ?? "";
     const { [key]: kept, ...others } = this.drafts.value;
@@ -174,6 +179,16 @@ export class PlanDraft {
     };
   }
 
+  /**
+   * Takes the plan of a run that was opened, so that its conversation continues with it; does nothing when
+   * the editor has that plan already.
+   */
+  async chooseRun(id: string, plan_hash: unknown): Promise<void> {
+    const { value: text } = this.text;
+    const check = text.trim() === "" ? {} : await this.#client.plans("check", this.#input);
+    if (check.plan_hash !== plan_hash && this.text.value === text) await this.choose(id);
+  }
+
   #take(loaded: string, name: string | null, text: string): void {
     batch(() => {
       this.#loaded.value = loaded;
@@ -192,6 +207,12 @@ export class PlanDraft {
     this.#reviewSoon();
   }
 
+  /** Sets the model; empty for the plan's own. */
+  setModel(model: string): void {
+    this.model.value = model;
+    this.#reviewSoon();
+  }
+
   /** Notes that the text has been run: later changes are compared with it. */
   ran(text: string): void {
     this.base.value = text;
@@ -204,18 +225,22 @@ export class PlanDraft {
    * model of a server's plan.
    */
   choice(in_session: boolean): Pick<RunRequest, "plan" | "plan_ref" | "model"> {
-    const model = this.model.value.trim();
-    const text = this.text.value;
-    if (model !== "") return text.trim() === "" ? { model } : { plan: text, model };
-    if (text.trim() === "") return {};
-    if (!this.is_changed.value) {
-      if (this.#plan_ref !== null) return { plan_ref: this.#plan_ref };
-      if (!in_session) return {};
-    }
-    return { plan: text };
+    const { plan, ...input } = this.#input;
+    const is_demo = !this.is_changed.value && this.#plan_ref === null &&
+      this.name.value?.startsWith(RUN) === false;
+    const is_default = plan?.trim() === "" || is_demo && !in_session;
+    return plan === undefined || is_default ? input : { plan, ...input };
   }
 
-  /** Name under which the server knows the loaded plan; null for the demo plan and the user's own. */
+  /** The plan as checks and runs receive it. */
+  get #input(): { plan?: string; plan_ref?: string; model?: string } {
+    const model = this.model.value.trim();
+    if (model !== "") return { plan: this.text.value, model };
+    if (!this.is_changed.value && this.#plan_ref !== null) return { plan_ref: this.#plan_ref };
+    return { plan: this.text.value };
+  }
+
+  /** Name under which the server knows the loaded plan; null for the demo, a run's and the user's. */
   get #plan_ref(): string | null {
     const { value: name } = this.name;
     return this.plans.value.some((plan) => plan.name === name) ? name : null;
@@ -228,11 +253,11 @@ export class PlanDraft {
     }
   }
 
-  #reviewSoon(): void {
+  #reviewSoon(ms = REST_MS): void {
     clearTimeout(this.#timer);
     const round = ++this.#round;
     this.phase.value = "checking";
-    this.#timer = setTimeout(() => this.#review(() => round === this.#round), REST_MS);
+    this.#timer = setTimeout(() => this.#review(() => round === this.#round), ms);
   }
 
   async #review(isCurrent: () => boolean): Promise<void> {
@@ -240,16 +265,16 @@ export class PlanDraft {
     const { value: base } = this.base;
     const named = (plan: string): string | { plan_ref: string } =>
       this.#plan_ref !== null && plan === this.#loaded.value ? { plan_ref: this.#plan_ref } : plan;
-    const input = named(text);
-    const body = typeof input === "string" ? { plan: input } : input;
+    const [from, to] = [named(base), named(text)];
+    const input = this.#input;
     try {
-      const { ok, errors, warnings } = await this.#client.plans("check", body) as unknown as Check;
+      const { ok, errors, warnings } = await this.#client.plans("check", input) as unknown as Check;
       if (!isCurrent()) return;
       if (!ok) return this.#refused([...found("error", errors), ...found("warning", warnings)]);
       const compares = base !== text && base.trim() !== "";
       const [explanation, changes] = await Promise.all([
-        this.#client.plans("explain", body),
-        compares ? this.#client.plans("diff", { from: named(base), to: input }).catch(() => null) : null,
+        this.#client.plans("explain", input),
+        compares ? this.#client.plans("diff", { from, to }).catch(() => null) : null, // the base may be invalid
       ]);
       if (!isCurrent()) return;
       batch(() => {
@@ -261,7 +286,10 @@ export class PlanDraft {
     } catch (error) {
       if (!isCurrent()) return;
       if (error instanceof PreampApiError && error.status < 500 && error.status !== 401) this.#fail(error);
-      else this.phase.value = "unreachable";
+      else {
+        this.#reviewSoon(RETRY_MS);
+        this.phase.value = "unreachable";
+      }
     }
   }
 
