@@ -1,6 +1,6 @@
 /** What the keys and the palette do. */
 import { type AppState, PANES } from "../state/app_state.ts";
-import { titleOf } from "../state/history.ts";
+import { nameOf, type SessionRow, titleOf } from "../state/history.ts";
 import { type Command, pagesOf } from "../state/palette.ts";
 import { isDark } from "../ui/theme.ts";
 
@@ -92,13 +92,14 @@ export async function loadCommands(state: AppState): Promise<Command[]> {
       hint: `${run.status.replace("_", " ")} ${run.id}`,
       run: () => state.openRun(run.id),
     })),
-    ...sessions.data.filter(({ metadata }) => typeof (metadata as { name?: unknown }).name === "string").map((
-      { id, metadata },
+    // a session with one run is that run
+    ...(sessions.data as readonly SessionRow[]).filter(({ run_count }) => run_count > 1).map((
+      session,
     ): Command => ({
       kind: "session",
-      label: String((metadata as { name: string }).name),
-      hint: String(id),
-      run: () => state.openSession(String(id)),
+      label: nameOf(session),
+      hint: `${session.run_count} runs ${session.id}`,
+      run: () => state.openSession(session.id),
     })),
     ...pagesOf(index).map(({ title, href, summary }): Command => ({
       kind: "docs",

@@ -1,12 +1,12 @@
 /** Two runs side by side: the change of the plan, what each did call by call, and the first difference. */
 import type { VNode } from "preact";
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { ItemRow } from "../conversation/items.tsx";
 import { Questions } from "../conversation/questions.tsx";
 import type { AppState } from "../state/app_state.ts";
 import type { Comparison, PlanDifference } from "../state/comparison.ts";
 import { hasEnded, type Item, type RunView } from "../state/run_view.ts";
-import { dollars, Elapsed, Status, tokens } from "../ui/facts.tsx";
+import { Copy, dollars, Elapsed, Status, tokens } from "../ui/facts.tsx";
 import { ChangeLists } from "../plan/changes.tsx";
 import { TextBlock, visible } from "../ui/text.tsx";
 
@@ -14,12 +14,15 @@ import { TextBlock, visible } from "../ui/text.tsx";
 export function Compare({ state, compared }: { state: AppState; compared: Comparison }) {
   const { left, right } = compared;
   const fork = compared.fork.value;
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => box.current?.focus(), [compared]);
   return (
     <>
       <header>
         <h2>Side by side</h2>
         <span class="muted">{fork === null ? "" : `B continues after entry ${fork} of A`}</span>
         <span class="spread" />
+        <Copy text={() => location.href} label="copy link" />
         {fork !== null && (
           <button
             type="button"
@@ -30,10 +33,10 @@ export function Compare({ state, compared }: { state: AppState; compared: Compar
         )}
         <button type="button" onClick={() => state.attempt(() => state.openRun(left.id))}>Back</button>
       </header>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Two runs side by side">
+      <div class="scroll" ref={box} tabIndex={0} role="region" aria-label="Two runs side by side">
         <Plans plans={compared.plans.value} />
         <Verdict compared={compared} />
-        <div class="sides">
+        <div class="sides heads">
           <Side state={state} view={left} name="A" />
           <Side state={state} view={right} name="B" />
         </div>
@@ -70,11 +73,18 @@ function Verdict({ compared }: { compared: Comparison }) {
         : (
           <>
             <strong class="waiting">≠ First difference:</strong>{" "}
-            <span dir="auto">{visible(difference.message)}</span>
+            <span dir="auto">{visible(difference.message)}</span>{" "}
+            {difference.step !== null && (
+              <button type="button" class="plain" onClick={showDifference}>show</button>
+            )}
           </>
         )}
     </p>
   );
+}
+
+function showDifference() {
+  document.querySelector(".differs")?.scrollIntoView({ block: "center" });
 }
 
 function Side({ state, view, name }: { state: AppState; view: RunView; name: string }) {
@@ -105,6 +115,7 @@ function Side({ state, view, name }: { state: AppState; view: RunView; name: str
         onClick={() => {
           state.current.value = view;
           state.selected_seq.value = null;
+          state.pane.value = "log";
         }}
       >
         log

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Run } from "preamp/client";
 import type { AppState } from "../state/app_state.ts";
-import { History, type SessionRow, titleOf } from "../state/history.ts";
+import { History, nameOf, type SessionRow, titleOf } from "../state/history.ts";
 import { hasEnded } from "../state/run_view.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Ago, dollars, Status, tokens } from "../ui/facts.tsx";
@@ -91,9 +91,9 @@ export function HistoryDialog({ state }: { state: AppState }) {
 }
 
 function RunRow({ state, history, run }: { state: AppState; history: History; run: Run }) {
-  const { id, status, usage, plan_hash, created_at } = run;
+  const { id, status, usage, plan_hash, created_at, forked_from } = run;
   const plan = state.plan.plans.value.find((plan) => plan.plan_hash === plan_hash)?.name;
-  const current = state.current.value;
+  const other = forked_from?.run_id ?? state.current.value?.id ?? id;
   const open = (action: () => Promise<void>) =>
     state.attempt(async () => {
       await action();
@@ -105,18 +105,19 @@ function RunRow({ state, history, run }: { state: AppState; history: History; ru
       onOpen={() => open(() => state.openRun(id))}
       onDelete={hasEnded(status) ? () => state.attempt(() => history.deleteRun(id)) : null}
       what="run with its log"
-      more={current && current.id !== id && (
+      more={other !== id && (
         <button
           type="button"
           class="plain"
-          onClick={() => open(() => state.compare(current.id, id))}
+          onClick={() => open(() => state.compare(other, id))}
         >
-          compare
+          {forked_from ? "compare with origin" : "compare with open run"}
         </button>
       )}
     >
       <Status status={status} />
       <Ago time={String(created_at)} />
+      {forked_from && <span>from entry {forked_from.seq}</span>}
       {plan && <span>plan: {plan}</span>}
       <span>{tokens(usage.total_tokens)} tokens</span>
       {usage.cost_usd !== null && <span>{dollars(usage.cost_usd)}</span>}
@@ -129,7 +130,7 @@ function SessionItem({ state, history, session }: {
   history: History;
   session: SessionRow;
 }) {
-  const { id, status, metadata, run_count, last_activity } = session;
+  const { id, status, run_count, last_activity } = session;
   const open = () =>
     state.attempt(async () => {
       await state.openSession(id);
@@ -137,7 +138,7 @@ function SessionItem({ state, history, session }: {
     });
   return (
     <Row
-      title={typeof metadata.name === "string" ? metadata.name : id}
+      title={nameOf(session)}
       onOpen={open}
       onDelete={() => state.attempt(() => history.deleteSession(id))}
       what="session with its runs and logs"

@@ -6,6 +6,9 @@ import { ACTIONS } from "./actions.ts";
 const IN_PLACE = [
   ["Enter", "run, steer; in the palette: open"],
   ["Shift Enter", "a new line in the prompt"],
+  ["Ctrl Enter", "run, from the plan"],
+  ["Ctrl ] and [", "indent lines of the plan, and take it back"],
+  ["← and →", "what was sent: the call before and after"],
   ["Esc", "close what is open"],
 ];
 

@@ -21,19 +21,21 @@ export function Undo({ state, view }: { state: AppState; view: RunView }) {
   if (report === null) return <button type="button" class="plain" onClick={undo}>undo its files</button>;
   const { undone, not_undone } = report;
   return (
-    <ul class="changes" role="status" aria-label="Undone files">
-      {undone.length + not_undone.length === 0 && <li>No file is left to undo.</li>}
-      {undone.map(({ path, action }) => (
-        <li key={path}>
-          <span class="done">✓ {action}</span> {visible(path)}
-        </li>
-      ))}
-      {not_undone.map(({ path, reason }) => (
-        <li key={path}>
-          <span class="failed">✗ not undone</span> {visible(path)}: {visible(reason)}
-        </li>
-      ))}
-    </ul>
+    <div role="status">
+      <ul class="plan-changes" aria-label="Undone files">
+        {undone.length + not_undone.length === 0 && <li>No file is left to undo.</li>}
+        {undone.map(({ path, action }) => (
+          <li key={path}>
+            <span class="done">✓ {action}</span> {visible(path)}
+          </li>
+        ))}
+        {not_undone.map(({ path, reason }) => (
+          <li key={path}>
+            <span class="failed">✗ not undone</span> {visible(path)}: {visible(reason)}
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
 

@@ -1,9 +1,13 @@
 /** The line that says from where a run is about to be started, while its plan is changed. */
+import { useEffect } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
 
 /** Shown while the plan of a run is changed for a new run from one of its entries. */
 export function WhatIfBar({ state }: { state: AppState }) {
   const what_if = state.what_if.value;
+  useEffect(() => {
+    if (what_if) document.getElementById("plan-text")?.focus();
+  }, [what_if]);
   if (what_if === null) return null;
   const { view, seq, plan } = what_if;
   const same = state.plan.text.value === plan;

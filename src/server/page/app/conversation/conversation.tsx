@@ -108,6 +108,15 @@ function RunEnd({ state, view }: { state: AppState; view: RunView }) {
             show its log
           </button>
         )}
+        {run?.forked_from && (
+          <button
+            type="button"
+            class="plain"
+            onClick={() => state.attempt(() => state.compare(run.forked_from!.run_id, view.id))}
+          >
+            compare with its origin
+          </button>
+        )}
         <Undo state={state} view={view} />
       </footer>
     </>

@@ -110,9 +110,9 @@ function ToolRow({ item, again }: RowProps<ToolItem>) {
         )}
       </details>
       {thread && (
-        <section class="nested" aria-label={`Sub-agent ${thread.agent}`}>
+        <div class="nested" role="group" aria-label={`Sub-agent ${thread.agent}`}>
           <ThreadItems thread={thread} />
-        </section>
+        </div>
       )}
     </>
   );

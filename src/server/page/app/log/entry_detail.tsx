@@ -6,12 +6,13 @@ import { asText, TextBlock } from "../ui/text.tsx";
 import type { LogRows } from "./rows.ts";
 
 /** The selected entry, or the deltas that one row has. */
-export function EntryDetail({ view, rows, seq, onClose, onCall }: {
+export function EntryDetail({ view, rows, seq, onClose, onCall, onFork }: {
   view: RunView;
   rows: LogRows;
   seq: number;
   onClose: () => void;
   onCall: (seq: number) => void;
+  onFork: (seq: number) => void;
 }) {
   void rows.version.value; // deltas join a row
   const row = rows.rows[rows.indexOf(seq)];
@@ -29,6 +30,7 @@ export function EntryDetail({ view, rows, seq, onClose, onCall }: {
         {entry.event === "provider:request" && (
           <button type="button" onClick={() => onCall(seq)}>What was sent</button>
         )}
+        <button type="button" onClick={() => onFork(seq)}>Fork from here</button>
         <Copy text={text} label="copy" />
         <button type="button" class="plain" aria-label="Close the entry" onClick={onClose}>✕</button>
       </div>

@@ -58,6 +58,10 @@ function RunLog({ state, view, kind, query }: { state: AppState; view: RunView; 
   const [open, setOpen] = useState(false);
   const [call, setCall] = useState<number | null>(null);
   const seq = state.selected_seq.value;
+  const fork = (from: number) => {
+    setCall(null);
+    state.beginWhatIf(view, from);
+  };
   return (
     <>
       <Timeline
@@ -76,6 +80,7 @@ function RunLog({ state, view, kind, query }: { state: AppState; view: RunView; 
             seq={seq}
             onClose={() => setOpen(false)}
             onCall={setCall}
+            onFork={fork}
           />
         )
         : (
@@ -98,6 +103,7 @@ function RunLog({ state, view, kind, query }: { state: AppState; view: RunView; 
           sent={sent}
           seq={call}
           onCall={setCall}
+          onFork={fork}
           onClose={() => setCall(null)}
         />
       )}

@@ -16,11 +16,12 @@ interface Sent {
 }
 
 /** The dialog. The left and right arrow keys show the call before and after. */
-export function SentDialog({ view, sent, seq, onCall, onClose }: {
+export function SentDialog({ view, sent, seq, onCall, onFork, onClose }: {
   view: RunView;
   sent: SentRequests;
   seq: number;
   onCall: (seq: number) => void;
+  onFork: (seq: number) => void;
   onClose: () => void;
 }) {
   const [json, setJson] = useState(false);
@@ -55,6 +56,7 @@ export function SentDialog({ view, sent, seq, onCall, onClose }: {
         <button type="button" aria-disabled={index <= 0} onClick={() => go(-1)}>← earlier</button>
         <button type="button" aria-disabled={index >= calls.length - 1} onClick={() => go(1)}>later →</button>
         <button type="button" aria-pressed={json} onClick={() => setJson(!json)}>JSON</button>
+        <button type="button" onClick={() => onFork(seq)}>Fork from here</button>
         <button type="button" onClick={onClose}>Close</button>
       </div>
       <div class="sent" aria-live="polite" aria-busy={loaded === null}>

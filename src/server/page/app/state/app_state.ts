@@ -273,6 +273,7 @@ export class AppState {
   async beginWhatIf(view: RunView, seq: number, draft?: string): Promise<void> {
     await this.attempt(async () => {
       const plan = String((await this.client.getRunPlan(view.id)).text);
+      if (!this.conversation.value.includes(view)) await this.openRun(view.id);
       this.what_if.value?.giveBack();
       const giveBack = this.plan.borrow(plan);
       if (draft !== undefined) this.plan.edit(draft);
@@ -288,13 +289,19 @@ export class AppState {
   async runWhatIf(): Promise<void> {
     const { view, seq, plan } = this.what_if.value!;
     const text = this.plan.text.value;
-    await this.attempt(async () => {
+    const attempt = async () => {
       const body = { from_event: seq, ...(text === plan ? {} : { plan: text }) };
       const { id } = await this.client.rerun(view.id, body);
       this.what_if.value = null;
       this.pane.value = "conversation";
       await this.compare(view.id, id);
-    });
+    };
+    await this.attempt(() =>
+      attempt().catch((error) => {
+        this.plan.refuse(error);
+        throw error;
+      })
+    );
   }
 
   /** Puts back the plan that the editor had. */

@@ -96,6 +96,11 @@ export class History {
   }
 }
 
+/** Returns the name of a session, which is its first prompt, else its id. */
+export function nameOf({ id, metadata: { name } }: SessionRow): string {
+  return typeof name === "string" ? name : id;
+}
+
 /** Returns the first words of a run: its name, which is its prompt, else its text, question or error. */
 export function titleOf({ metadata, output_text, error, approvals }: Run): string {
   const { name } = (metadata ?? {}) as { name?: unknown };
