@@ -90,6 +90,7 @@ Deno.test("a filter by kind and a search leave rows out, also of entries that co
   stop();
   assertEquals(rows.rows.map(({ entry }) => entry.seq), [1, 4]);
   assertEquals([0, 1, 3, 4, 9].map((seq) => rows.indexOf(seq)), [-1, 0, 0, 1, 1]);
+  assertEquals([rows.has(0, 1), rows.has(0, 3), rows.has(-1, 0)], [true, false, false]);
 });
 
 Deno.test("each entry is looked at once, however often the log grows", async () => {
@@ -174,7 +175,7 @@ Deno.test("gauges have units, and only limits that the server can raise are rais
   assertEquals(gaugesOf(run, 12.34).map(({ label, text, raisable }) => [label, text, raisable]), [
     ["model calls", "3 of 20", true],
     ["tool calls", "2 of 0", true],
-    ["tokens", "41k of 200k tokens", true],
+    ["tokens", "41k of 200k", true],
     ["cost", "$0.0031 of $0.50", true],
     ["time", "12 s of 600 s", false],
   ]);

@@ -25,10 +25,17 @@ export const ACTIONS: readonly Action[] = [
     label: `go to the ${pane}`,
     run: (state: AppState) => {
       state.pane.value = pane;
-      const target = `#pane-${pane} :is(textarea, [tabindex="0"])`;
-      requestAnimationFrame(() => document.querySelector<HTMLElement>(target)?.focus());
+      focusOn(`#pane-${pane} :is(textarea, [tabindex="0"])`);
     },
   })),
+  {
+    keys: "/",
+    label: "search the log",
+    run: (state) => {
+      state.pane.value = "log";
+      focusOn("#pane-log input");
+    },
+  },
   { keys: "n", label: "new conversation", run: (state) => state.newConversation() },
   { keys: "h", label: "history of runs and sessions", run: (state) => state.overlay.value = "history" },
   {
@@ -40,6 +47,11 @@ export const ACTIONS: readonly Action[] = [
   { keys: "t", label: "light or dark", run: toggleTheme },
   { keys: "?", label: "the keys", run: (state) => state.overlay.value = "keys" },
 ];
+
+/** Moves the focus once the pane is shown. */
+function focusOn(target: string): void {
+  requestAnimationFrame(() => document.querySelector<HTMLElement>(target)?.focus());
+}
 
 /** Changes between light and dark; the colours of the system are followed again when they are chosen. */
 export function toggleTheme(state: AppState): void {

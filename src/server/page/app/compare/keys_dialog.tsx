@@ -8,6 +8,7 @@ const IN_PLACE = [
   ["Shift Enter", "a new line in the prompt"],
   ["Ctrl Enter", "run, from the plan"],
   ["Ctrl ] and [", "indent lines of the plan, and take it back"],
+  ["↑ and ↓", "in the log: the entry before and after; Enter opens it"],
   ["← and →", "what was sent: the call before and after"],
   ["Esc", "close what is open"],
 ];

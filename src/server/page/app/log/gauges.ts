@@ -27,19 +27,18 @@ export function gaugesOf(run: Run, active_s: number): Gauge[] {
     label: string,
     used: unknown,
     shown: (count: number) => string,
-    unit = "",
   ): Gauge => ({
     name,
     label,
     used: Number(used ?? 0),
     value: Number(limits[name]),
-    text: `${shown(Number(used ?? 0))} of ${shown(Number(limits[name]))}${unit}`,
+    text: `${shown(Number(used ?? 0))} of ${shown(Number(limits[name]))}`,
     raisable: name !== "max_duration_s",
   });
   return [
     gauge("max_iterations", "model calls", run.turn_count, plain),
     gauge("max_tool_calls", "tool calls", run.tool_call_count, plain),
-    gauge("max_total_tokens", "tokens", run.usage.total_tokens, tokens, " tokens"),
+    gauge("max_total_tokens", "tokens", run.usage.total_tokens, tokens),
     gauge("max_cost_usd", "cost", run.usage.cost_usd, dollars),
     gauge("max_duration_s", "time", active_s, seconds),
   ];

@@ -1,5 +1,5 @@
 /** The limits of a run as gauges; one that is clicked can be raised. */
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { AppState } from "../state/app_state.ts";
 import { hasEnded, type RunView } from "../state/run_view.ts";
 import { now } from "../ui/facts.tsx";
@@ -12,7 +12,7 @@ export function Limits({ state, view }: { state: AppState; view: RunView }) {
   if (!run) return <p class="muted">…</p>;
   const active = !hasEnded(view.status.value);
   return (
-    <ul class="gauges">
+    <ul class={active ? "gauges active" : "gauges"}>
       {gaugesOf(run, view.activeMs(active ? now.value : 0) / 1000).map((gauge) => (
         <li key={gauge.name}>
           <GaugeRow
@@ -42,7 +42,7 @@ function GaugeRow(
   const share = value > 0 ? Math.min(1, used / value) : 1;
   const style = share >= 1 ? "failed" : share >= .8 ? "waiting" : "";
   return (
-    <div class="gauge">
+    <div class="gauge" onClick={onClick}>
       <span>{label}</span>
       <span
         class={`meter ${style}`}
@@ -62,7 +62,6 @@ function GaugeRow(
           class="plain"
           aria-expanded={open}
           aria-label={`Raise the limit of ${label}`}
-          onClick={onClick}
         >
           raise
         </button>
@@ -73,6 +72,13 @@ function GaugeRow(
 
 function RaiseForm({ state, gauge, onDone }: { state: AppState; gauge: Gauge; onDone: () => void }) {
   const [value, setValue] = useState(String(gauge.value * 2));
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const { current } = input;
+    const button = current?.closest("li")?.querySelector("button");
+    current?.select();
+    return () => button?.focus();
+  }, []);
   return (
     <form
       class="row"
@@ -88,7 +94,7 @@ function RaiseForm({ state, gauge, onDone }: { state: AppState; gauge: Gauge; on
         <input
           inputMode="decimal"
           size={9}
-          ref={(input) => input?.focus()}
+          ref={input}
           value={value}
           onInput={(event) => setValue(event.currentTarget.value)}
         />

@@ -134,6 +134,12 @@ export class LogRows {
     }
     return low - 1;
   }
+
+  /** Returns whether the row at a position has an entry. */
+  has(index: number, seq: number): boolean {
+    const row = this.rows[index];
+    return row !== undefined && seq >= row.entry.seq && seq < row.entry.seq + row.count;
+  }
 }
 
 /** Rows that are drawn above and below what is visible. */

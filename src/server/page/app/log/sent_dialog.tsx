@@ -65,11 +65,7 @@ export function SentDialog({ view, sent, seq, onCall, onFork, onClose }: {
           : typeof loaded === "string"
           ? <p class="failed" role="alert">{loaded}</p>
           : loaded.requests.length === 0
-          ? (
-            <p class="muted">
-              This call is not recorded yet. The calls of a sub-agent appear when its turn has ended.
-            </p>
-          )
+          ? <p class="muted">The server has not recorded this call.</p>
           : loaded.requests.map((request, index) => (
             <Request
               request={request}

@@ -28,7 +28,9 @@ export function Timeline({ state, view, rows, filtered, onOpen, onClose }: {
   const count = rows.rows.length;
   const top = is_at_end.current ? Math.max(0, count * ROW - height) : at * ROW;
   const [first, end] = windowOf(top, height, ROW, count);
-  const selected = state.selected_seq.value === null ? -1 : rows.indexOf(state.selected_seq.value);
+  const { selected_seq: { value: seq } } = state;
+  const near = seq === null ? -1 : rows.indexOf(seq);
+  const selected = seq !== null && rows.has(near, seq) ? near : -1;
 
   useEffect(() => {
     const observer = new ResizeObserver(([entry]) => setHeight(entry!.contentRect.height));
@@ -47,7 +49,7 @@ export function Timeline({ state, view, rows, filtered, onOpen, onClose }: {
     else if ((selected + 1) * ROW > scrollTop + clientHeight) {
       current.scrollTop = (selected + 1) * ROW - clientHeight;
     }
-  }, [rows, state.selected_seq.value]);
+  }, [rows, seq, selected < 0]);
 
   const onScroll = () => {
     const { scrollTop, scrollHeight, clientHeight } = box.current!;
@@ -58,7 +60,7 @@ export function Timeline({ state, view, rows, filtered, onOpen, onClose }: {
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const page = Math.max(1, Math.floor(height / ROW) - 1);
-    const from = selected < 0 ? is_at_end.current ? count : -1 : selected;
+    const from = seq === null && is_at_end.current ? count : near;
     const steps: Record<string, number> = {
       ArrowDown: 1,
       ArrowUp: -1,
@@ -137,7 +139,7 @@ function Row({ row, started, selected, position, count, onClick }: {
     >
       <span class="muted seq">{entry.seq}</span>
       <span class="event">{entry.event}{row.count > 1 && ` ×${row.count}`}</span>
-      <span class={`brief ${style || "muted"}`}>{visible(text)}</span>
+      <span class={`brief ${style || "muted"}`} title={text}>{visible(text)}</span>
       <span class="muted" title={new Date(entry.ts).toLocaleString()}>
         {duration(Date.parse(entry.ts) - Date.parse(started))}
       </span>
