@@ -3,58 +3,93 @@
  * as links: an image that loads by itself could carry data to another server.
  */
 import type { ComponentChildren } from "preact";
-import { lexer, type Token, type Tokens } from "marked";
+import { Lexer, type Token, type Tokens } from "marked";
 import { TextBlock, visible } from "./text.tsx";
 
 /** Characters up to which a text is read as Markdown; a longer one is plain text. */
 const MAX_CHARS = 200_000;
 
+/** Characters up to which the emphasis and links of a paragraph are read: some take quadratic time. */
+const MAX_PARAGRAPH_CHARS = 10_000;
+/** Milliseconds after which the rest of the paragraphs of a text are shown as they were written. */
+const MAX_MS = 200;
+/** Levels of nested lists, quotes and emphasis; what is deeper is shown as it was written. */
+const MAX_DEPTH = 30;
+
 /** Shows text as Markdown. */
 export function Markdown({ text }: { text: string }) {
-  if (text.length > MAX_CHARS) return <TextBlock text={text} label="Answer" />;
-  return <div class="md" dir="auto">{blocks(lexer(text))}</div>;
+  const tokens = text.length > MAX_CHARS ? null : tokensOf(text);
+  if (tokens === null) return <TextBlock text={text} label="Answer" />;
+  return <div class="md" dir="auto">{blocks(tokens, 0)}</div>;
 }
 
-function blocks(tokens: readonly Token[]): ComponentChildren {
-  return tokens.map((token, index) => <Block token={token} key={index} />);
+/** Returns null for a text that is nested too deeply for the lexer, which calls itself at each level. */
+function tokensOf(text: string): readonly Token[] | null {
+  try {
+    return new BoundedLexer().lex(text);
+  } catch {
+    return null;
+  }
 }
 
-function Block({ token }: { token: Token }) {
+/** Reads texts that are made to be slow to read in bounded time. */
+class BoundedLexer extends Lexer {
+  readonly #end = performance.now() + MAX_MS;
+
+  override inlineTokens(source: string, tokens: Token[] = []): Token[] {
+    if (source.length <= MAX_PARAGRAPH_CHARS && performance.now() < this.#end) {
+      return super.inlineTokens(source, tokens);
+    }
+    tokens.push({ type: "text", raw: source, text: source, escaped: false });
+    return tokens;
+  }
+}
+
+function rawOf(tokens: readonly Token[]): ComponentChildren {
+  return visible(tokens.map(({ raw }) => raw).join(""));
+}
+
+function blocks(tokens: readonly Token[], depth: number): ComponentChildren {
+  if (depth > MAX_DEPTH) return rawOf(tokens);
+  return tokens.map((token, index) => <Block token={token} depth={depth + 1} key={index} />);
+}
+
+function Block({ token, depth }: { token: Token; depth: number }) {
   switch (token.type) {
     case "space":
     case "def":
       return null;
     case "heading":
-      return <h3>{inline(token.tokens)}</h3>; // one level: a model may begin with any
+      return <h3>{inline(token.tokens, depth)}</h3>; // one level: a model may begin with any
     case "code":
       return <pre><code>{visible(token.text)}</code></pre>;
     case "blockquote":
-      return <blockquote>{blocks(token.tokens ?? [])}</blockquote>;
+      return <blockquote>{blocks(token.tokens ?? [], depth)}</blockquote>;
     case "list": {
       const items = (token as Tokens.List).items.map((item, index) => (
         <li key={index}>
           {item.task && <span>{item.checked ? "☑ " : "☐ "}</span>}
-          {blocks(item.tokens.filter(({ type }) => type !== "checkbox"))}
+          {blocks(item.tokens.filter(({ type }) => type !== "checkbox"), depth)}
         </li>
       ));
       return token.ordered ? <ol start={Number(token.start) || 1}>{items}</ol> : <ul>{items}</ul>;
     }
     case "table":
-      return <Table table={token as Tokens.Table} />;
+      return <Table table={token as Tokens.Table} depth={depth} />;
     case "hr":
       return <hr />;
     case "paragraph":
-      return <p>{inline(token.tokens)}</p>;
+      return <p>{inline(token.tokens, depth)}</p>;
     case "text":
-      return <>{token.tokens ? inline(token.tokens) : visible(token.text)}</>;
+      return <>{token.tokens ? inline(token.tokens, depth) : visible(token.text)}</>;
     default:
       return <p>{visible(token.raw)}</p>;
   }
 }
 
-function Table({ table }: { table: Tokens.Table }) {
+function Table({ table, depth }: { table: Tokens.Table; depth: number }) {
   const cells = (row: readonly Tokens.TableCell[], Cell: "th" | "td") =>
-    row.map((cell, index) => <Cell key={index}>{inline(cell.tokens)}</Cell>);
+    row.map((cell, index) => <Cell key={index}>{inline(cell.tokens, depth)}</Cell>);
   return (
     <table>
       <thead>
@@ -65,28 +100,29 @@ function Table({ table }: { table: Tokens.Table }) {
   );
 }
 
-function inline(tokens: readonly Token[] = []): ComponentChildren {
-  return tokens.map((token, index) => <Inline token={token} key={index} />);
+function inline(tokens: readonly Token[] = [], depth: number): ComponentChildren {
+  if (depth > MAX_DEPTH) return rawOf(tokens);
+  return tokens.map((token, index) => <Inline token={token} depth={depth + 1} key={index} />);
 }
 
-function Inline({ token }: { token: Token }) {
+function Inline({ token, depth }: { token: Token; depth: number }) {
   switch (token.type) {
     case "strong":
-      return <strong>{inline(token.tokens)}</strong>;
+      return <strong>{inline(token.tokens, depth)}</strong>;
     case "em":
-      return <em>{inline(token.tokens)}</em>;
+      return <em>{inline(token.tokens, depth)}</em>;
     case "del":
-      return <del>{inline(token.tokens)}</del>;
+      return <del>{inline(token.tokens, depth)}</del>;
     case "codespan":
       return <code>{visible(token.text)}</code>;
     case "br":
       return <br />;
     case "link":
-      return <Link href={token.href}>{inline(token.tokens)}</Link>;
+      return <Link href={token.href}>{inline(token.tokens, depth)}</Link>;
     case "image":
       return <Link href={token.href}>{visible(`[image: ${token.text || token.href}]`)}</Link>;
     case "text":
-      return <>{token.tokens ? inline(token.tokens) : visible(token.text)}</>;
+      return <>{token.tokens ? inline(token.tokens, depth) : visible(token.text)}</>;
     case "escape":
       return <>{visible(token.text)}</>;
     default:

@@ -13,19 +13,25 @@ const MORE = 400_000;
  */
 const CONTROLS = /(?![\t\n\r\u00ad\u0600-\u0605\u06dd\u070f\u08e2\u200c\u200d])[\p{Cc}\p{Cf}]/gu;
 
+/** Control characters of a text that are marked; the codes of further ones are plain text, for speed. */
+const MARKED = 1_000;
+
 /** Returns text with a visible mark for each control character. */
 export function visible(text: string): ComponentChildren {
   if (text.search(CONTROLS) < 0) return text;
   const parts: (string | VNode)[] = [];
   let at = 0;
   for (const { 0: character, index } of text.matchAll(CONTROLS)) {
-    parts.push(text.slice(at, index));
-    const code = `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`;
-    parts.push(<span class="control" key={index}>{code}</span>);
+    parts.push(text.slice(at, index), <span class="control" key={index}>{codeOf(character)}</span>);
     at = index + character.length;
+    if (parts.length >= 2 * MARKED) break;
   }
-  parts.push(text.slice(at));
+  parts.push(text.slice(at).replace(CONTROLS, codeOf));
   return parts;
+}
+
+function codeOf(character: string): string {
+  return `U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
 /** A block of text in a fixed font; a long one is cut, with a button for more. */
