@@ -16,7 +16,7 @@ export function Conversation({ state }: { state: AppState }) {
       <h2 class="hidden-text">Conversation</h2>
       <Scroll>
         {runs.length === 0
-          ? <Empty />
+          ? <Empty state={state} />
           : runs.map((view) => <RunPart state={state} view={view} key={view.id} />)}
       </Scroll>
       <Questions state={state} />
@@ -25,11 +25,13 @@ export function Conversation({ state }: { state: AppState }) {
   );
 }
 
-function Empty() {
+function Empty({ state }: { state: AppState }) {
   return (
     <p class="empty">
-      The demo plan costs nothing and needs no key: its model is scripted. It asks before the calculator runs.
-      Press Run, or change the plan first.
+      {state.plan.name.value === "demo"
+        ? "The demo plan costs nothing and needs no key: its model is scripted. It asks before the calculator " +
+          "runs. Press Run, or change the plan first."
+        : "Type a prompt and press Run. The plan decides which model answers, and what its tools may touch."}
     </p>
   );
 }
